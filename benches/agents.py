@@ -97,7 +97,10 @@ def compare(daemon, agents):
 def kills(args, folder):
     daemon = Daemon(args.daemon, folder, args.port)
     daemon.start()
-    agents = [Agent(args.agent, f"a{n}", folder, args.port, "100ms") for n in range(args.agents)]
+    # A round in memory is lost with its agent: here each is written at once.
+    at_once = ("--spool-linger", "0s")
+    agents = [Agent(args.agent, f"a{n}", folder, args.port, "100ms", at_once)
+              for n in range(args.agents)]
     for agent in agents:
         agent.start()
     rng = random.Random(7)

@@ -13,8 +13,8 @@ use granary_agent_kit::{Plan, Planner};
 
 use crate::{collectors::Collectors, settings::Settings};
 
-/// Collects from this host, from Prometheus exporters and from StatsD clients, as one file says,
-/// and delivers it to granary.
+/// Collects from this host, Prometheus exporters, StatsD clients, MongoDB, Redis, nginx, PostgreSQL and
+/// MySQL servers, scripts and Nagios plugins, as one file says, and delivers it to granary.
 #[derive(Debug, Parser)]
 #[command(name = "granary-agent", version)]
 struct Args {
@@ -33,7 +33,8 @@ enum Command {
         #[arg(long, value_name = "N")]
         rounds: Option<u64>,
     },
-    /// Collect one round, print what each collector and target gives, send nothing
+    /// Collect one round, print what each collector and target gives, ask whether the daemon is there,
+    /// send nothing
     Test,
 }
 

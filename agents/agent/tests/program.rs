@@ -193,12 +193,21 @@ fn test_prints_a_round_and_sends_nothing() {
     ];
     let mongodb = "timeout = '2s'\n[[target]]\nuri = 'mongodb://u:s3cret@127.0.0.1:1'\n";
     fs::write(folder.join("mongodb.toml"), mongodb).unwrap();
-    settings(folder, "http://127.0.0.1:1", &parts.join("\n"));
-    let mut command = Command::new(BINARY);
-    let output =
-        command.arg("test").arg("--config").arg(folder.join("agent.toml")).output().unwrap();
+    let test = |url: &str| {
+        settings(folder, url, &parts.join("\n"));
+        let mut command = Command::new(BINARY);
+        command.arg("test").arg("--config").arg(folder.join("agent.toml")).output().unwrap()
+    };
+    // It ended well with the daemon away.
+    let away = test("http://127.0.0.1:1");
+    let fault = String::from_utf8_lossy(&away.stderr);
+    assert!(!away.status.success() && fault.contains("daemon http://127.0.0.1:1: "), "{fault}");
+    let (url, told) = daemon();
+    let output = test(&url);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{text}");
+    assert!(text.contains(&format!("daemon {url}: it answers")), "{text}");
+    assert!(told.try_recv().is_err(), "nothing is sent");
     let has = |start: &str, end: &str| {
         let is_it = |line: &str| line.starts_with(start) && line.ends_with(end);
         assert!(text.lines().any(is_it), "{start} {end} in {text}");

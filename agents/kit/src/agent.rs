@@ -4,7 +4,13 @@ mod delivery;
 mod error;
 mod sampler;
 
-use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use granary_protocol::Ping;
 use tracing::info;
@@ -16,12 +22,12 @@ use self::{
     sampler::Sampler,
 };
 use crate::{
-    AgentArgs, Readings, Source, TlsFiles,
+    AgentArgs, ClockOf, Readings, Source, TlsFiles,
     address::without_user,
     client::{Client, Token},
-    clock::unix_ms,
+    clock::{unix_ms, wall_base_ms},
     logging,
-    own_metrics::OwnMetrics,
+    own_metrics::{OwnMetrics, Shown},
     pinger::Pinger,
     plan::{Plan, Planned, Planner},
     print,
@@ -29,12 +35,15 @@ use crate::{
     relabel::Rule,
     schedule::Schedule,
     signals,
+    skew::{SKEW_MAX_MS, words},
     spool::set_aside,
     watched::Watched,
 };
 
 /// Above the flush deadline, for the last commit.
 const STOP_GRACE: Duration = Duration::from_secs(2);
+/// How long a daemon is waited for when it is checked.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Collects what the planner says, and says again at SIGHUP, until a signal, or for `--rounds`.
 ///
@@ -85,8 +94,9 @@ fn run_with(
                 readings.problem(source.name(), cause);
             }
         }
-        return print::print_table(&mut io::stdout().lock(), &readings)
-            .map_err(system("write to standard output"));
+        print::print_table(&mut io::stdout().lock(), &readings)
+            .map_err(system("write to standard output"))?;
+        return if planner.is_some() { check_daemons(args) } else { Ok(()) };
     }
     let result = deliver(program, args, Collected { sources, rules, planner });
     if let Err(AgentError::Spool { folder, cause }) = &result
@@ -96,6 +106,32 @@ fn run_with(
         set_aside(folder, cause).map_err(fault)?;
     }
     result
+}
+
+/// Asks each daemon whether it is there, and what its clock says. Nothing is sent.
+fn check_daemons(args: &AgentArgs) -> Result<(), AgentError> {
+    let mut failed = Vec::new();
+    for url in args.url.iter().chain(&args.also) {
+        let client = client(args, std::slice::from_ref(url))?;
+        let outcome = client.ping(Vec::new(), CHECK_TIMEOUT);
+        let ahead_ms = client.clock().ahead_ms(wall_base_ms()).unwrap_or(0);
+        let is_wrong = ahead_ms.unsigned_abs() >= SKEW_MAX_MS && args.clock == ClockOf::Host;
+        let word = match outcome {
+            Err(cause) => Err(cause),
+            Ok(()) if is_wrong => {
+                Err(format!("this host's clock is {}: samples would wait", words(ahead_ms)))
+            }
+            Ok(()) if ahead_ms == 0 => Ok("it answers, and its clock agrees".to_owned()),
+            Ok(()) => Ok(format!("it answers; this host's clock is {}", words(ahead_ms))),
+        };
+        let url = client.url();
+        match word {
+            Ok(word) => writeln!(io::stdout(), "daemon {url}: {word}")
+                .map_err(system("write to standard output"))?,
+            Err(cause) => failed.push(format!("daemon {url}: {cause}")),
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { Err(AgentError::Daemons(failed.join("; "))) }
 }
 
 /// What is collected now, and who says what is next.
@@ -127,7 +163,8 @@ fn deliver(
         None => None,
         Some(address) => {
             let (totals, spool) = (Arc::clone(&first.totals), Arc::clone(&first.spool));
-            let show = OwnMetrics::listen(address, totals, spool);
+            let shown = Shown { totals, spool, clock: Arc::clone(&first.clock) };
+            let show = OwnMetrics::listen(address, shown);
             Some(show.map_err(|cause| AgentError::Metrics { address, cause })?)
         }
     };

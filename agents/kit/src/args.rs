@@ -60,6 +60,16 @@ pub struct AgentArgs {
     #[arg(long, value_name = "ADDR")]
     pub metrics_listen: Option<SocketAddr>,
 
+    /// Whose clock says when samples were taken. A host's clock that is a minute off is wrong: what it
+    /// samples is held until it is right, and then sent with the right times.
+    #[arg(long, value_enum, default_value_t = ClockOf::Host)]
+    pub clock: ClockOf,
+
+    /// How long rounds that the daemon has not taken yet may be in memory only, up to 5m; 0s writes
+    /// each at once. After a failed delivery all are written. A power cut costs what was in memory.
+    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = parse_linger)]
+    pub spool_linger: Duration,
+
     /// A tag to add to each series; may be given several times.
     #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = parse_tag)]
     pub tags: Vec<(String, String)>,
@@ -79,6 +89,16 @@ pub struct AgentArgs {
     /// Form of the logs on standard error; `RUST_LOG` sets the level.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
+}
+
+/// Whose clock says when samples were taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum ClockOf {
+    /// This host's: while it is wrong, samples are held.
+    #[default]
+    Host,
+    /// The daemon's: times are shifted by as much as this host's clock is off.
+    Daemon,
 }
 
 /// Form of the logs.

@@ -6,7 +6,7 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     sync::{
-        Mutex, PoisonError,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -17,13 +17,16 @@ use granary_protocol::{
     PING_PATH, Ping, PingAnswer, PingBody,
 };
 use ureq::{
-    http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER},
+    http::Response,
+    http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, DATE, RETRY_AFTER},
     tls::TlsConfig,
 };
 
 use crate::{
     address::without_user,
+    clock::{Stopwatch, unix_ms, wall_base_ms},
     request::{Body, Form},
+    skew::DaemonClock,
 };
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -66,6 +69,7 @@ pub(crate) struct Client {
     /// The daemon said with its last answer that it reads packed bodies.
     reads_packed: AtomicBool,
     token: Option<Token>,
+    clock: Arc<DaemonClock>,
 }
 
 /// A token in a file, which may change.
@@ -106,12 +110,26 @@ impl Client {
             .build()
             .new_agent();
         let (current, reads_packed) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Self { http, daemons: daemons.to_vec(), current, reads_packed, token }
+        let clock = Arc::default();
+        Self { http, daemons: daemons.to_vec(), current, reads_packed, token, clock }
     }
 
     /// The daemon that it talks to, as it may be shown.
     pub(crate) fn url(&self) -> String {
         without_user(self.daemon())
+    }
+
+    /// The clock of the daemon that it talks to.
+    pub(crate) fn clock(&self) -> &Arc<DaemonClock> {
+        &self.clock
+    }
+
+    /// Learns the daemon's time from an answer.
+    fn hear_clock<T>(&self, answer: &Response<T>, watch: Stopwatch) {
+        let date = answer.headers().get(DATE).and_then(|date| date.to_str().ok());
+        if let Some(date) = date {
+            self.clock.hear(date, watch.elapsed(), (wall_base_ms(), unix_ms()));
+        }
     }
 
     fn daemon(&self) -> &str {
@@ -123,7 +141,11 @@ impl Client {
     pub(crate) fn take_next(&self) -> bool {
         self.reads_packed.store(false, Ordering::Relaxed);
         let next = (self.current.load(Ordering::Relaxed) + 1) % self.daemons.len().max(1);
-        self.current.swap(next, Ordering::Relaxed) != next
+        let is_other = self.current.swap(next, Ordering::Relaxed) != next;
+        if is_other {
+            self.clock.forget();
+        }
+        is_other
     }
 
     /// How the daemon is to be sent batches: as it said, in fewer bytes if it did.
@@ -144,8 +166,10 @@ impl Client {
         if let Some(token) = &self.token {
             request = request.header(AUTHORIZATION, token.authorization());
         }
+        let watch = Stopwatch::start();
         let sent = request.config().timeout_global(Some(timeout)).build().send(&body[..]);
         let mut answer = sent.map_err(|cause| cause.to_string())?;
+        self.hear_clock(&answer, watch);
         let status = answer.status().as_u16();
         let text = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
         // Read in any case, so that the connection can be used again.
@@ -171,11 +195,13 @@ impl Client {
         if let Some(token) = &self.token {
             request = request.header(AUTHORIZATION, token.authorization());
         }
+        let watch = Stopwatch::start();
         let sent = request.config().timeout_global(Some(timeout)).build().send(&body.bytes[..]);
         let mut answer = match sent {
             Ok(answer) => answer,
             Err(cause) => return without_answer(&cause),
         };
+        self.hear_clock(&answer, watch);
         let status = answer.status().as_u16();
         let reads_packed =
             answer.headers().get(ACCEPT_POST).is_some_and(|value| value == PACKED_MEDIA_TYPE);

@@ -1,6 +1,9 @@
 //! The only place of an agent that reads a clock; everything else takes time as an argument.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::{
+    sync::OnceLock,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
 
 /// The wall clock, in Unix milliseconds; 0 when it stands before 1970.
 #[expect(clippy::disallowed_methods, reason = "the edge at which the wall clock is read")]
@@ -8,6 +11,14 @@ pub fn unix_ms() -> i64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// How far the wall clock is ahead of a steady one that began with this process, in milliseconds: the
+/// same until the wall clock is set.
+pub(crate) fn wall_base_ms() -> i64 {
+    static BEGAN: OnceLock<Stopwatch> = OnceLock::new();
+    let steady = BEGAN.get_or_init(Stopwatch::start).elapsed();
+    unix_ms().saturating_sub(i64::try_from(steady.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// Measures a span of time that wall clock steps do not change.

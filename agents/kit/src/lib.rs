@@ -30,6 +30,7 @@ mod sender;
 mod series;
 mod side_by_side;
 mod signals;
+mod skew;
 mod spans;
 mod spool;
 #[cfg(test)]
@@ -39,7 +40,7 @@ mod watched;
 
 pub use address::hosts_of;
 pub use agent::{AgentError, run, run_planned};
-pub use args::{AgentArgs, LogFormat};
+pub use args::{AgentArgs, ClockOf, LogFormat};
 pub use clock::{Stopwatch, unix_ms};
 pub use confined::memory_limit;
 pub use exit::exit_code;

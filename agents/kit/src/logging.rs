@@ -1,16 +1,23 @@
 //! Structured logs on standard error.
 
-use std::io::{IsTerminal, stderr};
+use std::{
+    env,
+    io::{IsTerminal, stderr},
+};
 
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 
 use crate::LogFormat;
 
-/// Starts logging; `RUST_LOG` overrides the level `info`. A second call changes nothing.
+/// Starts logging; `RUST_LOG` overrides the level `info`, and that libraries say nothing. A second call changes nothing.
 pub(crate) fn init(format: LogFormat) {
-    let filter =
-        EnvFilter::builder().with_default_directive(LevelFilter::INFO.into()).from_env_lossy();
+    let filter = if env::var_os("RUST_LOG").is_some() {
+        EnvFilter::builder().with_default_directive(LevelFilter::INFO.into()).from_env_lossy()
+    } else {
+        // Libraries log each handshake that fails; what matters of it is in a line of ours.
+        EnvFilter::new("off,granary=info")
+    };
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(stderr)

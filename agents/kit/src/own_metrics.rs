@@ -16,12 +16,25 @@ use std::{
 
 use tracing::error;
 
-use crate::{clock::Stopwatch, report::Totals, spool::Spool};
+use crate::{
+    clock::{Stopwatch, wall_base_ms},
+    report::Totals,
+    skew::DaemonClock,
+    spool::Spool,
+};
 
 /// The longest head of a request.
 const HEAD_BYTES_MAX: usize = 8 << 10;
 /// Nobody holds the port for longer, from being heard to being answered.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// What is shown.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    pub(crate) totals: Arc<Totals>,
+    pub(crate) spool: Arc<Spool>,
+    pub(crate) clock: Arc<DaemonClock>,
+}
 
 /// The thread that answers, until it is dropped.
 #[derive(Debug)]
@@ -36,11 +49,7 @@ impl OwnMetrics {
     ///
     /// # Errors
     /// When it cannot be listened on.
-    pub(crate) fn listen(
-        address: SocketAddr,
-        totals: Arc<Totals>,
-        spool: Arc<Spool>,
-    ) -> io::Result<Self> {
+    pub(crate) fn listen(address: SocketAddr, shown: Shown) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
         let ends = Arc::new(AtomicBool::new(false));
@@ -52,7 +61,7 @@ impl OwnMetrics {
                 }
                 // Whoever hangs up early misses the answer.
                 let bounded = stream.map(|stream| Bounded { stream, since: Stopwatch::start() });
-                let _answered = bounded.and_then(|peer| answer(peer, &totals, &spool));
+                let _answered = bounded.and_then(|peer| answer(peer, &shown));
             }
         })?;
         Ok(Self { address, ends, thread: Some(thread) })
@@ -107,7 +116,7 @@ impl Write for Bounded {
     }
 }
 
-fn answer(mut peer: Bounded, totals: &Totals, spool: &Spool) -> io::Result<()> {
+fn answer(mut peer: Bounded, shown: &Shown) -> io::Result<()> {
     let mut head = Vec::new();
     let mut part = [0; 1024];
     while !head.windows(4).any(|four| four == b"\r\n\r\n") {
@@ -118,7 +127,7 @@ fn answer(mut peer: Bounded, totals: &Totals, spool: &Spool) -> io::Result<()> {
         head.extend_from_slice(&part[..length]);
     }
     let (status, body) = if head.starts_with(b"GET /metrics ") {
-        ("200 OK", text(totals, spool))
+        ("200 OK", text(shown))
     } else {
         ("404 Not Found", "GET /metrics\n".to_owned())
     };
@@ -130,7 +139,7 @@ fn answer(mut peer: Bounded, totals: &Totals, spool: &Spool) -> io::Result<()> {
     )
 }
 
-fn text(totals: &Totals, spool: &Spool) -> String {
+fn text(Shown { totals, spool, clock }: &Shown) -> String {
     let mut out = String::new();
     let mut add = |name: &str, kind: &str, value: u64| {
         // Writing to a String cannot fail.
@@ -139,9 +148,12 @@ fn text(totals: &Totals, spool: &Spool) -> String {
     for (name, value) in totals.list() {
         add(&format!("{name}_total"), "counter", value);
     }
-    if let Ok(waiting) = spool.usage() {
-        add("spool_batches", "gauge", waiting.batches);
-        add("spool_bytes", "gauge", waiting.bytes);
+    let waiting = spool.usage();
+    add("spool_batches", "gauge", waiting.batches);
+    add("spool_bytes", "gauge", waiting.bytes);
+    if let Some(ahead_ms) = clock.ahead_ms(wall_base_ms()) {
+        let (name, ahead) = ("granary_agent_clock_ahead_seconds", ahead_ms as f64 / 1000.0);
+        let _ok = writeln!(out, "# TYPE {name} gauge\n{name} {ahead}");
     }
     out
 }
@@ -162,7 +174,8 @@ mod tests {
     fn a_peer_that_sends_a_byte_at_a_time_holds_neither_the_port_nor_the_end() {
         let folder = tempfile::tempdir().unwrap();
         let spool = Arc::new(Spool::open(folder.path(), "a", 1 << 20, 5).unwrap());
-        let own = OwnMetrics::listen(([127, 0, 0, 1], 0).into(), Arc::default(), spool).unwrap();
+        let shown = Shown { totals: Arc::default(), spool, clock: Arc::default() };
+        let own = OwnMetrics::listen(([127, 0, 0, 1], 0).into(), shown).unwrap();
         let address = own.address();
         let mut slow = TcpStream::connect(address).unwrap();
         slow.write_all(b"G").unwrap();
@@ -190,7 +203,8 @@ mod tests {
         let spool = Arc::new(Spool::open(folder.path(), "a", 1 << 20, 5).unwrap());
         let totals = Arc::new(Totals::default());
         totals.rounds.add(7);
-        let own = OwnMetrics::listen(([127, 0, 0, 1], 0).into(), totals, spool).unwrap();
+        let shown = Shown { totals, spool, clock: Arc::default() };
+        let own = OwnMetrics::listen(([127, 0, 0, 1], 0).into(), shown).unwrap();
         let address = own.address();
         let answer = ask(address, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");

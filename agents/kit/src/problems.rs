@@ -1,34 +1,38 @@
-//! Logs what begins and what ceases to fail, once each.
+//! Logs what begins and what ceases to fail, once each: also what fails again and again.
 
 use std::collections::BTreeMap;
 
 use tracing::{info, warn};
 
-/// What failed in the round before.
+/// What was well for so long can be read again; a problem that comes back before goes on.
+const CALM_MS: u64 = 120_000;
+
+/// What failed lately: place, and when it failed last.
 #[derive(Debug, Default)]
 pub(crate) struct Problems {
-    open: BTreeMap<String, String>,
+    open: BTreeMap<String, i64>,
 }
 
 impl Problems {
-    /// Takes this round's problems and logs the difference; gives (begun, ended).
-    pub(crate) fn update(&mut self, now: BTreeMap<String, String>) -> (usize, usize) {
+    /// Takes the problems of the round at `now_ms` and logs the difference; gives (begun, ended).
+    pub(crate) fn update(&mut self, now: BTreeMap<String, String>, now_ms: i64) -> (usize, usize) {
         let mut begun = 0;
-        for (place, cause) in &now {
-            if !self.open.contains_key(place) {
+        for (place, cause) in now {
+            if !self.open.contains_key(&place) {
                 begun += 1;
                 warn!(place, cause, "cannot read; left out until it works again");
             }
+            self.open.insert(place, now_ms);
         }
-        let mut ended = 0;
-        for place in self.open.keys() {
-            if !now.contains_key(place) {
-                ended += 1;
+        let before = self.open.len();
+        self.open.retain(|place, last_ms| {
+            let is_open = last_ms.abs_diff(now_ms) < CALM_MS;
+            if !is_open {
                 info!(place, "can be read again");
             }
-        }
-        self.open = now;
-        (begun, ended)
+            is_open
+        });
+        (begun, before - self.open.len())
     }
 }
 
@@ -40,9 +44,24 @@ mod tests {
     fn a_lasting_problem_is_logged_when_it_begins_and_when_it_ends() {
         let mut problems = Problems::default();
         let one = || BTreeMap::from([("disk".to_owned(), "gone".to_owned())]);
-        assert_eq!(problems.update(one()), (1, 0));
-        assert_eq!(problems.update(one()), (0, 0));
-        assert_eq!(problems.update(BTreeMap::new()), (0, 1));
-        assert_eq!(problems.update(one()), (1, 0));
+        assert_eq!(problems.update(one(), 0), (1, 0));
+        assert_eq!(problems.update(one(), 10_000), (0, 0));
+        assert_eq!(problems.update(BTreeMap::new(), 20_000), (0, 0));
+        assert_eq!(problems.update(BTreeMap::new(), 130_000), (0, 1));
+        assert_eq!(problems.update(one(), 140_000), (1, 0));
+    }
+
+    /// A target that answered every other time filled the log.
+    #[test]
+    fn one_that_comes_and_goes_is_logged_once() {
+        let mut problems = Problems::default();
+        let lines: usize = (0..1_000)
+            .map(|round| {
+                let now = (round % 3 == 0).then(|| ("target".to_owned(), format!("cause {round}")));
+                let (begun, ended) = problems.update(now.into_iter().collect(), round * 10_000);
+                begun + ended
+            })
+            .sum();
+        assert_eq!(lines, 1);
     }
 }

@@ -256,6 +256,14 @@ fn by_rules(rules: &[Rule], definition: SeriesDefinition) -> Option<SeriesDefini
     Some(SeriesDefinition { metric, tags, ..definition })
 }
 
+/// The canonical text of a reading's series.
+pub(crate) fn key_of_reading(reading: &Reading) -> String {
+    let mut key = String::new();
+    let tags = reading.tags.iter().map(|(k, v)| (k.as_ref(), v.as_str()));
+    write_key(&mut key, &reading.metric, reading.kind, &reading.unit, tags);
+    key
+}
+
 fn define(reading: &Reading) -> SeriesDefinition {
     SeriesDefinition {
         reference: 0,

@@ -30,13 +30,15 @@ pub(crate) struct Body {
 }
 
 /// The batches one after the other, all of `epoch`. The first one says when it was sent; with `definitions`, the
-/// first batch of each agent defines all refs that the request uses.
+/// first batch of each agent defines all refs that the request uses. `ahead_of` says how far the clock was ahead
+/// when a batch was stored.
 pub(crate) fn build_body(
     stored: &[StoredBatch],
     epoch: i64,
     sent_ms: i64,
     definitions: Option<&BTreeMap<u32, SeriesDefinition>>,
     form: Form,
+    ahead_of: &dyn Fn(u64) -> i64,
 ) -> Result<Body, DecodeError> {
     let mut batches = Vec::with_capacity(stored.len());
     let mut used = if definitions.is_some() { refs_by_agent(stored)? } else { BTreeMap::new() };
@@ -45,6 +47,7 @@ pub(crate) fn build_body(
         if index == 0 {
             batch.sent = sent_ms;
         }
+        set_back(&mut batch, ahead_of(stored.seq));
         if let (Some(refs), Some(definitions)) = (used.remove(&batch.agent), definitions) {
             batch.series = refs.iter().filter_map(|r| definitions.get(r)).cloned().collect();
         }
@@ -56,6 +59,15 @@ pub(crate) fn build_body(
         Form::Packed => bytes = pack(&batches),
     }
     Ok(compress(bytes, form))
+}
+
+/// Makes times of a clock that was ahead those that were meant.
+fn set_back(batch: &mut Batch, ahead_ms: i64) {
+    if ahead_ms == 0 {
+        return;
+    }
+    let own = batch.times.iter_mut().chain(batch.starts.iter_mut().filter(|start| **start != 0));
+    own.for_each(|time| *time = time.saturating_sub(ahead_ms));
 }
 
 /// The refs that each agent's batches use, so that they can be defined again.
@@ -121,7 +133,7 @@ mod tests {
     #[test]
     fn the_first_batch_says_when_it_was_sent_and_samples_stay_as_stored() {
         let batches = [stored("a", 1, &[1, 2]), stored("a", 2, &[2])];
-        let body = build_body(&batches, 5, 777, None, Form::Bson).unwrap();
+        let body = build_body(&batches, 5, 777, None, Form::Bson, &|_| 0).unwrap();
         let parts = parts(&body);
         let views: Vec<_> = parts.iter().map(|part| decode_batch(part).unwrap()).collect();
         assert_eq!(views.iter().map(|v| (v.seq, v.sent)).collect::<Vec<_>>(), [(1, 777), (2, 0)]);
@@ -130,9 +142,22 @@ mod tests {
     }
 
     #[test]
+    fn times_of_a_clock_that_was_ahead_are_set_back() {
+        let batches = [stored("a", 1, &[1]), stored("a", 2, &[2])];
+        let ahead_of = |seq| if seq == 1 { 300 } else { 0 };
+        let body = build_body(&batches, 5, 777, None, Form::Bson, &ahead_of).unwrap();
+        let parts = parts(&body);
+        let times = parts.iter().flat_map(|part| decode_batch(part).unwrap().times().max());
+        assert_eq!(times.collect::<Vec<_>>(), [700, 1000]);
+        let mut batch = Batch { times: vec![5000], starts: vec![0, 900], ..Batch::default() };
+        set_back(&mut batch, -100);
+        assert_eq!((batch.times, batch.starts), (vec![5100], vec![0, 1000]));
+    }
+
+    #[test]
     fn batches_of_an_epoch_that_ended_are_sent_under_the_new_one() {
         let batches = [stored("a", 1, &[1]), stored("a", 2, &[2])];
-        let body = build_body(&batches, 6, 0, None, Form::Bson).unwrap();
+        let body = build_body(&batches, 6, 0, None, Form::Bson, &|_| 0).unwrap();
         let parts = parts(&body);
         let numbers: Vec<_> = parts
             .iter()
@@ -145,7 +170,7 @@ mod tests {
     fn definitions_of_all_refs_go_into_the_first_batch_of_each_agent() {
         let batches = [stored("a", 1, &[1]), stored("a", 2, &[1, 2]), stored("b", 3, &[3])];
         let definitions = (1..5).map(|r| (r, definition(r))).collect();
-        let body = build_body(&batches, 5, 777, Some(&definitions), Form::Bson).unwrap();
+        let body = build_body(&batches, 5, 777, Some(&definitions), Form::Bson, &|_| 0).unwrap();
         let parts = parts(&body);
         let defined: Vec<Vec<u32>> = parts
             .iter()
@@ -158,7 +183,7 @@ mod tests {
     fn a_packed_body_has_the_same_batches() {
         let batches = [stored("a", 1, &[1]), stored("a", 2, &[1, 2]), stored("b", 3, &[3])];
         let definitions = (1..5).map(|r| (r, definition(r))).collect();
-        let body = |form| build_body(&batches, 6, 777, Some(&definitions), form).unwrap();
+        let body = |form| build_body(&batches, 6, 777, Some(&definitions), form, &|_| 0).unwrap();
         let of = |bytes: &Vec<u8>| Batch::from(&decode_batch(bytes).unwrap());
         let plain: Vec<_> = parts(&body(Form::Bson)).iter().map(of).collect();
         let packed = body(Form::Packed);
@@ -169,10 +194,10 @@ mod tests {
     #[test]
     fn only_long_bodies_are_compressed() {
         let short = stored("a", 1, &[1]);
-        let short = build_body(&[short], 5, 1, None, Form::Packed).unwrap();
+        let short = build_body(&[short], 5, 1, None, Form::Packed, &|_| 0).unwrap();
         assert!(!short.is_zstd && short.bytes.len() < 40);
         let long = stored("a", 1, &(0..500).collect::<Vec<_>>());
-        let body = build_body(std::slice::from_ref(&long), 5, 0, None, Form::Bson).unwrap();
+        let body = build_body(std::slice::from_ref(&long), 5, 0, None, Form::Bson, &|_| 0).unwrap();
         assert!(body.is_zstd);
         assert_eq!(zstd::bulk::decompress(&body.bytes, 100_000).unwrap(), long.bytes);
     }

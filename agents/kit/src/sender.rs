@@ -3,6 +3,7 @@
 //! It never gives up and never forgets: a batch leaves the queue when the daemon has it, or when
 //! the daemon says that it will never take it, and then it is kept aside.
 
+mod held;
 mod refusals;
 mod waiting;
 
@@ -19,6 +20,7 @@ use tracing::{debug, info, warn};
 
 use self::{refusals::Refusals, waiting::wait};
 use crate::{
+    ClockOf,
     client::{Client, Outcome},
     clock::{Stopwatch, unix_ms},
     pinger::Pinger,
@@ -81,6 +83,9 @@ pub(crate) struct Sender {
     is_own: bool,
     /// The next request takes the newest batches, when more wait than one request takes.
     is_live_next: bool,
+    clock_of: ClockOf,
+    /// It was said that this host's clock is wrong.
+    is_wrong_told: bool,
 }
 
 fn backoff() -> ExponentialBackoff {
@@ -120,7 +125,15 @@ impl Sender {
             posted_through,
             is_own: false,
             is_live_next: false,
+            clock_of: ClockOf::default(),
+            is_wrong_told: false,
         }
+    }
+
+    /// Goes by another clock.
+    #[must_use]
+    pub(crate) fn with_clock(self, clock_of: ClockOf) -> Self {
+        Self { clock_of, ..self }
     }
 
     /// Delivers until `rounds` is closed, then tries what is left within the deadline. Pings come
@@ -179,6 +192,9 @@ impl Sender {
 
     /// One request, and what follows from its answer.
     pub(crate) fn step(&mut self, timeout: Duration) -> Result<Step, SpoolError> {
+        if self.is_held() {
+            return Ok(Step::Idle);
+        }
         let mut batches = self.fetch()?;
         let Some(first) = batches.first().map(|batch| batch.seq) else {
             return Ok(Step::Idle);
@@ -244,7 +260,7 @@ impl Sender {
         let seqs: Vec<u64> = old.iter().map(|batch| batch.seq).collect();
         self.spool.acknowledge(&seqs)?;
         let before = self.spool.epoch();
-        self.spool.begin_epoch(unix_ms().max(before.saturating_add(1)))?;
+        self.spool.begin_epoch(self.now_ms().max(before.saturating_add(1)))?;
         self.is_own = true;
         let epoch = self.spool.epoch();
         warn!(before, epoch, batches, "the spool is an older copy of itself; a new epoch begins");
@@ -279,7 +295,7 @@ impl Sender {
         // An epoch that is a time in the future is not taken; one that others overtook goes on.
         let is_far = answer.refused.contains_key("far_number");
         let least = if is_far { i64::MIN } else { before.saturating_add(1) };
-        let epoch = unix_ms().max(least);
+        let epoch = self.now_ms().max(least);
         self.spool.begin_epoch(if epoch == before { epoch + 1 } else { epoch })?;
         let (samples, epoch) = (to_send, self.spool.epoch());
         warn!(before, epoch, samples, "the daemon knows later numbers; a new epoch begins");
@@ -318,19 +334,21 @@ impl Sender {
         definitions: Option<&BTreeMap<u32, SeriesDefinition>>,
         left: &dyn Fn() -> Duration,
     ) -> Outcome {
-        let post =
-            |form| match build_body(batches, self.spool.epoch(), unix_ms(), definitions, form) {
-                Ok(body) if !left().is_zero() => {
-                    self.totals.requests.add(1);
-                    self.client.post(&body, left())
-                }
-                // It was answered before, or it would not be posted again.
-                Ok(_) => {
-                    let cause = "no time is left to post it again".to_owned();
-                    Outcome::Retry { after: None, cause, answered: true }
-                }
-                Err(cause) => Outcome::Refused(format!("cannot be read back: {cause}")),
-            };
+        let ahead_of = |seq| self.ahead_of(seq);
+        let epoch = self.spool.epoch();
+        let post = |form| match build_body(batches, epoch, unix_ms(), definitions, form, &ahead_of)
+        {
+            Ok(body) if !left().is_zero() => {
+                self.totals.requests.add(1);
+                self.client.post(&body, left())
+            }
+            // It was answered before, or it would not be posted again.
+            Ok(_) => {
+                let cause = "no time is left to post it again".to_owned();
+                Outcome::Retry { after: None, cause, answered: true }
+            }
+            Err(cause) => Outcome::Refused(format!("cannot be read back: {cause}")),
+        };
         let form = self.client.form();
         let outcome = post(form);
         let is_believed = form == Form::Bson || !matches!(outcome, Outcome::Refused(_));
@@ -409,7 +427,7 @@ impl Sender {
 
     fn write_report(&mut self) -> Result<(), SpoolError> {
         let Some(path) = &self.report else { return Ok(()) };
-        let usage = self.spool.usage()?;
+        let usage = self.spool.usage();
         let written = write_report(path, &self.agent, self.spool.epoch(), &self.totals, usage);
         if let Err(cause) = &written
             && !self.report_failing

@@ -5,13 +5,21 @@
 //! asked. Must never know: what is measured.
 
 use std::{
-    collections::BTreeMap,
-    sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel},
+    collections::{BTreeMap, HashMap},
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel},
+    },
     thread,
     time::Duration,
 };
 
-use crate::{Readings, Source, SourceError, WatchedHost, clock::Stopwatch};
+use granary_protocol::STALE_MARKER;
+
+use crate::{
+    KnownReading, Reading, Readings, Series, Source, SourceError, WatchedHost, clock::Stopwatch,
+    refs::key_of_reading,
+};
 
 /// What such a thread needs at most: sources read files and answers, and call nothing deep.
 const STACK_BYTES: usize = 512 * 1024;
@@ -54,7 +62,12 @@ struct Worker {
     asked: Option<i64>,
     has_ended: bool,
     said: Said,
+    shown: Shown,
 }
+
+/// The series of the last answer, by their text.
+#[derive(Debug, Default)]
+struct Shown(HashMap<String, Arc<Series>>);
 
 /// What holds from an answer until the next one.
 #[derive(Debug, Default)]
@@ -142,7 +155,8 @@ impl Worker {
         })?;
         let every_ms = i64::try_from(every.as_millis()).unwrap_or(i64::MAX).max(1);
         let (said, asked) = (Said::default(), None);
-        Ok(Self { place, every_ms, asks, answers, asked, has_ended: false, said })
+        let shown = Shown::default();
+        Ok(Self { place, every_ms, asks, answers, asked, has_ended: false, said, shown })
     }
 
     /// Takes what came since the last round, and asks for this one, unless one is still under way.
@@ -198,7 +212,35 @@ impl Worker {
             own.problem(&*self.place, cause);
         }
         self.said = Said { problems: own.problems().clone(), watched: own.take_watched() };
+        self.shown.update(&mut own, tick_ms);
         if tick_ms == now_ms { readings.append(own) } else { readings.append_at(own, tick_ms) }
+    }
+}
+
+impl Shown {
+    /// Ends the series that an answer does not have any more, such as those of a server that is gone.
+    /// Readings that come with times of their own are the source's to end.
+    fn update(&mut self, answer: &mut Readings, time_ms: i64) {
+        let mut before = std::mem::take(&mut self.0);
+        for reading in answer.as_slice() {
+            let key = key_of_reading(reading);
+            let series = before.remove(&key).unwrap_or_else(|| {
+                let tags = reading.tags.iter().map(|(k, v)| (k.to_string(), v.clone())).collect();
+                let Reading { metric, kind, unit, .. } = reading;
+                Arc::new(Series::new(&**metric, tags, *kind, &**unit))
+            });
+            self.0.insert(key, series);
+        }
+        let mut ended: Vec<_> = before.into_iter().collect();
+        ended.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        for (_, series) in ended {
+            answer.push_known(KnownReading {
+                series,
+                value: STALE_MARKER,
+                time_ms,
+                start_ms: None,
+            });
+        }
     }
 }
 
@@ -299,6 +341,46 @@ mod tests {
         open.send(()).unwrap();
         one.sample_alone(5000, &mut readings).unwrap();
         assert_eq!(readings.len(), 1);
+    }
+
+    /// A server that was killed showed its last values for as long as queries look back.
+    #[test]
+    fn what_a_source_reads_no_more_ends_once_and_comes_back() {
+        struct Server(Receiver<bool>);
+        impl Source for Server {
+            fn name(&self) -> &'static str {
+                "server"
+            }
+            fn sample(&mut self, _: i64, readings: &mut Readings) -> Result<(), SourceError> {
+                let is_up = self.0.recv()?;
+                readings.gauge("up", "", &[("host", "h")], f64::from(u8::from(is_up)));
+                if is_up {
+                    readings.counter("reads", "reads", &[("host", "h")], 7.0, None);
+                    readings.gauge("role", "", &[("host", "h")], 1.0);
+                }
+                Ok(())
+            }
+        }
+        let (tell, told) = sync_channel(10);
+        let mut one =
+            SideBySide::new("one", Duration::from_secs(20), vec![Box::new(Server(told))]).unwrap();
+        let mut ended = |is_up: bool, tick: i64| {
+            tell.send(is_up).unwrap();
+            let mut readings = Readings::default();
+            one.sample(tick, &mut readings).unwrap();
+            let stale = readings.known().iter().map(|own| {
+                assert!(granary_protocol::is_stale_marker(own.value));
+                (own.series.metric().to_owned(), own.series.kind(), own.time_ms)
+            });
+            stale.collect::<Vec<_>>()
+        };
+        let both =
+            [("reads", granary_protocol::Kind::Counter), ("role", granary_protocol::Kind::Gauge)];
+        assert_eq!(ended(true, 1000), []);
+        assert_eq!(ended(false, 2000), both.map(|(name, kind)| (name.to_owned(), kind, 2000)));
+        assert_eq!(ended(false, 3000), []);
+        assert_eq!(ended(true, 4000), []);
+        assert_eq!(ended(false, 5000).len(), 2);
     }
 
     #[test]

@@ -1,11 +1,15 @@
-//! Batches on disk until the daemon has acknowledged them.
+//! Batches until the daemon has acknowledged them: in a file, and before that in memory.
 //!
-//! One redb file: the sampler appends, one durable commit a round; the sender reads the oldest
-//! and removes what was acknowledged. The refs live as long as the file, the epoch until the
-//! daemon does not take its numbers any more. It knows
-//! nothing of HTTP or of what is measured.
+//! The sampler appends, the sender reads the oldest and removes what was acknowledged. With a linger,
+//! rounds that the daemon takes at once never touch the disk; what waits longer, or after a failed
+//! delivery, is written. A file that cannot be written leaves batches in memory, where the oldest make
+//! room. The refs live as long as the file, the epoch until the daemon does not take its numbers any
+//! more. It knows nothing of HTTP or of what is measured.
 
+mod disk;
 mod error;
+mod front;
+mod state;
 mod tables;
 
 use std::{
@@ -21,26 +25,24 @@ use std::{
 };
 
 use granary_protocol::{Batch, SeriesDefinition, encode_batch};
-use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata};
-use tracing::{info, warn};
+use tracing::{error, warn};
 
 pub use self::error::SpoolError;
 pub(crate) use self::tables::{SERIES_BYTES_MAX, SERIES_MAX, StoredBatch, Usage};
 use self::{
-    error::{at, cannot_open, panics_are_damage},
-    tables::{
-        BATCHES, META, REJECTED, SERIES, begin, decode_definition, encode_definition,
-        is_first_older, next_seq, prepare, read_meta, remove_first,
-    },
+    disk::{Disk, Opened},
+    error::panics_are_damage,
+    state::State,
 };
 
 const FILE: &str = "spool.redb";
 const DAMAGED: &str = "spool.redb.damaged";
-const CACHE_BYTES: usize = 1024 * 1024;
 /// Refused batches kept for the operator; when full the oldest is forgotten.
 const REJECTED_BATCHES_MAX: u64 = 64;
-/// A file this much larger than its content is compacted when it is opened.
-const SLACK_BYTES: u64 = 16 * 1024 * 1024;
+/// Steps of the clock that are remembered; when full the oldest is forgotten.
+const STEPS_MAX: usize = 1_000;
+/// A clock that moved by less has not stepped.
+const STEP_MS: u64 = 200;
 
 /// What an append did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -50,19 +52,14 @@ pub(crate) struct Appended {
     pub(crate) dropped_samples: u64,
 }
 
-/// The spool file.
+/// The spool.
 #[derive(Debug)]
 pub(crate) struct Spool {
-    db: Database,
+    state: Mutex<State>,
     /// All that waits is of this epoch, whatever is written in it.
     epoch: AtomicI64,
-    bytes_max: u64,
-    /// Batches of which the newest sample is older are dropped.
-    age_max_ms: Option<i64>,
     /// The newest batch that was here when it was opened.
     newest_at_open: u64,
-    /// Batches up to this number are in a request right now and are not dropped.
-    in_flight_through: Mutex<u64>,
 }
 
 impl Spool {
@@ -76,46 +73,32 @@ impl Spool {
     ) -> Result<Self, SpoolError> {
         fs::create_dir_all(folder)
             .map_err(|cause| SpoolError::Folder { path: folder.to_owned(), cause })?;
-        match panics_are_damage("open", || Self::open_file(folder, agent, bytes_max, now_ms)) {
+        let opened = match panics_are_damage("open", || Disk::open(folder, agent, now_ms)) {
             Err(error) if error.is_damage() => {
                 set_aside(folder, &error)?;
-                Self::open_file(folder, agent, bytes_max, now_ms)
+                Disk::open(folder, agent, now_ms)
             }
             result => result,
-        }
-    }
-
-    fn open_file(
-        folder: &Path,
-        agent: &str,
-        bytes_max: u64,
-        now_ms: i64,
-    ) -> Result<Self, SpoolError> {
-        let path = folder.join(FILE);
-        let created = Database::builder().set_cache_size(CACHE_BYTES).create(&path);
-        let mut db = created.map_err(|cause| cannot_open(&path, cause))?;
-        // redb verifies pages only when asked to; unverified, damage shows in the middle of a
-        // round, again after each restart, or is delivered as samples.
-        if !db.check_integrity().map_err(|cause| cannot_open(&path, cause))? {
-            warn!(path = %path.display(), "the spool was damaged and is repaired");
-        }
-        let (epoch, usage) = prepare(&db, agent, now_ms)?;
-        let file_bytes = fs::metadata(&path).map_or(0, |meta| meta.len());
-        if file_bytes > usage.bytes.saturating_mul(2).saturating_add(SLACK_BYTES) {
-            db.compact().map_err(at("compact"))?;
-        }
-        info!(path = %path.display(), epoch, usage.batches, usage.bytes, "opened the spool");
-        let epoch = AtomicI64::new(epoch);
-        let newest_at_open = next_seq(&db)?.saturating_sub(1);
-        let in_flight_through = Mutex::new(0);
-        Ok(Self { db, epoch, bytes_max, age_max_ms: None, newest_at_open, in_flight_through })
+        };
+        let Opened { disk, epoch, usage, next_seq } = opened?;
+        let state = State::new(disk, usage, next_seq, bytes_max);
+        let newest_at_open = next_seq.saturating_sub(1);
+        Ok(Self { state: Mutex::new(state), epoch: AtomicI64::new(epoch), newest_at_open })
     }
 
     /// Bounds the age of what waits, too.
     #[must_use]
     pub(crate) fn with_age_max(self, age: Option<Duration>) -> Self {
         let age_max_ms = age.map(|age| i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
-        Self { age_max_ms, ..self }
+        self.state().age_max_ms = age_max_ms;
+        self
+    }
+
+    /// Leaves batches in memory for so long while the daemon takes them.
+    #[must_use]
+    pub(crate) fn with_linger(self, linger: Duration) -> Self {
+        self.state().linger = linger;
+        self
     }
 
     /// The newest batch that was here when it was opened; later ones are of this process.
@@ -124,42 +107,28 @@ impl Spool {
     }
 
     /// Numbers the batch, stores it with the definitions it introduces, and drops the oldest
-    /// batches if the spool is over its bound. On disk when this returns.
+    /// batches if the spool is over its bound. Without a linger, and with definitions, it is on disk
+    /// when this returns, unless the disk is full.
     pub(crate) fn append(&self, batch: &mut Batch) -> Result<Appended, SpoolError> {
-        const OPERATION: &str = "append a batch";
-        let in_flight_through = self.in_flight();
-        let txn = begin(&self.db, OPERATION)?;
-        let mut appended = Appended::default();
-        {
-            let mut meta = txn.open_table(META).map_err(at(OPERATION))?;
-            let mut batches = txn.open_table(BATCHES).map_err(at(OPERATION))?;
-            let mut series = txn.open_table(SERIES).map_err(at(OPERATION))?;
-            for definition in &batch.series {
-                let bytes = encode_definition(definition);
-                series.insert(definition.reference, &*bytes).map_err(at(OPERATION))?;
-            }
-            appended.seq = read_meta(&meta, "next_seq")?;
-            batch.seq = appended.seq;
-            batch.epoch = self.epoch();
-            let mut encoded = Vec::new();
-            encode_batch(batch, &mut encoded);
-            batches.insert(batch.seq, &*encoded).map_err(at(OPERATION))?;
-            let mut bytes = read_meta(&meta, "bytes")? + encoded.len() as u64;
-            // Neither what is in a request nor the new batch itself is dropped.
-            let mut droppable = *in_flight_through + 1..batch.seq;
-            let oldest_ms = self.age_max_ms.zip(batch.times.iter().max().copied());
-            let oldest_ms = oldest_ms.map(|(age, now)| now.saturating_sub(age));
-            while bytes > self.bytes_max || is_first_older(&batches, &droppable, oldest_ms)? {
-                let Some(dropped) = remove_first(&mut batches, &mut droppable)? else { break };
-                bytes = bytes.saturating_sub(dropped.bytes.len() as u64);
-                appended.dropped_batches += 1;
-                appended.dropped_samples += dropped.samples();
-            }
-            meta.insert("bytes", bytes).map_err(at(OPERATION))?;
-            meta.insert("next_seq", batch.seq + 1).map_err(at(OPERATION))?;
+        let mut state = self.state();
+        let seq = state.next_seq;
+        state.next_seq += 1;
+        (batch.seq, batch.epoch) = (seq, self.epoch());
+        let mut encoded = Vec::new();
+        encode_batch(batch, &mut encoded);
+        state.usage.batches += 1;
+        state.usage.bytes += encoded.len() as u64;
+        state.front.add(seq, encoded);
+        state.front.definitions.extend_from_slice(&batch.series);
+        let newest_ms = batch.times.iter().max().copied();
+        let oldest_ms = state.age_max_ms.zip(newest_ms).map(|(age, now)| now.saturating_sub(age));
+        state.make_room(seq, oldest_ms)?;
+        if state.is_due() {
+            state.write(self.epoch())?;
+            state.bound_memory(seq);
         }
-        txn.commit().map_err(at(OPERATION))?;
-        Ok(appended)
+        let (dropped_batches, dropped_samples) = std::mem::take(&mut state.dropped);
+        Ok(Appended { seq, dropped_batches, dropped_samples })
     }
 
     /// The oldest batches: at least one if there is any, else as many as fit both bounds. They
@@ -169,22 +138,24 @@ impl Spool {
         batches_max: usize,
         bytes_max: usize,
     ) -> Result<Vec<StoredBatch>, SpoolError> {
-        const OPERATION: &str = "read the oldest batches";
-        let mut in_flight_through = self.in_flight();
-        let txn = self.db.begin_read().map_err(at(OPERATION))?;
-        let table = txn.open_table(BATCHES).map_err(at(OPERATION))?;
-        let mut fetched = Vec::new();
-        let mut bytes = 0;
-        for entry in table.iter().map_err(at(OPERATION))? {
-            let (seq, value) = entry.map_err(at(OPERATION))?;
-            bytes += value.value().len();
-            if !fetched.is_empty() && (bytes > bytes_max || fetched.len() >= batches_max) {
-                break;
+        let mut state = self.state();
+        let mut fetched = Fetched { batches: Vec::new(), bytes: 0, batches_max, bytes_max };
+        let State { disk, front, .. } = &*state;
+        let mut goes_on = true;
+        disk.visit(false, |seq, bytes| {
+            goes_on = front.removed.contains(&seq) || fetched.take(seq, bytes);
+            goes_on
+        })?;
+        if goes_on {
+            for (seq, bytes) in &front.added {
+                if !fetched.take(*seq, bytes) {
+                    break;
+                }
             }
-            *in_flight_through = seq.value();
-            fetched.push(StoredBatch { seq: seq.value(), bytes: value.value().to_vec() });
         }
-        Ok(fetched)
+        let last = fetched.batches.last().map(|batch| batch.seq);
+        state.in_flight_through = last.unwrap_or(state.in_flight_through);
+        Ok(fetched.batches)
     }
 
     /// The newest batches, oldest of them first, as many as fit both bounds; none when the numbers
@@ -196,71 +167,70 @@ impl Spool {
         bytes_max: usize,
         span: Range<u64>,
     ) -> Result<Vec<StoredBatch>, SpoolError> {
-        const OPERATION: &str = "read the newest batches";
-        let mut in_flight_through = self.in_flight();
-        let txn = self.db.begin_read().map_err(at(OPERATION))?;
-        let table = txn.open_table(BATCHES).map_err(at(OPERATION))?;
-        let first = table.first().map_err(at(OPERATION))?.map_or(0, |(seq, _)| seq.value());
-        let last = table.last().map_err(at(OPERATION))?.map_or(0, |(seq, _)| seq.value());
+        let mut state = self.state();
+        let (first, last) = state.ends()?;
         if !span.contains(&(last - first)) {
             return Ok(Vec::new());
         }
-        let mut fetched = Vec::new();
-        let mut bytes = 0;
-        for entry in table.iter().map_err(at(OPERATION))?.rev() {
-            let (seq, value) = entry.map_err(at(OPERATION))?;
-            bytes += value.value().len();
-            if !fetched.is_empty() && (bytes > bytes_max || fetched.len() >= batches_max) {
-                break;
-            }
-            fetched.push(StoredBatch { seq: seq.value(), bytes: value.value().to_vec() });
+        let mut fetched = Fetched { batches: Vec::new(), bytes: 0, batches_max, bytes_max };
+        let State { disk, front, .. } = &*state;
+        let goes_on = front.added.iter().rev().all(|(seq, bytes)| fetched.take(*seq, bytes));
+        if goes_on {
+            disk.visit(true, |seq, bytes| {
+                front.removed.contains(&seq) || fetched.take(seq, bytes)
+            })?;
         }
-        fetched.reverse();
-        *in_flight_through = last;
-        Ok(fetched)
+        fetched.batches.reverse();
+        state.in_flight_through = last;
+        Ok(fetched.batches)
     }
 
-    /// Ends the protection of fetched batches: the request failed.
+    /// Ends the protection of fetched batches: the request failed. What comes is written at once, and
+    /// what is in memory now.
     pub(crate) fn release(&self) {
-        *self.in_flight() = 0;
+        let mut state = self.state();
+        state.in_flight_through = 0;
+        state.is_failing = true;
+        let written = if state.is_due() { state.write(self.epoch()) } else { Ok(()) };
+        if let Err(cause) = written {
+            // What is damaged is found again with the next round, which ends the agent.
+            error!(cause = &cause as &dyn std::error::Error, "the spool cannot be written");
+        }
     }
 
     /// Removes batches that the daemon has.
     pub(crate) fn acknowledge(&self, seqs: &[u64]) -> Result<(), SpoolError> {
-        self.remove(seqs, false)
+        let mut state = self.state();
+        state.in_flight_through = 0;
+        state.is_failing = false;
+        for seq in seqs {
+            state.remove(*seq)?;
+        }
+        if state.is_due() {
+            state.write(self.epoch())?;
+        }
+        Ok(())
     }
 
     /// Moves a batch that the daemon will never take out of the queue.
     pub(crate) fn reject(&self, seq: u64) -> Result<(), SpoolError> {
-        self.remove(&[seq], true)
+        let mut state = self.state();
+        state.in_flight_through = 0;
+        if let Some(batch) = state.remove(seq)? {
+            state.front.reject(batch);
+        }
+        state.write(self.epoch())
     }
 
-    fn remove(&self, seqs: &[u64], keep_as_rejected: bool) -> Result<(), SpoolError> {
-        const OPERATION: &str = "remove delivered batches";
-        let mut in_flight_through = self.in_flight();
-        let txn = begin(&self.db, OPERATION)?;
-        {
-            let mut meta = txn.open_table(META).map_err(at(OPERATION))?;
-            let mut batches = txn.open_table(BATCHES).map_err(at(OPERATION))?;
-            let mut bytes = read_meta(&meta, "bytes")?;
-            for seq in seqs {
-                let Some(removed) = remove_first(&mut batches, &mut (*seq..*seq + 1))? else {
-                    continue;
-                };
-                bytes = bytes.saturating_sub(removed.bytes.len() as u64);
-                if keep_as_rejected {
-                    let mut rejected = txn.open_table(REJECTED).map_err(at(OPERATION))?;
-                    rejected.insert(seq, &*removed.bytes).map_err(at(OPERATION))?;
-                    if rejected.len().map_err(at(OPERATION))? > REJECTED_BATCHES_MAX {
-                        rejected.pop_first().map_err(at(OPERATION))?;
-                    }
-                }
-            }
-            meta.insert("bytes", bytes).map_err(at(OPERATION))?;
+    /// Writes what is in memory only. Numbers ahead of the last are given back.
+    pub(crate) fn flush(&self) -> Result<(), SpoolError> {
+        let mut state = self.state();
+        let is_exact = state.written_next_seq == state.next_seq;
+        if state.front.since().is_none() && is_exact {
+            return Ok(());
         }
-        txn.commit().map_err(at(OPERATION))?;
-        *in_flight_through = 0;
-        Ok(())
+        state.linger = Duration::ZERO;
+        state.write(self.epoch())
     }
 
     /// The definitions of these refs; one that is not known is left out.
@@ -268,16 +238,11 @@ impl Spool {
         &self,
         refs: &BTreeSet<u32>,
     ) -> Result<BTreeMap<u32, SeriesDefinition>, SpoolError> {
-        const OPERATION: &str = "read series definitions";
-        let txn = self.db.begin_read().map_err(at(OPERATION))?;
-        let table = txn.open_table(SERIES).map_err(at(OPERATION))?;
-        let mut definitions = BTreeMap::new();
-        for reference in refs {
-            let stored = table.get(reference).map_err(at(OPERATION))?;
-            if let Some(definition) = stored.and_then(|bytes| decode_definition(bytes.value())) {
-                definitions.insert(*reference, definition);
-            }
-        }
+        let state = self.state();
+        let mut definitions = state.disk.definitions(refs)?;
+        let in_memory = state.front.definitions.iter();
+        let asked = in_memory.filter(|definition| refs.contains(&definition.reference));
+        definitions.extend(asked.map(|definition| (definition.reference, definition.clone())));
         Ok(definitions)
     }
 
@@ -286,26 +251,15 @@ impl Spool {
         &self,
         mut take: impl FnMut(SeriesDefinition),
     ) -> Result<(), SpoolError> {
-        const OPERATION: &str = "read series definitions";
-        let txn = self.db.begin_read().map_err(at(OPERATION))?;
-        let table = txn.open_table(SERIES).map_err(at(OPERATION))?;
-        for entry in table.iter().map_err(at(OPERATION))? {
-            let (_, bytes) = entry.map_err(at(OPERATION))?;
-            decode_definition(bytes.value()).into_iter().for_each(&mut take);
-        }
+        let state = self.state();
+        state.disk.each_definition(&mut take)?;
+        state.front.definitions.iter().cloned().for_each(take);
         Ok(())
     }
 
     /// What is waiting.
-    pub(crate) fn usage(&self) -> Result<Usage, SpoolError> {
-        const OPERATION: &str = "count what is waiting";
-        let txn = self.db.begin_read().map_err(at(OPERATION))?;
-        let batches = txn.open_table(BATCHES).map_err(at(OPERATION))?;
-        let meta = txn.open_table(META).map_err(at(OPERATION))?;
-        Ok(Usage {
-            batches: batches.len().map_err(at(OPERATION))?,
-            bytes: read_meta(&meta, "bytes")?,
-        })
+    pub(crate) fn usage(&self) -> Usage {
+        self.state().usage
     }
 
     /// When this spool began, or began to number anew, in Unix milliseconds.
@@ -316,21 +270,70 @@ impl Spool {
     /// Begins a new epoch, for all that waits and all that comes. Numbers go on counting, so that
     /// none is given twice whatever the clock says.
     pub(crate) fn begin_epoch(&self, epoch: i64) -> Result<(), SpoolError> {
-        const OPERATION: &str = "begin a new epoch";
-        let mut in_flight_through = self.in_flight();
-        let txn = begin(&self.db, OPERATION)?;
-        {
-            let mut meta = txn.open_table(META).map_err(at(OPERATION))?;
-            meta.insert("epoch", epoch as u64).map_err(at(OPERATION))?;
-        }
-        txn.commit().map_err(at(OPERATION))?;
+        let mut state = self.state();
         self.epoch.store(epoch, Ordering::Relaxed);
-        *in_flight_through = 0;
-        Ok(())
+        state.in_flight_through = 0;
+        state.front.note();
+        state.write(epoch)
     }
 
-    fn in_flight(&self) -> MutexGuard<'_, u64> {
-        self.in_flight_through.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Notes how far the wall clock is from the steady one, in milliseconds, for the batches that come.
+    pub(crate) fn note_clock(&self, wall_base_ms: i64) {
+        let mut state = self.state();
+        let last = state.steps.last().map(|(_, base)| *base);
+        if last.is_none_or(|last| last.abs_diff(wall_base_ms) >= STEP_MS) {
+            // What was here before is taken to be of the clock as it was at the start.
+            let from = if last.is_none() { 0 } else { state.next_seq };
+            if state.steps.len() >= STEPS_MAX {
+                state.steps.remove(0);
+            }
+            state.steps.push((from, wall_base_ms));
+        }
+    }
+
+    /// How far the wall clock was from the steady one when a batch was stored.
+    pub(crate) fn wall_base_of(&self, seq: u64) -> Option<i64> {
+        let state = self.state();
+        let until = state.steps.partition_point(|(from, _)| *from <= seq);
+        state.steps.get(until.saturating_sub(1)).map(|(_, base)| *base)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Spool {
+    fn drop(&mut self) {
+        if let Err(cause) = self.flush() {
+            error!(cause = &cause as &dyn std::error::Error, "the spool cannot be written");
+        }
+        let lost = self.state().front.added.len();
+        if lost > 0 {
+            error!(lost, "batches were in memory only, and are lost");
+        }
+    }
+}
+
+/// What a request takes.
+struct Fetched {
+    batches: Vec<StoredBatch>,
+    bytes: usize,
+    batches_max: usize,
+    bytes_max: usize,
+}
+
+impl Fetched {
+    /// Takes a batch; false when it does not fit, which ends the fetching.
+    fn take(&mut self, seq: u64, bytes: &[u8]) -> bool {
+        let sum = self.bytes + bytes.len();
+        let fits = sum <= self.bytes_max && self.batches.len() < self.batches_max;
+        if !self.batches.is_empty() && !fits {
+            return false;
+        }
+        self.bytes = sum;
+        self.batches.push(StoredBatch { seq, bytes: bytes.to_vec() });
+        true
     }
 }
 

@@ -19,12 +19,13 @@ pub(crate) struct Request {
     pub(crate) pings: Vec<Ping>,
     pub(crate) batches: Seen,
     pub(crate) epochs: Vec<i64>,
+    pub(crate) times: Vec<i64>,
     pub(crate) head: String,
 }
 
 /// Answers one connection a response, in order, then ends. Pings are answered besides.
 pub(crate) fn serve(
-    answers: Vec<(u16, &'static str, String)>,
+    answers: Vec<(u16, impl AsRef<str> + Send + 'static, String)>,
 ) -> (String, JoinHandle<Vec<Request>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -41,7 +42,7 @@ pub(crate) fn serve(
                         answer(stream, 200, "", r#"{"accepted":1,"refused":[]}"#);
                         continue;
                     }
-                    answer(stream, status, headers, &body);
+                    answer(stream, status, headers.as_ref(), &body);
                     return request(pings, head, &sent);
                 }
             })
@@ -92,8 +93,9 @@ pub(crate) fn batches_of(head: &str, body: &[u8]) -> Vec<Batch> {
 fn request(pings: Vec<Ping>, head: String, body: &[u8]) -> Request {
     let batches = batches_of(&head, body);
     let epochs = batches.iter().map(|batch| batch.epoch).collect();
+    let times = batches.iter().flat_map(|batch| batch.times.clone()).collect();
     let refs = |batch: &Batch| batch.series.iter().map(|s| s.reference).collect();
     let batches =
         batches.iter().map(|batch| (batch.seq, refs(batch), batch.values.len())).collect();
-    Request { pings, batches, epochs, head }
+    Request { pings, batches, epochs, times, head }
 }

@@ -49,8 +49,20 @@ impl From<mongodb::error::Error> for Fault {
             let (code, name, message) = (refused.code, &refused.code_name, &refused.message);
             return Self::Refused(code, format!("{name} ({code}): {message}"));
         }
-        Self::Unreachable(error.kind.to_string())
+        Self::Unreachable(plain(&error.kind.to_string()))
     }
+}
+
+/// The longest cause that is shown.
+const CAUSE_CHARS_MAX: usize = 200;
+
+/// The cause in what the driver says: it dumps what it knows of all servers around it.
+fn plain(text: &str) -> String {
+    let cause = text.rsplit_once("Error: ").map_or(text, |(_, cause)| cause);
+    let end = [", labels:", ", source:", " }"].iter().filter_map(|end| cause.find(end)).min();
+    let cause = end.and_then(|end| cause.get(..end)).unwrap_or(cause);
+    let cause = cause.trim().trim_start_matches("Kind: ");
+    cause.chars().take(CAUSE_CHARS_MAX).collect()
 }
 
 /// The options of each host that a target names, with the host.
@@ -156,6 +168,16 @@ impl Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cause_is_shown_without_what_the_driver_knows_of_its_servers() {
+        let dump = "Server selection timeout: No available servers. Topology: { Type: Single, Set \
+                    Name: \"rs0\", Servers: [ { Address: db1:27017, Type: Unknown, Error: Kind: I/O \
+                    error: Connection refused (os error 111), labels: {} } ] }";
+        assert_eq!(plain(dump), "I/O error: Connection refused (os error 111)");
+        assert_eq!(plain("no answer"), "no answer");
+        assert_eq!(plain(&"x".repeat(500)).len(), CAUSE_CHARS_MAX);
+    }
 
     #[tokio::test]
     async fn each_host_of_a_uri_is_asked_for_itself() {

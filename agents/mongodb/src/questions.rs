@@ -83,9 +83,21 @@ impl Target {
             readings.append(own);
         }
         let mut own = Readings::new(self.set_tags());
-        if !self.standing.has_data() || now_ms < self.oplog_next_ms {
+        if !self.standing.has_data() {
             return Ok(());
         }
+        if now_ms >= self.oplog_next_ms {
+            self.ask_oplog(now_ms).await?;
+        }
+        // What is asked each minute goes with each round.
+        if let (Some(oplog), Some(readings)) = (&self.oplog, &mut self.readings) {
+            oplog.read(&mut own);
+            readings.append(own);
+        }
+        Ok(())
+    }
+
+    async fn ask_oplog(&mut self, now_ms: i64) -> Result<(), Fault> {
         self.oplog_next_ms = now_ms.saturating_add(OPLOG_EVERY_MS);
         let first = self.ask("local", end_of_oplog(1)).await?;
         let last = self.ask("local", end_of_oplog(-1)).await?;
@@ -93,10 +105,6 @@ impl Target {
         let ends = first.as_ref().and_then(first_of).zip(last.as_ref().and_then(first_of));
         let stats = stats.as_ref().and_then(first_of);
         self.oplog = ends.and_then(|(first, last)| Oplog::of(first, last, stats));
-        if let (Some(oplog), Some(readings)) = (&self.oplog, &mut self.readings) {
-            oplog.read(&mut own);
-            readings.append(own);
-        }
         Ok(())
     }
 

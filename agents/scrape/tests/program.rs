@@ -86,6 +86,49 @@ fn targets_of_settings_and_files_are_scraped_and_a_dead_one_is_told() {
     has(&["agent_scrape_targets ", "state=up", " 2"]);
 }
 
+/// The file of the spool may not grow beyond this, as on a full disk.
+const FILE_KIB: u32 = 2048;
+
+/// A full disk ended the agent while the daemon was away: `No space left on device`, exit 1.
+#[test]
+fn on_a_full_disk_it_goes_on_and_keeps_the_newest() {
+    let lines: String =
+        (0..6_000).map(|n| format!("some_metric{{number=\"{n}\"}} {n}\n")).collect();
+    let big = target("Content-Type: text/plain\r\n", lines.into_bytes(), "get /metrics ");
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let yaml = format!(
+        "global: {{scrape_interval: 500ms, scrape_timeout: 500ms}}\nscrape_configs:\n\
+         - {{job_name: big, static_configs: [{{targets: ['{big}']}}]}}\n"
+    );
+    fs::write(path("prometheus.yml"), yaml).unwrap();
+    // The daemon is away, as nobody listens on a port that was free.
+    let away = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut command = Command::new("/bin/bash");
+    command.arg("-c").arg(format!(
+        "trap '' XFSZ; ulimit -f {FILE_KIB}; exec \"$@\"", // bash counts in KiB
+    ));
+    command.arg("-").arg(env!("CARGO_BIN_EXE_granary-agent-scrape")).arg("--scrape-config");
+    command.arg(path("prometheus.yml")).arg("--url").arg(format!("http://{away}"));
+    command.args(["--agent-id", "a", "--interval", "100ms", "--rounds", "60", "--spool-dir"]);
+    command.arg(path("spool")).arg("--report").arg(path("report.json"));
+    let output = command.output().unwrap();
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{log}");
+    let report: serde_json::Value =
+        serde_json::from_slice(&fs::read(path("report.json")).unwrap()).unwrap();
+    assert_eq!(report["rounds"], 60, "{report}");
+    let number = |name: &str| report[name].as_u64().unwrap();
+    assert!(log.contains("the spool cannot be written; batches wait in memory"), "{log}");
+    assert!(number("spool_batches") > 5, "the newest are kept: {report}");
+    assert_eq!(number("batches_dropped") + number("spool_batches"), batches(&report), "{report}");
+}
+
+/// How many batches there were: each round one, and one more for each 5,000 new series.
+fn batches(report: &serde_json::Value) -> u64 {
+    report["rounds"].as_u64().unwrap() + 1
+}
+
 #[test]
 fn settings_that_are_not_supported_end_it_with_their_name_and_line() {
     let output = print("scrape_configs:\n- job_name: a\n  oauth2: {}\n", &[]);

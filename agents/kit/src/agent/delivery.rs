@@ -18,13 +18,14 @@ use super::{AgentError, STOP_GRACE, error::system};
 use crate::{
     AgentArgs, Readings,
     client::Client,
-    clock::unix_ms,
+    clock::{unix_ms, wall_base_ms},
     pinger::Pinger,
     refs::Refs,
     relabel::Rule,
     report::Totals,
     schedule::Schedule,
     sender::{FLUSH_DEADLINE, Sender},
+    skew::DaemonClock,
     spool::{Spool, SpoolError, Usage},
 };
 
@@ -48,10 +49,10 @@ pub(super) struct Delivery {
     folder: PathBuf,
     pub(super) spool: Arc<Spool>,
     pub(super) totals: Arc<Totals>,
+    pub(super) clock: Arc<DaemonClock>,
     refs: Refs,
-    /// What is too much for the spool is being dropped.
-    dropping: bool,
-    bytes_max: u64,
+    /// What is too much for the spool is being dropped: how many bytes waited then.
+    dropping: Option<u64>,
     /// None when no more rounds come.
     announce: Option<SyncSender<()>>,
     thread: JoinHandle<()>,
@@ -64,11 +65,15 @@ impl Delivery {
         let Way { client, folder, report, pinger, rules } = way;
         let fault = |cause| AgentError::Spool { folder: folder.clone(), cause };
         let spool = Spool::open(&folder, agent, args.spool_max_bytes, unix_ms()).map_err(fault)?;
-        let spool = Arc::new(spool.with_age_max(args.spool_max_age));
+        spool.note_clock(wall_base_ms());
+        let spool = spool.with_age_max(args.spool_max_age).with_linger(args.spool_linger);
+        let spool = Arc::new(spool);
+        let clock = Arc::clone(client.clock());
         let totals = Arc::new(Totals::default());
         let delay = Schedule::new(args.interval).send_delay(agent) + args.linger;
         let (own, counts) = (Arc::clone(&spool), Arc::clone(&totals));
         let sender = Sender::new(own, client, counts, agent.to_owned(), report, delay);
+        let sender = sender.with_clock(args.clock);
         let (announce, rounds) = sync_channel(ROUNDS_ANNOUNCED_MAX);
         let (tell, done) = sync_channel(1);
         let thread = thread::Builder::new()
@@ -81,9 +86,8 @@ impl Delivery {
             .map_err(system("start the sending thread"))?;
         let mut refs = Refs::new(rules);
         spool.each_definition(|definition| refs.remember(&definition)).map_err(fault)?;
-        let (bytes_max, announce) = (args.spool_max_bytes, Some(announce));
-        let dropping = false;
-        Ok(Self { folder, spool, totals, refs, dropping, bytes_max, announce, thread, done })
+        let (dropping, announce) = (None, Some(announce));
+        Ok(Self { folder, spool, totals, clock, refs, dropping, announce, thread, done })
     }
 
     /// Stores a round's readings.
@@ -93,7 +97,8 @@ impl Delivery {
         readings: &Readings,
         problems: &mut BTreeMap<String, String>,
     ) -> Result<(), AgentError> {
-        let waiting = self.usage()?;
+        let waiting = self.spool.usage();
+        self.spool.note_clock(wall_base_ms());
         let (spool, totals) = (&self.spool, &self.totals);
         let mut dropped = 0;
         let stored = self.refs.batches(round, readings, problems, |mut batch| {
@@ -108,11 +113,6 @@ impl Delivery {
         totals.rounds.add(1);
         self.log_dropping(dropped, waiting);
         Ok(())
-    }
-
-    /// What waits in the spool.
-    pub(super) fn usage(&self) -> Result<Usage, AgentError> {
-        self.spool.usage().map_err(|cause| self.fault(cause))
     }
 
     /// Takes other rules.
@@ -146,8 +146,9 @@ impl Delivery {
             }
             Err(RecvTimeoutError::Disconnected) => Err(AgentError::SenderDied),
         };
+        let written = self.spool.flush().map_err(|cause| self.fault(cause));
         self.log_totals();
-        sent
+        sent.and(written)
     }
 
     fn fault(&self, cause: SpoolError) -> AgentError {
@@ -158,11 +159,14 @@ impl Delivery {
         let batches = self.totals.batches_dropped.get();
         let samples = self.totals.samples_dropped.get();
         let folder = self.folder.display();
-        if dropped > 0 && !self.dropping {
-            self.dropping = true;
+        let has_room = |before: u64| waiting.bytes < before / 10 * 9;
+        if dropped > 0 {
+            if self.dropping.replace(waiting.bytes).is_some() {
+                return;
+            }
             warn!(%folder, batches, samples, "the spool is full; the oldest batches are being dropped");
-        } else if self.dropping && waiting.bytes < self.bytes_max / 10 * 9 {
-            self.dropping = false;
+        } else if self.dropping.is_some_and(has_room) {
+            self.dropping = None;
             warn!(%folder, batches, samples, "the spool has room again; these were dropped in all");
         }
     }

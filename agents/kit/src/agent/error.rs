@@ -37,6 +37,9 @@ pub enum AgentError {
         #[source]
         cause: io::Error,
     },
+    /// Daemons that are not there, or a clock that is wrong.
+    #[error("{0}")]
+    Daemons(String),
     /// What is to be collected cannot be started.
     #[error("{0}")]
     Plan(String),

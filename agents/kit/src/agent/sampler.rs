@@ -15,7 +15,7 @@ use tracing::{error, info, warn};
 use super::{AgentError, delivery::Delivery};
 use crate::{
     Readings, Source,
-    clock::{Stopwatch, unix_ms},
+    clock::{Stopwatch, unix_ms, wall_base_ms},
     plan::{Plan, Planned, Planner},
     problems::Problems,
     report::Totals,
@@ -169,10 +169,16 @@ impl Sampler<'_> {
         self.readings.clear();
         sample_all(&mut self.sources, tick, &mut self.readings);
         self.watched.set(self.readings.take_watched());
-        let waiting = self.deliveries.first().map(Delivery::usage).transpose()?.unwrap_or_default();
+        let first = self.deliveries.first();
+        let waiting = first.map(|own| own.spool.usage()).unwrap_or_default();
+        let ahead_ms = first.and_then(|own| own.clock.ahead_ms(wall_base_ms()));
         let sampled_in = watch.elapsed();
         let (agent, totals) = (&self.agent, &self.totals);
         self_metrics::add(&mut self.readings, agent, totals, waiting, sampled_in, self.started_ms);
+        if let Some(ahead_ms) = ahead_ms {
+            let (tags, ahead) = ([("host", &**agent)], ahead_ms as f64 / 1000.0);
+            self.readings.gauge("agent_clock_ahead_seconds", "seconds", &tags, ahead);
+        }
         let mut problems = self.readings.problems().clone();
         if self.readings.not_finite() > 0 {
             let cause = format!("{} this round", self.readings.not_finite());
@@ -182,7 +188,7 @@ impl Sampler<'_> {
         for delivery in &mut self.deliveries {
             delivery.store(round, &self.readings, &mut problems)?;
         }
-        self.problems.update(problems);
+        self.problems.update(problems, tick);
         Ok(())
     }
 }

@@ -43,6 +43,21 @@ impl SpoolError {
     pub(crate) fn is_damage(&self) -> bool {
         matches!(self, Self::Store { cause, .. } if is_damage(cause))
     }
+
+    /// Whether the file cannot be written now, though nothing in it is broken.
+    pub(super) fn is_of_medium(&self) -> bool {
+        use redb::Error as E;
+        let Self::Store { cause, .. } = self else { return matches!(self, Self::Folder { .. }) };
+        matches!(**cause, E::Io(_) | E::PreviousIo | E::DatabaseClosed) && !is_damage(cause)
+    }
+
+    /// Whether there is no room to write.
+    pub(super) fn is_full(&self) -> bool {
+        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        let Self::Store { cause, .. } = self else { return false };
+        let full = [FileTooLarge, QuotaExceeded, StorageFull];
+        matches!(&**cause, redb::Error::Io(cause) if full.contains(&cause.kind()))
+    }
 }
 
 fn is_damage(cause: &redb::Error) -> bool {

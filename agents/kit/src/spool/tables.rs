@@ -3,7 +3,7 @@
 
 use granary_protocol::{Batch, SeriesDefinition, decode_batch, encode_batch};
 use redb::{
-    Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, Table, TableDefinition,
+    Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition,
     WriteTransaction,
 };
 use tracing::warn;
@@ -115,36 +115,6 @@ pub(super) fn next_seq(db: &Database) -> Result<u64, SpoolError> {
     const OPERATION: &str = "read the counters";
     let txn = db.begin_read().map_err(at(OPERATION))?;
     read_meta(&txn.open_table(META).map_err(at(OPERATION))?, "next_seq")
-}
-
-/// Whether all samples of the first batch in `range` are from before `oldest_ms`.
-pub(super) fn is_first_older(
-    batches: &Table<'_, u64, &'static [u8]>,
-    range: &std::ops::Range<u64>,
-    oldest_ms: Option<i64>,
-) -> Result<bool, SpoolError> {
-    const OPERATION: &str = "read the age of a batch";
-    let Some(oldest_ms) = oldest_ms else { return Ok(false) };
-    let first = batches.range(range.clone()).map_err(at(OPERATION))?.next();
-    let Some(entry) = first else { return Ok(false) };
-    let (_, bytes) = entry.map_err(at(OPERATION))?;
-    let newest = decode_batch(bytes.value()).ok().and_then(|view| view.times().max());
-    Ok(newest.is_some_and(|newest| newest < oldest_ms))
-}
-
-/// Removes the first batch whose number is in `range`, and moves the range behind it.
-pub(super) fn remove_first(
-    batches: &mut Table<'_, u64, &'static [u8]>,
-    range: &mut std::ops::Range<u64>,
-) -> Result<Option<StoredBatch>, SpoolError> {
-    const OPERATION: &str = "remove a batch";
-    let first = match batches.range(range.clone()).map_err(at(OPERATION))?.next() {
-        Some(entry) => entry.map_err(at(OPERATION))?.0.value(),
-        None => return Ok(None),
-    };
-    range.start = first + 1;
-    let removed = batches.remove(first).map_err(at(OPERATION))?;
-    Ok(removed.map(|bytes| StoredBatch { seq: first, bytes: bytes.value().to_vec() }))
 }
 
 /// A definition is stored as a batch with this one definition and no sample.

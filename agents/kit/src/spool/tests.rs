@@ -1,6 +1,7 @@
 //! What the parent module promises, by name.
 
 use granary_protocol::decode_batch;
+use redb::{ReadableDatabase, ReadableTable, ReadableTableMetadata};
 
 use super::*;
 
@@ -28,6 +29,8 @@ fn open(folder: &Path, bytes_max: u64, now_ms: i64) -> Spool {
     Spool::open(folder, "a", bytes_max, now_ms).unwrap()
 }
 
+const MINUTE: Duration = Duration::from_secs(60);
+
 fn seqs(spool: &Spool) -> Vec<u64> {
     let seqs = spool.fetch(1000, usize::MAX).unwrap().iter().map(|batch| batch.seq).collect();
     spool.release();
@@ -46,9 +49,9 @@ fn batches_come_out_oldest_first_and_leave_when_acknowledged() {
     assert_eq!(seqs(&spool), [1, 2, 3, 4, 5]);
     spool.acknowledge(&[1, 2, 3]).unwrap();
     assert_eq!(seqs(&spool), [4, 5]);
-    assert_eq!(spool.usage().unwrap().batches, 2);
+    assert_eq!(spool.usage().batches, 2);
     spool.acknowledge(&[4, 5, 5]).unwrap();
-    assert_eq!(spool.usage().unwrap(), Usage::default(), "bytes are counted down to zero");
+    assert_eq!(spool.usage(), Usage::default(), "bytes are counted down to zero");
 }
 
 #[test]
@@ -101,7 +104,7 @@ fn a_full_spool_drops_the_oldest_and_counts_them() {
         let other = tempfile::tempdir().unwrap();
         let spool = open(other.path(), ROOMY, 5);
         spool.append(&mut batch(10)).unwrap();
-        spool.usage().unwrap().bytes
+        spool.usage().bytes
     };
     let spool = open(folder.path(), one * 3, 5);
     let dropped: Vec<_> = (0..5)
@@ -110,7 +113,7 @@ fn a_full_spool_drops_the_oldest_and_counts_them() {
         .collect();
     assert_eq!(dropped, [(0, 0), (0, 0), (0, 0), (1, 10), (1, 10)]);
     assert_eq!(seqs(&spool), [3, 4, 5]);
-    assert_eq!(spool.usage().unwrap(), Usage { batches: 3, bytes: one * 3 });
+    assert_eq!(spool.usage(), Usage { batches: 3, bytes: one * 3 });
 }
 
 #[test]
@@ -134,7 +137,7 @@ fn the_file_stays_near_its_bound_while_nothing_is_delivered() {
     for _ in 0..400 {
         spool.append(&mut batch(2000)).unwrap();
     }
-    let usage = spool.usage().unwrap();
+    let usage = spool.usage();
     assert!(usage.bytes <= bytes_max && usage.bytes > bytes_max - 100_000, "{usage:?}");
     let file = fs::metadata(folder.path().join(FILE)).unwrap().len();
     assert!(file < bytes_max * 5 / 2, "file of {file} bytes for a bound of {bytes_max}");
@@ -150,7 +153,7 @@ fn a_damaged_file_is_set_aside_and_a_new_epoch_begins() {
 
     let spool = open(folder.path(), ROOMY, 6);
     assert_eq!(spool.epoch(), 6);
-    assert_eq!(spool.usage().unwrap(), Usage::default());
+    assert_eq!(spool.usage(), Usage::default());
     assert_eq!(fs::read(folder.path().join(DAMAGED)).unwrap(), b"this is no database");
 }
 
@@ -212,9 +215,10 @@ fn rejected_batches_leave_the_queue_and_are_kept_up_to_a_bound() {
         let appended = spool.append(&mut batch(1)).unwrap();
         spool.reject(appended.seq).unwrap();
     }
-    assert_eq!(spool.usage().unwrap(), Usage::default());
-    let txn = spool.db.begin_read().unwrap();
-    let rejected = txn.open_table(REJECTED).unwrap();
+    assert_eq!(spool.usage(), Usage::default());
+    let state = spool.state();
+    let txn = state.disk.db.as_ref().unwrap().begin_read().unwrap();
+    let rejected = txn.open_table(tables::REJECTED).unwrap();
     assert_eq!(rejected.len().unwrap(), REJECTED_BATCHES_MAX);
     assert_eq!(rejected.first().unwrap().unwrap().0.value(), 3, "the oldest are forgotten");
 }
@@ -251,4 +255,140 @@ fn the_newest_are_fetched_when_the_numbers_that_wait_span_enough_and_not_too_muc
     assert_eq!(newest(3, 5..9), [] as [u64; 0]);
     spool.acknowledge(&(1..=10).collect::<Vec<_>>()).unwrap();
     assert_eq!(newest(3, 1..20), [] as [u64; 0]);
+}
+
+/// Rounds that the daemon takes at once cost five syncs each.
+#[test]
+fn what_the_daemon_takes_at_once_never_touches_the_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let spool = open(folder.path(), ROOMY, 5).with_linger(MINUTE);
+    let file = || fs::metadata(folder.path().join(FILE)).unwrap().modified().unwrap();
+    spool.append(&mut batch(1)).unwrap();
+    let written = file();
+    spool.acknowledge(&[1]).unwrap();
+    for seq in 2..100 {
+        spool.append(&mut batch(3)).unwrap();
+        assert_eq!(seqs_fetched(&spool), [seq]);
+        spool.acknowledge(&[seq]).unwrap();
+    }
+    assert_eq!(file(), written);
+    assert_eq!(spool.usage(), Usage::default());
+    // After a failed delivery all is written at once.
+    spool.append(&mut batch(3)).unwrap();
+    assert_eq!(file(), written);
+    spool.release();
+    assert!(file() > written);
+}
+
+/// A disk on which nothing can be written, until it can.
+fn break_disk(spool: &Spool, folder: &Path) {
+    let mut state = spool.state();
+    state.disk.db = None;
+    state.disk.path = folder.to_owned();
+}
+
+/// The agent ended with `No space left on device`.
+#[test]
+fn while_the_file_cannot_be_written_the_newest_are_in_memory_and_are_delivered() {
+    let folder = tempfile::tempdir().unwrap();
+    let spool = open(folder.path(), ROOMY, 5);
+    spool.append(&mut batch(1)).unwrap();
+    break_disk(&spool, folder.path());
+    let (mut appended, mut dropped) = (1, 0);
+    while dropped < 3 {
+        let own = spool.append(&mut batch(20_000)).unwrap();
+        appended += 1;
+        dropped += own.dropped_batches;
+        assert!(appended < 1_000 && own.dropped_samples == own.dropped_batches * 20_000);
+    }
+    assert!(spool.usage().bytes <= state::MEMORY_BYTES_MAX as u64 + 1_000_000);
+    assert_eq!(spool.usage().batches, appended - dropped);
+    let waiting = seqs_fetched(&spool);
+    assert_eq!(waiting.last(), Some(&appended), "the newest is there");
+    spool.acknowledge(&waiting[..2]).unwrap();
+    spool.state().disk.path = folder.path().join(FILE);
+    spool.append(&mut batch(1)).unwrap();
+    drop(spool);
+    let spool = open(folder.path(), ROOMY, 6);
+    let mut expected = vec![1];
+    expected.extend(waiting[2..].iter().copied().chain([appended + 1]));
+    assert_eq!(seqs(&spool), expected);
+}
+
+fn seqs_fetched(spool: &Spool) -> Vec<u64> {
+    spool.fetch(1000, usize::MAX).unwrap().iter().map(|batch| batch.seq).collect()
+}
+
+#[test]
+fn what_waits_in_memory_is_there_after_a_stop_and_no_number_is_given_twice_after_a_crash() {
+    let folder = tempfile::tempdir().unwrap();
+    let spool = open(folder.path(), ROOMY, 5).with_linger(MINUTE);
+    for _ in 0..3 {
+        spool.append(&mut batch(3)).unwrap();
+    }
+    // As a crash leaves it: without what was in memory.
+    let crashed = tempfile::tempdir().unwrap();
+    fs::copy(folder.path().join(FILE), crashed.path().join(FILE)).unwrap();
+    drop(spool);
+    let spool = open(folder.path(), ROOMY, 6);
+    assert_eq!(seqs(&spool), [1, 2, 3]);
+    assert_eq!(spool.append(&mut batch(1)).unwrap().seq, 4, "numbers ahead are given back");
+    let spool = open(crashed.path(), ROOMY, 6);
+    assert!(spool.append(&mut batch(1)).unwrap().seq > 3);
+}
+
+#[test]
+fn new_series_are_on_disk_before_their_batch_is_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let spool = open(folder.path(), ROOMY, 5).with_linger(MINUTE);
+    for reference in 0..3 {
+        spool.append(&mut Batch { series: vec![definition(reference)], ..batch(1) }).unwrap();
+        let mut on_disk = 0;
+        spool.state().disk.each_definition(|_| on_disk += 1).unwrap();
+        assert_eq!(on_disk, reference + 1);
+    }
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(40))]
+
+    /// A spool that lingers holds the same batches as one that writes each, whatever is done.
+    #[test]
+    fn memory_and_file_are_one_queue(steps in proptest::collection::vec((0_u8..6, 1_usize..20), 1..40)) {
+        let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let bytes_max = 3000;
+        let mut direct = open(one.path(), bytes_max, 5);
+        let mut lingers = open(other.path(), bytes_max, 5).with_linger(MINUTE);
+        for (step, size) in steps {
+            let both = [&direct, &lingers];
+            match step {
+                0..=2 => {
+                    let [a, b] = both.map(|own| own.append(&mut batch(size)).unwrap());
+                    proptest::prop_assert_eq!(a, b);
+                }
+                3 => both.iter().for_each(|own| {
+                    let fetched = own.fetch(size, usize::MAX).unwrap();
+                    let seqs: Vec<u64> = fetched.iter().map(|batch| batch.seq).collect();
+                    own.acknowledge(&seqs).unwrap();
+                }),
+                4 => both.iter().for_each(|own| {
+                    let newest = own.fetch_newest(size, usize::MAX, 0..900).unwrap();
+                    let seqs: Vec<u64> = newest.iter().map(|batch| batch.seq).collect();
+                    own.acknowledge(&seqs).unwrap();
+                }),
+                _ => {
+                    drop((direct, lingers));
+                    direct = open(one.path(), bytes_max, 5);
+                    lingers = open(other.path(), bytes_max, 5).with_linger(MINUTE);
+                }
+            }
+            let [a, b] = [&direct, &lingers].map(|own| {
+                let all = seqs_fetched(own);
+                own.acknowledge(&[]).unwrap();
+                all
+            });
+            proptest::prop_assert_eq!(a, b);
+            proptest::prop_assert_eq!(direct.usage(), lingers.usage());
+        }
+    }
 }

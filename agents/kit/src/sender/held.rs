@@ -1,0 +1,62 @@
+//! What the sender does while this host's clock is wrong: it holds what was sampled, or sends it with
+//! the daemon's times.
+
+use tracing::{info, warn};
+
+use super::Sender;
+use crate::{
+    ClockOf,
+    clock::{unix_ms, wall_base_ms},
+    skew::{SKEW_MAX_MS, words},
+};
+
+/// Times are shifted to the daemon's from here on; less is within what its answers say.
+const SHIFTED_FROM_MS: u64 = 2_000;
+
+impl Sender {
+    /// Whether samples wait for the clock to be right. What begins and ends is said once.
+    pub(super) fn is_held(&mut self) -> bool {
+        let ahead_ms = self.client.clock().ahead_ms(wall_base_ms());
+        let Some(ahead_ms) = ahead_ms else {
+            return self.is_wrong_told && self.clock_of == ClockOf::Host;
+        };
+        let is_wrong = ahead_ms.unsigned_abs() >= SKEW_MAX_MS;
+        let url = self.client.url();
+        let was_wrong = std::mem::replace(&mut self.is_wrong_told, is_wrong);
+        match (was_wrong, is_wrong, self.clock_of) {
+            (false, true, ClockOf::Host) => warn!(
+                url,
+                clock = words(ahead_ms),
+                "this host's clock is wrong; samples wait until it is right: set it, or the agent's \
+                 option clock to daemon"
+            ),
+            (false, true, ClockOf::Daemon) => warn!(
+                url,
+                clock = words(ahead_ms),
+                "this host's clock is wrong; samples get the daemon's times"
+            ),
+            (true, false, _) => info!(url, "this host's clock is right again"),
+            (false, false, _) | (true, true, _) => {}
+        }
+        is_wrong && self.clock_of == ClockOf::Host
+    }
+
+    /// How far this host's clock was ahead of the daemon's when a batch was stored; 0 while it was
+    /// right.
+    pub(super) fn ahead_of(&self, seq: u64) -> i64 {
+        let base_ms = self.spool.wall_base_of(seq).unwrap_or_else(wall_base_ms);
+        let least = match self.clock_of {
+            ClockOf::Host => SKEW_MAX_MS,
+            ClockOf::Daemon => SHIFTED_FROM_MS,
+        };
+        let ahead_ms = self.client.clock().ahead_ms(base_ms).unwrap_or(0);
+        if ahead_ms.unsigned_abs() >= least { ahead_ms } else { 0 }
+    }
+
+    /// The time, by the daemon's clock where this host's is wrong.
+    pub(super) fn now_ms(&self) -> i64 {
+        let ahead_ms = self.client.clock().ahead_ms(wall_base_ms()).unwrap_or(0);
+        let is_wrong = ahead_ms.unsigned_abs() >= SKEW_MAX_MS;
+        unix_ms().saturating_sub(if is_wrong { ahead_ms } else { 0 })
+    }
+}

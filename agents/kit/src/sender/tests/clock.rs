@@ -1,0 +1,92 @@
+//! A host whose clock is wrong, against a daemon whose answers say the time.
+
+use super::*;
+use crate::clock::wall_base_ms;
+
+/// An answer whose `Date` is this far from now.
+fn accepted_at(offset_ms: i64) -> (u16, String, String) {
+    let at = std::time::UNIX_EPOCH + Duration::from_millis((unix_ms() + offset_ms).unsigned_abs());
+    let date = format!("Date: {}\r\n", httpdate::fmt_http_date(at));
+    (200, date, r#"{"accepted":2,"duplicates":0}"#.to_owned())
+}
+
+const TWO_HOURS_MS: i64 = 7_200_000;
+
+/// A clock two hours ahead delivered nothing and did not say why; one behind gave wrong times.
+#[test]
+fn samples_of_a_clock_that_is_wrong_are_held() {
+    for offset_ms in [-TWO_HOURS_MS, TWO_HOURS_MS] {
+        let (_folder, spool) = spool(100);
+        let (url, server) = serve(vec![accepted_at(offset_ms)]);
+        let (mut sender, _) = sender(&spool, &url, None);
+        // The daemon's time is known from its first answer on, usually that of a ping.
+        assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+        server.join().unwrap();
+        let left = waiting(&spool);
+        assert!(left > 0);
+        assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Idle);
+        assert_eq!(waiting(&spool), left);
+        // Within the tolerance nothing is held.
+        sender.client.clock().forget();
+        sender.is_wrong_told = false;
+        assert!(!sender.is_held());
+    }
+}
+
+#[test]
+fn what_was_sampled_by_a_wrong_clock_is_sent_with_the_right_times() {
+    let (_folder, spool) = spool(0);
+    let new = || Batch {
+        agent: "a".to_owned(),
+        times: vec![unix_ms()],
+        refs: vec![0],
+        values: vec![1.0],
+        ..Batch::default()
+    };
+    let wrong = TWO_HOURS_MS + 500;
+    // Two rounds of a clock that was ahead; then it was set, and one more was sampled.
+    spool.note_clock(wall_base_ms() + wrong);
+    for _ in 0..2 {
+        let mut batch = Batch { times: vec![unix_ms() + wrong], ..new() };
+        spool.append(&mut batch).unwrap();
+    }
+    spool.note_clock(wall_base_ms());
+    spool.append(&mut new()).unwrap();
+    let (url, server) = serve(vec![accepted_at(0)]);
+    let (mut sender, _) = sender(&spool, &url, None);
+    let at = |ms: i64| {
+        let at = std::time::UNIX_EPOCH + Duration::from_millis(ms.unsigned_abs());
+        httpdate::fmt_http_date(at)
+    };
+    let now = (wall_base_ms(), unix_ms());
+    sender.client.clock().hear(&at(unix_ms()), Duration::ZERO, now);
+    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    let requests = server.join().unwrap();
+    assert_eq!(requests[0].times.len(), 3);
+    for time in &requests[0].times {
+        assert!(time.abs_diff(unix_ms()) < 60_000, "{time}");
+    }
+}
+
+#[test]
+fn with_the_daemons_clock_nothing_waits_and_times_are_the_daemons() {
+    let (_folder, spool) = spool(0);
+    let mut batch = Batch {
+        agent: "a".to_owned(),
+        times: vec![unix_ms()],
+        refs: vec![0],
+        values: vec![1.0],
+        ..Batch::default()
+    };
+    spool.append(&mut batch).unwrap();
+    let (url, server) = serve(vec![accepted_at(-TWO_HOURS_MS)]);
+    let (sender, _) = sender(&spool, &url, None);
+    let mut sender = sender.with_clock(ClockOf::Daemon);
+    let at =
+        std::time::UNIX_EPOCH + Duration::from_millis((unix_ms() - TWO_HOURS_MS).unsigned_abs());
+    let now = (wall_base_ms(), unix_ms());
+    sender.client.clock().hear(&httpdate::fmt_http_date(at), Duration::ZERO, now);
+    assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
+    let time = server.join().unwrap()[0].times[0];
+    assert!(time.abs_diff(unix_ms() - TWO_HOURS_MS) < 60_000, "{time}");
+}

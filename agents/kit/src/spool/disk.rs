@@ -1,0 +1,205 @@
+//! The spool's file: one redb database, written in whole transactions and opened again after one
+//! that failed.
+//!
+//! Must never know: when it is written, and what is dropped.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use granary_protocol::SeriesDefinition;
+use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata};
+use tracing::{info, warn};
+
+use super::{
+    FILE, REJECTED_BATCHES_MAX, StoredBatch, Usage,
+    error::{SpoolError, at, cannot_open, panics_are_damage},
+    front::Front,
+    tables::{
+        BATCHES, META, REJECTED, SERIES, begin, decode_definition, encode_definition, next_seq,
+        prepare,
+    },
+};
+
+const CACHE_BYTES: usize = 1024 * 1024;
+/// A file this much larger than its content is compacted when it is opened.
+const SLACK_BYTES: u64 = 16 * 1024 * 1024;
+
+/// The file. While it cannot be opened nothing is read of it.
+#[derive(Debug)]
+pub(super) struct Disk {
+    pub(super) path: PathBuf,
+    pub(super) db: Option<Database>,
+}
+
+/// What a file says when it is opened.
+pub(super) struct Opened {
+    pub(super) disk: Disk,
+    pub(super) epoch: i64,
+    pub(super) usage: Usage,
+    pub(super) next_seq: u64,
+}
+
+/// The counters that are written with the batches.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Counters {
+    pub(super) epoch: i64,
+    pub(super) next_seq: u64,
+    pub(super) bytes: u64,
+}
+
+impl Disk {
+    pub(super) fn open(folder: &Path, agent: &str, now_ms: i64) -> Result<Opened, SpoolError> {
+        let path = folder.join(FILE);
+        let mut db = database(&path)?;
+        // redb verifies pages only when asked to; unverified, damage shows in the middle of a
+        // round, again after each restart, or is delivered as samples.
+        if !db.check_integrity().map_err(|cause| cannot_open(&path, cause))? {
+            warn!(path = %path.display(), "the spool was damaged and is repaired");
+        }
+        let (epoch, usage) = prepare(&db, agent, now_ms)?;
+        let file_bytes = fs::metadata(&path).map_or(0, |meta| meta.len());
+        if file_bytes > usage.bytes.saturating_mul(2).saturating_add(SLACK_BYTES) {
+            db.compact().map_err(at("compact"))?;
+        }
+        info!(path = %path.display(), epoch, usage.batches, usage.bytes, "opened the spool");
+        let next_seq = next_seq(&db)?;
+        Ok(Opened { disk: Self { path, db: Some(db) }, epoch, usage, next_seq })
+    }
+
+    /// Writes all that it lacks in one transaction. After a failure the file is opened again, as redb
+    /// reads nothing more of one.
+    pub(super) fn write(&mut self, front: &Front, counters: Counters) -> Result<(), SpoolError> {
+        if self.db.is_none() {
+            self.db = Some(database(&self.path)?);
+        }
+        let written = self.db.as_ref().map_or(Ok(()), |db| write(db, front, counters));
+        if written.is_err() {
+            let before = self.db.take();
+            // It may write when it is closed, and fail again.
+            let closed = panics_are_damage("close the file", || {
+                drop(before);
+                Ok(())
+            });
+            self.db = closed.and_then(|()| database(&self.path)).ok();
+        }
+        written
+    }
+
+    /// Visits the batches, oldest or newest first, until one says that it is enough.
+    pub(super) fn visit(
+        &self,
+        is_newest_first: bool,
+        visit: impl FnMut(u64, &[u8]) -> bool,
+    ) -> Result<(), SpoolError> {
+        self.visit_from(0, is_newest_first, visit)
+    }
+
+    /// As [`Disk::visit`], of this number and later ones.
+    pub(super) fn visit_from(
+        &self,
+        from: u64,
+        is_newest_first: bool,
+        mut visit: impl FnMut(u64, &[u8]) -> bool,
+    ) -> Result<(), SpoolError> {
+        const OPERATION: &str = "read the batches";
+        let Some(db) = &self.db else { return Ok(()) };
+        let txn = db.begin_read().map_err(at(OPERATION))?;
+        let table = txn.open_table(BATCHES).map_err(at(OPERATION))?;
+        let mut rows = table.range(from..).map_err(at(OPERATION))?;
+        while let Some(row) = if is_newest_first { rows.next_back() } else { rows.next() } {
+            let (seq, value) = row.map_err(at(OPERATION))?;
+            if !visit(seq.value(), value.value()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// One batch.
+    pub(super) fn batch(&self, seq: u64) -> Result<Option<StoredBatch>, SpoolError> {
+        const OPERATION: &str = "read a batch";
+        let Some(db) = &self.db else { return Ok(None) };
+        let txn = db.begin_read().map_err(at(OPERATION))?;
+        let table = txn.open_table(BATCHES).map_err(at(OPERATION))?;
+        let row = table.get(seq).map_err(at(OPERATION))?;
+        Ok(row.map(|value| StoredBatch { seq, bytes: value.value().to_vec() }))
+    }
+
+    /// The definitions of these refs; one that it does not have is left out.
+    pub(super) fn definitions(
+        &self,
+        refs: &BTreeSet<u32>,
+    ) -> Result<BTreeMap<u32, SeriesDefinition>, SpoolError> {
+        const OPERATION: &str = "read series definitions";
+        let mut definitions = BTreeMap::new();
+        let Some(db) = &self.db else { return Ok(definitions) };
+        let txn = db.begin_read().map_err(at(OPERATION))?;
+        let table = txn.open_table(SERIES).map_err(at(OPERATION))?;
+        for reference in refs {
+            let stored = table.get(reference).map_err(at(OPERATION))?;
+            if let Some(definition) = stored.and_then(|bytes| decode_definition(bytes.value())) {
+                definitions.insert(*reference, definition);
+            }
+        }
+        Ok(definitions)
+    }
+
+    /// Gives every definition.
+    pub(super) fn each_definition(
+        &self,
+        mut take: impl FnMut(SeriesDefinition),
+    ) -> Result<(), SpoolError> {
+        const OPERATION: &str = "read series definitions";
+        let Some(db) = &self.db else { return Ok(()) };
+        let txn = db.begin_read().map_err(at(OPERATION))?;
+        let table = txn.open_table(SERIES).map_err(at(OPERATION))?;
+        for entry in table.iter().map_err(at(OPERATION))? {
+            let (_, bytes) = entry.map_err(at(OPERATION))?;
+            decode_definition(bytes.value()).into_iter().for_each(&mut take);
+        }
+        Ok(())
+    }
+}
+
+fn database(path: &Path) -> Result<Database, SpoolError> {
+    let opened = Database::builder().set_cache_size(CACHE_BYTES).create(path);
+    opened.map_err(|cause| cannot_open(path, cause))
+}
+
+/// On disk when this returns.
+fn write(db: &Database, front: &Front, counters: Counters) -> Result<(), SpoolError> {
+    const OPERATION: &str = "write batches";
+    let txn = begin(db, OPERATION)?;
+    {
+        let mut meta = txn.open_table(META).map_err(at(OPERATION))?;
+        let mut batches = txn.open_table(BATCHES).map_err(at(OPERATION))?;
+        let mut series = txn.open_table(SERIES).map_err(at(OPERATION))?;
+        // What goes makes room for what comes.
+        for seq in &front.removed {
+            batches.remove(seq).map_err(at(OPERATION))?;
+        }
+        for (seq, bytes) in &front.added {
+            batches.insert(seq, &**bytes).map_err(at(OPERATION))?;
+        }
+        for definition in &front.definitions {
+            let bytes = encode_definition(definition);
+            series.insert(definition.reference, &*bytes).map_err(at(OPERATION))?;
+        }
+        if !front.rejected.is_empty() {
+            let mut rejected = txn.open_table(REJECTED).map_err(at(OPERATION))?;
+            for (seq, bytes) in &front.rejected {
+                rejected.insert(seq, &**bytes).map_err(at(OPERATION))?;
+            }
+            while rejected.len().map_err(at(OPERATION))? > REJECTED_BATCHES_MAX {
+                rejected.pop_first().map_err(at(OPERATION))?;
+            }
+        }
+        meta.insert("epoch", counters.epoch as u64).map_err(at(OPERATION))?;
+        meta.insert("bytes", counters.bytes).map_err(at(OPERATION))?;
+        meta.insert("next_seq", counters.next_seq).map_err(at(OPERATION))?;
+    }
+    txn.commit().map_err(at(OPERATION))
+}

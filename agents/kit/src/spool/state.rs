@@ -1,0 +1,229 @@
+//! What the spool knows, behind its lock: the file, what it lacks, and what is dropped when.
+//!
+//! Must never know: who appends and who reads.
+
+use std::time::Duration;
+
+use granary_protocol::decode_batch;
+use tracing::{info, warn};
+
+use super::{
+    StoredBatch, Usage,
+    disk::{Counters, Disk},
+    error::SpoolError,
+    front::Front,
+};
+
+/// Bytes of batches in memory while the file cannot be written; when full the oldest are dropped.
+pub(super) const MEMORY_BYTES_MAX: usize = 8 << 20;
+/// Numbers that the file says were given before they are: after a crash none is given twice. Fewer
+/// than the daemon remembers.
+const NUMBERS_AHEAD: u64 = 256;
+/// Delivered batches that the file still has, at most: after a crash they are sent again.
+const REMOVED_MAX: usize = 64;
+/// Beside what batches need: pages of tables that are written again.
+const ROOM_BYTES: usize = 64 << 10;
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) disk: Disk,
+    pub(super) front: Front,
+    pub(super) usage: Usage,
+    pub(super) next_seq: u64,
+    /// As the file has it.
+    pub(super) written_next_seq: u64,
+    pub(super) bytes_max: u64,
+    /// Batches of which the newest sample is older are dropped.
+    pub(super) age_max_ms: Option<i64>,
+    pub(super) linger: Duration,
+    /// Batches up to this number are in a request right now and are not dropped.
+    pub(super) in_flight_through: u64,
+    /// The last delivery failed: what comes is written at once.
+    pub(super) is_failing: bool,
+    /// The file cannot be written.
+    pub(super) is_unwritable: bool,
+    /// Batches and samples that were dropped since somebody asked.
+    pub(super) dropped: (u64, u64),
+    /// From which number on the wall clock was so far from the steady one.
+    pub(super) steps: Vec<(u64, i64)>,
+}
+
+impl State {
+    pub(super) fn new(disk: Disk, usage: Usage, next_seq: u64, bytes_max: u64) -> Self {
+        Self {
+            disk,
+            front: Front::default(),
+            usage,
+            next_seq,
+            written_next_seq: next_seq,
+            bytes_max,
+            age_max_ms: None,
+            linger: Duration::ZERO,
+            in_flight_through: 0,
+            is_failing: false,
+            is_unwritable: false,
+            dropped: (0, 0),
+            steps: Vec::new(),
+        }
+    }
+
+    /// Whether the file is to be written now.
+    pub(super) fn is_due(&self) -> bool {
+        let Some(since) = self.front.since() else { return false };
+        since.left_of(self.linger).is_zero()
+            || !self.front.definitions.is_empty()
+            || (self.is_failing && !self.front.added.is_empty())
+            || self.next_seq > self.written_next_seq
+            || self.front.removed.len() >= REMOVED_MAX
+    }
+
+    /// Writes what the file lacks. When the disk is full, or broken, all stays in memory and it is
+    /// tried again with the next batch.
+    pub(super) fn write(&mut self, epoch: i64) -> Result<(), SpoolError> {
+        let ahead = if self.linger.is_zero() { 0 } else { NUMBERS_AHEAD };
+        let next_seq = self.next_seq + ahead;
+        let counters = Counters { epoch, next_seq, bytes: self.usage.bytes };
+        let mut written = self.disk.write(&self.front, counters);
+        if written.as_ref().is_err_and(SpoolError::is_full) && self.drop_oldest_of_disk(counters)? {
+            let counters = Counters { bytes: self.usage.bytes, ..counters };
+            written = self.disk.write(&self.front, counters);
+        }
+        match written {
+            Ok(()) => {
+                self.front.clear();
+                self.written_next_seq = next_seq;
+                if std::mem::replace(&mut self.is_unwritable, false) {
+                    info!("the spool can be written again");
+                }
+                Ok(())
+            }
+            Err(fault) if fault.is_of_medium() => {
+                if !std::mem::replace(&mut self.is_unwritable, true) {
+                    let cause = &fault as &dyn std::error::Error;
+                    warn!(cause, "the spool cannot be written; batches wait in memory");
+                }
+                Ok(())
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Drops as many of the file's oldest batches as those in memory need; false when even that cannot
+    /// be written, or there are none.
+    fn drop_oldest_of_disk(&mut self, counters: Counters) -> Result<bool, SpoolError> {
+        let mut oldest = Vec::new();
+        let (mut bytes, needed) = (0, self.front.bytes * 2 + ROOM_BYTES);
+        let (front, in_flight_through) = (&self.front, self.in_flight_through);
+        self.disk.visit_from(in_flight_through + 1, false, |seq, row| {
+            if !front.removed.contains(&seq) {
+                bytes += row.len();
+                oldest.push(seq);
+            }
+            bytes < needed
+        })?;
+        let mut gone = Front::default();
+        front.removed.iter().chain(&oldest).for_each(|seq| gone.remove(*seq));
+        // A page is free when the transaction after the one that gave it up has ended.
+        let is_written = !gone.removed.is_empty()
+            && self.disk.write(&gone, counters).is_ok()
+            && self.disk.write(&Front::default(), counters).is_ok();
+        if is_written {
+            for seq in oldest {
+                let batch = self.remove(seq)?;
+                self.count_dropped(batch.as_ref());
+            }
+        }
+        Ok(is_written)
+    }
+
+    fn count_dropped(&mut self, batch: Option<&StoredBatch>) {
+        self.dropped.0 += u64::from(batch.is_some());
+        self.dropped.1 += batch.map_or(0, StoredBatch::samples);
+    }
+
+    /// Takes out a batch; none when it is not here.
+    pub(super) fn remove(&mut self, seq: u64) -> Result<Option<StoredBatch>, SpoolError> {
+        let in_memory = self.front.take(seq);
+        let batch = match in_memory {
+            Some(batch) => Some(batch),
+            None if self.front.removed.contains(&seq) => None,
+            None => self.disk.batch(seq)?.inspect(|_| self.front.remove(seq)),
+        };
+        if let Some(batch) = &batch {
+            self.usage.batches = self.usage.batches.saturating_sub(1);
+            self.usage.bytes = self.usage.bytes.saturating_sub(batch.bytes.len() as u64);
+        }
+        Ok(batch)
+    }
+
+    /// Drops the oldest batches while there are too many bytes, or they are too old. Neither what is
+    /// in a request nor the newest batch is dropped.
+    pub(super) fn make_room(
+        &mut self,
+        newest: u64,
+        oldest_ms: Option<i64>,
+    ) -> Result<(), SpoolError> {
+        let mut from = self.in_flight_through + 1;
+        while self.usage.bytes > self.bytes_max || oldest_ms.is_some() {
+            let Some(seq) = self.first_from(from)?.filter(|seq| *seq < newest) else { break };
+            from = seq + 1;
+            if self.usage.bytes <= self.bytes_max && !self.is_older(seq, oldest_ms)? {
+                break;
+            }
+            let batch = self.remove(seq)?;
+            self.count_dropped(batch.as_ref());
+        }
+        Ok(())
+    }
+
+    /// Drops the oldest batches in memory while they are too many for it.
+    pub(super) fn bound_memory(&mut self, newest: u64) {
+        while self.front.bytes > MEMORY_BYTES_MAX {
+            let mut droppable = self.front.added.range(self.in_flight_through + 1..newest);
+            let Some(seq) = droppable.next().map(|(seq, _)| *seq) else { break };
+            let Some(batch) = self.front.take(seq) else { break };
+            self.usage.batches = self.usage.batches.saturating_sub(1);
+            self.usage.bytes = self.usage.bytes.saturating_sub(batch.bytes.len() as u64);
+            self.count_dropped(Some(&batch));
+        }
+    }
+
+    /// The oldest batch of this number or a later one.
+    pub(super) fn first_from(&self, from: u64) -> Result<Option<u64>, SpoolError> {
+        let mut first = None;
+        let removed = &self.front.removed;
+        self.disk.visit_from(from, false, |seq, _| {
+            first = Some(seq).filter(|seq| !removed.contains(seq));
+            first.is_none()
+        })?;
+        let in_memory = || self.front.added.range(from..).next().map(|(seq, _)| *seq);
+        Ok(first.or_else(in_memory))
+    }
+
+    /// Whether all samples of a batch are from before a time.
+    pub(super) fn is_older(&self, seq: u64, oldest_ms: Option<i64>) -> Result<bool, SpoolError> {
+        let Some(oldest_ms) = oldest_ms else { return Ok(false) };
+        let newest = |bytes: &[u8]| decode_batch(bytes).ok().and_then(|view| view.times().max());
+        let newest = match self.front.added.get(&seq) {
+            Some(bytes) => newest(bytes),
+            None => self.disk.batch(seq)?.and_then(|batch| newest(&batch.bytes)),
+        };
+        Ok(newest.is_some_and(|newest| newest < oldest_ms))
+    }
+
+    /// The numbers of the oldest and the newest batch, zeros without one.
+    pub(super) fn ends(&self) -> Result<(u64, u64), SpoolError> {
+        let removed = &self.front.removed;
+        let mut ends = (None, None);
+        for (is_newest_first, end) in [(false, &mut ends.0), (true, &mut ends.1)] {
+            self.disk.visit(is_newest_first, |seq, _| {
+                *end = Some(seq).filter(|seq| !removed.contains(seq));
+                end.is_none()
+            })?;
+        }
+        let in_memory = |row: Option<(&u64, &Vec<u8>)>| row.map(|(seq, _)| *seq);
+        let first = ends.0.or_else(|| in_memory(self.front.added.first_key_value()));
+        let last = in_memory(self.front.added.last_key_value()).or(ends.1);
+        Ok((first.unwrap_or(0), last.unwrap_or(0)))
+    }
+}
