@@ -229,6 +229,7 @@ fn about(program: &str, agent: &str, args: &AgentArgs, sources: &[Box<dyn Source
         interval_ms: u64::try_from(args.interval.as_millis()).unwrap_or(u64::MAX),
         sent: 0,
         tags,
+        absent: false,
     }
 }
 

@@ -1,5 +1,5 @@
-//! The hosts that an agent watches from outside, such as databases: it pings for each that answered
-//! in its last round, so that the daemon knows them as hosts of their own.
+//! The hosts that an agent watches from outside, such as databases: it pings for each, so that the
+//! daemon knows them as hosts of their own, and says which did not answer in its last round.
 
 use std::{
     sync::{
@@ -16,7 +16,7 @@ use crate::clock::Stopwatch;
 /// Beside the time of two rounds: a round may be slow.
 const ROUND_SLACK: Duration = Duration::from_secs(30);
 
-/// A host that answered.
+/// A host that is watched.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WatchedHost {
     /// Its name, the tag `host` of its series.
@@ -25,6 +25,8 @@ pub struct WatchedHost {
     pub started_ms: Option<i64>,
     /// Its tags, as of a host.
     pub tags: Vec<(String, String)>,
+    /// It did not answer.
+    pub is_absent: bool,
 }
 
 /// When a round ended, and who answered.
@@ -51,7 +53,10 @@ impl Watched {
     pub(crate) fn set(&self, hosts: Vec<WatchedHost>) {
         let mut last = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let known = last.as_ref().map_or(&[][..], |(_, hosts)| hosts);
-        let is_known = |new: &WatchedHost| known.iter().any(|own| own.host == new.host);
+        let is_same = |own: &WatchedHost, new: &WatchedHost| {
+            (&own.host, own.is_absent) == (&new.host, new.is_absent)
+        };
+        let is_known = |new: &WatchedHost| known.iter().any(|own| is_same(own, new));
         if !hosts.iter().all(is_known) {
             self.newcomers.fetch_add(1, Ordering::Relaxed);
         }
@@ -72,6 +77,7 @@ impl Watched {
             host: Some(seen.host.clone()),
             booted: seen.started_ms,
             tags: own.tags.clone().into_iter().chain(seen.tags.clone()).collect(),
+            absent: seen.is_absent,
             ..own.clone()
         };
         let mut pings = vec![own.clone()];
@@ -91,7 +97,7 @@ mod tests {
 
     fn host(name: &str) -> WatchedHost {
         let tags = vec![("set".to_owned(), "rs0".to_owned())];
-        WatchedHost { host: name.to_owned(), started_ms: Some(7), tags }
+        WatchedHost { host: name.to_owned(), started_ms: Some(7), tags, is_absent: false }
     }
 
     #[test]
@@ -110,6 +116,18 @@ mod tests {
         assert_eq!(watched.pings(&own()), [own()]);
         watched.set(vec![host("db1:27017")]);
         assert_eq!(watched.newcomers(), 2, "it is back");
+    }
+
+    /// A target whose name has a typo looked like nothing.
+    #[test]
+    fn a_host_that_never_answered_is_told_as_absent_and_pinged_for_at_once_when_it_does() {
+        let watched = Watched::new(Duration::from_secs(10));
+        watched.set(vec![WatchedHost { is_absent: true, ..host("typo") }]);
+        let pings = watched.pings(&own());
+        assert_eq!((pings.len(), pings[1].absent, watched.newcomers()), (2, true, 1));
+        watched.set(vec![host("typo")]);
+        assert!(!watched.pings(&own())[1].absent);
+        assert_eq!(watched.newcomers(), 2);
     }
 
     #[test]

@@ -114,7 +114,7 @@ impl Target {
         if is_due {
             self.own_cost(watch, started_ms, &mut out);
         }
-        self.say_that_it_is_there(&mut out);
+        self.say_whether_it_is_there(&mut out);
         out
     }
 
@@ -129,15 +129,15 @@ impl Target {
         out.counter("mongodb_collect_waited", "seconds", &[], waited.as_secs_f64(), start);
     }
 
-    fn say_that_it_is_there(&self, out: &mut Readings) {
-        if !self.polling.is_up() {
-            return;
-        }
+    fn say_whether_it_is_there(&self, out: &mut Readings) {
+        let is_absent = !self.polling.is_up();
         let mut tags = self.tags.clone();
-        tags.push(("role".to_owned(), self.standing.word().to_owned()));
+        if !is_absent {
+            tags.push(("role".to_owned(), self.standing.word().to_owned()));
+        }
         tags.extend(self.standing.set.clone().map(|set| ("set".to_owned(), set)));
         let started_ms = self.memory.started_ms();
-        out.watched(WatchedHost { host: self.host.clone(), started_ms, tags });
+        out.watched(WatchedHost { host: self.host.clone(), started_ms, tags, is_absent });
     }
 
     /// What was read of databases, now or before.

@@ -43,6 +43,14 @@ pub struct Ping {
     /// Tags of the host.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
+    /// The agent watches the host, and it does not answer: it is known by this, and not up.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub absent: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// A request's pings.

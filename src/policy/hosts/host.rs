@@ -41,6 +41,8 @@ struct Agent {
     record: AgentRecord,
     /// When it was heard last in this run, by the time that the daemon has listened.
     heard_ms: Option<i64>,
+    /// When the process before this one was started.
+    started_before: Option<i64>,
 }
 
 impl Agent {
@@ -66,7 +68,7 @@ impl Host {
         let since_kept = listening.listened_ms.saturating_sub(kept_ms).max(0);
         let agent = |mut record: AgentRecord| {
             record.silent_ms = record.silent_ms.saturating_add(since_kept);
-            Agent { record, heard_ms: None }
+            Agent { record, heard_ms: None, started_before: None }
         };
         let agents = agents.into_iter().map(agent).collect();
         let mut host = Self { first_seen, agents, is_kept: true, ..Self::default() };
@@ -86,7 +88,13 @@ impl Host {
 
     /// Takes in a ping at a time, of a daemon that listens since a time; whether it tells more
     /// than that the agent is still there.
-    pub(super) fn ping(&mut self, ping: Ping, now: Hearing, since: i64) -> bool {
+    ///
+    /// # Errors
+    /// When two agents of one name ping in turns. The host is there for all that.
+    pub(super) fn ping(&mut self, ping: Ping, now: Hearing, since: i64) -> Result<bool, String> {
+        if ping.absent {
+            return Ok(self.miss(ping, now));
+        }
         let mut is_news = false;
         if self.agents.is_empty() {
             self.first_seen = now.at.0;
@@ -99,6 +107,21 @@ impl Host {
             (program, agent).cmp(&(&ping.program, &ping.agent))
         });
         let known = place.ok().and_then(|index| self.agents.get(index));
+        let known_starts = known.map(|own| (own.record.started, own.started_before));
+        let started_before = match known_starts {
+            // A process that was started again does not come back.
+            Some((_, Some(before))) if before == ping.started => {
+                self.hear(place.unwrap_or_default(), now);
+                return Err(format!(
+                    "another agent {:?} pings from elsewhere: give each its own name, with \
+                     --agent-id",
+                    ping.agent
+                ));
+            }
+            Some((started, before)) if started == ping.started => before,
+            Some((started, _)) => Some(started),
+            None => None,
+        };
         is_news |= known.is_none_or(|Agent { record, .. }| {
             (&record.version, &record.tags) != (&ping.version, &ping.tags)
         });
@@ -106,7 +129,8 @@ impl Host {
             self.note(event);
             is_news = true;
         }
-        let agent = Agent { record: record_of(ping, now), heard_ms: Some(now.listened_ms) };
+        let heard_ms = Some(now.listened_ms);
+        let agent = Agent { record: record_of(ping, now), heard_ms, started_before };
         match place {
             Ok(index) => self.agents[index] = agent,
             Err(index) => self.agents.insert(index, agent),
@@ -117,7 +141,39 @@ impl Host {
             longest.map(|(_, index)| self.agents.remove(index));
         }
         self.is_changed = true;
-        is_news
+        Ok(is_news)
+    }
+
+    /// Takes note that an agent is there.
+    fn hear(&mut self, index: usize, now: Hearing) {
+        if let Some(agent) = self.agents.get_mut(index) {
+            agent.heard_ms = Some(now.listened_ms);
+            (agent.record.pinged, agent.record.silent_ms) = (now.at.0, 0);
+            self.is_changed = true;
+        }
+    }
+
+    /// Takes in that an agent does not reach the host: one that is not known yet is down from now on,
+    /// and of one that is known only the tags are news.
+    fn miss(&mut self, ping: Ping, now: Hearing) -> bool {
+        self.is_changed = true;
+        let known = self
+            .agents
+            .iter_mut()
+            .find(|own| (&own.record.program, &own.record.agent) == (&ping.program, &ping.agent));
+        if let Some(Agent { record, .. }) = known {
+            return std::mem::replace(&mut record.tags, ping.tags.clone()) != ping.tags;
+        }
+        if !self.agents.is_empty() {
+            // Other agents reach it.
+            return false;
+        }
+        self.first_seen = now.at.0;
+        let at = now.at.0.saturating_sub(DOWN_AFTER_MS);
+        let record = AgentRecord { pinged: at, sent: at, booted: None, ..record_of(ping, now) };
+        let heard_ms = Some(now.listened_ms.saturating_sub(DOWN_AFTER_MS));
+        self.agents.push(Agent { record, heard_ms, started_before: None });
+        true
     }
 
     /// What a ping tells of a known agent besides that it is there.

@@ -93,9 +93,9 @@ impl Hosts {
             None => Host::new(self.removed.remove(&name)),
         };
         let is_news = host.ping(ping, now, self.since);
-        self.has_news |= is_news;
+        self.has_news |= is_news == Ok(true);
         self.insert(name, host);
-        Ok(is_news)
+        is_news
     }
 
     /// Puts a host behind all that were heard before, where those silent longest make room.

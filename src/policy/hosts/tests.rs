@@ -367,3 +367,60 @@ fn what_a_ping_says_is_bounded() {
     let names: Vec<_> = listed.agents.iter().map(|own| &*own.agent).collect();
     assert_eq!(names, ["a92", "a93", "a94", "a95", "a96", "a97", "a98", "a99"]);
 }
+
+/// A database that never answered was not among the hosts, and one that was killed stayed a primary.
+#[test]
+fn a_host_that_is_watched_and_does_not_answer_is_down_and_has_no_role() {
+    let mut hosts = Hosts::new(10, KeptHosts::default(), at(0).at);
+    let role = |tags: &[(&str, &str)]| -> BTreeMap<String, String> {
+        tags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    };
+    let own = Ping { tags: role(&[("role", "primary")]), ..ping("db1", "watcher", at(0).at) };
+    let missed = |host: &str, now: Hearing| Ping {
+        absent: true,
+        tags: role(&[]),
+        ..ping(host, "watcher", now.at)
+    };
+    assert!(hosts.ping(own, at(1_000)).unwrap());
+    assert!(hosts.ping(missed("typo", at(1_000)), at(1_000)).unwrap());
+    let state = |hosts: &Hosts, name: &str, now: Hearing| {
+        let host = &hosts.by_name[name];
+        (host.state(now), host.tags().len())
+    };
+    assert_eq!(state(&hosts, "typo", at(1_000)), (HostState::Down, 0));
+    assert_eq!(state(&hosts, "db1", at(1_000)), (HostState::Up, 1));
+    assert!(hosts.ping(missed("db1", at(2_000)), at(2_000)).unwrap());
+    assert!(!hosts.ping(missed("db1", at(3_000)), at(3_000)).unwrap());
+    assert_eq!(state(&hosts, "db1", at(3_000)).1, 0, "it was heard two seconds ago");
+    let later = at(1_000 + DOWN_AFTER_MS);
+    hosts.ping(missed("db1", later), later).unwrap();
+    assert_eq!(
+        state(&hosts, "db1", later).0,
+        HostState::Down,
+        "that it is missed is no sign of life"
+    );
+    hosts.ping(ping("typo", "watcher", later.at), later).unwrap();
+    assert_eq!(state(&hosts, "typo", later).0, HostState::Up);
+}
+
+/// The manual promised a warning, and there was none.
+#[test]
+fn two_agents_of_one_name_are_told_of_each_other() {
+    let mut hosts = Hosts::new(10, KeptHosts::default(), at(0).at);
+    let own = |started: i64, now: Hearing| Ping { started, ..ping("web", "web", now.at) };
+    hosts.ping(own(1_000, at(0)), at(0)).unwrap();
+    hosts.ping(own(2_000, at(10)), at(10)).unwrap();
+    for (started, now) in [(1_000, at(20)), (1_000, at(30))] {
+        let fault = hosts.ping(own(started, now), now).unwrap_err();
+        assert!(fault.contains("\"web\"") && fault.contains("--agent-id"), "{fault}");
+    }
+    hosts.ping(own(2_000, at(40)), at(40)).unwrap();
+    let listed = hosts.list(Some("web"), at(40)).remove(0);
+    assert_eq!((listed.state, listed.agents.len()), (HostState::Up, 1));
+    // One that is started again and again, also by a clock that was set back, is one.
+    for (number, started) in [3_000, 500, 4_000].into_iter().enumerate() {
+        let now = at(50 + number as i64);
+        hosts.ping(own(started, now), now).unwrap();
+        hosts.ping(own(started, now), now).unwrap();
+    }
+}
