@@ -172,7 +172,8 @@ impl Sender {
                 Step::Retry { .. } | Step::Idle => break,
             }
         }
-        self.write_report()
+        self.write_report();
+        Ok(())
     }
 
     /// The batches of the next request: the oldest, and while more wait than one request takes,
@@ -286,7 +287,7 @@ impl Sender {
         }
         let to_send: u64 = again.iter().map(|batch| batch.samples()).sum();
         self.count_acknowledged(&seqs, answer, to_send);
-        self.write_report()?;
+        self.write_report();
         if again.is_empty() {
             self.renumbering &= seqs.is_empty();
             return Ok(Step::Progress);
@@ -390,7 +391,7 @@ impl Sender {
             return Ok(Step::Progress);
         };
         self.set_aside(batch, cause)?;
-        self.write_report()?;
+        self.write_report();
         Ok(Step::Progress)
     }
 
@@ -425,8 +426,8 @@ impl Sender {
         Step::Retry { delay, answered }
     }
 
-    fn write_report(&mut self) -> Result<(), SpoolError> {
-        let Some(path) = &self.report else { return Ok(()) };
+    fn write_report(&mut self) {
+        let Some(path) = &self.report else { return };
         let usage = self.spool.usage();
         let written = write_report(path, &self.agent, self.spool.epoch(), &self.totals, usage);
         if let Err(cause) = &written
@@ -436,7 +437,6 @@ impl Sender {
             warn!(path = %path.display(), cause, "cannot write the report");
         }
         self.report_failing = written.is_err();
-        Ok(())
     }
 }
 

@@ -43,7 +43,7 @@ impl DaemonClock {
         let waited_ms = waited.as_millis() as i64;
         let ahead_ms = now_ms.saturating_sub(date_ms);
         let is_certain = !(0..=waited_ms + DATE_MS).contains(&ahead_ms);
-        let ahead_ms = if is_certain { ahead_ms - (waited_ms + DATE_MS) / 2 } else { 0 };
+        let ahead_ms = if is_certain { ahead_ms - i64::midpoint(waited_ms, DATE_MS) } else { 0 };
         self.base_ms.store(base_ms.saturating_sub(ahead_ms), Ordering::Relaxed);
     }
 

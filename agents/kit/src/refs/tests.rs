@@ -14,7 +14,9 @@ fn readings() -> Readings {
 
 fn refs_of(definitions: &[SeriesDefinition]) -> Refs {
     let mut refs = Refs::new(Vec::new());
-    definitions.iter().for_each(|definition| refs.remember(definition));
+    for definition in definitions {
+        refs.remember(definition);
+    }
     refs
 }
 
