@@ -200,8 +200,12 @@ impl Config {
             job.take_bearer_token();
             let access = job.access_mut();
             for Access { basic_auth, authorization, tls_config: tls } in access {
-                basic_auth.iter_mut().for_each(|auth| join(&mut auth.password_file));
-                authorization.iter_mut().for_each(|auth| join(&mut auth.credentials_file));
+                if let Some(auth) = basic_auth {
+                    join(&mut auth.password_file);
+                }
+                if let Some(auth) = authorization {
+                    join(&mut auth.credentials_file);
+                }
                 [&mut tls.ca_file, &mut tls.cert_file, &mut tls.key_file]
                     .into_iter()
                     .for_each(join);
