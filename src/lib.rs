@@ -1,7 +1,7 @@
 //! Granary: a monitoring store that keeps every sample pre-aggregated.
 //!
 //! ARCHITECTURE.md has the map. Arrows point from the user to the used, and `tests/it/tidy.rs` holds
-//! them: `model` <- `clock`, `policy`, `store` <- `ingest`, `import`, `query`, `objects`, `telemetry` <-
+//! them: `model` <- `clock`, `policy`, `shell`, `store` <- `ingest`, `import`, `query`, `objects`, `telemetry` <-
 //! `alerts` <- `actors` <- `api` <- `config` <- `daemon` <- `cli` <- `main`.
 
 /// What tests share names the crate as they do.
@@ -26,5 +26,6 @@ pub mod model;
 pub mod objects;
 pub mod policy;
 pub mod query;
+mod shell;
 pub mod store;
 pub mod telemetry;

@@ -203,7 +203,7 @@ fn monday(date: Date) -> Date {
 }
 
 /// The first moment of a date: later than 00:00 where that hour does not exist.
-fn midnight(date: Date, zone: &TimeZone) -> UnixMillis {
+pub(super) fn midnight(date: Date, zone: &TimeZone) -> UnixMillis {
     local(date.to_datetime(jiff::civil::Time::midnight()), zone)
 }
 

@@ -179,7 +179,7 @@ fn months_are_documents_with_their_tags_and_metrics() {
         json!({"_id": "2015-08-01T00:00:00Z location=2,scientist=perpetua",
                "date": {"$date": "2015-08-01T00:00:00Z"}, "location": "2", "scientist": "perpetua",
                "butterflies": 15.0, "honeybees": 45.0,
-               "num_samples": {"butterflies": 2, "honeybees": 2}})
+               "num_samples": 4, "counts": {"butterflies": 2, "honeybees": 2}})
     );
     assert_eq!(months.as_array().unwrap().len(), 2);
     // The largest hour of each scientist, and averages of what was counted.
@@ -194,6 +194,72 @@ fn months_are_documents_with_their_tags_and_metrics() {
         hours,
         json!([{"_id": "langstroth", "most": 23.0, "avg": 26.0 / 3.0, "hours": 48},
                {"_id": "perpetua", "most": 15.0, "avg": 9.5, "hours": 48}])
+    );
+}
+
+#[test]
+fn tags_that_spell_numbers_are_numbers_and_samples_are_counted() {
+    let daemon = Daemon::start(&granularities(&LONG));
+    let counted = |location: &str, value: i32| {
+        json!({"metric": "bees", "tags": {"location": location}, "kind": "delta", "value": value,
+               "time": "2015-08-18T00:00:00Z"})
+    };
+    let samples: Vec<_> =
+        [("2", 1), ("10", 2), ("09", 4), ("hill", 8)].map(|(at, value)| counted(at, value)).into();
+    daemon.accept(&samples.into());
+    daemon.accept(&json!([{"metric": "wasps", "tags": {"location": "2"}, "kind": "delta",
+                           "value": 5, "time": "2015-08-18T00:00:00Z"}]));
+    let locations = |stages: &str| {
+        let shown = format!("[{stages}, {{$project: {{_id: 0, location: 1}}}}]");
+        let found = aggregate(&daemon, &shown);
+        found.as_array().unwrap().iter().map(|own| own["location"].clone()).collect::<Vec<_>>()
+    };
+    let all = "{$match: {bees: {$gt: 0}}}";
+    // Conditions that are pushed down, those that are not, and expressions agree.
+    for (test, expected) in [
+        ("{$gt: 2}", vec!["09", "10"]),
+        ("{$gte: 2, $lt: 10}", vec!["2", "09"]),
+        ("{$in: [9, 'hill']}", vec!["09", "hill"]),
+        ("9", vec!["09"]),
+        ("{$ne: 2}", vec!["09", "10", "hill"]),
+        ("{$lte: '9'}", vec!["2", "09"]),
+        ("{$regex: '^h'}", vec!["hill"]),
+    ] {
+        let sorted = "{$sort: {location: 1}}";
+        let pushed = format!("{{$match: {{location: {test}}}}}, {all}, {sorted}");
+        let later = format!("{all}, {{$skip: 0}}, {{$match: {{location: {test}}}}}, {sorted}");
+        assert_eq!(locations(&pushed), expected, "{test}");
+        assert_eq!(locations(&later), expected, "{test}");
+    }
+    let computed = format!("{all}, {{$match: {{$expr: {{$gt: ['$location', 2]}}}}}}");
+    assert_eq!(locations(&format!("{computed}, {{$match: {{location: {{$lt: 99}}}}}}")).len(), 2);
+    let answer = aggregate(
+        &daemon,
+        "[{$match: {location: {$lt: 99}}}, {$group: {_id: null, avg: {$avg: '$location'}, sum: {$sum: '$bees'},
+            n: {$sum: '$num_samples'}, bees: {$sum: '$counts.bees'}}}]",
+    );
+    assert_eq!(answer, json!([{"_id": null, "avg": 7.0, "sum": 7.0, "n": 4, "bees": 3}]));
+    let found = |words: &str| daemon.query(&["find", words]);
+    daemon.accept(&json!([{"metric": "ants", "tags": {"hill": "north"}, "value": 1}]));
+    assert_eq!(
+        found("db.1h.find({metric: 'ants', hill: {$gt: 1}})"),
+        json!({"documents": [],
+               "notes": ["hill is compared with a number, and none of its values is one, such as \"north\""]})
+    );
+    assert_eq!(found("db.m.countDocuments({location: {$gt: 2}})"), json!({"n": 2}));
+    assert_eq!(
+        found("db.1h.distinct('location', {metric: /^bee/})"),
+        json!({"values": ["2", "09", "10", "hill"]})
+    );
+    assert_eq!(
+        found("db.1h.findOne({metric: 'bees', location: 2}, {sum: 1, n: 1})"),
+        json!({"document": {"n": 1, "sum": 1.0}})
+    );
+    assert_eq!(
+        found(
+            "{find: '1h', filter: {value: {$gte: 4}}, sort: {value: -1}, projection: {value: 1}}"
+        ),
+        json!({"documents": [{"value": 8.0}, {"value": 5.0}, {"value": 4.0}]})
     );
 }
 

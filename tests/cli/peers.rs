@@ -7,6 +7,7 @@
 mod collectd;
 mod mongodb;
 mod node_exporter;
+mod pipelines;
 mod statsd;
 
 use std::{

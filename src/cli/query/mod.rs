@@ -31,6 +31,7 @@ Examples:
   granary query promql 'topk(3, system_load_1m)'
   granary query promql 'rate(system_network_bytes_in[5m])' --range 1h
   granary query aggregate '[{$match: {host: \"web1\"}}, {$unwind: \"$days\"}]'
+  granary query find 'db.1h.find({metric: \"page_views\"}).sort({date: -1}).limit(3)'
   granary query documents --metric page_views --form levels --range 31d --json
   granary query documents --metric page_views --resolution 1h --unfold --start 2026-11-20 --json")]
 #[command(mut_arg("json", |json| json.help("Print the daemon's JSON answer instead of a table")))]
@@ -49,9 +50,10 @@ enum What {
     Documents(Box<DocumentsArgs>),
     /// An expression of Prometheus' language, at one time or over a range
     Promql(promql::PromqlArgs),
-    /// A pipeline in the manner of MongoDB's; the answer is JSON
+    /// A pipeline, find, findOne, countDocuments or distinct in MongoDB's words; the answer is JSON
+    #[command(visible_alias = "find")]
     Aggregate {
-        /// The pipeline: JSON or as in MongoDB's shell; from standard input when left out
+        /// The command: JSON or as in MongoDB's shell; from standard input when left out
         pipeline: Option<String>,
     },
     /// The series that match

@@ -6,14 +6,15 @@ use std::collections::BTreeSet;
 
 use super::{
     expression::{Expression, add},
+    order::{Key, compare},
     quota::Taken,
-    value::{Fields, Key, Value, compare},
+    value::{Fields, Value},
 };
 use crate::query::QueryError;
 
 /// How values become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operator {
+pub(super) enum Operator {
     Sum,
     Avg,
     Min,
@@ -23,9 +24,11 @@ enum Operator {
     Push,
     AddToSet,
     Count,
+    StdDevPop,
+    StdDevSamp,
 }
 
-const OPERATORS: [(&str, Operator); 9] = [
+const OPERATORS: [(&str, Operator); 11] = [
     ("$sum", Operator::Sum),
     ("$avg", Operator::Avg),
     ("$min", Operator::Min),
@@ -35,6 +38,18 @@ const OPERATORS: [(&str, Operator); 9] = [
     ("$push", Operator::Push),
     ("$addToSet", Operator::AddToSet),
     ("$count", Operator::Count),
+    ("$stdDevPop", Operator::StdDevPop),
+    ("$stdDevSamp", Operator::StdDevSamp),
+];
+
+/// Those that are expressions, too: of a list, or of several values.
+const OF_LISTS: [Operator; 6] = [
+    Operator::Sum,
+    Operator::Avg,
+    Operator::Min,
+    Operator::Max,
+    Operator::StdDevPop,
+    Operator::StdDevSamp,
 ];
 
 /// One accumulator of a `$group`.
@@ -50,12 +65,61 @@ pub(super) enum Gathered {
     Nothing,
     /// Sum and number.
     Numbers(Value, u64),
+    Spread(Spread),
     One(Value),
     Many(Vec<Value>),
     Set(BTreeSet<Key>),
 }
 
+/// Mean and squares of the distances from it, by the method of Welford.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Spread {
+    n: u64,
+    mean: f64,
+    squares: f64,
+}
+
+impl Spread {
+    fn add(&mut self, number: f64) {
+        self.n += 1;
+        let distance = number - self.mean;
+        self.mean += distance / self.n as f64;
+        self.squares += distance * (number - self.mean);
+    }
+
+    /// `None` where fewer than `least` numbers were added.
+    fn deviation(self, least: u64) -> Option<f64> {
+        let divisor = self.n - least.min(self.n) + 1;
+        (self.n >= least).then(|| (self.squares / divisor as f64).sqrt())
+    }
+}
+
+impl Operator {
+    pub(super) fn of_list(name: &str) -> Option<Self> {
+        let found = OPERATORS.iter().find(|(known, own)| *known == name && OF_LISTS.contains(own));
+        found.map(|(_, own)| *own)
+    }
+
+    pub(super) fn names_of_list() -> impl Iterator<Item = &'static str> {
+        OPERATORS.iter().filter(|(_, own)| OF_LISTS.contains(own)).map(|(name, _)| *name)
+    }
+
+    /// What it makes of values that are there at once.
+    pub(super) fn of_values(self, values: Vec<Value>) -> Value {
+        let mut gathered = Gathered::Nothing;
+        for value in values {
+            self.gather(&mut gathered, Some(value));
+        }
+        self.finish(gathered)
+    }
+}
+
 impl Accumulator {
+    /// How many documents a group has.
+    pub(super) fn count() -> Self {
+        Self { operator: Operator::Sum, expression: Expression::Literal(Value::Int(1)) }
+    }
+
     /// Reads `{$sum: "$x"}`.
     ///
     /// # Errors
@@ -73,7 +137,12 @@ impl Accumulator {
             return Err(format!("{name} is not known; use one of {}", names.join(", ")));
         };
         let expression = match operator {
-            Operator::Count => Expression::Literal(Value::Int(1)),
+            Operator::Count => {
+                if !matches!(argument, Value::Fields(fields) if fields.len() == 0) {
+                    return Err("$count takes {}".to_owned());
+                }
+                Expression::Literal(Value::Int(1))
+            }
             _ => Expression::parse(argument)?,
         };
         Ok(Self { operator: *operator, expression })
@@ -90,13 +159,30 @@ impl Accumulator {
         if self.operator == Operator::First && matches!(gathered, Gathered::One(_)) {
             return Ok(Some(0));
         }
-        Ok(self.gather(gathered, self.expression.evaluate(document, taken)?))
+        Ok(self.operator.gather(gathered, self.expression.evaluate(document, taken)?))
     }
 
-    fn gather(&self, gathered: &mut Gathered, found: Option<Value>) -> Option<usize> {
-        match self.operator {
+    /// What the group shows.
+    pub(super) fn finish(&self, gathered: Gathered) -> Value {
+        self.operator.finish(gathered)
+    }
+}
+
+impl Operator {
+    fn gather(self, gathered: &mut Gathered, found: Option<Value>) -> Option<usize> {
+        match self {
+            Operator::StdDevPop | Operator::StdDevSamp => {
+                let number = found.and_then(|value| value.counted()?.number());
+                let mut spread =
+                    if let Gathered::Spread(own) = gathered { *own } else { Spread::default() };
+                if let Some(number) = number {
+                    spread.add(number);
+                }
+                *gathered = Gathered::Spread(spread);
+                Some(0)
+            }
             Operator::Sum | Operator::Avg | Operator::Count => {
-                let number = found.filter(|value| value.number().is_some());
+                let number = found.and_then(|value| value.counted());
                 let Some(number) = number else { return Some(0) };
                 match gathered {
                     Gathered::Numbers(sum, n) => {
@@ -112,9 +198,7 @@ impl Accumulator {
                     return Some(0);
                 };
                 let is_better = match gathered {
-                    Gathered::One(best) if self.operator == Operator::Min => {
-                        compare(&value, best).is_lt()
-                    }
+                    Gathered::One(best) if self == Operator::Min => compare(&value, best).is_lt(),
                     Gathered::One(best) => compare(&value, best).is_gt(),
                     _ => true,
                 };
@@ -143,9 +227,12 @@ impl Accumulator {
         }
     }
 
-    /// What the group shows.
-    pub(super) fn finish(&self, gathered: Gathered) -> Value {
-        match (self.operator, gathered) {
+    fn finish(self, gathered: Gathered) -> Value {
+        match (self, gathered) {
+            (Operator::StdDevPop, Gathered::Spread(spread)) => {
+                spread.deviation(1).map_or(Value::Null, Value::Float)
+            }
+            (_, Gathered::Spread(spread)) => spread.deviation(2).map_or(Value::Null, Value::Float),
             (Operator::Avg, Gathered::Numbers(sum, n)) => {
                 sum.number().map_or(Value::Null, |sum| Value::Float(sum / n as f64))
             }

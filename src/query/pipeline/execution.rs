@@ -4,16 +4,22 @@
 //! `$group`, `$sort` and the answer hold them, each within a bound, and the work of all is bounded
 //! too.
 
-use std::{cell::Cell, collections::BTreeMap, sync::Arc};
+use std::{
+    cell::Cell,
+    cmp::Ordering,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     accumulator::{Accumulator, Gathered},
     document::{Document, Documents},
     expression::Expression,
+    order::{Key, compare},
     path::Path,
     quota::{Quota, Taken},
     stage::Stage,
-    value::{Fields, Key, Value, compare},
+    value::{Fields, Value},
 };
 use crate::query::QueryError;
 
@@ -29,11 +35,21 @@ pub(super) fn run<'a>(
     source: Documents<'a>,
     quota: &'a Quota<'a>,
 ) -> Result<Vec<Fields>, QueryError> {
+    run_at(stages, source, quota, None)
+}
+
+/// Runs documents through all stages; `place` is the stage that these are a part of.
+fn run_at<'a>(
+    stages: &'a [Stage],
+    source: Documents<'a>,
+    quota: &'a Quota<'a>,
+    place: Option<usize>,
+) -> Result<Vec<Fields>, QueryError> {
     let mut documents: Documents<'_> = source;
     for (index, stage) in stages.iter().enumerate() {
-        documents = stage.apply(index, documents, quota)?;
+        documents = stage.apply(place.unwrap_or(index), documents, quota)?;
     }
-    let mut held = quota.begin(stages.len());
+    let mut held = quota.begin(place.unwrap_or(stages.len()));
     let mut out = Vec::new();
     for document in documents {
         let Document { fields, .. } = document?;
@@ -56,8 +72,12 @@ impl Stage {
             Ok(document)
         });
         Ok(match self {
-            Self::Match(predicate) => Box::new(input.filter(|document| {
-                document.as_ref().map_or(true, |own| predicate.holds(&own.fields))
+            Self::Match(predicate) => Box::new(input.filter_map(|document| {
+                let held = document.and_then(|Document { fields, mut taken }| {
+                    let holds = predicate.holds(&fields, &mut taken)?;
+                    Ok(holds.then_some(Document { fields, taken }))
+                });
+                held.transpose()
             })),
             Self::Unwind { path, keeps_empty } => {
                 Box::new(input.flat_map(move |document| match document {
@@ -79,7 +99,17 @@ impl Stage {
                 Box::new((counted > 0).then_some(Ok(document)).into_iter())
             }
             Self::Sort(keys) => sorted(input, keys, quota.begin(index))?,
-            Self::Group { id, fields } => grouped(input, id, fields, quota.begin(index))?,
+            Self::Group { id, fields, by_count } => {
+                grouped(input, id, (fields, *by_count), quota.begin(index))?
+            }
+            Self::Buckets { by, count, fields } => {
+                bucketed(input, by, *count, fields, quota.begin(index))?
+            }
+            Self::Facet(facets) => faceted(input, facets, index, quota)?,
+            Self::Replace(expression) => {
+                Box::new(input.map(move |document| replaced(document?, expression)))
+            }
+            Self::Distinct(path) => distinct(input, path, quota.begin(index))?,
         })
     }
 }
@@ -141,6 +171,22 @@ fn sorted<'a>(
         let row = keys.iter().map(key).collect::<Result<_, QueryError>>()?;
         rows.push((row, fields));
     }
+    sort_rows(&mut rows, &held, |a: &Vec<Value>, b| {
+        let orders = keys
+            .iter()
+            .zip(a.iter().zip(b))
+            .map(|((_, ascending), (a, b))| if *ascending { compare(a, b) } else { compare(b, a) });
+        orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    })?;
+    Ok(of_held(rows.into_iter().map(|(_, fields)| Ok(fields)), held))
+}
+
+/// Sorts rows by their keys, within the budget.
+fn sort_rows<K>(
+    rows: &mut [(K, Fields)],
+    held: &Taken<'_>,
+    order: impl Fn(&K, &K) -> Ordering,
+) -> Result<(), QueryError> {
     // What waits in vain for a turn here ends right after.
     let (budget, compared) = (held.budget(), Cell::new(0_usize));
     rows.sort_by(|(a, _), (b, _)| {
@@ -148,14 +194,10 @@ fn sorted<'a>(
         if compared.get().is_multiple_of(ROWS_AT_A_TIME) {
             budget.check().ok();
         }
-        let orders = keys
-            .iter()
-            .zip(a.iter().zip(b))
-            .map(|((_, ascending), (a, b))| if *ascending { compare(a, b) } else { compare(b, a) });
-        orders.into_iter().find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
+        order(a, b)
     });
     budget.check()?;
-    Ok(of_held(rows.into_iter().map(|(_, fields)| Ok(fields)), held))
+    Ok(())
 }
 
 /// Documents that a stage held, one after the other.
@@ -166,10 +208,12 @@ fn of_held<'a>(
     Box::new(documents.map(move |fields| Ok(Document { fields: fields?, taken: held.another() })))
 }
 
+type Accumulators = [(Arc<str>, Accumulator)];
+
 fn grouped<'a>(
     input: impl Iterator<Item = Result<Document<'a>, QueryError>>,
     id: &Expression,
-    fields: &'a [(Arc<str>, Accumulator)],
+    (fields, by_count): (&'a Accumulators, bool),
     mut held: Taken<'a>,
 ) -> Result<Documents<'a>, QueryError> {
     let mut groups: BTreeMap<Key, Vec<Gathered>> = BTreeMap::new();
@@ -180,14 +224,143 @@ fn grouped<'a>(
             held.take_sized(key.0.size().map(|size| size + fields.len()))?;
         }
         let gathered = groups.entry(key).or_insert_with(|| vec![Gathered::Nothing; fields.len()]);
-        for ((_, accumulator), gathered) in fields.iter().zip(gathered) {
-            held.take_sized(accumulator.take(gathered, &document, &mut taken)?)?;
+        gather(fields, gathered, &document, &mut taken, &mut held)?;
+    }
+    let document = |(Key(id), gathered): (Key, Vec<Gathered>)| shown(id, fields, gathered);
+    let documents = groups.into_iter().map(document);
+    if !by_count {
+        return Ok(of_held(documents.map(Ok), held));
+    }
+    let count = |fields: &Fields| fields.iter().nth(1).map_or(Value::Null, |(_, own)| own.clone());
+    let mut rows: Vec<_> = documents.map(|fields| (count(&fields), fields)).collect();
+    sort_rows(&mut rows, &held, |a, b| compare(b, a))?;
+    Ok(of_held(rows.into_iter().map(|(_, fields)| Ok(fields)), held))
+}
+
+fn gather(
+    fields: &Accumulators,
+    gathered: &mut [Gathered],
+    document: &Fields,
+    taken: &mut Taken<'_>,
+    held: &mut Taken<'_>,
+) -> Result<(), QueryError> {
+    for ((_, accumulator), gathered) in fields.iter().zip(gathered) {
+        held.take_sized(accumulator.take(gathered, document, taken)?)?;
+    }
+    Ok(())
+}
+
+/// The document of a group.
+fn shown(id: Value, fields: &Accumulators, gathered: Vec<Gathered>) -> Fields {
+    let own = fields.iter().zip(gathered);
+    let own = own.map(|((name, own), gathered)| (name.clone(), own.finish(gathered)));
+    std::iter::once(("_id".into(), id)).chain(own).collect()
+}
+
+/// As many groups of about as many documents, in the order of a value; equal values stay together.
+fn bucketed<'a>(
+    input: impl Iterator<Item = Result<Document<'a>, QueryError>>,
+    by: &Expression,
+    count: usize,
+    fields: &'a Accumulators,
+    mut held: Taken<'a>,
+) -> Result<Documents<'a>, QueryError> {
+    let mut rows: Vec<(Value, Fields)> = Vec::new();
+    for document in input {
+        let Document { fields, mut taken } = document?;
+        let key = by.evaluate(&fields, &mut taken)?.unwrap_or(Value::Null);
+        held.take_sized(fields.size())?;
+        held.take_sized(key.size())?;
+        rows.push((key, fields));
+    }
+    sort_rows(&mut rows, &held, compare)?;
+    let size = ((rows.len() as f64 / count as f64).round() as usize).max(1);
+    let mut documents = Vec::new();
+    let mut rest = &rows[..];
+    while let [(low, _), ..] = rest {
+        let is_last = documents.len() + 1 == count;
+        let mut end = if is_last { rest.len() } else { size.min(rest.len()) };
+        while end < rest.len() && compare(&rest[end].0, &rest[end - 1].0).is_eq() {
+            end += 1;
+        }
+        let (bucket, others) = rest.split_at(end);
+        let high = others.first().or(bucket.last()).map_or(&Value::Null, |(key, _)| key);
+        held.take_sized(low.size().zip(high.size()).map(|(a, b)| 1 + a + b + fields.len()))?;
+        let range = [("min".into(), low.clone()), ("max".into(), high.clone())];
+        let mut gathered = vec![Gathered::Nothing; fields.len()];
+        for (_, document) in bucket {
+            gather(fields, &mut gathered, document, &mut held.another(), &mut held)?;
+        }
+        documents.push(shown(Value::Fields(range.into_iter().collect()), fields, gathered));
+        rest = others;
+    }
+    Ok(of_held(documents.into_iter().map(Ok), held))
+}
+
+/// One document with what each of several pipelines makes of the same documents.
+fn faceted<'a>(
+    input: impl Iterator<Item = Result<Document<'a>, QueryError>>,
+    facets: &'a [(Arc<str>, Vec<Stage>)],
+    index: usize,
+    quota: &'a Quota<'a>,
+) -> Result<Documents<'a>, QueryError> {
+    let mut held = quota.begin(index);
+    let mut documents = Vec::new();
+    for document in input {
+        let Document { fields, .. } = document?;
+        held.take_sized(fields.size())?;
+        documents.push(fields);
+    }
+    let mut taken = quota.begin(index);
+    let mut out = Fields::default();
+    for (name, stages) in facets {
+        let copy = |fields: &Fields| {
+            let mut taken = held.another();
+            let fields = taken.copy_fields(fields)?;
+            Ok(Document { fields, taken })
+        };
+        let found = run_at(stages, Box::new(documents.iter().map(copy)), quota, Some(index))?;
+        let found = Value::List(found.into_iter().map(Value::Fields).collect());
+        taken.take_sized(found.size())?;
+        out.set(name.clone(), found);
+    }
+    Ok(Box::new(std::iter::once(Ok(Document { fields: out, taken }))))
+}
+
+fn replaced<'a>(
+    document: Document<'a>,
+    expression: &Expression,
+) -> Result<Document<'a>, QueryError> {
+    let Document { fields, mut taken } = document;
+    match expression.evaluate(&fields, &mut taken)? {
+        Some(Value::Fields(fields)) => Ok(Document { fields, taken }),
+        other => {
+            let kind = other.map_or("nothing", |own| own.kind());
+            Err(QueryError::Invalid(format!("$replaceRoot takes a document, not {kind}")))
         }
     }
-    let document = |(Key(id), gathered): (Key, Vec<Gathered>)| {
-        let own = fields.iter().zip(gathered);
-        let own = own.map(|((name, own), gathered)| (name.clone(), own.finish(gathered)));
-        Ok(std::iter::once(("_id".into(), id)).chain(own).collect())
-    };
-    Ok(of_held(groups.into_iter().map(document), held))
+}
+
+/// The different values of a field, those in lists one by one.
+fn distinct<'a>(
+    input: impl Iterator<Item = Result<Document<'a>, QueryError>>,
+    path: &Path,
+    mut held: Taken<'a>,
+) -> Result<Documents<'a>, QueryError> {
+    let mut values: BTreeSet<Key> = BTreeSet::new();
+    for document in input {
+        let Document { fields, .. } = document?;
+        let mut fault = None;
+        path.any(&fields, &mut |value| {
+            let key = Key(value.clone());
+            if !matches!(value, Value::List(_)) && !values.contains(&key) {
+                fault = held.take_sized(value.size().map(|size| size + 1)).err();
+                values.insert(key);
+            }
+            fault.is_some()
+        });
+        fault.map_or(Ok(()), Err)?;
+    }
+    let document = |Key(value)| Ok(std::iter::once(("_id".into(), value)).collect());
+    Ok(of_held(values.into_iter().map(document), held))
 }

@@ -1,4 +1,5 @@
-//! A pipeline in the manner of MongoDB's over the documents of the store.
+//! Queries in MongoDB's words over the documents of the store: pipelines, and `find`, `count` and
+//! `distinct` as pipelines.
 //!
 //! Must never know: HTTP. `collections` alone knows the store; the rest is pure.
 
@@ -12,143 +13,73 @@ mod collections;
 mod document;
 mod execution;
 mod expression;
-mod notation;
+mod order;
 mod path;
 mod predicate;
 mod projection;
 mod pushdown;
 mod quota;
+mod request;
 mod stage;
-mod value;
-
-use std::ops::Range;
 
 use serde::Serialize;
 
-use super::{Budget, QueryError, QueryLimits, Selector, missing};
+use super::{Budget, QueryError, QueryLimits, missing};
 use crate::{
-    model::{Span, UnixMillis},
+    model::UnixMillis,
+    shell::{notation, value},
     store::Store,
 };
-use collections::{Collection, CollectionRequest};
-use pushdown::{Wanted, Words};
+use collections::{Collection, CollectionRequest, note_of_texts};
 use quota::Quota;
-use stage::Stage;
+pub use request::AggregateRequest;
+use request::Shape;
 use value::{Fields, Value};
-
-/// What is asked.
-#[derive(Debug, Clone)]
-pub struct AggregateRequest {
-    /// A granularity's name: its slots; any other or none: months with their levels.
-    collection: Option<String>,
-    selector: Selector,
-    range: Option<Range<UnixMillis>>,
-    stages: Vec<Stage>,
-    words: Words,
-    wanted: Wanted,
-}
 
 /// The answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AggregateAnswer {
-    /// What came out of the last stage.
-    documents: Vec<Fields>,
+    #[serde(flatten)]
+    found: Found,
     /// Why there was nothing to begin with.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
 
-const KNOWN: [&str; 7] = ["collection", "pipeline", "metric", "tags", "start", "end", "range"];
+/// What came out of the last stage.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+enum Found {
+    Documents { documents: Vec<Fields> },
+    One { document: Option<Fields> },
+    Count { n: i64 },
+    Values { values: Vec<Value> },
+}
 
-impl AggregateRequest {
-    /// Reads `{"collection": "1h", "pipeline": [...]}`, the pipeline alone, or the shell's
-    /// `db.NAME.aggregate([...])`.
-    ///
-    /// # Errors
-    /// With the place and what to write instead.
-    pub fn read(text: &str, now: UnixMillis) -> Result<Self, QueryError> {
-        let read = notation::read(text).map_err(QueryError::Invalid)?;
-        let none = Fields::default();
-        let (fields, pipeline) = match &read.value {
-            Value::Fields(fields) if read.collection.is_none() => {
-                (fields, fields.get("pipeline").cloned().unwrap_or(Value::Null))
+impl Found {
+    fn new(shape: Shape, mut documents: Vec<Fields>) -> Self {
+        match shape {
+            Shape::Documents => Self::Documents { documents },
+            Shape::One => Self::One { document: documents.pop() },
+            Shape::Count => {
+                let n = documents.first().and_then(|own| own.get("n")?.as_whole());
+                Self::Count { n: n.unwrap_or(0) }
             }
-            other => (&none, other.clone()),
-        };
-        if let Some((other, _)) = fields.iter().find(|(name, _)| !KNOWN.contains(&&***name)) {
-            let known = KNOWN.join(", ");
-            return Err(QueryError::Invalid(format!("{other} is not known; use {known}")));
+            Shape::Values => {
+                let ids = documents.into_iter().filter_map(|own| own.into_iter().next());
+                Self::Values { values: ids.map(|(_, value)| value).collect() }
+            }
         }
-        let stages = stage::parse(&pipeline)?;
-        Ok(Self {
-            collection: match read.collection {
-                None => text_of(fields, "collection")?.map(str::to_owned),
-                named => named,
-            },
-            selector: selector(fields)?,
-            range: range(fields, now)?,
-            words: Words::of(&pipeline, &stages),
-            wanted: Wanted::of(&pipeline, &stages),
-            stages,
-        })
     }
-}
 
-fn text_of<'f>(fields: &'f Fields, name: &str) -> Result<Option<&'f str>, QueryError> {
-    match fields.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::Text(text)) => Ok(Some(text)),
-        Some(_) => Err(QueryError::Invalid(format!("{name} is a text"))),
+    fn is_nothing(&self) -> bool {
+        match self {
+            Self::Documents { documents } => documents.is_empty(),
+            Self::One { document } => document.is_none(),
+            Self::Count { n } => *n == 0,
+            Self::Values { values } => values.is_empty(),
+        }
     }
-}
-
-fn selector(fields: &Fields) -> Result<Selector, QueryError> {
-    let metric = text_of(fields, "metric")?.map(str::to_owned);
-    let message = "tags is a document of texts, such as {\"host\": \"web1\"}";
-    let tags = match fields.get("tags") {
-        None | Some(Value::Null) => Vec::new(),
-        Some(Value::Fields(tags)) => {
-            let tag = |(name, value): (&std::sync::Arc<str>, &Value)| {
-                Some((name.to_string(), value.as_text()?.to_string()))
-            };
-            let tags: Option<Vec<_>> = tags.iter().map(tag).collect();
-            tags.ok_or_else(|| QueryError::Invalid(message.to_owned()))?
-        }
-        Some(_) => return Err(QueryError::Invalid(message.to_owned())),
-    };
-    Ok(Selector { metric, tags })
-}
-
-fn range(fields: &Fields, now: UnixMillis) -> Result<Option<Range<UnixMillis>>, QueryError> {
-    let time = |name: &str| match fields.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => {
-            let at =
-                value.as_date().or_else(|| value.as_text().and_then(|own| notation::date(own)));
-            at.map(Some).ok_or_else(|| {
-                QueryError::Invalid(format!("{name} is no time; use \"2026-11-21T08:00:00Z\""))
-            })
-        }
-    };
-    let (start, end) = (time("start")?, time("end")?.unwrap_or(now));
-    let start = match (start, text_of(fields, "range")?) {
-        (Some(_), Some(_)) => {
-            let message = "give start and end, or range, not both";
-            return Err(QueryError::Invalid(message.to_owned()));
-        }
-        (Some(start), None) => start,
-        (None, Some(span)) => {
-            let span: Span =
-                span.parse().map_err(|cause| QueryError::Invalid(format!("range: {cause}")))?;
-            span.before(end)
-        }
-        (None, None) if fields.get("end").is_none() => return Ok(None),
-        (None, None) => UnixMillis::MIN,
-    };
-    if start >= end {
-        return Err(QueryError::Invalid(format!("start {start} is not before end {end}")));
-    }
-    Ok(Some(start..end))
 }
 
 /// Runs a pipeline.
@@ -172,8 +103,15 @@ pub fn aggregate(
     let collection = Collection::open(store, budget, &asked, limits, now)?;
     let quota = Quota::new(limits.points_max, budget);
     let documents = execution::run(&request.stages, collection.documents(&quota), &quota)?;
-    let why = documents.is_empty().then(|| missing::note(store, &request.selector)).flatten();
-    Ok(AggregateAnswer { documents, notes: why.into_iter().collect() })
+    let found = Found::new(request.shape, documents);
+    let why = if !found.is_nothing() {
+        None
+    } else if let Some(known) = missing::note(store, &request.selector) {
+        Some(known)
+    } else {
+        note_of_texts(store, budget, &request.wanted)?
+    };
+    Ok(AggregateAnswer { found, notes: why.into_iter().collect() })
 }
 
 /// For fuzzing: reads a request and runs it over a document of its own making.

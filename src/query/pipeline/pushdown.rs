@@ -16,7 +16,7 @@ use super::{
 use crate::model::UnixMillis;
 
 /// Fields that hold other fields: to name one is to want all that is in it.
-const CONTAINERS: [&str; 4] = ["days", "hours", "minutes", "num_samples"];
+const CONTAINERS: [&str; 4] = ["days", "hours", "minutes", "counts"];
 
 /// Which of the names in a document are wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,24 +29,25 @@ pub(super) struct Words {
 
 impl Words {
     pub(super) fn of(pipeline: &Value, stages: &[Stage]) -> Self {
-        let narrows = |stage: &Stage| match stage {
-            Stage::Group { .. } | Stage::Count(_) | Stage::Project(Projection::Include(_)) => true,
-            Stage::Match(_)
-            | Stage::Unwind { .. }
-            | Stage::Project(Projection::Exclude(_))
-            | Stage::AddFields(_)
-            | Stage::Sort(_)
-            | Stage::Limit(_)
-            | Stage::Skip(_) => false,
-        };
         let everything = !stages.iter().any(narrows);
         let mut own = Self { words: BTreeSet::new(), everything };
-        if let Value::List(values) = pipeline {
-            for (stage, value) in stages.iter().zip(values) {
-                own.note(value, matches!(stage, Stage::Unwind { .. } | Stage::Match(_)));
-            }
-        }
+        own.note_stages(pipeline, stages);
         own
+    }
+
+    fn note_stages(&mut self, pipeline: &Value, stages: &[Stage]) {
+        let Value::List(values) = pipeline else { return };
+        for (stage, value) in stages.iter().zip(values) {
+            if let (Stage::Facet(facets), Value::Fields(fields)) = (stage, value)
+                && let Some(("$facet", Value::Fields(fields))) = fields.single()
+            {
+                for ((_, stages), (_, pipeline)) in facets.iter().zip(fields.iter()) {
+                    self.note_stages(pipeline, stages);
+                }
+                continue;
+            }
+            self.note(value, matches!(stage, Stage::Unwind { .. } | Stage::Match(_)));
+        }
     }
 
     fn note(&mut self, value: &Value, passes_through: bool) {
@@ -88,10 +89,10 @@ impl Words {
 }
 
 /// What the first stages ask of the fields of the documents that come from the store.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) struct Wanted {
-    /// Fields that must have one of these texts.
-    pub(super) texts: Vec<(String, Vec<String>)>,
+    /// Tests that fields must pass, which may be tags.
+    pub(super) tests: Vec<(String, Test)>,
     /// `date` of the document.
     pub(super) dates: Range<UnixMillis>,
     /// `date` of the elements of `days`, once those are documents of their own.
@@ -104,7 +105,7 @@ impl Wanted {
     pub(super) fn of(pipeline: &Value, stages: &[Stage]) -> Self {
         let always = UnixMillis::MIN..UnixMillis::MAX;
         let hidden = hidden(pipeline, stages);
-        let mut own = Self { texts: Vec::new(), dates: always.clone(), days: always, hidden };
+        let mut own = Self { tests: Vec::new(), dates: always.clone(), days: always, hidden };
         let mut unwound: Vec<&Path> = Vec::new();
         let mut sees_all_days = false;
         for stage in stages {
@@ -112,7 +113,9 @@ impl Wanted {
                 Stage::Match(predicate) => {
                     let is_whole = !unwound.iter().any(|path| path.is("days"));
                     predicate.for_each_field(&mut |path| {
-                        sees_all_days |= is_whole && path.names().first().is_some_and(is_days);
+                        let names_days =
+                            path.is_none_or(|path| path.names().first().is_some_and(is_days));
+                        sees_all_days |= is_whole && names_days;
                     });
                     own.note(predicate, &unwound);
                 }
@@ -123,7 +126,11 @@ impl Wanted {
                 | Stage::Sort(_)
                 | Stage::Limit(_)
                 | Stage::Skip(_)
-                | Stage::Count(_) => break,
+                | Stage::Count(_)
+                | Stage::Distinct(_)
+                | Stage::Buckets { .. }
+                | Stage::Replace(_)
+                | Stage::Facet(_) => break,
             }
         }
         if sees_all_days {
@@ -143,19 +150,29 @@ impl Wanted {
             {
                 narrow(&mut self.days, test);
             } else if let [name] = path.names() {
-                let texts: Option<Vec<String>> = match test {
-                    Test::Compare(Comparison::Equal, literal) => {
-                        literal.as_tag().map(|tag| vec![tag.to_owned()])
-                    }
-                    Test::In(literals) => {
-                        let tag = |tag: Option<&str>| tag.map(str::to_owned);
-                        literals.iter().map(|literal| tag(literal.as_tag())).collect()
-                    }
-                    Test::Compare(..) | Test::Exists(_) | Test::Not(_) => None,
-                };
-                self.texts.extend(texts.map(|texts| (name.to_string(), texts)));
+                self.tests.push((name.to_string(), test.clone()));
             }
         });
+    }
+}
+
+/// Whether no later stage sees more of a document than this one names.
+fn narrows(stage: &Stage) -> bool {
+    match stage {
+        Stage::Group { .. }
+        | Stage::Count(_)
+        | Stage::Distinct(_)
+        | Stage::Buckets { .. }
+        | Stage::Project(Projection::Include(_)) => true,
+        Stage::Facet(facets) => facets.iter().all(|(_, own)| own.iter().any(narrows)),
+        Stage::Match(_)
+        | Stage::Unwind { .. }
+        | Stage::Replace(_)
+        | Stage::Project(Projection::Exclude(_))
+        | Stage::AddFields(_)
+        | Stage::Sort(_)
+        | Stage::Limit(_)
+        | Stage::Skip(_) => false,
     }
 }
 
@@ -168,8 +185,11 @@ fn hidden(pipeline: &Value, stages: &[Stage]) -> BTreeSet<String> {
         }
         let mut words = Words { words: BTreeSet::new(), everything: false };
         words.note(value, true);
-        let narrows = matches!(stage, Stage::Group { .. } | Stage::Project(_) | Stage::Count(_));
-        if narrows || CONTAINERS.iter().any(|name| words.wants(name)) {
+        let makes_others = match stage {
+            Stage::Project(_) | Stage::Facet(_) | Stage::Replace(_) => true,
+            other => narrows(other),
+        };
+        if makes_others || CONTAINERS.iter().any(|name| words.wants(name)) {
             break;
         }
     }

@@ -28,50 +28,84 @@ pub(super) enum Stage {
     Group {
         id: Expression,
         fields: Vec<(Arc<str>, Accumulator)>,
+        /// In order of the first field, largest first, instead of the ids.
+        by_count: bool,
     },
+    /// `$bucketAuto`: so many groups of about as many documents.
+    Buckets {
+        by: Expression,
+        count: usize,
+        fields: Vec<(Arc<str>, Accumulator)>,
+    },
+    /// The same documents through several pipelines.
+    Facet(Vec<(Arc<str>, Vec<Stage>)>),
     Project(Projection),
     AddFields(Vec<(Path, Expression)>),
+    Replace(Expression),
     /// Paths, and whether ascending.
     Sort(Vec<(Path, bool)>),
     Limit(usize),
     Skip(usize),
     Count(Arc<str>),
+    /// The different values of a field, for `distinct`.
+    Distinct(Path),
 }
 
-const KNOWN: &str =
-    "$match, $unwind, $group, $project, $addFields, $set, $sort, $limit, $skip or $count";
+const KNOWN: &str = "$match, $unwind, $group, $bucket, $bucketAuto, $sortByCount, $facet, $project, \
+                     $addFields, $set, $unset, $replaceRoot, $replaceWith, $sort, $limit, $skip or \
+                     $count";
 
 /// Reads the stages of a pipeline.
 ///
 /// # Errors
 /// With the number of the stage, from 0, and what is wrong.
 pub(super) fn parse(pipeline: &Value) -> Result<Vec<Stage>, QueryError> {
-    let Value::List(stages) = pipeline else {
+    let Value::List(values) = pipeline else {
         return Err(QueryError::Invalid("pipeline is a list of stages".to_owned()));
     };
-    if stages.len() > STAGES_MAX {
-        let count = stages.len();
+    let stages = parse_list(values, "pipeline").map_err(QueryError::Invalid)?;
+    let inside = |stage: &Stage| match stage {
+        Stage::Facet(facets) => facets.iter().map(|(_, own)| own.len()).sum(),
+        _ => 0,
+    };
+    let count = stages.len() + stages.iter().map(inside).sum::<usize>();
+    if count > STAGES_MAX {
         return Err(QueryError::Invalid(format!("{count} stages are more than {STAGES_MAX}")));
     }
+    Ok(stages)
+}
+
+fn parse_list(stages: &[Value], place: &str) -> Result<Vec<Stage>, String> {
     let stage = |(index, stage): (usize, &Value)| {
         let single = if let Value::Fields(fields) = stage { fields.single() } else { None };
         let Some((name, argument)) = single else {
-            return Err(QueryError::Invalid(format!(
-                "pipeline[{index}] is no stage; a stage is a document with one of {KNOWN}"
-            )));
+            return Err(format!(
+                "{place}[{index}] is no stage; a stage is a document with one of {KNOWN}"
+            ));
         };
-        Stage::parse(name, argument)
-            .map_err(|fault| QueryError::Invalid(format!("pipeline[{index}]: {name}: {fault}")))
+        Stage::parse(name, argument).map_err(|fault| format!("{place}[{index}]: {name}: {fault}"))
     };
     stages.iter().enumerate().map(stage).collect()
 }
 
 impl Stage {
-    fn parse(name: &str, argument: &Value) -> Result<Self, String> {
+    /// Reads a stage.
+    ///
+    /// # Errors
+    /// With what is wrong.
+    pub(super) fn parse(name: &str, argument: &Value) -> Result<Self, String> {
         match name {
             "$match" => Ok(Self::Match(Predicate::parse(argument)?)),
             "$unwind" => unwind(argument),
             "$group" => group(argument),
+            "$bucket" => bucket(argument),
+            "$bucketAuto" => bucket_auto(argument),
+            "$sortByCount" => Ok(Self::Group {
+                id: Expression::parse(argument)?,
+                fields: counted(),
+                by_count: true,
+            }),
+            "$facet" => facet(argument),
             "$project" => Ok(Self::Project(Projection::parse(argument)?)),
             "$addFields" | "$set" => {
                 let fields = document(argument, "{total: {$add: [\"$a\", \"$b\"]}}")?;
@@ -81,6 +115,13 @@ impl Stage {
                 let fields: Result<_, String> = fields.iter().map(field).collect();
                 Ok(Self::AddFields(fields?))
             }
+            "$unset" => unset(argument),
+            "$replaceRoot" => {
+                let fields = document(argument, "{newRoot: \"$days\"}")?;
+                only(fields, &["newRoot"])?;
+                Ok(Self::Replace(Expression::parse(fields.get("newRoot").unwrap_or(&Value::Null))?))
+            }
+            "$replaceWith" => Ok(Self::Replace(Expression::parse(argument)?)),
             "$sort" => sort(argument),
             "$limit" => Ok(Self::Limit(count(argument, 1)?)),
             "$skip" => Ok(Self::Skip(count(argument, 0)?)),
@@ -92,6 +133,14 @@ impl Stage {
             },
             _ => Err(format!("is not known; use {KNOWN}")),
         }
+    }
+}
+
+/// Refuses fields that are not known.
+fn only(fields: &Fields, known: &[&str]) -> Result<(), String> {
+    match fields.iter().find(|(name, _)| !known.contains(&&***name)) {
+        Some((other, _)) => Err(format!("{other} is not known; use {}", known.join(" and "))),
+        None => Ok(()),
     }
 }
 
@@ -111,10 +160,7 @@ fn unwind(argument: &Value) -> Result<Stage, String> {
     let Value::Fields(fields) = argument else {
         return Ok(Stage::Unwind { path: field_path(argument)?, keeps_empty: false });
     };
-    let known = ["path", "preserveNullAndEmptyArrays"];
-    if let Some((other, _)) = fields.iter().find(|(name, _)| !known.contains(&&***name)) {
-        return Err(format!("{other} is not known; use {}", known.join(" and ")));
-    }
+    only(fields, &["path", "preserveNullAndEmptyArrays"])?;
     let path = field_path(fields.get("path").unwrap_or(&Value::Null))?;
     let keeps_empty = fields.get("preserveNullAndEmptyArrays").is_some_and(Value::holds);
     Ok(Stage::Unwind { path, keeps_empty })
@@ -122,20 +168,91 @@ fn unwind(argument: &Value) -> Result<Stage, String> {
 
 fn group(argument: &Value) -> Result<Stage, String> {
     let example = "{_id: \"$host\", total: {$sum: \"$sum\"}}";
-    let mut id = None;
-    let mut fields = Vec::new();
-    for (name, value) in document(argument, example)?.iter() {
-        if &**name == "_id" {
-            id = Some(Expression::parse(value)?);
-        } else if Path::parse(name)?.names().len() > 1 {
+    let (ids, others): (Vec<_>, Vec<_>) =
+        document(argument, example)?.iter().partition(|(name, _)| &***name == "_id");
+    let [(_, id)] = ids[..] else {
+        return Err("_id is missing; _id: null makes one group of all".to_owned());
+    };
+    let id = Expression::parse(id)?;
+    Ok(Stage::Group { id, fields: accumulators(others.into_iter())?, by_count: false })
+}
+
+fn accumulators<'v>(
+    fields: impl Iterator<Item = (&'v Arc<str>, &'v Value)>,
+) -> Result<Vec<(Arc<str>, Accumulator)>, String> {
+    let field = |(name, value): (&Arc<str>, &Value)| {
+        if Path::parse(name)?.names().len() > 1 {
             return Err(format!("{name} may not have dots"));
-        } else {
-            let own = Accumulator::parse(value).map_err(|fault| format!("{name}: {fault}"))?;
-            fields.push((name.clone(), own));
         }
+        let own = Accumulator::parse(value).map_err(|fault| format!("{name}: {fault}"))?;
+        Ok((name.clone(), own))
+    };
+    fields.map(field).collect()
+}
+
+/// What groups show that are told nothing else.
+fn counted() -> Vec<(Arc<str>, Accumulator)> {
+    vec![("count".into(), Accumulator::count())]
+}
+
+/// The `output` of buckets.
+fn output(fields: &Fields) -> Result<Vec<(Arc<str>, Accumulator)>, String> {
+    match fields.get("output") {
+        None => Ok(counted()),
+        Some(Value::Fields(output)) => accumulators(output.iter()),
+        Some(_) => Err("output is a document of accumulators".to_owned()),
     }
-    let id = id.ok_or("_id is missing; _id: null makes one group of all")?;
-    Ok(Stage::Group { id, fields })
+}
+
+/// `$bucket` is a `$group` by the bucket's lower boundary.
+fn bucket(argument: &Value) -> Result<Stage, String> {
+    let fields = document(argument, "{groupBy: \"$max\", boundaries: [0, 10, 100]}")?;
+    only(fields, &["groupBy", "boundaries", "default", "output"])?;
+    let (Some(by), Some(boundaries)) = (fields.get("groupBy"), fields.get("boundaries")) else {
+        return Err("takes groupBy and boundaries".to_owned());
+    };
+    let id = Expression::bucket(by, boundaries, fields.get("default"))?;
+    Ok(Stage::Group { id, fields: output(fields)?, by_count: false })
+}
+
+fn bucket_auto(argument: &Value) -> Result<Stage, String> {
+    let fields = document(argument, "{groupBy: \"$max\", buckets: 4}")?;
+    only(fields, &["groupBy", "buckets", "output"])?;
+    let (Some(by), Some(buckets)) = (fields.get("groupBy"), fields.get("buckets")) else {
+        return Err("takes groupBy and buckets".to_owned());
+    };
+    let count = count(buckets, 1).map_err(|fault| format!("buckets {fault}"))?;
+    Ok(Stage::Buckets { by: Expression::parse(by)?, count, fields: output(fields)? })
+}
+
+fn facet(argument: &Value) -> Result<Stage, String> {
+    let facets =
+        document(argument, "{by_host: [{$group: {_id: \"$host\"}}], all: [{$count: \"n\"}]}")?;
+    let facet = |(name, value): (&Arc<str>, &Value)| {
+        let Value::List(values) = value else { return Err(format!("{name} takes a pipeline")) };
+        if Path::parse(name)?.names().len() > 1 {
+            return Err(format!("{name} may not have dots"));
+        }
+        let is_facet = |value: &Value| matches!(value, Value::Fields(fields) if fields.get("$facet").is_some());
+        if values.iter().any(is_facet) {
+            return Err(format!("{name} may have no $facet in it"));
+        }
+        Ok((name.clone(), parse_list(values, name)?))
+    };
+    Ok(Stage::Facet(facets.iter().map(facet).collect::<Result<_, _>>()?))
+}
+
+fn unset(argument: &Value) -> Result<Stage, String> {
+    let names = match argument {
+        Value::List(values) if !values.is_empty() => &values[..],
+        single => std::slice::from_ref(single),
+    };
+    let path = |name: &Value| {
+        let name = name.as_text().ok_or("takes the name of a field or a list of names")?;
+        Path::parse(name)
+    };
+    let paths = names.iter().map(path).collect::<Result<_, String>>()?;
+    Ok(Stage::Project(Projection::Exclude(paths)))
 }
 
 fn sort(argument: &Value) -> Result<Stage, String> {

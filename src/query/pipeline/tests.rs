@@ -9,19 +9,33 @@ fn documents() -> Vec<Fields> {
         "{host: 'b', n: 1, sum: 2.5, date: ISODate('2026-03-29T12:00:00Z'), list: []}",
         "{host: 'a', n: 2, sum: -1, date: ISODate('2026-03-30T00:00:00Z'), rack: '7'}",
     ];
-    let read = |text: &str| match notation::read(text).unwrap().value {
-        Value::Fields(fields) => fields,
+    let read = |text: &str| match notation::read(text).unwrap() {
+        notation::Read::Value(Value::Fields(fields)) => fields,
         other => panic!("{other:?}"),
     };
     texts.into_iter().map(read).collect()
 }
 
-fn run(pipeline: &str) -> String {
-    let request = AggregateRequest::read(pipeline, NOW).unwrap();
+fn found(text: &str) -> Result<Found, QueryError> {
+    let request = AggregateRequest::read(text, NOW)?;
     let quota = Quota::new(1000, &Budget::UNLIMITED);
     let own = |fields| Ok(document::Document { fields, taken: quota.begin(0) });
     let source = Box::new(documents().into_iter().map(own));
-    serde_json::to_string(&execution::run(&request.stages, source, &quota).unwrap()).unwrap()
+    Ok(Found::new(request.shape, execution::run(&request.stages, source, &quota)?))
+}
+
+/// The documents, or what is asked instead of documents.
+fn run(text: &str) -> String {
+    match found(text).unwrap() {
+        Found::Documents { documents } => serde_json::to_string(&documents).unwrap(),
+        other => serde_json::to_string(&other).unwrap(),
+    }
+}
+
+/// Why a pipeline that can be read cannot be run.
+fn run_fault(text: &str) -> String {
+    AggregateRequest::read(text, NOW).unwrap();
+    found(text).unwrap_err().to_string()
 }
 
 fn fault(pipeline: &str) -> String {
@@ -41,9 +55,21 @@ fn conditions_choose_documents() {
     assert_eq!(hosts("{$nor: [{n: 1}, {sum: -1}]}"), r#"[{"n":3}]"#);
     assert_eq!(hosts("{rack: {$exists: true}}"), r#"[{"n":2}]"#);
     assert_eq!(hosts("{rack: null}"), r#"[{"n":3},{"n":1}]"#);
-    // Tags are texts; a number finds the one that is written so.
+    // Tags are texts; one that spells a number compares with numbers, and is sorted among them.
     assert_eq!(hosts("{rack: 7}"), r#"[{"n":2}]"#);
-    assert_eq!(hosts("{rack: {$gt: 6}}"), "[]");
+    assert_eq!(hosts("{rack: {$gt: 6, $lte: 7.5}}"), r#"[{"n":2}]"#);
+    assert_eq!(hosts("{rack: {$lt: 7}}"), "[]");
+    assert_eq!(hosts("{$expr: {$gt: ['$rack', 6]}}"), r#"[{"n":2}]"#);
+    assert_eq!(hosts("{$expr: {$lt: ['$sum', '$n']}}"), r#"[{"n":2}]"#);
+    assert_eq!(hosts("{n: '3'}"), r#"[{"n":3}]"#);
+    assert_eq!(hosts("{n: {$gt: 'a'}}"), "[]");
+    assert_eq!(hosts("{host: {$gt: 1}}"), "[]");
+    assert_eq!(hosts("{host: {$gt: 'a'}}"), r#"[{"n":1}]"#);
+    assert_eq!(hosts("{host: {$regex: '^B', $options: 'i'}}"), r#"[{"n":1}]"#);
+    assert_eq!(hosts("{host: /^b/}"), r#"[{"n":1}]"#);
+    assert_eq!(hosts("{host: {$not: /b/}, n: {$not: {$gt: 2, $lt: 9}}}"), r#"[{"n":2}]"#);
+    assert_eq!(hosts("{host: {$in: [/^b$/, 7]}}"), r#"[{"n":1}]"#);
+    assert_eq!(hosts("{n: /3/}"), "[]");
     assert_eq!(hosts("{'list.x': 2}"), r#"[{"n":3}]"#);
     // A number is a position, and a field of the documents in the list.
     assert_eq!(hosts("{'list.0.x': 1}"), r#"[{"n":3}]"#);
@@ -73,6 +99,139 @@ fn groups_gather_what_their_documents_have() {
 }
 
 #[test]
+fn values_fall_into_buckets_and_facets() {
+    assert_eq!(
+        run("[{$bucket: {groupBy: '$n', boundaries: [1, 3], default: 'more',
+              output: {n: {$sum: '$n'}, hosts: {$push: '$host'}}}}]"),
+        r#"[{"_id":1,"n":3,"hosts":["b","a"]},{"_id":"more","n":3,"hosts":["a"]}]"#
+    );
+    assert_eq!(
+        run_fault("[{$bucket: {groupBy: '$host', boundaries: ['a', 'b']}}]"),
+        "$bucket: \"b\" falls into no bucket; give a default"
+    );
+    // A tag is a number there, too.
+    assert_eq!(
+        run("[{$match: {rack: '7'}}, {$bucket: {groupBy: '$rack', boundaries: [5, 10]}}]"),
+        r#"[{"_id":5,"count":1}]"#
+    );
+    assert_eq!(
+        run("[{$bucketAuto: {groupBy: '$n', buckets: 2}}]"),
+        r#"[{"_id":{"min":1,"max":3},"count":2},{"_id":{"min":3,"max":3},"count":1}]"#
+    );
+    assert_eq!(
+        run("[{$facet: {all: [{$count: 'n'}], a: [{$match: {host: 'a'}}, {$project: {n: 1}}],
+              none: [{$match: {n: 9}}]}}]"),
+        r#"[{"all":[{"n":3}],"a":[{"n":3},{"n":2}],"none":[]}]"#
+    );
+    assert_eq!(
+        run("[{$sortByCount: '$host'}]"),
+        r#"[{"_id":"a","count":2},{"_id":"b","count":1}]"#
+    );
+    assert_eq!(
+        run("[{$match: {n: 3}}, {$unset: ['list', 'date']}, {$replaceWith: {x: '$$ROOT.n'}}]"),
+        r#"[{"x":3}]"#
+    );
+    assert_eq!(
+        run("[{$group: {_id: null, pop: {$stdDevPop: '$n'}, samp: {$stdDevSamp: '$n'},
+              one: {$stdDevSamp: '$rack'}, none: {$stdDevPop: '$host'}, racks: {$avg: '$rack'}}}]"),
+        r#"[{"_id":null,"pop":0.816496580927726,"samp":1.0,"one":null,"none":null,"racks":7.0}]"#
+    );
+    assert_eq!(
+        run("[{$match: {n: 3}}, {$project: {_id: 0, most: {$max: '$list.x'}, sum: {$sum: ['$n', '$sum', 'x']},
+              matches: {$regexMatch: {input: '$host', regex: /^A/i}}}}]"),
+        r#"[{"most":2,"sum":9,"matches":true}]"#
+    );
+}
+
+#[test]
+fn dates_are_cut_and_written_as_mongodb_does() {
+    let one = |expression: &str| {
+        let pipeline = format!("[{{$limit: 1}}, {{$project: {{x: {expression}}}}}]");
+        let shown = run(&pipeline);
+        shown.trim_start_matches("[{\"x\":").trim_end_matches("}]").trim_matches('"').to_owned()
+    };
+    // 28 March 2026, 23:30, a Saturday; in Berlin already Sunday, 00:30.
+    let text = |format: &str, zone: &str| {
+        one(&format!(
+            "{{$dateToString: {{date: '$date', format: '{format}', timezone: '{zone}'}}}}"
+        ))
+    };
+    assert_eq!(one("{$dateToString: {date: '$date'}}"), "2026-03-28T23:30:00.000Z");
+    assert_eq!(
+        text("%Y-%m-%d %H:%M:%S.%L %j %u %w %U %V %G %B %b %z %Z %%", "Europe/Berlin"),
+        "2026-03-29 00:30:00.000 088 7 1 13 13 2026 March Mar +0100 60 %"
+    );
+    assert_eq!(text("%z %Z", "-03:30"), "-0330 -210");
+    assert_eq!(one("{$dateToString: {date: '$oops', onNull: 'none'}}"), "none");
+    assert_eq!(one("{$dateToString: {date: '$oops'}}"), "null");
+    let parts = "[{$limit: 1}, {$project: {week: {$week: '$date'}, second: {$second: '$date'},
+        iso: {$isoWeek: '$date'}, isoYear: {$isoWeekYear: '$date'}, isoDay: {$isoDayOfWeek: '$date'},
+        day: {$dayOfYear: '$date'}, ms: {$millisecond: ['$date']}, none: {$hour: '$oops'}}}]";
+    assert_eq!(
+        run(parts),
+        r#"[{"week":12,"second":0,"iso":13,"isoYear":2026,"isoDay":6,"day":87,"ms":0,"none":null}]"#
+    );
+    assert_eq!(
+        run_fault("[{$project: {x: {$hour: '$host'}}}]"),
+        "$hour takes a date, not a text (\"a\")"
+    );
+    assert_eq!(
+        run_fault("[{$project: {x: {$add: ['$host', 1]}}}]"),
+        "$add takes numbers and dates, not a text (\"a\")"
+    );
+    assert!(run_fault("[{$project: {x: {$divide: [1, 0]}}}]").contains("$divide by zero"));
+    let start = |options: &str| one(&format!("{{$dateTrunc: {{date: '$date', {options}}}}}"));
+    for (options, expected) in [
+        ("unit: 'week'", "2026-03-22T00:00:00Z"),
+        ("unit: 'week', startOfWeek: 'monday'", "2026-03-23T00:00:00Z"),
+        ("unit: 'week', startOfWeek: 'Mon', binSize: 2", "2026-03-23T00:00:00Z"),
+        ("unit: 'week', binSize: 2", "2026-03-22T00:00:00Z"),
+        ("unit: 'month', binSize: 5", "2025-11-01T00:00:00Z"),
+        ("unit: 'quarter'", "2026-01-01T00:00:00Z"),
+        ("unit: 'day', binSize: 10", "2026-03-25T00:00:00Z"),
+        ("unit: 'hour', binSize: 5", "2026-03-28T23:00:00Z"),
+        ("unit: 'minute', binSize: 7", "2026-03-28T23:27:00Z"),
+        ("unit: 'day', timezone: 'Europe/Berlin'", "2026-03-28T23:00:00Z"),
+        ("unit: 'hour', timezone: '+05:45'", "2026-03-28T23:15:00Z"),
+    ] {
+        assert_eq!(
+            start(options),
+            format!("{{\"$date\":\"{expected}\"}}").trim_matches('"'),
+            "{options}"
+        );
+    }
+}
+
+#[test]
+fn commands_and_methods_are_pipelines() {
+    for text in [
+        "db.1h.find({host: 'a'}, {_id: 0, n: 1}).sort({n: 1}).limit(1)",
+        "db.1h.find({host: 'a'}).projection({_id: 0, n: 1}).skip(1).toArray()",
+        "{find: '1h', filter: {host: 'a'}, projection: {_id: 0, n: 1}, sort: {n: 1}, limit: -1}",
+        "{collection: '1h', filter: {n: 2}, projection: {_id: 0, n: 1}, limit: 0}",
+    ] {
+        assert_eq!(run(text), r#"[{"n":2}]"#, "{text}");
+    }
+    let one = r#"{"document":{"n":2}}"#;
+    assert_eq!(run("db.1h.findOne({sum: -1}, {n: 1})"), one);
+    assert_eq!(run("{findOne: '1h', sort: {n: 1}, skip: 1, projection: {n: 1}}"), one);
+    assert_eq!(run("db.1h.findOne({n: 9})"), r#"{"document":null}"#);
+    assert_eq!(run("db.1h.countDocuments({host: 'a'})"), r#"{"n":2}"#);
+    assert_eq!(run("db.1h.countDocuments({host: 'a'}, {limit: 1})"), r#"{"n":1}"#);
+    assert_eq!(run("db.1h.find({host: 'x'}).count()"), r#"{"n":0}"#);
+    assert_eq!(run("{count: '1h', query: {}}"), r#"{"n":3}"#);
+    assert_eq!(run("db.1h.distinct('host')"), r#"{"values":["a","b"]}"#);
+    assert_eq!(run("db.1h.distinct('list.x', {n: {$gt: 1}})"), r#"{"values":[1,2]}"#);
+    assert_eq!(run("{distinct: '1h', key: 'rack'}"), r#"{"values":["7"]}"#);
+    let request = AggregateRequest::read("db.getCollection('5m').find()", NOW).unwrap();
+    assert_eq!(request.collection.as_deref(), Some("5m"));
+    // Only what is shown is read.
+    let words =
+        AggregateRequest::read("db.m.find({host: 'a'}, {butterflies: 1})", NOW).unwrap().words;
+    assert!(words.wants("butterflies") && !words.wants("days"));
+}
+
+#[test]
 fn documents_are_unwound_projected_sorted_and_counted() {
     assert_eq!(
         run("[{$unwind: '$list'}, {$project: {_id: 0, 'list.x': 1, more: {$add: ['$n', 1]}}}]"),
@@ -86,10 +245,12 @@ fn documents_are_unwound_projected_sorted_and_counted() {
         r#"[{"host":"a","n":2,"sum":-1,"rack":"7"},{"host":"a","n":3,"sum":6}]"#
     );
     assert_eq!(
-        run("[{$limit: 1}, {$addFields: {mean: {$divide: ['$sum', '$n']}, 'in.y': {$year: '$date'},
+        run(
+            "[{$limit: 1}, {$addFields: {mean: {$divide: ['$sum', '$n']}, 'in.y': {$year: '$date'},
               big: {$cond: [{$gte: ['$n', 3]}, 'yes', 'no']}, none: {$ifNull: ['$rack', 0]}}},
-              {$project: {mean: 1, in: 1, big: 1, none: 1, x: '$list.x', zero: {$divide: [1, 0]}}}]"),
-        r#"[{"mean":2.0,"in":{"y":2026},"big":"yes","none":0,"x":[1,2],"zero":null}]"#
+              {$project: {mean: 1, in: 1, big: 1, none: 1, x: '$list.x'}}]"
+        ),
+        r#"[{"mean":2.0,"in":{"y":2026},"big":"yes","none":0,"x":[1,2]}]"#
     );
     assert_eq!(
         run("[{$limit: 1}, {$project: {late: {$subtract: ['$date', ISODate('2026-03-28')]}}}]"),
@@ -104,7 +265,32 @@ fn faults_name_the_stage_and_what_is_known() {
         assert!(parts.iter().all(|part| message.contains(part)), "{message}");
     };
     check("[{$match: {}}, {$lookup: {}}]", ["pipeline[1]: $lookup: is not known", "$unwind"]);
-    check("[{$match: {a: {$regex: 'x'}}}]", ["pipeline[0]: $match: $regex", "$exists"]);
+    check("[{$match: {a: {$type: 'x'}}}]", ["pipeline[0]: $match: $type", "$exists"]);
+    check("[{$match: {a: {$regex: '(?=x)'}}}]", ["pipeline[0]: $match: $regex", "look-around"]);
+    check("[{$match: {a: {$regex: 'x{1000}{1000}'}}}]", ["$regex", "too large"]);
+    check("[{$match: {a: {$regex: 'x', $options: 'q'}}}]", ["q is not known", "imsx"]);
+    let many = format!("[{{$match: {{$or: [{}]}}}}]", "{a: /x/},".repeat(21));
+    check(&many, ["more than 20 patterns", ""]);
+    check("[{$bucket: {groupBy: '$n', boundaries: [3, 1]}}]", ["$bucket: boundaries", "ascend"]);
+    check("[{$bucket: {groupBy: '$n', boundaries: [1, 'a']}}]", ["boundaries", "one kind"]);
+    check("[{$bucket: {groupBy: '$n', boundaries: [1, 3], default: 2}}]", ["default lies", ""]);
+    check("[{$bucket: {groupBy: '$n'}}]", ["takes groupBy and boundaries", ""]);
+    check("[{$facet: {a: [{$oops: 1}]}}]", ["pipeline[0]: $facet: a[0]: $oops", "$facet"]);
+    check("[{$facet: {a: [{$facet: {b: []}}]}}]", ["a may have no $facet", ""]);
+    check("[{$project: {x: {$dateToString: {date: '$date', format: '%q'}}}}]", ["%Y", "%%"]);
+    check(
+        "[{$project: {x: {$dateTrunc: {date: '$date', unit: 'era'}}}}]",
+        ["unit is one of", "day"],
+    );
+    check("{find: '1h', filter: {a: {$oops: 1}}}", ["filter: $oops", "$regex"]);
+    check("{find: '1h', sort: {a: 2}}", ["sort: a takes 1 or -1", ""]);
+    check("{find: '1h', skip: -1}", ["skip: takes a number from 0 on", ""]);
+    check("{find: '1h', key: 'a'}", ["key is not known", "projection"]);
+    check("{distinct: '1h'}", ["key names a field", ""]);
+    check("{find: 'a', count: 'b'}", ["find is not the only command", ""]);
+    check("db.a.find({}).oops()", [".oops is not known", ".limit(n)"]);
+    check("db.a.mapReduce()", ["mapReduce is not known", "countDocuments"]);
+    check("db.a.updateOne({}, {})", ["updateOne brings samples", "/api/v1/update"]);
     check("[{$group: {_id: 1, x: {$median: 1}}}]", ["x: $median is not known", "$addToSet"]);
     check("[{$group: {x: {$sum: 1}}}]", ["_id is missing", "_id: null"]);
     check("[{$project: {x: {$map: []}}}]", ["$map is not known", "$dateTrunc"]);
@@ -168,10 +354,10 @@ fn the_first_stages_say_what_is_read() {
           {$project: {_id: 0, butterflies: '$days.butterflies'}},
           {$match: {butterflies: 3}}]",
     );
-    let texts = |name: &str, texts: &[&str]| {
-        (name.to_owned(), texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
-    };
-    assert_eq!(own.texts, [texts("location", &["1"]), texts("scientist", &["a", "b"])]);
+    let names: Vec<_> = own.tests.iter().map(|(name, _)| &**name).collect();
+    assert_eq!(names, ["location", "scientist"]);
+    let passes = |index: usize, text: &str| own.tests[index].1.holds_for_text(Some(text));
+    assert!(passes(0, "1") && passes(0, "1.0") && !passes(0, "2") && passes(1, "b"));
     assert_eq!(own.days, day("2015-08-18")..day("2015-08-20").plus(1));
     assert!(words.wants("butterflies") && !words.wants("honeybees") && !words.wants("hours"));
     // Before the days are documents of their own, a condition on them is one on the month.
@@ -179,7 +365,7 @@ fn the_first_stages_say_what_is_read() {
     assert_eq!(own.days, UnixMillis::MIN..UnixMillis::MAX);
     // What is counted first is not what is matched later.
     let (own, _) = wanted("[{$limit: 3}, {$match: {host: 'a'}}]");
-    assert!(own.texts.is_empty());
+    assert!(own.tests.is_empty());
     for whole in [
         "[{$unwind: '$days'}]",
         "[{$project: {days: 1}}]",

@@ -9,7 +9,7 @@ use super::{Sender, free_port, last_and_total_of, python, run_script, wait_until
 use crate::daemon::{Daemon, request};
 
 /// Found beside the Python that `.ci/run` makes.
-fn secantus(port: u16, storage: &Path, log: &Path) -> Sender {
+pub(super) fn secantus(port: u16, storage: &Path, log: &Path) -> Sender {
     let python = python().get_program().to_owned();
     let program = Path::new(&python).with_file_name("secantusd-py");
     let mut command = Command::new(&program);

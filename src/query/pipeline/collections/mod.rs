@@ -15,7 +15,7 @@ use crate::{
     store::Store,
 };
 use months::{Months, months};
-pub(super) use selection::CollectionRequest;
+pub(super) use selection::{CollectionRequest, note_of_texts};
 use selection::{overlap, select};
 use slots::Slots;
 

@@ -33,6 +33,7 @@ pub(in crate::query::pipeline) struct Months {
     sets: Vec<(Fields, Vec<Metric>)>,
     /// Which days are in the documents, if any are; their own sums are of the whole month.
     days: Option<Range<i64>>,
+    with_total: bool,
     with_counts: bool,
 }
 
@@ -67,7 +68,9 @@ pub(super) fn months(
     let sets = sets.into_iter().map(|(tags, series)| (tag_fields(tags.into_iter()), series));
     let sets = if seen.is_empty() { Vec::new() } else { sets.collect() };
     let days = depth.map(|_| days);
-    Ok(Months { open, sets, days, with_counts: request.words.wants("num_samples") })
+    let wants = |name: &str| request.words.wants(name);
+    let (with_total, with_counts) = (wants("num_samples"), wants("counts"));
+    Ok(Months { open, sets, days, with_total, with_counts })
 }
 
 /// Whether a pipeline sees the list at a depth.
@@ -115,7 +118,7 @@ impl Months {
             .iter()
             .filter_map(|(name, tag)| Some(format!("{name}={}", tag.as_text()?)))
             .collect();
-        taken.take_read(LISTS.len() + 2 + tags.len() + 2 * levels.len())?;
+        taken.take_read(LISTS.len() + 3 + tags.len() + 2 * levels.len())?;
         let mut out = Fields::default();
         out.set("_id".into(), Value::text(&format!("{} {}", month.start, names.join(","))));
         out.set("date".into(), Value::Date(month.start));
@@ -136,15 +139,24 @@ impl Months {
         if counts.len() == 0 {
             return Ok(None);
         }
-        if self.with_counts {
-            out.set("num_samples".into(), Value::Fields(counts));
-        }
+        self.set_counts(&mut out, counts);
         if let Some(days) = &self.days {
             let shown = range.start.max(days.start)..range.end.min(days.end);
             let days = self.list(levels, 0, shown, &mut taken)?.unwrap_or_default();
             out.set(LISTS[0].into(), Value::List(days));
         }
         Ok(Some(Document { fields: out, taken }))
+    }
+
+    /// How many samples a part has: of all its metrics, and of each.
+    fn set_counts(&self, part: &mut Fields, counts: Fields) {
+        if self.with_total {
+            let counted = counts.iter().filter_map(|(_, count)| count.as_whole());
+            part.set("num_samples".into(), Value::Int(counted.sum()));
+        }
+        if self.with_counts {
+            part.set("counts".into(), Value::Fields(counts));
+        }
     }
 
     /// The parts of one level over a range; `None` where the level is not kept.
@@ -158,8 +170,8 @@ impl Months {
         let parts = levels.first().and_then(|(_, parts)| parts.get(depth));
         let Some(parts) = parts else { return Ok(None) };
         let part = |at: i64| {
-            // The part, its date, its counts and the list below it.
-            taken.take_read(4)?;
+            // The part, its date, its two counts and the list below it.
+            taken.take_read(5)?;
             let mut out = Fields::default();
             out.set("date".into(), Value::Date(UnixMillis(at)));
             let mut counts = Fields::default();
@@ -172,9 +184,7 @@ impl Months {
                     counts.set(name.clone(), Value::Int(i64::from(cell.n)));
                 }
             }
-            if self.with_counts {
-                out.set("num_samples".into(), Value::Fields(counts));
-            }
+            self.set_counts(&mut out, counts);
             let below = self.list(levels, depth + 1, at..at + PARTS_MS[depth], taken)?;
             if let (Some(below), Some(list)) = (below, LISTS.get(depth + 1)) {
                 out.set((*list).into(), Value::List(below));

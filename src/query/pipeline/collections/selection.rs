@@ -9,16 +9,19 @@ use crate::{
     query::{
         Budget, QueryError, QueryLimits, Selector,
         pipeline::{
+            predicate::Test,
             pushdown::{Wanted, Words},
             value::{Fields, Value},
         },
+        select::CHUNK,
     },
-    store::{Matcher, Store},
+    store::Store,
 };
 
 /// Fields of the documents that are no tags.
-const OWN_FIELDS: [&str; 14] = [
+const OWN_FIELDS: [&str; 15] = [
     "_id",
+    "counts",
     "date",
     "days",
     "num_samples",
@@ -49,6 +52,129 @@ pub(super) fn overlap(a: &Range<UnixMillis>, b: &Range<UnixMillis>) -> Range<Uni
     start..a.end.min(b.end).max(start)
 }
 
+/// What the first stages ask of series.
+struct Asked<'a> {
+    selector: Selector,
+    /// Tests of tags, and of the metric where that is a field.
+    tests: Vec<(&'a str, &'a Test)>,
+    has_metric_field: bool,
+}
+
+impl<'a> Asked<'a> {
+    /// `None` when no series can pass.
+    fn of(
+        store: &Store,
+        budget: &Budget,
+        request: &'a CollectionRequest<'a>,
+        has_metric_field: bool,
+    ) -> Result<Option<Self>, QueryError> {
+        let mut own =
+            Self { selector: request.selector.clone(), tests: Vec::new(), has_metric_field };
+        for (name, test) in &request.wanted.tests {
+            if own.is_metric(name) {
+                if let (None, Some(metric)) = (&own.selector.metric, test.only_text()) {
+                    own.selector.metric = Some(metric.to_owned());
+                }
+                own.tests.push((name, test));
+                continue;
+            }
+            let is_field = OWN_FIELDS.contains(&name.as_str());
+            if is_field || (!has_metric_field && names_metric(store, budget, name)?) {
+                continue;
+            }
+            if test.is_narrow() {
+                let mut texts = texts_that_pass(store, budget, name, test)?;
+                match (texts.pop(), texts.is_empty()) {
+                    (None, _) => return Ok(None),
+                    (Some(text), true) => own.selector.tags.push((name.clone(), text)),
+                    (Some(_), false) => own.tests.push((name, test)),
+                }
+            } else {
+                own.tests.push((name, test));
+            }
+        }
+        Ok(Some(own))
+    }
+
+    fn is_metric(&self, name: &str) -> bool {
+        self.has_metric_field && name == "metric"
+    }
+
+    fn fits(&self, info: &SeriesInfo) -> bool {
+        self.tests.iter().all(|(name, test)| {
+            let metric = self.is_metric(name).then(|| info.key.metric());
+            test.holds_for_text(metric.or_else(|| info.key.tag(name)))
+        })
+    }
+}
+
+/// Whether a field of this name holds the sums of a metric.
+fn names_metric(store: &Store, budget: &Budget, name: &str) -> Result<bool, QueryError> {
+    let is_same = |metric: &str| {
+        metric.len() == name.len()
+            && metric.bytes().zip(name.bytes()).all(|(a, b)| a == b || (a == b'.' && b == b'_'))
+    };
+    let mut found = false;
+    each_value(store, budget, METRIC_TAG, |metric| found |= is_same(metric))?;
+    Ok(found)
+}
+
+/// Says which tag is compared with a number though none of its values is one.
+pub(in crate::query::pipeline) fn note_of_texts(
+    store: &Store,
+    budget: &Budget,
+    wanted: &Wanted,
+) -> Result<Option<String>, QueryError> {
+    for (name, _) in wanted.tests.iter().filter(|(_, test)| test.wants_number()) {
+        let (mut has_number, mut text) = (false, None);
+        each_value(store, budget, name, |value| {
+            has_number |= Value::text(value).counted().is_some();
+            text.get_or_insert_with(|| value.to_owned());
+        })?;
+        if let (false, Some(text)) = (has_number, text) {
+            return Ok(Some(format!(
+                "{name} is compared with a number, and none of its values is one, such as {text:?}"
+            )));
+        }
+    }
+    Ok(None)
+}
+
+/// The values of a tag that pass a test.
+fn texts_that_pass(
+    store: &Store,
+    budget: &Budget,
+    tag: &str,
+    test: &Test,
+) -> Result<Vec<String>, QueryError> {
+    if let Some(text) = test.only_text() {
+        return Ok(vec![text.to_owned()]);
+    }
+    let mut texts = Vec::new();
+    each_value(store, budget, tag, |value| {
+        if test.holds_for_text(Some(value)) {
+            texts.push(value.to_owned());
+        }
+    })?;
+    Ok(texts)
+}
+
+fn each_value(
+    store: &Store,
+    budget: &Budget,
+    tag: &str,
+    mut visit: impl FnMut(&str),
+) -> Result<(), QueryError> {
+    let mut after = None;
+    loop {
+        budget.check()?;
+        after = store.dictionary().visit_values(tag, after.as_deref(), CHUNK, &mut visit);
+        if after.is_none() {
+            return Ok(());
+        }
+    }
+}
+
 /// The series whose fields a pipeline can see.
 pub(super) fn select(
     store: &Store,
@@ -57,35 +183,16 @@ pub(super) fn select(
     limits: &QueryLimits,
     has_metric_field: bool,
 ) -> Result<Vec<(SeriesId, SeriesInfo)>, QueryError> {
-    let mut selector = request.selector.clone();
-    let mut among = Vec::new();
-    for (name, texts) in &request.wanted.texts {
-        if has_metric_field && name == "metric" {
-            if let (None, [metric]) = (&selector.metric, &texts[..]) {
-                selector.metric = Some(metric.clone());
-            }
-            continue;
-        }
-        let is_metric = || {
-            let matcher = Matcher { tag: METRIC_TAG.to_owned(), value: name.clone() };
-            !store.dictionary().select(&[matcher]).is_empty()
-        };
-        if OWN_FIELDS.contains(&name.as_str()) || (!has_metric_field && is_metric()) {
-            continue;
-        }
-        match &texts[..] {
-            [text] => selector.tags.push((name.clone(), text.clone())),
-            _ => among.push((name, texts)),
-        }
-    }
-    let fits = |info: &SeriesInfo| {
-        among.iter().all(|(name, texts)| {
-            info.key.tag(name).is_some_and(|tag| texts.iter().any(|text| text == tag))
-        })
+    let Some(mut asked) = Asked::of(store, budget, request, has_metric_field)? else {
+        return Ok(Vec::new());
     };
+    let mut selector = std::mem::take(&mut asked.selector);
+    let fits = |info: &SeriesInfo| asked.fits(info);
+    // Samples of all metrics are counted.
+    let names_all = has_metric_field || request.words.wants("num_samples");
     let is_seen =
-        |info: &SeriesInfo| has_metric_field || request.words.wants(&field_name(info.key.metric()));
-    let names = request.words.names().filter(|_| !has_metric_field);
+        |info: &SeriesInfo| names_all || request.words.wants(&field_name(info.key.metric()));
+    let names = request.words.names().filter(|_| !names_all);
     let (Some(names), None, []) = (names, &selector.metric, &selector.tags[..]) else {
         let found =
             selector.select_where(store, budget, limits, |info| fits(info) && is_seen(info))?;

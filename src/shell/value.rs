@@ -1,19 +1,22 @@
-//! The values that flow through a pipeline, their order, and how they are written.
+//! Values and documents of the shell, and how they are written.
 //!
-//! Must never know: stages, or where documents come from.
+//! Must never know: what they mean.
 
-use std::{cmp::Ordering, sync::Arc};
+use std::sync::Arc;
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
-use crate::{model::UnixMillis, query::Timestamp};
+use crate::model::UnixMillis;
 
 /// Levels of nesting that a value may have.
-pub(super) const DEPTH_MAX: usize = 32;
+pub(crate) const DEPTH_MAX: usize = 32;
+
+/// Bytes of a text that spells a number, at most.
+const SPELLED_BYTES_MAX: usize = 64;
 
 /// A value of a document.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Null,
     Bool(bool),
     Int(i64),
@@ -26,48 +29,57 @@ pub(super) enum Value {
 
 /// A document: fields in their order.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Fields(Vec<(Arc<str>, Value)>);
+pub(crate) struct Fields(Vec<(Arc<str>, Value)>);
 
 impl Fields {
-    pub(super) fn get(&self, name: &str) -> Option<&Value> {
+    pub(crate) fn get(&self, name: &str) -> Option<&Value> {
         self.0.iter().find(|(own, _)| **own == *name).map(|(_, value)| value)
     }
 
-    pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
+    pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
         self.0.iter_mut().find(|(own, _)| **own == *name).map(|(_, value)| value)
     }
 
     /// Replaces a field in its place, or adds it at the end.
-    pub(super) fn set(&mut self, name: Arc<str>, value: Value) {
+    pub(crate) fn set(&mut self, name: Arc<str>, value: Value) {
         match self.get_mut(&name) {
             Some(own) => *own = value,
             None => self.0.push((name, value)),
         }
     }
 
-    pub(super) fn remove(&mut self, name: &str) {
+    pub(crate) fn remove(&mut self, name: &str) {
         self.0.retain(|(own, _)| **own != *name);
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Value)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Value)> {
         self.0.iter().map(|(name, value)| (name, value))
     }
 
     /// The only field, if there is just one.
-    pub(super) fn single(&self) -> Option<(&str, &Value)> {
+    pub(crate) fn single(&self) -> Option<(&str, &Value)> {
         match &self.0[..] {
             [(name, value)] => Some((name, value)),
             _ => None,
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Values in the document, or `None` when it nests too deep.
-    pub(super) fn size(&self) -> Option<usize> {
+    pub(crate) fn size(&self) -> Option<usize> {
         size_of_fields(self, 0)
+    }
+}
+
+impl IntoIterator for Fields {
+    type Item = (Arc<str>, Value);
+    type IntoIter = std::vec::IntoIter<Self::Item>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
     }
 }
 
@@ -97,25 +109,39 @@ fn size_of_value(value: &Value, depth: usize) -> Option<usize> {
     }
 }
 
+/// The number that a text spells in decimal digits, such as `7`, `-2.5`, `007` or `1e3`.
+fn spelled(text: &str) -> Option<Value> {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if text.len() > SPELLED_BYTES_MAX || !digits.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let float = || text.parse().ok().filter(|number: &f64| number.is_finite()).map(Value::Float);
+    text.parse().map(Value::Int).ok().or_else(float)
+}
+
 impl Value {
-    pub(super) fn text(text: &str) -> Self {
+    pub(crate) fn text(text: &str) -> Self {
         Self::Text(text.into())
     }
 
     /// Values in it, or `None` when it nests too deep.
-    pub(super) fn size(&self) -> Option<usize> {
+    pub(crate) fn size(&self) -> Option<usize> {
         size_of_value(self, 0)
     }
 
-    pub(super) fn as_text(&self) -> Option<&Arc<str>> {
+    pub(crate) fn as_text(&self) -> Option<&Arc<str>> {
         if let Self::Text(text) = self { Some(text) } else { None }
     }
 
-    pub(super) fn as_date(&self) -> Option<UnixMillis> {
+    pub(crate) fn as_whole(&self) -> Option<i64> {
+        if let Self::Int(number) = self { Some(*number) } else { None }
+    }
+
+    pub(crate) fn as_date(&self) -> Option<UnixMillis> {
         if let Self::Date(at) = self { Some(*at) } else { None }
     }
 
-    pub(super) fn number(&self) -> Option<f64> {
+    pub(crate) fn number(&self) -> Option<f64> {
         match self {
             Self::Int(number) => Some(*number as f64),
             Self::Float(number) => Some(*number),
@@ -128,8 +154,30 @@ impl Value {
         }
     }
 
+    /// The number that it is, or that it spells as a text.
+    pub(crate) fn counted(&self) -> Option<Self> {
+        match self {
+            Self::Int(_) | Self::Float(_) => Some(self.clone()),
+            Self::Text(text) => spelled(text),
+            Self::Null | Self::Bool(_) | Self::Date(_) | Self::List(_) | Self::Fields(_) => None,
+        }
+    }
+
+    /// What it is, in words of messages.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Bool(_) => "true or false",
+            Self::Int(_) | Self::Float(_) => "a number",
+            Self::Text(_) => "a text",
+            Self::Date(_) => "a date",
+            Self::List(_) => "a list",
+            Self::Fields(_) => "a document",
+        }
+    }
+
     /// As a condition: false, zero and nothing do not hold.
-    pub(super) fn holds(&self) -> bool {
+    pub(crate) fn holds(&self) -> bool {
         match self {
             Self::Null => false,
             Self::Bool(held) => *held,
@@ -140,7 +188,7 @@ impl Value {
     }
 
     /// What kind of value it is, in the order in which MongoDB sorts them.
-    pub(super) fn rank(&self) -> u8 {
+    pub(crate) fn rank(&self) -> u8 {
         match self {
             Self::Null => 0,
             Self::Int(_) | Self::Float(_) => 1,
@@ -150,56 +198,6 @@ impl Value {
             Self::Bool(_) => 5,
             Self::Date(_) => 6,
         }
-    }
-}
-
-/// The order of values, whatever they are.
-pub(super) fn compare(a: &Value, b: &Value) -> Ordering {
-    match (a, b) {
-        (Value::Int(a), Value::Int(b)) => a.cmp(b),
-        (Value::Text(a), Value::Text(b)) => a.cmp(b),
-        (Value::Date(a), Value::Date(b)) => a.cmp(b),
-        (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
-        (Value::List(a), Value::List(b)) => {
-            let pairs = a.iter().zip(b).map(|(a, b)| compare(a, b));
-            pairs.into_iter().find(|order| order.is_ne()).unwrap_or(a.len().cmp(&b.len()))
-        }
-        (Value::Fields(a), Value::Fields(b)) => {
-            let pair = |((a_name, a), (b_name, b)): ((&Arc<str>, _), (&Arc<str>, _))| {
-                a_name.cmp(b_name).then_with(|| compare(a, b))
-            };
-            let mut pairs = a.iter().zip(b.iter()).map(pair);
-            pairs.find(|order| order.is_ne()).unwrap_or(a.len().cmp(&b.len()))
-        }
-        _ => match (a.number(), b.number()) {
-            // Zero has no sign, and what is no number comes before all others.
-            (Some(a), Some(b)) => a.partial_cmp(&b).unwrap_or_else(|| b.is_nan().cmp(&a.is_nan())),
-            _ => a.rank().cmp(&b.rank()),
-        },
-    }
-}
-
-/// A value as the key of a group.
-#[derive(Debug, Clone)]
-pub(super) struct Key(pub(super) Value);
-
-impl PartialEq for Key {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Key {}
-
-impl PartialOrd for Key {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Key {
-    fn cmp(&self, other: &Self) -> Ordering {
-        compare(&self.0, &other.0)
     }
 }
 
@@ -214,7 +212,7 @@ impl Serialize for Value {
             Self::Text(text) => serializer.serialize_str(text),
             Self::Date(at) => {
                 let mut map = serializer.serialize_map(Some(1))?;
-                map.serialize_entry("$date", &Timestamp(*at))?;
+                map.serialize_entry("$date", &at.to_string())?;
                 map.end()
             }
             Self::List(values) => serializer.collect_seq(values),

@@ -1,0 +1,184 @@
+//! Functions of values: arithmetic and comparisons.
+//!
+//! Must never know: documents. What is missing or null makes null; an argument of a kind that does
+//! not fit is an error, as in MongoDB.
+
+use std::{cmp::Ordering, ops::RangeInclusive};
+
+use super::unfit;
+use crate::query::{QueryError, pipeline::value::Value};
+
+/// What is computed of arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::query::pipeline) enum Function {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Equal,
+    NotEqual,
+    Greater,
+    GreaterOrEqual,
+    Less,
+    LessOrEqual,
+    Compare,
+    And,
+    Or,
+    Not,
+    Cond,
+    IfNull,
+}
+
+/// Every function with the number of its arguments.
+const FUNCTIONS: [(&str, Function, RangeInclusive<usize>); 16] = [
+    ("$add", Function::Add, 1..=64),
+    ("$subtract", Function::Subtract, 2..=2),
+    ("$multiply", Function::Multiply, 1..=64),
+    ("$divide", Function::Divide, 2..=2),
+    ("$eq", Function::Equal, 2..=2),
+    ("$ne", Function::NotEqual, 2..=2),
+    ("$gt", Function::Greater, 2..=2),
+    ("$gte", Function::GreaterOrEqual, 2..=2),
+    ("$lt", Function::Less, 2..=2),
+    ("$lte", Function::LessOrEqual, 2..=2),
+    ("$cmp", Function::Compare, 2..=2),
+    ("$and", Function::And, 1..=64),
+    ("$or", Function::Or, 1..=64),
+    ("$not", Function::Not, 1..=1),
+    ("$cond", Function::Cond, 3..=3),
+    ("$ifNull", Function::IfNull, 2..=64),
+];
+
+impl Function {
+    pub(super) fn named(name: &str) -> Option<(Self, RangeInclusive<usize>)> {
+        let found = FUNCTIONS.iter().find(|(known, ..)| *known == name);
+        found.map(|(_, function, counts)| (*function, counts.clone()))
+    }
+
+    pub(super) fn names() -> impl Iterator<Item = &'static str> {
+        FUNCTIONS.iter().map(|(known, ..)| *known)
+    }
+
+    pub(super) fn is_comparison(self) -> bool {
+        matches!(
+            self,
+            Self::Equal
+                | Self::NotEqual
+                | Self::Greater
+                | Self::GreaterOrEqual
+                | Self::Less
+                | Self::LessOrEqual
+                | Self::Compare
+        )
+    }
+
+    /// What a comparison says of an order.
+    pub(super) fn of_order(self, order: Ordering) -> Value {
+        Value::Bool(match self {
+            Self::NotEqual => order.is_ne(),
+            Self::Greater => order.is_gt(),
+            Self::GreaterOrEqual => order.is_ge(),
+            Self::Less => order.is_lt(),
+            Self::LessOrEqual => order.is_le(),
+            Self::Compare => return Value::Int(order as i64),
+            _ => order.is_eq(),
+        })
+    }
+
+    fn name(self) -> &'static str {
+        let found = FUNCTIONS.iter().find(|(_, function, _)| *function == self);
+        found.map_or("", |(name, ..)| *name)
+    }
+}
+
+/// A function of values.
+pub(super) fn call(function: Function, arguments: Vec<Value>) -> Result<Value, QueryError> {
+    let mut values = arguments.into_iter();
+    let mut next = || values.next().unwrap_or(Value::Null);
+    Ok(match function {
+        Function::Not => Value::Bool(!next().holds()),
+        Function::Subtract | Function::Divide => {
+            let (a, b) = (operand(function, next())?, operand(function, next())?);
+            fold(function, &a, &b)?
+        }
+        _ => {
+            let mut all = operand(function, next())?;
+            for value in values {
+                all = fold(function, &all, &operand(function, value)?)?;
+            }
+            all
+        }
+    })
+}
+
+/// An argument as a number or a date, or null.
+fn operand(function: Function, value: Value) -> Result<Value, QueryError> {
+    let takes_dates = matches!(function, Function::Add | Function::Subtract);
+    match value {
+        Value::Null => Ok(value),
+        Value::Date(_) if takes_dates => Ok(value),
+        other => {
+            let wanted = if takes_dates { "numbers and dates" } else { "numbers" };
+            other.counted().ok_or_else(|| unfit(function.name(), &other, wanted))
+        }
+    }
+}
+
+fn fold(function: Function, a: &Value, b: &Value) -> Result<Value, QueryError> {
+    if *a == Value::Null || *b == Value::Null {
+        return Ok(Value::Null);
+    }
+    Ok(match (function, a, b) {
+        (Function::Add, Value::Date(_), Value::Date(_)) => {
+            return Err(QueryError::Invalid("$add takes one date".to_owned()));
+        }
+        (Function::Add, ..) => add(a, b),
+        (Function::Subtract, Value::Date(a), Value::Date(b)) => Value::Int(a.0.saturating_sub(b.0)),
+        (Function::Subtract, Value::Date(at), millis) => {
+            Value::Date(at.minus(whole_millis(millis)))
+        }
+        (Function::Subtract, _, Value::Date(_)) => {
+            return Err(QueryError::Invalid("$subtract takes no date from a number".to_owned()));
+        }
+        (Function::Subtract, ..) => numbers(a, b, i64::checked_sub, |a, b| a - b),
+        (Function::Divide, ..) => match b.number() {
+            Some(0.0) => {
+                let message = "$divide by zero; choose another value with $cond";
+                return Err(QueryError::Invalid(message.to_owned()));
+            }
+            divisor => {
+                let quotient = a.number().zip(divisor).map(|(a, b)| a / b);
+                quotient.map_or(Value::Null, Value::Float)
+            }
+        },
+        _ => numbers(a, b, i64::checked_mul, |a, b| a * b),
+    })
+}
+
+fn whole_millis(value: &Value) -> i64 {
+    value.as_whole().or_else(|| value.number().map(|number| number.round() as i64)).unwrap_or(0)
+}
+
+/// The sum of numbers, or of a date and milliseconds; `Null` of anything else.
+pub(in crate::query::pipeline) fn add(a: &Value, b: &Value) -> Value {
+    match (a, b) {
+        (Value::Date(at), Value::Int(_) | Value::Float(_)) => Value::Date(at.plus(whole_millis(b))),
+        (Value::Int(_) | Value::Float(_), Value::Date(at)) => Value::Date(at.plus(whole_millis(a))),
+        _ => numbers(a, b, i64::checked_add, |a, b| a + b),
+    }
+}
+
+/// Whole numbers stay whole while they fit.
+fn numbers(
+    a: &Value,
+    b: &Value,
+    whole: fn(i64, i64) -> Option<i64>,
+    float: fn(f64, f64) -> f64,
+) -> Value {
+    if let (Value::Int(a), Value::Int(b)) = (a, b)
+        && let Some(number) = whole(*a, *b)
+    {
+        return Value::Int(number);
+    }
+    a.number().zip(b.number()).map_or(Value::Null, |(a, b)| Value::Float(float(a, b)))
+}

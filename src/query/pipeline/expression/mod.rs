@@ -1,0 +1,393 @@
+//! Expressions: what a stage computes from a document.
+//!
+//! Must never know: stages. Parsed once, then evaluated for each document; both depths are
+//! bounded by that of the pipeline as it was read.
+
+mod arithmetic;
+mod dates;
+
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+use regex::Regex;
+
+use self::{
+    arithmetic::{Function, call},
+    dates::{DateFormat, DatePart, Truncation},
+};
+use super::{
+    accumulator::Operator,
+    order::{compare, order_all},
+    path::Path,
+    predicate::pattern,
+    quota::Taken,
+    value::{Fields, Value},
+};
+use crate::query::QueryError;
+pub(super) use arithmetic::add;
+
+/// An expression as it was read.
+#[derive(Debug, Clone)]
+pub(super) enum Expression {
+    Literal(Value),
+    Path(Path),
+    /// The whole document.
+    Root,
+    Fields(Vec<(Arc<str>, Expression)>),
+    List(Vec<Expression>),
+    Call(Function, Vec<Expression>),
+    DatePart(DatePart, Box<Expression>, TimeZone),
+    DateParts(Box<Expression>, TimeZone, bool),
+    DateTrunc(Truncation, Box<Expression>, TimeZone),
+    DateToString(Box<DateToString>),
+    RegexMatch(Box<Expression>, Arc<Regex>),
+    /// What an accumulator makes of a list, or of several values.
+    Gathered(Operator, Vec<Expression>),
+    Bucket(Box<Bucket>),
+}
+
+/// A date as a text.
+#[derive(Debug, Clone)]
+pub(super) struct DateToString {
+    date: Expression,
+    zone: TimeZone,
+    format: DateFormat,
+    on_null: Option<Expression>,
+}
+
+/// Which bucket a value falls into: the lower boundary, or a default.
+#[derive(Debug, Clone)]
+pub(super) struct Bucket {
+    by: Expression,
+    /// Ascending.
+    boundaries: Vec<Value>,
+    default: Option<Value>,
+}
+
+impl Expression {
+    /// Reads an expression.
+    ///
+    /// # Errors
+    /// With what is not known and what is.
+    pub(super) fn parse(value: &Value) -> Result<Self, String> {
+        Ok(match value {
+            Value::Text(text) => match text.strip_prefix('$') {
+                Some("$ROOT" | "$CURRENT") => Self::Root,
+                Some(path) if path.starts_with('$') => {
+                    let below =
+                        ["$ROOT.", "$CURRENT."].iter().find_map(|own| path.strip_prefix(own));
+                    if let Some(path) = below {
+                        return Ok(Self::Path(Path::parse(path)?));
+                    }
+                    return Err(format!("{text:?} is not known; of variables there is $$ROOT"));
+                }
+                Some(path) => Self::Path(Path::parse(path)?),
+                None => Self::Literal(value.clone()),
+            },
+            Value::List(values) => Self::List(parse_all(values)?),
+            Value::Fields(fields) => match fields.single() {
+                Some((name, argument)) if name.starts_with('$') => Self::call(name, argument)?,
+                _ => {
+                    let field = |(name, value): (&Arc<str>, &Value)| {
+                        if name.starts_with('$') {
+                            return Err(format!("{name} must be alone in its document"));
+                        }
+                        Ok((name.clone(), Self::parse(value)?))
+                    };
+                    Self::Fields(fields.iter().map(field).collect::<Result<_, _>>()?)
+                }
+            },
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Date(_) => {
+                Self::Literal(value.clone())
+            }
+        })
+    }
+
+    fn call(name: &str, argument: &Value) -> Result<Self, String> {
+        match name {
+            "$literal" => return Ok(Self::Literal(argument.clone())),
+            "$regexMatch" => return regex_match(argument),
+            "$dateTrunc" => {
+                let fields = dates::options(name, argument, &dates::OF_TRUNCATION)?;
+                let (date, zone) = dates::date_and_zone(name, argument)?;
+                return Ok(Self::DateTrunc(Truncation::parse(fields)?, Box::new(date), zone));
+            }
+            "$dateToString" => {
+                let fields = dates::options(name, argument, &dates::OF_TEXT)?;
+                let (date, zone) = dates::date_and_zone(name, argument)?;
+                let format = DateFormat::parse(fields.get("format"), &zone)?;
+                let on_null = fields.get("onNull").map(Self::parse).transpose()?;
+                let own = DateToString { date, zone, format, on_null };
+                return Ok(Self::DateToString(Box::new(own)));
+            }
+            "$dateToParts" => {
+                let fields = dates::options(name, argument, &dates::OF_PARTS)?;
+                let iso = fields.get("iso8601").is_some_and(Value::holds);
+                let (date, zone) = dates::date_and_zone(name, argument)?;
+                return Ok(Self::DateParts(Box::new(date), zone, iso));
+            }
+            _ => {}
+        }
+        if let Some(part) = DatePart::named(name) {
+            let (date, zone) = dates::date_and_zone(name, argument)?;
+            return Ok(Self::DatePart(part, Box::new(date), zone));
+        }
+        if let Some(operator) = Operator::of_list(name) {
+            return Ok(Self::Gathered(operator, arguments(argument)?));
+        }
+        let Some((function, counts)) = Function::named(name) else {
+            return Err(unknown(name));
+        };
+        let arguments = match (function, argument) {
+            (Function::Cond, Value::Fields(fields)) => {
+                let part = |name: &str| {
+                    let part = fields.get(name).map(Self::parse);
+                    part.ok_or_else(|| format!("$cond: {name} is missing"))?
+                };
+                vec![part("if")?, part("then")?, part("else")?]
+            }
+            _ => arguments(argument)?,
+        };
+        if !counts.contains(&arguments.len()) {
+            let (least, most) = (counts.start(), counts.end());
+            let counts =
+                if least == most { most.to_string() } else { format!("{least} to {most}") };
+            return Err(format!("{name} takes {counts} arguments"));
+        }
+        Ok(Self::Call(function, arguments))
+    }
+
+    /// The bucket of a value, for `$bucket`.
+    ///
+    /// # Errors
+    /// When the boundaries do not ascend, or the default lies among them.
+    pub(super) fn bucket(
+        by: &Value,
+        boundaries: &Value,
+        default: Option<&Value>,
+    ) -> Result<Self, String> {
+        let Value::List(boundaries) = boundaries else {
+            return Err("boundaries is a list of at least 2 values".to_owned());
+        };
+        let constant = |value: &Value| match value {
+            Value::Fields(fields) if fields.iter().any(|(name, _)| name.starts_with('$')) => {
+                Err("boundaries and default are values, not expressions".to_owned())
+            }
+            _ => Ok(value.clone()),
+        };
+        let boundaries: Vec<_> = boundaries.iter().map(constant).collect::<Result<_, _>>()?;
+        let is_wrong = |pair: &[Value]| match pair {
+            [low, high] => low.rank() != high.rank() || compare(low, high).is_ge(),
+            _ => true,
+        };
+        if boundaries.len() < 2 || boundaries.windows(2).any(is_wrong) {
+            return Err("boundaries is a list of at least 2 values of one kind that ascend".into());
+        }
+        let default = default.map(constant).transpose()?;
+        if let (Some(default), [low, .., high]) = (&default, &boundaries[..])
+            && default.rank() == low.rank()
+            && compare(default, low).is_ge()
+            && compare(default, high).is_lt()
+        {
+            return Err("default lies within the boundaries".to_owned());
+        }
+        let by = Self::parse(by)?;
+        Ok(Self::Bucket(Box::new(Bucket { by, boundaries, default })))
+    }
+
+    /// The value for a document; `None` where a path leads nowhere.
+    ///
+    /// # Errors
+    /// When what it makes is not to be had, or an argument is of a kind that does not fit.
+    pub(super) fn evaluate(
+        &self,
+        document: &Fields,
+        taken: &mut Taken<'_>,
+    ) -> Result<Option<Value>, QueryError> {
+        Ok(match self {
+            Self::Literal(value) => Some(taken.copy(value)?),
+            Self::Path(path) => path.get(document, taken)?,
+            Self::Root => Some(Value::Fields(taken.copy_fields(document)?)),
+            Self::Fields(fields) => {
+                taken.take(1)?;
+                let mut out = Vec::new();
+                for (name, own) in fields {
+                    out.extend(own.evaluate(document, taken)?.map(|value| (name.clone(), value)));
+                }
+                Some(Value::Fields(out.into_iter().collect()))
+            }
+            Self::List(values) => {
+                taken.take(1)?;
+                Some(Value::List(evaluate_all(values, document, taken)?))
+            }
+            Self::Call(function, arguments) => {
+                evaluate_call(*function, arguments, document, taken)?
+            }
+            Self::Gathered(operator, arguments) => {
+                let mut values = evaluate_all(arguments, document, taken)?;
+                if let [Value::List(list)] = &mut values[..] {
+                    values = std::mem::take(list);
+                }
+                Some(operator.of_values(values))
+            }
+            Self::RegexMatch(input, pattern) => Some(match input.evaluate(document, taken)? {
+                None | Some(Value::Null) => Value::Bool(false),
+                Some(Value::Text(text)) => Value::Bool(pattern.is_match(&text)),
+                Some(other) => return Err(unfit("$regexMatch", &other, "a text")),
+            }),
+            Self::Bucket(bucket) => Some(bucket.evaluate(document, taken)?),
+            Self::DatePart(..)
+            | Self::DateParts(..)
+            | Self::DateTrunc(..)
+            | Self::DateToString(_) => Some(self.evaluate_date(document, taken)?),
+        })
+    }
+
+    fn evaluate_date(&self, document: &Fields, taken: &mut Taken<'_>) -> Result<Value, QueryError> {
+        let mut date = |own: &Self, name: &str| match own.evaluate(document, taken)? {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Date(at)) => Ok(Some(at)),
+            Some(other) => Err(unfit(name, &other, "a date")),
+        };
+        let found = match self {
+            Self::DatePart(part, own, zone) => {
+                date(own, part.name())?.map(|at| part.of(&dates::local(at, zone)))
+            }
+            Self::DateParts(own, zone, iso) => {
+                let at = date(own, "$dateToParts")?;
+                taken.take(dates::PARTS_VALUES)?;
+                at.map(|at| dates::parts(&dates::local(at, zone), *iso))
+            }
+            Self::DateTrunc(truncation, own, zone) => {
+                date(own, "$dateTrunc")?.map(|at| Value::Date(truncation.start_of(at, zone)))
+            }
+            Self::DateToString(own) => match date(&own.date, "$dateToString")? {
+                Some(at) => {
+                    let text = own.format.text(&dates::local(at, &own.zone));
+                    taken.take(1 + text.len() / 64)?;
+                    Some(Value::Text(text.into()))
+                }
+                None => match &own.on_null {
+                    Some(on_null) => on_null.evaluate(document, taken)?,
+                    None => None,
+                },
+            },
+            _ => None,
+        };
+        Ok(found.unwrap_or(Value::Null))
+    }
+}
+
+impl Bucket {
+    fn evaluate(&self, document: &Fields, taken: &mut Taken<'_>) -> Result<Value, QueryError> {
+        let value = self.by.evaluate(document, taken)?.unwrap_or(Value::Null);
+        let above = self.boundaries.partition_point(|low| order_all(low, &value).is_le());
+        let is_last = above == self.boundaries.len();
+        let found = above.checked_sub(1).filter(|_| !is_last);
+        let bucket = found.and_then(|index| self.boundaries.get(index)).or(self.default.as_ref());
+        let Some(bucket) = bucket else {
+            let shown = serde_json::to_string(&value).unwrap_or_default();
+            return Err(QueryError::Invalid(format!(
+                "$bucket: {} falls into no bucket; give a default",
+                shown.chars().take(60).collect::<String>()
+            )));
+        };
+        taken.copy(bucket)
+    }
+}
+
+/// A value of a kind that a function does not take.
+fn unfit(name: &str, value: &Value, wanted: &str) -> QueryError {
+    let shown = match value {
+        Value::Text(text) => format!(" ({:?})", text.chars().take(40).collect::<String>()),
+        _ => String::new(),
+    };
+    QueryError::Invalid(format!("{name} takes {wanted}, not {}{shown}", value.kind()))
+}
+
+fn unknown(name: &str) -> String {
+    let known = Function::names().chain(DatePart::names()).chain(Operator::names_of_list());
+    let others = ["$dateTrunc", "$dateToString", "$dateToParts", "$regexMatch", "$literal"];
+    let known: Vec<_> = known.chain(others).collect();
+    format!("{name} is not known; use one of {}", known.join(", "))
+}
+
+fn regex_match(argument: &Value) -> Result<Expression, String> {
+    let fields = dates::options("$regexMatch", argument, &["input", "regex", "options"])?;
+    let (Some(input), Some(regex)) = (fields.get("input"), fields.get("regex")) else {
+        return Err("$regexMatch takes {input, regex, options}".to_owned());
+    };
+    let pattern = pattern(regex, fields.get("options"))?;
+    Ok(Expression::RegexMatch(Box::new(Expression::parse(input)?), pattern.into()))
+}
+
+fn parse_all(values: &[Value]) -> Result<Vec<Expression>, String> {
+    values.iter().map(Expression::parse).collect()
+}
+
+/// One argument needs no list.
+fn arguments(argument: &Value) -> Result<Vec<Expression>, String> {
+    match argument {
+        Value::List(values) => parse_all(values),
+        single => Ok(vec![Expression::parse(single)?]),
+    }
+}
+
+/// The values of expressions; nothing is `Null`.
+fn evaluate_all(
+    expressions: &[Expression],
+    document: &Fields,
+    taken: &mut Taken<'_>,
+) -> Result<Vec<Value>, QueryError> {
+    let value = |own: &Expression| Ok(own.evaluate(document, taken)?.unwrap_or(Value::Null));
+    expressions.iter().map(value).collect()
+}
+
+/// `None` where what is chosen leads nowhere.
+fn evaluate_call(
+    function: Function,
+    arguments: &[Expression],
+    document: &Fields,
+    taken: &mut Taken<'_>,
+) -> Result<Option<Value>, QueryError> {
+    let mut value = |index: usize| -> Result<Option<Value>, QueryError> {
+        let found = arguments.get(index).map(|own| own.evaluate(document, taken));
+        Ok(found.transpose()?.flatten())
+    };
+    // Only what is chosen is made.
+    match function {
+        Function::Cond => {
+            let chosen = if value(0)?.is_some_and(|own| own.holds()) { 1 } else { 2 };
+            value(chosen)
+        }
+        Function::IfNull => {
+            let last = arguments.len().saturating_sub(1);
+            for index in 0..last {
+                let found = value(index)?;
+                if found.as_ref().is_some_and(|own| *own != Value::Null) {
+                    return Ok(found);
+                }
+            }
+            value(last)
+        }
+        Function::And | Function::Or => {
+            let wanted = function == Function::Or;
+            for index in 0..arguments.len() {
+                if value(index)?.is_some_and(|own| own.holds()) == wanted {
+                    return Ok(Some(Value::Bool(wanted)));
+                }
+            }
+            Ok(Some(Value::Bool(!wanted)))
+        }
+        _ if function.is_comparison() => {
+            let (a, b) = (value(0)?, value(1)?);
+            // A field that is not there comes before null.
+            let order = match (&a, &b) {
+                (Some(a), Some(b)) => order_all(a, b),
+                _ => a.is_some().cmp(&b.is_some()),
+            };
+            Ok(Some(function.of_order(order)))
+        }
+        _ => Ok(Some(call(function, evaluate_all(arguments, document, taken)?)?)),
+    }
+}

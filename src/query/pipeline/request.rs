@@ -1,0 +1,357 @@
+//! What is asked, as it is written: a command such as `{"find": "1h", "filter": {...}}`, a pipeline
+//! alone, or the shell's `db.NAME.find({...})`.
+//!
+//! Must never know: the store. Everything becomes a pipeline.
+
+use std::ops::Range;
+
+use super::{
+    notation::{self, Call, Read},
+    path::Path,
+    pushdown::{Wanted, Words},
+    stage::{self, Stage},
+    value::{Fields, Value},
+};
+use crate::{
+    model::{Span, UnixMillis},
+    query::{QueryError, Selector},
+};
+
+/// Patterns of a request, at most: each is compiled.
+const PATTERNS_MAX: usize = 20;
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub struct AggregateRequest {
+    /// A granularity's name: its slots; any other or none: months with their levels.
+    pub(super) collection: Option<String>,
+    pub(super) selector: Selector,
+    pub(super) range: Option<Range<UnixMillis>>,
+    pub(super) stages: Vec<Stage>,
+    pub(super) words: Words,
+    pub(super) wanted: Wanted,
+    pub(super) shape: Shape,
+}
+
+/// How the answer looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    Documents,
+    /// The first document.
+    One,
+    Count,
+    Values,
+}
+
+/// What a command does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    Aggregate,
+    Find,
+    FindOne,
+    Count,
+    Distinct,
+}
+
+/// The words of commands and methods.
+const VERBS: [(&str, Verb); 7] = [
+    ("aggregate", Verb::Aggregate),
+    ("find", Verb::Find),
+    ("findOne", Verb::FindOne),
+    ("count", Verb::Count),
+    ("countDocuments", Verb::Count),
+    ("estimatedDocumentCount", Verb::Count),
+    ("distinct", Verb::Distinct),
+];
+
+/// What every command may say besides.
+const OF_ALL: [&str; 6] = ["collection", "metric", "tags", "start", "end", "range"];
+
+impl Verb {
+    fn named(name: &str) -> Option<Self> {
+        VERBS.iter().find(|(known, _)| *known == name).map(|(_, verb)| *verb)
+    }
+
+    fn shape(self) -> Shape {
+        match self {
+            Self::Aggregate | Self::Find => Shape::Documents,
+            Self::FindOne => Shape::One,
+            Self::Count => Shape::Count,
+            Self::Distinct => Shape::Values,
+        }
+    }
+
+    /// The fields of its document besides [`OF_ALL`].
+    fn fields(self) -> &'static [&'static str] {
+        match self {
+            // The last two change nothing here.
+            Self::Aggregate => &["pipeline", "cursor", "allowDiskUse"],
+            Self::Find => &["filter", "projection", "sort", "skip", "limit"],
+            Self::FindOne => &["filter", "projection", "sort", "skip"],
+            Self::Count => &["filter", "query", "skip", "limit"],
+            Self::Distinct => &["key", "filter", "query"],
+        }
+    }
+
+    /// The names of a method's arguments, in their order.
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Aggregate => &["pipeline", "options"],
+            Self::Find | Self::FindOne => &["filter", "projection"],
+            Self::Count => &["filter", "options"],
+            Self::Distinct => &["key", "filter"],
+        }
+    }
+}
+
+impl AggregateRequest {
+    /// Reads a command, a pipeline alone, or the shell's `db.NAME.find({...})`.
+    ///
+    /// # Errors
+    /// With the place and what to write instead.
+    pub fn read(text: &str, now: UnixMillis) -> Result<Self, QueryError> {
+        match notation::read(text).map_err(QueryError::Invalid)? {
+            Read::Calls { collection, calls } => {
+                let (verb, fields) = of_calls(calls).map_err(QueryError::Invalid)?;
+                Self::new(Some(collection), verb, &fields, now)
+            }
+            Read::Value(Value::Fields(fields)) => {
+                let (collection, verb) = of_document(&fields).map_err(QueryError::Invalid)?;
+                Self::new(collection, verb, &fields, now)
+            }
+            Read::Value(pipeline) => {
+                let fields = std::iter::once(("pipeline".into(), pipeline)).collect();
+                Self::new(None, Verb::Aggregate, &fields, now)
+            }
+        }
+    }
+
+    fn new(
+        collection: Option<String>,
+        verb: Verb,
+        fields: &Fields,
+        now: UnixMillis,
+    ) -> Result<Self, QueryError> {
+        if patterns(&Value::Fields(fields.clone())) > PATTERNS_MAX {
+            return Err(QueryError::Invalid(format!(
+                "there are more than {PATTERNS_MAX} patterns"
+            )));
+        }
+        let (pipeline, stages) = if verb == Verb::Aggregate {
+            let pipeline = fields.get("pipeline").cloned().unwrap_or(Value::Null);
+            let stages = stage::parse(&pipeline)?;
+            (pipeline, stages)
+        } else {
+            let written = written(verb, fields).map_err(QueryError::Invalid)?;
+            let (values, stages) = written.into_iter().unzip();
+            (Value::List(values), stages)
+        };
+        Ok(Self {
+            collection,
+            selector: selector(fields)?,
+            range: range(fields, now)?,
+            words: Words::of(&pipeline, &stages),
+            wanted: Wanted::of(&pipeline, &stages),
+            stages,
+            shape: verb.shape(),
+        })
+    }
+}
+
+/// The collection and verb of a document.
+fn of_document(fields: &Fields) -> Result<(Option<String>, Verb), String> {
+    let mut commands =
+        fields.iter().filter_map(|(name, own)| Some((name, Verb::named(name)?, own)));
+    let (name, verb, collection) = if let Some((name, verb, own)) = commands.next() {
+        (&**name, verb, own)
+    } else {
+        let is_find = |name: &&str| fields.get(name).is_some();
+        let is_find = Verb::Find.fields().iter().any(is_find) && fields.get("pipeline").is_none();
+        let verb = if is_find { Verb::Find } else { Verb::Aggregate };
+        ("collection", verb, fields.get("collection").unwrap_or(&Value::Null))
+    };
+    if commands.next().is_some() {
+        return Err(format!("{name} is not the only command"));
+    }
+    let known = || OF_ALL.iter().chain(verb.fields());
+    let is_known = |own: &str| own == name || known().any(|known| *known == own);
+    if let Some((other, _)) = fields.iter().find(|(own, _)| !is_known(own)) {
+        let known: Vec<_> = known().copied().collect();
+        return Err(format!("{other} is not known; use {}", known.join(", ")));
+    }
+    match collection {
+        Value::Null => Ok((None, verb)),
+        Value::Text(collection) => Ok((Some(collection.to_string()), verb)),
+        _ => Err(format!("{name} takes the name of a collection")),
+    }
+}
+
+/// The verb of a method, and its arguments by their names with what is called on its result.
+fn of_calls(calls: Vec<Call>) -> Result<(Verb, Fields), String> {
+    let mut calls = calls.into_iter();
+    let Some(Call { method, arguments }) = calls.next() else {
+        return Err("nothing is called".to_owned());
+    };
+    let mut verb = Verb::named(&method).ok_or_else(|| unknown_method(&method))?;
+    let names = verb.arguments();
+    if arguments.len() > names.len() {
+        return Err(format!("{method} takes {}", names.join(" and ")));
+    }
+    let mut fields = Fields::default();
+    for (name, argument) in names.iter().zip(arguments) {
+        match (*name, argument) {
+            // Those of find are told by methods, those of aggregate change nothing here.
+            ("options", Value::Fields(options)) if verb == Verb::Count => {
+                options.into_iter().for_each(|(name, own)| fields.set(name, own));
+            }
+            ("options", _) => {}
+            (name, argument) => fields.set(name.into(), argument),
+        }
+    }
+    for Call { method, mut arguments } in calls {
+        let argument = arguments.pop();
+        let is_find = verb == Verb::Find && arguments.is_empty();
+        match (&*method, argument) {
+            ("sort" | "skip" | "limit" | "projection", Some(own)) if is_find => {
+                fields.set(method.into(), own);
+            }
+            ("count" | "size" | "itcount", None) if is_find => verb = Verb::Count,
+            ("toArray" | "pretty", None) => {}
+            _ => {
+                return Err(format!(
+                    ".{method} is not known here; behind find stand .sort({{...}}), .skip(n), \
+                     .limit(n), .projection({{...}}), .count() and .toArray()"
+                ));
+            }
+        }
+    }
+    Ok((verb, fields))
+}
+
+fn unknown_method(method: &str) -> String {
+    if method.starts_with("update") || method.starts_with("insert") {
+        return format!("{method} brings samples: send it to POST /api/v1/update");
+    }
+    let known = VERBS.map(|(name, _)| name).join(", ");
+    format!("{method} is not known; use one of {known}")
+}
+
+/// A stage as it is written, and as it was read.
+type Written = (Value, Stage);
+
+/// The pipeline that does what a command asks: filter, sort, skip, limit, projection.
+fn written(verb: Verb, fields: &Fields) -> Result<Vec<Written>, String> {
+    let mut out = Vec::new();
+    let mut add = |name: &str, place: &str, argument: &Value| {
+        let stage = Stage::parse(name, argument).map_err(|fault| format!("{place}: {fault}"))?;
+        let own = std::iter::once((name.into(), argument.clone())).collect();
+        out.push((Value::Fields(own), stage));
+        Ok::<_, String>(())
+    };
+    let is_given =
+        |own: &&Value| !matches!(own, Value::Null) && **own != Value::Fields(Fields::default());
+    let given = |name: &str| fields.get(name).filter(is_given);
+    if let Some(filter) = given("filter").or_else(|| given("query")) {
+        add("$match", "filter", filter)?;
+    }
+    if let Some(sort) = given("sort") {
+        add("$sort", "sort", sort)?;
+    }
+    if let Some(skip) = given("skip").filter(|own| own.number() != Some(0.0)) {
+        add("$skip", "skip", skip)?;
+    }
+    // A limit of 0 is none, and one below 0 asks for one batch, which all answers are.
+    let limit = if verb == Verb::FindOne { Some(&Value::Int(1)) } else { given("limit") };
+    let limit = match limit {
+        Some(Value::Int(limit)) => Some(Value::Int(limit.saturating_abs())),
+        other => other.cloned(),
+    };
+    if let Some(limit) = limit.filter(|own| own.number() != Some(0.0)) {
+        add("$limit", "limit", &limit)?;
+    }
+    match verb {
+        Verb::Count => add("$count", "count", &Value::text("n"))?,
+        Verb::Distinct => {
+            let key = fields.get("key").and_then(Value::as_text).ok_or("key names a field")?;
+            let path = Path::parse(key)?;
+            out.push((Value::text(&format!("${key}")), Stage::Distinct(path)));
+        }
+        Verb::Aggregate | Verb::Find | Verb::FindOne => {
+            if let Some(projection) = given("projection") {
+                add("$project", "projection", projection)?;
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// How many patterns a value has in it.
+fn patterns(value: &Value) -> usize {
+    match value {
+        Value::List(values) => values.iter().map(patterns).sum(),
+        Value::Fields(fields) => {
+            let own = |(name, value): (&std::sync::Arc<str>, &Value)| {
+                usize::from(matches!(&**name, "$regex" | "$regexMatch")) + patterns(value)
+            };
+            fields.iter().map(own).sum()
+        }
+        _ => 0,
+    }
+}
+
+fn text_of<'f>(fields: &'f Fields, name: &str) -> Result<Option<&'f str>, QueryError> {
+    match fields.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Text(text)) => Ok(Some(text)),
+        Some(_) => Err(QueryError::Invalid(format!("{name} is a text"))),
+    }
+}
+
+fn selector(fields: &Fields) -> Result<Selector, QueryError> {
+    let metric = text_of(fields, "metric")?.map(str::to_owned);
+    let message = "tags is a document of texts, such as {\"host\": \"web1\"}";
+    let tags = match fields.get("tags") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Fields(tags)) => {
+            let tag = |(name, value): (&std::sync::Arc<str>, &Value)| {
+                Some((name.to_string(), value.as_text()?.to_string()))
+            };
+            let tags: Option<Vec<_>> = tags.iter().map(tag).collect();
+            tags.ok_or_else(|| QueryError::Invalid(message.to_owned()))?
+        }
+        Some(_) => return Err(QueryError::Invalid(message.to_owned())),
+    };
+    Ok(Selector { metric, tags })
+}
+
+fn range(fields: &Fields, now: UnixMillis) -> Result<Option<Range<UnixMillis>>, QueryError> {
+    let time = |name: &str| match fields.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => {
+            let at =
+                value.as_date().or_else(|| value.as_text().and_then(|own| notation::date(own)));
+            at.map(Some).ok_or_else(|| {
+                QueryError::Invalid(format!("{name} is no time; use \"2026-11-21T08:00:00Z\""))
+            })
+        }
+    };
+    let (start, end) = (time("start")?, time("end")?.unwrap_or(now));
+    let start = match (start, text_of(fields, "range")?) {
+        (Some(_), Some(_)) => {
+            let message = "give start and end, or range, not both";
+            return Err(QueryError::Invalid(message.to_owned()));
+        }
+        (Some(start), None) => start,
+        (None, Some(span)) => {
+            let span: Span =
+                span.parse().map_err(|cause| QueryError::Invalid(format!("range: {cause}")))?;
+            span.before(end)
+        }
+        (None, None) if fields.get("end").is_none() => return Ok(None),
+        (None, None) => UnixMillis::MIN,
+    };
+    if start >= end {
+        return Err(QueryError::Invalid(format!("start {start} is not before end {end}")));
+    }
+    Ok(Some(start..end))
+}

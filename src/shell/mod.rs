@@ -1,0 +1,11 @@
+//! The language of MongoDB's shell: calls such as `db.views.find({...})`, documents, extended JSON.
+//!
+//! Pipelines and the ingest of updates read it. Must never know: what is asked or updated.
+
+#![allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "a place that takes one kind of value refuses all others alike"
+)]
+
+pub(crate) mod notation;
+pub(crate) mod value;
