@@ -44,7 +44,7 @@ const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
 pub type Target = fn(&[u8]);
 
 /// Every target with its function.
-pub const TARGETS: [(&str, Target); 18] = [
+pub const TARGETS: [(&str, Target); 19] = [
     ("batch", batch),
     ("json", json),
     ("journal", journal),
@@ -63,6 +63,7 @@ pub const TARGETS: [(&str, Target); 18] = [
     ("sealed", sealed),
     ("head", head),
     ("packed", packed),
+    ("updates", updates),
 ];
 
 /// A native ingest body, plain or compressed: decoded, resolved and judged.
@@ -116,7 +117,16 @@ fn decode_bodies(bytes: &[u8]) {
 
 /// A JSON ingest body: what can be read can be written as BSON and read back.
 pub fn json(bytes: &[u8]) {
-    for JsonBatch { batch, .. } in decode_json(bytes, NOW.0).into_iter().flatten() {
+    encode_batches(decode_json(bytes, NOW.0).unwrap_or_default());
+}
+
+/// Updates in MongoDB's words.
+pub fn updates(bytes: &[u8]) {
+    encode_batches(ingest::updates::decode(bytes).unwrap_or_default());
+}
+
+fn encode_batches(batches: Vec<JsonBatch>) {
+    for JsonBatch { batch, .. } in batches {
         let mut bson = Vec::new();
         encode_batch(&batch, &mut bson);
         if let Ok(view) = decode_batch(&bson) {

@@ -21,6 +21,7 @@ mod silence;
 mod snapshot;
 mod table;
 mod tail;
+mod update;
 mod verify;
 
 use std::process::ExitCode;
@@ -47,6 +48,7 @@ enum Command {
     Silence(silence::SilenceArgs),
     Rules(rules::RulesArgs),
     Tail(tail::TailArgs),
+    Update(update::UpdateArgs),
     Ready(ready::ReadyArgs),
     Verify(verify::VerifyArgs),
     Plan(plan::PlanArgs),
@@ -71,6 +73,7 @@ pub fn run() -> ExitCode {
         Command::Silence(args) => silence::silence(&args),
         Command::Rules(args) => rules::rules(&args),
         Command::Tail(args) => tail::tail(&args),
+        Command::Update(args) => update::update(&args),
         Command::Ready(args) => ready::ready(&args),
         Command::Verify(args) => verify::verify(&args),
         Command::Plan(args) => plan::plan(&args),

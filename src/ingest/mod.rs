@@ -15,3 +15,4 @@ pub mod refusals;
 pub mod remote_write;
 pub mod rows;
 pub mod series_cache;
+pub mod updates;

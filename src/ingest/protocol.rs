@@ -19,6 +19,7 @@ use super::{
     otlp::{self, Form},
     remote_write::{self, Contents, Families, Version},
     rows::Rows,
+    updates,
 };
 use crate::model::UnixMillis;
 
@@ -34,6 +35,8 @@ pub enum BatchEncoding {
     Json,
     /// All in columns, in few bytes.
     Packed,
+    /// Updates in MongoDB's words.
+    Updates,
 }
 
 impl BatchEncoding {
@@ -43,6 +46,8 @@ impl BatchEncoding {
             Self::Bson => 2 * body.len(),
             Self::Json => json_bytes(body),
             Self::Packed => PACKED_FACTOR * body.len(),
+            // Values, and the definitions and samples that they become.
+            Self::Updates => 2 * json_bytes(body),
         }
     }
 
@@ -54,15 +59,18 @@ impl BatchEncoding {
     pub fn bson(self, body: Bytes, now: UnixMillis) -> Result<(Bytes, Vec<Unread>), DecodeError> {
         let mut bson = Vec::new();
         let mut all = Vec::new();
-        match self {
+        let batches = match self {
             Self::Bson => return Ok((body, all)),
-            Self::Json => {
-                for JsonBatch { batch, unread } in decode_json(&body, now.0)? {
-                    encode_batch(&batch, &mut bson);
-                    all.push(unread);
-                }
+            Self::Json => decode_json(&body, now.0)?,
+            Self::Updates => updates::decode(&body)?,
+            Self::Packed => {
+                unpack(&body)?.iter().for_each(|batch| encode_batch(batch, &mut bson));
+                Vec::new()
             }
-            Self::Packed => unpack(&body)?.iter().for_each(|batch| encode_batch(batch, &mut bson)),
+        };
+        for JsonBatch { batch, unread } in batches {
+            encode_batch(&batch, &mut bson);
+            all.push(unread);
         }
         Ok((bson.into(), all))
     }

@@ -17,10 +17,12 @@ pub enum Protocol {
     Graphite,
     /// collectd's JSON.
     Collectd,
+    /// Updates in MongoDB's words.
+    Updates,
 }
 
 impl Protocol {
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Native,
         Self::Json,
         Self::RemoteWrite,
@@ -28,6 +30,7 @@ impl Protocol {
         Self::Otlp,
         Self::Graphite,
         Self::Collectd,
+        Self::Updates,
     ];
 
     /// The label.
@@ -40,6 +43,7 @@ impl Protocol {
             Self::Otlp => "otlp",
             Self::Graphite => "graphite",
             Self::Collectd => "collectd",
+            Self::Updates => "updates",
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::daemon::{Daemon, LONG, SECONDS, granularities, numbers};
+use crate::daemon::{Daemon, LONG, SECONDS, granularities, numbers, request};
 
 /// The minute that ended last, so that all its seconds lie in the past.
 fn last_minute() -> i64 {
@@ -163,4 +163,68 @@ fn zero_is_a_number_and_an_empty_slot_is_null() {
         &end,
     ]);
     assert_eq!(numbers(&answer["series"][0]["points"]), [None, Some(0.0), None]);
+}
+
+/// Sends updates as a program sends them to MongoDB; returns the answer.
+fn update(daemon: &Daemon, text: &str) -> Value {
+    let head = [("Content-Type", "application/json")];
+    let (status, answer) =
+        request(&daemon.url, "POST", "/api/v1/update", &head, text).expect("an answer");
+    assert_eq!(status, 200, "{answer}");
+    answer
+}
+
+#[test]
+fn the_updates_of_the_sources_count_and_set_slots() {
+    let mut daemon = Daemon::start(&granularities(&SECONDS));
+    let minute = jiff::Timestamp::from_millisecond(last_minute()).unwrap();
+    let view = format!(
+        "db.page_views.update({{page: '/index.htm', timestamp_minute: ISODate('{minute}')}},
+            {{$inc: {{'seconds.25': 1, total_views: 1}}}}, {{upsert: true}});"
+    );
+    // Each update counts, also in one second; a third in the same second is a request of its own.
+    assert_eq!(update(&daemon, &view.repeat(2))["accepted"], 2);
+    assert_eq!(update(&daemon, &view)["accepted"], 1);
+    let used = |second: u32, value: u32| {
+        format!(
+            "db.metrics.update({{timestamp_minute: ISODate('{minute}'), type: 'memory_used'}},
+                {{ {{$set: {{'values.{second}': {value}}}}}, {{$inc: {{num_samples: 1, total_samples: {value}}}}} }})"
+        )
+    };
+    assert_eq!(update(&daemon, &used(58, 10))["accepted"], 1);
+    assert_eq!(update(&daemon, &used(59, 20))["accepted"], 1);
+    // A slot that is set again has its reading.
+    let again = update(&daemon, &used(59, 20));
+    assert_eq!((&again["accepted"], &again["duplicates"]), (&json!(0), &json!(1)));
+    // A numbered command counts once; a bad update in it spoils no other.
+    let command = json!({"update": "page_views", "agent": "shop", "epoch": 1, "seq": 1, "updates": [
+        {"q": {"page": "/index.htm", "timestamp_minute": minute.to_string()}, "u": {"$inc": {"seconds.1": 4}}},
+        {"q": {"page": "/index.htm", "timestamp_minute": minute.to_string()}, "u": {"$inc": {"seconds.1": -4}}}]});
+    let first = update(&daemon, &command.to_string());
+    assert_eq!((&first["accepted"], &first["refused"]), (&json!(1), &json!({"bad_sample": 1})));
+    assert!(first["examples"][0]["message"].as_str().unwrap().contains("cannot be taken back"));
+    assert_eq!(update(&daemon, &command.to_string())["accepted"], 0);
+    // A count of readings is refused as any sample of another kind is.
+    let counted = format!(
+        "db.metrics.update({{timestamp_minute: ISODate('{minute}'), type: 'memory_used'}},
+            {{$inc: {{'values.3': 1}}}})"
+    );
+    assert_eq!(update(&daemon, &counted)["refused"], json!({"kind_conflict": 1}));
+    // What was acknowledged is there after a kill.
+    daemon.kill();
+    daemon.restart();
+    let start = minute.as_millisecond();
+    let (start, end) = (start.to_string(), (start + 60_000).to_string());
+    let document = |metric: &str| {
+        let words = ["documents", "--metric", metric, "--resolution", "1s", "--start", &start];
+        daemon.query(&[&words[..], &["--end", &end]].concat())["documents"][0].clone()
+    };
+    let views = document("page_views");
+    assert_eq!((&views["num_samples"], &views["total_samples"]), (&json!(4), &json!(7.0)));
+    assert_eq!(views["values"]["25"]["sum"], 3.0);
+    let memory = document("memory_used");
+    assert_eq!((&memory["num_samples"], &memory["total_samples"]), (&json!(2), &json!(30.0)));
+    assert_eq!(memory["values"]["59"]["last"], 20.0);
+    let (status, answer) = request(&daemon.url, "POST", "/api/v1/update", &[], &view).unwrap();
+    assert_eq!((status, &answer["error"]), (415, &json!("malformed")));
 }

@@ -17,7 +17,7 @@ use crate::{
         protocol::{self, BatchEncoding},
         refusals::Refusals,
     },
-    model::{AcceptedBatch, BatchVerdict, SeriesInfo, UnixMillis},
+    model::{AcceptedBatch, BatchVerdict, CountsOnce, Kind, SeriesInfo, UnixMillis},
     policy::RefusalReason,
     telemetry::Protocol,
 };
@@ -76,6 +76,7 @@ impl BatchCollector {
         let counted_as = match encoding {
             BatchEncoding::Bson | BatchEncoding::Packed => Protocol::Native,
             BatchEncoding::Json => Protocol::Json,
+            BatchEncoding::Updates => Protocol::Updates,
         };
         let views = protocol::batches(&body)?;
         if parts.clock.is_doubted() {
@@ -91,6 +92,9 @@ impl BatchCollector {
         let (mut batches, mut rest) = self.resolve(&views, parts).await?;
         for (batch, view) in batches.iter_mut().zip(&views) {
             batch.replica = parts.replica(view.agent);
+        }
+        if encoding == BatchEncoding::Updates {
+            count_readings_once(&views, &mut batches, parts);
         }
         for (asked, unread) in rest.iter_mut().zip(unread) {
             asked.samples += unread.samples;
@@ -158,6 +162,21 @@ impl BatchCollector {
     }
 }
 
+/// A slot that is set again is the same reading; one that is counted up again counts again.
+fn count_readings_once(
+    views: &[BatchView<'_>],
+    batches: &mut [AcceptedBatch],
+    parts: &CollectorParts,
+) {
+    let window_ms = parts.out_of_order_window.as_millis().max(1) as i64;
+    for (view, batch) in views.iter().zip(batches) {
+        let are_readings = view.series.iter().all(|series| series.kind == Kind::Gauge);
+        if batch.counts_once == CountsOnce::Never && are_readings {
+            batch.counts_once = CountsOnce::ByTime { window_ms };
+        }
+    }
+}
+
 /// Notes what the senders' clocks say. Times that they left to the daemon say nothing.
 fn hear(views: &[BatchView<'_>], now: UnixMillis, parts: &CollectorParts) {
     for view in views.iter().filter(|view| !view.agent.is_empty()) {
@@ -184,10 +203,13 @@ fn answer(
         let all_for = |reason| Refusals::of_batch(reason, samples);
         match verdict {
             BatchVerdict::Accepted(tally) => {
-                let accepted = samples - refused.total() - tally.of_replica;
+                let reason = RefusalReason::OutOfOrder;
+                refused.add_many(reason, tally.out_of_order, || reason.remedy().to_owned());
+                let repeated = tally.of_replica + tally.duplicates;
+                let accepted = samples - refused.total() - repeated;
                 parts.tally.accept(view.agent, accepted, parts.clock.now());
                 answer.accepted += accepted;
-                answer.duplicates += tally.of_replica;
+                answer.duplicates += repeated;
             }
             BatchVerdict::Empty => parts.tally.accept(view.agent, 0, parts.clock.now()),
             BatchVerdict::Duplicate => {

@@ -53,6 +53,7 @@ impl Collectors {
 /// The routes.
 pub(super) fn routes(mut scope: Scope<'_, IngestParts>) {
     scope.route(Method::POST, "/api/v1/ingest", native::ingest);
+    scope.route(Method::POST, "/api/v1/update", native::update);
     scope.route(Method::POST, "/api/v1/ping", ping::ping);
     scope.route(Method::POST, "/api/v1/write", remote_write::write);
     scope.route(Method::POST, "/prometheus/api/v1/write", remote_write::write);

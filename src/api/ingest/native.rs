@@ -1,4 +1,4 @@
-//! `POST /api/v1/ingest`.
+//! `POST /api/v1/ingest`, and `POST /api/v1/update`: updates in MongoDB's words.
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -20,7 +20,8 @@ pub(super) async fn ingest(
     parts: web::Data<IngestParts>,
 ) -> HttpResponse {
     let accepted = async {
-        let answer = accept(&request, payload, &parts).await?;
+        let encoding = encoding(&request)?;
+        let answer = accept(&request, payload, &parts, encoding).await?;
         Ok(HttpResponse::Ok().json(answer))
     };
     let mut response = counted(&parts.metrics, accepted, Refusal::response).await;
@@ -31,23 +32,48 @@ pub(super) async fn ingest(
     response
 }
 
+pub(super) async fn update(
+    request: HttpRequest,
+    payload: web::Payload,
+    parts: web::Data<IngestParts>,
+) -> HttpResponse {
+    let accepted = async {
+        // A page of another site cannot send these.
+        match body::media_type(&request).as_deref() {
+            Some("application/json" | "application/javascript") => {}
+            other => {
+                return Err(Refusal::UnknownMediaType(format!(
+                    "Content-Type: {} is not known for updates; use application/json for commands \
+                     and for calls of the shell",
+                    other.unwrap_or("(none)")
+                )));
+            }
+        }
+        let answer = accept(&request, payload, &parts, BatchEncoding::Updates).await?;
+        Ok(HttpResponse::Ok().json(answer))
+    };
+    counted(&parts.metrics, accepted, Refusal::response).await
+}
+
+fn encoding(request: &HttpRequest) -> Result<BatchEncoding, Refusal> {
+    match body::media_type(request).as_deref() {
+        Some("application/json") => Ok(BatchEncoding::Json),
+        Some("application/bson" | "application/octet-stream") => Ok(BatchEncoding::Bson),
+        Some(PACKED_MEDIA_TYPE) => Ok(BatchEncoding::Packed),
+        other => Err(Refusal::UnknownMediaType(format!(
+            "Content-Type: {} does not say how the batches are written; use application/json or \
+             application/bson",
+            other.unwrap_or("(none)")
+        ))),
+    }
+}
+
 async fn accept(
     request: &HttpRequest,
     payload: web::Payload,
     parts: &IngestParts,
+    encoding: BatchEncoding,
 ) -> Result<IngestAnswer, Refusal> {
-    let encoding = match body::media_type(request).as_deref() {
-        Some("application/json") => BatchEncoding::Json,
-        Some("application/bson" | "application/octet-stream") => BatchEncoding::Bson,
-        Some(PACKED_MEDIA_TYPE) => BatchEncoding::Packed,
-        other => {
-            return Err(Refusal::UnknownMediaType(format!(
-                "Content-Type: {} does not say how the batches are written; use application/json \
-                 or application/bson",
-                other.unwrap_or("(none)")
-            )));
-        }
-    };
     let body = parts.bodies.receive(request, payload, "identity").await?;
     let collector = parts.collectors.of(&body.bytes);
     let collect = CollectBatches { body: body.bytes, encoding, memory: body.memory };

@@ -1,0 +1,36 @@
+//! `granary update`: updates in MongoDB's words to a running daemon.
+
+use std::{io, process::ExitCode};
+
+use clap::Args;
+use granary_protocol::IngestAnswer;
+
+use super::{
+    http::{Daemon, read},
+    screen,
+};
+
+/// The exit code where something was refused.
+const REFUSED: u8 = 2;
+
+/// Send updates in MongoDB's words; each becomes samples
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  granary update \"db.page_views.update({page: '/', timestamp_minute: ISODate('$(date -u +%FT%H:%M:00Z)')}, {\\$inc: {'seconds.0': 1}})\"
+
+The exit code is 0 when all was taken, 2 when samples were refused, 1 when it failed.")]
+pub(super) struct UpdateArgs {
+    #[command(flatten)]
+    daemon: Daemon,
+    /// The updates: commands, or as in MongoDB's shell; from standard input when left out
+    updates: Option<String>,
+}
+
+pub(super) fn update(args: &UpdateArgs) -> anyhow::Result<ExitCode> {
+    let typed = args.updates.clone().map_or_else(|| io::read_to_string(io::stdin()), Ok)?;
+    let body = args.daemon.send("update", &typed)?;
+    let answer: IngestAnswer = read(&body)?;
+    screen::print_json(&body)?;
+    Ok(if answer.refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
+}

@@ -1,0 +1,441 @@
+//! One update as samples: slots that grow are counts, slots that are set are readings, and what is
+//! made of slots must agree with them.
+//!
+//! Must never know: how updates are sent. A total is never stored: here it follows from its slots,
+//! so an update in which it would not is refused.
+
+use std::collections::BTreeMap;
+
+use granary_protocol::Kind;
+
+use super::place::{Document, Place, Unit, is_container};
+use crate::{
+    model::UnixMillis,
+    shell::{
+        notation::date,
+        value::{Fields, Value},
+    },
+};
+
+/// Totals of parts that an update may name.
+const TOTALS_MAX: usize = 64;
+
+/// Under which names documents have their start, and what they are about.
+const STARTS: [(&str, Unit); 5] = [
+    ("timestamp_minute", Unit::Minute),
+    ("timestamp_hour", Unit::Hour),
+    ("timestamp_day", Unit::Day),
+    ("timestamp_month", Unit::Month),
+    ("date", Unit::Month),
+];
+
+/// A sample of an update; tags are those of the update.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Sample {
+    pub(super) metric: String,
+    pub(super) kind: Kind,
+    pub(super) at: UnixMillis,
+    pub(super) value: f64,
+}
+
+/// What an update brings.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Brought {
+    pub(super) tags: Vec<(String, String)>,
+    pub(super) samples: Vec<Sample>,
+}
+
+/// Which document an update is of.
+#[derive(Debug, Default)]
+struct Subject {
+    document: Option<Document>,
+    /// A field and its value, which is the metric where slots have no names, else a tag.
+    metric: Option<(String, String)>,
+    tags: Vec<(String, String)>,
+    /// A time that does not say what the document is about.
+    other_time: Option<String>,
+}
+
+/// A slot, or a part that is made of slots.
+#[derive(Debug)]
+struct Entry {
+    metric: String,
+    kind: Kind,
+    at: UnixMillis,
+    unit: Unit,
+    value: f64,
+}
+
+/// What the operators of an update say.
+#[derive(Debug, Default)]
+struct Changes {
+    entries: Vec<Entry>,
+    /// Fields of the document itself that grow.
+    roots: Vec<(String, f64)>,
+    /// Counts and sums of parts that grow.
+    totals: Vec<(Place, f64)>,
+    /// Values that `$min` and `$max` have.
+    extremes: Vec<(String, f64)>,
+    /// Documents that are pushed to a list.
+    pushed: usize,
+    /// Whether a slot is its value itself.
+    has_nameless: bool,
+}
+
+/// The samples of an update.
+///
+/// # Errors
+/// With the reason why it cannot be expressed.
+pub(super) fn of_update(
+    collection: &str,
+    query: &Fields,
+    change: &Value,
+) -> Result<Brought, String> {
+    let subject = Subject::of(query)?;
+    let Value::Fields(operators) = change else {
+        return Err("a pipeline as an update is not known; use $inc, $set and $push".to_owned());
+    };
+    if operators.iter().any(|(name, _)| !name.starts_with('$')) {
+        return Err("a whole document cannot be replaced; use $inc, $set and $push".to_owned());
+    }
+    let mut changes = Changes::default();
+    for (operator, fields) in operators.iter() {
+        let Value::Fields(fields) = fields else {
+            return Err(format!("{operator} takes a document"));
+        };
+        for (path, value) in fields.iter() {
+            changes
+                .take(operator, path, value, &subject, collection)
+                .map_err(|fault| format!("{operator}: {fault}"))?;
+        }
+    }
+    let mut tags = subject.tags;
+    if let Some((name, metric)) = subject.metric.filter(|_| !changes.has_nameless) {
+        tags.push((name, metric));
+    }
+    Ok(Brought { tags, samples: changes.settle()? })
+}
+
+/// The samples of a document that is inserted: one of a time, with numbers; or an empty shell, which
+/// needs none.
+///
+/// # Errors
+/// With the reason why it cannot be expressed.
+pub(super) fn of_insert(document: &Fields) -> Result<Brought, String> {
+    if let Some((name, _)) = document.iter().find(|(name, own)| is_container(name) && !is_zero(own))
+    {
+        return Err(format!("{name} is not empty; bring its slots with $inc or $set"));
+    }
+    if document.iter().any(|(name, _)| is_container(name)) {
+        return Ok(Brought::default());
+    }
+    let mut tags = Vec::new();
+    let mut others = Fields::default();
+    for (name, value) in document.iter() {
+        match value {
+            _ if &**name == "_id" => {}
+            Value::Fields(inner) => {
+                for (name, value) in inner.iter() {
+                    tags.push(tag(name, value)?);
+                }
+            }
+            Value::Text(text) => tags.push((name.to_string(), text.to_string())),
+            other => others.set(name.clone(), other.clone()),
+        }
+    }
+    let samples = readings(&others)?;
+    Ok(Brought { tags, samples })
+}
+
+/// Whether there is nothing in it but zeros, names and times.
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Int(_) | Value::Float(_) => value.number() == Some(0.0),
+        Value::List(values) => values.iter().all(is_zero),
+        Value::Fields(fields) => fields.iter().all(|(_, own)| is_zero(own)),
+        Value::Null | Value::Bool(_) | Value::Text(_) | Value::Date(_) => true,
+    }
+}
+
+/// A document of a time and numbers.
+fn readings(document: &Fields) -> Result<Vec<Sample>, String> {
+    let mut times = document.iter().filter_map(|(_, own)| own.as_date());
+    let (Some(at), None) = (times.next(), times.next()) else {
+        return Err("a reading has one time, such as timestamp: ISODate(...)".to_owned());
+    };
+    let mut samples = Vec::new();
+    for (name, value) in document.iter().filter(|(_, own)| own.as_date().is_none()) {
+        let Some(value) = value.number() else {
+            return Err(format!("{name} is {}, not a number", value.kind()));
+        };
+        samples.push(Sample { metric: name.to_string(), kind: Kind::Gauge, at, value });
+    }
+    if samples.is_empty() {
+        return Err("a reading has a number besides its time".to_owned());
+    }
+    Ok(samples)
+}
+
+fn tag(name: &str, value: &Value) -> Result<(String, String), String> {
+    let text = match value {
+        Value::Text(text) => text.to_string(),
+        Value::Int(number) => number.to_string(),
+        Value::Float(number) => number.to_string(),
+        Value::Bool(own) => own.to_string(),
+        Value::Fields(fields) => match fields.single() {
+            Some(("$eq", own)) => return tag(name, own),
+            _ => return Err(format!("{name}: a tag is told by its value alone")),
+        },
+        other => return Err(format!("{name} is {}; tags are texts and numbers", other.kind())),
+    };
+    Ok((name.to_owned(), text))
+}
+
+/// Whether a field of a document is made of its slots.
+fn is_made_of_slots(name: &str) -> bool {
+    let begins = ["num_", "total_", "sum_", "avg_", "min_", "max_"];
+    let ends = ["_count", "_total", "_sum", "_min", "_max"];
+    ["n", "count", "total", "sum", "min", "max"].contains(&name)
+        || begins.iter().any(|own| name.starts_with(own))
+        || ends.iter().any(|own| name.ends_with(own))
+}
+
+impl Subject {
+    fn of(query: &Fields) -> Result<Self, String> {
+        let mut own = Self::default();
+        let named = if query.get("metric").is_some() { "metric" } else { "type" };
+        for (name, value) in query.iter() {
+            let time = value.as_date().or_else(|| date(value.as_text()?));
+            match STARTS.iter().find(|(known, _)| *known == &**name) {
+                Some((_, unit)) => {
+                    let start =
+                        time.ok_or_else(|| format!("{name} is no time; use ISODate(...)"))?;
+                    if own.document.replace(Document::new(name, start, *unit)?).is_some() {
+                        return Err(format!("{name} is a second start of the document"));
+                    }
+                }
+                None if value.as_date().is_some() => own.other_time = Some(name.to_string()),
+                None if name.starts_with('$') => {
+                    return Err(format!("{name}: a document is named by its time and tags"));
+                }
+                None if &**name == "_id" => {
+                    return Err("_id is made here; name the document by time and tags".to_owned());
+                }
+                // Whether a bucket is full is not the sender's to know.
+                None if is_condition(value) && is_made_of_slots(name) => {}
+                None if is_condition(value) && is_range_of_times(value) => {}
+                None if &**name == named => own.metric = Some(tag(name, value)?),
+                None => own.tags.push(tag(name, value)?),
+            }
+        }
+        Ok(own)
+    }
+
+    fn place(&self, path: &str) -> Result<Option<Place>, String> {
+        match (&self.document, &self.other_time) {
+            (Some(document), _) => document.place(path),
+            (None, _) if path.split('.').next().is_none_or(|first| !is_container(first)) => {
+                Ok(None)
+            }
+            (None, other) => {
+                let known = STARTS.map(|(name, _)| name).join(", ");
+                let other =
+                    other.as_deref().map_or(String::new(), |name| format!("; {name} does not"));
+                Err(format!("{path}: the filter says by one of {known} what slots are of{other}"))
+            }
+        }
+    }
+}
+
+fn is_condition(value: &Value) -> bool {
+    matches!(value, Value::Fields(fields) if fields.iter().all(|(name, _)| name.starts_with('$')))
+}
+
+fn is_range_of_times(value: &Value) -> bool {
+    matches!(value, Value::Fields(fields) if fields.iter().all(|(_, own)| own.as_date().is_some()))
+}
+
+impl Changes {
+    fn take(
+        &mut self,
+        operator: &str,
+        path: &str,
+        value: &Value,
+        subject: &Subject,
+        collection: &str,
+    ) -> Result<(), String> {
+        match operator {
+            "$setOnInsert" if is_zero(value) => return Ok(()),
+            "$setOnInsert" => return Err(format!("{path} is not zero; every slot begins empty")),
+            "$push" => return self.push(path, value),
+            "$inc" | "$set" | "$min" | "$max" => {}
+            _ => return Err("is not known here; use $inc, $set, $push and $setOnInsert".to_owned()),
+        }
+        let Some(number) = value.number() else {
+            return Err(format!("{path} is {}; a sample is a number", value.kind()));
+        };
+        let place = subject.place(path)?;
+        let is_total = |name: &str| name == "num_samples" || name == "total_samples";
+        match (operator, place) {
+            ("$inc", _) if number < 0.0 => {
+                return Err(format!("{path}: what was counted cannot be taken back"));
+            }
+            ("$inc", None) => self.roots.push((path.to_owned(), number)),
+            ("$inc", Some(place)) if place.name.as_deref().is_some_and(is_total) => {
+                self.totals.push((place, number));
+            }
+            ("$inc" | "$set", Some(place)) => {
+                let metric = match &place.name {
+                    Some(name) if operator == "$set" && is_total(name) => {
+                        return Err(format!("{path} follows from its slots"));
+                    }
+                    Some(name) => name.clone(),
+                    None => {
+                        self.has_nameless = true;
+                        let named = subject.metric.as_ref().map(|(_, metric)| metric.as_str());
+                        named.unwrap_or(collection).to_owned()
+                    }
+                };
+                let kind = if operator == "$inc" { Kind::Delta } else { Kind::Gauge };
+                let (at, unit) = (place.at, place.unit);
+                self.entries.push(Entry { metric, kind, at, unit, value: number });
+            }
+            ("$set", None) if is_made_of_slots(path) => {
+                return Err(format!("{path} follows from its slots; set these"));
+            }
+            ("$set", None) => return Err(format!("{path} names no slot, so it has no time")),
+            (_, None) => self.extremes.push((path.to_owned(), number)),
+            (_, Some(_)) => {
+                return Err(format!("{path}: every slot keeps its smallest and largest"));
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, path: &str, value: &Value) -> Result<(), String> {
+        let Value::Fields(fields) = value else {
+            return Err(format!("{path} takes documents with a time and numbers"));
+        };
+        let each = match fields.single() {
+            Some(("$each", Value::List(values))) => &values[..],
+            _ => std::slice::from_ref(value),
+        };
+        for reading in each {
+            let Value::Fields(reading) = reading else {
+                return Err(format!("{path} takes documents with a time and numbers"));
+            };
+            for Sample { metric, kind, at, value } in readings(reading)? {
+                self.entries.push(Entry { metric, kind, at, unit: Unit::Second, value });
+            }
+        }
+        self.pushed += each.len();
+        Ok(())
+    }
+
+    /// The slots, once all that is made of them agrees.
+    fn settle(mut self) -> Result<Vec<Sample>, String> {
+        let kinds: BTreeMap<&str, Kind> =
+            self.entries.iter().map(|own| (&*own.metric, own.kind)).collect();
+        if let Some(own) =
+            self.entries.iter().find(|own| kinds.get(&*own.metric) != Some(&own.kind))
+        {
+            return Err(format!("{} cannot be counted and set at once", own.metric));
+        }
+        drop(kinds);
+        let samples = finest(std::mem::take(&mut self.entries))?;
+        let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
+        for sample in &samples {
+            *sums.entry(&sample.metric).or_default() += sample.value;
+        }
+        let sum = sums.values().sum::<f64>();
+        let counts = [samples.len() as f64, self.pushed as f64];
+        for (name, number) in &self.roots {
+            let agrees = match sums.get(&**name) {
+                Some(sum) => is_same(*sum, *number),
+                None if samples.is_empty() || !is_made_of_slots(name) => {
+                    return Err(format!("{name} names no slot, so it has no time; name one, too"));
+                }
+                None => {
+                    let made = sums.values().chain([&sum]).chain(&counts);
+                    made.into_iter().any(|made| is_same(*made, *number))
+                }
+            };
+            if !agrees {
+                return Err(format!(
+                    "{name} would grow by {number}, and its slots by {sum} in {} samples",
+                    samples.len()
+                ));
+            }
+        }
+        if self.totals.len() > TOTALS_MAX {
+            return Err(format!("more than {TOTALS_MAX} totals of parts; leave them out"));
+        }
+        for (place, number) in &self.totals {
+            let end = place.unit.end(place.at);
+            let inside = samples.iter().filter(|own| place.at <= own.at && own.at < end);
+            let made = inside.fold((0.0, 0.0), |(n, sum), own| (n + 1.0, sum + own.value));
+            if !is_same(made.0, *number) && !is_same(made.1, *number) {
+                let name = place.name.as_deref().unwrap_or_default();
+                return Err(format!("{name} would grow by {number}, and its slots by {}", made.1));
+            }
+        }
+        for (name, number) in &self.extremes {
+            if !samples.iter().any(|own| own.value == *number) {
+                return Err(format!("{name} follows from its slots, of which none is {number}"));
+            }
+        }
+        Ok(samples)
+    }
+}
+
+fn is_same(made: f64, number: f64) -> bool {
+    (made - number).abs() <= 1e-9 * made.abs().max(number.abs())
+}
+
+/// Parts that hold the one at hand.
+struct Open {
+    entry: Entry,
+    end: UnixMillis,
+    /// Of the slots inside, as far as they were met.
+    inside: Option<f64>,
+}
+
+/// The finest entries. Those that hold finer ones must be their sums.
+fn finest(mut entries: Vec<Entry>) -> Result<Vec<Sample>, String> {
+    entries.sort_by(|a, b| (&a.metric, a.at, a.unit).cmp(&(&b.metric, b.at, b.unit)));
+    let mut samples = Vec::with_capacity(entries.len());
+    let mut open: Vec<Open> = Vec::new();
+    for entry in entries {
+        while open.last().is_some_and(|own| own.entry.metric != entry.metric || own.end <= entry.at)
+        {
+            close(&mut open, &mut samples)?;
+        }
+        if open.last().is_some_and(|own| own.entry.at == entry.at && own.entry.unit == entry.unit) {
+            return Err(format!("{} has two values at {}", entry.metric, entry.at));
+        }
+        let end = entry.unit.end(entry.at);
+        open.push(Open { entry, end, inside: None });
+    }
+    while !open.is_empty() {
+        close(&mut open, &mut samples)?;
+    }
+    Ok(samples)
+}
+
+fn close(open: &mut Vec<Open>, samples: &mut Vec<Sample>) -> Result<(), String> {
+    let Some(Open { entry, inside, .. }) = open.pop() else { return Ok(()) };
+    let Entry { metric, kind, at, value, .. } = entry;
+    if let Some(outer) = open.last_mut() {
+        *outer.inside.get_or_insert(0.0) += inside.unwrap_or(value);
+    }
+    match inside {
+        None => samples.push(Sample { metric, kind, at, value }),
+        Some(inside) if is_same(inside, value) && kind == Kind::Delta => {}
+        Some(inside) => {
+            return Err(format!(
+                "{metric} from {at} on would grow by {value}, and its slots by {inside}"
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,302 @@
+//! Updates in MongoDB's words, as documents of slots are written there: `$inc` of a slot is a count,
+//! `$set` of one a reading. Each update becomes samples of a batch.
+//!
+//! Must never know: HTTP, the writer. What cannot be a sample is refused with the reason and spoils
+//! no other update.
+
+#![allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "a place that takes one kind of value refuses all others alike"
+)]
+
+mod change;
+mod place;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+use granary_protocol::{
+    BATCHES_PER_REQUEST_MAX, DecodeError, JsonBatch, Kind, Refusal, SeriesDefinition, Unread,
+};
+
+use self::change::{Brought, Sample, of_insert, of_update};
+use crate::shell::{
+    notation::{Call, Read, Reader},
+    value::{Fields, Value},
+};
+
+/// Whose samples they are when the sender has no name.
+const SENDER: &str = "updates";
+/// Updates that are refused which an answer names.
+const EXAMPLES_MAX: usize = 10;
+/// Bytes that the definitions of a request may take by naming tags once for many metrics.
+const DEFINITION_BYTES_MAX: usize = 32 << 20;
+/// Characters of a name that a message shows.
+const SHOWN_CHARS_MAX: usize = 80;
+
+/// One change of one document.
+enum Change {
+    Update { query: Fields, change: Value },
+    Insert(Fields),
+}
+
+/// What a command asks for.
+struct Command {
+    collection: String,
+    changes: Vec<Change>,
+    /// Sender, epoch and number, so that it counts once.
+    number: Option<(String, i64, u64)>,
+}
+
+/// The samples of a kind, or of a numbered command.
+#[derive(Default)]
+struct Filling {
+    batch: JsonBatch,
+    refs: HashMap<Series, u32>,
+}
+
+/// Metric, kind and tags.
+type Series = (String, Kind, Vec<(String, String)>);
+
+/// Reads a body of commands or of the shell's calls, one after the other. Those without numbers
+/// become two batches: counts, which count as often as they come, and readings, each of which counts
+/// once for its time.
+///
+/// # Errors
+/// With the line of what cannot be read.
+pub fn decode(body: &[u8]) -> Result<Vec<JsonBatch>, DecodeError> {
+    let text = std::str::from_utf8(body).map_err(|cause| fault(cause.to_string()))?;
+    let mut reader = Reader::new(text);
+    let (mut counts, mut readings) = (Filling::default(), Filling::default());
+    let mut numbered: Vec<JsonBatch> = Vec::new();
+    let (mut index, mut room) = (0_u64, DEFINITION_BYTES_MAX);
+    while !reader.is_at_end() {
+        for command in commands(reader.next().map_err(fault)?).map_err(fault)? {
+            let mut own = command.number.map(|(agent, epoch, seq)| {
+                let mut own = Filling::default();
+                (own.batch.batch.agent, own.batch.batch.epoch, own.batch.batch.seq) =
+                    (agent, epoch, seq);
+                own
+            });
+            for change in command.changes {
+                index += 1;
+                let brought = match &change {
+                    Change::Update { query, change } => {
+                        of_update(&command.collection, query, change)
+                    }
+                    Change::Insert(document) => of_insert(document),
+                };
+                match brought {
+                    Err(why) => {
+                        let own = own.as_mut().unwrap_or(&mut counts);
+                        let series = shown(&command.collection);
+                        own.refuse(series, format!("update {index}: {why}"));
+                    }
+                    Ok(Brought { tags, samples }) => {
+                        for sample in samples {
+                            let filling = match (&mut own, sample.kind) {
+                                (Some(own), _) => own,
+                                (None, Kind::Delta) => &mut counts,
+                                (None, _) => &mut readings,
+                            };
+                            filling.add(sample, &tags, &mut room)?;
+                        }
+                    }
+                }
+            }
+            numbered.extend(own.map(|own| own.batch));
+            if numbered.len() + 2 > BATCHES_PER_REQUEST_MAX {
+                return Err(fault(format!(
+                    "more than {BATCHES_PER_REQUEST_MAX} numbered commands"
+                )));
+            }
+        }
+    }
+    for Filling { mut batch, .. } in [counts, readings] {
+        if !batch.batch.refs.is_empty() || batch.unread.samples > 0 {
+            SENDER.clone_into(&mut batch.batch.agent);
+            numbered.push(batch);
+        }
+    }
+    Ok(numbered)
+}
+
+fn fault(problem: String) -> DecodeError {
+    DecodeError { place: "body".to_owned(), problem }
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(SHOWN_CHARS_MAX).collect()
+}
+
+impl Filling {
+    fn refuse(&mut self, series: String, message: String) {
+        let Unread { samples, examples } = &mut self.batch.unread;
+        *samples += 1;
+        if examples.len() < EXAMPLES_MAX {
+            let reason = Unread::REASON.to_owned();
+            examples.push(Refusal { reason, series, message });
+        }
+    }
+
+    fn add(
+        &mut self,
+        sample: Sample,
+        tags: &[(String, String)],
+        room: &mut usize,
+    ) -> Result<(), DecodeError> {
+        let Sample { metric, kind, at, value } = sample;
+        let batch = &mut self.batch.batch;
+        let bytes =
+            metric.len() + tags.iter().map(|(name, own)| name.len() + own.len()).sum::<usize>();
+        *room = room.checked_sub(bytes).ok_or_else(|| {
+            let problem = format!("names and tags take more than {DEFINITION_BYTES_MAX} bytes");
+            fault(problem)
+        })?;
+        let next = batch.series.len() as u32;
+        let series = (metric, kind, tags.to_vec());
+        let reference = self.refs.get(&series).copied().unwrap_or(next);
+        if reference == next {
+            batch.series.push(SeriesDefinition {
+                reference,
+                metric: series.0.clone(),
+                tags: series.2.clone(),
+                kind,
+                unit: String::new(),
+            });
+            self.refs.insert(series, next);
+        }
+        batch.refs.push(reference);
+        batch.times.push(at.0);
+        batch.values.push(value);
+        Ok(())
+    }
+}
+
+/// What a call, a command or a list of commands asks for.
+fn commands(read: Read) -> Result<Vec<Command>, String> {
+    match read {
+        Read::Calls { collection, mut calls } => match (calls.pop(), calls.is_empty()) {
+            (Some(call), true) => {
+                Ok(vec![Command { changes: of_call(call)?, collection, number: None }])
+            }
+            _ => Err("one method stands behind the collection".to_owned()),
+        },
+        Read::Value(Value::List(values)) => values.into_iter().map(of_value).collect(),
+        Read::Value(value) => Ok(vec![of_value(value)?]),
+    }
+}
+
+fn of_call(Call { method, arguments }: Call) -> Result<Vec<Change>, String> {
+    let mut arguments = arguments.into_iter();
+    let mut next = || arguments.next().unwrap_or(Value::Null);
+    match &*method {
+        // Options such as upsert change nothing: every document is there, empty.
+        "update" | "updateOne" | "updateMany" => Ok(vec![update(next(), next())?]),
+        "insert" | "insertOne" | "insertMany" => inserts(next()),
+        "bulkWrite" => {
+            let Value::List(writes) = next() else {
+                return Err("bulkWrite takes a list".to_owned());
+            };
+            let mut changes = Vec::new();
+            for write in writes {
+                changes.extend(of_write(&write)?);
+            }
+            Ok(changes)
+        }
+        other => Err(format!(
+            "{} is not known; use update, updateOne, updateMany, insertOne, insertMany or bulkWrite",
+            shown(other)
+        )),
+    }
+}
+
+fn of_write(write: &Value) -> Result<Vec<Change>, String> {
+    let single = if let Value::Fields(write) = write { write.single() } else { None };
+    let get = |own: &Value, name: &str| match own {
+        Value::Fields(fields) => fields.get(name).cloned().unwrap_or(Value::Null),
+        _ => Value::Null,
+    };
+    match single {
+        Some(("updateOne" | "updateMany", own)) => {
+            Ok(vec![update(get(own, "filter"), get(own, "update"))?])
+        }
+        Some(("insertOne", own)) => inserts(get(own, "document")),
+        _ => Err("a write of bulkWrite is updateOne, updateMany or insertOne".to_owned()),
+    }
+}
+
+fn update(query: Value, change: Value) -> Result<Change, String> {
+    match (query, change) {
+        (Value::Fields(query), change @ (Value::Fields(_) | Value::List(_))) => {
+            Ok(Change::Update { query, change })
+        }
+        _ => Err("an update takes a filter and what it changes, both documents".to_owned()),
+    }
+}
+
+fn inserts(documents: Value) -> Result<Vec<Change>, String> {
+    let documents = if let Value::List(list) = documents { list } else { vec![documents] };
+    let insert = |document: Value| match document {
+        Value::Fields(document) => Ok(Change::Insert(document)),
+        _ => Err("an insert takes documents".to_owned()),
+    };
+    documents.into_iter().map(insert).collect()
+}
+
+/// `{"update": NAME, "updates": [{"q", "u"}]}` or `{"insert": NAME, "documents": [...]}`.
+fn of_value(value: Value) -> Result<Command, String> {
+    let Value::Fields(fields) = value else {
+        return Err(format!("a command is a document, not {}", value.kind()));
+    };
+    let known = ["agent", "epoch", "seq", "ordered", "$db"];
+    let (mut collection, mut changes, mut is_update) = (None, Vec::new(), false);
+    let mut list = None;
+    for (name, value) in fields.iter() {
+        match (&**name, value) {
+            ("update" | "insert", Value::Text(name_of)) => {
+                is_update = &**name == "update";
+                collection = Some(name_of.to_string());
+            }
+            ("updates" | "documents", Value::List(values)) => list = Some(values),
+            (name, _) if known.contains(&name) => {}
+            (name, _) => {
+                return Err(format!(
+                    "{} is not known; use update with updates, or insert with documents, and agent, \
+                     epoch, seq",
+                    shown(name)
+                ));
+            }
+        }
+    }
+    let (Some(collection), Some(list)) = (collection, list) else {
+        return Err("a command has update with updates, or insert with documents".to_owned());
+    };
+    for own in list {
+        let get = |names: [&str; 2]| match own {
+            Value::Fields(own) => names.iter().find_map(|name| own.get(name)).cloned(),
+            _ => None,
+        };
+        if is_update {
+            let part = |names| get(names).unwrap_or(Value::Null);
+            changes.push(update(part(["q", "filter"]), part(["u", "update"]))?);
+        } else {
+            changes.extend(inserts(own.clone())?);
+        }
+    }
+    let (epoch, seq) = (whole(&fields, "epoch")?, whole(&fields, "seq")?);
+    let number = match (fields.get("agent").and_then(Value::as_text), epoch, seq) {
+        (Some(agent), Some(epoch), Some(seq)) if seq > 0 => {
+            Some((agent.to_string(), epoch, seq as u64))
+        }
+        (_, None, None) => None,
+        _ => return Err("agent, epoch and seq go together; seq counts from 1".to_owned()),
+    };
+    Ok(Command { collection, changes, number })
+}
+
+fn whole(fields: &Fields, name: &str) -> Result<Option<i64>, String> {
+    let found = fields.get(name).map(Value::as_whole);
+    found.map(|own| own.ok_or_else(|| format!("{name} is a whole number"))).transpose()
+}
