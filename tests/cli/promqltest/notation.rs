@@ -129,7 +129,10 @@ impl<'a> Reader<'a> {
             if self.eat("=") {
                 self.skip_space();
                 let value = self.quoted()?;
-                out.insert(name, value);
+                // A label without a value is none.
+                if !value.is_empty() {
+                    out.insert(name, value);
+                }
             } else if quoted {
                 out.insert("__name__".to_owned(), name);
             } else {
@@ -259,6 +262,9 @@ fn the_notation_of_scripts_is_read() {
             .collect();
         assert_eq!(shown.join(" "), expected, "{line}");
     };
+    let labels = Series::parse(r#"m{unit="", job="a"} 1"#).unwrap().labels;
+    let names: Vec<_> = labels.keys().map(String::as_str).collect();
+    assert_eq!(names, ["__name__", "job"]);
     check("a 1 _ 2x2 _x2 3", "1 _ 2 2 2 _ _ 3");
     check("a{b=\"c\"} 0+10x3 5-2x2 -1.5e-3", "0 10 20 30 5 3 1 -0.0015");
     check("{} NaN -Inf +Inf stale .5 2.", "NaN -inf inf stale 0.5 2");
