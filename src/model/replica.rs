@@ -92,13 +92,11 @@ mod tests {
 
     fn take(pick: &mut Option<Pick>, sender: u64, at: i64) -> bool {
         let at = UnixMillis(at);
-        match pick {
-            Some(pick) => pick.take(sender, at, FAILOVER) != PickVerdict::OfAnother,
-            None => {
-                *pick = Pick::first(sender, at, None);
-                pick.is_some()
-            }
+        if let Some(pick) = pick {
+            return pick.take(sender, at, FAILOVER) != PickVerdict::OfAnother;
         }
+        *pick = Pick::first(sender, at, None);
+        pick.is_some()
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! The writer and a checkpointer on a medium that fails.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use actix::{Actor, Arbiter, System};
 
 use super::*;
 use crate::{
     actors::{CheckpointHistory, Checkpointer, CheckpointerParts, Condition, lifelines},
-    clock::SystemClock,
+    clock::{Stopwatch, SystemClock},
     model::{GranularitySet, Kind},
     setup::{define, open_on, series},
     store::faulty::{Call, ENOSPC, Effect, Fault, FaultyMedium},
@@ -71,14 +71,14 @@ fn a_disk_too_full_for_checkpoints_is_named_to_senders_and_operators() {
         let writer = start(&medium, &health);
         let effect = Effect::Error(ENOSPC);
         medium.arm(Fault { call: Call::SetLen, after: 0, times: u64::MAX, effect });
-        let started = Instant::now();
+        let watch = Stopwatch::start();
         let fault = loop {
             match writer.append(vec![batch(500)]).await {
                 Err(WriteFault::DiskFull(text)) => break text,
                 Ok(_) | Err(WriteFault::Busy(_)) => tokio::task::yield_now().await,
                 Err(other) => panic!("{other}"),
             }
-            assert!(started.elapsed() < DEADLINE, "{:?}", health.reasons());
+            assert!(watch.elapsed() < DEADLINE, "{:?}", health.reasons());
         };
         assert!(writer.is_full(), "the log was full, not the checkpoint");
         let [(Condition::Checkpoint, reason)] = &health.reasons()[..] else {
