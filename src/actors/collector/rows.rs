@@ -118,8 +118,10 @@ impl RowCollector {
                 answer.accepted = samples - answer.duplicates - tally.out_of_order;
                 let reason = RefusalReason::OutOfOrder;
                 refused.add_many(reason, tally.out_of_order, || reason.remedy().to_owned());
-                // The samples of a point have one time, so all of them are out of order.
-                refused.points += tally.out_of_order.min(points.saturating_sub(refused.points));
+                // The writer counts samples, and those of a point have one time: their share of all
+                // is that of their points.
+                let judged = points.saturating_sub(refused.points);
+                refused.points += (tally.out_of_order * judged).div_ceil(samples);
             }
         }
         parts.tally.accept(&sender, answer.accepted, parts.clock.now());
