@@ -89,7 +89,11 @@ mod tests {
                 drop(claim);
             }
         };
-        thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(race))));
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(race);
+            }
+        });
         let file = dir.path().join("file");
         fs::write(&file, "").unwrap();
         let refused = DataDir::claim(&file).unwrap_err().to_string();

@@ -86,7 +86,9 @@ impl Contents {
             }
             Change::Hosts(changes) => {
                 self.hosts.extend(changes.changed.iter().cloned());
-                changes.removed.iter().for_each(|name| drop(self.hosts.remove(name)));
+                for name in &changes.removed {
+                    self.hosts.remove(name);
+                }
                 self.listening = changes.listening;
                 Answer::Done
             }

@@ -219,7 +219,9 @@ impl Disk {
     pub(super) fn put(&mut self, name: &str, bytes: Vec<u8>) {
         let inode = self.create(name);
         self.images.insert(inode, Image::of(bytes));
-        folders_above(name).iter().for_each(|folder| self.sync_folder(folder));
+        for folder in folders_above(name) {
+            self.sync_folder(&folder);
+        }
     }
 
     pub(super) fn create(&mut self, name: &str) -> u64 {
@@ -278,7 +280,9 @@ impl Disk {
                 rest.push(change);
             }
         }
-        durable.iter().rev().for_each(|change| self.durable.apply(change));
+        for change in durable.iter().rev() {
+            self.durable.apply(change);
+        }
         self.changes = rest.into_iter().rev().collect();
     }
 
