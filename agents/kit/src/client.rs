@@ -179,7 +179,10 @@ impl Client {
         }
         let answer: PingAnswer = serde_json::from_slice(&text)
             .map_err(|cause| format!("status 200, but not the daemon's answer: {cause}"))?;
-        answer.refused.into_iter().next().map_or(Ok(()), |refused| Err(refused.reason))
+        // An older daemon knows no hosts that are absent.
+        let is_old = |reason: &str| reason.contains("unknown field `absent`");
+        let refused = answer.refused.into_iter().find(|refused| !is_old(&refused.reason));
+        refused.map_or(Ok(()), |refused| Err(refused.reason))
     }
 
     /// Posts the body and waits for the answer, at most `timeout`.

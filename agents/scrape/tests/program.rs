@@ -92,9 +92,9 @@ const FILE_KIB: u32 = 2048;
 /// A full disk ended the agent while the daemon was away: `No space left on device`, exit 1.
 #[test]
 fn on_a_full_disk_it_goes_on_and_keeps_the_newest() {
-    let lines: String =
+    let lines: Vec<String> =
         (0..6_000).map(|n| format!("some_metric{{number=\"{n}\"}} {n}\n")).collect();
-    let big = target("Content-Type: text/plain\r\n", lines.into_bytes(), "get /metrics ");
+    let big = target("Content-Type: text/plain\r\n", lines.concat().into_bytes(), "get /metrics ");
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let yaml = format!(
