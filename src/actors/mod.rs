@@ -12,10 +12,10 @@
 //! | retention | arbiter thread | timer only |
 //! | host keeper | arbiter thread | timer only |
 //! | sealer | arbiter thread | timer only |
-//! | alerter | arbiter thread | one evaluation at a time; those not made are counted; 64 acknowledgements, others are refused |
+//! | alerter | arbiter thread, and one for each of eight groups while it is evaluated | those not made are counted; 64 acknowledgements, others are refused |
 //! | silences | the caller's thread | one change at a time; others wait |
 //! | notifier | arbiter thread, one an Alertmanager | none: what fires is remembered, and told when it can be |
-//! | messenger | arbiter thread, and one for each way of a receiver while it is told | 2,000 groups of 500 alerts, stored; the rest is counted |
+//! | messenger | arbiter thread, and one for each way of a receiver while it is told | 2,000 groups of 500 alerts, stored; the others are told as a number |
 //! | line keeper | arbiter thread | timer only |
 //! | self-sampler | the main thread | one round at a time; others are left out |
 //! | snapshots | the caller's thread | one at a time, others are refused |

@@ -91,12 +91,13 @@ impl Notifier {
                     "failed"
                 }
                 // It may be about these alerts: the others need not wait.
-                Err(cause) if is_answer(&cause) => {
+                Err(cause) if is_answer(&cause) && (told > 0 || tried == 0) => {
                     self.fail(&cause, some.len());
                     tried += some.len();
                     next = next.min(self.telling.note_failed(some, now));
                     continue;
                 }
+                // No connection, or one error after the other: it is away.
                 Err(cause) => {
                     self.next_at = now.plus(backoff_ms(self.failures));
                     return self.fail(&cause, due.len() - tried);

@@ -10,6 +10,7 @@ mod file;
 mod history;
 mod machine;
 mod matching;
+mod resuming;
 mod revision;
 mod routing;
 mod rule;
@@ -21,15 +22,15 @@ mod telling;
 mod template;
 
 pub use alert::{Acknowledgement, Alert, AlertState, LabelSet, fingerprint};
-pub use evaluation::{Answered, Ask, GroupRun, RuleReport, Written, evaluate, stages};
+pub use evaluation::{Answered, Ask, GroupRun, LEFT_OUT, RuleReport, Written, evaluate, stages};
 pub use file::{RuleFault, read_rules};
 pub use history::{Episode, GroupHistory};
 pub use matching::LabelMatcher;
 pub use revision::{Review, ReviewTerms, Revision, next_to_review};
 pub use routing::{
-    Command, Email, Escalation, GroupKey, Groups, Http, Inhibitors, Integration, Message,
-    MessageAlert, Owing, Pagerduty, Receiver, Route, Routing, Secret, Slack, SlackField,
-    StoredGroup, Target, Tls, Webhook, by_job, by_labels, read_routing,
+    Command, Discord, Email, Escalation, GroupKey, Groups, Http, Inhibitors, Integration, Message,
+    MessageAlert, Opsgenie, Owing, Pagerduty, Receiver, Route, Routing, Secret, Slack, SlackField,
+    StoredGroup, Target, Teams, Telegram, Tls, Webhook, by_job, by_labels, read_routing,
 };
 pub use rule::{Action, AlertPolicy, NoData, Rule, RuleGroup};
 pub use schedule::{Due, due, next_after};

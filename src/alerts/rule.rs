@@ -99,6 +99,7 @@ impl Rule {
     /// The labels that its alerts have whatever is measured.
     pub fn fixed_labels(&self) -> LabelSet {
         let mut labels = self.labels.clone();
+        labels.retain(|_, text| !text.is_empty() && !text.contains("{{"));
         labels.insert(ALERT_NAME.to_owned(), self.name.clone());
         labels
     }

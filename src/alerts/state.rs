@@ -1,13 +1,32 @@
-//! What is remembered of a group between evaluations, as it is stored: JSON.
+//! What is remembered of a group between evaluations, as it is stored: JSON, in pieces where one
+//! object cannot hold it.
 //!
 //! Must never know: where it is stored.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    hash::Hasher,
+};
 
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::Xxh3;
 
 use super::{Action, Alert, Due, RuleGroup, Written, evaluation};
 use crate::model::UnixMillis;
+
+/// Bytes of a piece, about.
+const PIECE_BYTES_MAX: usize = 512 << 10;
+/// Pieces of a group, at most.
+const PIECES_MAX: usize = 4096;
+
+/// Alerts by the keys of their rules.
+type Piece<'a> = BTreeMap<Cow<'a, str>, Vec<Cow<'a, Alert>>>;
+
+fn bytes_of<T: Serialize>(own: &T) -> Vec<u8> {
+    // All keys of maps are texts, and no other thing cannot be written.
+    serde_json::to_vec(own).unwrap_or_default()
+}
 
 /// What is remembered of a group.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -18,6 +37,12 @@ pub struct GroupState {
     pub name: String,
     /// The time of the last evaluation, Unix milliseconds; 0: there was none.
     pub last: i64,
+    /// How often its clock was set back: its samples are numbered anew each time.
+    #[serde(default)]
+    pub set_back: u32,
+    /// How many more objects have its alerts, as it is stored; 0: they are here.
+    #[serde(default)]
+    pub pieces: usize,
     /// By the rules' keys.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rules: BTreeMap<String, RuleState>,
@@ -42,7 +67,7 @@ impl GroupState {
         Self { file: group.file.clone(), name: group.name.clone(), ..Self::default() }
     }
 
-    /// Reads what [`GroupState::to_bytes`] wrote.
+    /// Reads the first of what [`GroupState::to_pieces`] wrote.
     ///
     /// # Errors
     /// When it is something else.
@@ -50,10 +75,66 @@ impl GroupState {
         serde_json::from_slice(bytes).map_err(|cause| cause.to_string())
     }
 
-    /// As it is stored.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        // All keys of maps are texts, and no other thing cannot be written.
-        serde_json::to_vec(self).unwrap_or_default()
+    /// Takes in a further piece. An alert may be in it as it was one evaluation before: a crash came
+    /// between two pieces, and that evaluation is made again.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn add_piece(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let piece: Piece = serde_json::from_slice(bytes).map_err(|cause| cause.to_string())?;
+        for (rule, alerts) in piece {
+            let own = self.rules.entry(rule.into_owned()).or_default();
+            own.alerts.extend(alerts.into_iter().map(Cow::into_owned));
+            own.alerts.sort_by(|one, other| one.labels.cmp(&other.labels));
+            own.alerts.dedup_by(|one, other| one.labels == other.labels);
+        }
+        Ok(())
+    }
+
+    /// The state as it is stored: the first object, then those of its alerts where there are too many for
+    /// one. An alert is in the same one of so many each time.
+    pub fn to_pieces(&self) -> Vec<Vec<u8>> {
+        let whole = bytes_of(self);
+        if whole.len() <= PIECE_BYTES_MAX {
+            return vec![whole];
+        }
+        let mut count = (whole.len() / PIECE_BYTES_MAX + 1).next_power_of_two();
+        loop {
+            let pieces: Vec<_> = self.split(count).iter().map(bytes_of).collect();
+            if count < PIECES_MAX && pieces.iter().any(|piece| piece.len() > PIECE_BYTES_MAX) {
+                count *= 2;
+                continue;
+            }
+            let (file, name) = (self.file.clone(), self.name.clone());
+            let Self { last, set_back, .. } = *self;
+            let rules = BTreeMap::new();
+            let mut first = Self { file, name, last, set_back, pieces: count, rules };
+            for (key, own) in &self.rules {
+                let (version, since) = (own.version, own.since);
+                first.rules.insert(key.clone(), RuleState { alerts: Vec::new(), version, since });
+            }
+            return std::iter::once(bytes_of(&first)).chain(pieces).collect();
+        }
+    }
+
+    fn split(&self, count: usize) -> Vec<Piece<'_>> {
+        let mut pieces = vec![Piece::new(); count];
+        for (key, own) in &self.rules {
+            for alert in &own.alerts {
+                let mut hasher = Xxh3::new();
+                hasher.write(key.as_bytes());
+                for (name, value) in &alert.labels {
+                    for text in [name, "\0", value, "\0"] {
+                        hasher.write(text.as_bytes());
+                    }
+                }
+                let at = hasher.finish() as usize & (count - 1);
+                if let Some(piece) = pieces.get_mut(at) {
+                    piece.entry(key.into()).or_default().push(Cow::Borrowed(alert));
+                }
+            }
+        }
+        pieces
     }
 
     /// When it was evaluated last, if it was.

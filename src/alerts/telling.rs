@@ -78,7 +78,9 @@ impl Telling {
             let told = self.told.get(&alert.labels).copied().unwrap_or_default();
             let since = alert.fired_at.unwrap_or(alert.active_at);
             let (resolved_at, ends_at) = if alert.state.is_told() {
-                let told = told.fires_at.filter(|at| *at >= since && now.0 - at < AGAIN_MS);
+                let told = told
+                    .fires_at
+                    .filter(|at| *at >= since && (0..AGAIN_MS).contains(&(now.0 - at)));
                 next = next.min(UnixMillis(told.unwrap_or(now.0)).plus(AGAIN_MS));
                 if told.is_some() {
                     continue;
@@ -90,7 +92,7 @@ impl Telling {
                 if told.ended == Some(resolved) {
                     continue;
                 }
-                (Some(resolved), UnixMillis(resolved))
+                (Some(resolved), UnixMillis(resolved.max(since)))
             };
             if let Some(until) = told.waits(now) {
                 next = next.min(until);
@@ -144,10 +146,11 @@ impl Telling {
     }
 }
 
-/// How long to wait after so many failures, in milliseconds.
+/// How long to wait after so many failures, in milliseconds: one that is back hears the news within
+/// five seconds.
 pub fn backoff_ms(failures: u32) -> i64 {
     const LEAST_MS: i64 = 1000;
-    const MOST_MS: i64 = 60_000;
+    const MOST_MS: i64 = 4000;
     LEAST_MS.saturating_mul(1 << failures.min(10)).min(MOST_MS)
 }
 
@@ -229,7 +232,7 @@ mod tests {
         assert_eq!(telling.note_failed(first, UnixMillis(11_000)), UnixMillis(13_000));
         assert_eq!(due(&telling, 12_999).0, "");
         // The clock was set back.
-        assert_eq!(due(&telling, 12_999 - 3_600_000).0, "A");
+        assert_eq!(due(&telling, 12_999 - 3_600_000).0, "AB");
         assert!(telling.has_failed());
         telling.note(first, UnixMillis(13_000));
         assert!(!telling.has_failed());
@@ -243,6 +246,6 @@ mod tests {
             let (due, next) = telling.due([(&firing, 15_000)].into_iter(), UnixMillis(at));
             assert_eq!((due.len(), next), (1, UnixMillis(at + AGAIN_MS)));
         }
-        assert_eq!([0, 1, 3, 30].map(backoff_ms), [1000, 2000, 8000, 60_000]);
+        assert_eq!([0, 1, 3, 30].map(backoff_ms), [1000, 2000, 4000, 4000]);
     }
 }

@@ -1,4 +1,4 @@
-//! `/metrics`, `/healthz` and `/readyz`.
+//! `/metrics`, `/healthz` and `/readyz`, the last two also as `/-/healthy` and `/-/ready`.
 
 use std::collections::BTreeMap;
 
@@ -20,6 +20,11 @@ pub(super) fn routes(mut scope: Scope<'_, AdminParts>) {
     scope.route(Method::GET, "/metrics", metrics);
     scope.route(Method::GET, "/healthz", healthz);
     scope.route(Method::GET, "/readyz", readyz);
+    // As Prometheus and Alertmanager have them.
+    for method in [Method::GET, Method::HEAD] {
+        scope.route(method.clone(), "/-/healthy", healthz);
+        scope.route(method, "/-/ready", readyz);
+    }
 }
 
 impl AdminParts {
@@ -104,6 +109,7 @@ pub(super) fn health(parts: &AdminParts) -> (&'static str, BTreeMap<&'static str
         reasons.insert("damaged_documents", reason);
     }
     reasons.extend(parts.rules.fault().map(|fault| ("rules", format!("alerts.rules: {fault}"))));
+    reasons.extend(parts.rules.left_out().map(|reason| ("alerts", reason)));
     reasons.extend(parts.clock.report().reason().map(|reason| ("clock", reason)));
     (if reasons.is_empty() { "ready" } else { "degraded" }, reasons)
 }

@@ -40,7 +40,7 @@ pub use keeping::Keeping;
 pub use length::{LENGTH_MS_MAX, length_ms};
 pub use partition::PartitionId;
 pub use seen::{SeenTimes, TimeVerdict};
-pub use sequence::{SenderWindow, SequenceVerdict};
+pub use sequence::{SenderWindow, SequenceVerdict, WINDOW_BATCHES};
 pub use series::{METRIC_TAG, SeriesId, SeriesInfo, SeriesKey, SeriesKeyError, SeriesLimits};
 pub use span::Span;
 pub use tag_pairs::{quoted_words, tag_pairs};

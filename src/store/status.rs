@@ -68,6 +68,11 @@ impl Store {
         self.inner.catalog.read().senders().heard(sender)
     }
 
+    /// The latest epoch of a sender, and its highest number.
+    pub fn sender_latest(&self, sender: &str) -> Option<(i64, u64)> {
+        self.inner.catalog.read().senders().latest(sender)
+    }
+
     /// All of them, by name.
     pub fn senders(&self) -> Vec<SenderInfo> {
         let catalog = self.inner.catalog.read();

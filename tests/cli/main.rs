@@ -30,6 +30,7 @@ mod limits;
 #[path = "../support/manual.rs"]
 mod manual;
 mod notifications;
+mod outage;
 mod page;
 mod peers;
 mod printed;

@@ -16,14 +16,14 @@ use serde_json::{Value, json};
 
 use crate::{
     alertmanager::Real,
-    alerts::{RULES, until},
+    alerts::{RULES, ask, until},
     daemon::{Daemon, SECONDS, granary, granularities, request},
     hook::Hook,
     peers::need,
 };
 
 /// Each host for itself, at once, and not again before the test is over.
-const ROUTE: &str = "route: {receiver: own, group_by: [host], group_wait: 0s, group_interval: 1s, \
+pub(crate) const ROUTE: &str = "route: {receiver: own, group_by: [host], group_wait: 0s, group_interval: 1s, \
                      repeat_interval: 1h}\n";
 
 /// A daemon with a file of notifications, and more settings of `[alerts]`.
@@ -120,6 +120,10 @@ fn a_start_with_a_rule_file_that_cannot_be_used_ends_none_of_its_alerts() {
     let (_, shown) =
         request(&daemon.url, "GET", "/api/v2/alerts?filter=host%3Da", &[], "").unwrap();
     assert_eq!(shown[0]["status"]["state"], "active", "{shown}");
+    // Prometheus' list has it, too.
+    let alerts = ask(&daemon, "/api/v1/alerts")["alerts"].clone();
+    let is_a = |own: &Value| own["labels"]["host"] == "a" && own["state"] == "firing";
+    assert!(alerts.as_array().unwrap().iter().any(is_a), "{alerts}");
     // Once the file can be read, it ends when it is over, and is told so once.
     set(&daemon, "a", 1.0);
     fs::write(&rules, good).unwrap();
@@ -266,7 +270,9 @@ fn a_file_of_notifications_is_checked_and_a_bad_one_changes_nothing() {
     let (is_well, said) = check(&shipped, &[]);
     assert!(is_well && said.contains("3 routes, 3 receivers that are told in 4 ways"), "{said}");
     let (_, said) = check(&shipped, &["alertname=High", "severity=critical"]);
-    assert_eq!(said, "duty, after 900 s boss, by {}/{severity=\"critical\"}\n");
+    let route = "{}/{severity=\"critical\"}";
+    let expected = format!("duty, after 900 s boss, grouped by alertname, route {route}\n");
+    assert_eq!(said, expected);
     let hook = Hook::start(None);
     let daemon = start(&webhook(&hook), "");
     let path = daemon.dir.path().join("notify.yml");

@@ -5,7 +5,8 @@
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 
-use crate::alerts::{Acknowledgement, LabelSet};
+use super::{Shared, evaluating::Groups};
+use crate::alerts::{Acknowledgement, Alert, LabelSet};
 
 /// Requests that wait for the alerter, at most; with more they are refused.
 const WAITING_MAX: usize = 64;
@@ -34,6 +35,69 @@ pub enum AcknowledgeFault {
     /// The alerter ends.
     #[error("the daemon is stopping")]
     Stopping,
+}
+
+impl Acknowledge {
+    /// Whether it is about an alert.
+    pub(super) fn is_about(&self, alert: &Alert) -> bool {
+        let mut labels = self.labels.iter();
+        alert.is_active() && labels.all(|(name, value)| alert.labels.get(name) == Some(value))
+    }
+}
+
+/// A request on its way through the groups.
+#[derive(Debug)]
+pub(super) struct Asking {
+    asked: Acknowledge,
+    reply: oneshot::Sender<Outcome>,
+    /// The groups that it has not come to, by their ids.
+    left: Vec<String>,
+    outcome: Outcome,
+}
+
+impl Shared {
+    /// Does what waits, in each group that is here; who asked waits for those alone that are evaluated
+    /// now and have such alerts.
+    pub(super) fn acknowledge(&self, groups: &mut Groups) {
+        let ids: Vec<_> = groups.all.iter().map(|own| own.id.clone()).collect();
+        if groups.asking.len() < WAITING_MAX {
+            let asked = self.rules.acknowledgements().take().into_iter();
+            groups.asking.extend(asked.map(|(asked, reply)| {
+                let outcome = Err(AcknowledgeFault::NotFound);
+                Asking { asked, reply, left: ids.clone(), outcome }
+            }));
+        }
+        for mut asking in std::mem::take(&mut groups.asking) {
+            self.acknowledge_in(groups, &mut asking);
+            if !asking.left.is_empty() {
+                groups.asking.push(asking);
+                continue;
+            }
+            // Who asked may be gone.
+            drop(asking.reply.send(asking.outcome));
+        }
+    }
+
+    fn acknowledge_in(&self, groups: &mut Groups, asking: &mut Asking) {
+        let Asking { asked, left, outcome, .. } = asking;
+        left.retain(|id| {
+            let Some(place) = groups.all.iter_mut().find(|own| own.id == *id) else { return false };
+            let Some(running) = &mut place.running else {
+                return self.rules.has_alert(id, |alert| asked.is_about(alert));
+            };
+            let own = running.acknowledge(asked, self.clock.now(), &self.recording.store);
+            if own == Ok(0) {
+                return false;
+            }
+            self.rules.note_state(id, &running.state);
+            *outcome = match (outcome.clone(), own) {
+                (Ok(before), Ok(count)) => Ok(before + count),
+                (Err(AcknowledgeFault::NotFound) | Ok(_), own) => own,
+                (before, _) => before,
+            };
+            false
+        });
+    }
 }
 
 /// How many alerts were acknowledged.

@@ -7,24 +7,22 @@
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use super::{
-    Acknowledge, GroupStatus,
+    Acknowledge, GroupStatus, Shared,
     acknowledging::{AcknowledgeFault, Outcome},
-    recording::{Recording, number},
+    recording::Numbering,
+    stored::StoredState,
 };
 use crate::{
     alerts::{
-        Ask, Due, GroupHistory, GroupRun, GroupState, LabelSet, RuleGroup, RuleReport, Written,
-        evaluate, stages,
+        Ask, Due, GroupHistory, GroupRun, GroupState, RuleGroup, RuleReport, Written, evaluate,
+        stages,
     },
     clock::Stopwatch,
     model::UnixMillis,
     store::{ObjectKind, ObjectRefusal, Store},
-    telemetry::Metrics,
 };
 
-/// What the names of stored states begin with.
-pub(super) const STATES: &str = "state/";
-/// And those of what ended.
+/// The prefix of the names of what ended.
 pub(super) const HISTORIES: &str = "history/";
 
 /// What is stored of a group's past alerts. What cannot be read is begun anew.
@@ -46,8 +44,9 @@ pub(super) struct Running {
     pub(super) id: String,
     sender: Arc<str>,
     pub(super) state: GroupState,
-    /// Of the stored state; `None` when there is none.
-    version: Option<u64>,
+    stored: StoredState,
+    /// Whether it was not evaluated since the start.
+    is_first: bool,
     /// What its alerts were before, and the version of that.
     pub(super) history: Arc<GroupHistory>,
     history_version: Option<u64>,
@@ -63,29 +62,8 @@ impl Running {
     /// A group with what is stored of it. What cannot be read is begun anew.
     pub(super) fn open(group: RuleGroup, store: &Store) -> Self {
         let id = group.id();
-        let name = format!("{STATES}{id}");
-        let mut state = GroupState::new(&group);
-        let mut version = None;
-        match store.object(ObjectKind::Rule, &name) {
-            Ok(None) => {}
-            Ok(Some(object)) => {
-                version = Some(object.version);
-                match GroupState::from_bytes(&object.bytes) {
-                    Ok(read) => state = read,
-                    Err(cause) => {
-                        tracing::error!(
-                            group = group.name,
-                            cause,
-                            "cannot read alerts; they begin anew"
-                        );
-                    }
-                }
-            }
-            Err(cause) => {
-                let cause: &dyn std::error::Error = &cause;
-                tracing::error!(group = group.name, cause, "cannot read alerts; they begin anew");
-            }
-        }
+        let (stored, read) = StoredState::open(&id, store);
+        let state = read.unwrap_or_else(|| GroupState::new(&group));
         let written = group.rules.iter().map(|rule| state.series_of(&rule.key)).collect();
         let sender = format!("rules/{}/{}", group.name, id.get(..8).unwrap_or_default()).into();
         let (history, history_version) = history(&id, store);
@@ -95,7 +73,8 @@ impl Running {
             id,
             sender,
             state,
-            version,
+            stored,
+            is_first: true,
             history,
             history_version,
             written,
@@ -123,16 +102,18 @@ impl Running {
         GroupRun { ended, ..GroupRun::default() }
     }
 
-    /// Makes an evaluation, and makes it durable.
+    /// Makes an evaluation, and makes it durable. When the daemon stops meanwhile it is not made: after
+    /// the start it is due again.
     pub(super) async fn evaluate(
         &mut self,
         due: Due,
         ask: &Ask<'_>,
-        recording: &Recording,
+        shared: &Shared,
         now: UnixMillis,
-        metrics: &Metrics,
-    ) -> GroupStatus {
+    ) -> Option<GroupStatus> {
+        let Shared { recording, metrics, under_way, .. } = shared;
         let watch = Stopwatch::start();
+        self.state.resume(&self.group, due, std::mem::take(&mut self.is_first));
         let mut state = self.state.clone();
         state.follow(&self.group, due);
         let mut reports: Vec<(RuleReport, f64)> = Vec::new();
@@ -141,9 +122,14 @@ impl Running {
             let own = Stopwatch::start();
             let written = &mut self.written;
             let run = evaluate(&self.group, rules, &mut state, written, due.at, ask);
-            let number = number(self.sender.clone(), due.at, stage);
+            if under_way.is_stopping() {
+                return None;
+            }
+            let sender = self.sender.clone();
+            let set_back = &mut state.set_back;
+            let numbering = Numbering { sender, at: due.at, stage, set_back };
             let sampled_at = due.at.plus(-self.group.query_offset_ms);
-            if let Some(own) = recording.write(&run, sampled_at, number).await {
+            if let Some(own) = recording.write(&run, sampled_at, numbering).await {
                 metrics.rule_samples_lost.inc_by(own.count as u64);
                 lost = Some(own);
             }
@@ -166,14 +152,14 @@ impl Running {
         self.tell(fault.as_deref());
         let seconds = watch.seconds();
         metrics.rule_group_duration.observe(seconds);
-        GroupStatus {
+        Some(GroupStatus {
             state: self.state.clone(),
             history: self.history.clone(),
             evaluated_at: Some(now),
             seconds,
             missed: self.missed,
             reports,
-        }
+        })
     }
 
     /// Keeps what ended by an evaluation. When that fails it is kept in memory, and stored with what
@@ -215,12 +201,9 @@ impl Running {
         now: UnixMillis,
         store: &Store,
     ) -> Outcome {
-        let has = |labels: &LabelSet| {
-            asked.labels.iter().all(|(name, value)| labels.get(name) == Some(value))
-        };
         let mut count = 0;
         for alert in self.state.rules.values_mut().flat_map(|rule| &mut rule.alerts) {
-            if alert.is_active() && has(&alert.labels) {
+            if asked.is_about(alert) {
                 alert.acknowledged.clone_from(&asked.by);
                 count += 1;
             }
@@ -231,24 +214,10 @@ impl Running {
         self.keep(now, store).map_or(Ok(count), |fault| Err(AcknowledgeFault::Unstored(fault)))
     }
 
-    /// Stores the state, in one transaction. When that fails it is kept in memory, and stored with
+    /// Stores the state. When that fails it is kept in memory, and stored with
     /// the next one; says why.
     fn keep(&mut self, now: UnixMillis, store: &Store) -> Option<String> {
-        let (name, bytes) = (format!("{STATES}{}", self.id), self.state.to_bytes());
-        let put = store.put_object(ObjectKind::Rule, &name, self.version, &bytes, now);
-        let fault = match put {
-            Ok(Ok(version)) => {
-                self.version = Some(version);
-                return None;
-            }
-            // It was damaged or restored meanwhile: the next one goes over it.
-            Ok(Err(ObjectRefusal::Conflict { found, .. })) => {
-                self.version = found;
-                "it was changed meanwhile".to_owned()
-            }
-            Ok(Err(refusal)) => refusal.to_string(),
-            Err(cause) => cause.to_string(),
-        };
+        let fault = self.stored.put(&self.state, now, store)?;
         tracing::error!(
             group = self.group.name,
             fault,

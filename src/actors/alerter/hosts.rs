@@ -2,7 +2,7 @@
 //!
 //! Must never know: rules, when a host is late.
 
-use super::recording::{Recording, number};
+use super::recording::{Numbering, Recording};
 use crate::{
     actors::KnownHosts,
     alerts::{GroupRun, Written},
@@ -21,6 +21,7 @@ const SENDER: &str = "hosts";
 pub(super) struct HostSeries {
     last: i64,
     written: Written,
+    set_back: u32,
 }
 
 impl HostSeries {
@@ -46,8 +47,9 @@ impl HostSeries {
         let before = std::mem::replace(&mut self.written, now);
         run.ended = before.into_iter().filter(|own| !self.written.contains(own)).collect();
         run.ended.sort_unstable();
-        let number = number(SENDER.into(), UnixMillis(at), 0);
-        if let Some(lost) = recording.write(&run, UnixMillis(at), number).await {
+        let (sender, at, set_back) = (SENDER.into(), UnixMillis(at), &mut self.set_back);
+        let numbering = Numbering { sender, at, stage: 0, set_back };
+        if let Some(lost) = recording.write(&run, at, numbering).await {
             tracing::warn!(count = lost.count, lost.cause, "samples of hosts are lost");
         }
     }

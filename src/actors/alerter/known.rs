@@ -6,7 +6,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
 
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     alerts::{
-        AlertState, GroupHistory, GroupState, Routing, Rule, RuleGroup, RuleReport, RuleSet,
+        Alert, AlertState, GroupHistory, GroupState, Routing, Rule, RuleGroup, RuleReport, RuleSet,
         RuleSources, SourceFault,
     },
     model::{UnixMillis, chain},
@@ -42,6 +42,8 @@ pub(super) struct Inner {
     pub(super) unread: RwLock<Option<Vec<Arc<GroupStatus>>>>,
     /// How often what people are told of has changed.
     pub(super) told_changes: AtomicU64,
+    /// Alerts that fire and are listed in no message.
+    unlisted: AtomicUsize,
     /// Held while files are read: the last to begin is the last to end.
     reading: Mutex<()>,
     /// Why they could not be read last.
@@ -105,6 +107,7 @@ impl KnownRules {
             statuses: RwLock::default(),
             unread: RwLock::default(),
             told_changes: AtomicU64::default(),
+            unlisted: AtomicUsize::default(),
             reading: Mutex::default(),
             acknowledgements: Waiting::default(),
         }))
@@ -134,6 +137,36 @@ impl KnownRules {
         Ok(rules as usize)
     }
 
+    /// Notes how many alerts that fire receivers are only told the number of.
+    pub fn note_unlisted(&self, alerts: usize) {
+        self.0.unlisted.store(alerts, Ordering::Relaxed);
+    }
+
+    /// Why people are not told of each alert by name, if that is so.
+    pub fn left_out(&self) -> Option<String> {
+        let unlisted = self.0.unlisted.load(Ordering::Relaxed);
+        let left_out = self.count_left_out();
+        if left_out > 0 {
+            return Some(format!(
+                "{left_out} alerts are more than a rule may have, and only counted: let \
+                 expressions have fewer series"
+            ));
+        }
+        (unlisted > 0).then(|| {
+            format!(
+                "{unlisted} alerts are more than messages list, and only counted: group alerts by \
+                 a label with fewer values"
+            )
+        })
+    }
+
+    /// Alerts that fire or are pending beyond the limits of their rules.
+    fn count_left_out(&self) -> usize {
+        let statuses = self.0.statuses.read();
+        let reports = statuses.values().flat_map(|own| &own.reports);
+        reports.map(|(report, _)| report.left_out).sum()
+    }
+
     /// Why some rule files are not used as they are now.
     pub fn fault(&self) -> Option<String> {
         self.0.fault.lock().clone()
@@ -153,6 +186,13 @@ impl KnownRules {
 
     pub(super) fn acknowledgements(&self) -> &Waiting {
         &self.0.acknowledgements
+    }
+
+    /// Whether an alert of a group was so when it was evaluated last.
+    pub(super) fn has_alert(&self, id: &str, is_so: impl Fn(&Alert) -> bool) -> bool {
+        let status = self.0.statuses.read().get(id).cloned();
+        let rules = status.iter().flat_map(|own| own.state.rules.values());
+        rules.flat_map(|rule| &rule.alerts).any(is_so)
     }
 
     /// Notes what a group's alerts are now, between its evaluations.
@@ -213,6 +253,7 @@ impl KnownRules {
             let count = counts.get(state.as_str()).copied().unwrap_or(0);
             self.0.metrics.alerts.with_label_values(&[state.as_str()]).set(count);
         }
+        self.0.metrics.rule_alerts_left_out.set(self.count_left_out() as i64);
     }
 
     /// Who is told of alerts, as it was read last.

@@ -9,7 +9,7 @@ use crate::{
     alerts::GroupRun,
     model::{
         AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, DefinitionVerdict, Kind, METRIC_TAG,
-        STALE_MARKER, SeriesId, SeriesInfo, SeriesKey, SeriesLimits, UnixMillis,
+        STALE_MARKER, SeriesId, SeriesInfo, SeriesKey, SeriesLimits, UnixMillis, WINDOW_BATCHES,
     },
     query::Labels,
     store::Store,
@@ -19,6 +19,8 @@ use crate::{
 const EPOCH_BITS: u32 = 20;
 /// Stages of one evaluation, as many as a group may have rules.
 const STAGE_BITS: u32 = 10;
+/// Epochs between two settings of the clock: it was set back so often, and then the time.
+const SET_BACK_SHIFT: u32 = 32;
 /// One more than there may be.
 pub(super) const STAGES_MAX: u64 = 1 << STAGE_BITS;
 
@@ -39,12 +41,39 @@ pub(super) struct Lost {
     pub(super) cause: String,
 }
 
-/// The number of a stage of an evaluation: the same however often it is written.
-pub(super) fn number(sender: Arc<str>, at: UnixMillis, stage: usize) -> BatchNumber {
-    let seconds = at.0.max(0).unsigned_abs() / 1000;
-    let within = seconds & ((1 << EPOCH_BITS) - 1);
-    let seq = (within << STAGE_BITS) + stage as u64 + 1;
-    BatchNumber { sender, epoch: (seconds >> EPOCH_BITS) as i64, seq }
+/// By what a stage of an evaluation is numbered: the same however often it is written.
+#[derive(Debug)]
+pub(super) struct Numbering<'a> {
+    pub(super) sender: Arc<str>,
+    pub(super) at: UnixMillis,
+    pub(super) stage: usize,
+    /// How often the clock was set back: numbers of before would be refused.
+    pub(super) set_back: &'a mut u32,
+}
+
+impl Numbering<'_> {
+    fn number(&self) -> BatchNumber {
+        let seconds = self.at.0.max(0).unsigned_abs() / 1000;
+        let within = seconds & ((1 << EPOCH_BITS) - 1);
+        let seq = (within << STAGE_BITS) + self.stage as u64 + 1;
+        let epoch = (i64::from(*self.set_back) << SET_BACK_SHIFT) + (seconds >> EPOCH_BITS) as i64;
+        BatchNumber { sender: self.sender.clone(), epoch, seq }
+    }
+
+    /// The number that comes after all that were accepted.
+    fn number_after(&mut self, latest: Option<(i64, u64)>) -> BatchNumber {
+        let number = self.number();
+        let is_behind = latest.is_some_and(|(epoch, seq)| {
+            number.epoch < epoch
+                || (number.epoch == epoch && number.seq.saturating_add(WINDOW_BATCHES) <= seq)
+        });
+        if !is_behind {
+            return number;
+        }
+        let times = latest.map_or(0, |(epoch, _)| epoch >> SET_BACK_SHIFT);
+        *self.set_back = u32::try_from(times.saturating_add(1)).unwrap_or(u32::MAX >> 1);
+        self.number()
+    }
 }
 
 impl Recording {
@@ -53,7 +82,7 @@ impl Recording {
         &self,
         run: &GroupRun,
         at: UnixMillis,
-        number: BatchNumber,
+        mut numbering: Numbering<'_>,
     ) -> Option<Lost> {
         let mut lost = Lost { count: 0, cause: String::new() };
         let mut lose = |count: usize, cause: String| {
@@ -61,7 +90,8 @@ impl Recording {
             lost.cause = cause;
         };
         let mut batch = AcceptedBatch { times: vec![at.0], ..AcceptedBatch::default() };
-        let sender = number.sender.clone();
+        let sender = numbering.sender.clone();
+        let number = numbering.number_after(self.store.sender_latest(&sender));
         batch.counts_once = CountsOnce::ByNumber(number);
         match self.resolve(run, &sender).await {
             Err(cause) => lose(run.samples.len(), cause.to_string()),
@@ -149,6 +179,8 @@ fn of_other_kind(kind: Kind) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::model::{SenderWindow, SequenceVerdict};
 
@@ -158,9 +190,34 @@ mod tests {
         let start = 1_763_683_200;
         for second in (start..start + 3_000_000).step_by(9_000) {
             for stage in 0..3 {
-                let own = number("rules".into(), UnixMillis(second * 1000), stage);
+                let (sender, at) = ("rules".into(), UnixMillis(second * 1000));
+                let own = Numbering { sender, at, stage, set_back: &mut 0 }.number();
                 assert_eq!(window.take(own.epoch, own.seq), SequenceVerdict::New, "{second}");
                 assert_eq!(window.take(own.epoch, own.seq), SequenceVerdict::Duplicate);
+            }
+        }
+    }
+
+    proptest! {
+        /// A clock an hour ahead and back: each number was refused until it was as late again.
+        #[test]
+        fn numbers_are_new_whatever_the_clock_does_and_whatever_is_remembered_of_it(
+            steps in prop::collection::vec((-5_000_000_i64..5_000_000, any::<bool>()), 1..50)
+        ) {
+            let (mut window, mut set_back) = (SenderWindow::default(), 0);
+            let mut second = 1_763_683_200;
+            for (step, is_forgotten) in steps {
+                // Two evaluations are never at one time.
+                second = i64::max(1, second + step + i64::from(step == 0));
+                set_back = if is_forgotten { 0 } else { set_back };
+                for stage in 0..3 {
+                    let (sender, at) = ("rules".into(), UnixMillis(second * 1000));
+                    let mut own = Numbering { sender, at, stage, set_back: &mut set_back };
+                    let number = own.number_after(window.epochs().next_back());
+                    let taken = window.take(number.epoch, number.seq);
+                    let is_known = step.abs() < 2 && taken == SequenceVerdict::Duplicate;
+                    prop_assert!(taken == SequenceVerdict::New || is_known, "{:?}", taken);
+                }
             }
         }
     }

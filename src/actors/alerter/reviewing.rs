@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{Groups, Shared, group::Running};
+use super::{Shared, evaluating::Groups, group::Running};
 use crate::{
     alerts::{Ask, GroupHistory, ReviewTerms, TemplateTime, next_to_review},
     clock::Stopwatch,
@@ -45,7 +45,7 @@ impl Shared {
         (reviewed.at, reviewed.count) = (now, reviewed.count + 1);
         let since = reviewed.since;
         let place = reviewed.count % groups.all.len();
-        let running = &mut groups.all[place];
+        let Some(running) = &mut groups.all[place].running else { return };
         let finest = store.granularity(GranularityIndex::FINEST);
         let lookback_ms = self.promql.lookback.as_millis() as i64;
         let kept_since = finest.retention.before(now).plus(lookback_ms);

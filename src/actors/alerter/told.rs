@@ -34,12 +34,21 @@ impl KnownRules {
         (told, are_all_known)
     }
 
+    /// What is remembered of groups whose files could not be used at the start.
+    pub fn unread(&self) -> Vec<Arc<GroupStatus>> {
+        self.0.unread.read().clone().unwrap_or_default()
+    }
+
     /// All alerts that fire, and those that have ended lately; `None` until it is known of each group.
     pub fn told_alerts(&self) -> Option<Vec<MessageAlert>> {
         let (groups, are_all_known) = self.told_groups();
-        let rules = groups.iter().flat_map(|(_, own)| own.state.rules.values());
-        let alerts = rules.flat_map(|rule| &rule.alerts).filter_map(MessageAlert::new);
-        are_all_known.then(|| alerts.collect())
+        let mut told = Vec::new();
+        for (interval_ms, own) in groups.iter().filter(|_| are_all_known) {
+            let alerts = own.state.rules.values().flat_map(|rule| &rule.alerts);
+            let alerts = alerts.filter_map(MessageAlert::new);
+            told.extend(alerts.map(|own| MessageAlert { interval_ms: *interval_ms, ..own }));
+        }
+        are_all_known.then_some(told)
     }
 }
 

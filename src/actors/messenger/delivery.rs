@@ -2,7 +2,7 @@
 //!
 //! Must never know: groups, what happens after.
 
-use super::{command, http, mail};
+use super::{chat, command, http, mail};
 #[cfg(test)]
 use crate::alerts::{LabelSet, MessageAlert};
 use crate::alerts::{Message, MessageTemplates, Target};
@@ -25,6 +25,10 @@ pub(super) fn deliver(target: &Target, message: &Message, templates: &MessageTem
         Target::Slack(own) => http::slack(own, message, templates),
         Target::Pagerduty(own) => http::pagerduty(own, message, templates),
         Target::Email(own) => mail::send(own, message, templates),
+        Target::Opsgenie(own) => chat::opsgenie(own, message, templates),
+        Target::Teams(own) => chat::teams(own, message, templates),
+        Target::Telegram(own) => chat::telegram(own, message, templates),
+        Target::Discord(own) => chat::discord(own, message, templates),
         Target::Command(own) => command::run(own, message),
     };
     outcome.map_or_else(|outcome| outcome, |()| Outcome::Confirmed)
@@ -48,18 +52,12 @@ pub(super) fn failed(cause: impl std::fmt::Display) -> Outcome {
 #[cfg(test)]
 pub(super) fn message_of_tests() -> Message {
     let labels: LabelSet = [("alertname".to_owned(), "High".to_owned())].into();
-    let alert = MessageAlert {
-        labels: labels.clone(),
-        annotations: LabelSet::new(),
-        starts_at: 0,
-        ends_at: None,
-        acknowledged_by: None,
-    };
+    let alert = MessageAlert { labels: labels.clone(), ..MessageAlert::default() };
     Message {
         receiver: "team".to_owned(),
         alerts: vec![alert],
         group_labels: labels,
         group_key: "key".to_owned(),
-        left_out: 0,
+        ..Message::default()
     }
 }

@@ -15,8 +15,10 @@ use crate::{
     alerts::{Http, Message, MessageTemplates, Pagerduty, Slack, Tls, Webhook},
 };
 
-/// How long an answer may take.
+/// How long an answer may take, where nothing else is set.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a connection may take: who is back is told soon.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 /// Bytes of an answer that are looked at.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 /// What is said of an address that cannot be one.
@@ -26,7 +28,23 @@ const SUMMARY_MAX: usize = 1024;
 
 pub(super) fn webhook(own: &Webhook, message: &Message) -> Result<(), Outcome> {
     let url = own.url.read().map_err(failed)?;
-    post(&own.http, &url, message.to_json(own.max_alerts)).map(drop)
+    let timeout = own.timeout_ms.map(|ms| Duration::from_millis(ms.unsigned_abs()));
+    let posting = Posting { timeout: timeout.unwrap_or(TIMEOUT), ..Posting::of(&own.http) };
+    post(&posting, &url, message.to_json(own.max_alerts)).map(drop)
+}
+
+/// How something is posted.
+pub(super) struct Posting<'a> {
+    pub(super) http: &'a Http,
+    pub(super) timeout: Duration,
+    /// The header `Authorization`, where the service has one of its own.
+    pub(super) authorization: Option<String>,
+}
+
+impl<'a> Posting<'a> {
+    pub(super) fn of(http: &'a Http) -> Self {
+        Self { http, timeout: TIMEOUT, authorization: None }
+    }
 }
 
 pub(super) fn slack(
@@ -35,19 +53,8 @@ pub(super) fn slack(
     templates: &MessageTemplates,
 ) -> Result<(), Outcome> {
     let url = own.api_url.read().map_err(failed)?;
-    let expand = |text: &str| expand(templates, text, message);
-    let mut fields = Vec::new();
-    for field in &own.fields {
-        let (title, value) = (expand(&field.title)?, expand(&field.value)?);
-        fields.push(json!({ "title": title, "value": value, "short": field.short }));
-    }
-    let mut attachment = texts(&own.attachment, expand)?;
-    attachment.insert("fields".to_owned(), fields.into());
-    attachment.insert("mrkdwn_in".to_owned(), json!(own.mrkdwn_in));
-    let mut body = texts(&own.texts, expand)?;
-    body.insert("link_names".to_owned(), own.link_names.into());
-    body.insert("attachments".to_owned(), json!([attachment]));
-    let answer = post(&own.http, &url, Value::Object(body).to_string())?;
+    let body = slack_body(own, message, templates)?;
+    let answer = post(&Posting::of(&own.http), &url, body.to_string())?;
     // Slack's API answers well when it does not take something.
     let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
     if answer.get("ok") == Some(&Value::Bool(false)) {
@@ -56,11 +63,52 @@ pub(super) fn slack(
     Ok(())
 }
 
+fn slack_body(
+    own: &Slack,
+    message: &Message,
+    templates: &MessageTemplates,
+) -> Result<Value, Outcome> {
+    let expand = |text: &str| expand(templates, text, message);
+    let mut fields = Vec::new();
+    for field in &own.fields {
+        let (title, value) = (expand(&field.title)?, expand(&field.value)?);
+        fields.push(json!({ "title": title, "value": value, "short": field.short }));
+    }
+    let mut attachment = texts(&own.attachment, expand)?;
+    if let Some(more) = message.more() {
+        for key in ["text", "fallback"] {
+            let text = attachment.get(key).and_then(Value::as_str).unwrap_or_default();
+            let text = if text.is_empty() { more.clone() } else { format!("{text}\n{more}") };
+            attachment.insert(key.to_owned(), text.into());
+        }
+    }
+    attachment.insert("fields".to_owned(), fields.into());
+    attachment.insert("mrkdwn_in".to_owned(), json!(own.mrkdwn_in));
+    let actions: Result<Vec<_>, _> = own.actions.iter().map(|own| texts(own, expand)).collect();
+    let actions = actions?;
+    if !actions.is_empty() {
+        attachment.insert("actions".to_owned(), json!(actions));
+    }
+    let mut body = texts(&own.texts, expand)?;
+    body.insert("link_names".to_owned(), own.link_names.into());
+    body.insert("attachments".to_owned(), json!([attachment]));
+    Ok(Value::Object(body))
+}
+
 pub(super) fn pagerduty(
     own: &Pagerduty,
     message: &Message,
     templates: &MessageTemplates,
 ) -> Result<(), Outcome> {
+    let event = pagerduty_event(own, message, templates)?;
+    post(&Posting::of(&own.http), &own.url, event.to_string()).map(drop)
+}
+
+fn pagerduty_event(
+    own: &Pagerduty,
+    message: &Message,
+    templates: &MessageTemplates,
+) -> Result<Value, Outcome> {
     let expand = |text: &str| expand(templates, text, message);
     let is_firing = message.status() == "firing";
     let mut event = json!({
@@ -71,7 +119,9 @@ pub(super) fn pagerduty(
     if is_firing {
         let mut payload = texts(&own.payload, expand)?;
         if let Some(Value::String(summary)) = payload.get_mut("summary") {
-            *summary = summary.chars().take(SUMMARY_MAX).collect();
+            let more = message.more().map(|more| format!(", {more}")).unwrap_or_default();
+            let rest = SUMMARY_MAX.saturating_sub(more.chars().count());
+            *summary = summary.chars().take(rest).collect::<String>() + &more;
         }
         let mut details = Map::new();
         for (key, text) in &own.details {
@@ -85,7 +135,7 @@ pub(super) fn pagerduty(
             event["client_url"] = client_url.into();
         }
     }
-    post(&own.http, &own.url, event.to_string()).map(drop)
+    Ok(event)
 }
 
 /// Templates that are not empty, expanded.
@@ -105,13 +155,15 @@ fn texts(
 
 /// Posts JSON; returns the beginning of the answer. What is said of a fault has no part of the
 /// address, which may be a secret.
-fn post(http: &Http, url: &str, body: String) -> Result<String, Outcome> {
+pub(super) fn post(posting: &Posting<'_>, url: &str, body: String) -> Result<String, Outcome> {
+    let http = posting.http;
     if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
         return Err(failed(NO_ADDRESS));
     }
     let proxy = http.proxy.as_deref().map(ureq::Proxy::new).transpose().map_err(failed)?;
     let agent: ureq::Agent = ureq::Agent::config_builder()
-        .timeout_global(Some(TIMEOUT))
+        .timeout_global(Some(posting.timeout))
+        .timeout_connect(Some(CONNECT_TIMEOUT.min(posting.timeout)))
         .max_redirects(0)
         .proxy(proxy)
         .tls_config(tls(&http.tls)?)
@@ -126,6 +178,9 @@ fn post(http: &Http, url: &str, body: String) -> Result<String, Outcome> {
     if let Some((name, password)) = &http.basic {
         let password = password.read().map_err(failed)?;
         request = request.header("Authorization", basic(name, &password));
+    }
+    if let Some(own) = &posting.authorization {
+        request = request.header("Authorization", own);
     }
     let mut answer = request.send(body).and_then(taken).map_err(|cause| fault(&cause))?;
     // It has the message: what else it says changes nothing.
@@ -178,7 +233,8 @@ mod tests {
     use crate::{actors::messenger::delivery::message_of_tests, alerts::Secret};
 
     fn webhook_at(url: Secret) -> Result<(), Outcome> {
-        webhook(&Webhook { url, max_alerts: 0, http: Http::default() }, &message_of_tests())
+        let own = Webhook { url, max_alerts: 0, timeout_ms: None, http: Http::default() };
+        webhook(&own, &message_of_tests())
     }
 
     /// What becomes of a message to which a server gives this answer, and any other one if it is
@@ -226,6 +282,45 @@ mod tests {
         for status in ["400 Bad", "401 No", "404 None", "413 Large", "422 Odd"] {
             let outcome = answered(status);
             assert!(matches!(outcome, Err(Outcome::Refused(_))), "{status}: {outcome:?}");
+        }
+    }
+
+    #[test]
+    fn alerts_that_are_too_many_are_counted_whatever_the_texts_are() {
+        let templates = MessageTemplates::new(&[]).unwrap();
+        let message = Message { left_out: 1400, ..message_of_tests() };
+        let secret = || Secret::Text("https://example.org".to_owned());
+        for text in ["", "of my own"] {
+            let slack = Slack {
+                api_url: secret(),
+                texts: BTreeMap::new(),
+                attachment: [("text", text.to_owned()), ("title", "a".to_owned())].into(),
+                fields: Vec::new(),
+                actions: vec![[("type", "button".to_owned())].into()],
+                mrkdwn_in: Vec::new(),
+                link_names: false,
+                http: Http::default(),
+            };
+            let body = slack_body(&slack, &message, &templates).unwrap();
+            let attachment = &body["attachments"][0];
+            for key in ["text", "fallback"] {
+                let text = attachment[key].as_str().unwrap();
+                assert!(text.ends_with("and 1400 more alerts"), "{attachment}");
+            }
+            assert_eq!(attachment["actions"], json!([{ "type": "button" }]));
+            let pagerduty = Pagerduty {
+                routing_key: secret(),
+                url: String::new(),
+                client: String::new(),
+                client_url: String::new(),
+                payload: [("summary", format!("{text}{}", "x".repeat(2000)))].into(),
+                details: BTreeMap::new(),
+                http: Http::default(),
+            };
+            let event = pagerduty_event(&pagerduty, &message, &templates).unwrap();
+            let summary = event["payload"]["summary"].as_str().unwrap();
+            assert!(summary.ends_with(", and 1400 more alerts"), "{summary}");
+            assert_eq!(summary.chars().count(), SUMMARY_MAX);
         }
     }
 

@@ -84,10 +84,12 @@ fn written(
     let expand = |text: &str| expand(templates, text, message);
     let from: Mailbox = expand(&own.from)?.parse().map_err(|cause| refused("from", &cause))?;
     let to: Mailboxes = expand(&own.to)?.parse().map_err(|cause| refused("to", &cause))?;
-    // The same mail again has the same name, by which a mailbox can know it.
+    // A mail that is tried again has the same id, by which a mailbox can know it; a repeat has another
+    // one: many mailboxes show a mail whose id they know once.
     let alerts: Vec<_> =
         message.alerts.iter().map(|own| (own.fingerprint(), own.starts_at, own.ends_at)).collect();
-    let id = xxh3_128(format!("{} {alerts:?}", message.group_key).as_bytes());
+    let what = (&message.group_key, &own.to, message.decided_at, alerts);
+    let id = xxh3_128(format!("{what:?}").as_bytes());
     let host = &from.email.domain().to_owned();
     let mut builder = lettre::Message::builder()
         .from(from)
@@ -104,7 +106,11 @@ fn written(
     }
     let html =
         templates.expand_html(&own.html, message).map_err(|cause| refused("html", &cause))?;
-    let text = SinglePart::builder().header(ContentType::TEXT_PLAIN).body(expand(&own.text)?);
+    let more = message.more().unwrap_or_default();
+    let html = if more.is_empty() || html.is_empty() { html } else { with_line(&html, &more) };
+    let text = expand(&own.text)?;
+    let text = if more.is_empty() { text } else { format!("{text}\n{more}\n") };
+    let text = SinglePart::builder().header(ContentType::TEXT_PLAIN).body(text);
     let mail = if html.is_empty() {
         builder.singlepart(text)
     } else {
@@ -112,4 +118,58 @@ fn written(
         builder.multipart(MultiPart::alternative().singlepart(text).singlepart(html))
     };
     mail.map_err(|cause| refused("mail", &cause))
+}
+
+/// A document with a line before its end.
+fn with_line(html: &str, line: &str) -> String {
+    let paragraph = format!("<p>{line}</p>\n");
+    let (begin, end) = html.rfind("</body>").map_or((html, ""), |at| html.split_at(at));
+    format!("{begin}{paragraph}{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::{actors::messenger::delivery::message_of_tests, alerts::Tls};
+
+    fn email() -> Email {
+        Email {
+            to: "ops@example.org".to_owned(),
+            from: "granary@example.org".to_owned(),
+            smarthost: ("localhost".to_owned(), 25),
+            hello: "localhost".to_owned(),
+            auth: None,
+            require_tls: false,
+            tls: Tls::default(),
+            headers: BTreeMap::new(),
+            html: "{{ template \"granary.html\" . }}".to_owned(),
+            text: "{{ template \"granary.text\" . }}".to_owned(),
+        }
+    }
+
+    /// A mail as it is sent, and its id.
+    fn mail(message: &Message) -> (String, String) {
+        let mail = written(&email(), message, &MessageTemplates::new(&[]).unwrap()).unwrap();
+        let text = String::from_utf8(mail.formatted()).unwrap();
+        let id = text.lines().find(|line| line.starts_with("Message-ID")).unwrap().to_owned();
+        (text, id)
+    }
+
+    #[test]
+    fn a_repeated_mail_has_another_id_and_one_that_is_tried_again_has_the_same() {
+        let message = message_of_tests();
+        let repeated = Message { decided_at: 14_400_000, ..message.clone() };
+        assert_eq!(mail(&message).1, mail(&message).1);
+        assert_ne!(mail(&message).1, mail(&repeated).1);
+    }
+
+    #[test]
+    fn alerts_that_are_too_many_are_counted_in_both_texts() {
+        let message = Message { left_out: 1400, ..message_of_tests() };
+        let text = mail(&message).0;
+        assert_eq!(text.matches("and 1400 more alerts").count(), 2, "{text}");
+        assert!(!mail(&message_of_tests()).0.contains("more alert"));
+    }
 }

@@ -5,6 +5,7 @@
 //! message under way at most, in a thread of its own, so one that is away holds up no other. Must
 //! never know: HTTP's bodies, mails, rules.
 
+mod chat;
 mod command;
 mod courier;
 mod delivery;
@@ -98,6 +99,7 @@ impl Messenger {
     fn look(&mut self, ctx: &mut Context<Self>) {
         let Some(routing) = self.parts.rules.routing() else {
             if self.written.take().is_some() {
+                self.parts.rules.note_unlisted(0);
                 self.forget_receivers();
             }
             return;
@@ -176,8 +178,9 @@ impl Messenger {
         metrics.notification_groups.set(self.groups.len() as i64);
         let left_out = self.groups.left_out();
         metrics.notification_alerts_left_out.set(left_out as i64);
+        self.parts.rules.note_unlisted(left_out);
         if left_out > 0 && self.left_out == 0 {
-            tracing::error!(left_out, "there are too many alerts; nobody is told of some");
+            tracing::error!(left_out, "there are too many alerts; messages only count some");
         }
         self.left_out = left_out;
     }

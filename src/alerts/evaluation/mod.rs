@@ -3,21 +3,20 @@
 //! A group is evaluated in stages: what a rule records can be asked by the rules of later stages.
 //! Must never know: how an expression is evaluated, where samples and states are written.
 
+mod finding;
 mod stages;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
-    ops::Range,
-};
+use std::{collections::HashSet, ops::Range};
 
+pub use finding::LEFT_OUT;
+use finding::without_old_ends;
 pub use stages::stages;
 
 use super::{
-    Action, Alert, AlertPolicy, Expanding, GroupState, LabelSet, NoData, Rule, RuleGroup,
+    Action, Alert, AlertPolicy, GroupState, Rule, RuleGroup,
     machine::{self, Found},
-    rule::ALERT_NAME,
     template::{TemplateQuery, TemplateTime},
 };
 use crate::{
@@ -31,9 +30,6 @@ const ALERTS: &str = "ALERTS";
 const ALERTS_FOR_STATE: &str = "ALERTS_FOR_STATE";
 /// The label of [`ALERTS`] that says which.
 const ALERT_STATE: &str = "alertstate";
-/// Alerts of one rule that are remembered, at most; a rule with more is not evaluated.
-const ALERTS_MAX: usize = 2000;
-
 /// The value of an expression at a time, and what else templates ask.
 pub struct Ask<'a> {
     /// The series of an expression.
@@ -70,6 +66,8 @@ pub struct RuleReport {
     pub error: Option<String>,
     /// Series that it gave.
     pub series: usize,
+    /// Alerts beyond the limit, for which one alert stands.
+    pub left_out: usize,
 }
 
 /// Evaluates some rules of a group at a time; `written` has one entry for each of its rules.
@@ -85,11 +83,11 @@ pub fn evaluate(
     let evaluation = Evaluation { group, at, ask };
     for index in rules {
         let rule = &group.rules[index];
+        let mut report = RuleReport { rule: rule.key.clone(), ..RuleReport::default() };
         let given = match &rule.action {
             Action::Record => evaluation.record(rule),
-            Action::Alert(policy) => evaluation.alert(rule, policy, state),
+            Action::Alert(policy) => evaluation.alert(rule, policy, state, &mut report),
         };
-        let mut report = RuleReport { rule: rule.key.clone(), ..RuleReport::default() };
         match given {
             Ok(given) => {
                 let now: Written = given.iter().map(|(labels, _)| labels.clone()).collect();
@@ -128,14 +126,15 @@ pub(super) fn series_of_alerts(alerts: &[Alert]) -> Vec<(Labels, f64)> {
     series
 }
 
-/// What an evaluation of a rule of alerts finds at a time.
+/// The result of a rule's expression at a time; an error also where alerts are beyond the limit.
 pub(super) fn found(
     group: &RuleGroup,
     (rule, policy): (&Rule, &AlertPolicy),
     at: UnixMillis,
     ask: &Ask<'_>,
 ) -> Result<Found, String> {
-    Evaluation { group, at, ask }.find(rule, policy)
+    let (found, left_out) = Evaluation { group, at, ask }.find(rule, policy, &[])?;
+    if left_out == 0 { Ok(found) } else { Err(format!("{left_out} alerts are left out")) }
 }
 
 struct Evaluation<'a> {
@@ -176,12 +175,13 @@ impl Evaluation<'_> {
         rule: &Rule,
         policy: &AlertPolicy,
         state: &mut GroupState,
+        report: &mut RuleReport,
     ) -> Result<Vec<(Labels, f64)>, String> {
-        let found = self.find(rule, policy)?;
         let own = state.rules.entry(rule.key.clone()).or_default();
+        let (found, left_out) = self.find(rule, policy, &own.alerts)?;
         let alerts = machine::step(policy, own.alerts.clone(), found, self.at.0);
-        check_count(alerts.len())?;
         let active = alerts.iter().filter(|alert| alert.is_active()).count();
+        let active = active + left_out.saturating_sub(1);
         if self.group.limit > 0 && active > self.group.limit {
             own.alerts.clear();
             return Err(format!(
@@ -189,64 +189,8 @@ impl Evaluation<'_> {
                 self.group.limit
             ));
         }
-        own.alerts = alerts;
+        report.left_out = left_out;
+        own.alerts = without_old_ends(alerts, self.at.0);
         Ok(series_of_alerts(&own.alerts))
     }
-
-    fn find(&self, rule: &Rule, policy: &AlertPolicy) -> Result<Found, String> {
-        let mut active = BTreeMap::new();
-        let samples = self.vector(&rule.expression)?;
-        // Before templates of all of them are expanded.
-        check_count(samples.len())?;
-        for sample in samples {
-            let expanding = self.expanding(&sample);
-            let labels = alert_labels(rule, &sample, &expanding);
-            let annotations = policy.annotations.iter();
-            let annotations =
-                annotations.map(|(name, text)| (name.clone(), expanding.expand(text))).collect();
-            if active.insert(labels, (sample.value, annotations)).is_some() {
-                return Err(
-                    "two series have the same labels after those of the rule were added".to_owned()
-                );
-            }
-        }
-        let mut found = Found { active, ..Found::default() };
-        let labels_of = |expression: Option<&String>| -> Result<BTreeSet<LabelSet>, String> {
-            let Some(expression) = expression else { return Ok(BTreeSet::new()) };
-            let samples = self.vector(expression)?;
-            let labels = |sample| alert_labels(rule, sample, &self.expanding(sample));
-            Ok(samples.iter().map(labels).collect())
-        };
-        found.measured = labels_of(policy.measured.as_ref())?;
-        found.recovered = labels_of(policy.recover.as_ref())?;
-        if policy.no_data == NoData::Alerting {
-            let nothing = Labels::default();
-            let nothing = VectorSample { labels: nothing, at: self.at.0, value: f64::NAN };
-            found.whole = alert_labels(rule, &nothing, &self.expanding(&nothing));
-        }
-        Ok(found)
-    }
-
-    fn expanding(&self, sample: &VectorSample) -> Expanding {
-        Expanding::new(&sample.labels, sample.value, self.ask.query.clone(), &self.ask.time)
-    }
-}
-
-fn check_count(alerts: usize) -> Result<(), String> {
-    if alerts <= ALERTS_MAX {
-        return Ok(());
-    }
-    Err(format!("{alerts} alerts are more than {ALERTS_MAX}: let the expression have fewer series"))
-}
-
-fn alert_labels(rule: &Rule, sample: &VectorSample, expanding: &Expanding) -> LabelSet {
-    let own = sample.labels.iter().filter(|(name, _)| *name != METRIC_TAG);
-    let mut labels: LabelSet =
-        own.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    for (name, text) in &rule.labels {
-        labels.insert(name.clone(), expanding.expand(text));
-    }
-    labels.insert(ALERT_NAME.to_owned(), rule.name.clone());
-    labels.retain(|_, value| !value.is_empty());
-    labels
 }

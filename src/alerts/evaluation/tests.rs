@@ -1,7 +1,9 @@
 //! Evaluations of small groups, with what they ask answered from a table.
 
-use super::*;
-use crate::alerts::AlertState;
+use std::collections::BTreeMap;
+
+use super::{finding::ALERTS_MAX, *};
+use crate::alerts::{AlertState, NoData};
 
 const AT: UnixMillis = UnixMillis(1_763_683_200_000);
 
@@ -123,7 +125,7 @@ fn alerts_become_series_with_their_state_and_time() {
 }
 
 #[test]
-fn limits_fail_the_rule_and_too_many_alerts_leave_those_of_before() {
+fn a_groups_limit_fails_the_rule() {
     let alert = |name: &str| rule(name, "x", Action::Alert(AlertPolicy::default()));
     let mut limited = group(vec![rule("r", "x", Action::Record), alert("A")]);
     limited.limit = 1;
@@ -133,13 +135,66 @@ fn limits_fail_the_rule_and_too_many_alerts_leave_those_of_before() {
     let run = bench.run(1, &[("x", &[("a=1", 1.0), ("a=2", 1.0)])]);
     assert!(run.reports.iter().all(|own| own.error.as_ref().unwrap().contains("limit of 1")));
     assert_eq!(bench.state.rules["A"].alerts, [], "as in Prometheus");
-    let many: Vec<_> = (0..=ALERTS_MAX).map(|i| (format!("a={i}"), 1.0)).collect();
+}
+
+/// A rule with 2,500 alerts was not evaluated, and nobody was told of any.
+#[test]
+fn one_alert_stands_for_all_beyond_the_limit() {
+    let policy = AlertPolicy { for_ms: 60_000, ..AlertPolicy::default() };
+    let mut own = rule("A", "x", Action::Alert(policy));
+    own.labels = [("severity".to_owned(), "page".to_owned())].into();
+    let mut bench = Bench::new(group(vec![own]));
+    let many: Vec<_> = (0..30_000).map(|i| (format!("a={i:06}"), 1.0)).collect();
     let many: Vec<_> = many.iter().map(|(text, value)| (text.as_str(), *value)).collect();
-    let mut bench = Bench::new(group(vec![alert("A")]));
-    bench.run(0, &[("x", &many[..1])]);
+    let names = |bench: &Bench, is_so: &dyn Fn(&Alert) -> bool| -> Vec<String> {
+        let alerts = bench.state.rules["A"].alerts.iter().filter(|own| is_so(own));
+        alerts.filter_map(|own| own.labels.get("a").cloned()).collect()
+    };
+    // Those that are known stay.
+    bench.run(0, &[("x", &many[29_990..])]);
     let run = bench.run(1, &[("x", &many)]);
-    assert!(run.reports[0].error.as_ref().unwrap().contains("2001 alerts"), "{:?}", run.reports);
-    assert_eq!(bench.state.rules["A"].alerts.len(), 1);
+    assert_eq!(run.reports[0].left_out, 20_000);
+    let firing = names(&bench, &|own| own.state == AlertState::Firing);
+    assert_eq!((firing.len(), firing[0].as_str()), (10, "029990"));
+    assert_eq!(names(&bench, &Alert::is_active).len(), ALERTS_MAX);
+    let run = bench.run(2, &[("x", &many)]);
+    assert_eq!(run.reports[0].error, None);
+    let left_out = |bench: &Bench| {
+        let mut alerts = bench.state.rules["A"].alerts.iter();
+        alerts.find(|own| own.labels.contains_key(LEFT_OUT)).cloned()
+    };
+    let own = left_out(&bench).unwrap();
+    assert_eq!((own.state, own.value), (AlertState::Firing, 20_000.0));
+    assert!(own.annotations["summary"].contains("20000 more alerts of A"), "{own:?}");
+    assert_eq!(own.labels["severity"], "page");
+    // It ends with the others, and is forgotten like them.
+    let run = bench.run(3, &[("x", &many[..3])]);
+    assert_eq!(run.reports[0].left_out, 0);
+    assert_eq!(left_out(&bench).unwrap().resolved_at, Some(AT.0 + 180_000));
+    assert_eq!(names(&bench, &Alert::is_active).len(), 3);
+    bench.run(30, &[("x", &many[..3])]);
+    assert_eq!(left_out(&bench), None);
+    assert_eq!(bench.state.rules["A"].alerts.len(), 3);
+}
+
+#[test]
+fn alerts_beyond_the_limit_end_also_where_the_end_of_samples_is_an_alert() {
+    let policy = AlertPolicy {
+        no_data: NoData::Alerting,
+        measured: Some("y".into()),
+        ..AlertPolicy::default()
+    };
+    let mut bench = Bench::new(group(vec![rule("A", "x", Action::Alert(policy))]));
+    let many: Vec<_> = (0..ALERTS_MAX + 500).map(|i| (format!("a={i:06}"), 1.0)).collect();
+    let many: Vec<_> = many.iter().map(|(text, value)| (text.as_str(), *value)).collect();
+    let run = bench.run(0, &[("x", &many), ("y", &many)]);
+    assert_eq!(run.reports[0].left_out, 1000, "500 alerts, and 500 series nobody watches");
+    for minute in [1, 2, 40, 41] {
+        bench.run(minute, &[("x", &[]), ("y", &many[..10])]);
+        let alerts = &bench.state.rules["A"].alerts;
+        let is_left_out = |own: &&Alert| own.labels.contains_key(LEFT_OUT) && own.is_active();
+        assert_eq!(alerts.iter().find(is_left_out), None, "{minute}");
+    }
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn run(policy: &AlertPolicy, samples: &[Sample], missed: &BTreeSet<i64>, changed
         state.last = at.0;
         let ended = history.ended(&before, &state);
         history.keep(ended, at.0);
-        state = GroupState::from_bytes(&state.to_bytes()).unwrap();
+        state = GroupState::from_bytes(&state.to_pieces()[0]).unwrap();
         history = GroupHistory::from_bytes(&history.to_bytes()).unwrap();
         skipped = 0;
     }

@@ -7,7 +7,7 @@ use std::{cmp::Ordering, collections::BTreeMap};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    alerts::{Alert, LabelSet, fingerprint},
+    alerts::{Alert, LEFT_OUT, LabelSet, fingerprint},
     model::UnixMillis,
 };
 
@@ -15,7 +15,7 @@ use crate::{
 const NO_TIME: &str = "0001-01-01T00:00:00Z";
 
 /// An alert of which somebody is told. Times are Unix milliseconds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct MessageAlert {
     /// Which alert it is.
     pub labels: LabelSet,
@@ -30,10 +30,21 @@ pub struct MessageAlert {
     /// Who has acknowledged it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acknowledged_by: Option<String>,
+    /// Alerts of its rule that have no record of their own, beside this one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more: usize,
+    /// Between evaluations of its rule, in milliseconds: the news of it may be as old.
+    #[serde(skip)]
+    pub interval_ms: i64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(own: &usize) -> bool {
+    *own == 0
 }
 
 /// What a receiver is told at once.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Message {
     /// The receiver's name.
     pub receiver: String,
@@ -43,21 +54,27 @@ pub struct Message {
     pub group_labels: LabelSet,
     /// Which group it is, as Alertmanager names it.
     pub group_key: String,
-    /// Alerts of the group that are too many to be listed.
+    /// Alerts of the group that fire and are too many to be listed.
     pub left_out: usize,
+    /// When it was decided, Unix milliseconds: a repeat has another time, a retry has not.
+    pub decided_at: i64,
 }
 
 impl MessageAlert {
     /// An alert of a rule, when people are told of it, or that it has ended.
     pub fn new(alert: &Alert) -> Option<Self> {
         let is_told = alert.state.is_told();
-        let ends_at = if is_told { None } else { Some(alert.resolved_at?) };
+        let starts_at = alert.fired_at.unwrap_or(alert.active_at);
+        let ends_at = if is_told { None } else { Some(alert.resolved_at?.max(starts_at)) };
+        let is_of_many = alert.labels.contains_key(LEFT_OUT);
         Some(Self {
             labels: alert.labels.clone(),
             annotations: alert.annotations.clone(),
-            starts_at: alert.fired_at.unwrap_or(alert.active_at),
+            starts_at,
             ends_at,
             acknowledged_by: alert.acknowledged.as_ref().map(|own| own.by.clone()),
+            more: if is_of_many && is_told { (alert.value as usize).saturating_sub(1) } else { 0 },
+            interval_ms: 0,
         })
     }
 
@@ -85,8 +102,17 @@ impl Message {
 
     /// Alertmanager's word: it fires while one of its alerts does.
     pub fn status(&self) -> &'static str {
-        let is_firing = self.alerts.iter().any(MessageAlert::is_firing);
+        let is_firing = self.left_out > 0 || self.alerts.iter().any(MessageAlert::is_firing);
         if is_firing { "firing" } else { "resolved" }
+    }
+
+    /// A line for texts that list its alerts, about those that are too many.
+    pub fn more(&self) -> Option<String> {
+        match self.left_out {
+            0 => None,
+            1 => Some("and 1 more alert".to_owned()),
+            count => Some(format!("and {count} more alerts")),
+        }
     }
 
     /// The labels and the annotations that all alerts have.
@@ -208,7 +234,7 @@ mod tests {
     fn alert(text: &str, ends_at: Option<i64>) -> MessageAlert {
         let annotations = labels("summary=high");
         let (labels, starts_at) = (labels(text), 1_795_305_600_000);
-        MessageAlert { labels, annotations, starts_at, ends_at, acknowledged_by: None }
+        MessageAlert { labels, annotations, starts_at, ends_at, ..MessageAlert::default() }
     }
 
     #[test]
@@ -222,6 +248,7 @@ mod tests {
             group_labels: labels("alertname=A"),
             group_key: "{}:{alertname=\"A\"}".to_owned(),
             left_out: 3,
+            decided_at: 0,
         };
         // The fingerprints are those that Alertmanager 0.25 gives these labels.
         let expected = r#"{"receiver":"team","status":"firing","alerts":[{"status":"firing","labels":{"alertname":"A","x":"1"},"annotations":{"summary":"high"},"startsAt":"2026-11-22T00:00:00Z","endsAt":"0001-01-01T00:00:00Z","generatorURL":"","fingerprint":"FIRST"}],"groupLabels":{"alertname":"A"},"commonLabels":{"alertname":"A"},"commonAnnotations":{"summary":"high"},"externalURL":"","version":"4","groupKey":"{}:{alertname=\"A\"}","truncatedAlerts":4}"#;

@@ -17,7 +17,7 @@ pub use inhibition::Inhibitors;
 pub(crate) use interval::TimeInterval;
 pub use message::{Message, MessageAlert, by_job, by_labels};
 pub use receiver::{
-    Command, Email, Http, Integration, Pagerduty, Receiver, Secret, Slack, SlackField, Target, Tls,
-    Webhook,
+    Command, Discord, Email, Http, Integration, Opsgenie, Pagerduty, Receiver, Secret, Slack,
+    SlackField, Target, Teams, Telegram, Tls, Webhook,
 };
 pub use route::{Escalation, GroupKey, Route, Routing};

@@ -35,6 +35,10 @@ pub enum Target {
     Slack(Box<Slack>),
     Pagerduty(Box<Pagerduty>),
     Email(Box<Email>),
+    Opsgenie(Box<Opsgenie>),
+    Teams(Box<Teams>),
+    Telegram(Box<Telegram>),
+    Discord(Box<Discord>),
     Command(Command),
 }
 
@@ -50,11 +54,27 @@ impl Target {
                 texts.extend(own.fields.iter().flat_map(|own| {
                     [("fields", own.title.as_str()), ("fields", own.value.as_str())]
                 }));
+                let actions = own.actions.iter().flatten();
+                texts.extend(actions.map(|(_, text)| ("actions", text.as_str())));
             }
             Self::Pagerduty(own) => {
                 texts.extend([("client", own.client.as_str()), ("client_url", &own.client_url)]);
                 texts.extend(own.payload.iter().map(|(key, text)| (*key, text.as_str())));
                 texts.extend(own.details.iter().map(|(key, text)| (key.as_str(), text.as_str())));
+            }
+            Self::Opsgenie(own) => {
+                texts.extend(own.texts());
+                texts.extend(own.details.iter().map(|(key, text)| (key.as_str(), text.as_str())));
+                let responders = own.responders.iter().flatten();
+                texts.extend(responders.map(|(_, text)| ("responders", text.as_str())));
+            }
+            Self::Teams(own) => {
+                texts.extend([("title", own.title.as_str()), ("summary", &own.summary)]);
+                texts.push(("text", &own.text));
+            }
+            Self::Telegram(own) => texts.push(("message", &own.message)),
+            Self::Discord(own) => {
+                texts.extend([("title", own.title.as_str()), ("message", &own.message)]);
             }
             Self::Email(own) => {
                 let all = [
@@ -101,6 +121,12 @@ impl Secret {
     }
 }
 
+impl Default for Secret {
+    fn default() -> Self {
+        Self::Text(String::new())
+    }
+}
+
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -139,6 +165,8 @@ pub struct Webhook {
     pub url: Secret,
     /// 0: all of them.
     pub max_alerts: usize,
+    /// How long an answer may take, in milliseconds, where that is set.
+    pub timeout_ms: Option<i64>,
     pub http: Http,
 }
 
@@ -152,6 +180,8 @@ pub struct Slack {
     /// Texts of its attachment, by their keys.
     pub attachment: BTreeMap<&'static str, String>,
     pub fields: Vec<SlackField>,
+    /// Texts of each button, by their keys.
+    pub actions: Vec<BTreeMap<&'static str, String>>,
     pub mrkdwn_in: Vec<String>,
     pub link_names: bool,
     pub http: Http,
@@ -177,6 +207,79 @@ pub struct Pagerduty {
     /// Texts of the payload, by their keys.
     pub payload: BTreeMap<&'static str, String>,
     pub details: BTreeMap<String, String>,
+    pub http: Http,
+}
+
+/// An alert at Opsgenie.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[expect(missing_docs, reason = "they are Opsgenie's")]
+pub struct Opsgenie {
+    pub api_key: Secret,
+    pub api_url: String,
+    pub message: String,
+    pub description: String,
+    pub source: String,
+    pub note: String,
+    pub priority: String,
+    pub entity: String,
+    /// Separated by commas.
+    pub tags: String,
+    /// Separated by commas.
+    pub actions: String,
+    pub details: BTreeMap<String, String>,
+    /// Texts of each, by their keys.
+    pub responders: Vec<BTreeMap<String, String>>,
+    pub http: Http,
+}
+
+impl Opsgenie {
+    fn texts(&self) -> [(&'static str, &str); 8] {
+        [
+            ("message", &self.message),
+            ("description", &self.description),
+            ("source", &self.source),
+            ("note", &self.note),
+            ("priority", &self.priority),
+            ("entity", &self.entity),
+            ("tags", &self.tags),
+            ("actions", &self.actions),
+        ]
+    }
+}
+
+/// A card in a channel of Microsoft Teams.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "they are Alertmanager's")]
+pub struct Teams {
+    pub webhook_url: Secret,
+    pub title: String,
+    pub summary: String,
+    pub text: String,
+    pub http: Http,
+}
+
+/// A message of a bot at Telegram.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "they are Alertmanager's")]
+pub struct Telegram {
+    pub bot_token: Secret,
+    pub api_url: String,
+    pub chat_id: i64,
+    pub message_thread_id: Option<i64>,
+    pub message: String,
+    pub disable_notifications: bool,
+    /// `HTML`, `Markdown`, `MarkdownV2`, or nothing.
+    pub parse_mode: String,
+    pub http: Http,
+}
+
+/// A message in a channel of Discord.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "they are Alertmanager's")]
+pub struct Discord {
+    pub webhook_url: Secret,
+    pub title: String,
+    pub message: String,
     pub http: Http,
 }
 

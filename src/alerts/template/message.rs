@@ -149,6 +149,7 @@ fn data(message: &Message) -> Value {
         ("CommonLabels", labels_of(&labels)),
         ("CommonAnnotations", labels_of(&annotations)),
         ("ExternalURL", text("")),
+        ("TruncatedAlerts", Value::Int(message.left_out as i64)),
     ])
 }
 
@@ -198,13 +199,14 @@ mod tests {
             starts_at: 1_795_305_600_000,
             ends_at,
             acknowledged_by: ends_at.is_none().then(|| "ann".to_owned()),
+            ..MessageAlert::default()
         };
         Message {
             receiver: "team".to_owned(),
             alerts: vec![alert("a", None), alert("b", Some(1_795_309_200_000))],
             group_labels: labels("severity=page alertname=High"),
             group_key: "{}:{}".to_owned(),
-            left_out: 0,
+            ..Message::default()
         }
     }
 

@@ -65,7 +65,9 @@ pub(super) async fn check(received: Received) -> HttpResponse {
 
 fn active(asked: &Asked<'_>) -> Result<Answer, Fault> {
     let (set, statuses) = asked.parts.rules.groups();
-    let entries = entries(&statuses);
+    // They go on as they were, though their file cannot be read.
+    let unread = asked.parts.rules.unread();
+    let entries = entries(&statuses) + entries(&unread);
     asked.limits().take(entries * ENTRY_BYTES).map_err(of)?;
     let silenced = Silenced::now(asked);
     let mut shown = Vec::new();
@@ -74,6 +76,9 @@ fn active(asked: &Asked<'_>) -> Result<Answer, Fault> {
             shown.extend(alerts_of(rule, status).map(|own| alert(own, &silenced)));
         }
     }
+    let rules = unread.iter().flat_map(|own| own.state.rules.values());
+    let alerts = rules.flat_map(|own| &own.alerts).filter(|alert| alert.is_active());
+    shown.extend(alerts.map(|own| alert(own, &silenced)));
     Ok(Answer::of(Data::Json(json!({ "alerts": shown }).to_string().into())))
 }
 

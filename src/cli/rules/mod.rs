@@ -95,7 +95,12 @@ fn notifications(file: &Path, labels: &[String]) -> anyhow::Result<ExitCode> {
             Some(format!(", after {} s {}", own.after_ms / 1000, name(own.receiver)?))
         });
         let later: String = escalations.collect();
-        Some(format!("{}{later}, by {}", name(route.receiver)?, route.key))
+        let grouped = match route.group_by.as_deref() {
+            None => "each alert by itself".to_owned(),
+            Some([]) => "all in one group".to_owned(),
+            Some(names) => format!("grouped by {}", names.join(", ")),
+        };
+        Some(format!("{}{later}, {grouped}, route {}", name(route.receiver)?, route.key))
     });
     screen::print(&screen::lines(&lines.collect::<Vec<_>>().join("\n")))
 }

@@ -67,6 +67,11 @@ impl Senders {
         self.windows.contains_key(sender)
     }
 
+    /// The latest epoch of a sender, and its highest number.
+    pub(crate) fn latest(&self, sender: &str) -> Option<(i64, u64)> {
+        self.windows.get(sender)?.epochs().next_back()
+    }
+
     /// When a batch of a sender was accepted last.
     pub(crate) fn heard(&self, sender: &str) -> Option<UnixMillis> {
         self.windows.get(sender).map(SenderWindow::heard)

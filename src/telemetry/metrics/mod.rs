@@ -68,6 +68,7 @@ pub struct Metrics {
     pub receiver_queue_length: IntGaugeVec,
     pub receiver_queue_age: IntGaugeVec,
     pub notification_groups: IntGauge,
+    pub rule_alerts_left_out: IntGauge,
     pub notification_alerts_left_out: IntGauge,
     /// Microseconds.
     longest_commit: Arc<AtomicU64>,
@@ -131,6 +132,7 @@ impl Metrics {
             receiver_queue_length: gauges(r, "granary_receiver_queue_length", &["receiver"])?,
             receiver_queue_age: gauges(r, "granary_receiver_queue_age_seconds", &["receiver"])?,
             notification_groups: gauge(r, "granary_notification_groups")?,
+            rule_alerts_left_out: gauge(r, "granary_rule_alerts_left_out")?,
             notification_alerts_left_out: gauge(r, "granary_notification_alerts_left_out")?,
             longest_commit: Arc::default(),
             mirrored: Mirrored::new(r)?,

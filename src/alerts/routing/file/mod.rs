@@ -3,6 +3,7 @@
 //!
 //! Must never know: what is sent, and when.
 
+mod chats;
 mod check;
 mod raw;
 mod receivers;

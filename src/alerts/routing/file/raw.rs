@@ -43,6 +43,10 @@ pub(super) struct RawGlobal {
     pub(super) slack_api_url: Option<String>,
     pub(super) slack_api_url_file: Option<PathBuf>,
     pub(super) pagerduty_url: Option<String>,
+    pub(super) opsgenie_api_url: Option<String>,
+    pub(super) opsgenie_api_key: Option<String>,
+    pub(super) opsgenie_api_key_file: Option<PathBuf>,
+    pub(super) telegram_api_url: Option<String>,
     pub(super) http_config: Option<RawHttp>,
 }
 
@@ -142,6 +146,14 @@ pub(super) struct RawReceiver {
     #[serde(default)]
     pub(super) email_configs: Vec<RawEmail>,
     #[serde(default)]
+    pub(super) opsgenie_configs: Vec<RawOpsgenie>,
+    #[serde(default)]
+    pub(super) msteams_configs: Vec<RawTeams>,
+    #[serde(default)]
+    pub(super) telegram_configs: Vec<RawTelegram>,
+    #[serde(default)]
+    pub(super) discord_configs: Vec<RawDiscord>,
+    #[serde(default)]
     pub(super) command_configs: Vec<RawCommand>,
 }
 
@@ -191,6 +203,7 @@ pub(super) struct RawWebhook {
     pub(super) url_file: Option<PathBuf>,
     #[serde(default)]
     pub(super) max_alerts: usize,
+    pub(super) timeout: Option<String>,
     pub(super) http_config: Option<RawHttp>,
 }
 
@@ -214,6 +227,8 @@ pub(super) struct RawSlack {
     pub(super) link_names: Option<bool>,
     #[serde(default)]
     pub(super) fields: Vec<RawField>,
+    #[serde(default)]
+    pub(super) actions: Vec<RawAction>,
     pub(super) mrkdwn_in: Option<Vec<String>>,
     pub(super) http_config: Option<RawHttp>,
 }
@@ -225,6 +240,79 @@ pub(super) struct RawField {
     pub(super) value: String,
     #[serde(default)]
     pub(super) short: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawAction {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    pub(super) text: String,
+    pub(super) url: Option<String>,
+    pub(super) style: Option<String>,
+    pub(super) name: Option<String>,
+    pub(super) value: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawOpsgenie {
+    pub(super) send_resolved: Option<bool>,
+    pub(super) api_key: Option<String>,
+    pub(super) api_key_file: Option<PathBuf>,
+    pub(super) api_url: Option<String>,
+    pub(super) message: Option<String>,
+    pub(super) description: Option<String>,
+    pub(super) source: Option<String>,
+    pub(super) note: Option<String>,
+    pub(super) priority: Option<String>,
+    pub(super) entity: Option<String>,
+    pub(super) tags: Option<String>,
+    pub(super) actions: Option<String>,
+    #[serde(default)]
+    pub(super) details: Texts,
+    #[serde(default)]
+    pub(super) responders: Vec<Texts>,
+    pub(super) http_config: Option<RawHttp>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawTeams {
+    pub(super) send_resolved: Option<bool>,
+    pub(super) webhook_url: Option<String>,
+    pub(super) webhook_url_file: Option<PathBuf>,
+    pub(super) title: Option<String>,
+    pub(super) summary: Option<String>,
+    pub(super) text: Option<String>,
+    pub(super) http_config: Option<RawHttp>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawTelegram {
+    pub(super) send_resolved: Option<bool>,
+    pub(super) api_url: Option<String>,
+    pub(super) bot_token: Option<String>,
+    pub(super) bot_token_file: Option<PathBuf>,
+    pub(super) chat_id: Option<i64>,
+    pub(super) message_thread_id: Option<i64>,
+    pub(super) message: Option<String>,
+    #[serde(default)]
+    pub(super) disable_notifications: bool,
+    pub(super) parse_mode: Option<String>,
+    pub(super) http_config: Option<RawHttp>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawDiscord {
+    pub(super) send_resolved: Option<bool>,
+    pub(super) webhook_url: Option<String>,
+    pub(super) webhook_url_file: Option<PathBuf>,
+    pub(super) title: Option<String>,
+    pub(super) message: Option<String>,
+    pub(super) http_config: Option<RawHttp>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -7,7 +7,10 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use super::{
     check::Checking,
-    raw::{RawCommand, RawEmail, RawHttp, RawPagerduty, RawReceiver, RawSlack, RawTls, RawWebhook},
+    raw::{
+        RawAction, RawCommand, RawEmail, RawHttp, RawPagerduty, RawReceiver, RawSlack, RawTls,
+        RawWebhook,
+    },
 };
 use crate::alerts::routing::receiver::{
     Command, Email, Http, Integration, Pagerduty, Receiver, Secret, Slack, SlackField, Target, Tls,
@@ -15,11 +18,11 @@ use crate::alerts::routing::receiver::{
 };
 
 const PAGERDUTY_URL: &str = "https://events.pagerduty.com/v2/enqueue";
-/// How long a command may take that does not say, and at most.
+/// How long a command may take that does not say, and anything at most.
 const COMMAND_MS: i64 = 30_000;
-const COMMAND_MS_MAX: i64 = 300_000;
-const SUBJECT: &str = "{{ template \"granary.title\" . }}";
-const TEXT: &str = "{{ template \"granary.text\" . }}";
+const SENDING_MS_MAX: i64 = 300_000;
+pub(super) const SUBJECT: &str = "{{ template \"granary.title\" . }}";
+pub(super) const TEXT: &str = "{{ template \"granary.text\" . }}";
 const HTML: &str = "{{ template \"granary.html\" . }}";
 
 impl Checking<'_> {
@@ -48,6 +51,22 @@ impl Checking<'_> {
             place(self, "email", at);
             add("email", at, self.email(own));
         }
+        for (at, own) in raw.opsgenie_configs.into_iter().enumerate() {
+            place(self, "opsgenie", at);
+            add("opsgenie", at, self.opsgenie(own));
+        }
+        for (at, own) in raw.msteams_configs.into_iter().enumerate() {
+            place(self, "msteams", at);
+            add("msteams", at, self.teams(own));
+        }
+        for (at, own) in raw.telegram_configs.into_iter().enumerate() {
+            place(self, "telegram", at);
+            add("telegram", at, self.telegram(own));
+        }
+        for (at, own) in raw.discord_configs.into_iter().enumerate() {
+            place(self, "discord", at);
+            add("discord", at, self.discord(own));
+        }
         for (at, own) in raw.command_configs.into_iter().enumerate() {
             place(self, "command", at);
             add("command", at, self.command(own));
@@ -56,12 +75,15 @@ impl Checking<'_> {
     }
 
     fn webhook(&mut self, raw: RawWebhook) -> (bool, Target) {
-        let url = self.needed("url", raw.url, raw.url_file);
-        if let Secret::Text(url) = &url {
-            self.is_address("url", url);
-        }
+        let url = self.secret_address("url", raw.url, raw.url_file);
         let http = self.http(raw.http_config);
-        let webhook = Webhook { url, max_alerts: raw.max_alerts, http };
+        // Alertmanager's 0 stands for its own default.
+        let timeout = raw.timeout.as_deref().filter(|text| !matches!(*text, "0" | "0s"));
+        let timeout_ms = self.some_length("timeout", timeout);
+        if timeout_ms.is_some_and(|ms| ms > SENDING_MS_MAX) {
+            self.fault(format!("timeout: an answer has {SENDING_MS_MAX} ms at most"));
+        }
+        let webhook = Webhook { url, max_alerts: raw.max_alerts, timeout_ms, http };
         (raw.send_resolved.unwrap_or(true), Target::Webhook(webhook))
     }
 
@@ -93,15 +115,13 @@ impl Checking<'_> {
             value: own.value,
             short: own.short,
         };
-        let api_url = self.needed("api_url", url, file);
-        if let Secret::Text(url) = &api_url {
-            self.is_address("api_url", url);
-        }
+        let api_url = self.secret_address("api_url", url, file);
         let slack = Slack {
             api_url,
             texts: present(texts),
             attachment: present(attachment),
             fields: raw.fields.into_iter().map(field).collect(),
+            actions: raw.actions.into_iter().map(action).collect(),
             mrkdwn_in: raw
                 .mrkdwn_in
                 .unwrap_or_else(|| ["fallback", "pretext", "text"].map(str::to_owned).to_vec()),
@@ -191,11 +211,25 @@ impl Checking<'_> {
             self.fault("command: no argument can have a NUL");
         }
         let timeout_ms = self.some_length("timeout", raw.timeout.as_deref()).unwrap_or(COMMAND_MS);
-        if timeout_ms > COMMAND_MS_MAX {
-            self.fault(format!("timeout: a command has {COMMAND_MS_MAX} ms at most"));
+        if timeout_ms > SENDING_MS_MAX {
+            self.fault(format!("timeout: a command has {SENDING_MS_MAX} ms at most"));
         }
         let command = Command { command: raw.command, timeout_ms };
         (raw.send_resolved.unwrap_or(true), Target::Command(command))
+    }
+
+    /// An address that may be a secret.
+    pub(super) fn secret_address(
+        &mut self,
+        key: &str,
+        text: Option<String>,
+        file: Option<PathBuf>,
+    ) -> Secret {
+        let secret = self.needed(key, text, file);
+        if let Secret::Text(url) = &secret {
+            self.is_address(key, url);
+        }
+        secret
     }
 
     fn smarthost(&mut self, text: Option<&str>) -> (String, u16) {
@@ -210,7 +244,7 @@ impl Checking<'_> {
         })
     }
 
-    fn http(&mut self, raw: Option<RawHttp>) -> Http {
+    pub(super) fn http(&mut self, raw: Option<RawHttp>) -> Http {
         let raw = raw.or_else(|| self.global.http_config.clone()).unwrap_or_default();
         let mut ways = Vec::new();
         let basic = raw.basic_auth.map(|own| {
@@ -243,7 +277,12 @@ impl Checking<'_> {
     }
 
     /// One of both: as it is, or in a file.
-    fn needed(&mut self, key: &str, text: Option<String>, file: Option<PathBuf>) -> Secret {
+    pub(super) fn needed(
+        &mut self,
+        key: &str,
+        text: Option<String>,
+        file: Option<PathBuf>,
+    ) -> Secret {
         match (text.filter(|text| !text.is_empty()), file) {
             (Some(text), None) => Secret::Text(text),
             (None, Some(file)) => Secret::File(self.folder.join(file)),
@@ -258,12 +297,23 @@ impl Checking<'_> {
         }
     }
 
-    fn is_address(&mut self, key: &str, url: &str) {
+    pub(super) fn is_address(&mut self, key: &str, url: &str) {
         let host = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
         if host.is_none_or(str::is_empty) {
             self.fault(format!("{key} is no address; write https://example.org/path"));
         }
     }
+}
+
+fn action(own: RawAction) -> BTreeMap<&'static str, String> {
+    present([
+        ("type", Some(own.kind)),
+        ("text", Some(own.text)),
+        ("url", own.url),
+        ("style", own.style),
+        ("name", own.name),
+        ("value", own.value),
+    ])
 }
 
 fn present<const N: usize>(

@@ -12,7 +12,7 @@ use super::{
     placing::bytes,
     way::{Deciding, Now, Told, Way},
 };
-use crate::alerts::{LabelSet, MessageAlert, routing::Integration};
+use crate::alerts::{LabelSet, Message, MessageAlert, routing::Integration};
 
 /// How long the end of an alert is owed, in milliseconds.
 const ENDS_OWED_MS: i64 = 24 * 3_600_000;
@@ -38,9 +38,12 @@ pub(super) struct Group {
     pub(super) members: BTreeMap<String, Member>,
     /// By the keys of the receiver's integrations.
     pub(super) ways: BTreeMap<String, Way>,
-    /// Alerts that are not members, because there are too many.
+    /// Alerts that fire and are not members, because there are too many.
     #[serde(skip)]
     pub(super) left_out: usize,
+    /// Members of which nobody is told now: they make room first. `None`: not looked for yet.
+    #[serde(skip)]
+    pub(super) muted: Option<Vec<String>>,
     /// Whether it is not stored as it is.
     #[serde(skip)]
     pub(super) is_changed: bool,
@@ -89,6 +92,7 @@ impl Group {
             members: BTreeMap::new(),
             ways: BTreeMap::new(),
             left_out: 0,
+            muted: None,
             is_changed: false,
         }
     }
@@ -96,6 +100,12 @@ impl Group {
     /// About how many bytes its alerts take when they are stored.
     pub(super) fn bytes(&self) -> usize {
         self.members.values().map(|own| bytes(&own.alert)).sum()
+    }
+
+    /// Alerts that fire and that no message lists.
+    pub(super) fn unlisted(&self) -> usize {
+        let firing = self.members.values().filter(|own| own.is_firing());
+        firing.map(|own| own.alert.more).sum::<usize>() + self.left_out
     }
 
     /// Notes an alert as it is now.
@@ -159,13 +169,16 @@ impl Group {
         let mut now = Now {
             firing: of(&Member::is_firing),
             resolved: BTreeSet::new(),
-            is_acknowledged: told
-                .iter()
-                .all(|(_, own)| !own.is_firing() || own.alert.acknowledged_by.is_some()),
+            left_out: told.iter().map(|(_, own)| own.alert.more).sum::<usize>() + self.left_out,
+            is_acknowledged: self.left_out == 0
+                && told
+                    .iter()
+                    .all(|(_, own)| !own.is_firing() || own.alert.acknowledged_by.is_some()),
         };
         let ways = std::mem::take(&mut self.ways);
         for integration in deciding.ways {
             let mut way = ways.get(&integration.key).cloned().unwrap_or_default();
+            way.follow_clock(deciding.now);
             let is_new = |own: &Member| {
                 !own.is_firing() && !own.ended_for.contains(&integration.key) && is_owed(own)
             };
@@ -201,14 +214,16 @@ impl Group {
     pub(super) fn confirm(
         &mut self,
         integration: &Integration,
-        alerts: &[MessageAlert],
+        message: &Message,
         decided_at: i64,
     ) {
+        let Message { alerts, left_out, .. } = message;
         let of = |is_firing: bool| -> BTreeSet<String> {
             let own = alerts.iter().filter(|own| own.is_firing() == is_firing);
             own.map(MessageAlert::fingerprint).collect()
         };
-        let told = Told { at: decided_at, firing: of(true), resolved: of(false) };
+        let left_out = *left_out;
+        let told = Told { at: decided_at, firing: of(true), resolved: of(false), left_out };
         for ended in alerts.iter().filter(|own| !own.is_firing()) {
             let own = self.members.get_mut(&ended.fingerprint());
             // It may fire again by now, or another end of it be told.
@@ -229,7 +244,8 @@ impl Group {
                 };
                 owed.alerts.iter().filter(is_so).cloned().collect()
             };
-            let now = Now { firing: own(true), resolved: own(false), is_acknowledged: true };
+            let (firing, resolved) = (own(true), own(false));
+            let now = Now { firing, resolved, left_out, is_acknowledged: true };
             if now.is_news(Some(&told), integration.send_resolved, None) {
                 way.owed = Some(owed);
             }
@@ -275,17 +291,30 @@ impl Group {
     pub(super) fn evict(&mut self) -> bool {
         let ended = self.members.iter().filter(|(_, own)| own.is_end_decided);
         let oldest = ended.min_by_key(|(_, own)| own.alert.ends_at).map(|(key, _)| key.clone());
-        let Some(key) = oldest else { return false };
-        self.members.remove(&key);
+        oldest.is_some_and(|key| self.forget(&key))
+    }
+
+    /// Makes room for an alert that people are told of: forgets one of which nobody is told now. Returns
+    /// whether there was one.
+    pub(super) fn evict_muted(&mut self, is_muted: &dyn Fn(&LabelSet) -> bool) -> bool {
+        let all = self.members.iter();
+        let muted = self.muted.get_or_insert_with(|| {
+            let muted = all.filter(|(_, own)| own.is_firing() && is_muted(&own.alert.labels));
+            muted.map(|(key, _)| key.clone()).collect()
+        });
+        muted.pop().is_some_and(|key| self.forget(&key))
+    }
+
+    fn forget(&mut self, key: &str) -> bool {
         for way in self.ways.values_mut() {
             if let Some(told) = &mut way.told {
-                told.firing.remove(&key);
+                told.firing.remove(key);
             }
             if let Some(owed) = &mut way.owed {
-                owed.alerts.remove(&key);
+                owed.alerts.remove(key);
             }
         }
         self.is_changed = true;
-        true
+        self.members.remove(key).is_some()
     }
 }

@@ -10,7 +10,10 @@ mod placing;
 mod tests;
 mod way;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cell::LazyCell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use super::{Integration, Message, MessageAlert, Receiver, Route, Routing};
 use crate::{alerts::LabelSet, model::UnixMillis};
@@ -91,7 +94,7 @@ impl Groups {
         self.all.is_empty()
     }
 
-    /// Alerts that are in no group, or not in all of theirs, because there are too many.
+    /// Alerts that fire and are listed in no message, because there are too many: messages count them.
     pub fn left_out(&self) -> usize {
         self.left_out
     }
@@ -117,23 +120,19 @@ impl Groups {
         let is_asked = is_placing || routing.has_inhibitions();
         let Some(alerts) = (if is_asked { alerts() } else { Some(Vec::new()) }) else { return };
         self.stepped_at = now;
+        let firing = || alerts.iter().filter(|own| own.is_firing()).map(|own| &own.labels);
+        // Made when it is needed first.
+        let inhibitors = LazyCell::new(|| routing.inhibitors(firing));
+        let is_muted =
+            |labels: &LabelSet| inhibitors.inhibiting(labels).is_some() || is_muted(labels);
         if is_placing {
-            self.place_all(routing, &alerts, now);
+            self.place_all(routing, &alerts, &is_muted, now);
         }
-        self.decide(routing, &alerts, is_muted, now);
+        self.decide(routing, &is_muted, now);
     }
 
-    fn decide(
-        &mut self,
-        routing: &Routing,
-        alerts: &[MessageAlert],
-        is_muted: &dyn Fn(&LabelSet) -> bool,
-        now: UnixMillis,
-    ) {
+    fn decide(&mut self, routing: &Routing, is_muted: &dyn Fn(&LabelSet) -> bool, now: UnixMillis) {
         let before = self.members();
-        let firing = || alerts.iter().filter(|own| own.is_firing()).map(|own| &own.labels);
-        // Made when the first group is due.
-        let mut inhibitors = None;
         for group in self.all.values_mut() {
             let Some((route, receiver)) = settings(routing, group) else { continue };
             // The clock was set back.
@@ -142,11 +141,8 @@ impl Groups {
             if group.next_flush > now.0 {
                 continue;
             }
-            let inhibitors = inhibitors.get_or_insert_with(|| routing.inhibitors(firing));
             let is_silent = route.is_silent(now);
-            let is_muted = |labels: &LabelSet| {
-                is_silent || inhibitors.inhibiting(labels).is_some() || is_muted(labels)
-            };
+            let is_muted = |labels: &LabelSet| is_silent || is_muted(labels);
             group.decide(&Deciding {
                 ways: &receiver.integrations,
                 group_interval_ms: route.group_interval_ms,
@@ -221,7 +217,7 @@ impl Groups {
         let integration = receiver.integrations.iter().find(|own| own.key == owing.way)?;
         let mut alerts = group.owed_alerts(&owing.way, integration.send_resolved);
         if alerts.is_empty() {
-            group.confirm(integration, &[], owing.decided_at.0);
+            group.confirm(integration, &Message::default(), owing.decided_at.0);
             self.forget_empty();
             return None;
         }
@@ -233,7 +229,8 @@ impl Groups {
             alerts,
             group_labels: group.labels.clone(),
             group_key: format!("{}:{{{}}}", group.route, labels.join(", ")),
-            left_out: group.left_out,
+            left_out: group.unlisted(),
+            decided_at: owing.decided_at.0,
         };
         Some((message, integration))
     }
@@ -248,7 +245,7 @@ impl Groups {
         }
         let mut ways = receiver.integrations.iter();
         if let Some(integration) = ways.find(|own| own.key == owing.way) {
-            group.confirm(integration, &message.alerts, owing.decided_at.0);
+            group.confirm(integration, message, owing.decided_at.0);
         }
         self.make_room();
     }

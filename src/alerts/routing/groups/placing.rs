@@ -22,6 +22,8 @@ const MEMBERS_MAX: usize = 500;
 const MEMBER_BYTES_MAX: usize = 384 << 10;
 /// Alerts of all groups, at most.
 const ALL_MEMBERS_MAX: usize = 20_000;
+/// How soon is looked whether there is room for what was left out, in milliseconds: silences end.
+const LOOK_AGAIN_MS: i64 = 30_000;
 
 impl Groups {
     /// Puts all alerts into the groups of their routes; what is not there any more has ended.
@@ -29,12 +31,13 @@ impl Groups {
         &mut self,
         routing: &Routing,
         alerts: &[MessageAlert],
+        is_muted: &dyn Fn(&LabelSet) -> bool,
         now: UnixMillis,
     ) {
         self.left_out = 0;
         self.place_at = UnixMillis::MAX;
         for group in self.all.values_mut() {
-            group.left_out = 0;
+            (group.left_out, group.muted) = (0, None);
             group.members.values_mut().for_each(|member| member.is_seen = false);
         }
         self.forget_unrouted(routing);
@@ -43,7 +46,8 @@ impl Groups {
         for alert in merged(alerts) {
             let key = fingerprint(&alert.labels);
             for (route, escalation) in routing.routes_and_escalations_of(&alert.labels) {
-                self.place(route, escalation, &key, alert, &mut count, now);
+                let coming = Coming { route, escalation, key: &key, alert };
+                self.place(&coming, &mut count, is_muted, now);
             }
             if alert.is_firing() {
                 firing.insert(key);
@@ -70,22 +74,26 @@ impl Groups {
         });
     }
 
-    /// Puts an alert into its group of a route, and counts it when it is a new member.
+    /// Puts an alert into its group of a route, and counts it when it is a new member. Where there are
+    /// too many groups, one of its route takes the others.
     fn place(
         &mut self,
-        route: &Route,
-        escalation: Option<usize>,
-        key: &str,
-        alert: &MessageAlert,
+        coming: &Coming<'_>,
         count: &mut usize,
+        is_muted: &dyn Fn(&LabelSet) -> bool,
         now: UnixMillis,
     ) {
-        let labels = route.group_of(&alert.labels);
-        let id = id(&route.key, escalation, &labels);
-        let group = self.all.get_mut(&id);
-        if let Some(group) = group.filter(|group| group.members.contains_key(key)) {
-            group.put(key, alert);
-            return;
+        let Coming { route, escalation, key, alert } = *coming;
+        let mut labels = route.group_of(&alert.labels);
+        let mut id = group_id(&route.key, escalation, &labels);
+        let overflow = overflow_id(&route.key, escalation);
+        for id in [&id, &overflow] {
+            let group = self.all.get_mut(id);
+            if let Some(group) = group.filter(|group| group.members.contains_key(key)) {
+                group.put(key, alert);
+                self.left_out += alert.more;
+                return;
+            }
         }
         // An end alone is no news.
         if !alert.is_firing() {
@@ -102,39 +110,69 @@ impl Groups {
         if *count >= ALL_MEMBERS_MAX && self.left_out == 0 {
             *count -= usize::from(self.evict_any());
         }
-        let is_full = *count >= ALL_MEMBERS_MAX
-            || (!self.all.contains_key(&id) && self.all.len() >= GROUPS_MAX);
-        if is_full {
-            self.left_out += 1;
-            return;
+        let is_full = *count >= ALL_MEMBERS_MAX;
+        let is_beyond = !self.all.contains_key(&id) && (is_full || self.all.len() >= GROUPS_MAX);
+        if is_beyond {
+            (id, labels) = (overflow, LabelSet::new());
         }
         let wait_ms = if escalation.is_some() { 0 } else { route.group_wait_ms };
         self.gone.remove(&id);
         let group = self.all.entry(id).or_insert_with(|| {
             Group::new(&route.key, escalation, labels, now.0.saturating_add(wait_ms))
         });
-        let mut is_room = has_room(group, alert);
-        while !is_room && group.left_out == 0 && group.evict() {
-            *count -= 1;
-            is_room = has_room(group, alert);
-        }
-        if group.left_out > 0 || !is_room {
-            group.left_out += 1;
-            self.left_out += 1;
+        let is_room = (!is_full || is_beyond) && make_room(group, alert, is_muted, count);
+        if !is_room {
+            self.place_at = self.place_at.min(now.plus(LOOK_AGAIN_MS));
+            if !is_muted(&alert.labels) {
+                group.left_out += 1 + alert.more;
+                self.left_out += 1 + alert.more;
+            }
             return;
         }
-        // As Alertmanager: what fires for long does not wait for others.
-        if group.flushed_at == 0 && alert.starts_at.saturating_add(wait_ms) < now.0 {
+        // As Alertmanager: what fires for long does not wait for others. Evaluations have times of their
+        // own, which lag behind the clock.
+        let lag_ms = alert.interval_ms.saturating_add(wait_ms);
+        if group.flushed_at == 0 && alert.starts_at.saturating_add(lag_ms) < now.0 {
             group.next_flush = now.0;
         }
         group.put(key, alert);
         *count += 1;
+        self.left_out += alert.more;
     }
 
     /// Forgets an end that some group owes, where all have too many alerts.
     fn evict_any(&mut self) -> bool {
         self.all.values_mut().any(Group::evict)
     }
+}
+
+/// An alert, and to whom it comes.
+#[derive(Clone, Copy)]
+struct Coming<'a> {
+    route: &'a Route,
+    escalation: Option<usize>,
+    key: &'a str,
+    alert: &'a MessageAlert,
+}
+
+/// Makes room in a group for an alert, if need be by forgetting others: what has ended, then those of
+/// which nobody is told now. Returns whether there is room.
+fn make_room(
+    group: &mut Group,
+    alert: &MessageAlert,
+    is_muted: &dyn Fn(&LabelSet) -> bool,
+    count: &mut usize,
+) -> bool {
+    while !has_room(group, alert) {
+        let is_evicted = (group.left_out == 0 && group.evict())
+            || (!is_muted(&alert.labels) && group.evict_muted(is_muted));
+        if !is_evicted {
+            return false;
+        }
+        *count -= 1;
+    }
+    // The first that is left out is the last to be listed.
+    group.left_out == 0
 }
 
 fn has_room(group: &Group, alert: &MessageAlert) -> bool {
@@ -154,9 +192,14 @@ fn merged(alerts: &[MessageAlert]) -> impl Iterator<Item = &MessageAlert> {
     all.into_values()
 }
 
-fn id(route: &str, escalation: Option<usize>, labels: &LabelSet) -> String {
+fn group_id(route: &str, escalation: Option<usize>, labels: &LabelSet) -> String {
     let own = format!("{route}\0{escalation:?}\0{labels:?}");
     format!("{:032x}", xxh3_128(own.as_bytes()))
+}
+
+/// The group of a route that takes the alerts of those for which there is no room.
+fn overflow_id(route: &str, escalation: Option<usize>) -> String {
+    format!("{:032x}", xxh3_128(format!("{route}\0{escalation:?}\0overflow").as_bytes()))
 }
 
 /// About how many bytes an alert takes when it is stored.

@@ -257,6 +257,93 @@ fn groups_are_bounded_and_what_is_too_much_is_counted() {
     assert!(groups.is_empty() && faults.len() == 1);
 }
 
+/// A limit never means silence: alerts that nobody silenced are told, whatever else there is.
+#[test]
+fn what_is_silenced_takes_no_room_from_what_is_told() {
+    let mut world = World::new(routing("", true));
+    let silenced = |at: usize| alert(&format!("a{at:04}"), 0, None);
+    let told = |at: usize| alert(&format!("b{at:04}"), 0, None);
+    let all: Vec<_> = (0..1000).map(silenced).chain((0..700).map(told)).collect();
+    let is_muted = |labels: &LabelSet| labels["alertname"].starts_with('a');
+    let now = UnixMillis(world.now);
+    let ask = |all: &[MessageAlert]| Some(all.to_vec());
+    // The silenced ones were there first.
+    let step =
+        |world: &mut World, alerts: &[MessageAlert], is_muted: &dyn Fn(&LabelSet) -> bool| {
+            let now = UnixMillis(world.now);
+            world.groups.step(&world.routing, true, &mut || ask(alerts), is_muted, now);
+        };
+    step(&mut world, &all[..1000], &is_muted);
+    assert_eq!((world.groups.left_out(), world.groups.owing(&world.routing).len()), (0, 0));
+    world.now += INTERVAL_MS;
+    step(&mut world, &all, &is_muted);
+    assert_eq!(world.groups.left_out(), 200);
+    let owing = world.groups.owing(&world.routing);
+    let (message, _) = world.groups.message(&world.routing, &owing[0]).unwrap();
+    assert_eq!((message.alerts.len(), message.left_out), (500, 200));
+    world.groups.confirm(&world.routing, &owing[0], &message);
+    // The silence ends: that more fire is news, though nothing else has changed.
+    let mut ask = || ask(&all);
+    world.now += INTERVAL_MS;
+    world.groups.step(&world.routing, false, &mut ask, &|_| false, UnixMillis(world.now));
+    assert_eq!(world.groups.left_out(), 1200);
+    let owing = world.groups.owing(&world.routing);
+    let (message, _) = world.groups.message(&world.routing, &owing[0]).unwrap();
+    assert_eq!((message.status(), message.left_out), ("firing", 1200));
+    assert!(now < UnixMillis(world.now));
+}
+
+#[test]
+fn where_there_are_too_many_groups_or_alerts_one_group_of_the_route_takes_the_others() {
+    let routing = routing(", group_by: [alertname]", true);
+    let mut groups = Groups::default();
+    let many: Vec<_> = (0..2600).map(|own| alert(&format!("n{own:05}"), 0, None)).collect();
+    let now = UnixMillis(100_000);
+    groups.step(&routing, true, &mut || Some(many.clone()), &|_| false, now);
+    let owing = groups.owing(&routing);
+    let told = owing.iter().filter_map(|own| Some(groups.message(&routing, own)?.0));
+    let told: Vec<_> = told.map(|own| (own.alerts.len(), own.left_out, own.group_key)).collect();
+    assert_eq!(told.len(), 2001);
+    let overflow = told.iter().find(|(.., key)| key == "{}:{}").unwrap();
+    assert_eq!((overflow.0, overflow.1), (500, 100));
+    assert_eq!(told.iter().map(|own| own.0 + own.1).sum::<usize>(), many.len());
+    // They stay where they are, and end there.
+    let ended = |own: &MessageAlert| MessageAlert { ends_at: Some(200_000), ..own.clone() };
+    let over: Vec<_> = many.iter().map(ended).collect();
+    for minute in 0..20 {
+        let now = UnixMillis(200_000 + minute * INTERVAL_MS);
+        groups.step(&routing, minute == 0, &mut || Some(over.clone()), &|_| false, now);
+        for owing in groups.owing(&routing) {
+            if let Some((message, _)) = groups.message(&routing, &owing) {
+                groups.confirm(&routing, &owing, &message);
+            }
+        }
+    }
+    assert!(groups.is_empty() && groups.left_out() == 0);
+}
+
+#[test]
+fn an_alert_that_stands_for_others_is_counted_as_all_of_them_and_keeps_the_group_firing() {
+    let routing = routing("", true);
+    let mut groups = Groups::default();
+    let mut many: Vec<_> = (0..700).map(|own| alert(&format!("n{own:05}"), 0, None)).collect();
+    many.push(MessageAlert { more: 99_299, ..alert("many", 0, None) });
+    let step = |groups: &mut Groups, alerts: &[MessageAlert], now: i64| {
+        groups.step(&routing, true, &mut || Some(alerts.to_vec()), &|_| false, UnixMillis(now));
+        let owing = groups.owing(&routing);
+        let (message, _) = groups.message(&routing, owing.first()?)?;
+        groups.confirm(&routing, &owing[0], &message);
+        Some((message.status(), message.alerts.len() + message.left_out))
+    };
+    assert_eq!(step(&mut groups, &many, 100_000), Some(("firing", 100_000)));
+    assert_eq!(step(&mut groups, &many, 200_000), None, "that was told");
+    // All that are listed end, and the others fire on.
+    let ended = |own: &MessageAlert| MessageAlert { ends_at: Some(250_000), ..own.clone() };
+    let rest: Vec<_> = many[..500].iter().map(ended).chain(many[500..].to_vec()).collect();
+    let (status, _) = step(&mut groups, &rest, 300_000).unwrap();
+    assert_eq!(status, "firing");
+}
+
 #[test]
 fn a_way_that_fails_fills_no_group_and_makes_no_other_one_hear_of_old_ends() {
     let mut world = World::new(two_ways());

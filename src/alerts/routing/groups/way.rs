@@ -26,6 +26,9 @@ pub(super) struct Told {
     pub(super) at: i64,
     pub(super) firing: BTreeSet<String>,
     pub(super) resolved: BTreeSet<String>,
+    /// Alerts that fired and were only counted.
+    #[serde(default)]
+    pub(super) left_out: usize,
 }
 
 /// What is to be told.
@@ -56,6 +59,8 @@ pub(super) struct Deciding<'a> {
 pub(super) struct Now {
     pub(super) firing: BTreeSet<String>,
     pub(super) resolved: BTreeSet<String>,
+    /// Alerts that fire and are only counted.
+    pub(super) left_out: usize,
     /// Whether somebody has seen all that fires.
     pub(super) is_acknowledged: bool,
 }
@@ -69,11 +74,11 @@ impl Now {
         send_resolved: bool,
         again: Option<i64>,
     ) -> bool {
-        let Some(told) = told else { return !self.firing.is_empty() };
-        if !self.firing.is_subset(&told.firing) {
+        let Some(told) = told else { return !self.firing.is_empty() || self.left_out > 0 };
+        if !self.firing.is_subset(&told.firing) || self.left_out > told.left_out {
             return true;
         }
-        if self.firing.is_empty() {
+        if self.firing.is_empty() && self.left_out == 0 {
             return !told.firing.is_empty();
         }
         (send_resolved && !self.resolved.is_subset(&told.resolved))
@@ -82,6 +87,16 @@ impl Now {
 }
 
 impl Way {
+    /// A clock that was set back makes nobody wait for a repeat until it is where it was.
+    pub(super) fn follow_clock(&mut self, now: i64) {
+        if let Some(told) = &mut self.told {
+            told.at = told.at.min(now);
+        }
+        if let Some(owed) = &mut self.owed {
+            owed.since = owed.since.min(now);
+        }
+    }
+
     pub(super) fn decide(&mut self, send_resolved: bool, seen: &Now, deciding: &Deciding<'_>) {
         let again = deciding.now.saturating_sub(deciding.repeat_interval_ms);
         let before = self.owed.take();
@@ -97,7 +112,8 @@ impl Way {
         let alerts: BTreeSet<_> = seen.firing.iter().chain(ended).cloned().collect();
         if alerts.is_empty() {
             let (at, resolved) = (deciding.now, seen.resolved.clone());
-            self.told = Some(Told { at, firing: BTreeSet::new(), resolved });
+            let left_out = seen.left_out;
+            self.told = Some(Told { at, firing: BTreeSet::new(), resolved, left_out });
             return;
         }
         let since = before.map_or(deciding.now, |own| own.since);

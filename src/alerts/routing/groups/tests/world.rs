@@ -30,7 +30,8 @@ pub(super) fn labels(name: &str) -> LabelSet {
 
 pub(super) fn alert(name: &str, starts_at: i64, ends_at: Option<i64>) -> MessageAlert {
     let annotations = LabelSet::new();
-    MessageAlert { labels: labels(name), annotations, starts_at, ends_at, acknowledged_by: None }
+    let labels = labels(name);
+    MessageAlert { labels, annotations, starts_at, ends_at, ..MessageAlert::default() }
 }
 
 /// What the receiver was told: names of what fires, and of what has ended.

@@ -1,0 +1,293 @@
+//! Messages to services that people chat and are called by: Opsgenie, Microsoft Teams, Telegram and
+//! Discord, in the words of their APIs.
+//!
+//! Must never know: groups, when anything is sent.
+
+use serde_json::{Map, Value, json};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::{
+    delivery::{Outcome, expand, failed},
+    http::{self, Posting},
+};
+use crate::alerts::{Discord, Message, MessageTemplates, Opsgenie, Teams, Telegram};
+
+/// Characters of a message at Opsgenie, and of its description.
+const OPSGENIE_MESSAGE_MAX: usize = 130;
+const OPSGENIE_DESCRIPTION_MAX: usize = 15_000;
+/// Characters of a message at Telegram.
+const TELEGRAM_MAX: usize = 4096;
+/// Characters of a title and of a description at Discord.
+const DISCORD_TITLE_MAX: usize = 256;
+const DISCORD_TEXT_MAX: usize = 2048;
+/// Characters of a text at Teams: a card has 28 KB.
+const TEAMS_MAX: usize = 24_000;
+
+/// Whether it fires, as a color.
+const FIRING: u32 = 0x00b0_0000;
+const RESOLVED: u32 = 0x0000_7000;
+
+type Sent = Result<(), Outcome>;
+
+pub(super) fn opsgenie(own: &Opsgenie, message: &Message, templates: &MessageTemplates) -> Sent {
+    let key = own.api_key.read().map_err(failed)?;
+    let (path, body) = opsgenie_call(own, message, templates)?;
+    let url = format!("{}/{path}", own.api_url.trim_end_matches('/'));
+    let posting =
+        Posting { authorization: Some(format!("GenieKey {key}")), ..Posting::of(&own.http) };
+    http::post(&posting, &url, body.to_string()).map(drop)
+}
+
+/// What is asked of Opsgenie: where, and with what.
+fn opsgenie_call(
+    own: &Opsgenie,
+    message: &Message,
+    templates: &MessageTemplates,
+) -> Result<(String, Value), Outcome> {
+    let expand = |text: &str| expand(templates, text, message);
+    let alias = format!("{:032x}", xxh3_128(message.group_key.as_bytes()));
+    let source = expand(&own.source)?;
+    if message.status() != "firing" {
+        let path = format!("v2/alerts/{alias}/close?identifierType=alias");
+        return Ok((path, json!({ "source": source })));
+    }
+    let mut details = Map::new();
+    for (key, text) in &own.details {
+        details.insert(key.clone(), expand(text)?.into());
+    }
+    let mut body = json!({
+        "alias": alias,
+        "message": cut(&expand(&own.message)?, OPSGENIE_MESSAGE_MAX, None),
+        "description": cut(&expand(&own.description)?, OPSGENIE_DESCRIPTION_MAX, message.more()),
+        "details": details,
+        "source": source,
+    });
+    for (key, text) in [("note", &own.note), ("priority", &own.priority), ("entity", &own.entity)] {
+        let text = expand(text)?;
+        if !text.is_empty() {
+            body[key] = text.into();
+        }
+    }
+    for (key, text) in [("tags", &own.tags), ("actions", &own.actions)] {
+        let text = expand(text)?;
+        let parts: Vec<_> = text.split(',').map(str::trim).filter(|own| !own.is_empty()).collect();
+        if !parts.is_empty() {
+            body[key] = json!(parts);
+        }
+    }
+    let mut responders = Vec::new();
+    for responder in &own.responders {
+        let mut shown = Map::new();
+        for (key, text) in responder {
+            let text = expand(text)?;
+            if !text.is_empty() {
+                shown.insert(key.clone(), text.into());
+            }
+        }
+        responders.push(Value::Object(shown));
+    }
+    if !responders.is_empty() {
+        body["responders"] = responders.into();
+    }
+    Ok(("v2/alerts".to_owned(), body))
+}
+
+pub(super) fn teams(own: &Teams, message: &Message, templates: &MessageTemplates) -> Sent {
+    let url = own.webhook_url.read().map_err(failed)?;
+    let body = teams_card(own, message, templates)?;
+    http::post(&Posting::of(&own.http), &url, body.to_string()).map(drop)
+}
+
+fn teams_card(
+    own: &Teams,
+    message: &Message,
+    templates: &MessageTemplates,
+) -> Result<Value, Outcome> {
+    let expand = |text: &str| expand(templates, text, message);
+    Ok(json!({
+        "@context": "http://schema.org/extensions",
+        "@type": "MessageCard",
+        "title": expand(&own.title)?,
+        "summary": expand(&own.summary)?,
+        "text": cut(&expand(&own.text)?, TEAMS_MAX, message.more()),
+        "themeColor": format!("{:06x}", color(message)),
+    }))
+}
+
+pub(super) fn telegram(own: &Telegram, message: &Message, templates: &MessageTemplates) -> Sent {
+    let token = own.bot_token.read().map_err(failed)?;
+    let url = format!("{}/bot{token}/sendMessage", own.api_url.trim_end_matches('/'));
+    let body = telegram_message(own, message, templates)?;
+    http::post(&Posting::of(&own.http), &url, body.to_string()).map(drop)
+}
+
+fn telegram_message(
+    own: &Telegram,
+    message: &Message,
+    templates: &MessageTemplates,
+) -> Result<Value, Outcome> {
+    let mut body = json!({
+        "chat_id": own.chat_id,
+        "disable_notification": own.disable_notifications,
+        "disable_web_page_preview": true,
+    });
+    if let Some(thread) = own.message_thread_id {
+        body["message_thread_id"] = thread.into();
+    }
+    let more = message.more();
+    let text = if own.parse_mode == "HTML" {
+        templates.expand_html(&own.message, message).map_err(Outcome::Refused)?
+    } else {
+        expand(templates, &own.message, message)?
+    };
+    let room = more.as_ref().map_or(0, |more| more.chars().count() + 1);
+    if text.chars().count() + room <= TELEGRAM_MAX {
+        body["text"] = cut(&text, TELEGRAM_MAX, more).into();
+        if !own.parse_mode.is_empty() {
+            body["parse_mode"] = own.parse_mode.as_str().into();
+        }
+        return Ok(body);
+    }
+    // Marks that are cut off would be refused: what is too long is plain.
+    body["text"] = cut(&expand(templates, &own.message, message)?, TELEGRAM_MAX, more).into();
+    Ok(body)
+}
+
+pub(super) fn discord(own: &Discord, message: &Message, templates: &MessageTemplates) -> Sent {
+    let url = own.webhook_url.read().map_err(failed)?;
+    let body = discord_embed(own, message, templates)?;
+    http::post(&Posting::of(&own.http), &url, body.to_string()).map(drop)
+}
+
+fn discord_embed(
+    own: &Discord,
+    message: &Message,
+    templates: &MessageTemplates,
+) -> Result<Value, Outcome> {
+    let expand = |text: &str| expand(templates, text, message);
+    let embed = json!({
+        "title": cut(&expand(&own.title)?, DISCORD_TITLE_MAX, None),
+        "description": cut(&expand(&own.message)?, DISCORD_TEXT_MAX, message.more()),
+        "color": color(message),
+    });
+    Ok(json!({ "content": "", "embeds": [embed] }))
+}
+
+fn color(message: &Message) -> u32 {
+    if message.status() == "firing" { FIRING } else { RESOLVED }
+}
+
+/// A text with a line behind it, of so many characters at most: the line stays.
+fn cut(text: &str, characters_max: usize, line: Option<String>) -> String {
+    let line = line.map(|line| format!("\n{line}")).unwrap_or_default();
+    let room = characters_max.saturating_sub(line.chars().count());
+    if text.chars().count() <= room {
+        return text.to_owned() + &line;
+    }
+    text.chars().take(room.saturating_sub(1)).collect::<String>() + "\u{2026}" + &line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        actors::messenger::delivery::message_of_tests,
+        alerts::{Http, LabelSet, MessageAlert, Secret},
+    };
+
+    fn secret() -> Secret {
+        Secret::Text("the-key".to_owned())
+    }
+
+    fn templates() -> MessageTemplates {
+        MessageTemplates::new(&[]).unwrap()
+    }
+
+    fn resolved() -> Message {
+        let mut own = message_of_tests();
+        own.alerts.iter_mut().for_each(|own| own.ends_at = Some(1));
+        own
+    }
+
+    /// A message of alerts with marks of HTML, and more than one can hold.
+    fn large() -> Message {
+        let alert = |at: usize| MessageAlert {
+            labels: LabelSet::from([("alertname".to_owned(), format!("<{at}> & more"))]),
+            ..MessageAlert::default()
+        };
+        let alerts = (0..1000).map(alert).collect();
+        Message { alerts, left_out: 1400, ..message_of_tests() }
+    }
+
+    const TEXT: &str = "{{ template \"granary.text\" . }}";
+    const TITLE: &str = "{{ template \"granary.title\" . }}";
+
+    #[test]
+    fn opsgenie_opens_an_alert_and_closes_it() {
+        let own = Opsgenie {
+            api_key: secret(),
+            api_url: "https://api.opsgenie.com/".to_owned(),
+            message: TITLE.to_owned(),
+            description: TEXT.to_owned(),
+            tags: "a, {{ .Status }}".to_owned(),
+            responders: vec![
+                [("name", "ops"), ("type", "team")]
+                    .map(|(a, b)| (a.to_owned(), b.to_owned()))
+                    .into(),
+            ],
+            ..Opsgenie::default()
+        };
+        let (path, body) = opsgenie_call(&own, &message_of_tests(), &templates()).unwrap();
+        assert_eq!((path.as_str(), &body["tags"]), ("v2/alerts", &json!(["a", "firing"])));
+        assert_eq!(body["message"], "[FIRING:1] High");
+        assert_eq!(body["responders"], json!([{ "name": "ops", "type": "team" }]));
+        let (path, _) = opsgenie_call(&own, &resolved(), &templates()).unwrap();
+        let alias = body["alias"].as_str().unwrap();
+        assert_eq!(path, format!("v2/alerts/{alias}/close?identifierType=alias"));
+        let (_, body) = opsgenie_call(&own, &large(), &templates()).unwrap();
+        assert!(body["message"].as_str().unwrap().chars().count() <= OPSGENIE_MESSAGE_MAX);
+        assert!(body["description"].as_str().unwrap().ends_with("\nand 1400 more alerts"));
+    }
+
+    #[test]
+    fn chats_are_told_no_more_than_they_take_and_always_how_many_more_there_are() {
+        let (title, summary, text) = (TITLE.to_owned(), TITLE.to_owned(), TEXT.to_owned());
+        let own = Teams { webhook_url: secret(), title, summary, text, http: Http::default() };
+        let card = teams_card(&own, &large(), &templates()).unwrap();
+        assert!(card.to_string().len() < 28 << 10 && card["themeColor"] == "b00000");
+        assert_eq!(teams_card(&own, &resolved(), &templates()).unwrap()["themeColor"], "007000");
+        let discord = Discord {
+            webhook_url: secret(),
+            title: TITLE.to_owned(),
+            message: TEXT.to_owned(),
+            http: Http::default(),
+        };
+        let embed = &discord_embed(&discord, &large(), &templates()).unwrap()["embeds"][0];
+        let telegram = Telegram {
+            bot_token: secret(),
+            api_url: "https://api.telegram.org".to_owned(),
+            chat_id: -7,
+            message_thread_id: None,
+            message: TEXT.to_owned(),
+            disable_notifications: false,
+            parse_mode: "HTML".to_owned(),
+            http: Http::default(),
+        };
+        let message = telegram_message(&telegram, &large(), &templates()).unwrap();
+        for (own, text, characters_max) in [
+            ("Teams", &card["text"], TEAMS_MAX),
+            ("Discord", &embed["description"], DISCORD_TEXT_MAX),
+            ("Telegram", &message["text"], TELEGRAM_MAX),
+        ] {
+            let text = text.as_str().unwrap();
+            assert!(text.ends_with("\nand 1400 more alerts"), "{own}: {text}");
+            assert_eq!(text.chars().count(), characters_max, "{own}");
+        }
+        // Marks that are cut off would be refused.
+        assert!(message["parse_mode"].is_null(), "{message}");
+        let small = Message { alerts: large().alerts[..1].to_vec(), ..message_of_tests() };
+        let message = telegram_message(&telegram, &small, &templates()).unwrap();
+        assert_eq!((&message["chat_id"], &message["parse_mode"]), (&json!(-7), &json!("HTML")));
+        assert!(message["text"].as_str().unwrap().contains("&lt;0&gt; &amp; more"), "{message}");
+    }
+}

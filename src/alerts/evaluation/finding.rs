@@ -1,0 +1,175 @@
+//! The alerts of a rule at a time. Up to a limit each has a record of its own; one alert stands for all
+//! others, so that a limit never means silence.
+//!
+//! Must never know: what becomes of alerts, who is told.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Evaluation;
+use crate::{
+    alerts::{
+        Alert, AlertPolicy, Expanding, LabelSet, NoData, Rule,
+        machine::{Found, RESOLVED_KEPT_MS},
+        rule::ALERT_NAME,
+    },
+    model::METRIC_TAG,
+    query::{Labels, VectorSample},
+};
+
+/// The label of the alert that stands for all alerts of its rule beyond the limit.
+pub const LEFT_OUT: &str = "left_out";
+/// Alerts of one rule with a record of their own, at most.
+pub(super) const ALERTS_MAX: usize = 10_000;
+/// Bytes of their annotations, at most.
+const ANNOTATION_BYTES_MAX: usize = 16 << 20;
+
+/// The series of an expression, by the labels of their alerts.
+type Labelled<'a> = BTreeMap<LabelSet, &'a VectorSample>;
+
+impl Evaluation<'_> {
+    /// The alerts of a rule, given those of before, and the number of alerts beyond the limit.
+    pub(super) fn find(
+        &self,
+        rule: &Rule,
+        policy: &AlertPolicy,
+        before: &[Alert],
+    ) -> Result<(Found, usize), String> {
+        let samples = self.vector(&rule.expression)?;
+        let labelled = self.labelled(rule, &samples)?;
+        let known: BTreeSet<_> =
+            before.iter().filter(|own| own.is_active()).map(|own| &own.labels).collect();
+        let (active, mut left_out) = self.tracked(policy, labelled, &known);
+        let mut found = Found { active, ..Found::default() };
+        let labels_of = |expression: Option<&String>| -> Result<BTreeSet<LabelSet>, String> {
+            let Some(expression) = expression else { return Ok(BTreeSet::new()) };
+            let samples = self.vector(expression)?;
+            let labels = |sample| alert_labels(rule, sample, &self.expanding(sample));
+            Ok(samples.iter().map(labels).collect())
+        };
+        found.measured = labels_of(policy.measured.as_ref())?;
+        found.recovered = labels_of(policy.recover.as_ref())?;
+        if policy.no_data == NoData::Alerting {
+            let nothing = Labels::default();
+            let nothing = VectorSample { labels: nothing, at: self.at.0, value: f64::NAN };
+            found.whole = alert_labels(rule, &nothing, &self.expanding(&nothing));
+            left_out += watch_no_more(&mut found, before);
+        }
+        stand_for_others(rule, &mut found, left_out, before);
+        Ok((found, left_out))
+    }
+
+    fn labelled<'a>(
+        &self,
+        rule: &Rule,
+        samples: &'a [VectorSample],
+    ) -> Result<Labelled<'a>, String> {
+        let mut labelled = Labelled::new();
+        for sample in samples {
+            let labels = alert_labels(rule, sample, &self.expanding(sample));
+            if labelled.insert(labels, sample).is_some() {
+                return Err(
+                    "two series have the same labels after those of the rule were added".to_owned()
+                );
+            }
+        }
+        Ok(labelled)
+    }
+
+    /// Chooses the alerts with a record of their own: those that are active already, then others in the
+    /// order of their labels. Returns the number of the rest.
+    fn tracked(
+        &self,
+        policy: &AlertPolicy,
+        labelled: Labelled<'_>,
+        known: &BTreeSet<&LabelSet>,
+    ) -> (BTreeMap<LabelSet, (f64, LabelSet)>, usize) {
+        let goes_on = labelled.keys().filter(|labels| known.contains(labels)).count();
+        let mut room = ALERTS_MAX.saturating_sub(goes_on);
+        let (mut bytes, mut left_out, mut active) = (0, 0, BTreeMap::new());
+        for (labels, sample) in labelled {
+            let is_known = known.contains(&labels);
+            let is_room = room > 0 && bytes <= ANNOTATION_BYTES_MAX;
+            if !is_known && !is_room {
+                left_out += 1;
+                continue;
+            }
+            room -= usize::from(!is_known);
+            let mut annotations = LabelSet::new();
+            if bytes <= ANNOTATION_BYTES_MAX {
+                let expanding = self.expanding(sample);
+                let texts = policy.annotations.iter();
+                annotations =
+                    texts.map(|(name, text)| (name.clone(), expanding.expand(text))).collect();
+                bytes += annotations.values().map(String::len).sum::<usize>();
+            }
+            active.insert(labels, (sample.value, annotations));
+        }
+        (active, left_out)
+    }
+
+    fn expanding(&self, sample: &VectorSample) -> Expanding {
+        Expanding::new(&sample.labels, sample.value, self.ask.query.clone(), &self.ask.time)
+    }
+}
+
+/// Where the end of samples is an alert, each measured series needs a record: forgets series for which
+/// there is no room, and returns their number.
+fn watch_no_more(found: &mut Found, before: &[Alert]) -> usize {
+    let known: BTreeSet<_> = before.iter().map(|own| &own.labels).collect();
+    let mut room = ALERTS_MAX.saturating_sub(known.len().max(found.active.len()));
+    let count = found.measured.len();
+    let active = &found.active;
+    found.measured.retain(|labels| {
+        let is_known = active.contains_key(labels) || known.contains(labels);
+        let is_kept = is_known || room > 0;
+        room -= usize::from(is_kept && !is_known);
+        is_kept
+    });
+    count - found.measured.len()
+}
+
+/// Adds the alert that stands for all beyond the limit; without any it ends at once, also where other
+/// alerts of the rule would go on.
+fn stand_for_others(rule: &Rule, found: &mut Found, left_out: usize, before: &[Alert]) {
+    let mut labels = rule.fixed_labels();
+    labels.insert(LEFT_OUT.to_owned(), "true".to_owned());
+    if left_out > 0 {
+        let summary =
+            format!("{left_out} more alerts of {}: one rule has {ALERTS_MAX} at most", rule.name);
+        let annotations = [("summary".to_owned(), summary)].into();
+        found.active.insert(labels, (left_out as f64, annotations));
+    } else if before.iter().any(|own| own.labels == labels) {
+        found.measured.insert(labels.clone());
+        found.recovered.insert(labels);
+    }
+}
+
+/// Forgets the ends of alerts where there are too many: those that ended first. Returns the others.
+pub(super) fn without_old_ends(mut alerts: Vec<Alert>, at: i64) -> Vec<Alert> {
+    let ends = |alerts: &[Alert]| -> Vec<i64> {
+        alerts.iter().filter(|own| !own.is_active()).filter_map(|own| own.resolved_at).collect()
+    };
+    let mut ended = ends(&alerts);
+    ended.sort_unstable();
+    let too_many = ended.len().saturating_sub(ALERTS_MAX);
+    let since = too_many.checked_sub(1).and_then(|last| ended.get(last)).copied();
+    alerts.retain(|own| {
+        let is_old = own.resolved_at.is_some_and(|end| since.is_some_and(|since| end <= since));
+        let is_watched = !own.labels.contains_key(LEFT_OUT)
+            || own.resolved_at.is_some_and(|end| at - end <= RESOLVED_KEPT_MS);
+        own.is_active() || (!is_old && is_watched)
+    });
+    alerts
+}
+
+fn alert_labels(rule: &Rule, sample: &VectorSample, expanding: &Expanding) -> LabelSet {
+    let own = sample.labels.iter().filter(|(name, _)| *name != METRIC_TAG);
+    let mut labels: LabelSet =
+        own.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    for (name, text) in &rule.labels {
+        labels.insert(name.clone(), expanding.expand(text));
+    }
+    labels.insert(ALERT_NAME.to_owned(), rule.name.clone());
+    labels.retain(|_, value| !value.is_empty());
+    labels
+}

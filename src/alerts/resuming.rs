@@ -1,0 +1,269 @@
+//! Alerts after a time in which nobody evaluated them, and after a clock that was set back.
+//!
+//! Time without evaluations does not count for `for`: after a restart by Prometheus' rule
+//! (`rules/group.go`, `RestoreForState`), with its grace period. Must never know: the clock, expressions.
+
+use std::collections::BTreeMap;
+
+use super::{Action, Alert, AlertState, Due, GroupState, RuleGroup};
+
+/// An alert with a shorter `for` is pending anew after an outage, and no other fires sooner after it.
+const GRACE_MS: i64 = 600_000;
+/// After a longer outage everything is pending anew.
+const OUTAGE_MAX_MS: i64 = 3_600_000;
+/// A restart that takes no longer than this beyond the interval changes nothing.
+const RESTART_MS: i64 = 5000;
+/// A daemon that runs is late with its evaluations, and had no outage, up to so many of them, and so long.
+const LATE_EVALUATIONS: i64 = 4;
+const LATE_MS: i64 = 30_000;
+
+impl GroupState {
+    /// Moves the times of its alerts where nobody evaluated them for long, or the clock was set back.
+    /// Evaluations of a daemon that has just started are `first` ones.
+    pub fn resume(&mut self, group: &RuleGroup, due: Due, is_first: bool) {
+        let Some(last) = self.last() else { return };
+        let gap_ms = due.at.since(last);
+        if gap_ms < 0 {
+            // Ends lie before beginnings otherwise, and nothing pending fires until it is as late again.
+            let ahead_ms = group.interval_ms - gap_ms;
+            self.set_back += 1;
+            self.last = last.0 - ahead_ms;
+            self.alerts_mut().for_each(|alert| shift(alert, -ahead_ms));
+            return;
+        }
+        let lost_ms = gap_ms - group.interval_ms;
+        if is_first && lost_ms > RESTART_MS {
+            self.restore(group, last.0, due.at.0);
+        } else if lost_ms > LATE_MS.max(LATE_EVALUATIONS * group.interval_ms) {
+            for alert in self.alerts_mut() {
+                shift_waits(alert, lost_ms);
+            }
+        }
+    }
+
+    fn restore(&mut self, group: &RuleGroup, down_at: i64, at: i64) {
+        let for_ms: BTreeMap<_, _> = group
+            .rules
+            .iter()
+            .filter_map(|rule| match &rule.action {
+                Action::Alert(policy) => Some((&rule.key, policy.for_ms)),
+                Action::Record => None,
+            })
+            .collect();
+        for (key, rule) in &mut self.rules {
+            let Some(for_ms) = for_ms.get(key).copied() else { continue };
+            for alert in &mut rule.alerts {
+                let pending_since = alert.active_at;
+                shift_waits(alert, at - down_at);
+                if alert.state != AlertState::Pending {
+                    continue;
+                }
+                let remaining_ms = for_ms - (down_at - pending_since);
+                alert.active_at = if for_ms < GRACE_MS || at - down_at > OUTAGE_MAX_MS {
+                    at
+                } else if remaining_ms < GRACE_MS {
+                    at + GRACE_MS - for_ms
+                } else {
+                    alert.active_at
+                };
+            }
+        }
+    }
+
+    fn alerts_mut(&mut self) -> impl Iterator<Item = &mut Alert> {
+        self.rules.values_mut().flat_map(|rule| &mut rule.alerts)
+    }
+}
+
+/// Moves what waits for a time to be over.
+fn shift_waits(alert: &mut Alert, by_ms: i64) {
+    if alert.state == AlertState::Pending {
+        alert.active_at += by_ms;
+    }
+    for own in [&mut alert.keep_firing_since, &mut alert.missing_since].into_iter().flatten() {
+        *own += by_ms;
+    }
+}
+
+fn shift(alert: &mut Alert, by_ms: i64) {
+    alert.active_at += by_ms;
+    let Alert { fired_at, resolved_at, keep_firing_since, missing_since, .. } = alert;
+    for own in [fired_at, resolved_at, keep_firing_since, missing_since].into_iter().flatten() {
+        *own += by_ms;
+    }
+    if let Some(own) = &mut alert.acknowledged {
+        own.at += by_ms;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        alerts::{AlertPolicy, Ask, LabelSet, Rule, RuleState, TemplateTime, Written, evaluate},
+        model::UnixMillis,
+        query::{Labels, VectorSample},
+    };
+
+    const START: i64 = 1_763_683_200_000;
+
+    fn group(interval_ms: i64, for_ms: i64) -> RuleGroup {
+        let policy = AlertPolicy { for_ms, ..AlertPolicy::default() };
+        let rule = Rule {
+            key: "A".into(),
+            name: "A".into(),
+            expression: "x".into(),
+            labels: BTreeMap::new(),
+            action: Action::Alert(policy),
+        };
+        let (file, name) = ("own.yml".into(), "own".into());
+        RuleGroup { file, name, interval_ms, query_offset_ms: 0, limit: 0, rules: vec![rule] }
+    }
+
+    /// Evaluations of one series that is always there.
+    struct Bench {
+        group: RuleGroup,
+        state: GroupState,
+        written: Vec<Written>,
+        is_first: bool,
+    }
+
+    impl Bench {
+        fn new(interval_ms: i64, for_ms: i64) -> Self {
+            let group = group(interval_ms, for_ms);
+            let (state, written) = (GroupState::new(&group), vec![Written::default()]);
+            Self { group, state, written, is_first: true }
+        }
+
+        fn run(&mut self, at: i64) -> &Alert {
+            let (at, missed) = (UnixMillis(at), 0);
+            self.state.resume(&self.group, Due { at, missed }, self.is_first);
+            self.is_first = false;
+            let labels = Labels::default;
+            let vector = |_: &str, at: UnixMillis| {
+                Ok(vec![VectorSample { labels: labels(), at: at.0, value: 1.0 }])
+            };
+            let ask = Ask { vector: &vector, query: None, time: TemplateTime::default() };
+            evaluate(&self.group, 0..1, &mut self.state, &mut self.written, at, &ask);
+            self.state.last = at.0;
+            &self.state.rules["A"].alerts[0]
+        }
+
+        /// When it fires, when it is evaluated at its interval from a time on.
+        fn fires_at(&mut self, from: i64) -> i64 {
+            let mut at = from;
+            while self.run(at).state != AlertState::Firing {
+                at += self.group.interval_ms;
+            }
+            at
+        }
+    }
+
+    /// `for: 40s`, pending, killed, down for 48 s: it fired one second after the start.
+    #[test]
+    fn time_in_which_the_daemon_was_away_does_not_count_for_for() {
+        let check = |for_s: i64, pending_s: i64, down_s: i64, expected_s: i64| {
+            let mut bench = Bench::new(5000, for_s * 1000);
+            let mut at = START;
+            while at <= START + pending_s * 1000 {
+                assert_eq!(bench.run(at).state, AlertState::Pending);
+                at += 5000;
+            }
+            let back = at - 5000 + down_s * 1000;
+            bench.is_first = true;
+            let fires_s = (bench.fires_at(back) - back) / 1000;
+            assert_eq!(fires_s, expected_s, "for {for_s}, {pending_s} pending, {down_s} away");
+        };
+        // Shorter than the grace period: anew.
+        check(40, 20, 50, 40);
+        check(300, 290, 300, 300);
+        // The grace period at least, as Prometheus has it.
+        check(900, 600, 300, 600);
+        check(900, 880, 300, 600);
+        // All that was left.
+        check(1800, 600, 300, 1200);
+        // Longer than Prometheus remembers.
+        check(1800, 600, 3700, 1800);
+        // A restart between two evaluations, or nearly so, changes nothing.
+        check(40, 20, 5, 15);
+        check(40, 20, 10, 10);
+    }
+
+    #[test]
+    fn a_daemon_that_stood_still_counts_what_it_evaluated_and_a_slow_one_all() {
+        let check = |gap_s: i64, expected_s: i64| {
+            let mut bench = Bench::new(5000, 60_000);
+            for at in 0..=6 {
+                bench.run(START + at * 5000);
+            }
+            let back = START + 30_000 + gap_s * 1000;
+            assert_eq!((bench.fires_at(back) - START) / 1000 - 30 - gap_s, expected_s, "{gap_s}");
+        };
+        // As if it had come after 5 s.
+        check(120, 25);
+        check(48 - 3, 25);
+        check(20, 10);
+    }
+
+    proptest! {
+        /// Whatever the clock does, nothing fires that was not evaluated for so long, no end lies before
+        /// its beginning, and what is pending fires in time.
+        #[test]
+        fn a_clock_that_is_set_back_moves_all_times(
+            steps in prop::collection::vec((1_i64..200, prop::bool::weighted(0.2)), 1..60),
+            for_steps in 0_i64..20,
+        ) {
+            let interval_ms = 5000;
+            let mut bench = Bench::new(interval_ms, for_steps * interval_ms);
+            let (mut at, mut evaluations) = (START, 0);
+            for (step, is_back) in steps {
+                // Only a step of more than an interval is one.
+                at += if is_back { -(step + 1) * interval_ms } else { interval_ms };
+                let alert = bench.run(at).clone();
+                prop_assert!(alert.active_at <= at && alert.fired_at.is_none_or(|own| own <= at));
+                let fires = alert.state == AlertState::Firing;
+                prop_assert_eq!(fires, evaluations >= for_steps, "after {}", evaluations);
+                evaluations += 1;
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(12))]
+
+        #[test]
+        fn what_is_stored_in_pieces_is_read_as_it_was(
+            count in 0_usize..1200, text in 1_usize..2000, last in any::<i64>()
+        ) {
+            let alert = |at: usize| Alert {
+                annotations: [("summary".to_owned(), "x".repeat(text))].into(),
+                value: at as f64,
+                ..Alert::inactive(LabelSet::from([("host".to_owned(), format!("{at:05}"))]))
+            };
+            let rules = ["a", "b"].map(|key| {
+                let alerts = (0..count).map(alert).collect();
+                (key.to_owned(), RuleState { alerts, version: 7, since: 9 })
+            });
+            let state = GroupState { last, set_back: 3, rules: rules.into(), ..GroupState::default() };
+            let pieces = state.to_pieces();
+            prop_assert!(pieces.iter().all(|piece| piece.len() < 1 << 20));
+            let mut read = GroupState::from_bytes(&pieces[0]).unwrap();
+            prop_assert_eq!(read.pieces, pieces.len() - 1);
+            for piece in &pieces[1..] {
+                read.add_piece(piece).unwrap();
+            }
+            let alerts = |state: &GroupState| -> Vec<(usize, Option<f64>)> {
+                let rules = state.rules.values();
+                rules.map(|own| (own.alerts.len(), own.alerts.last().map(|own| own.value))).collect()
+            };
+            prop_assert_eq!(alerts(&read), alerts(&state));
+            prop_assert_eq!((read.last, read.set_back), (last, 3));
+            // Evaluated again, most pieces are as they were.
+            prop_assert_eq!(read.to_pieces().len(), pieces.len());
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Receivers at services that people chat and are called by, with Alertmanager's defaults.
+//!
+//! Must never know: YAML.
+
+use super::{
+    check::Checking,
+    raw::{RawDiscord, RawOpsgenie, RawTeams, RawTelegram},
+    receivers::{SUBJECT, TEXT},
+};
+use crate::alerts::routing::receiver::{Discord, Opsgenie, Target, Teams, Telegram};
+
+const OPSGENIE_URL: &str = "https://api.opsgenie.com/";
+const TELEGRAM_URL: &str = "https://api.telegram.org";
+/// How Telegram reads marks in a text.
+const PARSE_MODES: [&str; 4] = ["", "HTML", "Markdown", "MarkdownV2"];
+/// Who can be called by Opsgenie.
+const RESPONDER_KEYS: [&str; 4] = ["id", "name", "username", "type"];
+
+fn or(text: Option<String>, default: &str) -> String {
+    text.unwrap_or_else(|| default.to_owned())
+}
+
+impl Checking<'_> {
+    pub(super) fn opsgenie(&mut self, raw: RawOpsgenie) -> (bool, Target) {
+        let own = raw.api_key.is_some() || raw.api_key_file.is_some();
+        let (key, file) = if own {
+            (raw.api_key, raw.api_key_file)
+        } else {
+            (self.global.opsgenie_api_key.clone(), self.global.opsgenie_api_key_file.clone())
+        };
+        let api_url =
+            or(raw.api_url.or_else(|| self.global.opsgenie_api_url.clone()), OPSGENIE_URL);
+        self.is_address("api_url", &api_url);
+        for name in raw.responders.iter().flat_map(|own| own.keys()) {
+            if !RESPONDER_KEYS.contains(&name.as_str()) {
+                self.fault(format!("responders: {name:?} is none of id, name, username, type"));
+            }
+        }
+        let opsgenie = Opsgenie {
+            api_key: self.needed("api_key", key, file),
+            api_url,
+            message: or(raw.message, SUBJECT),
+            description: or(raw.description, TEXT),
+            source: or(raw.source, "Granary"),
+            note: or(raw.note, ""),
+            priority: or(raw.priority, ""),
+            entity: or(raw.entity, ""),
+            tags: or(raw.tags, ""),
+            actions: or(raw.actions, ""),
+            details: raw.details,
+            responders: raw.responders,
+            http: self.http(raw.http_config),
+        };
+        (raw.send_resolved.unwrap_or(true), Target::Opsgenie(Box::new(opsgenie)))
+    }
+
+    pub(super) fn teams(&mut self, raw: RawTeams) -> (bool, Target) {
+        let teams = Teams {
+            webhook_url: self.secret_address("webhook_url", raw.webhook_url, raw.webhook_url_file),
+            title: or(raw.title, SUBJECT),
+            summary: or(raw.summary, SUBJECT),
+            text: or(raw.text, TEXT),
+            http: self.http(raw.http_config),
+        };
+        (raw.send_resolved.unwrap_or(true), Target::Teams(Box::new(teams)))
+    }
+
+    pub(super) fn telegram(&mut self, raw: RawTelegram) -> (bool, Target) {
+        let api_url =
+            or(raw.api_url.or_else(|| self.global.telegram_api_url.clone()), TELEGRAM_URL);
+        self.is_address("api_url", &api_url);
+        let parse_mode = or(raw.parse_mode, "HTML");
+        if !PARSE_MODES.contains(&parse_mode.as_str()) {
+            self.fault(format!("parse_mode: {parse_mode:?} is none of HTML, Markdown, MarkdownV2"));
+        }
+        if raw.chat_id.is_none_or(|id| id == 0) {
+            self.fault("chat_id is missing: give the number of a chat");
+        }
+        let telegram = Telegram {
+            bot_token: self.needed("bot_token", raw.bot_token, raw.bot_token_file),
+            api_url,
+            chat_id: raw.chat_id.unwrap_or_default(),
+            message_thread_id: raw.message_thread_id,
+            message: or(raw.message, TEXT),
+            disable_notifications: raw.disable_notifications,
+            parse_mode,
+            http: self.http(raw.http_config),
+        };
+        (raw.send_resolved.unwrap_or(true), Target::Telegram(Box::new(telegram)))
+    }
+
+    pub(super) fn discord(&mut self, raw: RawDiscord) -> (bool, Target) {
+        let discord = Discord {
+            webhook_url: self.secret_address("webhook_url", raw.webhook_url, raw.webhook_url_file),
+            title: or(raw.title, SUBJECT),
+            message: or(raw.message, TEXT),
+            http: self.http(raw.http_config),
+        };
+        (raw.send_resolved.unwrap_or(true), Target::Discord(Box::new(discord)))
+    }
+}

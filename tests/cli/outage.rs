@@ -1,0 +1,91 @@
+//! Receivers of Granary's own in a mass outage, and at services that people chat and are called by.
+
+use serde_json::{Value, json};
+
+use crate::{
+    alerts::{ask, until},
+    daemon::{granary, request},
+    hook::Hook,
+    notifications::{ROUTE, set, start},
+};
+
+/// 2,500 series were told to nobody: "2500 alerts are more than 2000".
+#[test]
+fn a_mass_outage_is_told_at_once_with_how_many_more_there_are() {
+    let hook = Hook::start(None);
+    let route = ROUTE.replace("[host]", "[alertname]").replace("group_wait: 0s", "group_wait: 1s");
+    let receivers = format!("webhook_configs: [{{url: 'http://{}/'}}]", hook.address);
+    let mut daemon = start(&format!("{route}receivers:\n- name: own\n  {receivers}\n"), "");
+    let count = 2500;
+    let tags = |at: usize| json!({ "host": format!("h{at:05}") });
+    let all = |level: f64| -> Value {
+        let own = |at| json!({ "metric": "level", "tags": tags(at), "value": level });
+        (0..count).map(own).collect()
+    };
+    daemon.accept(&all(7.0));
+    let told = |hook: &Hook, status: &str| {
+        let documents = hook.taken().into_iter().map(|(_, body)| body);
+        let alerts = |own: &Value| own["alerts"].as_array().map_or(0, Vec::len);
+        let own = documents.filter(|own| own["status"] == status);
+        let counts = own.map(|own| (alerts(&own), own["truncatedAlerts"].as_u64().unwrap()));
+        counts.collect::<Vec<_>>()
+    };
+    let firing = until(&daemon, "the news", || told(&hook, "firing").first().copied());
+    assert_eq!(firing, (500, 2000));
+    assert_eq!(told(&hook, "firing").len(), 1, "in one message");
+    until(&daemon, "a word for it", || {
+        let (_, ready) = request(&daemon.url, "GET", "/readyz", &[], "").unwrap();
+        (ready["status"] == "degraded" && ready["reasons"]["alerts"].is_string()).then_some(())
+    });
+    assert!(daemon.metrics().contains("granary_notification_alerts_left_out 2000"));
+    // Somebody looks after one of them; the state of so many is stored in pieces, and read again.
+    let run = |args: &[&str]| granary().args(args).output().unwrap();
+    let acknowledged =
+        run(&["alerts", "ack", "host=h00007", "--by", "ann", "--url", daemon.url.as_str()]);
+    assert!(acknowledged.status.success(), "{acknowledged:?}");
+    daemon.kill();
+    daemon.restart();
+    let alerts = until(&daemon, "what was", || {
+        let alerts = ask(&daemon, "/api/v1/alerts")["alerts"].as_array().cloned()?;
+        (alerts.len() == count).then_some(alerts)
+    });
+    let looked_after = alerts.iter().filter(|own| own["acknowledged"]["by"] == "ann").count();
+    assert_eq!(looked_after, 1);
+    daemon.accept(&all(1.0));
+    until(&daemon, "the end", || told(&hook, "resolved").first().copied());
+    until(&daemon, "a store that is well", || {
+        let (_, ready) = request(&daemon.url, "GET", "/readyz", &[], "").unwrap();
+        ready["reasons"]["alerts"].is_null().then_some(())
+    });
+    assert!(!daemon.log().contains("cannot store alerts"), "{}", daemon.log());
+}
+
+#[test]
+fn opsgenie_teams_telegram_and_discord_are_told_in_their_own_words() {
+    let hook = Hook::start(None);
+    let settings = format!(
+        "{ROUTE}receivers:
+- name: own
+  opsgenie_configs: [{{api_key: k, api_url: 'http://{0}/opsgenie'}}]
+  msteams_configs: [{{webhook_url: 'http://{0}/teams'}}]
+  telegram_configs: [{{api_url: 'http://{0}', bot_token: t, chat_id: 7}}]
+  discord_configs: [{{webhook_url: 'http://{0}/discord'}}]
+",
+        hook.address
+    );
+    let daemon = start(&settings, "");
+    set(&daemon, "a", 7.0);
+    let first = |path: &str| until(&daemon, path, || hook.taken_at(path).first().cloned());
+    let opened = first("/opsgenie/v2/alerts");
+    assert_eq!(opened["message"], "[FIRING:1] a");
+    assert_eq!(first("/teams")["title"], "[FIRING:1] a");
+    let message = first("/bott/sendMessage");
+    assert!(message["text"].as_str().unwrap().contains("a is at 7"), "{message}");
+    assert_eq!(first("/discord")["embeds"][0]["title"], "[FIRING:1] a");
+    set(&daemon, "a", 1.0);
+    let alias = opened["alias"].as_str().unwrap();
+    first(&format!("/opsgenie/v2/alerts/{alias}/close?identifierType=alias"));
+    for path in ["/-/healthy", "/-/ready"] {
+        assert_eq!(request(&daemon.url, "GET", path, &[], "").unwrap().0, 200, "{path}");
+    }
+}
