@@ -9,6 +9,7 @@ import { alone, stacked, type Values } from "../model/stack";
 import type { Window } from "../model/timeframe";
 import type { ChartData } from "./data";
 import { drawAbove, drawBeneath, type Marks } from "./marks";
+import { drawOpen, openGap } from "./open-slot";
 import { Axes } from "./plot-axes";
 import { readColours, withAlpha } from "./plot-colours";
 
@@ -185,6 +186,10 @@ export class Plot {
         stroke: colour,
         width: state.stacked ? 1 : 1.5,
         ...(state.stacked ? {} : { dash }),
+        gaps: (u, line, _first, _last, gaps) => [
+          ...gaps,
+          ...openGap(u, line, this.marks().incompleteFrom),
+        ],
         points: {
           show: false,
           size: 5,
@@ -207,7 +212,11 @@ export class Plot {
       axes: axes.both(state, colours),
       hooks: {
         drawClear: [(u) => drawBeneath(u, this.marks(), colours)],
-        draw: [(u) => drawAbove(u, this.marks(), colours), () => this.onDrawn()],
+        draw: [
+          (u) => drawOpen(u, this.firstLine, this.marks().incompleteFrom),
+          (u) => drawAbove(u, this.marks(), colours),
+          () => this.onDrawn(),
+        ],
         setSize: [() => this.onArea()],
         ready: [() => this.onArea()],
       },

@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import { param, setParams } from "../../app/address";
 import type { ChartData, DrawnSeries } from "../../chart/data";
 import { seriesName } from "../../chart/data";
+import { closedCount } from "../../chart/open-slot";
 import { copy, saveTable, tableOf } from "../../chart/save";
 import { valueText } from "../../model/units";
 import { clockAt, dateText, timeText } from "../../model/zone";
@@ -86,7 +87,11 @@ const NUMBERS: readonly { key: keyof Summary; label: string }[] = [
 /** A line for each series. */
 function Summaries({ data }: { data: ChartData }) {
   const order = useSignal<Order>({ column: -1, isDown: false });
-  const summaries = useMemo(() => data.series.map(({ values }) => summaryOf(values)), [data]);
+  const summaries = useMemo(() => {
+    // A part of a slot is no slot: it would be the least of all.
+    const closed = closedCount(data.times, data.incompleteFrom);
+    return data.series.map(({ values }) => summaryOf(values.slice(0, closed)));
+  }, [data]);
   const key = NUMBERS[order.value.column]?.key ?? "last";
   const places = ordered(data.series.length, order.value, (row) => summaries[row]?.[key]);
   const head = { order: order.value, onOrder: (next: Order) => (order.value = next) };
@@ -167,6 +172,7 @@ function Rows({ data }: { data: ChartData }) {
   );
   const head = { order: order.value, onOrder: (next: Order) => (order.value = next) };
   const { zone } = data.window;
+  const closed = closedCount(data.times, data.incompleteFrom);
   return (
     <div class="table-scroll high" ref={box} tabIndex={0} role="region" aria-label="Values">
       <table class="rows data-table" aria-rowcount={places.length + 1}>
@@ -193,6 +199,7 @@ function Rows({ data }: { data: ChartData }) {
               <tr key={row} aria-rowindex={first + at + 2}>
                 <th scope="row">
                   {dateText(clock)} {timeText(clock)}
+                  {row >= closed ? <span class="muted"> not over yet</span> : null}
                 </th>
                 {data.series.map(({ key, values, unit }) => (
                   <td key={key} class="num">

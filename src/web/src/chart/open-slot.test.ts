@@ -1,0 +1,9 @@
+import { expect, test } from "vitest";
+import { closedCount } from "./open-slot";
+
+test("the slot under way is not among those that are over", () => {
+  expect(closedCount([0, 60, 120], 120)).toBe(2);
+  expect(closedCount([0, 60, 120], 0)).toBe(0);
+  expect(closedCount([0, 60, 120], 180)).toBe(3);
+  expect(closedCount([0, 60, 120], undefined)).toBe(3);
+});
