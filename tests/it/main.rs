@@ -30,12 +30,15 @@ mod protobuf;
 mod replay;
 mod replicas;
 mod retention;
+#[path = "../support/rounds.rs"]
+mod rounds;
 #[path = "../support/setup.rs"]
 mod setup;
 mod slow_disk;
 mod snapshots;
 mod space;
 mod spans;
+mod spread;
 mod tidy;
 mod verify;
 mod whereabouts;

@@ -18,6 +18,7 @@ use proptest::prelude::*;
 
 use crate::{
     counters::NaiveCounter,
+    rounds::counts_from,
     setup::{self, DAY, HOUR, WITHIN as NOW, granularities, open_with},
 };
 
@@ -90,19 +91,35 @@ type Place = (usize, u32, i64);
 struct Naive {
     seen: HashSet<(u8, u64)>,
     counters: BTreeMap<u32, NaiveCounter>,
+    /// The time of each series' latest sample.
+    last: BTreeMap<u32, i64>,
     /// Times and values.
     slots: BTreeMap<Place, Vec<(i64, f64)>>,
 }
 
 impl Naive {
-    fn add(&mut self, set: &GranularitySet, sample: &Sample) {
+    fn add(&mut self, set: &GranularitySet, sample: &Sample, counts_from: i64) {
         let Sample { series, at, value, start } = *sample;
         if kind(series) == Kind::Counter {
-            self.counters.entry(series).or_default().read(at, value, start);
+            self.counters.entry(series).or_default().read(at, value, start, counts_from);
         }
+        let last = self.last.entry(series).or_insert(at);
+        *last = at.max(*last);
         for place in places(set, series, at) {
             self.slots.entry(place).or_default().push((at, value));
         }
+    }
+
+    /// From when on first readings of a batch count whole, for each of its samples.
+    fn counts_from(&self, set: &GranularitySet, samples: &[Sample]) -> Vec<i64> {
+        let before = |sample: &Sample| (sample.at, self.last.get(&sample.series).copied());
+        let all: Vec<_> = samples.iter().map(before).collect();
+        let own = |sample: &Sample| {
+            let at = UnixMillis(sample.at);
+            let finest = set.finest_keeping(at, NOW).unwrap_or(GranularityIndex::FINEST);
+            counts_from(&all, sample.at, set[finest].slot_start(at).0)
+        };
+        samples.iter().map(own).collect()
     }
 
     /// The samples that are sent: late readings of counters for which nothing is promised come
@@ -115,13 +132,15 @@ impl Naive {
             if let Some(newest) = counter.newest().filter(|_| !counter.is_promised(sample.at)) {
                 sample.at = newest + 1 + sample.at % 90_000;
             }
-            counter.read(sample.at, sample.value, sample.start);
+            // Where a first reading counts from does not matter to what is promised.
+            counter.read(sample.at, sample.value, sample.start, 0);
         }
         samples
     }
 
     fn forget(&mut self, series: u32) {
         self.counters.remove(&series);
+        self.last.remove(&series);
         self.slots.retain(|(_, own, _), _| *own != series);
     }
 
@@ -266,8 +285,9 @@ fn run(set: &GranularitySet, segment_documents_min: usize, steps: &[Step]) {
                 let twice = [(); 2].map(|()| batch(&ids, *sender, *seq, samples));
                 let verdict = appender.commit(&[], &twice, NOW).unwrap().batches;
                 let expected = if naive.seen.insert((*sender, *seq)) {
-                    for sample in samples {
-                        naive.add(set, sample);
+                    for (sample, counts_from) in samples.iter().zip(naive.counts_from(set, samples))
+                    {
+                        naive.add(set, sample, counts_from);
                     }
                     BatchVerdict::Accepted(TimesTally::default())
                 } else {

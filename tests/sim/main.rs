@@ -20,6 +20,8 @@ mod levels;
 mod meanwhile;
 mod objects;
 mod older;
+#[path = "../support/rounds.rs"]
+mod rounds;
 mod senders;
 #[path = "../support/setup.rs"]
 #[expect(dead_code, reason = "the tests of tests/it use more of it")]

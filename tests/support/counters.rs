@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-/// A first reading counts whole when the counter began no longer before it than this.
+/// A first reading counts whole when the counter began no longer before it than this, and since a
+/// time that the sender's rounds give.
 const START_COUNTS_MS: i64 = 3_600_000;
 /// So many readings are put right in any order.
 const ANY_ORDER: usize = 8;
@@ -19,6 +20,10 @@ pub(crate) struct NaiveCounter {
     /// Rates per second between readings that were neighbours when one of them came, by the time
     /// of the later one.
     rates: Vec<(i64, f64)>,
+    /// What readings from before the sender's clock was set back added, by their time.
+    settled: BTreeMap<i64, f64>,
+    /// The time of the reading after which the clock was set back: nothing before it counts.
+    set_back_to: Option<i64>,
 }
 
 impl NaiveCounter {
@@ -35,10 +40,36 @@ impl NaiveCounter {
         self.readings.keys().next_back().copied()
     }
 
-    /// Takes in a reading; a start of 0 is not known.
-    pub(crate) fn read(&mut self, at: i64, value: f64, start: i64) {
+    /// Takes in a reading; a start of 0 is not known. As a first one it counts whole when the
+    /// counter began at `counts_from` or later.
+    pub(crate) fn read(&mut self, at: i64, value: f64, start: i64, counts_from: i64) {
         // A counter that begins with its reading, or after it, says nothing.
-        let start = Some(start).filter(|start| *start != 0 && *start < at);
+        let mut start = Some(start).filter(|start| *start != 0 && *start < at);
+        let never = at - START_COUNTS_MS - 1;
+        if let Some((newest, (latest, Some(began)))) = self.readings.last_key_value()
+            && at < *newest
+            && *began < at
+            && *latest < value
+        {
+            return self.set_back(at, value, value - latest, start.map(|_| never));
+        }
+        let next = self.readings.range(at + 1..).next();
+        let is_contradicted =
+            next.is_some_and(|(_, (next, began))| *next < value && began.is_some_and(|b| b < at));
+        if is_contradicted || self.set_back_to.is_some_and(|first| at <= first) {
+            self.settled.entry(at).or_default();
+            return;
+        }
+        let counts = match self.readings.first_key_value() {
+            None => start >= Some(counts_from),
+            Some((first_at, _)) if *first_at < at => true,
+            Some((first_at, (_, began))) => {
+                began.is_some_and(|began| began < at && first_at - began <= START_COUNTS_MS)
+            }
+        };
+        if !counts {
+            start = start.map(|start| start.min(never));
+        }
         if self.readings.get(&at).is_some_and(|old| (value, start) <= *old) {
             return;
         }
@@ -51,7 +82,19 @@ impl NaiveCounter {
 
     /// What each reading adds, by its time.
     pub(crate) fn increases(&self) -> BTreeMap<i64, f64> {
-        self.readings.keys().map(|at| (*at, self.increase(*at))).collect()
+        let mut all = self.settled.clone();
+        for at in self.readings.keys() {
+            *all.entry(*at).or_default() += self.increase(*at);
+        }
+        all
+    }
+
+    /// The sender's clock was set back: what was read is settled, and the counter goes on.
+    fn set_back(&mut self, at: i64, value: f64, grown: f64, start: Option<i64>) {
+        self.settled = self.increases();
+        *self.settled.entry(at).or_default() += grown;
+        self.readings = BTreeMap::from([(at, (value, start))]);
+        self.set_back_to = Some(at);
     }
 
     /// Rates by the time of the later reading, those over gaps that were filled later included.

@@ -2,7 +2,8 @@
 //!
 //! A counter becomes increases when it is accepted: each reading adds what was counted since the
 //! reading before it in time, to the slot of its own time. The first one adds nothing, or its whole
-//! value when its counter began within [`START_COUNTS_MS`] before it. Where readings come later
+//! value when its counter began within [`START_COUNTS_MS`] before it, and since the time that the
+//! caller gives: the sender would have read it before, had it been there. Where readings come later
 //! than their turn, what was counted over the gap is first given to the reading behind it, and a
 //! late reading takes its part from there. Of readings at one time the largest counts.
 //!
@@ -18,6 +19,11 @@
 //! Any other late reading adds nothing, as the readings around it have counted its part already:
 //! without resets the total is exact in every order, only its split between two slots is as it was
 //! before. A reset that is seen by such a reading alone is not known.
+//!
+//! A late reading with a higher value than the latest one, of a counter that had begun before both,
+//! says that the sender's clock was set back: the counter goes on from the latest reading, and what
+//! was read before the late one is settled. A late reading whose value is higher than that of the
+//! next one, of a counter that had begun before both, adds nothing: that is no reset.
 //!
 //! Smallest and largest rate are of readings that were neighbours when one of them came. So they
 //! hold all rates between those that are neighbours in the end, and besides those over gaps that
@@ -115,12 +121,13 @@ impl SeriesState {
             .then_some(self.ended_at)
     }
 
-    /// Takes in one sample. `start` says since when a counter counts, 0 when not known.
+    /// Takes in one sample. `start` says since when a counter counts, 0 when not known; the first
+    /// reading of a counter counts whole if that is not before `counts_from`.
     pub fn observe(
         &mut self,
         at: UnixMillis,
         value: f64,
-        start: i64,
+        (start, counts_from): (i64, i64),
         slot_start: UnixMillis,
     ) -> Observed {
         let offset = (at.0 - slot_start.0) as u32;
@@ -132,6 +139,7 @@ impl SeriesState {
             Kind::Counter => {
                 let reading = Reading::new(at.0, value, start);
                 let Some(counter) = &mut self.counter else {
+                    let reading = reading.as_first(counts_from);
                     self.counter = Some(Box::new(Remembered::first(reading)));
                     let (increase, rate) = (reading.increase_since(None), reading.rate_since(None));
                     let cell = Cell::reading(offset, value, increase, rate);

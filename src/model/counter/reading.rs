@@ -1,8 +1,8 @@
 //! One reading of a counter, and what was counted between two of them.
 
 /// The zero at which a counter began counts as the reading before its first one, if it lies no
-/// longer back than this. Prometheus, too, puts a zero at a start only where its head still takes
-/// samples, about an hour back. A host's boot days ago must not become a spike in one slot.
+/// longer back than this, and no longer than the caller of `observe` allows. Prometheus, too, puts
+/// a zero at a start only where its head still takes samples, about an hour back.
 pub const START_COUNTS_MS: i64 = 3_600_000;
 
 /// One reading of a counter.
@@ -22,6 +22,25 @@ impl Reading {
     pub fn new(at: i64, value: f64, start: i64) -> Self {
         let age = if start == 0 || start >= at { 0 } else { at.saturating_sub(start) };
         Self { at, value, age }
+    }
+
+    /// The reading as the first one of its counter, which counts whole only if the counter began at
+    /// `counts_from` or later. An older start is moved back to where it never counts, so that what
+    /// is remembered of the reading tells what was counted for it.
+    pub(super) fn as_first(self, counts_from: i64) -> Self {
+        let counts = self.at.saturating_sub(self.age) >= counts_from;
+        if counts { self } else { self.without_count() }
+    }
+
+    /// The reading with a start that does not count.
+    pub(super) fn without_count(self) -> Self {
+        let age = if self.age == 0 { 0 } else { self.age.max(START_COUNTS_MS + 1) };
+        Self { age, ..self }
+    }
+
+    /// Whether the counter is known to have begun before a time that lies before the reading.
+    pub(super) fn began_before(&self, at: i64) -> bool {
+        self.age > self.at.saturating_sub(at)
     }
 
     /// How much was counted since the reading before in time, or since the counter began.
@@ -62,7 +81,7 @@ impl Reading {
         by_value.then_with(|| start(self).cmp(&start(other))).is_gt()
     }
 
-    fn counts_whole(&self) -> bool {
+    pub(super) fn counts_whole(&self) -> bool {
         (1..=START_COUNTS_MS).contains(&self.age)
     }
 }

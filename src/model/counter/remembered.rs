@@ -80,7 +80,7 @@ impl Remembered {
         let in_order = readings.is_sorted_by(|one, next| one.reading.at < next.reading.at);
         let is_told = |own: &Reading| own.age >= 0 && Times::can_tell(own.at);
         let are_told = readings.iter().all(|kept| is_told(&kept.reading));
-        let first = readings.first().filter(|kept| !kept.after_forgotten)?;
+        let first = readings.first()?;
         // Which is next is decided when the first is forgotten.
         let base_max = if readings.len() == READINGS_MAX { FORGOTTEN_LAST } else { 0 };
         let base_fits = usize::from(base) <= base_max;
@@ -162,16 +162,34 @@ impl Remembered {
 
     /// Takes in a reading that comes between others, or for which something must be given up.
     #[cold]
-    pub(super) fn take_between(&mut self, new: Reading) -> Taken {
+    pub(super) fn take_between(&mut self, mut new: Reading) -> Taken {
         let mut readings = Vec::with_capacity(READINGS_MAX + 1);
         readings.extend(self.in_order());
+        if let Some(latest) = readings.last().map(|kept| kept.reading)
+            && latest.began_before(new.at)
+            && new.at < latest.at
+            && new.value > latest.value
+        {
+            return self.go_on_from(&latest, new);
+        }
         let place = readings.partition_point(|kept| kept.reading.at < new.at);
+        if place == 0
+            && let Some(Kept { reading: first, .. }) = readings.first()
+            && !(first.counts_whole() && first.began_before(new.at))
+        {
+            new = new.without_count();
+        }
         let at_place = readings.get(place).map(|kept| kept.reading);
         let replaced = at_place.filter(|old| old.at == new.at);
         let behind = place + usize::from(replaced.is_some());
         // Where readings were forgotten, those that were there have counted what there was.
         let unknown = |place: usize| readings.get(place).is_some_and(|kept| kept.after_forgotten);
         if unknown(place) || unknown(behind) || replaced.is_some_and(|old| !new.outranks(&old)) {
+            return Taken::default();
+        }
+        let is_contradicted =
+            |after: &Reading| after.began_before(new.at) && after.value < new.value;
+        if readings.get(behind).is_some_and(|kept| is_contradicted(&kept.reading)) {
             return Taken::default();
         }
         let before = place.checked_sub(1).map(|before| readings[before].reading);
@@ -203,6 +221,14 @@ impl Remembered {
         }
         self.put(&readings);
         taken
+    }
+
+    /// Counts on from the latest reading although the new one has an earlier time: the sender's
+    /// clock was set back. Nothing that is earlier still can be told apart then.
+    fn go_on_from(&mut self, latest: &Reading, new: Reading) -> Taken {
+        let kept = Kept { reading: new.without_count(), after_forgotten: true };
+        self.put(&[kept]);
+        Taken { increase: new.value - latest.value, ..Taken::default() }
     }
 
     #[inline]

@@ -20,7 +20,7 @@ fn cells(readings: &[Sent]) -> BTreeMap<i64, Cell> {
     let mut state = SeriesState::new(Kind::Counter);
     let mut cells: BTreeMap<i64, Cell> = BTreeMap::new();
     for (at, value, start) in readings {
-        let seen = state.observe(UnixMillis(*at), *value, *start, UnixMillis(*at));
+        let seen = state.observe(UnixMillis(*at), *value, (*start, i64::MIN), UnixMillis(*at));
         cells.entry(*at).or_default().merge(&seen.cell);
         if let Some(Correction { at, increase, rate }) = seen.correction {
             cells.entry(at.0).or_default().merge(&Cell::correction(increase, rate));
@@ -45,7 +45,7 @@ fn total(readings: &[Sent]) -> f64 {
 fn check(readings: &[Sent]) {
     let mut model = NaiveCounter::default();
     for (at, value, start) in readings {
-        model.read(*at, *value, *start);
+        model.read(*at, *value, *start, i64::MIN);
     }
     let cells = cells(readings);
     let sums: BTreeMap<_, _> = cells.iter().map(|(at, cell)| (*at, cell.sum)).collect();
@@ -65,7 +65,7 @@ fn promised(mut readings: Vec<Sent>) -> Vec<Sent> {
         if let Some(newest) = model.newest().filter(|_| !model.is_promised(*at)) {
             *at = newest + 15 * SECOND;
         }
-        model.read(*at, *value, *start);
+        model.read(*at, *value, *start, i64::MIN);
     }
     readings
 }
@@ -118,6 +118,41 @@ fn the_count_since_a_start_near_the_first_reading_is_kept() {
     // An earlier reading that comes late takes its part.
     assert_eq!(values(&[readings[1], readings[0]]), [5.0, 2.0]);
     assert_eq!(values(&[readings[0], (10_000, 3.0, 0)]), [0.0, 5.0]);
+}
+
+#[test]
+fn a_first_reading_counts_no_further_back_than_its_sender_had_looked() {
+    let first = |counts_from| {
+        let mut state = SeriesState::new(Kind::Counter);
+        let at = |at| UnixMillis(at * SECOND);
+        let first = state.observe(at(1000), 2080.0, (900 * SECOND, counts_from), at(1000)).cell;
+        let next = state.observe(at(1010), 2100.0, (900 * SECOND, 0), at(1010)).cell;
+        // What comes in front of a first reading that did not count does not count, either.
+        let late = state.observe(at(990), 2060.0, (900 * SECOND, 0), at(990));
+        let corrected = first.sum + late.correction.unwrap().increase;
+        [first.sum, next.sum, late.cell.sum, corrected]
+    };
+    assert_eq!(first(900 * SECOND), [2080.0, 20.0, 2060.0, 20.0]);
+    assert_eq!(first(900 * SECOND + 1), [0.0, 20.0, 0.0, 20.0]);
+}
+
+#[test]
+fn a_clock_that_is_set_back_counts_what_was_counted() {
+    let boot = SECOND;
+    // A reading each 10 s that grows by 20; then the clock, and with it the boot, goes back 300 s.
+    let before = (1..120).map(|round| (boot + round * 10 * SECOND, (round * 20) as f64, boot));
+    let by = 300 * SECOND;
+    let after = (120..200)
+        .map(|round| (boot + round * 10 * SECOND - by, (round * 20) as f64, boot - by))
+        .collect::<Vec<_>>();
+    let readings: Vec<Sent> = before.chain(after.iter().copied()).collect();
+    check(&readings);
+    assert!(values(&readings).iter().all(|increase| *increase <= 40.0));
+    assert_eq!(total(&readings), 199.0 * 20.0);
+    // One reading that contradicts those around it says nothing of them.
+    let one = [(1000, 5.0, 1), (3000, 9.0, 1), (5000, 20.0, 1), (2000, 12.0, 1)];
+    assert_eq!(values(&one), [5.0, 0.0, 4.0, 11.0]);
+    check(&one);
 }
 
 #[test]
@@ -194,16 +229,16 @@ fn rates_are_per_second_between_neighbours() {
 fn a_series_ends_until_a_later_sample() {
     let mut state = SeriesState::new(Kind::Gauge);
     state.end(UnixMillis(100));
-    state.observe(UnixMillis(1000), 1.0, 0, UnixMillis(0));
+    state.observe(UnixMillis(1000), 1.0, (0, 0), UnixMillis(0));
     state.end(UnixMillis(500));
     assert_eq!(state.ended_at(), None);
     state.end(UnixMillis(2000));
     assert_eq!(state.ended_at(), Some(UnixMillis(2000)));
     // A late one is of before the end.
-    state.observe(UnixMillis(1500), 1.0, 0, UnixMillis(0));
-    state.observe(UnixMillis(2000), 1.0, 0, UnixMillis(0));
+    state.observe(UnixMillis(1500), 1.0, (0, 0), UnixMillis(0));
+    state.observe(UnixMillis(2000), 1.0, (0, 0), UnixMillis(0));
     assert_eq!((state.ended_at(), state.last_at), (Some(UnixMillis(2000)), UnixMillis(2000)));
-    state.observe(UnixMillis(2001), 1.0, 0, UnixMillis(0));
+    state.observe(UnixMillis(2001), 1.0, (0, 0), UnixMillis(0));
     assert_eq!(state.ended_at(), None);
 }
 

@@ -13,6 +13,7 @@ pub(crate) mod fan_out;
 pub(crate) mod frozen;
 mod idle;
 mod old_state_row;
+mod rounds;
 pub(crate) mod senders;
 pub(crate) mod series_states;
 mod slots;
@@ -29,6 +30,7 @@ use crate::model::{
 };
 use cell_map::{CellMap, Growth, SlotPlace};
 use frozen::Frozen;
+use rounds::Rounds;
 use senders::Senders;
 use series_states::{EncodedRow, SeriesStates};
 use slots::Slots;
@@ -177,6 +179,7 @@ impl Catalog {
         let granularities = self.granularities.clone();
         let mut slots: Slots<'_, Option<SlotPlace>> = Slots::new(&granularities, keeping);
         let window_ms = batch.window_ms();
+        let rounds = Rounds::of(batch, &self.states);
         for (index, (series, value)) in batch.series.iter().zip(&batch.values).enumerate() {
             let (at, series, value) = (batch.time(index), *series, *value);
             if is_stale_marker(value) {
@@ -190,7 +193,7 @@ impl Catalog {
             }
             // Without a living granularity the counter states still move on.
             let slot = slots.at(at, |finest, start| Some(self.maps[finest?.0].place(start.0)));
-            let start = batch.start(index);
+            let start = (batch.start(index), rounds.counts_from(at, slot.start));
             let observed = self.states.observe(series, at, value, start, slot.start);
             if let (Some(finest), Some(place)) = (slot.finest, slot.own) {
                 self.maps[finest.0].merge(place, series, &observed.cell);

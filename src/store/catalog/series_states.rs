@@ -136,7 +136,7 @@ impl SeriesStates {
         series: SeriesId,
         at: UnixMillis,
         value: f64,
-        start: i64,
+        start: (i64, i64),
         slot_start: UnixMillis,
     ) -> Observed {
         self.mark(series);
@@ -259,7 +259,7 @@ pub(crate) fn fuzz_rows(bytes: &[u8]) {
     if restored.iter().all(Option::is_none) {
         return;
     }
-    states.observe(SeriesId(0), UnixMillis(5), 1.0, 0, UnixMillis(0));
+    states.observe(SeriesId(0), UnixMillis(5), 1.0, (0, 0), UnixMillis(0));
     states.note_time(SeriesId(0), UnixMillis(5), 600_000);
     states.freeze();
     let rows = states.frozen_rows(0, 2);

@@ -16,8 +16,8 @@ use std::{
 
 use granary::{
     model::{
-        AcceptedBatch, Cell, Granularity, GranularitySet, Kind, SeriesId, SeriesInfo, SeriesKey,
-        UnixMillis, counter,
+        AcceptedBatch, Cell, Granularity, GranularityIndex, GranularitySet, Kind, SeriesId,
+        SeriesInfo, SeriesKey, UnixMillis, counter,
     },
     store::LastSample,
 };
@@ -27,7 +27,7 @@ pub(crate) use senders::Verdict;
 use senders::{Numbers, Times};
 use slots::Expected;
 
-use crate::{counters::NaiveCounter, levels};
+use crate::{counters::NaiveCounter, levels, rounds::counts_from};
 
 /// A sample that counts.
 #[derive(Debug, Clone, PartialEq)]
@@ -147,6 +147,7 @@ impl World {
             }
         }
         let mut uncounted = 0;
+        let counts_from = self.counts_from(batch, set, now);
         for (index, series) in batch.series.iter().enumerate() {
             let at = batch.times[index.min(batch.times.len() - 1)];
             let value = batch.values[index];
@@ -166,7 +167,8 @@ impl World {
             if *kind == Kind::Counter {
                 let counting = self.counters.entry(*series).or_default();
                 counting.is_promised &= counting.naive.is_promised(at);
-                counting.naive.read(at, value, batch.starts.get(index).copied().unwrap_or(0));
+                let start = batch.starts.get(index).copied().unwrap_or(0);
+                counting.naive.read(at, value, start, counts_from[index]);
             }
             let keeping = set.iter().filter(|level| level.keeps(UnixMillis(at), now));
             let kept = keeping.fold(0, |bits, level| bits | levels::bit(level));
@@ -176,6 +178,25 @@ impl World {
             }
         }
         Verdict::Accepted(uncounted)
+    }
+
+    /// From when on first readings of a batch count whole, for each of its samples.
+    fn counts_from(
+        &self,
+        batch: &AcceptedBatch,
+        set: &GranularitySet,
+        now: UnixMillis,
+    ) -> Vec<i64> {
+        let time = |index: usize| batch.time(index);
+        let before = |(index, series): (usize, &SeriesId)| {
+            (time(index).0, self.series[series.0 as usize].end.last_at)
+        };
+        let all: Vec<_> = batch.series.iter().enumerate().map(before).collect();
+        let own = |index: usize| {
+            let finest = set.finest_keeping(time(index), now).unwrap_or(GranularityIndex::FINEST);
+            counts_from(&all, time(index).0, set[finest].slot_start(time(index)).0)
+        };
+        (0..all.len()).map(own).collect()
     }
 
     /// The store runs with these granularities at this time: what they do not keep may go. Until

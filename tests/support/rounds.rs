@@ -1,0 +1,15 @@
+//! Which first readings of counters count whole, by the naive reading of the rule.
+
+/// When a first reading at `at` may have begun to count whole: `samples` are the times of its batch,
+/// each with that of the sample before it in its series.
+pub(crate) fn counts_from(samples: &[(i64, Option<i64>)], at: i64, slot_start: i64) -> i64 {
+    let times = samples.iter().flat_map(|(own, before)| [Some(*own), *before]).flatten();
+    let previous = times.filter(|time| *time < at).max();
+    let passed = samples.iter().filter_map(|(own, before)| Some(own - (*before)?));
+    let interval = passed.filter(|passed| *passed > 0).min();
+    let by_interval = interval.map(|interval| at - 2 * interval);
+    match (previous, by_interval) {
+        (Some(round), Some(near)) => round.min(near),
+        (round, near) => round.or(near).unwrap_or(slot_start),
+    }
+}
