@@ -84,8 +84,8 @@ impl Display {
             Self::Total => cell.sum,
             Self::Min => cell.min,
             Self::Max => cell.max,
+            Self::Count | Self::First | Self::Last if cell.n == 0 => return None,
             Self::Count => f64::from(cell.n),
-            Self::First | Self::Last if cell.n == 0 => return None,
             Self::First => cell.first,
             Self::Last => cell.last,
         };

@@ -8,9 +8,11 @@ use jiff::tz::TimeZone;
 
 use super::{
     CalendarUnit, QueryError, QueryLimits, Resolution,
+    neighbours::SlotGap,
     resolution::{
         AUTO_POINTS, auto_width, granularity_of_width, named_width, slot_start, whole_slots,
     },
+    spacing::Readings,
 };
 use crate::{
     model::{Cell, GranularityIndex, Span, UnixMillis},
@@ -35,6 +37,9 @@ pub(super) struct AxisRequest<'a> {
     pub(super) series: usize,
     /// Lines that are shown of them.
     pub(super) lines: usize,
+    /// What tells how often readings come, where slots must not be finer when the resolution is
+    /// left to the daemon.
+    pub(super) readings: Option<&'a Readings<'a>>,
 }
 
 /// The slots of a chart and the granularities that they are read from.
@@ -68,12 +73,14 @@ impl Axis {
             Resolution::Auto => {
                 let points = request.points.unwrap_or(AUTO_POINTS);
                 let points = points.min(request.slots_max(limits)).max(1);
-                let width = auto_width(coverage, request.range, points);
+                let (width, note) = request.auto(coverage, points)?;
                 if request.is_elsewhere() && width % DAY_MS == 0 {
                     let unit = request.local_days(width / DAY_MS, points);
                     return Self::of_calendar(coverage, unit, request, limits);
                 }
-                width
+                let mut axis = Self::of_width(coverage, width, request, limits)?;
+                axis.notes.extend(note);
+                return Ok(axis);
             }
         };
         Self::of_width(coverage, width, request, limits)
@@ -175,6 +182,22 @@ impl Axis {
         self.slots.get(over).map(|(start, _)| *start)
     }
 
+    /// Moves what a counter grew in a gap to the slots that the gap covers. A slot without a reading
+    /// has the rate of the gap as its smallest and largest.
+    pub(super) fn spread(&self, SlotGap { gap, slot_start }: &SlotGap, cells: &mut [Cell]) {
+        let (from, to) = gap.times();
+        // A slot of a granularity that does not end where one of the axis does is in one as a whole.
+        let carried = |edge: i64| if edge <= *slot_start { gap.carried(edge) } else { 0.0 };
+        let first = self.slots.partition_point(|(start, width)| start + width <= from);
+        let touched = self.slots.iter().zip(cells).skip(first);
+        for ((start, width), cell) in touched.take_while(|((start, _), _)| *start <= to) {
+            let end = start + width;
+            let is_empty = from < *start && end <= *slot_start;
+            let rate = is_empty.then(|| gap.rate());
+            cell.merge(&Cell::correction(carried(end) - carried(*start), rate));
+        }
+    }
+
     /// Merges the slots of one series and segment, ascending, into this axis' cells.
     pub(super) fn merge(&self, filled: &[Slot], cells: &mut [Cell]) {
         assert_eq!(cells.len(), self.slots.len(), "one cell a slot");
@@ -218,6 +241,30 @@ impl AxisRequest<'_> {
     fn slots_max(&self, limits: &QueryLimits) -> usize {
         let shown = limits.points_max / self.lines.max(1);
         shown.min(limits.read_points_max / self.series.max(1))
+    }
+
+    /// The width of slots that is left to the daemon, and what a reader should know of it: slots are
+    /// not finer than readings come.
+    fn auto(
+        &self,
+        coverage: &Coverage<'_>,
+        points: usize,
+    ) -> Result<(i64, Option<String>), QueryError> {
+        let finest = auto_width(coverage, self.range, points, 0);
+        let Some(readings) = self.readings else { return Ok((finest, None)) };
+        // They may come a little late.
+        let is_finer = |spacing: &f64| *spacing > finest as f64 * 1.1;
+        let Some(spacing) = readings.spacing_ms(finest)?.filter(is_finer) else {
+            return Ok((finest, None));
+        };
+        let width = auto_width(coverage, self.range, points, (spacing * 0.9) as i64);
+        let seconds = |ms: f64| Span::Fixed(((ms / 1000.0).round() as i64).max(1) * 1000);
+        let note = format!(
+            "readings come each {}: slots of {} would be finer",
+            seconds(spacing),
+            Span::Fixed(finest)
+        );
+        Ok((width, Some(note)))
     }
 
     /// Days of the zone, so many together that their slots are not more than `points`.

@@ -13,10 +13,12 @@ use super::{
     grouping::{Group, Ranking, check_lines, group},
     missing,
     select::{check_count, series_max},
+    spacing::Readings,
     zone_name,
 };
 use crate::{
     model::{Cell, SeriesId, SeriesInfo, UnixMillis},
+    policy::coverage::Coverage,
     store::Store,
 };
 
@@ -137,6 +139,9 @@ pub fn chart(
     let groups = group(&found, &request.merge, budget)?;
     let lines = request.rank.map_or(groups.len(), |rank| rank.count.min(groups.len()));
     check_lines(lines, limits)?;
+    let coverage = coverage(store, &request.range, now);
+    let ids = found.iter().map(|(id, _)| *id);
+    let readings = Readings::of((store, budget), &coverage, ids, &request.range);
     let asked = AxisRequest {
         resolution: &request.resolution,
         range: &request.range,
@@ -144,8 +149,9 @@ pub fn chart(
         points: request.points,
         series: found.len(),
         lines: lines * request.displays.len().max(1),
+        readings: Some(&readings),
     };
-    let mut axis = Axis::plan(&coverage(store, &request.range, now), &asked, limits)?;
+    let mut axis = Axis::plan(&coverage, &asked, limits)?;
     if found.is_empty() {
         axis.notes.extend(missing::note(store, &request.selector));
     }
@@ -158,7 +164,8 @@ pub fn chart(
         start: axis.start_or(request.range.start),
         end: axis.end_or(request.range.end),
         incomplete_from: axis.incomplete_from(now),
-        series: Shown { store, budget, axis: &axis, request, now }.lines(groups)?,
+        series: Shown { store, budget, coverage: &coverage, axis: &axis, request, now }
+            .lines(groups)?,
         notes: axis.notes,
     })
 }
@@ -167,6 +174,7 @@ pub fn chart(
 struct Shown<'a> {
     store: &'a Store,
     budget: &'a Budget,
+    coverage: &'a Coverage<'a>,
     axis: &'a Axis,
     request: &'a ChartRequest,
     now: UnixMillis,
@@ -181,7 +189,8 @@ impl Shown<'_> {
         let mut shown = Vec::new();
         let mut cells = vec![Cell::EMPTY; axis.len()];
         let members = groups.iter().flat_map(|group| &group.members).copied().collect();
-        let mut reader = CellReader::new(self.store, self.budget, axis, members);
+        let reader = CellReader::new(self.store, self.budget, axis, members);
+        let mut reader = reader.spreading(self.coverage);
         for group in groups {
             cells.fill(Cell::EMPTY);
             for _ in &group.members {
@@ -197,7 +206,9 @@ impl Shown<'_> {
             match (&mut ranking, request.rank) {
                 (Some(ranking), Some(rank)) => {
                     let by = rank.by.map_or(displays[0], |by| by.for_kind(kind));
-                    let number = by.of_cell(&over_range(&cells), axis_width(axis));
+                    let closed = self.closed();
+                    let width = closed.iter().map(|(_, width)| width).sum();
+                    let number = by.of_cell(&over_range(&cells[..closed.len()]), width);
                     ranking.push(number, self.group_lines(&cells, &group, &displays)?);
                 }
                 _ => shown.extend(self.group_lines(&cells, &group, &displays)?),
@@ -216,6 +227,14 @@ impl Shown<'_> {
         let entries = entries.sum::<usize>() * self.request.displays.len().max(1);
         self.budget.take(self.axis.len() * size_of::<Cell>())?;
         Ok(self.budget.take(points.saturating_add(entries))?)
+    }
+
+    /// The slots that are over, which decide an order; all when none is.
+    fn closed(&self) -> &[(i64, i64)] {
+        let slots = self.axis.slots();
+        let open = self.axis.incomplete_from(self.now);
+        let closed = slots.partition_point(|(start, _)| open.is_none_or(|open| *start < open));
+        if closed == 0 { slots } else { &slots[..closed] }
     }
 
     fn group_lines(
@@ -255,8 +274,4 @@ fn over_range(cells: &[Cell]) -> Cell {
         all.merge(&Cell { first_at: index, last_at: index, ..*cell });
     }
     all
-}
-
-fn axis_width(axis: &Axis) -> i64 {
-    axis.slots().iter().map(|(_, width)| width).sum()
 }

@@ -20,6 +20,7 @@ use super::{
     missing,
     nested::{Nesting, SLOT_BYTES, nest},
     resolution::{AUTO_POINTS, granularity_of_documents, granularity_of_width},
+    spacing::Readings,
 };
 use crate::{
     model::{Cell, UnixMillis},
@@ -156,6 +157,9 @@ impl Asked<'_> {
         resolution: &Resolution,
         range: &Range<UnixMillis>,
     ) -> Result<Axis, QueryError> {
+        let ids: Vec<_> = groups.iter().flat_map(|group| &group.members).copied().collect();
+        let from = (self.store, self.budget);
+        let readings = Readings::of(from, &self.coverage, ids.into_iter(), range);
         let asked = AxisRequest {
             resolution,
             range,
@@ -163,19 +167,24 @@ impl Asked<'_> {
             points: self.request.points,
             series: groups.iter().map(|group| group.members.len()).sum(),
             lines: groups.len(),
+            readings: Some(&readings),
         };
         Axis::plan(&self.coverage, &asked, self.limits)
     }
 
-    /// Hands out the cells of each group.
+    /// Hands out the cells of each group: as they are kept, or with what counters grew in gaps spread.
     fn read(
         &self,
         axis: &Axis,
         groups: &[Group],
+        spreads: bool,
         mut visit: impl FnMut(&Group, &[Cell]) -> Result<(), QueryError>,
     ) -> Result<(), QueryError> {
         let members = groups.iter().flat_map(|group| &group.members).copied().collect();
         let mut reader = CellReader::new(self.store, self.budget, axis, members);
+        if spreads {
+            reader = reader.spreading(&self.coverage);
+        }
         self.budget.take(axis.len() * size_of::<Cell>())?;
         let mut cells = vec![Cell::EMPTY; axis.len()];
         for group in groups {
@@ -194,7 +203,7 @@ impl Asked<'_> {
         self.budget.take(axis.len() * size_of::<Vec<Row>>())?;
         let mut by_slot: Vec<Vec<Row>> = vec![Vec::new(); axis.len()];
         let slots = || axis.slots().chunks(SLOTS_AT_A_TIME);
-        self.read(&axis, groups, |group, cells| {
+        self.read(&axis, groups, true, |group, cells| {
             let kind = group.entry.kind;
             let asked = self.request.display.map(|display| display.for_kind(kind));
             let display = asked.unwrap_or_else(|| Display::of_kind(kind));
@@ -243,7 +252,7 @@ impl Asked<'_> {
             &nestings[coarser.map_or(granularity, |coarser| coarser.max(granularity)).0]
         };
         let mut documents = Vec::new();
-        self.read(&axis, groups, |group, cells| {
+        self.read(&axis, groups, false, |group, cells| {
             let merged = group.merged.then_some(group.members.len());
             let slots = axis.slots().iter().copied().zip(cells.iter().copied());
             self.budget.take(slots.len() * SLOT_BYTES)?;

@@ -83,9 +83,14 @@ pub(super) fn named_width(granularities: &GranularitySet, name: &str) -> Result<
     })
 }
 
-/// The narrowest width whose slots over a range are not more than `points` and that is held whole
-/// over it; when none is, the narrowest that fits.
-pub(super) fn auto_width(coverage: &Coverage<'_>, range: &Range<UnixMillis>, points: usize) -> i64 {
+/// The narrowest width, not below `least_ms`, whose slots over a range are not more than `points` and
+/// that is held whole over it; when none is, the narrowest that fits.
+pub(super) fn auto_width(
+    coverage: &Coverage<'_>,
+    range: &Range<UnixMillis>,
+    points: usize,
+    least_ms: i64,
+) -> i64 {
     let granularities = coverage.granularities();
     let own = granularities.iter().map(|own| own.width_ms);
     let merged = AUTO_SECONDS.iter().map(|seconds| seconds * 1000);
@@ -97,7 +102,7 @@ pub(super) fn auto_width(coverage: &Coverage<'_>, range: &Range<UnixMillis>, poi
         (slots.end.0 - slots.start.0) / width.0 <= points as i64
     };
     let mut made = widths
-        .iter()
+        .range(least_ms..)
         .filter_map(|width| Some((*width, granularity_of_width(granularities, *width)?)));
     let fitting: Vec<_> = made.clone().filter(fits).collect();
     let whole =
@@ -148,7 +153,7 @@ mod tests {
         let set = GranularitySet::default();
         let coverage = Coverage::new(&set, vec![Gaps::NONE; 4], NOW);
         let range = NOW.minus((days * DAY_MS as f64) as i64)..NOW;
-        let width = auto_width(&coverage, &range, points);
+        let width = auto_width(&coverage, &range, points, 0);
         let slots = whole_slots(width, &range);
         assert!((slots.end.0 - slots.start.0) / width <= points as i64, "{days} {points}");
         Span::Fixed(width).to_string()

@@ -53,7 +53,8 @@ fn draw(view: &View<'_>, values: &[Option<f64>], columns: usize) -> String {
     let margin = ticks.iter().map(String::len).max().unwrap_or(0);
     let across = columns - margin - 2;
     let (dots, last) = (((across - 1) * DOTS_ACROSS) as u32, (values.len() - 1) as f32);
-    let runs = runs(values, low, high);
+    let open = view.rows.clone().position(|row| view.is_open(row)).unwrap_or(values.len());
+    let runs = runs(values, open, low, high);
     let height = ((LINES - 1) * DOTS_DOWN) as u32;
     let mut chart = Chart::new_with_y_range(dots, height, 0.0, last.max(1.0), 0.0, 1.0);
     let shapes: Vec<_> = runs
@@ -117,16 +118,17 @@ fn axis(low: f64, high: f64) -> (f64, f64) {
 }
 
 /// The filled stretches between empty slots: slot number, and the part of the axis below the value.
-fn runs(values: &[Option<f64>], low: f64, high: f64) -> Vec<Vec<(f32, f32)>> {
+/// No line leads into the slot that is not over yet, `open`: its number is that of a part.
+fn runs(values: &[Option<f64>], open: usize, low: f64, high: f64) -> Vec<Vec<(f32, f32)>> {
     let mut runs: Vec<Vec<(f32, f32)>> = Vec::new();
-    let mut open = false;
+    let mut goes_on = false;
     // Halves, so that the length of the axis is no more than a number can be.
     let length = high / 2.0 - low / 2.0;
     for (index, value) in values.iter().enumerate() {
         let value = value.filter(|value| value.is_finite());
         let part = value.map(|value| ((value / 2.0 - low / 2.0) / length) as f32);
         match part {
-            Some(part) if open => {
+            Some(part) if goes_on && index != open => {
                 if let Some(run) = runs.last_mut() {
                     run.push((index as f32, part));
                 }
@@ -134,7 +136,7 @@ fn runs(values: &[Option<f64>], low: f64, high: f64) -> Vec<Vec<(f32, f32)>> {
             Some(part) => runs.push(vec![(index as f32, part)]),
             None => {}
         }
-        open = part.is_some();
+        goes_on = part.is_some();
     }
     runs
 }
@@ -172,7 +174,9 @@ mod tests {
     #[test]
     fn an_empty_slot_breaks_the_line_and_a_zero_does_not() {
         let values = [Some(1.0), Some(0.0), None, Some(2.0), Some(f64::NAN)];
-        assert_eq!(runs(&values, 0.0, 2.0), [vec![(0.0, 0.5), (1.0, 0.0)], vec![(3.0, 1.0)]]);
+        assert_eq!(runs(&values, 5, 0.0, 2.0), [vec![(0.0, 0.5), (1.0, 0.0)], vec![(3.0, 1.0)]]);
+        // No line leads into the slot that is not over yet.
+        assert_eq!(runs(&values[..2], 1, 0.0, 2.0), [vec![(0.0, 0.5)], vec![(1.0, 0.0)]]);
     }
 
     #[test]

@@ -97,6 +97,11 @@ impl Gap {
         self.from < start && end <= self.to
     }
 
+    /// The times of the readings at its ends.
+    pub fn times(&self) -> (i64, i64) {
+        (self.from, self.to)
+    }
+
     /// Growth per second over the gap.
     pub fn rate(&self) -> f64 {
         super::reading::per_second(self.increase, self.to - self.from)

@@ -91,10 +91,12 @@ impl Sums {
             points: None,
             series: living.len(),
             lines: 1,
+            readings: None,
         };
-        let axis = Axis::plan(&coverage(store, &range, now), &asked, &LIMITS)?;
+        let coverage = coverage(store, &range, now);
+        let axis = Axis::plan(&coverage, &asked, &LIMITS)?;
         let ids = living.iter().map(|index| members.series[*index].0).collect();
-        let mut reader = CellReader::new(store, budget, &axis, ids);
+        let mut reader = CellReader::new(store, budget, &axis, ids).spreading(&coverage);
         let mut cells = vec![Cell::EMPTY; axis.len()];
         for index in living {
             let (_, host, part) = &members.series[index];

@@ -88,11 +88,12 @@ fn lines_say_what_was_sent() {
     assert_eq!((answer.start, answer.step_ms, answer.points), (FIRST, MINUTE, 60));
     let own = &answer.hosts["web"];
     let cpu = own.cpu.as_ref().unwrap();
-    // The first reading has none before it; a quarter of 61 is step 15.
-    assert_eq!(cpu.line, format!(".{}...{}", "F".repeat(39), "F".repeat(17)));
+    // The first reading has none before it; a quarter of 61 is step 15. Counters go on in a gap.
+    assert_eq!(cpu.line, format!(".{}", "F".repeat(59)));
     assert_eq!((cpu.last, cpu.max), (Some(25.0), 100.0));
     let memory = own.memory.as_ref().unwrap();
     assert_eq!((memory.last, memory.line.starts_with("VV")), (Some(50.0), true));
+    assert_eq!(memory.line.chars().skip(40).take(4).collect::<String>(), "...V");
     let disk = own.disk.as_ref().unwrap();
     assert_eq!(
         (disk.last, disk.line.chars().nth(29), disk.line.chars().nth(30)),
@@ -100,8 +101,8 @@ fn lines_say_what_was_sent() {
     );
     let network = own.network.as_ref().unwrap();
     assert_eq!(network.last, Some(120.0));
-    // The increase over the gap counts where it ends.
-    assert_eq!((network.max, network.line.chars().nth(43)), (480.0, Some('z')));
+    // The increase over the gap counts in each of its slots.
+    assert_eq!((network.max, network.line.chars().nth(41)), (120.0, Some('z')));
     let filesystem = own.filesystem.as_ref().unwrap();
     assert_eq!((&*filesystem.mount, filesystem.used_percent), ("/var", 90.0));
 }

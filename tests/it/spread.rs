@@ -1,0 +1,258 @@
+//! What counters grow in gaps between readings is spread over the slots of the gaps, and a part of
+//! a chart shows what the whole shows.
+
+use granary::{
+    model::{
+        AcceptedBatch, Display, GranularitySet, Kind, SeriesId, UnixMillis,
+        counter::spread::{Gap, spacing_ms},
+    },
+    query::{
+        Budget, ChartAnswer, ChartRequest, Merge, QueryLimits, Rank, Resolution, Selector, chart,
+    },
+    store::{Appender, Store},
+};
+use proptest::prelude::*;
+
+use crate::setup::{
+    DAY, HOUR, MINUTE, SECOND, SIX, define, granularities, open_with, samples, series,
+};
+
+/// Readings of a counter, in milliseconds from [`SIX`] on, with what it said.
+type Readings = Vec<(i64, f64)>;
+
+const LIMITS: QueryLimits = QueryLimits {
+    series_max: 100,
+    points_max: 1_000_000,
+    read_series_max: 100,
+    read_points_max: 10_000_000,
+};
+
+struct Filled {
+    _dir: tempfile::TempDir,
+    store: Store,
+    _appender: Appender,
+    now: UnixMillis,
+}
+
+/// A store that got the readings of each counter, the host of which is its place.
+fn filled(set: &GranularitySet, counters: &[Readings], now: i64) -> Filled {
+    let dir = tempfile::tempdir().unwrap();
+    let now = SIX.plus(now);
+    let (store, mut appender) = open_with(dir.path(), set, now);
+    for (place, readings) in counters.iter().enumerate() {
+        let host = place.to_string();
+        let known = series("bytes", &[("host", &host)], Kind::Counter);
+        let id: SeriesId = define(&mut appender, &[known], now)[0];
+        let times = readings.iter().map(|(at, value)| (SIX.0 + at, *value));
+        let batch: AcceptedBatch = samples(id, times);
+        appender.commit(&[], &[batch], now).unwrap();
+    }
+    Filled { _dir: dir, store, _appender: appender, now }
+}
+
+impl Filled {
+    fn chart(&self, change: impl FnOnce(&mut ChartRequest), range: (i64, i64)) -> ChartAnswer {
+        let selector = Selector { metric: Some("bytes".into()), ..Selector::default() };
+        let range = SIX.plus(range.0)..SIX.plus(range.1);
+        let mut request = ChartRequest::new(selector, Resolution::Named("1m".into()), range);
+        request.displays = vec![Display::Total];
+        change(&mut request);
+        chart(&self.store, &Budget::UNLIMITED, &request, &LIMITS, self.now).unwrap()
+    }
+
+    fn totals(&self, resolution: &str, range: (i64, i64)) -> Vec<(i64, Option<f64>)> {
+        let named = |request: &mut ChartRequest| {
+            request.resolution = Resolution::Named(resolution.to_owned());
+        };
+        self.chart(named, range).series[0].points.clone()
+    }
+}
+
+fn numbers(points: &[(i64, Option<f64>)]) -> Vec<Option<f64>> {
+    points.iter().map(|(_, number)| *number).collect()
+}
+
+#[test]
+fn a_gap_shows_what_grew_in_each_of_its_slots() {
+    let readings = (1..12).chain(61..72).map(|i| (i * 5 * SECOND, (i * 5) as f64)).collect();
+    let filled = filled(&GranularitySet::default(), &[readings], DAY);
+    let all = [50.0, 60.0, 60.0, 60.0, 60.0, 60.0].map(Some);
+    assert_eq!(numbers(&filled.totals("1m", (0, 6 * MINUTE))), all);
+    // No reading is within the range, or at one end of it only.
+    assert_eq!(numbers(&filled.totals("1m", (2 * MINUTE, 4 * MINUTE))), all[2..4]);
+    assert_eq!(numbers(&filled.totals("1m", (0, 3 * MINUTE))), all[..3]);
+    assert_eq!(numbers(&filled.totals("1m", (3 * MINUTE, 6 * MINUTE))), all[3..]);
+    assert_eq!(numbers(&filled.totals("5m", (0, 10 * MINUTE))), [290.0, 60.0].map(Some));
+    assert_eq!(numbers(&filled.totals("1h", (0, HOUR))), [Some(350.0)]);
+}
+
+#[test]
+fn a_counter_that_rests_over_a_gap_shows_zeros_and_one_that_is_reset_nothing() {
+    let rests = vec![(30 * SECOND, 7.0), (5 * MINUTE, 7.0)];
+    let falls = vec![(30 * SECOND, 7.0), (5 * MINUTE, 3.0)];
+    let filled = filled(&GranularitySet::default(), &[rests, falls], DAY);
+    let answer = filled.chart(|_| {}, (0, 6 * MINUTE));
+    let [rests, falls] = [0, 1].map(|host| numbers(&answer.series[host].points));
+    assert_eq!(rests, [Some(0.0); 6]);
+    assert_eq!(falls, [Some(0.0), None, None, None, None, Some(3.0)]);
+}
+
+#[test]
+fn slots_finer_than_readings_show_the_true_rate_and_auto_shows_no_finer_ones() {
+    let set = granularities(&[["1s", "1m", "1h", "6h"], ["1m", "1h", "6h", "2d"]]);
+    let readings = (0..60).map(|i| (i * 10 * SECOND + 3, (i * 30) as f64)).collect();
+    let filled = filled(&set, &[readings], 10 * MINUTE);
+    let range = (MINUTE, 9 * MINUTE);
+    let rate = |request: &mut ChartRequest| {
+        request.displays = vec![Display::AvgPerSec];
+        request.resolution = Resolution::Named("1s".into());
+    };
+    let answer = filled.chart(rate, range);
+    assert!(answer.series[0].points.iter().all(|(_, number)| *number == Some(3.0)));
+    let auto = |request: &mut ChartRequest| {
+        request.displays = vec![Display::AvgPerSec];
+        request.resolution = Resolution::Auto;
+    };
+    let answer = filled.chart(auto, range);
+    assert_eq!(answer.resolution, "15s");
+    assert_eq!(answer.notes, ["readings come each 10s: slots of 1s would be finer"]);
+}
+
+#[test]
+fn the_slot_under_way_decides_no_order() {
+    // One host has reported since the minute began, and much; the other has not yet.
+    let busy = vec![(0, 0.0), (55 * SECOND, 60.0)];
+    let late = vec![(0, 0.0), (50 * SECOND, 10.0), (61 * SECOND, 5000.0)];
+    let filled = filled(&GranularitySet::default(), &[busy, late], 70 * SECOND);
+    let top = |request: &mut ChartRequest| {
+        request.merge = Merge::Nothing;
+        request.rank = Some(Rank { count: 1, by: None, lowest: false });
+    };
+    let answer = filled.chart(top, (0, 2 * MINUTE));
+    assert_eq!(answer.series[0].series.tags["host"], "0");
+    assert_eq!(answer.incomplete_from, Some(SIX.0 + MINUTE));
+}
+
+#[test]
+fn a_first_reading_counts_what_began_since_its_sender_looked_last() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = open_with(dir.path(), &GranularitySet::default(), SIX);
+    let known =
+        ["old", "born", "near", "found", "alone"].map(|metric| series(metric, &[], Kind::Counter));
+    let ids = define(&mut appender, &known, SIX);
+    // A host that booted 16 minutes ago; then programs on it, each with the age of its counter.
+    let mut send = |at: i64, readings: &[(usize, f64, i64)]| {
+        let at = SIX.0 + at;
+        let batch = AcceptedBatch {
+            series: readings.iter().map(|(place, ..)| ids[*place]).collect(),
+            times: vec![at],
+            starts: readings.iter().map(|(.., age)| at - age).collect(),
+            values: readings.iter().map(|(_, value, _)| *value).collect(),
+            ..AcceptedBatch::default()
+        };
+        appender.commit(&[], &[batch], SIX.plus(HOUR)).unwrap();
+    };
+    let boot = 16 * MINUTE;
+    send(5 * SECOND, &[(0, 2080.0, boot)]);
+    let [born, near, found] = [(1, 5.0, 9 * SECOND), (2, 6.0, 20 * SECOND), (3, 7.0, 21 * SECOND)];
+    send(15 * SECOND, &[(0, 2100.0, boot + 10 * SECOND), born, near, found]);
+    // Nothing is known of who sends it: it counts when it began in the slot.
+    send(90 * SECOND, &[(4, 8.0, 30 * SECOND)]);
+    let sum = |place: usize| {
+        let slots = crate::setup::slots(&store, 0, SIX..SIX.plus(HOUR), ids[place]);
+        slots.iter().map(|slot| slot.cell.sum).sum::<f64>()
+    };
+    assert_eq!([0, 1, 2, 3, 4].map(sum), [20.0, 5.0, 6.0, 0.0, 8.0]);
+}
+
+/// What each minute holds, from the readings themselves.
+fn naive(readings: &Readings, minutes: i64) -> Vec<f64> {
+    let mut sums = vec![0.0; minutes as usize];
+    let slot = |at: i64| at.div_euclid(MINUTE);
+    let in_slot = |of: i64| -> Vec<(i64, f64)> {
+        readings.iter().copied().filter(|(at, _)| slot(*at) == of).collect()
+    };
+    let spacing = |of: i64| {
+        let own = in_slot(of);
+        let ends = own.first().zip(own.last());
+        ends.map_or(f64::INFINITY, |(a, b)| spacing_ms(own.len() as u32, a.0, b.0))
+    };
+    let increase = |pair: &[(i64, f64)]| {
+        let grown = pair[1].1 - pair[0].1;
+        if grown < 0.0 { pair[1].1 } else { grown }
+    };
+    for pair in readings.windows(2) {
+        sums[slot(pair[1].0) as usize] += increase(pair);
+    }
+    for pair in readings.windows(2) {
+        let [before, after] = [pair[0], pair[1]];
+        let reading = |(at, value): (i64, f64)| granary::model::Reading::new(SIX.0 + at, value, 0);
+        let counted: f64 =
+            readings.windows(2).filter(|own| slot(own[1].0) == slot(after.0)).map(increase).sum();
+        let spacing = spacing(slot(before.0)).min(spacing(slot(after.0)));
+        let gap = Gap::between(&reading(before), &reading(after), counted, spacing, MINUTE);
+        let Some(gap) = gap.filter(|_| slot(before.0) < slot(after.0)) else { continue };
+        for edge in slot(before.0) + 1..=slot(after.0) {
+            let carried = gap.carried(SIX.0 + edge * MINUTE);
+            sums[edge as usize - 1] += carried;
+            sums[edge as usize] -= carried;
+        }
+    }
+    sums
+}
+
+/// Readings with gaps of minutes and of hours, and resets.
+fn readings() -> impl Strategy<Value = Readings> {
+    let step = prop_oneof![
+        8 => 5_000..20_000_i64,
+        4 => 55_000..65_000_i64,
+        2 => MINUTE..20 * MINUTE,
+        1 => HOUR..3 * HOUR,
+    ];
+    prop::collection::vec((step, prop_oneof![9 => 0..1000_i64, 1 => Just(-1)]), 2..50).prop_map(
+        |steps| {
+            let (mut at, mut value) = (0, 0.0);
+            let next = |(passed, grown): (i64, i64)| {
+                at += passed;
+                value = if grown < 0 { 0.0 } else { value + grown as f64 };
+                (at, value)
+            };
+            steps.into_iter().map(next).collect()
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_part_of_a_chart_shows_what_the_naive_model_says(
+        readings in readings(),
+        parts in prop::collection::vec((0.0..1.0, 1..90_i64), 6),
+        is_stored: bool,
+    ) {
+        let minutes = readings.last().unwrap().0 / MINUTE + 2;
+        prop_assume!(minutes < 40 * 60);
+        let filled = filled(&GranularitySet::default(), &[readings.clone()], minutes * MINUTE + HOUR);
+        if is_stored {
+            filled.store.checkpoint(filled.now).unwrap();
+        }
+        let expected = naive(&readings, minutes);
+        let whole = filled.totals("1m", (0, minutes * MINUTE));
+        let shown: Vec<_> = whole.iter().map(|(_, number)| number.unwrap_or(0.0)).collect();
+        prop_assert_eq!(&shown, &expected);
+        for (from, length) in parts {
+            let from = (from * minutes as f64) as i64;
+            let to = (from + length).min(minutes);
+            let part = filled.totals("1m", (from * MINUTE, to * MINUTE));
+            prop_assert_eq!(&part[..], &whole[from as usize..to as usize], "{} to {}", from, to);
+        }
+        // Wider slots hold the sums of the narrow ones.
+        for (resolution, width) in [("5m", 5), ("15m", 15), ("1h", 60)] {
+            let wide = filled.totals(resolution, (0, minutes * MINUTE));
+            let total: f64 = wide.iter().filter_map(|(_, number)| *number).sum();
+            prop_assert_eq!(total, expected.iter().sum::<f64>());
+            prop_assert!(wide.len() as i64 >= minutes / width);
+        }
+    }
+}
