@@ -5,17 +5,13 @@
 //! that cuts slots follows Prometheus' rule: the increase from the first reading inside to the last,
 //! carried on to the window's edges. Must never know: the store, the tree.
 
-use super::{
-    extrapolation::Extent,
-    window::{Answer, seconds},
-};
+use super::{extrapolation::Extent, window::seconds};
 use crate::{
     model::{
         Kind, Reading,
         counter::spread::{Gap, spacing_ms},
     },
     query::promql::value::{
-        annotations::Notes,
         cells::TimedCell,
         numbers::Sum,
         portion::Portion,
@@ -23,17 +19,13 @@ use crate::{
     },
 };
 
-/// `increase`.
-pub(super) fn increase(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
-    Ok(increased(window))
+/// The increase per second.
+pub(super) fn rate(window: &Window<'_>) -> Option<f64> {
+    increase(window).map(|sum| sum / seconds(window.range_ms()))
 }
 
-/// `rate`: the increase per second.
-pub(super) fn rate(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
-    Ok(increased(window).map(|sum| sum / seconds(window.range_ms())))
-}
-
-fn increased(window: &Window<'_>) -> Option<f64> {
+/// How much was counted in a window.
+pub(super) fn increase(window: &Window<'_>) -> Option<f64> {
     match window.kind {
         Kind::Delta if !window.has_readings() => None,
         Kind::Gauge => Extent::of_gauge(window, true)?.carried_on(&window.frame),
@@ -126,8 +118,6 @@ fn counted_around_one(portion: &Portion<'_>, frame: &Frame) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
-
     use super::*;
     use crate::{
         model::{SeriesState, UnixMillis},
@@ -160,8 +150,7 @@ mod tests {
     /// The increase in the window between two times in seconds.
     fn increase_in(cells: &[TimedCell], kind: Kind, from: i64, to: i64) -> Option<f64> {
         let frame = Frame::of_minutes(from * 1000, to * 1000);
-        let window = Cursor::default().window(cells, kind, frame);
-        increase(&window, &[], &Notes::new(&RefCell::default())).unwrap()
+        increase(&Cursor::default().window(cells, kind, frame))
     }
 
     /// Readings of each `every` seconds from `first` to before `end`.

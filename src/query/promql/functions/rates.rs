@@ -25,10 +25,10 @@ pub(super) fn function(name: &str) -> Option<RangeFunction> {
         "deriv" => |window, _, _| Ok(deriv(window)),
         "double_exponential_smoothing" | "holt_winters" => smoothing,
         "idelta" => |window, _, notes| Ok(instant_change(window, false, notes)),
-        "increase" => increase,
+        "increase" => |window, _, _| Ok(increase(window)),
         "irate" => |window, _, notes| Ok(instant_change(window, true, notes)),
         "predict_linear" => |window, arguments, _| Ok(predict(window, arguments)),
-        "rate" => rate,
+        "rate" => |window, _, _| Ok(rate(window)),
         "resets" => resets,
         _ => return None,
     })

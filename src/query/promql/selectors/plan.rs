@@ -81,7 +81,7 @@ pub(super) struct Wanted<'w> {
 /// A selector's cells, or how to read them.
 pub(super) enum Planned {
     Read(Rc<CellMatrix>),
-    ToRead(Plan),
+    ToRead(Box<Plan>),
 }
 
 /// What tells what was read for one selector from that of another.
@@ -165,7 +165,15 @@ impl Selectors<'_> {
         let around = is_of_whole_slots.then(|| Around::new(windows, &segments, width, finest_ms));
         let around = around.flatten();
         let widths = segments.iter().map(|own| (own.range.start.0, width(own))).collect();
-        Ok(Planned::ToRead(Plan { key, columns, found, segments, widths, finest_ms, around }))
+        Ok(Planned::ToRead(Box::new(Plan {
+            key,
+            columns,
+            found,
+            segments,
+            widths,
+            finest_ms,
+            around,
+        })))
     }
 
     /// The series that match a selector and have samples at or after a time.

@@ -52,7 +52,7 @@ impl Selectors<'_> {
     ) -> Result<Rc<CellMatrix>, PromqlError> {
         match self.plan(wanted)? {
             Planned::Read(cells) => Ok(cells),
-            Planned::ToRead(plan) => self.read(plan, wanted.windows),
+            Planned::ToRead(plan) => self.read(*plan, wanted.windows),
         }
     }
 
@@ -74,9 +74,9 @@ impl Selectors<'_> {
             Planned::ToRead(plan) => plan,
         };
         if plan.found.len() > SERIES_PER_VIEW {
-            return visit(self.read(plan, windows)?);
+            return visit(self.read(*plan, windows)?);
         }
-        let Plan { mut found, segments, widths, columns, finest_ms, around, .. } = plan;
+        let Plan { mut found, segments, widths, columns, finest_ms, around, .. } = *plan;
         let ids: Vec<_> = found.iter().map(|selected| selected.id).collect();
         let view = |own: &Segment| self.store.view(own.stored, own.range.clone(), &ids);
         let views = segments.iter().map(view).collect::<Result<Vec<_>, _>>()?;
