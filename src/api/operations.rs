@@ -108,6 +108,11 @@ pub(super) fn health(parts: &AdminParts) -> (&'static str, BTreeMap<&'static str
             format!("{documents} documents or head rows: see the log, or `granary verify`");
         reasons.insert("damaged_documents", reason);
     }
+    let (rows, count) = parts.store.damaged_journal_rows();
+    if let Some(row) = rows.first() {
+        let reason = format!("{count} rows, see the log: {row}");
+        reasons.insert("damaged_journal_rows", reason);
+    }
     reasons.extend(parts.rules.fault().map(|fault| ("rules", format!("alerts.rules: {fault}"))));
     reasons.extend(parts.rules.left_out().map(|reason| ("alerts", reason)));
     reasons.extend(parts.clock.report().reason().map(|reason| ("clock", reason)));

@@ -74,9 +74,19 @@ impl SeenTimes {
         self.runs.capacity() * size_of::<Run>()
     }
 
+    /// Times of which is only known that none is later than one: nothing up to it is new.
+    pub fn unknown_until(latest: UnixMillis) -> Self {
+        Self { runs: Vec::new(), floor: latest.0 }
+    }
+
+    /// The latest time that was noted.
+    pub fn latest(&self) -> Option<UnixMillis> {
+        self.runs.last().map(|run| UnixMillis(run.last()))
+    }
+
     /// Whether no time was ever noted.
     pub fn is_empty(&self) -> bool {
-        self.runs.is_empty()
+        self.runs.is_empty() && self.floor == 0
     }
 
     /// Judges a time, which is not negative, and notes it when it is new. Times more than
@@ -84,6 +94,9 @@ impl SeenTimes {
     pub fn note(&mut self, at: UnixMillis, window_ms: i64) -> TimeVerdict {
         let UnixMillis(at) = at;
         let Some(newest) = self.runs.last_mut() else {
+            if at <= self.floor && self.floor > 0 {
+                return TimeVerdict::TooOld;
+            }
             // Most series never have more.
             self.runs.reserve_exact(1);
             self.runs.push(Run { first: at, step: 0, count: 1 });

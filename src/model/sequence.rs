@@ -17,6 +17,9 @@ const WORDS: usize = (WINDOW_BATCHES / 64) as usize;
 /// Epochs remembered for a sender; an agent whose spool was lost begins a new one.
 const EPOCHS_MAX: usize = 4;
 
+/// The highest number of an epoch of which nothing is known; no sender counts so far.
+const UNKNOWN_SEQ: u64 = i64::MAX as u64;
+
 /// What a batch's number says about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SequenceVerdict {
@@ -49,6 +52,15 @@ pub struct SenderWindow {
 }
 
 impl SenderWindow {
+    /// Of a sender whose accepted batches are not known, but that their epochs began up to a time: none
+    /// of these is taken, and later ones are.
+    pub fn unknown_until(latest: UnixMillis) -> Self {
+        let window = |epoch| EpochWindow { epoch, highest: UNKNOWN_SEQ, seen: [u64::MAX; WORDS] };
+        let last = latest.0.max(EPOCHS_MAX as i64);
+        let epochs = (last - EPOCHS_MAX as i64 + 1..=last).map(window).collect();
+        Self { heard: latest.0, epochs }
+    }
+
     /// What to do with a batch. Numbers begin at 1.
     pub fn check(&self, epoch: i64, seq: u64) -> SequenceVerdict {
         match self.epochs.iter().find(|window| window.epoch == epoch) {
@@ -252,6 +264,21 @@ mod tests {
                 let unchanged = [SequenceVerdict::Duplicate, SequenceVerdict::TooOld];
                 prop_assert_eq!(window == before, unchanged.contains(&verdict));
             }
+        }
+    }
+
+    #[test]
+    fn of_an_unknown_window_no_number_is_new_but_those_of_later_epochs() {
+        let window = SenderWindow::unknown_until(UnixMillis(1000));
+        for epoch in [-5, 0, 7, 997, 999, 1000] {
+            assert_eq!(window.check(epoch, 1), SequenceVerdict::TooOld, "{epoch}");
+            assert_eq!(window.check(epoch, 1 << 40), SequenceVerdict::TooOld, "{epoch}");
+        }
+        assert_eq!(SenderWindow::from_bytes(&window.to_bytes()), Some(window.clone()));
+        let mut window = window;
+        for epoch in 1001..1010 {
+            assert_eq!(window.take(epoch, 8), SequenceVerdict::New);
+            assert_eq!(window.check(1000, 1), SequenceVerdict::TooOld);
         }
     }
 

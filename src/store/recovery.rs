@@ -33,7 +33,7 @@ use super::{
     objects::Objects,
     rows::row_of,
 };
-use crate::model::{AcceptedBatch, GranularitySet, SeriesId, SeriesKey, UnixMillis};
+use crate::model::{AcceptedBatch, GranularitySet, Kind, SeriesId, SeriesKey, UnixMillis};
 
 /// How long the last run may have gone on after it last remembered the time.
 const LAST_RUN_LATE_MS: i64 = 86_400_000;
@@ -70,8 +70,9 @@ impl Store {
         let register = Arc::new(Register::open(medium.clone(), journal.clone())?);
         let mut catalog = Catalog::new(granularities.clone(), journal.checkpointed_through()?);
         let dictionary = load(&journal, catalog.states_mut())?;
-        catalog.senders_mut().restore(journal.senders()?, now);
         let last_run = journal.last_run()?;
+        let ran_until = last_run.or(catalog.latest()).unwrap_or(now);
+        catalog.senders_mut().restore(journal.senders()?, ran_until, now);
         let ran_until = last_run.or(catalog.latest());
         // What was dropped so far was so before this.
         let dropped_by = ran_until.map_or(now, |last| now.min(last.plus(LAST_RUN_LATE_MS)));
@@ -248,7 +249,12 @@ fn fill(
             let id = filling.next_id();
             let unreadable = || damaged(format!("series {} cannot be read", id.0));
             let own = series_row::take(&mut rest).ok_or_else(unreadable)?;
-            let key = match changes.next_if(|change| change.id == id).map(|change| change.key) {
+            let change = changes.next_if(|change| change.id == id).map(|change| change.key);
+            let Some(own) = own else {
+                filling.add_deleted(Kind::Gauge);
+                continue;
+            };
+            let key = match change {
                 Some(None) => {
                     filling.add_deleted(own.kind);
                     continue;

@@ -127,6 +127,12 @@ impl Store {
         self.inner.register.damaged()
     }
 
+    /// Rows of the journal's tables that were found damaged at the start: the first of them, with what
+    /// comes of each, and how many.
+    pub fn damaged_journal_rows(&self) -> (Vec<String>, u64) {
+        self.inner.journal.damaged_rows()
+    }
+
     /// Documents and rows of the head that were found damaged since the start.
     pub fn damaged_documents(&self) -> u64 {
         self.inner.documents.damaged_documents() + self.inner.head.damaged_rows()

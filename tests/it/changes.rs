@@ -10,6 +10,7 @@ use granary::{
     },
 };
 use redb::{Database, TableDefinition};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::setup::{self, MINUTE, NOW, samples, send, series, slots};
 
@@ -195,7 +196,7 @@ fn a_change_of_a_series_that_is_not_there_is_a_named_fault() {
     const CHANGES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("series_changes");
     let taken = key("requests", "web2");
     for (row, value, problem) in [
-        (7, &[][..], "series 7 of 2 was changed"),
+        (7_u32, &[][..], "series 7 of 2 was changed"),
         (0, b"no key".as_slice(), "table series_changes cannot be read"),
         (0, taken.as_bytes(), r#"series 1 is requests{host="web2"}, which is another one"#),
     ] {
@@ -207,7 +208,8 @@ fn a_change_of_a_series_that_is_not_there_is_a_named_fault() {
         is_sound(dir.path());
         let db = Database::open(dir.path().join("journal.redb")).unwrap();
         let txn = db.begin_write().unwrap();
-        txn.open_table(CHANGES).unwrap().insert(row, value).unwrap();
+        let value = [value, &xxh3_64_with_seed(value, row.into()).to_le_bytes()].concat();
+        txn.open_table(CHANGES).unwrap().insert(row, &*value).unwrap();
         txn.commit().unwrap();
         drop(db);
         let report = verify(dir.path(), NOW, &mut |_| {}).unwrap();

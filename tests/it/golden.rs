@@ -21,7 +21,7 @@ const SENDER: &str = "golden";
 const OBJECT: &[u8] = br#"{"title":"Hosts"}"#;
 
 /// The format that is written now.
-const PRESENT: u64 = 8;
+const PRESENT: u64 = 9;
 
 fn golden(format: u64) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/format-{format}"))

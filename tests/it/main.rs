@@ -13,6 +13,7 @@ mod finding;
 mod fleet;
 mod golden;
 mod head;
+mod journal_rows;
 mod late;
 mod long_series;
 mod manual;

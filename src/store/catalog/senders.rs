@@ -45,13 +45,19 @@ pub(crate) struct Judged {
 
 impl Senders {
     /// Puts back what an earlier checkpoint wrote. Of which it is not known when it was heard, it
-    /// is `now`.
+    /// is `now`. Of which nothing is known, no batch of an epoch up to `ran_until` is taken.
     pub(crate) fn restore(
         &mut self,
-        windows: impl IntoIterator<Item = (Arc<str>, SenderWindow)>,
+        windows: impl IntoIterator<Item = (Arc<str>, Option<SenderWindow>)>,
+        ran_until: UnixMillis,
         now: UnixMillis,
     ) {
-        self.windows.extend(windows.into_iter().map(|(sender, mut window)| {
+        let changed = &mut self.changed;
+        self.windows.extend(windows.into_iter().map(|(sender, window)| {
+            let mut window = window.unwrap_or_else(|| {
+                changed.insert(sender.clone());
+                SenderWindow::unknown_until(ran_until)
+            });
             if window.heard() == UnixMillis(0) {
                 window.hear(now);
             }

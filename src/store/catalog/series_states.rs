@@ -141,7 +141,10 @@ impl SeriesStates {
     ) -> Observed {
         self.mark(series);
         self.wake(series);
-        self.states[series.0 as usize].observe(at, value, start, slot_start)
+        let state = &mut self.states[series.0 as usize];
+        // Its readings were lost: what it counted up to now may count already.
+        let is_lost = state.counter().is_none() && state.kind == Kind::Counter && !state.is_fresh();
+        state.observe(at, value, if is_lost { 0 } else { start }, slot_start)
     }
 
     /// Notes that the sender has no more samples of a series for now.
@@ -229,6 +232,31 @@ impl SeriesStates {
         let own = self.states.get_mut(first..)?;
         let count = own.len().min(SERIES_PER_ROW);
         state_row::decode(bytes, &mut own[..count])
+    }
+
+    /// Goes on without a row of states that is damaged: its series had samples up to `latest`, and of
+    /// counters no reading is remembered.
+    pub(crate) fn lose_states(&mut self, row: u32, latest: UnixMillis) {
+        for index in self.range(row) {
+            let times = self.seen.get(index).and_then(SeenTimes::latest);
+            let state = &mut self.states[index];
+            *state = SeriesState::restore(state.kind, times.unwrap_or(latest), None, None);
+        }
+        self.mark_row(row);
+    }
+
+    /// Goes on without a row of times seen that is damaged: none up to a series' latest sample is new.
+    pub(crate) fn lose_seen(&mut self, row: u32) {
+        let own = self.range(row);
+        if own.end > self.seen.len() {
+            self.seen.resize(own.end, SeenTimes::default());
+        }
+        for index in own {
+            if !self.states[index].is_fresh() {
+                self.seen[index] = SeenTimes::unknown_until(self.states[index].last_at);
+            }
+        }
+        self.mark_row(row);
     }
 
     /// Puts back a row of times seen; `None` when it is damaged.

@@ -5,7 +5,7 @@
 use crate::store::error::StoreError;
 
 /// The version that is written, of all files.
-pub(crate) const FORMAT_VERSION: u64 = 8;
+pub(crate) const FORMAT_VERSION: u64 = 9;
 /// Where a file's table `meta` says its version.
 pub(crate) const VERSION_KEY: &str = "format_version";
 /// The oldest version that can be read.

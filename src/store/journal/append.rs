@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use redb::WriteTransaction;
 
-use super::{CHANGES, Journal, LOG_KEY, META, SERIES, fail, series_row};
+use super::{CHANGES, Journal, LOG_KEY, META, SERIES, fail, sealed, series_row, set_number};
 use crate::{
     model::SeriesInfo,
     store::{dictionary::changes::SeriesUpdate, error::StoreError},
@@ -66,7 +66,7 @@ impl Journal {
                 unsure.remove(txn, series_count)?;
                 if !new_series.is_empty() {
                     let mut series = txn.open_table(SERIES).map_err(fail("append"))?;
-                    let row = series_row::encode(new_series);
+                    let row = series_row::encode(series_count, new_series);
                     series.insert(series_count, &*row).map_err(fail("append"))?;
                 }
                 Ok(())
@@ -83,8 +83,7 @@ impl Journal {
         const OPERATION: &str = "begin a file of the log";
         self.file.transact(OPERATION, |txn| {
             let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
-            meta.insert(LOG_KEY, first).map_err(fail(OPERATION))?;
-            Ok(())
+            set_number(&mut meta, LOG_KEY, first).map_err(fail(OPERATION))
         })
     }
 
@@ -103,7 +102,8 @@ impl Journal {
             unsure.remove(txn, series_count)?;
             let mut changes = txn.open_table(CHANGES).map_err(fail(OPERATION))?;
             for update in updates {
-                let old = changes.insert(update.id.0, update.row()).map_err(fail(OPERATION))?;
+                let row = sealed(update.row(), &update.id.0);
+                let old = changes.insert(update.id.0, &*row).map_err(fail(OPERATION))?;
                 before.push((update.id.0, old.map(|row| row.value().to_vec())));
             }
             Ok(())

@@ -8,7 +8,7 @@ use redb::{ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
 
 use super::{
     CHANGES, GRANULARITIES, Journal, LOG_KEY, META, OPTIONS, RECORDS, SEEN, SENDERS, SERIES,
-    STATES, fail, note_files,
+    STATES, checked::check_key, fail, note_files,
 };
 use crate::store::{
     error::StoreError,
@@ -69,6 +69,7 @@ fn store_records(txn: &WriteTransaction, all: &[(u64, Vec<u8>)]) -> Result<(), S
     }
     let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
     meta.remove(LOG_KEY).map_err(fail(OPERATION))?;
+    meta.remove(&*check_key(LOG_KEY)).map_err(fail(OPERATION))?;
     Ok(())
 }
 

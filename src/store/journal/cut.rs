@@ -12,7 +12,7 @@ use redb::WriteTransaction;
 
 use super::{
     Journal, LAST_RUN_KEY, META, SEEN, SENDERS, STATES, STATES_ROWS_KEY, STATES_THROUGH_KEY,
-    THROUGH_KEY, fail,
+    THROUGH_KEY, fail, sealed, set_number,
 };
 use crate::{
     model::{SenderWindow, UnixMillis},
@@ -48,16 +48,17 @@ const OPERATION: &str = "cut the journal";
 impl CutPart {
     pub(super) fn store(&self, txn: &WriteTransaction) -> Result<(), StoreError> {
         let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
-        let mut set = |key, value| meta.insert(key, value).map(drop).map_err(fail(OPERATION));
+        let mut set = |key, value| set_number(&mut meta, key, value).map_err(fail(OPERATION));
         match self {
             Self::States { through, rows, end } => {
                 let mut states = txn.open_table(STATES).map_err(fail(OPERATION))?;
                 let mut seen = txn.open_table(SEEN).map_err(fail(OPERATION))?;
                 for EncodedRow { row, states: own, seen: times } in rows {
-                    states.insert(row, own.as_slice()).map_err(fail(OPERATION))?;
+                    let own = sealed(own, row);
+                    states.insert(row, &*own).map_err(fail(OPERATION))?;
                     match times.as_slice() {
                         [] => seen.remove(row),
-                        times => seen.insert(row, times),
+                        times => seen.insert(row, &*sealed(times, row)),
                     }
                     .map_err(fail(OPERATION))?;
                 }
@@ -68,7 +69,10 @@ impl CutPart {
                 let mut senders = txn.open_table(SENDERS).map_err(fail(OPERATION))?;
                 for (sender, window) in windows {
                     match window {
-                        Some(window) => senders.insert(&**sender, &*window.to_bytes()),
+                        Some(window) => {
+                            let row = sealed(&window.to_bytes(), &&**sender);
+                            senders.insert(&**sender, &*row)
+                        }
                         None => senders.remove(&**sender),
                     }
                     .map_err(fail(OPERATION))?;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use redb::{ReadableTable, ReadableTableMetadata, WriteTransaction};
 
-use super::{Journal, META, RECORDS, SERIES, THROUGH_KEY, fail, log};
+use super::{Journal, META, RECORDS, SERIES, THROUGH_KEY, fail, log, number};
 use crate::store::error::StoreError;
 
 /// So much may be free, and twice what is not.
@@ -96,7 +96,7 @@ impl Journal {
 /// Returns whether there were any.
 fn remove_covered(txn: &WriteTransaction) -> Result<bool, StoreError> {
     let meta = txn.open_table(META).map_err(fail(OPERATION))?;
-    let through = meta.get(THROUGH_KEY).map_err(fail(OPERATION))?.map_or(0, |own| own.value());
+    let through = number(&meta, THROUGH_KEY, true)?.unwrap_or(0);
     let mut records = txn.open_table(RECORDS).map_err(fail(OPERATION))?;
     let first = records.first().map_err(fail(OPERATION))?.map(|(number, _)| number.value());
     match first {

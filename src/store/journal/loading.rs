@@ -4,9 +4,17 @@
 
 use std::ops::ControlFlow;
 
-use super::{Journal, SEEN, SERIES, STATES, corrupt, fail, series_row};
-use crate::store::{catalog::series_states::SeriesStates, error::StoreError, rows::SERIES_PER_ROW};
 use redb::ReadableTable;
+
+use super::{
+    Journal, SEEN, SERIES, STATES, corrupt, fail,
+    series_row::{self, ReadRow},
+    unseal,
+};
+use crate::{
+    model::{Kind, UnixMillis},
+    store::{catalog::series_states::SeriesStates, error::StoreError, rows::SERIES_PER_ROW},
+};
 
 /// Bytes of series that are handed out at once, about.
 const BYTES_AT_ONCE: usize = 1 << 20;
@@ -33,6 +41,7 @@ impl Journal {
         states: &mut SeriesStates,
         mut out: impl FnMut(Vec<u8>) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
+        let mut lost = Vec::new();
         let txn = self.file.read()?;
         let outcome = self.file.guard("read", || {
             let series = txn.open_table(SERIES).map_err(fail("read"))?;
@@ -45,19 +54,28 @@ impl Journal {
                 };
                 while let Some(entry) = remembered.next_if(is_known) {
                     let (row, bytes) = entry.map_err(fail("read"))?;
-                    states.restore_states(row.value(), bytes.value()).ok_or_else(|| {
-                        corrupt(format!("row {} of table states cannot be read", row.value()))
+                    let row = row.value();
+                    let Some(bytes) = unseal(bytes.value(), &row) else {
+                        lost.push(row);
+                        continue;
+                    };
+                    states.restore_states(row, bytes).ok_or_else(|| {
+                        corrupt(format!("row {row} of table states cannot be read"))
                     })?;
                 }
                 Ok::<_, StoreError>(())
             };
             let mut chunk = Vec::new();
-            for entry in series.iter().map_err(fail("read"))? {
+            let mut rows = series.iter().map_err(fail("read"))?.peekable();
+            while let Some(entry) = rows.next() {
                 let (first, row) = entry.map_err(fail("read"))?;
                 let first = first.value();
-                add(states, first, row.value())
+                let next = rows.peek().and_then(|next| Some(next.as_ref().ok()?.0.value()));
+                let row = ReadRow::new(first, row.value(), next)
+                    .filter(|row| add(states, first, &row.series).is_some())
                     .ok_or_else(|| corrupt(format!("series from {first} on cannot be read")))?;
-                chunk.extend_from_slice(row.value());
+                self.note_lost(&row.lost);
+                chunk.extend_from_slice(&row.series);
                 if chunk.len() >= BYTES_AT_ONCE {
                     if out(std::mem::take(&mut chunk)).is_break() {
                         return Ok(ControlFlow::Break(()));
@@ -73,7 +91,59 @@ impl Journal {
         if outcome.is_break() {
             return Ok(());
         }
-        self.rows(SEEN, |_, row, bytes| states.restore_seen(row, bytes))?;
+        let mut lost_times = Vec::new();
+        self.rows(SEEN, |row, bytes| match bytes {
+            Some(bytes) => states.restore_seen(row, bytes).map(Some),
+            None => {
+                lost_times.push(row);
+                Some(None)
+            }
+        })?;
+        self.lose(states, &lost, &lost_times)
+    }
+
+    /// Says which series are lost.
+    fn note_lost(&self, series: &[u32]) {
+        for id in series {
+            let what = format!(
+                "series {id}: its name is not known: its samples are hidden, and its sender's next \
+                 ones begin a new series; restore a snapshot if they matter"
+            );
+            self.damaged.note("series", &what);
+        }
+    }
+
+    /// Goes on without some rows of states, and of times seen: nothing of them may count twice.
+    fn lose(
+        &self,
+        states: &mut SeriesStates,
+        lost: &[u32],
+        lost_times: &[u32],
+    ) -> Result<(), StoreError> {
+        let series = |row: u32| {
+            let first = u64::from(row) * SERIES_PER_ROW as u64;
+            format!("series {first} to {}", first + SERIES_PER_ROW as u64 - 1)
+        };
+        // No sample that the last checkpoint took up is later.
+        let latest = match states.latest() {
+            None if lost.is_empty() => UnixMillis(0),
+            None => self.last_run()?.unwrap_or(UnixMillis(0)),
+            Some(latest) => latest,
+        };
+        for row in lost {
+            let what = format!("{}: their counters go on from their next readings", series(*row));
+            self.damaged.note("states", &what);
+            states.lose_states(*row, latest);
+        }
+        for row in lost_times {
+            let what = format!(
+                "{}: samples without batch numbers that are not newer than the latest ones are \
+                 refused",
+                series(*row)
+            );
+            self.damaged.note("seen", &what);
+            states.lose_seen(*row);
+        }
         Ok(())
     }
 }
@@ -84,7 +154,8 @@ fn add(states: &mut SeriesStates, first: u32, mut row: &[u8]) -> Option<()> {
         return None;
     }
     while !row.is_empty() {
-        states.add(series_row::take(&mut row)?.kind);
+        // Of one that is lost no sample comes any more.
+        states.add(series_row::take(&mut row)?.map_or(Kind::Gauge, |own| own.kind));
     }
     Some(())
 }

@@ -7,6 +7,7 @@
 //! Must never know: what batches mean; the catalog does.
 
 mod append;
+mod checked;
 mod columns;
 mod copy;
 mod cut;
@@ -14,6 +15,7 @@ mod free;
 pub(crate) mod granularities;
 mod loading;
 pub(crate) mod log;
+mod raise;
 pub(crate) mod record;
 pub(crate) mod register;
 pub(crate) mod series_row;
@@ -41,6 +43,7 @@ use super::{
 };
 use crate::model::{SenderWindow, SeriesId, UnixMillis};
 use append::Unsure;
+use checked::{DamagedRows, RowKey, number, sealed, set_number, unseal};
 pub(crate) use cut::CutPart;
 use free::FreeSpace;
 use granularities::StoredGranularity;
@@ -78,6 +81,7 @@ pub(crate) struct Journal {
     log_bytes: AtomicU64,
     unsure: Mutex<Unsure>,
     free: FreeSpace,
+    damaged: DamagedRows,
 }
 
 impl Journal {
@@ -97,8 +101,8 @@ impl Journal {
         let log = Log::open(medium.clone(), last)?;
         let log_bytes = AtomicU64::new(log.bytes());
         let (log, medium) = (Mutex::new(log), medium.clone());
-        let (unsure, free) = Default::default();
-        Ok(Self { medium, file, log, log_bytes, unsure, free })
+        let (unsure, free, damaged) = Default::default();
+        Ok(Self { medium, file, log, log_bytes, unsure, free, damaged })
     }
 
     /// What the time was when the store was last run; `None` when it was not, or before releases
@@ -112,9 +116,13 @@ impl Journal {
         const OPERATION: &str = "store the time";
         self.file.transact(OPERATION, |txn| {
             let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
-            meta.insert(LAST_RUN_KEY, now.0.max(0) as u64).map_err(fail(OPERATION))?;
-            Ok(())
+            set_number(&mut meta, LAST_RUN_KEY, now.0.max(0) as u64).map_err(fail(OPERATION))
         })
+    }
+
+    /// The rows that were found damaged since the start: the first of them by name, and how many.
+    pub(crate) fn damaged_rows(&self) -> (Vec<String>, u64) {
+        self.damaged.get()
     }
 
     /// The last record that a finished checkpoint covers.
@@ -165,8 +173,15 @@ impl Journal {
 
     /// The granularities that the store was last run with, finest first.
     pub(crate) fn granularities(&self) -> Result<Vec<StoredGranularity>, StoreError> {
-        let mut all = self.rows(GRANULARITIES, |_, name, text| {
-            StoredGranularity::from_text(name, std::str::from_utf8(text).ok()?)
+        let unknown = "since when this granularity is whole is not known: it begins anew";
+        let mut all = self.rows(GRANULARITIES, |name, text| match text {
+            Some(text) => {
+                StoredGranularity::from_text(name, std::str::from_utf8(text).ok()?).map(Some)
+            }
+            None => {
+                self.damaged.note("granularities", &format!("{name}: {unknown}"));
+                Some(None)
+            }
         })?;
         all.sort_by_key(|own| own.granularity.width_ms);
         Ok(all)
@@ -179,8 +194,9 @@ impl Journal {
             let mut table = txn.open_table(GRANULARITIES).map_err(fail(OPERATION))?;
             table.retain(|_, _| false).map_err(fail(OPERATION))?;
             for own in all {
-                let text = own.to_text();
-                table.insert(&*own.granularity.name, text.as_bytes()).map_err(fail(OPERATION))?;
+                let name = &*own.granularity.name;
+                let row = sealed(own.to_text().as_bytes(), &name);
+                table.insert(name, &*row).map_err(fail(OPERATION))?;
             }
             Ok(())
         })
@@ -188,32 +204,53 @@ impl Journal {
 
     /// What became of series since they were made known, by their ids.
     pub(crate) fn changes(&self) -> Result<Vec<SeriesUpdate>, StoreError> {
-        self.rows(CHANGES, |_, id, row| SeriesUpdate::from_row(SeriesId(id), row))
-    }
-
-    /// All senders' windows.
-    pub(crate) fn senders(&self) -> Result<Vec<(Arc<str>, SenderWindow)>, StoreError> {
-        self.rows(SENDERS, |_, sender, bytes| {
-            Some((sender.into(), SenderWindow::from_bytes(bytes)?))
+        let unknown = "its name is not known: its samples are hidden, and its sender's next ones begin \
+                       a new series";
+        self.rows(CHANGES, |id, row| match row {
+            Some(row) => SeriesUpdate::from_row(SeriesId(id), row).map(Some),
+            None => {
+                self.damaged.note("series_changes", &format!("series {id}: {unknown}"));
+                Some(Some(SeriesUpdate { id: SeriesId(id), key: None }))
+            }
         })
     }
 
+    /// All senders' windows; `None` where it is not known which numbers were accepted.
+    pub(crate) fn senders(&self) -> Result<Vec<(Arc<str>, Option<SenderWindow>)>, StoreError> {
+        let unknown = "which of its batches were accepted is not known: they are refused, and it goes \
+                       on in a new epoch";
+        self.rows(SENDERS, |sender, bytes| match bytes {
+            Some(bytes) => Some(Some((sender.into(), Some(SenderWindow::from_bytes(bytes)?)))),
+            None => {
+                self.damaged.note("senders", &format!("sender {sender}: {unknown}"));
+                Some(Some((sender.into(), None)))
+            }
+        })
+    }
+
+    /// Hands out the rows of a table, nothing of damaged ones, and returns what `read` makes of them,
+    /// which is an error when it is `None`.
     fn rows<K: redb::Key + 'static, T>(
         &self,
         table: TableDefinition<'_, K, &'static [u8]>,
-        mut read: impl FnMut(usize, K::SelfType<'_>, &[u8]) -> Option<T>,
-    ) -> Result<Vec<T>, StoreError> {
+        mut read: impl FnMut(K::SelfType<'_>, Option<&[u8]>) -> Option<Option<T>>,
+    ) -> Result<Vec<T>, StoreError>
+    where
+        for<'a> K::SelfType<'a>: RowKey,
+    {
         let name = table.name().to_owned();
         let txn = self.file.read()?;
         self.file.guard("read", || {
             let table = txn.open_table(table).map_err(fail("read"))?;
             let mut out = Vec::new();
-            for entry in table.iter().map_err(fail("read"))? {
+            for (place, entry) in table.iter().map_err(fail("read"))?.enumerate() {
                 let (key, value) = entry.map_err(fail("read"))?;
-                let row = read(out.len(), key.value(), value.value()).ok_or_else(|| {
-                    corrupt(format!("row {} of table {name} cannot be read", out.len()))
+                let key = key.value();
+                let row = unseal(value.value(), &key);
+                let row = read(key, row).ok_or_else(|| {
+                    corrupt(format!("row {place} of table {name} cannot be read"))
                 })?;
-                out.push(row);
+                out.extend(row);
             }
             Ok(out)
         })
@@ -251,27 +288,31 @@ impl Journal {
 }
 
 fn check_version(file: &DatabaseFile) -> Result<(), StoreError> {
-    let found = meta(file, VERSION_KEY)?.unwrap_or(0);
+    let txn = file.read()?;
+    let meta = txn.open_table(META).map_err(fail("read"))?;
+    let found = meta.get(VERSION_KEY).map_err(fail("read"))?.map_or(0, |guard| guard.value());
+    version::check(JOURNAL_FILE, found)?;
+    // Releases before version 9 wrote no checksums.
+    number(&meta, VERSION_KEY, found == FORMAT_VERSION)?;
     if found == FORMAT_VERSION {
         return Ok(());
     }
-    version::check(JOURNAL_FILE, found)?;
-    // Releases that only know the old format must not open it any more.
-    file.transact("raise the version", create)
+    drop((meta, txn));
+    raise::raise(file, found)
 }
 
 /// A number of the table of numbers.
 fn meta(file: &DatabaseFile, key: &str) -> Result<Option<u64>, StoreError> {
     let txn = file.read()?;
     let meta = txn.open_table(META).map_err(fail("read"))?;
-    Ok(meta.get(key).map_err(fail("read"))?.map(|guard| guard.value()))
+    number(&meta, key, true)
 }
 
 /// Makes all tables, and those that an older version did not have.
 fn create(txn: &WriteTransaction) -> Result<(), StoreError> {
     const OPERATION: &str = "create tables";
     let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
-    meta.insert(VERSION_KEY, FORMAT_VERSION).map_err(fail(OPERATION))?;
+    set_number(&mut meta, VERSION_KEY, FORMAT_VERSION).map_err(fail(OPERATION))?;
     txn.open_table(RECORDS).map_err(fail(OPERATION))?;
     txn.open_table(SERIES).map_err(fail(OPERATION))?;
     txn.open_table(CHANGES).map_err(fail(OPERATION))?;

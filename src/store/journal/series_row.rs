@@ -1,21 +1,133 @@
-//! Rows of the journal's `series` table: the series that one commit made known.
+//! Rows of the journal's `series` table: the series that one commit made known, each with a checksum.
 //!
-//! FORMAT.md describes the bytes. Must never know: the table, and the ids of the series.
+//! FORMAT.md describes the bytes. Must never know: the table.
 
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::checked::CHECK_BYTES;
 use crate::model::{Kind, SeriesInfo, SeriesKey};
 
-/// The new series of one commit share a row: a commit may define thousands.
-pub(crate) fn encode(series: &[SeriesInfo]) -> Vec<u8> {
+/// Bytes of a series' length.
+const LENGTH_BYTES: usize = 4;
+
+/// The new series of one commit share a row: a commit may define thousands. The first one's id is the
+/// row's key.
+pub(crate) fn encode(first: u32, series: &[SeriesInfo]) -> Vec<u8> {
     let mut row = Vec::with_capacity(series.len() * 96);
-    for info in series {
-        let bytes = encode_series(info);
-        row.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-        row.extend_from_slice(&bytes);
+    for (id, info) in (first..).zip(series) {
+        push(&mut row, id, &encode_series(info));
     }
     row
 }
 
-/// A series as it lies in a row.
+fn push(row: &mut Vec<u8>, id: u32, bytes: &[u8]) {
+    row.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+    row.extend_from_slice(bytes);
+    row.extend_from_slice(&check(id, bytes).to_le_bytes());
+}
+
+fn check(id: u32, bytes: &[u8]) -> u64 {
+    xxh3_64_with_seed(bytes, u64::from(id))
+}
+
+/// A row of releases before version 9, whose series have no checksums; `None` when it is damaged.
+pub(super) fn with_checks(first: u32, mut old: &[u8]) -> Option<Vec<u8>> {
+    let (mut row, mut id) = (Vec::with_capacity(old.len() * 9 / 8), first);
+    while !old.is_empty() {
+        let (length, rest) = old.split_first_chunk::<LENGTH_BYTES>()?;
+        let (bytes, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+        push(&mut row, id, bytes);
+        (old, id) = (rest, id.checked_add(1)?);
+    }
+    Some(row)
+}
+
+/// A row as it was read: series in a list, of which some may be lost.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct ReadRow {
+    /// As [`take`] takes them: nothing where one is lost.
+    pub(super) series: Vec<u8>,
+    /// Ids of those that are.
+    pub(super) lost: Vec<u32>,
+    /// The id of the next row.
+    pub(super) next: u32,
+}
+
+impl ReadRow {
+    /// Reads a row; `None` when it is not known how many series it has, so that ids would be given
+    /// again. `next` is the key of the next row, if there is one: ids have no gaps.
+    pub(super) fn new(first: u32, mut row: &[u8], next: Option<u32>) -> Option<Self> {
+        let mut read = Self { next: first, ..Self::default() };
+        while !row.is_empty() {
+            let id = read.next;
+            let lengths = length(row).into_iter().flat_map(|length| {
+                // A flipped bit of the length itself would take all behind it along.
+                let flipped = (0..u32::BITS).map(move |bit| length ^ 1 << bit);
+                std::iter::once(length).chain(flipped)
+            });
+            let found = lengths.filter_map(|length| split(row, length)).find(|own| own.is_of(id));
+            if let Some(Entry { bytes, behind, .. }) = found {
+                read.push(bytes);
+                row = behind;
+                continue;
+            }
+            // Only its own bytes are damaged when those of the next one follow.
+            let stated = length(row).and_then(|length| split(row, length))?;
+            let next_length = length(stated.behind);
+            let follows = next_length.and_then(|length| split(stated.behind, length));
+            let is_next = follows.is_some_and(|follows| follows.is_of(id + 1));
+            if !is_next && !stated.behind.is_empty() {
+                break;
+            }
+            read.lose();
+            row = stated.behind;
+        }
+        match next {
+            Some(next) if next < read.next => return None,
+            Some(next) => (read.next..next).for_each(|_| read.lose()),
+            None if !row.is_empty() => return None,
+            None => {}
+        }
+        Some(read)
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.series.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        self.series.extend_from_slice(bytes);
+        self.next += 1;
+    }
+
+    fn lose(&mut self) {
+        self.lost.push(self.next);
+        self.push(&[]);
+    }
+}
+
+/// A series as it lies in a row, and what is behind it.
+struct Entry<'a> {
+    bytes: &'a [u8],
+    check: u64,
+    behind: &'a [u8],
+}
+
+impl Entry<'_> {
+    /// Whether it is as it was written for an id.
+    fn is_of(&self, id: u32) -> bool {
+        check(id, self.bytes) == self.check
+    }
+}
+
+fn length(row: &[u8]) -> Option<u32> {
+    row.first_chunk::<LENGTH_BYTES>().map(|length| u32::from_le_bytes(*length))
+}
+
+fn split(row: &[u8], length: u32) -> Option<Entry<'_>> {
+    let (bytes, rest) = row.get(LENGTH_BYTES..)?.split_at_checked(length as usize)?;
+    let (check, behind) = rest.split_first_chunk::<CHECK_BYTES>()?;
+    Some(Entry { bytes, check: u64::from_le_bytes(*check), behind })
+}
+
+/// A series as it was read.
 #[derive(Debug)]
 pub(crate) struct SeriesBytes<'a> {
     pub(crate) kind: Kind,
@@ -25,15 +137,16 @@ pub(crate) struct SeriesBytes<'a> {
     pub(crate) key: &'a [u8],
 }
 
-/// Takes a series from the front of a row; `None` when it is damaged.
-pub(crate) fn take<'a>(row: &mut &'a [u8]) -> Option<SeriesBytes<'a>> {
-    let (length, rest) = row.split_first_chunk::<4>()?;
+/// Takes a series from the front of a list that was read: nothing when it is lost; `None` when the
+/// list is damaged.
+pub(crate) fn take<'a>(list: &mut &'a [u8]) -> Option<Option<SeriesBytes<'a>>> {
+    let (length, rest) = list.split_first_chunk::<LENGTH_BYTES>()?;
     let (bytes, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-    *row = rest;
-    let (kind, bytes) = bytes.split_first()?;
+    *list = rest;
+    let Some((kind, bytes)) = bytes.split_first() else { return Some(None) };
     let (unit, bytes) = decode_text(bytes)?;
     let (sender, key) = decode_text(bytes)?;
-    Some(SeriesBytes { kind: Kind::from_code(*kind)?, unit, sender, key })
+    Some(Some(SeriesBytes { kind: Kind::from_code(*kind)?, unit, sender, key }))
 }
 
 /// The bytes of one series.
@@ -53,21 +166,25 @@ fn decode_text(bytes: &[u8]) -> Option<(&str, &[u8])> {
     Some((std::str::from_utf8(text).ok()?, rest))
 }
 
-/// All series of a row; `None` when it is damaged.
-fn decode(mut row: &[u8]) -> Option<Vec<SeriesInfo>> {
+/// All series of the row of the first ones; `None` when it is damaged.
+fn decode(row: &[u8]) -> Option<Vec<SeriesInfo>> {
+    let read = ReadRow::new(0, row, None)?;
+    let mut list = &*read.series;
     let mut series = Vec::new();
-    while !row.is_empty() {
-        let SeriesBytes { kind, unit, sender, key } = take(&mut row)?;
+    while !list.is_empty() {
+        let SeriesBytes { kind, unit, sender, key } = take(&mut list)??;
         let key = SeriesKey::from_bytes(key)?;
         series.push(SeriesInfo { key, kind, unit: unit.into(), sender: sender.into() });
     }
     Some(series)
 }
 
-/// For fuzzing: reads bytes as a row of series.
+/// For fuzzing: reads bytes as a row of series, and as one of older releases.
 pub(crate) fn fuzz_rows(bytes: &[u8]) {
-    if let Some(series) = decode(bytes) {
-        assert_eq!(decode(&encode(&series)), Some(series));
+    for row in [Some(bytes.to_vec()), with_checks(0, bytes)].into_iter().flatten() {
+        if let Some(series) = decode(&row) {
+            assert_eq!(decode(&encode(0, &series)), Some(series));
+        }
     }
 }
 
@@ -76,15 +193,47 @@ mod tests {
     use super::*;
     use crate::setup::series;
 
-    #[test]
-    fn series_survive_the_disk_and_a_cut_row_is_damage() {
+    fn three() -> Vec<SeriesInfo> {
         let info = |metric: &str, tags: &[(&str, &str)], unit: &str| {
             let info = series(metric, tags, Kind::Counter);
             SeriesInfo { unit: unit.into(), sender: "a".into(), ..info }
         };
-        let all = vec![info("cpu", &[("host", "a"), ("core", "0")], ""), info("mem", &[], "bytes")];
-        let row = encode(&all);
+        vec![
+            info("cpu", &[("host", "a"), ("core", "0")], ""),
+            info("mem", &[], "bytes"),
+            info("disk", &[("host", "a")], ""),
+        ]
+    }
+
+    #[test]
+    fn series_survive_the_disk_and_a_cut_row_is_damage() {
+        let row = encode(0, &three());
+        assert_eq!(decode(&row), Some(three()));
         assert_eq!(decode(&row[..row.len() - 1]), None);
-        assert_eq!(decode(&row), Some(all));
+        let old: Vec<_> = three().iter().map(encode_series).collect();
+        let old = old.iter().flat_map(|own| [&(own.len() as u32).to_le_bytes(), &**own].concat());
+        assert_eq!(with_checks(0, &old.collect::<Vec<_>>()), Some(row));
+    }
+
+    #[test]
+    fn a_flipped_bit_costs_one_series_at_most_and_no_id() {
+        let (row, sound) = (encode(7, &three()), ReadRow::new(7, &encode(7, &three()), None));
+        let sound = sound.unwrap();
+        assert_eq!((sound.lost.len(), sound.next), (0, 10));
+        let mut costs = [0, 0];
+        for bit in 0..row.len() * 8 {
+            let mut damaged = row.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            for next in [None, Some(10)] {
+                let read = ReadRow::new(7, &damaged, next).unwrap();
+                assert!(read.lost.len() <= 1 && read.next == 10, "bit {bit}: {read:?}");
+                assert!(read.lost.len() == 1 || read == sound, "bit {bit}");
+                costs[read.lost.len()] += 1;
+            }
+        }
+        assert_eq!(costs[0], 3 * 32 * 2, "the lengths");
+        // Where rows are gone, the next one says how many there were.
+        assert_eq!(ReadRow::new(7, &row[..50], Some(10)).unwrap().next, 10);
+        assert_eq!(ReadRow::new(7, &row[..50], None), None);
     }
 }

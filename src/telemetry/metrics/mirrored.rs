@@ -40,7 +40,7 @@ impl Mirrored {
             ("granary_senders_forgotten_total", |s| s.counters().senders_forgotten.get()),
             ("granary_log_lines_left_out_total", |_| log_lines_left_out()),
         ];
-        let gauges: [(&str, ReadStore); 9] = [
+        let gauges: [(&str, ReadStore); 10] = [
             ("granary_journal_file_bytes", Store::journal_bytes),
             ("granary_head_file_bytes", Store::head_bytes),
             ("granary_catalog_bytes", |s| s.catalog_bytes() as u64),
@@ -48,6 +48,7 @@ impl Mirrored {
             ("granary_series_idle", |s| s.idle_series() as u64),
             ("granary_partitions_damaged", |s| s.damaged_partitions().len() as u64),
             ("granary_documents_damaged", Store::damaged_in_all),
+            ("granary_journal_rows_damaged", |s| s.damaged_journal_rows().1),
             ("granary_senders", |s| s.sender_count() as u64),
             ("granary_process_resident_memory_peak_bytes", |_| status_bytes("VmHWM:")),
         ];

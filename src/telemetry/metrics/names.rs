@@ -41,7 +41,11 @@ pub const METRIC_NAMES: [(&str, &str); 70] = [
     ("granary_partitions", "Partitions, by granularity"),
     ("granary_partition_file_bytes", "Bytes that partition files take, by granularity"),
     ("granary_partitions_damaged", "Partition files set aside because they are damaged"),
-    ("granary_documents_damaged", "Documents and head rows found damaged since the start"),
+    (
+        "granary_documents_damaged",
+        "Documents and head rows found damaged, and holes of earlier ones",
+    ),
+    ("granary_journal_rows_damaged", "Rows of the journal's tables found damaged at the start"),
     ("granary_series_forgotten_total", "Series forgotten: no sample of theirs was left"),
     ("granary_partitions_dropped_total", "Partitions dropped by retention"),
     (

@@ -1,0 +1,140 @@
+//! Checksums of the journal's rows and numbers: redb proves its pages when a transaction is repaired,
+//! not when a row is read, and one flipped bit has a batch counted again.
+//!
+//! FORMAT.md describes the bytes. Must never know: what rows and numbers say.
+
+use parking_lot::Mutex;
+use redb::{ReadableTable, Table};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+use super::corrupt;
+use crate::store::{error::StoreError, file::names::JOURNAL_FILE};
+
+/// Bytes of a checksum.
+pub(super) const CHECK_BYTES: usize = 8;
+/// End of the key under which a number's checksum lies.
+const CHECK_END: &str = "_check";
+/// Damaged rows that are named; more are only counted.
+const NAMED_MAX: usize = 100;
+
+/// A key of a table whose rows have checksums, which are seeded with it.
+pub(super) trait RowKey {
+    /// The seed.
+    fn seed(&self) -> u64;
+}
+
+impl RowKey for u32 {
+    fn seed(&self) -> u64 {
+        u64::from(*self)
+    }
+}
+
+impl RowKey for &str {
+    fn seed(&self) -> u64 {
+        xxh3_64(self.as_bytes())
+    }
+}
+
+/// Puts the checksum behind a row.
+pub(super) fn seal(row: &mut Vec<u8>, key: &impl RowKey) {
+    let check = xxh3_64_with_seed(row, key.seed());
+    row.extend_from_slice(&check.to_le_bytes());
+}
+
+/// A row with its checksum.
+pub(super) fn sealed(row: &[u8], key: &impl RowKey) -> Vec<u8> {
+    let mut sealed = Vec::with_capacity(row.len() + CHECK_BYTES);
+    sealed.extend_from_slice(row);
+    seal(&mut sealed, key);
+    sealed
+}
+
+/// A row without its checksum; `None` when it is not as it was written under this key.
+pub(super) fn unseal<'a>(bytes: &'a [u8], key: &impl RowKey) -> Option<&'a [u8]> {
+    let (row, check) = bytes.split_last_chunk::<CHECK_BYTES>()?;
+    (xxh3_64_with_seed(row, key.seed()) == u64::from_le_bytes(*check)).then_some(row)
+}
+
+/// The key of a number's checksum.
+pub(super) fn check_key(key: &str) -> String {
+    format!("{key}{CHECK_END}")
+}
+
+fn check_of(key: &str, number: u64) -> u64 {
+    xxh3_64_with_seed(&number.to_le_bytes(), key.seed())
+}
+
+/// Stores a number and its checksum.
+pub(super) fn set_number(
+    meta: &mut Table<'_, &'static str, u64>,
+    key: &str,
+    number: u64,
+) -> Result<(), redb::StorageError> {
+    meta.insert(key, number)?;
+    meta.insert(&*check_key(key), check_of(key, number))?;
+    Ok(())
+}
+
+/// A number; `None` when there is none, and an error when it is not as it was written. Numbers of
+/// releases before version 9 have no checksums.
+pub(super) fn number(
+    meta: &impl ReadableTable<&'static str, u64>,
+    key: &str,
+    has_checks: bool,
+) -> Result<Option<u64>, StoreError> {
+    let fail = |cause| StoreError::redb("read", JOURNAL_FILE)(cause);
+    let value =
+        |key: &str| Ok::<_, StoreError>(meta.get(key).map_err(fail)?.map(|guard| guard.value()));
+    let (found, check) = (value(key)?, value(&check_key(key))?);
+    let is_sound = match check {
+        None => !has_checks || found.is_none(),
+        Some(check) => found.is_some_and(|number| check_of(key, number) == check),
+    };
+    if is_sound {
+        return Ok(found);
+    }
+    Err(corrupt(format!(
+        "the number {key} is not as it was written, and batches might count twice or never: make a \
+         new data directory of a snapshot with `granary restore`"
+    )))
+}
+
+/// The rows that were found damaged since the start, named and counted.
+#[derive(Debug, Default)]
+pub(super) struct DamagedRows(Mutex<(Vec<String>, u64)>);
+
+impl DamagedRows {
+    /// Notes a row, and says what comes of it.
+    pub(super) fn note(&self, table: &str, what: &str) {
+        let mut rows = self.0.lock();
+        rows.1 += 1;
+        if rows.0.len() < NAMED_MAX {
+            let (file, row) = (JOURNAL_FILE, what);
+            tracing::error!(file, table, row, "a row of the journal is damaged");
+            rows.0.push(format!("a row of table {table} is damaged: {what}"));
+        }
+    }
+
+    /// What was noted, the first of them by name.
+    pub(super) fn get(&self) -> (Vec<String>, u64) {
+        self.0.lock().clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_with_any_flipped_bit_or_under_another_key_is_not_taken() {
+        let mut row = sealed(b"some bytes", &7);
+        assert_eq!(unseal(&row, &7), Some(&b"some bytes"[..]));
+        assert_eq!(unseal(&row, &8), None);
+        assert_eq!(unseal(&sealed(b"", &"web1"), &"web1"), Some(&b""[..]));
+        for bit in 0..row.len() * 8 {
+            row[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(unseal(&row, &7), None, "bit {bit}");
+            row[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+}

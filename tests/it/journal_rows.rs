@@ -1,0 +1,211 @@
+//! One flipped bit in any row of the journal's tables: answers stay as they are, or it is said, and
+//! nothing counts twice.
+
+use std::{fs, path::Path, sync::Arc};
+
+use granary::{
+    model::{
+        AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, GranularitySet, Kind, SeriesId,
+        UnixMillis,
+    },
+    store::{Appender, Folder, Store, verify},
+};
+use proptest::{prelude::*, test_runner::TestRunner};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+
+use crate::setup::{HOUR, MINUTE, NOW, define, open, series, slots};
+
+const TEXTS: [&str; 2] = ["senders", "granularities"];
+const NUMBERED: [&str; 4] = ["series", "series_changes", "states", "seen"];
+const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+
+/// A batch of an agent, or of a sender that does not number its batches.
+fn batch(seq: u64, ids: [u32; 2], at: UnixMillis) -> AcceptedBatch {
+    let counts_once = match seq {
+        0 => CountsOnce::ByTime { window_ms: HOUR },
+        _ => CountsOnce::ByNumber(BatchNumber { sender: "agent".into(), epoch: 5, seq }),
+    };
+    AcceptedBatch {
+        counts_once,
+        series: ids.map(SeriesId).to_vec(),
+        times: vec![at.0],
+        starts: vec![at.0 - MINUTE],
+        values: vec![seq as f64, 1.0],
+    }
+}
+
+/// What was sent last.
+fn last() -> [AcceptedBatch; 2] {
+    [batch(5, [0, 1], NOW), batch(0, [2, 3], NOW)]
+}
+
+fn fill(dir: &Path) {
+    let (store, mut appender) = open(dir, NOW);
+    let kinds = [Kind::Counter, Kind::Delta, Kind::Counter, Kind::Delta];
+    let each: Vec<_> =
+        (0..4).map(|id| series("events", &[("id", &format!("number{id}"))], kinds[id])).collect();
+    define(&mut appender, &each, NOW);
+    for seq in 1..5 {
+        let at = NOW.minus((5 - seq as i64) * MINUTE);
+        let both = [batch(seq, [0, 1], at), batch(0, [2, 3], at)];
+        let committed = appender.commit(&[], &both, at).unwrap();
+        assert!(committed.batches.iter().all(|own| own.is_accepted()));
+    }
+    assert!(appender.commit(&[], &last(), NOW).unwrap().batches[1].is_accepted());
+    store.checkpoint(NOW).unwrap();
+}
+
+fn try_open(dir: &Path) -> Option<(Store, Appender)> {
+    let medium = Arc::new(Folder::new(dir).unwrap());
+    let opened = Store::open(medium, GranularitySet::default(), NOW);
+    opened.ok().map(|(store, appender, _)| (store, appender))
+}
+
+/// Samples of each series by the minute, once the last ones were sent again.
+fn counts(store: &Store, appender: &mut Appender) -> Vec<u64> {
+    appender.commit(&[], &last(), NOW.plus(1)).unwrap();
+    let of = |id| {
+        let slots = slots(store, 0, NOW.minus(HOUR)..NOW.plus(HOUR), SeriesId(id));
+        slots.iter().map(|slot| u64::from(slot.cell.n)).sum()
+    };
+    (0..4).map(of).collect()
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &target);
+        } else {
+            fs::copy(&path, &target).unwrap();
+        }
+    }
+}
+
+fn flip(row: &[u8], bit: prop::sample::Index) -> Vec<u8> {
+    let (mut row, bit) = (row.to_vec(), bit.index(row.len() * 8));
+    row[bit / 8] ^= 1 << (bit % 8);
+    row
+}
+
+/// Flips a bit of some row of a table; false when it has none.
+fn flip_in(dir: &Path, table: usize, row: prop::sample::Index, bit: prop::sample::Index) -> bool {
+    let db = Database::open(dir.join("journal.redb")).unwrap();
+    let txn = db.begin_write().unwrap();
+    if let Some(name) = TEXTS.get(table) {
+        let definition: TableDefinition<'_, &str, &[u8]> = TableDefinition::new(name);
+        let mut own = txn.open_table(definition).unwrap();
+        let read =
+            |entry: Result<(redb::AccessGuard<'_, &str>, redb::AccessGuard<'_, &[u8]>), _>| {
+                let (key, value) = entry.unwrap();
+                (key.value().to_owned(), value.value().to_vec())
+            };
+        let all: Vec<_> = own.iter().unwrap().map(read).collect();
+        let (key, value) = &all[row.index(all.len())];
+        own.insert(&**key, &*flip(value, bit)).unwrap();
+    } else if let Some(name) = NUMBERED.get(table - TEXTS.len()) {
+        let definition: TableDefinition<'_, u32, &[u8]> = TableDefinition::new(name);
+        let mut own = txn.open_table(definition).unwrap();
+        let read =
+            |entry: Result<(redb::AccessGuard<'_, u32>, redb::AccessGuard<'_, &[u8]>), _>| {
+                let (key, value) = entry.unwrap();
+                (key.value(), value.value().to_vec())
+            };
+        let all: Vec<_> = own.iter().unwrap().map(read).collect();
+        if all.is_empty() {
+            return false;
+        }
+        let (key, value) = &all[row.index(all.len())];
+        own.insert(key, &*flip(value, bit)).unwrap();
+    } else {
+        let mut own = txn.open_table(META).unwrap();
+        let all: Vec<_> = {
+            let entries = own.iter().unwrap().map(Result::unwrap);
+            entries.map(|(key, value)| (key.value().to_owned(), value.value())).collect()
+        };
+        let (key, value) = &all[row.index(all.len())];
+        own.insert(&**key, value ^ 1 << bit.index(64)).unwrap();
+    }
+    txn.commit().unwrap();
+    true
+}
+
+#[test]
+fn a_flipped_bit_in_a_row_of_the_journal_changes_no_answer_or_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    fill(&path("whole"));
+    copy(&path("whole"), &path("sound"));
+    let (store, mut appender) = try_open(&path("sound")).unwrap();
+    let expected = counts(&store, &mut appender);
+    assert_eq!(expected, [5; 4]);
+    drop((store, appender));
+    let config = ProptestConfig { cases: 120, failure_persistence: None, ..Default::default() };
+    let cases = (0..=TEXTS.len() + NUMBERED.len(), any::<[prop::sample::Index; 2]>());
+    let mut runner = TestRunner::new(config);
+    let outcome = runner.run(&cases, |(table, [row, bit])| {
+        let own = path("flipped");
+        fs::remove_dir_all(&own).ok();
+        copy(&path("whole"), &own);
+        if !flip_in(&own, table, row, bit) {
+            return Ok(());
+        }
+        let report = verify(&own, NOW, &mut |_| {}).unwrap();
+        // A start that is refused says why.
+        let Some((store, mut appender)) = try_open(&own) else {
+            prop_assert!(!report.is_sound());
+            return Ok(());
+        };
+        let (rows, count) = store.damaged_journal_rows();
+        let found = counts(&store, &mut appender);
+        prop_assert!(found.iter().zip(&expected).all(|(own, most)| own <= most), "{:?}", found);
+        if count == 0 {
+            prop_assert_eq!(&found, &expected);
+        } else {
+            prop_assert!(!report.is_sound() && rows[0].contains("is damaged"), "{:?}", rows);
+        }
+        // After the next checkpoint it is no worse.
+        store.checkpoint(NOW.plus(2)).unwrap();
+        drop((store, appender));
+        let (store, mut appender) = try_open(&own).unwrap();
+        prop_assert_eq!(counts(&store, &mut appender), found);
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
+/// Nothing but the damaged window of a sender is in its way: what it begins anew is taken.
+#[test]
+fn a_sender_of_a_damaged_window_is_refused_until_it_begins_a_new_epoch() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path());
+    {
+        let senders: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("senders");
+        let db = Database::open(dir.path().join("journal.redb")).unwrap();
+        let row = {
+            let table = db.begin_read().unwrap().open_table(senders).unwrap();
+            let mut row = table.get("agent").unwrap().unwrap().value().to_vec();
+            // The bit of number 5.
+            row[24] ^= 1 << 5;
+            row
+        };
+        let txn = db.begin_write().unwrap();
+        txn.open_table(senders).unwrap().insert("agent", &*row).unwrap();
+        txn.commit().unwrap();
+    }
+    for _ in 0..2 {
+        let (store, mut appender) = open(dir.path(), NOW);
+        let mut send = |batch| appender.commit(&[], &[batch], NOW).unwrap().batches[0];
+        for seq in [5, 6] {
+            assert_eq!(send(batch(seq, [0, 1], NOW)), BatchVerdict::StaleNumber);
+        }
+        store.checkpoint(NOW).unwrap();
+    }
+    let (_store, mut appender) = open(dir.path(), NOW);
+    let mut later = batch(7, [0, 1], NOW.plus(5));
+    let number = BatchNumber { sender: "agent".into(), epoch: NOW.0 + 1, seq: 7 };
+    later.counts_once = CountsOnce::ByNumber(number);
+    assert!(appender.commit(&[], &[later], NOW.plus(5)).unwrap().batches[0].is_accepted());
+}
