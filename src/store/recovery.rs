@@ -65,8 +65,27 @@ impl Store {
         now: UnixMillis,
     ) -> Result<(Self, Appender, RecoveryReport), StoreError> {
         let granularities = Arc::new(granularities);
-        let journal = Arc::new(Journal::open(&medium)?);
-        let known = journal.granularities()?;
+        let mut journal = Journal::open(&medium)?;
+        let mut known = journal.granularities()?;
+        let taken_away = granularities::taken_away(&known, &granularities);
+        if !taken_away.is_empty()
+            && let Ok(before) = granularities::as_set(&known, JOURNAL_FILE)
+        {
+            for own in taken_away {
+                let (granularity, kept) = (&own.name, own.retention.to_string());
+                tracing::warn!(
+                    granularity,
+                    kept,
+                    "a granularity is not in the settings any more: it takes no samples, and what \
+                     it has is kept for its retention"
+                );
+            }
+            drop(journal);
+            Self::finish_before(&medium, before, now)?;
+            journal = Journal::open(&medium)?;
+            known = journal.granularities()?;
+        }
+        let journal = Arc::new(journal);
         let register = Arc::new(Register::open(medium.clone(), journal.clone())?);
         let mut catalog = Catalog::new(granularities.clone(), journal.checkpointed_through()?);
         let dictionary = load(&journal, catalog.states_mut())?;
@@ -120,6 +139,17 @@ impl Store {
         let last_run = last_run.or(store.inner.catalog.read().latest());
         let report = RecoveryReport { last_run, ..report };
         Ok((store.clone(), Appender::new(store), report))
+    }
+
+    /// Has what was accepted for some granularities put into their files: the next start knows fewer.
+    fn finish_before(
+        medium: &Arc<dyn Medium>,
+        before: GranularitySet,
+        now: UnixMillis,
+    ) -> Result<(), StoreError> {
+        let (store, _appender, report) = Self::open(medium.clone(), before, now)?;
+        store.checkpoint(report.last_run.map_or(now, |last| last.min(now)))?;
+        Ok(())
     }
 
     /// Replays the journal. What a checkpoint that was cut short had set aside is set aside again:

@@ -65,6 +65,10 @@ fn try_open(dir: &Path) -> Option<(Store, Appender)> {
 fn counts(store: &Store, appender: &mut Appender) -> Vec<u64> {
     appender.commit(&[], &last(), NOW.plus(1)).unwrap();
     let of = |id| {
+        // Nobody can name a series that is hidden.
+        if store.dictionary().key(SeriesId(id)).is_none() {
+            return 0;
+        }
         let slots = slots(store, 0, NOW.minus(HOUR)..NOW.plus(HOUR), SeriesId(id));
         slots.iter().map(|slot| u64::from(slot.cell.n)).sum()
     };

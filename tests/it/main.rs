@@ -40,6 +40,7 @@ mod snapshots;
 mod space;
 mod spans;
 mod spread;
+mod taken_away;
 mod tidy;
 mod verify;
 mod whereabouts;

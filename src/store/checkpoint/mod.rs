@@ -10,14 +10,14 @@
 
 mod granularity;
 
-use std::sync::atomic::Ordering;
+use std::{ops::Range, sync::atomic::Ordering};
 
 use super::{
     catalog::{fan_out::FanOut, frozen::Frozen},
     counters::Counters,
     documents::{Documents, open::OpenDocuments},
     error::StoreError,
-    file::{names::JOURNAL_FILE, watched::written_by_this_thread},
+    file::{holes::Holes, names::JOURNAL_FILE, watched::written_by_this_thread},
     handle::Store,
     head::Head,
     journal::CutPart,
@@ -82,6 +82,7 @@ impl Store {
             documents: &inner.documents,
             counters,
         };
+        self.note_away(&frozen)?;
         self.or_replace_head(to.write(&frozen, now))?;
         let bytes_written = written_by_this_thread().wrapping_sub(written_before);
         self.cut(&frozen, now.believed)?;
@@ -116,6 +117,35 @@ impl Store {
         while put_aside(from) {
             from += IDLE_ROWS_AT_ONCE;
         }
+    }
+
+    /// Remembers where late samples came that granularities would have, had they not been taken away: once
+    /// they are added again, they are not whole there.
+    fn note_away(&self, frozen: &Frozen) -> Result<(), StoreError> {
+        let inner = &*self.inner;
+        let all = inner.documents.granularities();
+        for (index, own) in all.iter().enumerate().skip(inner.granularities.count()) {
+            let known = inner.gaps.read()[index].clone();
+            let until = known.complete_until;
+            let mut late = Holes::default();
+            for (map, living) in frozen.maps.iter().zip(&*inner.granularities) {
+                for (start, _) in map.slots(i64::MIN..until.0) {
+                    let (first, end) = (UnixMillis(start), UnixMillis(start).plus(living.width_ms));
+                    let end = own.slot_start(end.minus(1)).plus(own.width_ms);
+                    late.add(own.slot_start(first)..end);
+                }
+            }
+            let is_known = |hole: &Range<UnixMillis>| {
+                let holds =
+                    |own: &Range<UnixMillis>| own.start <= hole.start && hole.end <= own.end;
+                known.holes.iter().any(holds)
+            };
+            if !late.stretches().iter().all(is_known) {
+                let holes = inner.journal.note_away(&own.name, &late)?;
+                inner.gaps.write()[index].holes = holes.stretches().to_vec();
+            }
+        }
+        Ok(())
     }
 
     /// Stores what belongs to the frozen cells in the journal a part at a

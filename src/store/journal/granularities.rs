@@ -6,13 +6,20 @@
 //!
 //! Must never know: the files of a granularity.
 
+use std::ops::Range;
+
 use crate::{
     model::{Gaps, Granularity, GranularitySet, Span, UnixMillis},
-    store::error::StoreError,
+    store::{error::StoreError, file::holes::Holes},
 };
 
 /// Before the time since which a granularity is not in the settings any more.
 const RETIRED: &str = " retired ";
+
+/// Before the times in which a granularity was not in the settings, or lacks late samples of then.
+const AWAY: &str = " away ";
+/// Between the start and the end of such a time.
+const TO: &str = "..";
 
 /// One granularity as the journal knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +29,8 @@ pub(crate) struct StoredGranularity {
     pub(crate) complete_since: UnixMillis,
     /// Not in the settings any more since this: it takes no samples.
     pub(crate) retired: Option<UnixMillis>,
+    /// Where it lacks samples because it was not in the settings when they came.
+    pub(crate) away: Holes,
 }
 
 impl StoredGranularity {
@@ -29,13 +38,18 @@ impl StoredGranularity {
     pub(crate) fn to_text(&self) -> String {
         let Granularity { document, partition, retention, .. } = &self.granularity;
         let retired = self.retired.map_or(String::new(), |at| format!("{RETIRED}{}", at.0));
-        format!("{document} {partition} {retention} {}{retired}", self.complete_since.0)
+        let stretches = self.away.stretches().iter();
+        let away: Vec<_> =
+            stretches.map(|Range { start, end }| format!("{}{TO}{}", start.0, end.0)).collect();
+        let away = if away.is_empty() { String::new() } else { AWAY.to_owned() + &away.join(" ") };
+        format!("{document} {partition} {retention} {}{away}{retired}", self.complete_since.0)
     }
 
     /// What the granularity lacks, but for holes.
     pub(crate) fn gaps(&self) -> Gaps {
         let complete_until = self.retired.unwrap_or(UnixMillis::MAX);
-        Gaps { complete_since: self.complete_since, complete_until, ..Gaps::NONE }
+        let holes = self.away.stretches().to_vec();
+        Gaps { complete_since: self.complete_since, complete_until, holes }
     }
 
     /// Reads a row; `None` when it is damaged.
@@ -45,6 +59,12 @@ impl StoredGranularity {
             Some((text, at)) => (text, Some(UnixMillis(at.parse().ok()?))),
             None => (text, None),
         };
+        let (text, stretches) = text.split_once(AWAY).unwrap_or((text, ""));
+        let mut away = Holes::default();
+        for stretch in stretches.split_terminator(' ') {
+            let (start, end) = stretch.split_once(TO)?;
+            away.add(UnixMillis(start.parse().ok()?)..UnixMillis(end.parse().ok()?));
+        }
         let mut words = text.split(' ');
         let mut span = || words.next()?.parse::<Span>().ok();
         let (document, partition, retention) = (span()?, span()?, span()?);
@@ -54,6 +74,7 @@ impl StoredGranularity {
             granularity,
             complete_since,
             retired,
+            away,
         })
     }
 }
@@ -71,28 +92,43 @@ pub(crate) fn reconcile(
     let after_all = latest.map_or(UnixMillis(i64::MIN), |at| at.max(now).plus(1));
     let remember = |granularity: &Granularity| {
         let before = stored.iter().find(|own| own.granularity.name == granularity.name);
+        let mut away = before.map_or_else(Holes::default, |own| own.away.clone());
+        // What came since it was taken away is not in it.
+        if let Some(since) = before.and_then(|own| own.retired) {
+            away.add(since..after_all);
+        }
         let complete_since = match before {
-            None | Some(StoredGranularity { retired: Some(_), .. }) => after_all,
+            None => after_all,
             Some(StoredGranularity { granularity: before, complete_since, .. })
                 if (before.partition, before.retention)
                     == (granularity.partition, granularity.retention) =>
             {
-                *complete_since
+                (*complete_since).min(after_all)
             }
             // What was dropped may be kept again, with late samples only.
-            Some(own) => own.complete_since.max(own.granularity.retention.before(now).plus(1)),
+            Some(own) => {
+                let kept_since = own.granularity.retention.before(now).plus(1);
+                own.complete_since.min(after_all).max(kept_since)
+            }
         };
-        StoredGranularity { granularity: granularity.clone(), complete_since, retired: None }
+        StoredGranularity { granularity: granularity.clone(), complete_since, retired: None, away }
     };
     // What it has is everything up to here.
     let stopped = latest.map_or(now, |latest| latest.min(now));
-    let retired = with_files.iter().filter(|name| settings.named(name).is_none());
-    let retired = retired.filter_map(|name| {
-        let before = stored.iter().find(|own| own.granularity.name == *name);
-        let before = before.cloned().or_else(|| guess(name, settings))?;
-        Some(StoredGranularity { retired: before.retired.or(Some(stopped)), ..before })
+    let is_gone = |name: &String| settings.named(name).is_none();
+    let gone = stored.iter().filter(|own| is_gone(&own.granularity.name)).filter_map(|own| {
+        let retired = own.retired.unwrap_or(stopped);
+        // The head may have its last samples while there is no file.
+        let is_kept = own.granularity.keeps(retired, now);
+        let is_there = is_kept || with_files.contains(&own.granularity.name);
+        is_there.then(|| StoredGranularity { retired: Some(retired), ..own.clone() })
     });
-    let mut all: Vec<_> = settings.iter().map(remember).chain(retired).collect();
+    let is_forgotten =
+        |name: &&String| is_gone(name) && !stored.iter().any(|own| own.granularity.name == **name);
+    let guessed = with_files.iter().filter(is_forgotten).filter_map(|name| {
+        Some(StoredGranularity { retired: Some(stopped), ..guess(name, settings)? })
+    });
+    let mut all: Vec<_> = settings.iter().map(remember).chain(gone).chain(guessed).collect();
     all.sort_by_key(|own| own.granularity.width_ms);
     all
 }
@@ -110,7 +146,18 @@ fn guess(name: &str, settings: &GranularitySet) -> Option<StoredGranularity> {
         granularity,
         complete_since: UnixMillis::MAX,
         retired: None,
+        away: Holes::default(),
     })
+}
+
+/// The granularities that are taken away now: what the journal has for them is to go into their files
+/// before.
+pub(crate) fn taken_away<'a>(
+    stored: &'a [StoredGranularity],
+    settings: &GranularitySet,
+) -> Vec<&'a Granularity> {
+    let living = stored.iter().filter(|own| own.retired.is_none()).map(|own| &own.granularity);
+    living.filter(|own| settings.named(&own.name).is_none()).collect()
 }
 
 /// The granularities that take no samples any more.
@@ -144,13 +191,20 @@ mod tests {
                 granularity: granularity.clone(),
                 complete_since: UnixMillis(-5),
                 retired: None,
+                away: Holes::default(),
             };
             let read = StoredGranularity::from_text(&granularity.name, &own.to_text());
             assert_eq!(read, Some(own));
         }
-        for text in
-            ["", "1h 6h 2d", "1h 6h 2d x", "1h 6h 2d 5 6", "now 6h 2d 5", "1h 6h 2d 5 retired"]
-        {
+        for text in [
+            "",
+            "1h 6h 2d",
+            "1h 6h 2d x",
+            "1h 6h 2d 5 6",
+            "now 6h 2d 5",
+            "1h 6h 2d 5 retired",
+            "1h 6h 2d 5 away 7",
+        ] {
             assert_eq!(StoredGranularity::from_text("1m", text), None, "{text}");
         }
     }
@@ -185,13 +239,26 @@ mod tests {
         assert_eq!(retired(&kept), [all.as_slice()[1].clone()]);
         assert_eq!(as_set(&kept, "journal.redb").unwrap(), some);
         assert_eq!(StoredGranularity::from_text("5m", &kept[1].to_text()), Some(kept[1].clone()));
-        assert_eq!(retired(&reconcile(&kept, &some, &names(&["1m"]), Some(NOW), NOW)), []);
+        // Without files, too, while its retention goes on: the head may have its last samples.
+        let nowhere = |now| retired(&reconcile(&kept, &some, &names(&["1m"]), Some(NOW), now));
+        assert_eq!(nowhere(NOW.plus(86_400_000)), [all.as_slice()[1].clone()]);
+        assert_eq!(nowhere(NOW.plus(400 * 86_400_000)), []);
         assert_eq!(kept[1].gaps().complete_until, NOW);
         let later = reconcile(&kept, &some, &names(&["5m"]), Some(NOW.plus(7)), NOW.plus(7));
         assert_eq!(later[1], kept[1]);
         // One that comes back lacks what came meanwhile.
-        let again = reconcile(&kept, &all, &names(&["5m"]), Some(NOW), NOW);
-        assert_eq!((again[1].retired, again[1].complete_since), (None, NOW.plus(1)));
+        let back = NOW.plus(7_200_000);
+        let again = reconcile(&kept, &all, &names(&["5m"]), Some(back), back);
+        assert_eq!((again[1].retired, again[1].complete_since), (None, known[1].complete_since));
+        assert_eq!(again[1].gaps().holes, [NOW..back.plus(1)]);
+        let text = again[1].to_text();
+        assert_eq!(StoredGranularity::from_text("5m", &text), Some(again[1].clone()));
+        // And once more: both stretches are missing, and no more.
+        let twice = reconcile(&again, &some, &names(&["5m"]), Some(back.plus(99)), back.plus(99));
+        let text = twice[1].to_text();
+        assert_eq!(StoredGranularity::from_text("5m", &text), Some(twice[1].clone()));
+        let twice = reconcile(&twice, &all, &[], Some(back.plus(200)), back.plus(200));
+        assert_eq!(twice[1].gaps().holes, [NOW..back.plus(1), back.plus(99)..back.plus(201)]);
         // Earlier releases forgot it.
         let guessed = reconcile(&[], &some, &names(&["5m", "lost+found", "7ms"]), Some(NOW), NOW);
         let guessed = retired(&guessed);

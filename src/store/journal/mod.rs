@@ -36,6 +36,7 @@ use super::{
     error::StoreError,
     file::{
         database::{DatabaseFile, FileOptions},
+        holes::Holes,
         medium::Medium,
         names::{self, JOURNAL_FILE},
         version::{self, FORMAT_VERSION, VERSION_KEY},
@@ -200,6 +201,18 @@ impl Journal {
             }
             Ok(())
         })
+    }
+
+    /// Remembers where a granularity that is taken away lacks late samples; returns where it lacks any.
+    pub(crate) fn note_away(&self, name: &str, late: &Holes) -> Result<Holes, StoreError> {
+        let mut all = self.granularities()?;
+        let mut away = Holes::default();
+        for own in all.iter_mut().filter(|own| own.granularity.name == name) {
+            own.away.add_all(late);
+            away = own.away.clone();
+        }
+        self.set_granularities(&all)?;
+        Ok(away)
     }
 
     /// What became of series since they were made known, by their ids.

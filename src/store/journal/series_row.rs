@@ -72,7 +72,7 @@ impl ReadRow {
                 continue;
             }
             // Only its own bytes are damaged when those of the next one follow.
-            let stated = length(row).and_then(|length| split(row, length))?;
+            let Some(stated) = length(row).and_then(|length| split(row, length)) else { break };
             let next_length = length(stated.behind);
             let follows = next_length.and_then(|length| split(stated.behind, length));
             let is_next = follows.is_some_and(|follows| follows.is_of(id + 1));
