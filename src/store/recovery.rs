@@ -65,26 +65,7 @@ impl Store {
         now: UnixMillis,
     ) -> Result<(Self, Appender, RecoveryReport), StoreError> {
         let granularities = Arc::new(granularities);
-        let mut journal = Journal::open(&medium)?;
-        let mut known = journal.granularities()?;
-        let taken_away = granularities::taken_away(&known, &granularities);
-        if !taken_away.is_empty()
-            && let Ok(before) = granularities::as_set(&known, JOURNAL_FILE)
-        {
-            for own in taken_away {
-                let (granularity, kept) = (&own.name, own.retention.to_string());
-                tracing::warn!(
-                    granularity,
-                    kept,
-                    "a granularity is not in the settings any more: it takes no samples, and what \
-                     it has is kept for its retention"
-                );
-            }
-            drop(journal);
-            Self::finish_before(&medium, before, now)?;
-            journal = Journal::open(&medium)?;
-            known = journal.granularities()?;
-        }
+        let (journal, known) = Self::open_journal(&medium, &granularities, now)?;
         let journal = Arc::new(journal);
         let register = Arc::new(Register::open(medium.clone(), journal.clone())?);
         let mut catalog = Catalog::new(granularities.clone(), journal.checkpointed_through()?);
@@ -139,6 +120,36 @@ impl Store {
         let last_run = last_run.or(store.inner.catalog.read().latest());
         let report = RecoveryReport { last_run, ..report };
         Ok((store.clone(), Appender::new(store), report))
+    }
+
+    /// Opens the journal. What it has for granularities that are taken away now goes into their files
+    /// before.
+    fn open_journal(
+        medium: &Arc<dyn Medium>,
+        settings: &GranularitySet,
+        now: UnixMillis,
+    ) -> Result<(Journal, Vec<granularities::StoredGranularity>), StoreError> {
+        let mut journal = Journal::open(medium)?;
+        let mut known = journal.granularities()?;
+        let taken_away = granularities::taken_away(&known, settings);
+        if !taken_away.is_empty()
+            && let Ok(before) = granularities::as_set(&known, JOURNAL_FILE)
+        {
+            for own in taken_away {
+                let (granularity, kept) = (&own.name, own.retention.to_string());
+                tracing::warn!(
+                    granularity,
+                    kept,
+                    "a granularity is not in the settings any more: it takes no samples, and what \
+                     it has is kept for its retention"
+                );
+            }
+            drop(journal);
+            Self::finish_before(medium, before, now)?;
+            journal = Journal::open(medium)?;
+            known = journal.granularities()?;
+        }
+        Ok((journal, known))
     }
 
     /// Has what was accepted for some granularities put into their files: the next start knows fewer.
