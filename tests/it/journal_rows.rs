@@ -31,6 +31,7 @@ fn batch(seq: u64, ids: [u32; 2], at: UnixMillis) -> AcceptedBatch {
         times: vec![at.0],
         starts: vec![at.0 - MINUTE],
         values: vec![seq as f64, 1.0],
+        ..AcceptedBatch::default()
     }
 }
 
