@@ -144,7 +144,7 @@ impl SeriesStates {
         let state = &mut self.states[series.0 as usize];
         // Its readings were lost: what it counted up to now may count already.
         let is_lost = state.counter().is_none() && state.kind == Kind::Counter && !state.is_fresh();
-        state.observe(at, value, if is_lost { 0 } else { start }, slot_start)
+        state.observe(at, value, if is_lost { (0, start.1) } else { start }, slot_start)
     }
 
     /// Notes that the sender has no more samples of a series for now.

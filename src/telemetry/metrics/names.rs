@@ -10,7 +10,7 @@ pub const HOST_METRICS: [(&str, &str); 5] = [
 ];
 
 /// Every metric name with its help text.
-pub const METRIC_NAMES: [(&str, &str); 70] = [
+pub const METRIC_NAMES: [(&str, &str); 71] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that had been accepted before, by protocol"),
     ("granary_samples_refused_total", "Samples refused for good, by protocol and reason"),
