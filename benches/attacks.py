@@ -10,7 +10,7 @@ and what the daemon counted and logged. Attackers are nice, because on a small m
 take the cores that a distant one could not. Needs Python 3.9 and nothing else.
 """
 import argparse, http.client, json, multiprocessing as mp, os, queue, re, signal, socket, struct
-import subprocess, sys, tempfile, time, urllib.request, zlib
+import subprocess, sys, tempfile, time, urllib.parse, urllib.request, zlib
 
 PORT, TCP, PICKLE, UDP = 7390, 7391, 7392, 7393
 HOST = "127.0.0.1"
@@ -278,7 +278,70 @@ ATTACKS = {
     "22 lists of roots": (8, lambda: pipeline([{"$project": {"a": ["$$ROOT"] * 7000}}])),
     "22 expressions": (12, lambda: gets(HEAVY)),
     "23 slow readers": (4, lambda: readers),
+    "24 templates that double": (4, lambda: check_rules([DOUBLING])),
+    "24 templates of patterns": (4, lambda: check_rules([PATTERNS, PATTERNS])),
+    "24 checks by links": (4, lambda: links),
+    "25 tails of other sites": (18, lambda: tails),
+    "26 own senders": (4, lambda: own_senders),
+    "27 large silences": (4, lambda: lambda number, until, tally: silences(4000, number, until, tally)),
+    "27 many silences": (4, lambda: lambda number, until, tally: silences(10, number, until, tally)),
 }
+
+
+DOUBLING = '{{ $x := "aaaaaaaaaa" }}{{ range 40 }}{{ $x = printf "%s%s" $x $x }}{{ end }}'
+PATTERNS = '{{ range 4000 }}{{ if match "(\\\\pL{1,5}){1,3}" "x" }}{{ end }}{{ end }}'
+
+
+def rules_form(templates):
+    annotations = {f"a{number}": text for number, text in enumerate(templates)}
+    rule = {"alert": "A", "expr": "up == 0", "annotations": annotations}
+    return urllib.parse.urlencode({"rules": json.dumps({"groups": [{"name": "g", "rules": [rule]}]})})
+
+
+def check_rules(templates):
+    return form("/api/v1/rules/check", rules_form(templates))
+
+
+def links(number, until, tally):
+    repeat(request("GET", "/api/v1/rules/check?" + rules_form([DOUBLING, PATTERNS]), {}), until, tally)
+
+
+def tails(number, until, tally):
+    strange = [{"Sec-Fetch-Site": "cross-site"}, {"Origin": "http://evil.example"}][number % 2]
+    repeat(request("GET", "/api/v1/tail?metric=m&resolution=1m", strange), until, tally)
+
+
+def own_senders(number, until, tally):
+    """Later epochs of the daemon's own senders, by their names of now and of before."""
+    names = ["granary:hosts", "granary:rules", "granary:self", "hosts"]
+    batch = {"agent": names[number % 4], "seq": 1, "samples": [{"metric": "x", "value": 1}]}
+    while time.time() < until:
+        body = json.dumps({**batch, "epoch": int(time.time() * 1000)}).encode()
+        repeat(request("POST", "/api/v1/ingest", JSON, body), min(until, time.time() + 0.2), tally)
+
+
+def silences(comment_bytes, number, until, tally):
+    """Silences that are made and ended at once, as many as there is time for."""
+    while time.time() < until:
+        one = http.client.HTTPConnection(HOST, PORT, timeout=30)
+        try:
+            now = time.time()
+            at = lambda ahead: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now + ahead))
+            matchers = [{"name": f"l{i}", "value": "v" * (comment_bytes // 2), "isRegex": False, "isEqual": True}
+                        for i in range(20)]
+            body = {"matchers": matchers, "startsAt": at(0), "endsAt": at(3600), "createdBy": "x",
+                    "comment": "c" * comment_bytes}
+            one.request("POST", "/api/v2/silences", json.dumps(body), JSON)
+            answer = one.getresponse()
+            text = answer.read()
+            tally(answer.status)
+            if answer.status == 200:
+                one.request("DELETE", "/api/v2/silence/" + json.loads(text)["silenceID"], headers=JSON)
+                one.getresponse().read()
+        except (OSError, http.client.HTTPException) as error:
+            tally(type(error).__name__)
+        finally:
+            one.close()
 
 
 def snappy_of_name():

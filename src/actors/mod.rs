@@ -50,7 +50,7 @@ pub use collector::{
     IngestTally, RefusedSample, RowsAnswer, counted_as,
 };
 pub use graphite::{GraphiteListeners, GraphiteSettings};
-pub use health::{Condition, Health};
+pub use health::{Condition, Health, Shortfall};
 pub use hosts::{HostKeeper, KnownHosts};
 pub use lifeline::{Death, Lifeline, Lifelines, Watcher, lifelines};
 pub use line_keeper::LineKeeper;

@@ -9,7 +9,7 @@ use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 use super::{KnownRules, Lifeline, Stop, TrustedClock};
 use crate::{
     alerts::{Telling, ToldAlert, backoff_ms},
-    model::UnixMillis,
+    model::{UnixMillis, without_password},
     telemetry::Metrics,
 };
 
@@ -86,7 +86,7 @@ impl Notifier {
                 Ok(()) => "sent",
                 // The same again would be refused again, and hold up all others.
                 Err(cause) if is_refusal(&cause) => {
-                    let (url, count) = (&self.parts.url, some.len());
+                    let (url, count) = (self.shown(), some.len());
                     tracing::warn!(url, count, %cause, "an Alertmanager refuses some of these alerts");
                     "failed"
                 }
@@ -113,7 +113,7 @@ impl Notifier {
             self.telling.retain(|labels| known.contains(labels));
         }
         if told > 0 && self.failures > 0 && !self.telling.has_failed() {
-            tracing::info!(url = self.parts.url, "the Alertmanager takes alerts again");
+            tracing::info!(url = self.shown(), "the Alertmanager takes alerts again");
             self.failures = 0;
         }
         self.quiet = Some(Quiet { told_changes, times: now..next });
@@ -126,10 +126,15 @@ impl Notifier {
         request.content_type("application/json").send(body).and_then(taken).map(drop)
     }
 
+    /// Its address without a password, for the log.
+    fn shown(&self) -> String {
+        without_password(&self.parts.url)
+    }
+
     /// They are told later, as they are then.
     fn fail(&mut self, cause: &ureq::Error, count: usize) {
         if self.failures == 0 {
-            let url = &self.parts.url;
+            let url = self.shown();
             tracing::warn!(url, %cause, "cannot tell an Alertmanager; it will be tried again");
         }
         self.count("failed", count);

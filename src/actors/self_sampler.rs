@@ -11,15 +11,15 @@ use actix::{
 };
 use serde_json::json;
 
-use super::{CollectBatches, Collector, Lifeline, Stop};
+use super::{CollectBatches, Collector, Health, Lifeline, Shortfall, Stop};
 use crate::{
     ingest::{memory::IngestMemory, protocol::BatchEncoding},
-    model::UnixMillis,
+    model::{UnixMillis, own_sender},
     telemetry::SelfReading,
 };
 
 /// Under which name the daemon sends.
-const AGENT: &str = "granary";
+const ROLE: &str = "self";
 /// Memory that a round may take.
 const MEMORY_BYTES: usize = 1 << 20;
 
@@ -32,6 +32,7 @@ pub struct SelfSamplerParts {
     pub read: ReadSelf,
     pub collector: Addr<Collector>,
     pub lifeline: Lifeline,
+    pub health: Health,
     /// The tag `host` of the series.
     pub host: String,
     pub interval: Duration,
@@ -77,8 +78,7 @@ impl SelfSampler {
                 sample
             })
             .collect();
-        let batch =
-            json!({ "agent": AGENT, "epoch": started, "seq": self.seq, "samples": samples });
+        let batch = json!({ "agent": &*own_sender(ROLE), "epoch": started, "seq": self.seq, "samples": samples });
         batch.to_string().into_bytes()
     }
 
@@ -88,7 +88,7 @@ impl SelfSampler {
         }
         let Ok(memory) = self.memory.take(0) else { return };
         let body = self.batch().into();
-        let round = CollectBatches { body, encoding: BatchEncoding::Json, memory };
+        let round = CollectBatches { body, encoding: BatchEncoding::Json, is_own: true, memory };
         self.is_under_way = true;
         let answered = self.parts.collector.send(round).into_actor(self);
         ctx.spawn(answered.map(|answer, role, _| {
@@ -103,6 +103,7 @@ impl SelfSampler {
                 tracing::warn!(cause, "the daemon's own samples are left out for now");
             }
             role.is_failing = fault.is_some();
+            role.parts.health.fall_short(Shortfall::OwnSamples, &own_sender(ROLE), fault);
         }));
     }
 }

@@ -85,7 +85,12 @@ impl KnownSilences {
     pub fn want(&self, new: NewSilence, now: UnixMillis) -> Result<String, SilencingFault> {
         let _changing = self.0.changing.lock();
         self.forget(now)?;
-        let changed = self.known().want(new, fresh_id(), now)?;
+        // Only when the new one can be.
+        let over = self.known().making_room(&new, now);
+        let mut others = Silences::clone(&self.known());
+        over.iter().for_each(|id| others.remove(id));
+        let changed = others.want(new, fresh_id(), now)?;
+        over.iter().try_for_each(|id| self.remove(id))?;
         let id = changed.first().map(|own| own.id.clone()).unwrap_or_default();
         self.keep(changed, now)?;
         Ok(id)
@@ -99,7 +104,11 @@ impl KnownSilences {
         let _changing = self.0.changing.lock();
         self.forget(now)?;
         let ended = self.known().expire(id, now)?;
-        self.keep(vec![ended], now)
+        match self.keep(vec![ended], now) {
+            // It ends however full the store is.
+            Err(SilencingFault::Refused(ObjectRefusal::NoRoom)) => self.remove(id),
+            outcome => outcome,
+        }
     }
 
     /// The new one first: killed in between, both silence.
@@ -109,7 +118,18 @@ impl KnownSilences {
             let version = store.object(kind, &silence.id)?.map(|own| own.version);
             // Nothing of it cannot be written.
             let bytes = serde_json::to_vec(&silence).unwrap_or_default();
-            store.put_object(kind, &silence.id, version, &bytes, now)??;
+            let mut put = store.put_object(kind, &silence.id, version, &bytes, now)?;
+            while matches!(put, Err(ObjectRefusal::NoRoom)) {
+                // Those that are over make room first.
+                let known = self.known();
+                let Some(over) = known.over(now).into_iter().find(|own| own.id != silence.id)
+                else {
+                    break;
+                };
+                self.remove(&over.id)?;
+                put = store.put_object(kind, &silence.id, version, &bytes, now)?;
+            }
+            put?;
             self.adopt(|all| all.put(silence));
         }
         Ok(())
@@ -117,11 +137,16 @@ impl KnownSilences {
 
     fn forget(&self, now: UnixMillis) -> Result<(), SilencingFault> {
         for id in self.known().forgotten(now, self.0.kept_ms) {
-            let (kind, store) = (ObjectKind::Silence, &self.0.store);
-            let version = store.object(kind, &id)?.map(|own| own.version);
-            store.delete_object(kind, &id, version)??;
-            self.adopt(|all| all.remove(&id));
+            self.remove(&id)?;
         }
+        Ok(())
+    }
+
+    fn remove(&self, id: &str) -> Result<(), SilencingFault> {
+        let (kind, store) = (ObjectKind::Silence, &self.0.store);
+        let version = store.object(kind, id)?.map(|own| own.version);
+        store.delete_object(kind, id, version)??;
+        self.adopt(|all| all.remove(id));
         Ok(())
     }
 

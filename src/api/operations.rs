@@ -113,6 +113,8 @@ pub(super) fn health(parts: &AdminParts) -> (&'static str, BTreeMap<&'static str
         let reason = format!("{count} rows, see the log: {row}");
         reasons.insert("damaged_journal_rows", reason);
     }
+    let shortfalls = parts.health.shortfalls().into_iter();
+    reasons.extend(shortfalls.map(|(shortfall, reason)| (shortfall.as_str(), reason)));
     reasons.extend(parts.rules.fault().map(|fault| ("rules", format!("alerts.rules: {fault}"))));
     reasons.extend(parts.rules.left_out().map(|reason| ("alerts", reason)));
     reasons.extend(parts.clock.report().reason().map(|reason| ("clock", reason)));

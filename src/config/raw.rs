@@ -6,6 +6,7 @@ use config::{Config, ConfigBuilder, Environment, File, FileFormat, builder::Defa
 use serde::{Deserialize, Serialize};
 
 use super::{ConfigError, DEFAULTS, Settings};
+use crate::model::without_password;
 
 /// What flags say, over everything else.
 #[derive(Debug, Clone, Default)]
@@ -241,12 +242,27 @@ fn sections(raw: &Raw) -> Vec<String> {
 
 fn hide_secrets(value: &mut toml::Value) {
     const SECRET: [&str; 4] = ["password", "secret", "token", "key"];
-    let Some(table) = value.as_table_mut() else { return };
+    let table = match value {
+        toml::Value::Table(table) => table,
+        toml::Value::Array(all) => return all.iter_mut().for_each(hide_secrets),
+        toml::Value::String(text) => {
+            if text.contains("://") {
+                *text = without_password(text);
+            }
+            return;
+        }
+        toml::Value::Integer(_)
+        | toml::Value::Float(_)
+        | toml::Value::Boolean(_)
+        | toml::Value::Datetime(_) => return,
+    };
+    for (_, value) in table.iter_mut() {
+        hide_secrets(value);
+    }
     for (name, value) in table {
         if SECRET.iter().any(|word| name.split('_').any(|part| part == *word)) {
             *value = toml::Value::String("(hidden)".to_owned());
         }
-        hide_secrets(value);
     }
 }
 
@@ -270,9 +286,11 @@ mod tests {
 
     #[test]
     fn what_is_secret_is_not_shown() {
-        let mut value = "a = { api_key = 'x', keep_alive = '5s' }".parse::<toml::Table>().unwrap();
+        let text = "a = { api_key = 'x', keep_alive = '5s', urls = ['http://ann:pass@am:9093'] }";
+        let mut value = text.parse::<toml::Table>().unwrap();
         value.iter_mut().for_each(|(_, section)| hide_secrets(section));
         assert_eq!(value["a"]["api_key"].as_str(), Some("(hidden)"));
         assert_eq!(value["a"]["keep_alive"].as_str(), Some("5s"));
+        assert_eq!(value["a"]["urls"][0].as_str(), Some("http://***@am:9093"));
     }
 }

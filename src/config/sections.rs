@@ -18,7 +18,7 @@ use crate::{
     actors::{GraphiteSettings, SealSettings},
     alerts::RuleSources,
     ingest::graphite::Template,
-    model::{Granularity, GranularitySet, SeriesLimits, Span},
+    model::{Granularity, GranularitySet, SeriesLimits, Span, without_password},
     policy::{SnapshotPolicy, TrustRules},
     query::PromqlSettings,
     store::{CheckpointBounds, StoreLimits},
@@ -131,7 +131,8 @@ pub(super) fn alertmanagers(raw: &RawAlerts, faults: &mut Faults) -> Vec<String>
     for url in &raw.alertmanagers {
         if !url.starts_with("http://") {
             let problem = "is no address; use http://localhost:9093, a proxy in front for https";
-            faults.0.push(format!("alerts.alertmanagers: {url:?} {problem}"));
+            let shown = without_password(url);
+            faults.0.push(format!("alerts.alertmanagers: {shown:?} {problem}"));
         }
     }
     raw.alertmanagers.iter().map(|url| url.trim_end_matches('/').to_owned()).collect()

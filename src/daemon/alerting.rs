@@ -45,6 +45,7 @@ impl Alerting {
             resources: query.resources.clone(),
             promql: query.promql,
             series_limits: settings.series_limits,
+            health: admin.health.clone(),
             lifeline: lifelines.for_role("alerter"),
         });
         let alerter = start_on_arbiter(arbiters, alerter);
@@ -65,6 +66,7 @@ impl Alerting {
             store: admin.store.clone(),
             clock: admin.clock.clone(),
             metrics: admin.metrics.clone(),
+            health: admin.health.clone(),
             is_muted: Arc::new(move |labels, at| silences.is_silenced(labels, at)),
             lifeline: lifelines.for_role("messenger"),
         });

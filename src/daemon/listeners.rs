@@ -238,6 +238,7 @@ pub(super) fn start_self_sampler(
     let sampler = SelfSampler::new(SelfSamplerParts {
         collector: collector_of_its_own(settings, &parts.overview, line, arbiters),
         read: Box::new(move || admin.readings()),
+        health: parts.admin.health.clone(),
         lifeline: lifelines.for_role("self-sampler"),
         host: machine_name().unwrap_or_else(|| "localhost".to_owned()),
         interval,

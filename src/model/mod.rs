@@ -2,6 +2,7 @@
 //!
 //! Must never know: how anything is stored, sent or scheduled. Everybody else calls it.
 
+pub mod address;
 pub mod batch;
 pub mod cell;
 pub mod chain;
@@ -12,6 +13,7 @@ pub mod granularity;
 pub mod host;
 pub mod keeping;
 pub mod length;
+pub mod own_sender;
 pub mod partition;
 pub mod replica;
 pub mod seen;
@@ -22,6 +24,7 @@ pub mod tag_pairs;
 pub mod time;
 pub mod verdict;
 
+pub use address::without_password;
 pub use batch::{AcceptedBatch, BatchNumber, CountsOnce};
 pub use cell::Cell;
 pub use chain::chain;
@@ -38,6 +41,7 @@ pub use host::{
 };
 pub use keeping::Keeping;
 pub use length::{LENGTH_MS_MAX, length_ms};
+pub use own_sender::{OWN_SENDERS, former_name, is_own_sender, own_sender};
 pub use partition::PartitionId;
 pub use seen::{SeenTimes, TimeVerdict};
 pub use sequence::{SenderWindow, SequenceVerdict, WINDOW_BATCHES};

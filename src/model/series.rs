@@ -84,16 +84,14 @@ pub enum SeriesKeyError {
     /// A tag is named twice.
     #[error("tag {0:?} is given twice")]
     DuplicateTag(String),
-    /// A byte that keys are built with, in a value.
-    #[error("{0} holds a NUL byte")]
-    Nul(&'static str),
-    /// A character in a name that terminals and line formats take for something else.
-    #[error("{what} name {name:?} holds a control character; send it without")]
+    /// A character that keys are built with, or that terminals and line formats take for something
+    /// else.
+    #[error("{what} {text:?} holds a control character; send it without")]
     Control {
         /// Which part.
         what: &'static str,
-        /// The name.
-        name: String,
+        /// What it is.
+        text: String,
     },
     /// The name under which queries ask for the metric.
     #[error("a tag named {METRIC_TAG:?} is the metric's name to queries; give it another name")]
@@ -108,8 +106,8 @@ pub const METRIC_TAG: &str = "__name__";
 pub struct SeriesKey(Arc<str>);
 
 impl SeriesKey {
-    /// Builds the key. Tags with an empty value are left out: they mean "no such tag". Names may
-    /// be any UTF-8 but control characters, values any but NUL.
+    /// Builds the key. Tags with an empty value are left out: they mean "no such tag". Names and
+    /// values may be any UTF-8 without control characters.
     pub fn new<'a>(
         metric: &str,
         tags: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -129,9 +127,7 @@ impl SeriesKey {
         for (name, value) in tags {
             check_name("tag", name, limits)?;
             check_length("tag value", value, limits.value_bytes_max, "value_bytes_max")?;
-            if value.contains('\0') {
-                return Err(SeriesKeyError::Nul("tag value"));
-            }
+            check_plain("tag value", value)?;
             if name == METRIC_TAG {
                 return Err(SeriesKeyError::MetricTag);
             }
@@ -219,15 +215,25 @@ impl fmt::Debug for SeriesKey {
     }
 }
 
+fn check_plain(what: &'static str, text: &str) -> Result<(), SeriesKeyError> {
+    // ASCII is told byte by byte, and most texts are of it.
+    let has_control = if text.is_ascii() {
+        text.bytes().any(|byte| byte.is_ascii_control())
+    } else {
+        text.contains(char::is_control)
+    };
+    if has_control {
+        return Err(SeriesKeyError::Control { what, text: text.to_owned() });
+    }
+    Ok(())
+}
+
 fn check_name(what: &'static str, name: &str, limits: &SeriesLimits) -> Result<(), SeriesKeyError> {
     if name.is_empty() {
         return Err(SeriesKeyError::EmptyName(what));
     }
     check_length(what, name, limits.name_bytes_max, "name_bytes_max")?;
-    if name.contains(char::is_control) {
-        return Err(SeriesKeyError::Control { what, name: name.to_owned() });
-    }
-    Ok(())
+    check_plain(if what == "tag" { "tag name" } else { "metric name" }, name)
 }
 
 fn check_length(
@@ -264,13 +270,15 @@ mod tests {
     fn bad_keys_are_refused_with_the_reason() {
         assert_eq!(key("", &[]), Err(SeriesKeyError::EmptyName("metric")));
         assert_eq!(key("m", &[("", "x")]), Err(SeriesKeyError::EmptyName("tag")));
-        let control = |what, name: &str| Err(SeriesKeyError::Control { what, name: name.into() });
-        assert_eq!(key("m\0", &[]), control("metric", "m\0"));
-        assert_eq!(key("bad name\n", &[]), control("metric", "bad name\n"));
-        assert_eq!(key("m", &[("\u{9b}31m", "x")]), control("tag", "\u{9b}31m"));
-        assert_eq!(key("m", &[("a", "\0")]), Err(SeriesKeyError::Nul("tag value")));
+        let control = |what, text: &str| Err(SeriesKeyError::Control { what, text: text.into() });
+        assert_eq!(key("m\0", &[]), control("metric name", "m\0"));
+        assert_eq!(key("bad name\n", &[]), control("metric name", "bad name\n"));
+        assert_eq!(key("m", &[("\u{9b}31m", "x")]), control("tag name", "\u{9b}31m"));
+        for value in ["\0", "a\nb", "\u{1b}[2J", "é\u{9b}31m", "\u{7f}"] {
+            assert_eq!(key("m", &[("a", value)]), control("tag value", value));
+        }
         assert_eq!(key("m", &[("__name__", "x")]), Err(SeriesKeyError::MetricTag));
-        assert!(key("größe in m³", &[("Straße/Nr.", "a\nb")]).is_ok());
+        assert!(key("größe in m³", &[("Straße/Nr.", "a b\u{202e}")]).is_ok());
         let twice = key("m", &[("a", "1"), ("a", "2")]);
         assert_eq!(twice, Err(SeriesKeyError::DuplicateTag("a".into())));
         assert!(matches!(key(&"m".repeat(257), &[]), Err(SeriesKeyError::TooLong { .. })));
@@ -283,7 +291,7 @@ mod tests {
         #[test]
         fn keys_survive_the_disk(
             metric in "[a-z/.]{1,9}",
-            tags in prop::collection::btree_map("[a-z]{1,4}", "[^\0]{1,4}", 0..4),
+            tags in prop::collection::btree_map("[a-z]{1,4}", "\\PC{1,4}", 0..4),
         ) {
             let pairs = tags.iter().map(|(k, v)| (k.as_str(), v.as_str()));
             let key = SeriesKey::new(&metric, pairs, &SeriesLimits::default()).unwrap();

@@ -12,13 +12,13 @@ use super::{
 };
 use crate::{
     alerts::{GroupRun, GroupState, RuleSet},
-    model::UnixMillis,
+    model::{UnixMillis, own_sender},
     store::ObjectKind,
 };
 
 /// How long the state of a group that is in no file is kept, in milliseconds.
 const ORPHANS_KEPT_MS: i64 = 24 * 3_600_000;
-/// The sender of ends of series whose rules are gone.
+/// The role that writes ends of series whose rules are gone.
 const ENDS_OF: &str = "rules";
 
 impl Shared {
@@ -43,7 +43,7 @@ impl Shared {
             groups.all.push(Place { id, group, running: Some(Box::new(running)) });
         }
         let gone = before.into_iter().filter_map(|own| own.running);
-        ended.ended.extend(gone.flat_map(|own| own.end().ended));
+        ended.ended.extend(gone.flat_map(|own| own.end(&self.recording).ended));
         self.end(groups, ended).await;
         let now = self.clock.now();
         self.rules.note_unread(self.forget_orphans(&groups.all, &loaded.set, now));
@@ -58,7 +58,7 @@ impl Shared {
         }
         // There may be several within a second.
         groups.ends = (groups.ends + 1) % STAGES_MAX as usize;
-        let (at, sender, stage) = (self.clock.now(), ENDS_OF.into(), groups.ends);
+        let (at, sender, stage) = (self.clock.now(), own_sender(ENDS_OF), groups.ends);
         let numbering = Numbering { sender, at, stage, set_back: &mut groups.set_back };
         if let Some(lost) = self.recording.write(&ended, at, numbering).await {
             tracing::warn!(lost.cause, "series of rules that are gone end later");

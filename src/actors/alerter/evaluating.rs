@@ -145,7 +145,7 @@ impl Shared {
     ) {
         let Some(place) = groups.all.iter_mut().find(|own| own.id == running.id) else {
             // Its rules are gone.
-            let ended = running.end();
+            let ended = running.end(&self.recording);
             return self.end(groups, ended).await;
         };
         // It may be there anew, when its rules were gone meanwhile.

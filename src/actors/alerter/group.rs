@@ -7,9 +7,10 @@
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use super::{
+    super::Shortfall,
     Acknowledge, GroupStatus, Shared,
     acknowledging::{AcknowledgeFault, Outcome},
-    recording::Numbering,
+    recording::{Numbering, Recording},
     stored::StoredState,
 };
 use crate::{
@@ -18,7 +19,7 @@ use crate::{
         stages,
     },
     clock::Stopwatch,
-    model::UnixMillis,
+    model::{UnixMillis, own_sender},
     store::{ObjectKind, ObjectRefusal, Store},
 };
 
@@ -65,7 +66,8 @@ impl Running {
         let (stored, read) = StoredState::open(&id, store);
         let state = read.unwrap_or_else(|| GroupState::new(&group));
         let written = group.rules.iter().map(|rule| state.series_of(&rule.key)).collect();
-        let sender = format!("rules/{}/{}", group.name, id.get(..8).unwrap_or_default()).into();
+        let role = format!("rules/{}/{}", group.name, id.get(..8).unwrap_or_default());
+        let sender = own_sender(&role);
         let (history, history_version) = history(&id, store);
         Self {
             stages: stages(&group),
@@ -97,7 +99,9 @@ impl Running {
     }
 
     /// All series that it gave, to end them.
-    pub(super) fn end(self) -> GroupRun {
+    pub(super) fn end(self, recording: &Recording) -> GroupRun {
+        recording.health.fall_short(Shortfall::OwnSamples, &self.sender, None);
+        recording.health.fall_short(Shortfall::NotStored, self.stored.name(), None);
         let ended = self.written.into_iter().flatten().collect();
         GroupRun { ended, ..GroupRun::default() }
     }
@@ -130,7 +134,6 @@ impl Running {
             let numbering = Numbering { sender, at: due.at, stage, set_back };
             let sampled_at = due.at.plus(-self.group.query_offset_ms);
             if let Some(own) = recording.write(&run, sampled_at, numbering).await {
-                metrics.rule_samples_lost.inc_by(own.count as u64);
                 lost = Some(own);
             }
             let each = own.seconds() / run.reports.len().max(1) as f64;
@@ -145,7 +148,8 @@ impl Running {
         // Before the state: made again after a crash, it adds nothing.
         self.remember(&state, now, &recording.store);
         self.state = state;
-        self.keep(now, &recording.store);
+        let unstored = self.keep(now, &recording.store);
+        recording.health.fall_short(Shortfall::NotStored, self.stored.name(), unstored);
         let fault = lost.map(|lost| format!("{} samples are lost: {}", lost.count, lost.cause));
         let mut errors = reports.iter().filter_map(|(report, _)| report.error.clone());
         let fault = fault.or_else(|| errors.next());

@@ -6,15 +6,15 @@ use super::recording::{Numbering, Recording};
 use crate::{
     actors::KnownHosts,
     alerts::{GroupRun, Written},
-    model::{HostState, HostStatus, METRIC_TAG, UnixMillis},
+    model::{HostState, HostStatus, METRIC_TAG, UnixMillis, own_sender},
     query::Labels,
     telemetry::HOST_METRICS,
 };
 
 /// How often they are written, in milliseconds: agents ping as often.
 const EVERY_MS: i64 = 30_000;
-/// Under which name.
-const SENDER: &str = "hosts";
+/// As which role.
+const ROLE: &str = "hosts";
 
 /// What was written of hosts.
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ impl HostSeries {
         let before = std::mem::replace(&mut self.written, now);
         run.ended = before.into_iter().filter(|own| !self.written.contains(own)).collect();
         run.ended.sort_unstable();
-        let (sender, at, set_back) = (SENDER.into(), UnixMillis(at), &mut self.set_back);
+        let (sender, at, set_back) = (own_sender(ROLE), UnixMillis(at), &mut self.set_back);
         let numbering = Numbering { sender, at, stage: 0, set_back };
         if let Some(lost) = recording.write(&run, at, numbering).await {
             tracing::warn!(count = lost.count, lost.cause, "samples of hosts are lost");

@@ -7,6 +7,7 @@
 mod acknowledging;
 mod adopting;
 mod evaluating;
+mod former;
 mod group;
 mod hosts;
 mod known;
@@ -25,7 +26,7 @@ use actix::{
 pub use acknowledging::{Acknowledge, AcknowledgeFault};
 pub use known::{GroupStatus, KnownRules};
 
-use super::{KnownHosts, Lifeline, Stop, TrustedClock, WriterHandle};
+use super::{Health, KnownHosts, Lifeline, Stop, TrustedClock, WriterHandle};
 use crate::{
     alerts::next_after,
     model::SeriesLimits,
@@ -34,6 +35,7 @@ use crate::{
     telemetry::Metrics,
 };
 use evaluating::{Groups, UnderWay};
+use former::Former;
 use recording::Recording;
 
 /// How often is looked for rules that were read again, at least.
@@ -52,6 +54,7 @@ pub struct AlerterParts {
     pub resources: QueryResources,
     pub promql: PromqlSettings,
     pub series_limits: SeriesLimits,
+    pub health: Health,
     pub lifeline: Lifeline,
 }
 
@@ -80,7 +83,14 @@ impl Alerter {
     pub fn new(parts: AlerterParts) -> Self {
         let AlerterParts { rules, hosts, store, writer, clock, metrics, resources, .. } = parts;
         let promql = parts.promql;
-        let recording = Recording { store, writer, limits: parts.series_limits };
+        let recording = Recording {
+            former: Former::of(&store, clock.now()).into(),
+            store,
+            writer,
+            limits: parts.series_limits,
+            health: parts.health,
+            metrics: metrics.clone(),
+        };
         let under_way = UnderWay::default();
         let shared =
             Shared { rules, hosts, recording, clock, metrics, resources, promql, under_way };

@@ -4,8 +4,10 @@
 
 use std::sync::Arc;
 
+use super::former::Former;
+
 use crate::{
-    actors::{WriteFault, WriterHandle},
+    actors::{Health, Shortfall, WriteFault, WriterHandle},
     alerts::GroupRun,
     model::{
         AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, DefinitionVerdict, Kind, METRIC_TAG,
@@ -13,6 +15,7 @@ use crate::{
     },
     query::Labels,
     store::Store,
+    telemetry::Metrics,
 };
 
 /// Seconds of an epoch of numbers: 12 days.
@@ -30,6 +33,9 @@ pub(super) struct Recording {
     pub(super) store: Store,
     pub(super) writer: WriterHandle,
     pub(super) limits: SeriesLimits,
+    pub(super) former: Arc<Former>,
+    pub(super) health: Health,
+    pub(super) metrics: Metrics,
 }
 
 /// What could not be written.
@@ -77,21 +83,35 @@ impl Numbering<'_> {
 }
 
 impl Recording {
-    /// Writes what a stage gives; says what of it is lost.
+    /// Writes what a stage gives; says what of it is lost, which is counted, and keeps the daemon
+    /// degraded until the sender's next samples are written.
     pub(super) async fn write(
         &self,
         run: &GroupRun,
         at: UnixMillis,
         mut numbering: Numbering<'_>,
     ) -> Option<Lost> {
+        let sender = numbering.sender.clone();
+        let number = numbering.number_after(self.store.sender_latest(&sender));
+        if self.former.has(&number, at) {
+            return None;
+        }
+        let lost = self.append(run, at, number).await;
+        self.metrics.rule_samples_lost.inc_by(lost.as_ref().map_or(0, |own| own.count as u64));
+        let reason =
+            lost.as_ref().map(|own| format!("{} samples are lost: {}", own.count, own.cause));
+        self.health.fall_short(Shortfall::OwnSamples, &sender, reason);
+        lost
+    }
+
+    async fn append(&self, run: &GroupRun, at: UnixMillis, number: BatchNumber) -> Option<Lost> {
         let mut lost = Lost { count: 0, cause: String::new() };
         let mut lose = |count: usize, cause: String| {
             lost.count += count;
             lost.cause = cause;
         };
         let mut batch = AcceptedBatch { times: vec![at.0], ..AcceptedBatch::default() };
-        let sender = numbering.sender.clone();
-        let number = numbering.number_after(self.store.sender_latest(&sender));
+        let sender = number.sender.clone();
         batch.counts_once = CountsOnce::ByNumber(number);
         match self.resolve(run, &sender).await {
             Err(cause) => lose(run.samples.len(), cause.to_string()),
@@ -161,7 +181,11 @@ impl Recording {
     }
 
     fn key(&self, labels: &Labels) -> Result<SeriesKey, String> {
+        // A template may have written lines into a label.
+        let plain = |value: &str| value.replace(char::is_control, " ");
         let tags = labels.iter().filter(|(name, _)| *name != METRIC_TAG);
+        let tags: Vec<_> = tags.map(|(name, value)| (name, plain(value))).collect();
+        let tags = tags.iter().map(|(name, value)| (*name, value.as_str()));
         SeriesKey::new(labels.metric(), tags, &self.limits).map_err(|cause| cause.to_string())
     }
 

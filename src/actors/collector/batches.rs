@@ -17,7 +17,10 @@ use crate::{
         protocol::{self, BatchEncoding},
         refusals::Refusals,
     },
-    model::{AcceptedBatch, BatchVerdict, CountsOnce, Kind, SeriesInfo, UnixMillis},
+    model::{
+        AcceptedBatch, BatchVerdict, CountsOnce, Kind, OWN_SENDERS, SeriesInfo, UnixMillis,
+        is_own_sender,
+    },
     policy::RefusalReason,
     telemetry::Protocol,
 };
@@ -35,6 +38,8 @@ pub struct CollectBatches {
     pub body: Bytes,
     /// How they are to be read.
     pub encoding: BatchEncoding,
+    /// Whether the daemon itself sends them.
+    pub is_own: bool,
     /// What the body takes; grows with what it becomes.
     pub memory: HeldMemory,
 }
@@ -69,7 +74,7 @@ impl BatchCollector {
         request: CollectBatches,
         parts: &CollectorParts,
     ) -> Result<IngestAnswer, CollectFault> {
-        let CollectBatches { body, encoding, mut memory } = request;
+        let CollectBatches { body, encoding, is_own, mut memory } = request;
         let now = parts.clock.now();
         memory.grow(encoding.memory(&body))?;
         let (body, unread) = encoding.bson(body, now)?;
@@ -79,6 +84,9 @@ impl BatchCollector {
             BatchEncoding::Updates => Protocol::Updates,
         };
         let views = protocol::batches(&body)?;
+        if !is_own {
+            check_senders(&views)?;
+        }
         if parts.clock.is_doubted() {
             hear(&views, now, parts);
         }
@@ -174,6 +182,17 @@ fn count_readings_once(
         if batch.counts_once == CountsOnce::Never && are_readings {
             batch.counts_once = CountsOnce::ByTime { window_ms };
         }
+    }
+}
+
+/// Refuses names that are the daemon's own.
+fn check_senders(views: &[BatchView<'_>]) -> Result<(), CollectFault> {
+    match views.iter().position(|view| is_own_sender(view.agent)) {
+        None => Ok(()),
+        Some(index) => Err(CollectFault::Malformed(format!(
+            "batch {index}: agent: names that begin with {OWN_SENDERS:?} are the daemon's own; use \
+             another one"
+        ))),
     }
 }
 

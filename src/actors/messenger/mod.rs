@@ -22,11 +22,11 @@ use std::{
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
-use super::{KnownRules, Lifeline, Stop, TrustedClock};
+use super::{Health, KnownRules, Lifeline, Shortfall, Stop, TrustedClock};
 use crate::{
     alerts::{Groups, LabelSet, MessageTemplates, Routing},
     model::UnixMillis,
-    store::{ObjectKind, Store, StoreError},
+    store::{OWED_NAMES, ObjectKind, Store, StoreError},
     telemetry::Metrics,
 };
 use courier::Courier;
@@ -34,7 +34,7 @@ use courier::Courier;
 /// How often is looked for what is to be told.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// What the names of stored groups begin with, and what is behind all of them.
-const GROUPS: &str = "notify/";
+const GROUPS: &str = OWED_NAMES;
 const BEHIND_GROUPS: &str = "notify0";
 
 /// Whether nobody is told of an alert with these labels at a time.
@@ -47,6 +47,7 @@ pub struct MessengerParts {
     pub store: Store,
     pub clock: TrustedClock,
     pub metrics: Metrics,
+    pub health: Health,
     pub is_muted: Muting,
     pub lifeline: Lifeline,
 }
@@ -145,10 +146,12 @@ impl Messenger {
                 (None, version) => store.delete_object(kind, &name, version),
             };
             let fault = match outcome {
-                Ok(Ok(())) => continue,
-                Ok(Err(refusal)) => refusal.to_string(),
-                Err(cause) => cause.to_string(),
+                Ok(Ok(())) => None,
+                Ok(Err(refusal)) => Some(refusal.to_string()),
+                Err(cause) => Some(cause.to_string()),
             };
+            self.parts.health.fall_short(Shortfall::NotStored, &name, fault.clone());
+            let Some(fault) = fault else { continue };
             tracing::error!(name, fault, "cannot store what a receiver was told");
             // The next change goes over what is there.
             if let Ok(Some(object)) = store.object(kind, &name) {

@@ -98,6 +98,16 @@ fn what_cannot_be_is_refused() {
         .collect();
     let refused = many.want(new(None, "host=a", 0, HOUR), "a".into(), NOW).unwrap_err();
     assert!(refused.to_string().contains("2000 silences"), "{refused}");
+    assert!(many.making_room(&new(None, "host=a", 0, HOUR), NOW).is_empty());
+    // Those that are over make room, the first to end first.
+    let mut ended = many.clone();
+    for (id, hours) in [("00003", 3), ("00001", 2), ("00002", 4)] {
+        let own = many.expire(id, NOW.plus(hours)).unwrap();
+        ended.put(own);
+    }
+    let later = NOW.plus(HOUR / 2);
+    assert_eq!(ended.making_room(&new(None, "host=a", 0, HOUR), later), ["00001"]);
+    assert!(ended.making_room(&new(Some("00001"), "host=a", 0, HOUR), later) == ["00003"]);
     // One of them is changed all the same.
     let changed = many.want(new(Some("00007"), "host=a", 0, 2 * HOUR), "a".into(), NOW).unwrap();
     assert_eq!((changed.len(), &*changed[0].id), (1, "00007"));

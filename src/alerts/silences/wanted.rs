@@ -5,7 +5,7 @@
 use super::{Recurrence, Silence, SilenceFault, SilenceState, Silences};
 use crate::{alerts::LabelMatcher, model::UnixMillis};
 
-/// Silences of a store, with those that have ended and are kept.
+/// Silences of a store; those that are over and kept make room for others.
 pub(super) const SILENCES_MAX: usize = 2000;
 /// Matchers of one.
 const MATCHERS_MAX: usize = 32;
@@ -87,10 +87,38 @@ impl Silences {
         Ok([Some(made), replaced.map(|own| own.ended(now))].into_iter().flatten().collect())
     }
 
+    /// The ids of silences that are over and make room for a new one, the first to end first.
+    pub fn making_room(&self, new: &NewSilence, now: UnixMillis) -> Vec<String> {
+        let mut over = self.over(now);
+        over.retain(|own| new.id.as_ref() != Some(&own.id));
+        let patterns = |all: &[LabelMatcher]| all.iter().filter(|own| own.is_pattern()).count();
+        let mut count = self.0.len();
+        let mut compiled: usize = self.0.values().map(|own| patterns(&own.matchers)).sum();
+        let is_full = |count: usize, compiled: usize| {
+            count >= SILENCES_MAX || compiled + patterns(&new.matchers) > PATTERNS_MAX
+        };
+        let enough = over.iter().take_while(|own| {
+            let goes = is_full(count, compiled);
+            (count, compiled) = (count - 1, compiled - patterns(&own.matchers));
+            goes
+        });
+        let enough = enough.count();
+        over.truncate(enough);
+        over.into_iter().map(|own| own.id.clone()).collect()
+    }
+
+    /// Those that are over, the first to end first.
+    pub fn over(&self, now: UnixMillis) -> Vec<&Silence> {
+        let is_over = |own: &&Silence| own.state(now) == SilenceState::Expired;
+        let mut over: Vec<_> = self.0.values().filter(is_over).collect();
+        over.sort_by_key(|own| own.ends_at);
+        over
+    }
+
     fn has_room(&self, new: &NewSilence) -> Result<(), SilenceFault> {
         if self.0.len() >= SILENCES_MAX {
             let message =
-                format!("{} silences are as many as there may be: let some end", self.0.len());
+                format!("{} silences are as many as there may be: end some", self.0.len());
             return Err(SilenceFault::Invalid(message));
         }
         let patterns = |all: &[LabelMatcher]| all.iter().filter(|own| own.is_pattern()).count();

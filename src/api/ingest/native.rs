@@ -76,7 +76,7 @@ async fn accept(
 ) -> Result<IngestAnswer, Refusal> {
     let body = parts.bodies.receive(request, payload, "identity").await?;
     let collector = parts.collectors.of(&body.bytes);
-    let collect = CollectBatches { body: body.bytes, encoding, memory: body.memory };
+    let collect = CollectBatches { body: body.bytes, encoding, is_own: false, memory: body.memory };
     let collected = collector.send(collect).await.map_err(|_| Refusal::Stopping)?;
     collected.map_err(Refusal::Collect)
 }

@@ -61,8 +61,8 @@ fn of_store(parts: &OverviewParts) -> Vec<Limit> {
         Limit::new("senders", store.sender_count(), limits.senders_max, "limits.senders_max"),
         Limit::new("bytes of cells in memory", cells, cells_max, "storage.catalog_bytes_max"),
         Limit::new(of_journal, journal, bounds.journal_bytes_max, "storage.journal_bytes_max"),
-        Limit::fixed("objects", objects, OBJECTS_MAX),
-        Limit::fixed("bytes of objects", bytes, OBJECTS_BYTES_MAX),
+        Limit::fixed("objects of one kind", objects, OBJECTS_MAX),
+        Limit::fixed("bytes of objects of one kind", bytes, OBJECTS_BYTES_MAX),
     ]
 }
 

@@ -7,6 +7,7 @@ use super::{
     answer::{Answer, Data},
     receive::{Received, respond},
 };
+use crate::model::without_password;
 
 /// Clients turn features on by Prometheus' version: this one's API is what is served here.
 const BUILD: &str = concat!(
@@ -34,8 +35,9 @@ pub(super) async fn targets(received: Received) -> HttpResponse {
 pub(super) async fn alertmanagers(received: Received) -> HttpResponse {
     respond("promql_status", received, |asked| {
         let active = asked.parts.alertmanagers.iter();
-        let active: Vec<_> =
-            active.map(|url| json!({ "url": format!("{url}/api/v2/alerts") })).collect();
+        let active: Vec<_> = active
+            .map(|url| json!({ "url": format!("{}/api/v2/alerts", without_password(url)) }))
+            .collect();
         let all = json!({ "activeAlertmanagers": active, "droppedAlertmanagers": [] });
         Ok(Answer::of(Data::Json(all.to_string().into())))
     })

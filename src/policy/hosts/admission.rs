@@ -2,7 +2,7 @@
 
 use granary_protocol::{AGENT_BYTES_MAX, Ping};
 
-use crate::model::UnixMillis;
+use crate::model::{OWN_SENDERS, UnixMillis, is_own_sender};
 
 /// Bytes of a host's name.
 const HOST_BYTES_MAX: usize = 256;
@@ -18,6 +18,9 @@ const INTERVAL_MS_MAX: u64 = 86_400_000;
 /// Says what is wrong with a ping.
 pub(super) fn check(ping: &Ping) -> Result<(), String> {
     word("agent", &ping.agent, AGENT_BYTES_MAX)?;
+    if is_own_sender(&ping.agent) {
+        return Err(format!("agents whose names begin with {OWN_SENDERS:?} are the daemon's own"));
+    }
     if let Some(host) = &ping.host {
         word("host", host, HOST_BYTES_MAX)?;
     }

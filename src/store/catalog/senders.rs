@@ -9,7 +9,10 @@ use std::{
 };
 
 use crate::{
-    model::{AcceptedBatch, BatchNumber, BatchVerdict, SenderWindow, SequenceVerdict, UnixMillis},
+    model::{
+        AcceptedBatch, BatchNumber, BatchVerdict, SenderWindow, SequenceVerdict, UnixMillis,
+        is_own_sender,
+    },
     store::limits::StoreLimits,
 };
 
@@ -137,7 +140,8 @@ impl Senders {
                                 judged.forgotten = self.idle(batches, limits, now, none_before);
                                 room = judged.forgotten.len();
                             }
-                            let has_room = !is_new || room > 0;
+                            // Whoever fills the room must not silence the daemon itself.
+                            let has_room = !is_new || room > 0 || is_own_sender(&number.sender);
                             room = room.saturating_sub(usize::from(is_new));
                             has_room.then(|| free.insert(known.unwrap_or_default()))
                         }

@@ -9,7 +9,11 @@ use std::{
 
 use redb::{ReadTransaction, ReadableTable, Table, TableDefinition, WriteTransaction};
 
-use super::{ListedObject, OBJECTS_BYTES_MAX, OBJECTS_MAX, Object, ObjectKind, ObjectRefusal, row};
+use super::{
+    ListedObject, Object, ObjectKind, ObjectRefusal,
+    rooms::{ObjectRoom, Rooms},
+    row,
+};
 use crate::{
     model::UnixMillis,
     store::{
@@ -169,12 +173,18 @@ pub(super) fn check(file: &DatabaseFile, fault: &mut dyn FnMut(String)) -> Resul
     })
 }
 
-/// How many objects there are, and their bytes, as it is counted.
-pub(super) fn size(file: &DatabaseFile) -> Result<(u64, u64), StoreError> {
+/// What each room has.
+pub(super) fn rooms(file: &DatabaseFile) -> Result<Rooms, StoreError> {
     read(file, |txn| {
-        let meta = txn.open_table(META).map_err(fail("read"))?;
-        let value = |key| Ok::<_, StoreError>(counted(meta.get(key).map_err(fail("read"))?));
-        Ok((value(COUNT_KEY)?, value(BYTES_KEY)?))
+        let objects = txn.open_table(OBJECTS).map_err(fail("read"))?;
+        let mut rooms = Rooms::default();
+        for entry in objects.iter().map_err(fail("read"))? {
+            let (key, found) = entry.map_err(fail("read"))?;
+            if let Some((kind, name)) = row::place(key.value()) {
+                rooms.add(ObjectRoom::of(kind, name), found.value().len());
+            }
+        }
+        Ok(rooms)
     })
 }
 
@@ -204,6 +214,7 @@ impl Change<'_> {
     pub(super) fn make(
         &self,
         file: &DatabaseFile,
+        rooms: &mut Rooms,
     ) -> Result<Result<u64, ObjectRefusal>, StoreError> {
         // Most refusals are seen without a transaction that would be for nothing.
         match get(file, self.kind, self.name) {
@@ -219,7 +230,7 @@ impl Change<'_> {
         file.transact(OPERATION, |txn| {
             let mut objects = txn.open_table(OBJECTS).map_err(fail(OPERATION))?;
             let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
-            self.make_within(&mut objects, &mut meta)
+            self.make_within(&mut objects, &mut meta, rooms)
         })
     }
 
@@ -227,7 +238,9 @@ impl Change<'_> {
         &self,
         objects: &mut Table<'_, &str, &[u8]>,
         meta: &mut Table<'_, &str, u64>,
+        rooms: &mut Rooms,
     ) -> Result<Result<u64, ObjectRefusal>, StoreError> {
+        let room = ObjectRoom::of(self.kind, self.name);
         let key = row::key(self.kind, self.name);
         let value = |key| Ok::<_, StoreError>(counted(meta.get(key).map_err(fail(OPERATION))?));
         let (last, mut count, mut bytes) = (value(LAST_KEY)?, value(COUNT_KEY)?, value(BYTES_KEY)?);
@@ -239,20 +252,21 @@ impl Change<'_> {
         if found != self.expected || is_nothing {
             return Ok(Err(self.conflict(found)));
         }
-        if let Some((length, _)) = before {
+        if let Some((length, _)) = &before {
             count = count.saturating_sub(1);
-            bytes = bytes.saturating_sub(length as u64);
+            bytes = bytes.saturating_sub(*length as u64);
         }
+        let length = before.map(|(length, _)| length);
         let Some((new, changed_at)) = self.new else {
+            rooms.remove(room, length.unwrap_or(0));
             objects.remove(&*key).map_err(fail(OPERATION))?;
             return set(meta, last, count, bytes).map(Ok);
         };
         let object = Object { version: last + 1, changed_at, bytes: new.to_vec() };
         let row = row::encode(&object, &key);
         let (own_count, own_bytes) = (count + 1, bytes + row.len() as u64);
-        let is_smaller = before.as_ref().is_some_and(|(length, _)| row.len() <= *length);
-        if !is_smaller && (own_count > OBJECTS_MAX || own_bytes > OBJECTS_BYTES_MAX) {
-            return Ok(Err(ObjectRefusal::NoRoom));
+        if let Err(refusal) = rooms.put(room, length, row.len()) {
+            return Ok(Err(refusal));
         }
         objects.insert(&*key, &*row).map_err(fail(OPERATION))?;
         set(meta, last + 1, own_count, own_bytes).map(Ok)

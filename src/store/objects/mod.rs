@@ -14,6 +14,7 @@
 
 mod file;
 mod hosts;
+mod rooms;
 mod row;
 #[cfg(test)]
 mod tests;
@@ -24,7 +25,7 @@ use std::{
     sync::Arc,
 };
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use super::{
     error::StoreError,
@@ -33,14 +34,16 @@ use super::{
 };
 use crate::model::{HostChanges, KeptHosts, UnixMillis};
 use file::Change;
+pub use rooms::OWED_NAMES;
+use rooms::Rooms;
 
 /// Bytes of a name.
 pub const OBJECT_NAME_BYTES_MAX: usize = 256;
 /// Bytes of one object.
 pub const OBJECT_BYTES_MAX: usize = 1 << 20;
-/// Objects of a store; with more, none is made.
+/// Objects of one room; with more, none is made there.
 pub const OBJECTS_MAX: u64 = 10_000;
-/// Bytes of all objects of a store; beyond, none grows.
+/// Bytes of all objects of one room; beyond, none grows there.
 pub const OBJECTS_BYTES_MAX: u64 = 64 << 20;
 
 /// What an object is.
@@ -129,8 +132,8 @@ pub enum ObjectRefusal {
     },
     /// The store has as much as it may.
     #[error(
-        "there is no room: a store has at most {OBJECTS_MAX} objects of {OBJECTS_BYTES_MAX} bytes \
-         in all; delete some"
+        "there is no room: of each kind there are at most {OBJECTS_MAX} objects of \
+         {OBJECTS_BYTES_MAX} bytes in all; delete some"
     )]
     NoRoom,
 }
@@ -142,6 +145,8 @@ pub(crate) struct Objects {
     register: Arc<Register>,
     /// `None` until the first object is made.
     file: RwLock<Option<Arc<DatabaseFile>>>,
+    /// Held through each change; `None` when the file is to be counted.
+    rooms: Mutex<Option<Rooms>>,
 }
 
 impl Objects {
@@ -167,7 +172,7 @@ impl Objects {
         if found.is_some() {
             register.note(&[OBJECTS_FILE.to_owned()])?;
         }
-        Ok(Self { medium, register, file: RwLock::new(found) })
+        Ok(Self { medium, register, file: RwLock::new(found), rooms: Mutex::default() })
     }
 
     /// An object; `None` when there is none.
@@ -242,9 +247,13 @@ impl Objects {
         })
     }
 
-    /// How many objects there are, and their bytes.
+    /// How many objects there are in the room that has most, and the bytes of the one that takes
+    /// most.
     pub(crate) fn size(&self) -> Result<(u64, u64), StoreError> {
-        self.read((0, 0), file::size)
+        if let Some(rooms) = &*self.rooms.lock() {
+            return Ok(rooms.fullest());
+        }
+        self.read((0, 0), |file| Ok(file::rooms(file)?.fullest()))
     }
 
     /// Copies the file, if there is one; returns its bytes.
@@ -278,7 +287,16 @@ impl Objects {
             }
             None => self.create()?,
         };
-        self.or_set_aside(&file, change.make(&file))
+        let mut rooms = self.rooms.lock();
+        // A change that fails may be there or not, and so is what it takes.
+        let mut own = match rooms.take() {
+            Some(own) => own,
+            None => self.or_set_aside(&file, file::rooms(&file))?,
+        };
+        let before = own.clone();
+        let outcome = self.or_set_aside(&file, change.make(&file, &mut own))?;
+        *rooms = Some(if outcome.is_ok() { own } else { before });
+        Ok(outcome)
     }
 
     /// Makes the file, or opens one whose making went wrong, and registers it before anything is in

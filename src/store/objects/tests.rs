@@ -109,6 +109,37 @@ fn names_sizes_and_numbers_are_bounded() {
     assert_eq!(objects.list(KIND).unwrap().len() as u64, fits + 1);
 }
 
+/// Once, 516 large silences took the room of what alerts are and of what receivers are owed.
+#[test]
+fn what_is_full_takes_no_room_from_another_kind() {
+    let medium = FaultyMedium::new(1);
+    let most = vec![7; OBJECT_BYTES_MAX];
+    let mut objects = open(&medium).unwrap();
+    let put =
+        |objects: &Objects, kind, name: &str| objects.put(kind, name, None, &most, NOW).unwrap();
+    let fill = |objects: &Objects, kind, prefix: &str| {
+        let all = (0..100).map(|n| put(objects, kind, &format!("{prefix}{n}")));
+        all.take_while(Result::is_ok).count() as u64
+    };
+    let fits = OBJECTS_BYTES_MAX / (OBJECT_BYTES_MAX as u64 + 24);
+    assert_eq!(fill(&objects, ObjectKind::Silence, ""), fits);
+    // The rooms are known again after a start.
+    for kind in [ObjectKind::Dashboard, ObjectKind::Annotation] {
+        drop(objects);
+        objects = open(&medium).unwrap();
+        assert_eq!(put(&objects, ObjectKind::Silence, "more"), Err(ObjectRefusal::NoRoom));
+        assert_eq!(fill(&objects, kind, ""), fits);
+    }
+    assert_eq!(fill(&objects, ObjectKind::Rule, OWED_NAMES), fits);
+    assert_eq!(fill(&objects, ObjectKind::Rule, "state/"), fits);
+    let (count, bytes) = objects.size().unwrap();
+    assert!(count == fits && bytes <= OBJECTS_BYTES_MAX && bytes > OBJECTS_BYTES_MAX / 2);
+    let version = objects.get(ObjectKind::Silence, "0").unwrap().unwrap().version;
+    objects.delete(ObjectKind::Silence, "0", Some(version)).unwrap().unwrap();
+    assert!(put(&objects, ObjectKind::Silence, "more").is_ok());
+    assert_eq!(faults(&objects), [""; 0]);
+}
+
 #[test]
 fn a_damaged_object_costs_no_other_and_can_be_made_again() {
     let medium = FaultyMedium::new(1);

@@ -6,6 +6,7 @@ import "./styles/controls.css";
 import "./styles/chart.css";
 import { render } from "preact";
 import { address, followAddress } from "./app/address";
+import { drawHarmlessly } from "./app/harmless";
 import { keepPreferences } from "./app/preferences";
 import { Shell } from "./app/shell";
 import { viewOf } from "./app/views";
@@ -13,6 +14,7 @@ import { viewOf } from "./app/views";
 /** The page is drawn once, with its view; one that takes longer than this is waited for in sight. */
 const PATIENCE_MS = 150;
 
+drawHarmlessly();
 keepPreferences();
 followAddress();
 const page = document.getElementById("page");

@@ -7,11 +7,12 @@ use std::{
     time::Duration,
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::peak_bytes;
+use super::{peak_bytes, send};
 use crate::{
-    daemon::{Daemon, client},
+    alerts,
+    daemon::{Daemon, client, granary},
     peers::{free_port, wait_until},
     protobuf,
 };
@@ -202,4 +203,88 @@ fn silent_senders_make_room() {
     let mut sender = TcpStream::connect(address).unwrap();
     writeln!(sender, "own.metric 1 {}", jiff::Timestamp::now().as_second()).unwrap();
     wait_until("the sender is heard", || daemon.query(&["series"])["total"] == json!(1));
+}
+
+/// Once, who could ingest made the daemon's own batches stale by later epochs of its own senders,
+/// and with that the watching of hosts and recording rules stood still.
+#[test]
+fn nobody_sends_under_the_names_of_the_daemon_itself() {
+    let daemon = alerts::start("0s");
+    alerts::set(&daemon, 3.0);
+    let recorded = |value: f64| {
+        alerts::until(&daemon, "the rule", || {
+            let answer = daemon.query(&["chart", "--metric", "level:max", "--range", "10m"]);
+            let points = answer["series"].get(0)?["points"].as_array()?.clone();
+            let last = points.iter().rev().find_map(|point| point[1].as_f64())?;
+            (last == value).then_some(())
+        });
+    };
+    recorded(3.0);
+    let words = ["senders", "list", "--json", "--url", daemon.url.as_str()];
+    let listed = granary().args(words).output().unwrap();
+    let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let mut names =
+        listed["senders"].as_array().unwrap().iter().filter_map(|own| own["agent"].as_str());
+    let own = names.find(|own| own.starts_with("granary:rules/own/")).unwrap().to_owned();
+    // Later than any epoch of the daemon's own.
+    let now = 1_763_000_000_000_i64;
+    for agent in [own.as_str(), "granary:hosts", "granary:rules", "granary:self", "granary:"] {
+        for later in 0..4 {
+            let batch = json!({ "agent": agent, "epoch": now - later, "seq": 1,
+                "samples": [{ "metric": "x", "value": 1 }] });
+            let refused = daemon.post_json(&batch);
+            let message = refused.body["message"].as_str().unwrap_or_default();
+            assert!(refused.status == 400 && message.contains("the daemon's own"), "{message}");
+        }
+        let ping = json!({ "pings": [{ "agent": agent, "program": "a", "version": "1",
+            "started": now, "interval_ms": 1000, "sent": now }] });
+        let json_type = [("Content-Type", "application/json")];
+        let (_, answer) = send(&daemon, "POST", "/api/v1/ping", &json_type, &ping.to_string());
+        let reason = answer["refused"][0]["reason"].as_str().unwrap_or_default();
+        assert!(reason.contains("the daemon's own"), "{answer}");
+    }
+    // Names that the daemon had before are anybody's now, and harm nobody.
+    for agent in [own.trim_start_matches("granary:"), "hosts", "rules", "granary"] {
+        for later in 0..4 {
+            let batch = json!({ "agent": agent, "epoch": now - later, "seq": 1,
+                "samples": [{ "metric": "x", "value": 1 }] });
+            assert_eq!(daemon.post_json(&batch).status, 200);
+        }
+    }
+    alerts::set(&daemon, 4.0);
+    recorded(4.0);
+    assert!(daemon.metrics().contains("granary_rule_samples_lost_total 0"));
+}
+
+/// A series of another kind under a rule's name takes the rule's samples away: that is said.
+#[test]
+fn lost_samples_of_the_daemon_are_counted_and_degrade_it() {
+    let daemon = alerts::start("0s");
+    let taken = json!([{ "metric": "level:max", "kind": "counter", "value": 1 }]);
+    daemon.accept(&taken);
+    alerts::set(&daemon, 3.0);
+    alerts::until(&daemon, "the reason", || {
+        let (status, answer) = send(&daemon, "GET", "/readyz", &[], "");
+        let reason = answer["reasons"]["own_samples"].as_str()?.to_owned();
+        assert_eq!((status, &answer["status"]), (200, &json!("degraded")));
+        (reason.contains("granary:rules/own/") && reason.contains("counter")).then_some(())
+    });
+    assert!(!daemon.metrics().contains("granary_rule_samples_lost_total 0"));
+}
+
+#[test]
+fn control_characters_in_tag_values_are_refused_and_spoil_nothing_else() {
+    let daemon = Daemon::start("");
+    let samples = json!({ "samples": [
+        { "metric": "a", "tags": { "x": "b\u{1b}[2J" }, "value": 1 },
+        { "metric": "a", "tags": { "x": "good" }, "value": 1 },
+        { "metric": "a", "tags": { "x": "c\nd" }, "value": 1 },
+    ] });
+    let answer = daemon.post_json(&samples);
+    assert_eq!((answer.status, &answer.body["accepted"]), (200, &json!(1)), "{}", answer.body);
+    assert_eq!(answer.body["refused"], json!({ "bad_series": 2 }));
+    let lines = b"a,x=e\x1bf value=1\na,x=fine value=1\n";
+    let (status, answer) = post(&daemon, "/write", &[], lines);
+    assert!(status == 400 && answer.contains("dropped=1"), "{answer}");
+    assert_eq!(daemon.query(&["series"])["total"], 2);
 }
