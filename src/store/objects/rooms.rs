@@ -12,7 +12,7 @@ pub const OWED_NAMES: &str = "notify/";
 
 /// What shares a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ObjectRoom {
+pub(super) enum ObjectRoom {
     /// All of one kind.
     Kind(ObjectKind),
     /// What receivers are owed.
@@ -21,7 +21,7 @@ pub enum ObjectRoom {
 
 impl ObjectRoom {
     /// The room of an object.
-    pub fn of(kind: ObjectKind, name: &str) -> Self {
+    pub(super) fn of(kind: ObjectKind, name: &str) -> Self {
         let is_owed = kind == ObjectKind::Rule && name.starts_with(OWED_NAMES);
         if is_owed { Self::Owed } else { Self::Kind(kind) }
     }
