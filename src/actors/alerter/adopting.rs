@@ -18,7 +18,7 @@ use crate::{
 
 /// How long the state of a group that is in no file is kept, in milliseconds.
 const ORPHANS_KEPT_MS: i64 = 24 * 3_600_000;
-/// The role that writes ends of series whose rules are gone.
+/// The role that sends ends of series whose rules are gone.
 const ENDS_OF: &str = "rules";
 
 impl Shared {

@@ -101,9 +101,15 @@ impl Running {
     /// All series that it gave, to end them.
     pub(super) fn end(self, recording: &Recording) -> GroupRun {
         recording.health.fall_short(Shortfall::OwnSamples, &self.sender, None);
-        recording.health.fall_short(Shortfall::NotStored, self.stored.name(), None);
+        let name = self.alerts_name();
+        recording.health.fall_short(Shortfall::NotStored, &name, None);
         let ended = self.written.into_iter().flatten().collect();
         GroupRun { ended, ..GroupRun::default() }
+    }
+
+    /// What is named when its alerts cannot be stored.
+    fn alerts_name(&self) -> String {
+        format!("alerts of {}", self.sender)
     }
 
     /// Makes an evaluation, and makes it durable. When the daemon stops meanwhile it is not made: after
@@ -149,7 +155,8 @@ impl Running {
         self.remember(&state, now, &recording.store);
         self.state = state;
         let unstored = self.keep(now, &recording.store);
-        recording.health.fall_short(Shortfall::NotStored, self.stored.name(), unstored);
+        let name = self.alerts_name();
+        recording.health.fall_short(Shortfall::NotStored, &name, unstored);
         let fault = lost.map(|lost| format!("{} samples are lost: {}", lost.count, lost.cause));
         let mut errors = reports.iter().filter_map(|(report, _)| report.error.clone());
         let fault = fault.or_else(|| errors.next());

@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use super::former::Former;
-
 use crate::{
     actors::{Health, Shortfall, WriteFault, WriterHandle},
     alerts::GroupRun,
@@ -92,10 +91,10 @@ impl Recording {
         mut numbering: Numbering<'_>,
     ) -> Option<Lost> {
         let sender = numbering.sender.clone();
-        let number = numbering.number_after(self.store.sender_latest(&sender));
-        if self.former.has(&number, at) {
+        if self.former.has(&numbering.number(), numbering.at) {
             return None;
         }
+        let number = numbering.number_after(self.store.sender_latest(&sender));
         let lost = self.append(run, at, number).await;
         self.metrics.rule_samples_lost.inc_by(lost.as_ref().map_or(0, |own| own.count as u64));
         let reason =

@@ -46,11 +46,6 @@ impl StoredState {
         ids.filter(|id| !id.contains('/')).map(str::to_owned).collect()
     }
 
-    /// The name of the first object.
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
     fn read(&mut self, store: &Store) -> Result<Option<GroupState>, String> {
         let Some(bytes) = self.read_piece(0, 0, store)? else { return Ok(None) };
         let mut state = GroupState::from_bytes(&bytes)?;
