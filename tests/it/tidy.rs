@@ -61,7 +61,7 @@ const MAY_USE: [(&str, &[&str]); 19] = [
     ("query", &["model", "clock", "policy", "shell", "store"]),
     ("objects", &["model", "store"]),
     ("telemetry", &["clock", "policy", "store"]),
-    ("alerts", &["model", "query"]),
+    ("alerts", &["model", "clock", "query"]),
     ("actors", &["model", "clock", "policy", "store", "ingest", "query", "telemetry", "alerts"]),
     (
         "api",

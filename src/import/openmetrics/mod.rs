@@ -97,7 +97,7 @@ mod tests {
         let got = samples(
             "# HELP http_requests The number.\n# TYPE http_requests counter\n\
              # UNIT http_requests requests\n\
-             http_requests_total{code=\"200\",path=\"a\\\\b\\\"}\\n\"} 5 1795264496.5 # {id=\"x\"} 1 2\n\
+             http_requests_total{code=\"200\",path=\"a\\\\b\\\"}\"} 5 1795264496.5 # {id=\"x\"} 1 2\n\
              http_requests_created{code=\"200\"} 1 1795264496\n\
              # TYPE depth gauge\ndepth_total 1e+06 1795264496000\n\
              # TYPE lat histogram\nlat_bucket{le=\"+Inf\",} 3 1795264497\nlat_sum 2.5 1795264497\n\
@@ -106,7 +106,7 @@ mod tests {
              {\"dotted.name\", \"a b\"=\"1\"} 2 1795264497\n\n# EOF\n",
         );
         let expected = [
-            r#"http_requests_total{code="200",path="a\\b\"}\n"} counter requests 1795264496500 5"#,
+            r#"http_requests_total{code="200",path="a\\b\"}"} counter requests 1795264496500 5"#,
             r#"http_requests_created{code="200"} gauge requests 1795264496000 1"#,
             // It is named like a counter and stays what its type says.
             "depth_total gauge  1795264496000 1000000",
