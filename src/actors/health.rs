@@ -106,18 +106,14 @@ impl Health {
     /// Notes why something falls short for somebody, or that it does not any more.
     pub fn fall_short(&self, shortfall: Shortfall, whose: &str, reason: Option<String>) {
         let mut all = self.0.shortfalls.lock();
-        match reason {
-            Some(reason) => {
-                all.entry(shortfall).or_default().insert(whose.to_owned(), reason);
-            }
-            None => {
-                let of_all = all.get_mut(&shortfall);
-                let is_last =
-                    of_all.is_some_and(|own| own.remove(whose).is_some() && own.is_empty());
-                if is_last {
-                    all.remove(&shortfall);
-                }
-            }
+        if let Some(reason) = reason {
+            all.entry(shortfall).or_default().insert(whose.to_owned(), reason);
+            return;
+        }
+        let of_all = all.get_mut(&shortfall);
+        let is_last = of_all.is_some_and(|own| own.remove(whose).is_some() && own.is_empty());
+        if is_last {
+            all.remove(&shortfall);
         }
     }
 

@@ -88,7 +88,9 @@ impl KnownSilences {
         // Only when the new one can be.
         let over = self.known().making_room(&new, now);
         let mut others = Silences::clone(&self.known());
-        over.iter().for_each(|id| others.remove(id));
+        for id in &over {
+            others.remove(id);
+        }
         let changed = others.want(new, fresh_id(), now)?;
         over.iter().try_for_each(|id| self.remove(id))?;
         let id = changed.first().map(|own| own.id.clone()).unwrap_or_default();

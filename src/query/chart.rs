@@ -208,7 +208,9 @@ impl Shown<'_> {
                     let by = rank.by.map_or(displays[0], |by| by.for_kind(kind));
                     let closed = self.closed();
                     let width = closed.iter().map(|(_, width)| width).sum();
-                    let number = by.of_cell(&over_range(&cells[..closed.len()]), width);
+                    // A line that has nothing yet but the slot under way goes by that.
+                    let closed = by.of_cell(&over_range(&cells[..closed.len()]), width);
+                    let number = closed.or_else(|| by.of_cell(&over_range(&cells), width));
                     ranking.push(number, self.group_lines(&cells, &group, &displays)?);
                 }
                 _ => shown.extend(self.group_lines(&cells, &group, &displays)?),

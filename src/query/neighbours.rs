@@ -175,7 +175,7 @@ impl Neighbours<'_> {
     fn nearest(&self, slots: &[Slot]) -> Option<Ends> {
         let mut ends = slots.iter().filter_map(Ends::of);
         match self.side {
-            Side::Before => ends.filter(|own| own.last.at < self.edge.0).last(),
+            Side::Before => ends.rfind(|own| own.last.at < self.edge.0),
             Side::After => ends.find(|own| own.first.at >= self.edge.0),
         }
     }

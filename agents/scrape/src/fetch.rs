@@ -305,7 +305,10 @@ mod tests {
             while !heads.contains("GET ") {
                 let length = stream.read(&mut part).unwrap();
                 heads.push_str(&String::from_utf8_lossy(&part[..length]));
-                if heads.starts_with("CONNECT ") && !heads.contains("GET ") {
+                if heads.starts_with("CONNECT ")
+                    && heads.ends_with("\r\n\r\n")
+                    && !heads.contains("GET ")
+                {
                     stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
                 }
             }

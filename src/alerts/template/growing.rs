@@ -87,8 +87,10 @@ fn in_go(name: &str, args: &[Value], computed: usize) -> gotmpl::Result<Value> {
     let mut call = format!("{{{{{name}");
     let mut data = BTreeMap::<Arc<str>, Value>::new();
     for (at, own) in args.iter().enumerate() {
-        call += &format!(" .a{at}");
-        data.insert(format!("a{at}").into(), own.clone());
+        let place = format!("a{at}");
+        call.push_str(" .");
+        call.push_str(&place);
+        data.insert(place.into(), own.clone());
     }
     let template = Template::new("").parse(&(call + "}}"))?;
     let made = template.execute_to_string(&Value::Map(Arc::new(data)))?;

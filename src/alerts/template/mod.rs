@@ -227,12 +227,13 @@ mod tests {
     fn no_template_takes_more_than_it_may() {
         let time = TemplateTime::default();
         let expanding = Expanding::new(&labels(&[("a", "b")]), 1.0, None, &time);
-        let laughs: String = (0..60)
-            .map(|n| {
-                let next = n + 1;
-                format!("{{{{define \"t{n}\"}}}}{{{{template \"t{next}\"}}}}{{{{template \"t{next}\"}}}}{{{{end}}}}")
-            })
-            .collect();
+        let twice = |n: u32| {
+            let next = n + 1;
+            let invoked = format!("{{{{template \"t{next}\"}}}}");
+            [format!("{{{{define \"t{n}\"}}}}"), invoked.clone(), invoked, "{{end}}".to_owned()]
+                .concat()
+        };
+        let laughs = (0..60).map(twice).collect::<Vec<_>>().concat();
         let endless = [
             // Texts that double.
             r#"{{ $x := "aaaaaaaaaa" }}{{ range 40 }}{{ $x = printf "%s%s" $x $x }}{{ end }}"#,

@@ -73,14 +73,13 @@ impl Gap {
         if edge <= self.from || edge > self.to {
             return 0.0;
         }
-        let virtual_readings = match self.slots_ms {
-            Some(width) => edge.div_euclid(width) - self.from.div_euclid(width) - 1,
+        let virtual_readings = if let Some(width) = self.slots_ms {
+            edge.div_euclid(width) - self.from.div_euclid(width) - 1
+        } else {
             // Those strictly before the edge: a reading at an edge belongs to the slot behind it.
-            None => {
-                let [passed, parts, all] =
-                    [edge - self.from, self.parts, self.to - self.from].map(i128::from);
-                ((passed * parts + all - 1) / all - 1) as i64
-            }
+            let [passed, parts, all] =
+                [edge - self.from, self.parts, self.to - self.from].map(i128::from);
+            ((passed * parts + all - 1) / all - 1) as i64
         };
         let (part, parts) = (virtual_readings.clamp(0, self.parts) as f64, self.parts as f64);
         let all = self.increase * parts;

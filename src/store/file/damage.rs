@@ -87,7 +87,7 @@ impl Damage {
     }
 
     /// Number of holes that earlier runs left.
-    pub(crate) fn from_before(&self) -> u64 {
+    pub(crate) fn holes_from_before(&self) -> u64 {
         self.from_before
     }
 

@@ -171,7 +171,9 @@ mod tests {
             flipped in any::<prop::sample::Index>(),
         ) {
             let mut holes = Holes::default();
-            added.iter().for_each(|(start, length)| holes.add(times(*start..start + length)));
+            for (start, length) in &added {
+                holes.add(times(*start..start + length));
+            }
             prop_assert!(holes.stretches().len() <= HOLES_MAX);
             prop_assert!(holes.stretches().windows(2).all(|two| two[0].end < two[1].start));
             for (start, length) in added {

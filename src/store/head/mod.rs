@@ -106,7 +106,7 @@ impl Head {
 
     /// Stretches in which earlier runs wrote rows in place of damaged ones.
     pub(crate) fn holes_from_before(&self) -> u64 {
-        self.damage.iter().map(|damage| damage.from_before()).sum()
+        self.damage.iter().map(|damage| damage.holes_from_before()).sum()
     }
 
     /// Where rows of a granularity were found damaged, also by earlier runs.

@@ -92,12 +92,12 @@ impl Journal {
             return Ok(());
         }
         let mut lost_times = Vec::new();
-        self.rows(SEEN, |row, bytes| match bytes {
-            Some(bytes) => states.restore_seen(row, bytes).map(Some),
-            None => {
+        self.rows(SEEN, |row, bytes| {
+            let Some(bytes) = bytes else {
                 lost_times.push(row);
-                Some(None)
-            }
+                return Some(None);
+            };
+            states.restore_seen(row, bytes).map(Some)
         })?;
         self.lose(states, &lost, &lost_times)
     }

@@ -71,6 +71,9 @@ const STATES_ROWS_KEY: &str = "states_rows";
 /// Its size is bounded: a start may read it whole.
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 16 << 20, quick_repair: false };
 
+/// A sender with its window; `None` where it is not known which numbers were accepted.
+pub(crate) type StoredSender = (Arc<str>, Option<SenderWindow>);
+
 /// The open journal.
 #[derive(Debug)]
 pub(crate) struct Journal {
@@ -175,14 +178,12 @@ impl Journal {
     /// The granularities that the store was last run with, finest first.
     pub(crate) fn granularities(&self) -> Result<Vec<StoredGranularity>, StoreError> {
         let unknown = "since when this granularity is whole is not known: it begins anew";
-        let mut all = self.rows(GRANULARITIES, |name, text| match text {
-            Some(text) => {
-                StoredGranularity::from_text(name, std::str::from_utf8(text).ok()?).map(Some)
-            }
-            None => {
+        let mut all = self.rows(GRANULARITIES, |name, text| {
+            let Some(text) = text else {
                 self.damaged.note("granularities", &format!("{name}: {unknown}"));
-                Some(None)
-            }
+                return Some(None);
+            };
+            StoredGranularity::from_text(name, std::str::from_utf8(text).ok()?).map(Some)
         })?;
         all.sort_by_key(|own| own.granularity.width_ms);
         Ok(all)
@@ -219,25 +220,25 @@ impl Journal {
     pub(crate) fn changes(&self) -> Result<Vec<SeriesUpdate>, StoreError> {
         let unknown = "its name is not known: its samples are hidden, and its sender's next ones begin \
                        a new series";
-        self.rows(CHANGES, |id, row| match row {
-            Some(row) => SeriesUpdate::from_row(SeriesId(id), row).map(Some),
-            None => {
+        self.rows(CHANGES, |id, row| {
+            let Some(row) = row else {
                 self.damaged.note("series_changes", &format!("series {id}: {unknown}"));
-                Some(Some(SeriesUpdate { id: SeriesId(id), key: None }))
-            }
+                return Some(Some(SeriesUpdate { id: SeriesId(id), key: None }));
+            };
+            SeriesUpdate::from_row(SeriesId(id), row).map(Some)
         })
     }
 
     /// All senders' windows; `None` where it is not known which numbers were accepted.
-    pub(crate) fn senders(&self) -> Result<Vec<(Arc<str>, Option<SenderWindow>)>, StoreError> {
+    pub(crate) fn senders(&self) -> Result<Vec<StoredSender>, StoreError> {
         let unknown = "which of its batches were accepted is not known: they are refused, and it goes \
                        on in a new epoch";
-        self.rows(SENDERS, |sender, bytes| match bytes {
-            Some(bytes) => Some(Some((sender.into(), Some(SenderWindow::from_bytes(bytes)?)))),
-            None => {
+        self.rows(SENDERS, |sender, bytes| {
+            let Some(bytes) = bytes else {
                 self.damaged.note("senders", &format!("sender {sender}: {unknown}"));
-                Some(Some((sender.into(), None)))
-            }
+                return Some(Some((sender.into(), None)));
+            };
+            Some(Some((sender.into(), Some(SenderWindow::from_bytes(bytes)?))))
         })
     }
 

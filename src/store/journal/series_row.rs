@@ -139,6 +139,7 @@ pub(crate) struct SeriesBytes<'a> {
 
 /// Takes a series from the front of a list that was read: nothing when it is lost; `None` when the
 /// list is damaged.
+#[expect(clippy::option_option, reason = "a lost series is not a damaged list")]
 pub(crate) fn take<'a>(list: &mut &'a [u8]) -> Option<Option<SeriesBytes<'a>>> {
     let (length, rest) = list.split_first_chunk::<LENGTH_BYTES>()?;
     let (bytes, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;

@@ -131,7 +131,9 @@ pub fn verify(
     }
     let (rows, count) = store.damaged_journal_rows();
     report.fault_count += count - rows.len() as u64;
-    rows.into_iter().for_each(|row| report.fault(JOURNAL_FILE, row));
+    for row in rows {
+        report.fault(JOURNAL_FILE, row);
+    }
     note_holes(&store, &mut report);
     if let Err(cause) = check_cells(&store, now, &mut report, &mut |doing, done| {
         progress(VerifyProgress { doing, done: names.len() as u64 + done, steps });

@@ -283,7 +283,7 @@ fn slots_that_were_lost_before_they_came_are_a_hole_of_the_partition() {
         };
         bench.documents.merge(&place, mark(5, place.end.0), &mut |sink| merge(sink)).unwrap();
         for _ in 0..2 {
-            assert_eq!(bench.documents.holes(FINE), [lost.clone()]);
+            assert_eq!(bench.documents.holes(FINE), std::slice::from_ref(&lost));
             bench.reopen();
         }
     });

@@ -109,7 +109,11 @@ impl OpenDocuments {
 
     /// How many of these stretches earlier runs left.
     pub(crate) fn holes_from_before(&self) -> u64 {
-        self.partitions.all().into_iter().map(|partition| partition.damage.from_before()).sum()
+        self.partitions
+            .all()
+            .into_iter()
+            .map(|partition| partition.damage.holes_from_before())
+            .sum()
     }
 
     /// The partitions' files, to be copied: those that stay.
