@@ -84,7 +84,9 @@ impl Appender {
         let mut batches_verdicts = judged.verdicts;
         let latest = |series| Some(self.store.last_samples(&[series]).first()?.as_ref()?.at);
         let failover_ms = self.limits.ha_failover_ms;
-        let picked = self.picks.pick(batches, &batches_verdicts, failover_ms, latest);
+        let mut picked = self.picks.pick(batches, &batches_verdicts, failover_ms, latest);
+        let is_accepted = |place: usize| batches_verdicts[place].is_accepted();
+        self.store.inner.catalog.read().settle_starts(&mut picked.batches, is_accepted, now);
         let accepted = || {
             let all = picked.batches.iter().zip(&batches_verdicts);
             let new = all.filter(|(_, verdict)| verdict.is_accepted()).map(|(batch, _)| batch);

@@ -20,6 +20,7 @@ mod slots;
 mod state_row;
 
 use std::{
+    borrow::Cow,
     ops::Range,
     sync::{Arc, atomic::AtomicU32},
 };
@@ -30,7 +31,6 @@ use crate::model::{
 };
 use cell_map::{CellMap, Growth, SlotPlace};
 use frozen::Frozen;
-use rounds::Rounds;
 use senders::Senders;
 use series_states::{EncodedRow, SeriesStates};
 use slots::Slots;
@@ -156,6 +156,21 @@ impl Catalog {
         tallies
     }
 
+    /// Settles which first readings of counters count whole, of batches that are accepted together.
+    pub(crate) fn settle_starts(
+        &self,
+        batches: &mut Cow<'_, [AcceptedBatch]>,
+        is_accepted: impl Fn(usize) -> bool,
+        now: UnixMillis,
+    ) {
+        let keeping = Keeping::new(&self.granularities, now);
+        let slot_start = |at| {
+            let finest = keeping.finest(at).unwrap_or(GranularityIndex::FINEST);
+            self.granularities[finest].slot_start(at)
+        };
+        rounds::settle(batches, is_accepted, &self.states, slot_start);
+    }
+
     /// Whether a change was cut short by a panic: what is here then is not what the journal says.
     pub(crate) fn is_half_changed(&self) -> bool {
         self.is_changing
@@ -179,7 +194,6 @@ impl Catalog {
         let granularities = self.granularities.clone();
         let mut slots: Slots<'_, Option<SlotPlace>> = Slots::new(&granularities, keeping);
         let window_ms = batch.window_ms();
-        let rounds = Rounds::of(batch, &self.states);
         for (index, (series, value)) in batch.series.iter().zip(&batch.values).enumerate() {
             let (at, series, value) = (batch.time(index), *series, *value);
             if is_stale_marker(value) {
@@ -193,7 +207,8 @@ impl Catalog {
             }
             // Without a living granularity the counter states still move on.
             let slot = slots.at(at, |finest, start| Some(self.maps[finest?.0].place(start.0)));
-            let start = (batch.start(index), rounds.counts_from(at, slot.start));
+            // Which first readings count was settled before the journal.
+            let start = (batch.start(index), i64::MIN);
             let observed = self.states.observe(series, at, value, start, slot.start);
             if let (Some(finest), Some(place)) = (slot.finest, slot.own) {
                 self.maps[finest.0].merge(place, series, &observed.cell);

@@ -4,10 +4,17 @@
 //! A sender that numbers its batches sends a round of readings in each; of other senders no more is
 //! known than which samples come together. So the rounds before a batch are the times at which the
 //! series of the batch were sampled before, as the catalog remembers them, and those of the batch
-//! itself: all of it follows from the journal. Must never know: cells.
+//! itself. It is decided before the journal: a replay decides nothing. Must never know: cells.
+
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 
 use super::series_states::SeriesStates;
-use crate::model::{AcceptedBatch, Kind, SeriesId, UnixMillis, counter::START_COUNTS_MS};
+use crate::model::{
+    AcceptedBatch, Kind, SeriesId, UnixMillis, counter::START_COUNTS_MS, is_stale_marker,
+};
 
 /// Intervals of a sender within which a counter counts from its start, whatever was read between.
 const INTERVALS: i64 = 2;
@@ -22,17 +29,13 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// The rounds up to a batch that is not applied yet; none where no first reading asks for them.
-    pub(super) fn of(batch: &AcceptedBatch, states: &SeriesStates) -> Self {
-        if !(0..batch.series.len()).any(|index| may_count(batch, states, index)) {
-            return Self::default();
-        }
+    /// The rounds up to a batch; `before` is the time of the last sample of a series before it.
+    fn of(batch: &AcceptedBatch, before: impl Fn(SeriesId) -> Option<UnixMillis>) -> Self {
         let mut rounds = Self::default();
         for (index, series) in batch.series.iter().enumerate() {
             let UnixMillis(at) = batch.time(index);
             rounds.add(at);
-            if let Some(state) = states.get(*series).filter(|state| !state.is_fresh()) {
-                let UnixMillis(before) = state.last_at;
+            if let Some(UnixMillis(before)) = before(*series) {
                 rounds.add(before);
                 let passed = at.saturating_sub(before);
                 if passed > 0 {
@@ -56,7 +59,7 @@ impl Rounds {
     /// The earliest start from which a first reading at a time counts whole: the round before it,
     /// or two intervals back. Where nothing is known of the sender, that is the start of the slot:
     /// what began in it was counted in it.
-    pub(super) fn counts_from(&self, at: UnixMillis, slot_start: UnixMillis) -> i64 {
+    fn counts_from(&self, at: UnixMillis, slot_start: UnixMillis) -> i64 {
         if self.times.is_empty() {
             return slot_start.0;
         }
@@ -68,16 +71,79 @@ impl Rounds {
     }
 }
 
-/// Whether a sample is the first reading of a counter that began lately.
-fn may_count(batch: &AcceptedBatch, states: &SeriesStates, index: usize) -> bool {
-    let start = batch.start(index);
-    if start == 0 {
-        return false;
+/// Moves back the starts of first readings that do not count, of batches that are accepted together,
+/// to where they never count: so a replay of the journal, which may know later samples of some series
+/// already, decides nothing.
+pub(super) fn settle(
+    batches: &mut Cow<'_, [AcceptedBatch]>,
+    is_accepted: impl Fn(usize) -> bool,
+    states: &SeriesStates,
+    slot_start: impl Fn(UnixMillis) -> UnixMillis,
+) {
+    let may_settle = |batch: &AcceptedBatch| {
+        let mut all = 0..batch.series.len();
+        !batch.starts.is_empty()
+            && all.any(|index| may_count(batch, index) && is_fresh(states, batch, index))
+    };
+    if !batches.iter().any(may_settle) {
+        return;
     }
-    let age = batch.time(index).0.saturating_sub(start);
-    (1..=START_COUNTS_MS).contains(&age) && is_first(states, batch.series[index])
+    // Samples of batches before, which the states do not have yet.
+    let mut latest: HashMap<SeriesId, UnixMillis> = HashMap::new();
+    for place in (0..batches.len()).filter(|place| is_accepted(*place)) {
+        let before = |series: SeriesId| {
+            let stored = states.get(series).filter(|state| !state.is_fresh());
+            latest.get(&series).copied().max(stored.map(|state| state.last_at))
+        };
+        let batch = &batches[place];
+        let starts = settled(batch, states, before, &slot_start);
+        for (index, series) in batch.series.iter().enumerate() {
+            if !is_stale_marker(batch.values[index]) {
+                let last = latest.entry(*series).or_insert(UnixMillis::EARLIEST);
+                *last = batch.time(index).max(*last);
+            }
+        }
+        if let Some(starts) = starts {
+            batches.to_mut()[place].starts = starts;
+        }
+    }
 }
 
-fn is_first(states: &SeriesStates, series: SeriesId) -> bool {
-    states.get(series).is_some_and(|state| state.kind == Kind::Counter && state.is_fresh())
+/// The starts of a batch as they count; `None` when they are as the sender says.
+fn settled(
+    batch: &AcceptedBatch,
+    states: &SeriesStates,
+    before: impl Fn(SeriesId) -> Option<UnixMillis>,
+    slot_start: impl Fn(UnixMillis) -> UnixMillis,
+) -> Option<Vec<i64>> {
+    let rounds = Rounds::of(batch, &before);
+    let mut met = HashSet::new();
+    let mut starts: Option<Vec<i64>> = None;
+    for (index, series) in batch.series.iter().enumerate() {
+        let is_reading = !is_stale_marker(batch.values[index]);
+        let is_first = is_reading && before(*series).is_none() && met.insert(*series);
+        if !is_first || !may_count(batch, index) || !is_fresh(states, batch, index) {
+            continue;
+        }
+        let (at, start) = (batch.time(index), batch.start(index));
+        if start < rounds.counts_from(at, slot_start(at)) {
+            let all = || (0..batch.series.len()).map(|index| batch.start(index)).collect();
+            let starts = starts.get_or_insert_with(all);
+            starts[index] = at.0.saturating_sub(START_COUNTS_MS + 1);
+        }
+    }
+    starts
+}
+
+/// Whether a sample says that its counter began lately.
+fn may_count(batch: &AcceptedBatch, index: usize) -> bool {
+    let start = batch.start(index);
+    let age = batch.time(index).0.saturating_sub(start);
+    start != 0 && (1..=START_COUNTS_MS).contains(&age)
+}
+
+/// Whether a sample is of a counter without any reading.
+fn is_fresh(states: &SeriesStates, batch: &AcceptedBatch, index: usize) -> bool {
+    let state = states.get(batch.series[index]);
+    state.is_some_and(|state| state.kind == Kind::Counter && state.is_fresh())
 }
