@@ -140,7 +140,7 @@ struct UnsyncedRemovals {
 
 impl Hook for UnsyncedRemovals {
     fn before_removal(&self, name: &str) -> io::Result<()> {
-        if self.fails.load(Ordering::Relaxed) && name.ends_with(".redb") {
+        if self.fails.load(Ordering::Relaxed) && name.contains(".redb") {
             fs::remove_file(self.root.join(name))?;
             return Err(io::Error::from_raw_os_error(5));
         }

@@ -233,7 +233,7 @@ proptest! {
     ) {
         let minutes = readings.last().unwrap().0 / MINUTE + 2;
         prop_assume!(minutes < 40 * 60);
-        let filled = filled(&GranularitySet::default(), &[readings.clone()], minutes * MINUTE + HOUR);
+        let filled = filled(&GranularitySet::default(), std::slice::from_ref(&readings), minutes * MINUTE + HOUR);
         if is_stored {
             filled.store.checkpoint(filled.now).unwrap();
         }

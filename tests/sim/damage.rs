@@ -12,7 +12,7 @@ impl History {
         self.medium.lift();
         self.open = None;
         let mut files = self.medium.files();
-        files.retain(|file| file.starts_with("partitions/") && !file.ends_with(".new"));
+        files.retain(|file| file.starts_with("partitions/") && !file.contains(".new"));
         if files.is_empty() {
             return;
         }

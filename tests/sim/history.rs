@@ -27,6 +27,7 @@ pub(crate) const REACH_MS: i64 = 600 * DAY;
 /// With more series, a look shows some of them.
 const SHOWN_MAX: usize = 24;
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct History {
     pub(crate) rng: Rng,
     pub(crate) medium: FaultyMedium,

@@ -171,6 +171,7 @@ impl History {
     }
 
     /// The version that an object has, if it can be read, and what is in it.
+    #[expect(clippy::option_option, reason = "what cannot be read may be there")]
     pub(crate) fn object(
         &mut self,
         kind: ObjectKind,
