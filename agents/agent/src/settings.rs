@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 /// Memory of an agent without what is set for its collectors.
 const BASE_BYTES: u64 = 52 << 20;
-/// What is scraped is kept once by the collector; names, batches and requests of it take as much again,
+/// A scraped answer is kept once by the collector; names, batches and requests of it take as much again,
 /// and the allocator's gaps.
 const SCRAPE_FACTOR: usize = 3;
 
@@ -98,7 +98,7 @@ fn scrape_memory_max() -> usize {
     granary_agent_scrape::MEMORY_MAX
 }
 
-/// What is scraped, as its own file says, within so many bytes.
+/// Scraped targets, as their own file names them, within a number of bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Scrape {
     pub(crate) config: Config,

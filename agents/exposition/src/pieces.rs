@@ -15,7 +15,7 @@ pub(crate) struct Pieces<'a> {
     source: &'a mut dyn Read,
     room: &'a mut Room<'a>,
     buffer: Vec<u8>,
-    /// What is here and was not given out yet.
+    /// Bytes that arrived and were not given out yet.
     rest: Range<usize>,
     /// Bytes given out.
     given: u64,

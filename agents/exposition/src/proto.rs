@@ -19,7 +19,7 @@ pub(crate) struct Messages<'a> {
     known: Known,
 }
 
-/// What is remembered from one family to the next.
+/// State that is kept from one family to the next.
 #[derive(Default)]
 struct Known {
     families: Families,

@@ -28,7 +28,7 @@ const HEAD_BYTES_MAX: usize = 8 << 10;
 /// Nobody holds the port for longer, from being heard to being answered.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What is shown.
+/// The text that is shown.
 #[derive(Debug)]
 pub(crate) struct Shown {
     pub(crate) totals: Arc<Totals>,

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use tracing::{info, warn};
 
-/// What was well for so long can be read again; a problem that comes back before goes on.
+/// A source without a problem for this long has recovered; a problem that comes back earlier goes on.
 const CALM_MS: u64 = 120_000;
 
-/// What failed lately: place, and when it failed last.
+/// Recent failures: the place, and the time of the last one.
 #[derive(Debug, Default)]
 pub(crate) struct Problems {
     open: BTreeMap<String, i64>,

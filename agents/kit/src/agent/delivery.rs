@@ -51,7 +51,7 @@ pub(super) struct Delivery {
     pub(super) totals: Arc<Totals>,
     pub(super) clock: Arc<DaemonClock>,
     refs: Refs,
-    /// What is too much for the spool is being dropped: how many bytes waited then.
+    /// Bytes that waited when the spool began to drop batches.
     dropping: Option<u64>,
     /// None when no more rounds come.
     announce: Option<SyncSender<()>>,
