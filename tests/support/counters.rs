@@ -51,7 +51,7 @@ impl NaiveCounter {
             && *began < at
             && *latest < value
         {
-            return self.set_back(at, value, value - latest, start.map(|_| never));
+            return self.set_back(at, value, value - latest, start.map(|start| start.min(never)));
         }
         let next = self.readings.range(at + 1..).next();
         let is_contradicted =
