@@ -86,7 +86,9 @@ impl Retention {
     /// Has some of the series forgotten that have no samples left; the others in the next run.
     fn forget_series(&mut self) {
         let now = self.clock.moment();
-        let Some(since) = retention::kept_since(self.store.granularities(), now) else { return };
+        let Some(since) = retention::kept_since(self.store.all_granularities(), now) else {
+            return;
+        };
         let series = self.store.series_without_samples(now.clock, since, FORGOTTEN_AT_ONCE);
         self.looked_for_series = Stopwatch::start();
         self.looks_for_series = !series.is_empty();

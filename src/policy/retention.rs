@@ -1,6 +1,6 @@
 //! Which partitions are past their retention: none, while the time is doubted.
 
-use crate::model::{Granularity, GranularitySet, Moment, UnixMillis};
+use crate::model::{Granularity, Moment, UnixMillis};
 
 /// Whether a partition that ends at `end` is to be dropped at `now`: when no time in it is kept.
 pub fn is_expired(granularity: &Granularity, end: UnixMillis, now: impl Into<Moment>) -> bool {
@@ -8,11 +8,12 @@ pub fn is_expired(granularity: &Granularity, end: UnixMillis, now: impl Into<Mom
     !now.is_doubted() && !granularity.keeps(end.minus(1), now.clock)
 }
 
-/// Since when some granularity keeps samples; nothing while the time is doubted.
-pub fn kept_since(set: &GranularitySet, now: impl Into<Moment>) -> Option<UnixMillis> {
+/// Since when one of some granularities keeps samples; nothing while the time is doubted. Granularities
+/// that are not in the settings any more count, too: they keep what they have.
+pub fn kept_since(all: &[Granularity], now: impl Into<Moment>) -> Option<UnixMillis> {
     let now = now.into();
     let kept_since = |granularity: &Granularity| granularity.kept_since(now.clock);
-    if now.is_doubted() { None } else { set.iter().map(kept_since).min() }
+    if now.is_doubted() { None } else { all.iter().map(kept_since).min() }
 }
 
 /// From when on a partition that ends at `end` is to be dropped, as long as the time is not doubted.
@@ -30,7 +31,7 @@ pub fn dropped_at(granularity: &Granularity, end: UnixMillis) -> UnixMillis {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Span;
+    use crate::model::{GranularitySet, Span};
 
     #[test]
     fn a_partition_goes_when_its_last_sample_is_past_retention() {

@@ -86,7 +86,7 @@ fn a_series_is_forgotten_with_its_last_sample_or_a_day_after_it_should_have_had_
         };
         let is_left = |index: &usize| forgotten_at[*index].is_none();
         let expected: Vec<_> = (0..3).filter(is_left).filter(is_over).collect();
-        let since = kept_since(store.granularities(), now).unwrap();
+        let since = kept_since(store.all_granularities(), now).unwrap();
         let candidates = store.series_without_samples(now, since, 9);
         let expected_ids: Vec<_> = expected.iter().map(|index| ids[*index]).collect();
         assert_eq!(candidates, expected_ids, "at {now}");

@@ -75,7 +75,8 @@ impl History {
     /// Series of which no sample is left are deleted.
     fn forget_series(&mut self) {
         let now = self.now();
-        let Some(since) = retention::kept_since(&self.levels.current, now) else { return };
+        let kept_since = retention::kept_since(self.store().all_granularities(), now);
+        let Some(since) = kept_since else { return };
         let series = self.store().series_without_samples(now.clock, since, 9);
         if series.is_empty() {
             return;

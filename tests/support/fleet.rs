@@ -163,7 +163,7 @@ impl Simulation {
         assert_eq!(sealed.refused, 0);
         let dropped = drop_expired(&self.store, self.now);
         assert!(dropped.failed.is_none(), "{dropped:?}");
-        let since = kept_since(&self.run.set, self.now).unwrap();
+        let since = kept_since(self.run.set.as_slice(), self.now).unwrap();
         let gone = self.store.series_without_samples(self.now, since, FORGOTTEN_AT_ONCE);
         if !gone.is_empty() {
             self.appender.forget_series(&gone, since).unwrap();

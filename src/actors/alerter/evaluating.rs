@@ -133,8 +133,9 @@ impl Shared {
         self.acknowledge(groups);
         // Rules may ask for them.
         groups.hosts.write(&self.hosts, &self.recording).await;
-        self.begin(groups);
+        // Before groups are away again.
         self.review(groups);
+        self.begin(groups);
     }
 
     async fn take_back(

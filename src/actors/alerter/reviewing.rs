@@ -42,10 +42,12 @@ impl Shared {
             // What is deleted or renamed is not found where it was.
             (reviewed.generation, reviewed.since) = (Some(generation), now);
         }
-        (reviewed.at, reviewed.count) = (now, reviewed.count + 1);
+        reviewed.count += 1;
         let since = reviewed.since;
         let place = reviewed.count % groups.all.len();
+        // While one is evaluated, the next one has its turn.
         let Some(running) = &mut groups.all[place].running else { return };
+        reviewed.at = now;
         let finest = store.granularity(GranularityIndex::FINEST);
         let lookback_ms = self.promql.lookback.as_millis() as i64;
         let kept_since = finest.retention.before(now).plus(lookback_ms);

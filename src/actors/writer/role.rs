@@ -109,7 +109,8 @@ impl Role {
 
     fn forget_series(&mut self, series: &[SeriesId], reply: Reply<usize>) {
         let (parts, watch) = (&mut self.parts, Stopwatch::start());
-        let kept_since = retention::kept_since(parts.store.granularities(), parts.clock.moment());
+        let kept_since =
+            retention::kept_since(parts.store.all_granularities(), parts.clock.moment());
         // While the time is doubted none is forgotten.
         let result = kept_since.map_or(Ok(0), |since| parts.appender.forget_series(series, since));
         let result = result.map_err(|cause| describe(&cause));
