@@ -45,9 +45,7 @@ fn hot_path(criterion: &mut Criterion) {
             let mut state = SeriesState::new(Kind::Counter);
             let mut cell = Cell::EMPTY;
             for at in 0..i64::from(SAMPLES) {
-                cell.merge(
-                    &state.observe(UnixMillis(at * 100), at as f64, (0, 0), UnixMillis(0)).cell,
-                );
+                cell.merge(&state.observe(UnixMillis(at * 100), at as f64, 0, UnixMillis(0)).cell);
             }
             black_box(cell)
         });
@@ -105,7 +103,7 @@ fn head_cells(samples: i64) -> [Cell; 64] {
         for (lane, ((cell, state), value)) in lanes {
             let step = f64::from(random.u32(0..10_000));
             *value = if is_counter(lane) { *value + step } else { step / 10.0 };
-            let own = state.observe(UnixMillis(at), *value, (0, 0), UnixMillis(0)).cell;
+            let own = state.observe(UnixMillis(at), *value, 0, UnixMillis(0)).cell;
             if round >= 0 {
                 cell.merge(&Cell { first_at: at as u32, last_at: at as u32, ..own });
             }

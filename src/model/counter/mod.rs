@@ -122,12 +122,12 @@ impl SeriesState {
     }
 
     /// Takes in one sample. `start` says since when a counter counts, 0 when not known; the first
-    /// reading of a counter counts whole if that is not before `counts_from`.
+    /// reading of a counter counts whole if that is no longer ago than [`START_COUNTS_MS`].
     pub fn observe(
         &mut self,
         at: UnixMillis,
         value: f64,
-        (start, counts_from): (i64, i64),
+        start: i64,
         slot_start: UnixMillis,
     ) -> Observed {
         let offset = (at.0 - slot_start.0) as u32;
@@ -139,7 +139,6 @@ impl SeriesState {
             Kind::Counter => {
                 let reading = Reading::new(at.0, value, start);
                 let Some(counter) = &mut self.counter else {
-                    let reading = reading.as_first(counts_from);
                     self.counter = Some(Box::new(Remembered::first(reading)));
                     let (increase, rate) = (reading.increase_since(None), reading.rate_since(None));
                     let cell = Cell::reading(offset, value, increase, rate);

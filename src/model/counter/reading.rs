@@ -24,14 +24,6 @@ impl Reading {
         Self { at, value, age }
     }
 
-    /// The reading as the first one of its counter, which counts whole only if the counter began at
-    /// `counts_from` or later. An older start is moved back to where it never counts, so that what
-    /// is remembered of the reading tells what was counted for it.
-    pub(super) fn as_first(self, counts_from: i64) -> Self {
-        let counts = self.at.saturating_sub(self.age) >= counts_from;
-        if counts { self } else { self.without_count() }
-    }
-
     /// The reading with a start that does not count.
     pub(super) fn without_count(self) -> Self {
         let age = if self.age == 0 { 0 } else { self.age.max(START_COUNTS_MS + 1) };

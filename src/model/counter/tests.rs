@@ -20,7 +20,7 @@ fn cells(readings: &[Sent]) -> BTreeMap<i64, Cell> {
     let mut state = SeriesState::new(Kind::Counter);
     let mut cells: BTreeMap<i64, Cell> = BTreeMap::new();
     for (at, value, start) in readings {
-        let seen = state.observe(UnixMillis(*at), *value, (*start, i64::MIN), UnixMillis(*at));
+        let seen = state.observe(UnixMillis(*at), *value, *start, UnixMillis(*at));
         cells.entry(*at).or_default().merge(&seen.cell);
         if let Some(Correction { at, increase, rate }) = seen.correction {
             cells.entry(at.0).or_default().merge(&Cell::correction(increase, rate));
@@ -121,19 +121,18 @@ fn the_count_since_a_start_near_the_first_reading_is_kept() {
 }
 
 #[test]
-fn a_first_reading_counts_no_further_back_than_its_sender_had_looked() {
-    let first = |counts_from| {
+fn what_comes_in_front_of_a_first_reading_counts_as_that_does() {
+    let first = |start| {
         let mut state = SeriesState::new(Kind::Counter);
         let at = |at| UnixMillis(at * SECOND);
-        let first = state.observe(at(1000), 2080.0, (900 * SECOND, counts_from), at(1000)).cell;
-        let next = state.observe(at(1010), 2100.0, (900 * SECOND, 0), at(1010)).cell;
-        // What comes in front of a first reading that did not count does not count, either.
-        let late = state.observe(at(990), 2060.0, (900 * SECOND, 0), at(990));
+        let first = state.observe(at(1000), 2080.0, start, at(1000)).cell;
+        let next = state.observe(at(1010), 2100.0, 900 * SECOND, at(1010)).cell;
+        let late = state.observe(at(990), 2060.0, 900 * SECOND, at(990));
         let corrected = first.sum + late.correction.unwrap().increase;
         [first.sum, next.sum, late.cell.sum, corrected]
     };
     assert_eq!(first(900 * SECOND), [2080.0, 20.0, 2060.0, 20.0]);
-    assert_eq!(first(900 * SECOND + 1), [0.0, 20.0, 0.0, 20.0]);
+    assert_eq!(first(999 * SECOND - START_COUNTS_MS), [0.0, 20.0, 0.0, 20.0]);
 }
 
 #[test]
@@ -229,16 +228,16 @@ fn rates_are_per_second_between_neighbours() {
 fn a_series_ends_until_a_later_sample() {
     let mut state = SeriesState::new(Kind::Gauge);
     state.end(UnixMillis(100));
-    state.observe(UnixMillis(1000), 1.0, (0, 0), UnixMillis(0));
+    state.observe(UnixMillis(1000), 1.0, 0, UnixMillis(0));
     state.end(UnixMillis(500));
     assert_eq!(state.ended_at(), None);
     state.end(UnixMillis(2000));
     assert_eq!(state.ended_at(), Some(UnixMillis(2000)));
     // A late one is of before the end.
-    state.observe(UnixMillis(1500), 1.0, (0, 0), UnixMillis(0));
-    state.observe(UnixMillis(2000), 1.0, (0, 0), UnixMillis(0));
+    state.observe(UnixMillis(1500), 1.0, 0, UnixMillis(0));
+    state.observe(UnixMillis(2000), 1.0, 0, UnixMillis(0));
     assert_eq!((state.ended_at(), state.last_at), (Some(UnixMillis(2000)), UnixMillis(2000)));
-    state.observe(UnixMillis(2001), 1.0, (0, 0), UnixMillis(0));
+    state.observe(UnixMillis(2001), 1.0, 0, UnixMillis(0));
     assert_eq!(state.ended_at(), None);
 }
 

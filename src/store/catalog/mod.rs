@@ -208,7 +208,7 @@ impl Catalog {
             // Without a living granularity the counter states still move on.
             let slot = slots.at(at, |finest, start| Some(self.maps[finest?.0].place(start.0)));
             // Which first readings count was settled before the journal.
-            let start = (batch.start(index), i64::MIN);
+            let start = batch.start(index);
             let observed = self.states.observe(series, at, value, start, slot.start);
             if let (Some(finest), Some(place)) = (slot.finest, slot.own) {
                 self.maps[finest.0].merge(place, series, &observed.cell);

@@ -160,7 +160,7 @@ mod tests {
         ) {
             let mut states = [SeriesState::new(kind), SeriesState::new(Kind::Gauge)];
             for (at, value, age) in &readings {
-                states[0].observe(UnixMillis(*at), f64::from(*value), (at - age, 0), UnixMillis(0));
+                states[0].observe(UnixMillis(*at), f64::from(*value), at - age, UnixMillis(0));
             }
             if let Some(ended) = ended {
                 states[0].end(UnixMillis(i64::from(ended)));
@@ -193,9 +193,9 @@ mod tests {
         }
         let mut state = decode_state(&mut &*bytes).unwrap();
         assert_eq!(state.ended_at(), Some(UnixMillis(90_000)));
-        let late = state.observe(UnixMillis(60_000), 6.0, (7, 0), UnixMillis(0));
+        let late = state.observe(UnixMillis(60_000), 6.0, 7, UnixMillis(0));
         assert_eq!((late.cell.sum, late.correction.map(|it| it.increase)), (1.0, Some(-1.0)));
-        let hidden = state.observe(UnixMillis(30_000), 3.0, (7, 0), UnixMillis(0));
+        let hidden = state.observe(UnixMillis(30_000), 3.0, 7, UnixMillis(0));
         assert_eq!((hidden.cell.sum, hidden.correction), (0.0, None));
         assert_eq!(decode_state(&mut &bytes[..bytes.len() - 1]), None);
         // Four stretches never were.

@@ -136,7 +136,7 @@ impl SeriesStates {
         series: SeriesId,
         at: UnixMillis,
         value: f64,
-        start: (i64, i64),
+        start: i64,
         slot_start: UnixMillis,
     ) -> Observed {
         self.mark(series);
@@ -144,7 +144,7 @@ impl SeriesStates {
         let state = &mut self.states[series.0 as usize];
         // Its readings were lost: what it counted up to now may count already.
         let is_lost = state.counter().is_none() && state.kind == Kind::Counter && !state.is_fresh();
-        state.observe(at, value, if is_lost { (0, start.1) } else { start }, slot_start)
+        state.observe(at, value, if is_lost { 0 } else { start }, slot_start)
     }
 
     /// Notes that the sender has no more samples of a series for now.
@@ -287,7 +287,7 @@ pub(crate) fn fuzz_rows(bytes: &[u8]) {
     if restored.iter().all(Option::is_none) {
         return;
     }
-    states.observe(SeriesId(0), UnixMillis(5), 1.0, (0, 0), UnixMillis(0));
+    states.observe(SeriesId(0), UnixMillis(5), 1.0, 0, UnixMillis(0));
     states.note_time(SeriesId(0), UnixMillis(5), 600_000);
     states.freeze();
     let rows = states.frozen_rows(0, 2);

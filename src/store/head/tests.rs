@@ -43,7 +43,7 @@ fn sampled() -> impl Strategy<Value = Cell> {
                     total = (total * 100.0).round() / 100.0;
                 }
                 let own = if kind == Kind::Counter { total } else { step };
-                let observed = state.observe(UnixMillis(at), own, (0, 0), UnixMillis(START));
+                let observed = state.observe(UnixMillis(at), own, 0, UnixMillis(START));
                 cell.merge(&observed.cell);
             }
             cell
@@ -158,7 +158,7 @@ fn of_a_host(samples: i64, jitter_ms: i64) -> RowCells {
             } else {
                 f64::from(random.u32(0..1000)) / 10.0
             };
-            let own = state.observe(UnixMillis(at), *value, (0, 0), slot);
+            let own = state.observe(UnixMillis(at), *value, 0, slot);
             if round >= 0 {
                 cell.merge(&own.cell.shifted((round * 60_000) as u32));
             }

@@ -136,7 +136,7 @@ mod tests {
         let mut slots: Vec<Slot> = Vec::new();
         for (at, value) in readings {
             let start = UnixMillis(at * 1000 / SLOT_MS * SLOT_MS);
-            let cell = state.observe(UnixMillis(at * 1000), *value, (0, 0), start).cell;
+            let cell = state.observe(UnixMillis(at * 1000), *value, 0, start).cell;
             match slots.last_mut().filter(|slot| slot.start == start) {
                 Some(slot) => slot.cell.merge(&cell),
                 None => slots.push(Slot { start, cell }),

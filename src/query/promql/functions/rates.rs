@@ -168,7 +168,7 @@ mod tests {
         for at in (0..1200).step_by(every as usize) {
             let start = UnixMillis(at * 1000 / 60_000 * 60_000);
             let value = (at * 2) as f64;
-            let cell = state.observe(UnixMillis(at * 1000), value, (0, 0), start).cell;
+            let cell = state.observe(UnixMillis(at * 1000), value, 0, start).cell;
             match slots.last_mut().filter(|slot| slot.start == start) {
                 Some(slot) => slot.cell.merge(&cell),
                 None => slots.push(Slot { start, cell }),

@@ -12,7 +12,7 @@ fn rows_survive_the_disk() {
     }
     for index in [0_u32, 1, 64, 129] {
         for at in 0..17 {
-            states.observe(SeriesId(index), UnixMillis(at), at as f64, (3, 0), UnixMillis(0));
+            states.observe(SeriesId(index), UnixMillis(at), at as f64, 3, UnixMillis(0));
         }
     }
     states.end(SeriesId(64), UnixMillis(19));
@@ -33,8 +33,8 @@ fn rows_survive_the_disk() {
     assert_eq!(read.states, states.states);
     assert_eq!(read.note_time(SeriesId(65), UnixMillis(5), 1000), TimeVerdict::Duplicate);
     // What changes from now on changes nothing of what was set aside.
-    states.observe(SeriesId(129), UnixMillis(99), 1.0, (3, 0), UnixMillis(0));
-    states.observe(SeriesId(129), UnixMillis(100), 2.0, (3, 0), UnixMillis(0));
+    states.observe(SeriesId(129), UnixMillis(99), 1.0, 3, UnixMillis(0));
+    states.observe(SeriesId(129), UnixMillis(100), 2.0, 3, UnixMillis(0));
     assert_eq!(states.frozen_rows(0, 9), rows);
     assert_eq!(states.thaw().len(), 1);
     states.freeze();
@@ -115,7 +115,7 @@ proptest! {
                 Event::Sample { series, at, value, start } => {
                     let observe = |states: &mut SeriesStates| {
                         let value = f64::from(value);
-                        states.observe(SeriesId(series), UnixMillis(at), value, (start, 0), UnixMillis(0))
+                        states.observe(SeriesId(series), UnixMillis(at), value, start, UnixMillis(0))
                     };
                     prop_assert_eq!(observe(&mut all), observe(&mut swept));
                 }

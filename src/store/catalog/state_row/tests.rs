@@ -46,7 +46,7 @@ proptest! {
         let observe = |state: &mut SeriesState, own: &Sort, (at, value): (i64, u32)| {
             let at = at + own.apart_ms;
             let observed =
-                state.observe(UnixMillis(at), f64::from(value) * own.scale, (own.start, 0), UnixMillis(0));
+                state.observe(UnixMillis(at), f64::from(value) * own.scale, own.start, UnixMillis(0));
             // By their bits, as one that is not a number is not itself.
             format!("{observed:?}")
         };
@@ -111,7 +111,7 @@ proptest! {
         let bytes = [&[code, flags][..], &bytes].concat();
         let mut states = fresh([Kind::Gauge; 4]);
         if decode(&bytes, &mut states).is_some() {
-            states[0].observe(UnixMillis(5), 1.0, (0, 0), UnixMillis(0));
+            states[0].observe(UnixMillis(5), 1.0, 0, UnixMillis(0));
             prop_assert!(decode(&encode(&states), &mut states).is_some());
         }
     }
@@ -125,7 +125,7 @@ fn what_a_host_has_in_common_costs_nothing() {
         for (series, state) in (0..).zip(&mut states) {
             let at = UnixMillis(now + minute * 60_000);
             let value = 1e9 * f64::from(series) + minute as f64 * 1e6;
-            state.observe(at, value, (boot, 0), UnixMillis(now));
+            state.observe(at, value, boot, UnixMillis(now));
         }
     }
     // Flags, scale, and the values: the first, the step, which is wider over those that were
