@@ -126,7 +126,9 @@ impl<'a> CellReader<'a> {
         let find = |segment: &Segment, edge: UnixMillis, side: Side, places: &[usize]| {
             let (store, budget, granularity) = (self.store, self.budget, segment.granularity);
             let ids: Vec<_> = places.iter().map(|place| ids[*place]).collect();
-            Neighbours { store, budget, coverage, granularity, edge, side }.of(&ids)
+            let search = Neighbours { store, budget, coverage, granularity, edge, side };
+            let slots = search.of(&ids)?;
+            Ok::<Vec<_>, QueryError>(slots.iter().map(|slot| Ends::of(slot.as_ref()?)).collect())
         };
         // What has no reading since the range began has none that ends a gap in it.
         let places = reach(&out, first.range.start);

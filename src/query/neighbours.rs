@@ -1,9 +1,9 @@
 //! The readings of counters next to a range: what they grew in a gap that crosses an edge of the
 //! range is spread over both sides of it, so that a part of a chart shows what the whole shows.
 //!
-//! Most series have a reading in the slots beside the range. For the others coarser granularities
-//! are asked, whose cells tell their first and last reading with its time, up to [`GAP_MAX_MS`]
-//! away. Must never know: what is shown.
+//! Most series have a reading in the slots beside the range. For the others, coarser granularities
+//! are read, whose cells hold their first and last reading with its time, up to [`GAP_MAX_MS`]
+//! away. Charts and PromQL search here. Must never know: what is shown.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -41,7 +41,7 @@ pub(super) struct SlotGap {
 }
 
 impl Ends {
-    /// Those of a slot; `None` when it has no reading.
+    /// The ends of a slot; `None` when it has no reading.
     pub(super) fn of(slot: &Slot) -> Option<Self> {
         let Slot { start: UnixMillis(start), cell } = slot;
         let at = |offset: u32| start + i64::from(offset);
@@ -63,22 +63,22 @@ impl Ends {
     }
 }
 
-/// On which side of a range.
+/// The side of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(in crate::query) enum Side {
     Before,
     After,
 }
 
-/// Where neighbours are looked for.
-pub(super) struct Neighbours<'a> {
-    pub(super) store: &'a Store,
-    pub(super) budget: &'a Budget,
-    pub(super) coverage: &'a Coverage<'a>,
+/// A search for the slots next to an edge of a range.
+pub(in crate::query) struct Neighbours<'a> {
+    pub(in crate::query) store: &'a Store,
+    pub(in crate::query) budget: &'a Budget,
+    pub(in crate::query) coverage: &'a Coverage<'a>,
     /// The granularity of the range at that edge.
-    pub(super) granularity: GranularityIndex,
-    pub(super) edge: UnixMillis,
-    pub(super) side: Side,
+    pub(in crate::query) granularity: GranularityIndex,
+    pub(in crate::query) edge: UnixMillis,
+    pub(in crate::query) side: Side,
 }
 
 impl Neighbours<'_> {
@@ -86,7 +86,10 @@ impl Neighbours<'_> {
     ///
     /// # Errors
     /// When the store cannot be read, or the budget is used up.
-    pub(super) fn of(&self, series: &[SeriesId]) -> Result<Vec<Option<Ends>>, QueryError> {
+    pub(in crate::query) fn of(
+        &self,
+        series: &[SeriesId],
+    ) -> Result<Vec<Option<Slot>>, QueryError> {
         let mut found = vec![None; series.len()];
         let mut missing: Vec<usize> = (0..series.len()).collect();
         let mut coarse = Vec::new();
@@ -151,7 +154,7 @@ impl Neighbours<'_> {
         range: Range<UnixMillis>,
         series: &[SeriesId],
         missing: &mut Vec<usize>,
-        found: &mut [Option<Ends>],
+        found: &mut [Option<Slot>],
     ) -> Result<(), QueryError> {
         let mut segments = self.coverage.segments(granularity, range);
         if self.side == Side::Before {
@@ -172,12 +175,18 @@ impl Neighbours<'_> {
     }
 
     /// The nearest slot whose readings all lie on this side of the edge.
-    fn nearest(&self, slots: &[Slot]) -> Option<Ends> {
-        let mut ends = slots.iter().filter_map(Ends::of);
+    fn nearest(&self, slots: &[Slot]) -> Option<Slot> {
+        let is_beside = |slot: &&Slot| {
+            Ends::of(slot).is_some_and(|ends| match self.side {
+                Side::Before => ends.last.at < self.edge.0,
+                Side::After => ends.first.at >= self.edge.0,
+            })
+        };
         match self.side {
-            Side::Before => ends.rfind(|own| own.last.at < self.edge.0),
-            Side::After => ends.find(|own| own.first.at >= self.edge.0),
+            Side::Before => slots.iter().rfind(is_beside),
+            Side::After => slots.iter().find(is_beside),
         }
+        .cloned()
     }
 
     /// Reads slots that were found at coarser granularities again at that of the range, as far as
@@ -186,12 +195,12 @@ impl Neighbours<'_> {
         &self,
         series: &[SeriesId],
         coarse: &[usize],
-        found: &mut [Option<Ends>],
+        found: &mut [Option<Slot>],
     ) -> Result<(), QueryError> {
         let own = &self.coverage.granularities()[self.granularity];
         let mut by_slot: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
         for place in coarse {
-            let Some(ends) = found[*place] else { continue };
+            let Some(ends) = found[*place].as_ref().and_then(Ends::of) else { continue };
             let at = if self.side == Side::Before { ends.last.at } else { ends.first.at };
             by_slot.entry(own.slot_start(UnixMillis(at)).0).or_default().push(*place);
         }
@@ -205,8 +214,10 @@ impl Neighbours<'_> {
             let ids: Vec<_> = places.iter().map(|place| series[*place]).collect();
             let mut missing = (0..ids.len()).collect();
             self.fill(self.granularity, range, &ids, &mut missing, &mut again)?;
-            for (place, ends) in places.into_iter().zip(again) {
-                found[place] = ends.or(found[place]);
+            for (place, slot) in places.into_iter().zip(again) {
+                if slot.is_some() {
+                    found[place] = slot;
+                }
             }
         }
         Ok(())

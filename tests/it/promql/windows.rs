@@ -60,6 +60,24 @@ fn a_gap_is_spread_the_same_in_windows_inside_of_it_and_around_it() {
 }
 
 #[test]
+fn both_ends_of_a_gap_of_many_slots_are_found() {
+    const GAP: i64 = 5 * 60 * MINUTE;
+    let mut bench = bench();
+    let grows = bench.define("grows_total", &[], Kind::Counter);
+    let reading = |from: i64| move |i: i64| (i < 11).then_some((from / SECOND + 5 * i) as f64);
+    for from in [5 * SECOND, GAP + 5 * SECOND] {
+        bench.fill_from(grows, from, 5 * SECOND, reading(from));
+    }
+    for _ in 0..2 {
+        for at in [2 * MINUTE, 100 * MINUTE, 200 * MINUTE, GAP, GAP + MINUTE] {
+            let found = bench.at("increase(grows_total[1m])", at);
+            assert_eq!(found, "{} 60", "minute {}", at / MINUTE);
+        }
+        bench.store.checkpoint(NOW).unwrap();
+    }
+}
+
+#[test]
 fn windows_reach_for_samples_beyond_their_edges() {
     let mut bench = bench();
     let mut add = |metric: &str, every: i64, values: &'static [f64]| {

@@ -8,43 +8,46 @@ use std::ops::Range;
 use super::Selectors;
 use crate::{
     model::{GranularityIndex, Kind, SeriesId, UnixMillis, counter::spread::spacing_ms},
-    policy::{coverage::Segment, query_plan::Windows},
-    query::promql::value::{
-        cells::{TimedCell, append_cells},
-        error::PromqlError,
-        range_vector::CellSeries,
+    policy::{
+        coverage::{Coverage, Segment},
+        query_plan::Windows,
     },
-    store::{Columns, Slot},
+    query::{
+        neighbours::{Neighbours, Side},
+        promql::value::{
+            cells::{TimedCell, append_cells},
+            error::PromqlError,
+            range_vector::CellSeries,
+        },
+    },
+    store::Slot,
 };
 
-/// Slots before the first window, and behind the last, among which the other side of a gap is found.
-const SLOTS_MAX: i64 = 60;
-
-/// Where the neighbours of windows lie.
-#[derive(Debug, Clone)]
-pub(super) struct Around {
+/// The edges beyond which neighbours of windows are searched.
+#[derive(Debug)]
+pub(super) struct Around<'a> {
+    coverage: Coverage<'a>,
     /// Beginning of the first window, and end of the last.
     windows: Range<i64>,
-    before: (GranularityIndex, Range<UnixMillis>),
-    after: (GranularityIndex, Range<UnixMillis>),
+    before: (GranularityIndex, UnixMillis),
+    after: (GranularityIndex, UnixMillis),
     finest_ms: i64,
 }
 
-impl Around {
-    /// Around windows that are read from these segments; `None` without any.
+impl<'a> Around<'a> {
+    /// The edges of windows that are read from these segments; `None` without any.
     pub(super) fn new(
+        coverage: Coverage<'a>,
         windows: &Windows,
         segments: &[Segment],
-        width_ms: impl Fn(&Segment) -> i64,
         finest_ms: i64,
     ) -> Option<Self> {
         let (first, last) = (segments.first()?, segments.last()?);
-        let [before_ms, after_ms] = [first, last].map(|segment| SLOTS_MAX * width_ms(segment));
-        let (start, end) = (first.range.start, last.range.end);
         Some(Self {
+            coverage,
             windows: windows.first.0 - windows.range_ms..windows.last().0,
-            before: (first.stored, start.minus(before_ms)..start),
-            after: (last.stored, end..end.plus(after_ms)),
+            before: (first.granularity, first.range.start),
+            after: (last.granularity, last.range.end),
             finest_ms,
         })
     }
@@ -71,47 +74,47 @@ impl Selectors<'_> {
     /// next one behind the last, where there is a gap.
     pub(super) fn add_neighbours(
         &self,
-        around: &Around,
+        around: &Around<'_>,
         ids: &[SeriesId],
         series: &mut [CellSeries],
     ) -> Result<(), PromqlError> {
         let places = |lacks: &dyn Fn(&CellSeries) -> bool, series: &[CellSeries]| -> Vec<usize> {
             (0..series.len()).filter(|place| lacks(&series[*place])).collect()
         };
-        let lacking = places(&|own| around.lacks_before(own), series);
-        self.each_of(&around.before, ids, &lacking, |place, mut cells| {
-            if let Some(before) = cells.pop() {
-                series[place].cells.insert(0, before);
-            }
-        })?;
-        let lacking = places(&|own| around.lacks_after(own, self.now), series);
-        self.each_of(&around.after, ids, &lacking, |place, cells| {
-            series[place].cells.extend(cells.first());
-        })
-    }
-
-    /// Reads the cells of the series at some places.
-    fn each_of(
-        &self,
-        (granularity, range): &(GranularityIndex, Range<UnixMillis>),
-        ids: &[SeriesId],
-        places: &[usize],
-        mut found: impl FnMut(usize, Vec<TimedCell>),
-    ) -> Result<(), PromqlError> {
-        if places.is_empty() {
-            return Ok(());
+        let lacking = places(&|series| around.lacks_before(series), series);
+        let found = self.beside(around, around.before, Side::Before, ids, &lacking)?;
+        for (place, cells) in lacking.into_iter().zip(found) {
+            series[place].cells.splice(..0, cells.last().copied());
         }
-        let wanted: Vec<_> = places.iter().map(|place| ids[*place]).collect();
-        let view = self.store.view(*granularity, range.clone(), &wanted)?;
-        let mut slots: Vec<Slot> = Vec::new();
-        for (id, place) in wanted.iter().zip(places) {
-            self.bounds.check_time()?;
-            view.slots_into(*id, Columns::ALL, &mut slots)?;
-            self.bounds.count_cells(slots.len())?;
-            let mut cells = Vec::new();
-            append_cells(&mut slots, Kind::Counter, &mut cells);
-            found(*place, cells);
+        let lacking = places(&|series| around.lacks_after(series, self.now), series);
+        let found = self.beside(around, around.after, Side::After, ids, &lacking)?;
+        for (place, cells) in lacking.into_iter().zip(found) {
+            series[place].cells.extend(cells.first());
         }
         Ok(())
+    }
+
+    /// The cells of the slot next to an edge, of the series at some places.
+    fn beside(
+        &self,
+        around: &Around<'_>,
+        (granularity, edge): (GranularityIndex, UnixMillis),
+        side: Side,
+        ids: &[SeriesId],
+        places: &[usize],
+    ) -> Result<Vec<Vec<TimedCell>>, PromqlError> {
+        if places.is_empty() {
+            return Ok(Vec::new());
+        }
+        let wanted: Vec<_> = places.iter().map(|place| ids[*place]).collect();
+        self.bounds.count_cells(wanted.len())?;
+        let (store, budget, coverage) = (self.store, self.bounds.limits.budget, &around.coverage);
+        let search = Neighbours { store, budget, coverage, granularity, edge, side };
+        let cells_of = |slot: Option<Slot>| {
+            let (mut slots, mut cells) = (Vec::from_iter(slot), Vec::new());
+            append_cells(&mut slots, Kind::Counter, &mut cells);
+            cells
+        };
+        Ok(search.of(&wanted)?.into_iter().map(cells_of).collect())
     }
 }

@@ -51,7 +51,7 @@ impl From<Selected> for CellSeries {
 }
 
 /// What is to be read for a selector, and from where.
-pub(super) struct Plan {
+pub(super) struct Plan<'a> {
     pub(super) key: ReadKey,
     pub(super) columns: Columns,
     pub(super) found: Vec<Selected>,
@@ -61,7 +61,7 @@ pub(super) struct Plan {
     /// See [`CellMatrix::finest_ms`].
     pub(super) finest_ms: i64,
     /// Where neighbours of gaps are found, of windows of whole slots.
-    pub(super) around: Option<Around>,
+    pub(super) around: Option<Around<'a>>,
 }
 
 /// Finds the matchers of a selector.
@@ -79,9 +79,9 @@ pub(super) struct Wanted<'w> {
 }
 
 /// A selector's cells, or how to read them.
-pub(super) enum Planned {
+pub(super) enum Planned<'a> {
     Read(Rc<CellMatrix>),
-    ToRead(Box<Plan>),
+    ToRead(Box<Plan<'a>>),
 }
 
 /// What tells what was read for one selector from that of another.
@@ -113,9 +113,9 @@ pub(super) enum Needed {
     Newest,
 }
 
-impl Selectors<'_> {
+impl<'a> Selectors<'a> {
     /// What is to be read for a selector.
-    pub(super) fn plan(&self, wanted: &Wanted<'_>) -> Result<Planned, PromqlError> {
+    pub(super) fn plan(&self, wanted: &Wanted<'_>) -> Result<Planned<'a>, PromqlError> {
         let Wanted { text, matchers, windows, needed, columns } = *wanted;
         let coverage = coverage(self.store, &windows.span(), self.now);
         let granularities = coverage.granularities();
@@ -162,9 +162,10 @@ impl Selectors<'_> {
         self.warn_of_coarse(&coverage, granularity, &segments);
         let finest_ms = granularities[GranularityIndex::FINEST].width_ms;
         let is_of_whole_slots = windows.range_ms > 0 && !cuts_slots;
-        let around = is_of_whole_slots.then(|| Around::new(windows, &segments, width, finest_ms));
-        let around = around.flatten();
         let widths = segments.iter().map(|own| (own.range.start.0, width(own))).collect();
+        let around =
+            is_of_whole_slots.then(|| Around::new(coverage, windows, &segments, finest_ms));
+        let around = around.flatten();
         Ok(Planned::ToRead(Box::new(Plan {
             key,
             columns,

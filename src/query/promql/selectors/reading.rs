@@ -102,7 +102,7 @@ impl Selectors<'_> {
     }
 
     /// Reads the cells of all series.
-    fn read(&self, plan: Plan, windows: &Windows) -> Result<Rc<CellMatrix>, PromqlError> {
+    fn read(&self, plan: Plan<'_>, windows: &Windows) -> Result<Rc<CellMatrix>, PromqlError> {
         let Plan { key, columns, found, segments, widths, finest_ms, around } = plan;
         let places: Vec<_> = found.iter().map(|selected| selected.place).collect();
         let series = match key.needed {
@@ -128,7 +128,7 @@ impl Selectors<'_> {
         found: Vec<Selected>,
         segments: &[Segment],
         columns: Columns,
-        around: Option<&Around>,
+        around: Option<&Around<'_>>,
     ) -> Result<Vec<CellSeries>, PromqlError> {
         read_in_parts(found, |ids, series, slots| {
             for segment in segments {

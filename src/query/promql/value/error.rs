@@ -2,7 +2,7 @@
 //!
 //! Must never know: HTTP status codes.
 
-use crate::store::StoreError;
+use crate::{query::QueryError, store::StoreError};
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -31,5 +31,17 @@ impl PromqlError {
     /// See [`StoreError::is_settled`].
     pub fn is_settled(&self) -> bool {
         matches!(self, Self::Store(cause) if cause.is_settled())
+    }
+}
+
+impl From<QueryError> for PromqlError {
+    fn from(cause: QueryError) -> Self {
+        match cause {
+            QueryError::Invalid(text) => Self::Execution(text),
+            QueryError::TooMuch(text) => Self::TooMuch(text),
+            QueryError::Busy(text) => Self::Busy(text),
+            QueryError::Timeout(text) => Self::Timeout(text),
+            QueryError::Store(cause) => Self::Store(cause),
+        }
     }
 }
