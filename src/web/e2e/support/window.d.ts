@@ -11,6 +11,8 @@ declare global {
     >;
     granarySaw: (what: string) => void;
     hacked?: unknown;
+    /** Requests without an answer: see heap.ts. */
+    requestsUnderWay: number;
     /** Set by a test, to see whether the document is still the same. */
     kept?: boolean;
   }

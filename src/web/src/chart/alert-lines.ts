@@ -18,27 +18,34 @@ interface Line {
   comparison: Comparison;
 }
 
-let asking = new AbortController();
+let stop = () => {};
 
 /** Of all rules that compare something with a number; asked for while a chart is shown. */
 export const alertLines = signal<readonly Line[]>([], {
   watched() {
-    asking = new AbortController();
-    askAfter(alertLines.peek().length > 0 ? EVERY_MS : FIRST_MS, asking.signal);
+    stop = askAgain(alertLines.peek().length > 0 ? EVERY_MS : FIRST_MS);
   },
   unwatched() {
-    asking.abort();
+    stop();
   },
 });
 
-/** Asks, and goes on asking until it is given up. */
-function askAfter(pause: number, signal: AbortSignal): void {
-  const timer = setTimeout(() => {
-    void ask(signal).finally(() => {
-      if (!signal.aborted) askAfter(EVERY_MS, signal);
-    });
-  }, pause);
-  signal.addEventListener("abort", () => clearTimeout(timer), { once: true });
+/** Asks after a pause, and goes on asking until what is returned is called. */
+function askAgain(first: number): () => void {
+  const abort = new AbortController();
+  let timer: ReturnType<typeof setTimeout>;
+  const wait = (pause: number) => {
+    timer = setTimeout(() => {
+      void ask(abort.signal).finally(() => {
+        if (!abort.signal.aborted) wait(EVERY_MS);
+      });
+    }, pause);
+  };
+  wait(first);
+  return () => {
+    clearTimeout(timer);
+    abort.abort();
+  };
 }
 
 async function ask(signal: AbortSignal): Promise<void> {

@@ -32,9 +32,10 @@ function keep(id: string, state: ChartState): void {
 }
 
 export function Chart(props: ChartProps) {
-  const { title, frame } = props;
-  const live = useMemo(() => new LiveChart(frame, wishOf(props)), [frame, title]);
+  // No closure here holds `props`: effects outlive a drawing, and its elements would hold all later ones.
+  const { title, frame, onData, onFailures } = props;
   const wish = wishOf(props);
+  const live = useMemo(() => new LiveChart(frame, wish), [frame, title]);
   const text = JSON.stringify(wish);
   useLayoutEffect(() => void (live.wish.value = wish), [live, text, wish.derive]);
 
@@ -62,11 +63,11 @@ export function Chart(props: ChartProps) {
     return live.mount(elements as Parameters<LiveChart["mount"]>[0], fullScreen);
   }, [live]);
   useEffect(() => {
-    return live.loader.data.subscribe((data) => data && props.onData?.(data));
-  }, [live, props.onData]);
+    return live.loader.data.subscribe((data) => data && onData?.(data));
+  }, [live, onData]);
   useEffect(() => {
-    return live.loader.failures.subscribe((failures) => props.onFailures?.(failures));
-  }, [live, props.onFailures]);
+    return live.loader.failures.subscribe((failures) => onFailures?.(failures));
+  }, [live, onFailures]);
   useLeaveFull(live.state.value.full, () => change({ full: false }));
 
   const onRow = useMemo(

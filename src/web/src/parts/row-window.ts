@@ -28,6 +28,27 @@ export function rowWindow(
   return { first: Math.min(first, end), end, places };
 }
 
+/** A row that is drawn, under a key by which its nodes are found again. */
+export interface DrawnRow {
+  index: number;
+  key: string | number;
+}
+
+/** The rows of a window, and the active one wherever it is; -1 for none. */
+export function rowsDrawn(
+  { first, end, places }: RowWindow,
+  count: number,
+  active: number,
+): DrawnRow[] {
+  const rows: DrawnRow[] = [];
+  // A key for each place of the window, not for each row: nodes go round.
+  for (let index = first; index < Math.min(end, count); index++) {
+    if (index !== active) rows.push({ index, key: index % places });
+  }
+  if (active >= 0 && active < count) rows.push({ index: active, key: `active ${active}` });
+  return rows;
+}
+
 /** The row that a key moves to; `undefined` for other keys. */
 export function rowOfKey(
   key: string,

@@ -5,7 +5,7 @@
 import { useSignal } from "@preact/signals";
 import { Fragment, type VNode } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { rowWindow, type RowWindow } from "./row-window";
+import { rowsDrawn, rowWindow, type RowWindow } from "./row-window";
 
 interface Props {
   count: number;
@@ -17,14 +17,34 @@ interface Props {
 }
 
 export function VirtualRows({ count, rowHeight, active, row }: Props) {
+  const { list, seen } = useRowsSeen(count, rowHeight);
+  return (
+    <div
+      ref={list}
+      class="virtual-rows"
+      role="rowgroup"
+      style={{ height: `${count * rowHeight}px` }}
+    >
+      {rowsDrawn(seen, count, active).map(({ index, key }) => (
+        <Fragment key={key}>{row(index, index * rowHeight)}</Fragment>
+      ))}
+    </div>
+  );
+}
+
+/**
+ * Follows which rows are in view. The listener lives as long as the list: it is made in a scope of its
+ * own, because a scope that holds elements of one drawing keeps the elements of every later one.
+ */
+function useRowsSeen(count: number, rowHeight: number) {
   const list = useRef<HTMLDivElement>(null);
-  const shown = useSignal<RowWindow>(rowWindow(0, innerHeight, rowHeight, count));
+  const seen = useSignal<RowWindow>(rowWindow(0, innerHeight, rowHeight, count));
   useLayoutEffect(() => {
     const look = () => {
       const above = -(list.current?.getBoundingClientRect().top ?? 0);
       const next = rowWindow(above, innerHeight, rowHeight, count);
-      const { first, end } = shown.peek();
-      if (next.first !== first || next.end !== end) shown.value = next;
+      const { first, end } = seen.peek();
+      if (next.first !== first || next.end !== end) seen.value = next;
     };
     look();
     addEventListener("scroll", look, { passive: true });
@@ -34,23 +54,5 @@ export function VirtualRows({ count, rowHeight, active, row }: Props) {
       removeEventListener("resize", look);
     };
   }, [count, rowHeight]);
-  const { first, end, places } = shown.value;
-  const rows: VNode[] = [];
-  const add = (index: number, key: string | number) =>
-    rows.push(<Fragment key={key}>{row(index, index * rowHeight)}</Fragment>);
-  // A key for each place of the window, not for each row: nodes go round.
-  for (let index = first; index < Math.min(end, count); index++) {
-    if (index !== active) add(index, index % places);
-  }
-  if (active >= 0 && active < count) add(active, `active ${active}`);
-  return (
-    <div
-      ref={list}
-      class="virtual-rows"
-      role="rowgroup"
-      style={{ height: `${count * rowHeight}px` }}
-    >
-      {rows}
-    </div>
-  );
+  return { list, seen: seen.value };
 }

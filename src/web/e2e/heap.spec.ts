@@ -1,0 +1,52 @@
+/** What an open page keeps in memory does not grow with the time for which it is open. */
+import type { Page } from "@playwright/test";
+import { hostSamples, NOW, ping } from "./support/data";
+import { countRequests, heapOf, refreshed } from "./support/heap";
+import { openSettled } from "./support/settled";
+import { expect, test } from "./support/test";
+import { VIEWS } from "./support/views";
+import { MINUTE } from "./support/zones";
+
+/** Refreshes in the first minute, and after it; 354 more make an hour. */
+const FIRST = 6;
+const LATER = Number(process.env["GRANARY_HEAP_REFRESHES"] ?? 54);
+/** What the heap may be at the end, of what it was after the first minute. */
+const MOST = 1.5;
+const DEADLINE_MS = 60_000 + LATER * 2000;
+
+async function expectNoGrowth(page: Page): Promise<void> {
+  await refreshed(page, FIRST);
+  const first = await heapOf(page);
+  await refreshed(page, LATER);
+  const later = await heapOf(page);
+  const words = `${first} bytes after a minute, ${later} after ${LATER} more refreshes`;
+  test.info().annotations.push({ type: "heap", description: words });
+  expect(later / first, words).toBeLessThan(MOST);
+}
+
+for (const { name, path } of VIEWS) {
+  test(`the ${name} view takes no more memory the longer it is open`, async ({ page }) => {
+    test.setTimeout(DEADLINE_MS);
+    await page.clock.install();
+    await countRequests(page);
+    await openSettled(page, path);
+    await expectNoGrowth(page);
+  });
+}
+
+test("a fleet of 5,000 hosts takes no more memory the longer it is open", async ({
+  page,
+  startDaemon,
+}) => {
+  test.setTimeout(DEADLINE_MS);
+  const daemon = await startDaemon();
+  for (let k = 0; k < 20; k++) await daemon.accept(hostSamples(`node-10${k + 10}`, 0.2, k));
+  await daemon.ping(
+    Array.from({ length: 5000 }, (_, k) => ping(`node-${k}`, { booted: NOW - (k + 1) * MINUTE })),
+  );
+  await page.clock.install();
+  await countRequests(page);
+  await openSettled(page, daemon.url);
+  await page.getByRole("searchbox", { name: "Search hosts" }).fill("node-10");
+  await expectNoGrowth(page);
+});
