@@ -121,6 +121,15 @@ export class Daemon {
     await once(child, "exit");
   }
 
+  /** It answers nothing more, until it may go on. */
+  pause(): void {
+    this.child?.kill("SIGSTOP");
+  }
+
+  resume(): void {
+    this.child?.kill("SIGCONT");
+  }
+
   /** Ends everything and removes the data. */
   async end(): Promise<void> {
     for (const agent of this.agents) agent.kill("SIGKILL");

@@ -17,18 +17,16 @@ export async function countRequests(page: Page): Promise<void> {
   await page.addInitScript(() => {
     const ask = window.fetch.bind(window);
     window.requestsUnderWay = 0;
-    window.fetch = async (...words) => {
+    const count = async <T>(answer: Promise<T>) => {
       window.requestsUnderWay += 1;
-      try {
-        const answer = await ask(...words);
-        const text = answer.text.bind(answer);
-        // The answer is read, too, and drawn in the next frame.
-        answer.text = () => text().finally(() => setTimeout(() => (window.requestsUnderWay -= 1)));
-        return answer;
-      } catch (cause) {
-        window.requestsUnderWay -= 1;
-        throw cause;
-      }
+      // What waits for the answer goes on first: its text is read, or it is drawn.
+      return answer.finally(() => setTimeout(() => (window.requestsUnderWay -= 1)));
+    };
+    window.fetch = async (...words) => {
+      const answer = await count(ask(...words));
+      const text = answer.text.bind(answer);
+      answer.text = () => count(text());
+      return answer;
     };
   });
 }

@@ -38,19 +38,18 @@ function query(params: Params): string {
 /** What an answer says of what went wrong, in the forms that there are. */
 type Said = t.ErrorAnswer & { errorType: string };
 
+/** Requests without an answer. */
+let underWay = 0;
+/** When the daemon answered last, by `performance.now()`. */
+let answeredAt = 0;
+
 async function request<T>(path: string, init: RequestInit): Promise<T> {
-  let answer: Response;
-  try {
-    answer = await fetch(path, { credentials: "same-origin", ...init });
-  } catch (cause) {
+  const answer = await answerOf(path, init);
+  const text = await answer.text().catch((cause: unknown) => {
     if (init.signal?.aborted) throw cause;
-    awaySince.value ??= Date.now();
-    throw new ApiError(0, "away", "the daemon does not answer");
-  }
-  awaySince.value = null;
-  noteClock(answer);
-  const text = await answer.text();
-  const isJson = answer.headers.get("content-type")?.includes("json") ?? false;
+    throw away();
+  });
+  const isJson = isOfDaemon(answer);
   const body: unknown = isJson && text !== "" ? JSON.parse(text) : undefined;
   if (!answer.ok) {
     // Alertmanager's form is a text.
@@ -59,6 +58,33 @@ async function request<T>(path: string, init: RequestInit): Promise<T> {
     throw new ApiError(answer.status, said?.errorType ?? said?.error ?? "failed", message, body);
   }
   return body as T;
+}
+
+async function answerOf(path: string, init: RequestInit): Promise<Response> {
+  underWay += 1;
+  try {
+    const answer = await fetch(path, { credentials: "same-origin", ...init });
+    // A proxy answers for a daemon that it does not reach.
+    if ([502, 503, 504].includes(answer.status) && !isOfDaemon(answer)) throw away();
+    awaySince.value = null;
+    answeredAt = performance.now();
+    noteClock(answer);
+    return answer;
+  } catch (cause) {
+    if (cause instanceof ApiError || init.signal?.aborted) throw cause;
+    throw away();
+  } finally {
+    underWay -= 1;
+  }
+}
+
+function isOfDaemon(answer: Response): boolean {
+  return answer.headers.get("content-type")?.includes("json") ?? false;
+}
+
+function away(): ApiError {
+  awaySince.value ??= Date.now();
+  return new ApiError(0, "away", "the daemon does not answer");
 }
 
 function noteClock(answer: Response) {
@@ -196,11 +222,46 @@ export function promqlFetch(input: RequestInfo, init?: RequestInit): Promise<Res
   return fetch(url, { ...init, credentials: "same-origin", signal });
 }
 
-/** Asks whether the daemon is back; it says so by `awaySince`. */
-export async function knock(): Promise<void> {
+/** How often is looked whether the daemon is there: an outage is seen within three seconds. */
+const LOOK_EVERY_MS = 500;
+/** Whether it is there is asked when it has not answered for so long, */
+const SILENT_MS = 1000;
+/** and it is away when it does not answer that within this time. */
+const KNOCK_MS = 1400;
+/** With so many requests under way the browser lets another one wait for them. */
+const UNDER_WAY_MAX = 5;
+const WAITING_MS = 10_000;
+
+async function knock(): Promise<void> {
+  const late = AbortSignal.timeout(underWay < UNDER_WAY_MAX ? KNOCK_MS : WAITING_MS);
   try {
-    await request("/healthz", {});
+    const answer = await answerOf("/healthz", { signal: late, cache: "no-store" });
+    await answer.text();
   } catch {
-    // Still away, which `awaySince` says already.
+    // A word on why is in `awaySince` already, unless it took too long.
+    if (late.aborted) away();
   }
+}
+
+/** Watches whether the daemon is there, as long as somebody sees the page; `awaySince` says it. */
+export function watchDaemon(): () => void {
+  let isAsking = false;
+  const look = async () => {
+    const isSilent = performance.now() - answeredAt >= SILENT_MS;
+    if (isAsking || !isSilent || document.hidden) return;
+    isAsking = true;
+    await knock();
+    isAsking = false;
+  };
+  const timer = setInterval(() => void look(), LOOK_EVERY_MS);
+  return () => clearInterval(timer);
+}
+
+/** Calls when the daemon answers again after it did not. */
+export function whenBack(call: () => void): () => void {
+  let wasAway = awaySince.peek() !== null;
+  return awaySince.subscribe((away) => {
+    if (wasAway && away === null) setTimeout(call, 0);
+    wasAway = away !== null;
+  });
 }

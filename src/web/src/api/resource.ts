@@ -4,7 +4,7 @@
  */
 import { signal, type ReadonlySignal, type Signal } from "@preact/signals";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import { ApiError, awaySince } from "./client";
+import { ApiError, whenBack } from "./client";
 
 export interface Resource<T> {
   /** The last good answer. */
@@ -73,8 +73,9 @@ function follow<T>(
     else reload();
   };
   const reload = () => void run();
-  const back = awaySince.subscribe((away) => {
-    if (away === null && state.peek().error?.status === 0) reload();
+  // What was asked of a daemon that hung is not answered any more.
+  const back = whenBack(() => {
+    if (state.peek().loading || state.peek().error?.status === 0) reload();
   });
   reload();
   return () => {

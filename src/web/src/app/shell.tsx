@@ -1,6 +1,6 @@
 /** What stands round every view: the way to the others, the state of the daemon, the theme. */
 import { useEffect } from "preact/hooks";
-import { awaySince, knock } from "../api/client";
+import { awaySince, watchDaemon } from "../api/client";
 import { Icon, type IconName } from "../parts/icon";
 import { address } from "./address";
 import { isDark, theme, type Theme } from "./preferences";
@@ -55,14 +55,10 @@ function Places() {
   );
 }
 
-/** Says that the daemon is away, and asks each second whether it is back. */
+/** Says that the daemon is away. */
 function Away() {
   const since = awaySince.value;
-  useEffect(() => {
-    if (since === null) return;
-    const timer = setInterval(() => void knock(), 1000);
-    return () => clearInterval(timer);
-  }, [since]);
+  useEffect(watchDaemon, []);
   if (since === null) return null;
   const at = new Date(since).toLocaleTimeString();
   return (

@@ -4,7 +4,7 @@
  */
 import { computed, effect, signal, type ReadonlySignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import { api, awaySince, now } from "../api/client";
+import { api, now, whenBack } from "../api/client";
 import type { Annotation } from "../api/types";
 import { address, setParams } from "../app/address";
 import { preferredZone } from "../app/preferences";
@@ -166,15 +166,6 @@ export class TimeFrame {
       abort.abort();
     };
   }
-}
-
-/** Calls when the daemon answers again after it did not. */
-function whenBack(call: () => void): () => void {
-  let wasAway = awaySince.peek() !== null;
-  return awaySince.subscribe((away) => {
-    if (wasAway && away === null) setTimeout(call, 0);
-    wasAway = away !== null;
-  });
 }
 
 /** The time frame of a view, made once for each `key`. */
