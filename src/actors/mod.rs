@@ -32,6 +32,7 @@ mod line_keeper;
 mod messenger;
 mod notifier;
 mod observed;
+mod posting;
 mod preallocator;
 mod retention;
 mod sealer;
@@ -41,7 +42,9 @@ mod snapshots;
 mod trusted_clock;
 mod writer;
 
-pub use alerter::{Acknowledge, AcknowledgeFault, Alerter, AlerterParts, GroupStatus, KnownRules};
+pub use alerter::{
+    Acknowledge, AcknowledgeFault, Alerter, AlerterParts, GroupStatus, KnownRules, ToldGroup,
+};
 pub use checkpointer::{
     CheckpointHistory, CheckpointNow, Checkpointer, CheckpointerParts, PastCheckpoint,
 };
@@ -55,7 +58,7 @@ pub use hosts::{HostKeeper, KnownHosts};
 pub use lifeline::{Death, Lifeline, Lifelines, Watcher, lifelines};
 pub use line_keeper::LineKeeper;
 pub use messenger::{Messenger, MessengerParts, Muting};
-pub use notifier::{Notifier, NotifierParts};
+pub use notifier::{Alertmanager, Notifier, NotifierParts};
 pub use observed::Observed;
 pub use preallocator::{Preallocator, PreallocatorParts, ShellsAhead, ShellsMade};
 pub use retention::{Dropped, Retention, drop_expired};

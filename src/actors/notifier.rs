@@ -2,13 +2,16 @@
 //!
 //! Each Alertmanager has one, so that one that is away holds up no other. Must never know: rules.
 
-use std::{collections::BTreeSet, ops::Range, time::Duration};
+use std::{collections::BTreeSet, fmt, ops::Range, time::Duration};
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
-use super::{KnownRules, Lifeline, Stop, TrustedClock};
+use super::{
+    KnownRules, Lifeline, Stop, TrustedClock,
+    posting::{client, is_refusal, json_request},
+};
 use crate::{
-    alerts::{Telling, ToldAlert, backoff_ms},
+    alerts::{Http, Telling, ToldAlert, backoff_ms},
     model::{UnixMillis, without_password},
     telemetry::Metrics,
 };
@@ -20,6 +23,15 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Alerts of one request, as Prometheus has it.
 const ALERTS_PER_REQUEST: usize = 64;
 
+/// An Alertmanager that is told of alerts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Alertmanager {
+    /// Its address without a slash at the end, such as `http://localhost:9093`.
+    pub url: String,
+    /// How it is asked.
+    pub http: Http,
+}
+
 /// What the role is made of.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the types say it")]
@@ -27,8 +39,7 @@ pub struct NotifierParts {
     pub rules: KnownRules,
     pub clock: TrustedClock,
     pub metrics: Metrics,
-    /// Of the Alertmanager, such as `http://localhost:9093`.
-    pub url: String,
+    pub alertmanager: Alertmanager,
     pub lifeline: Lifeline,
 }
 
@@ -36,7 +47,6 @@ pub struct NotifierParts {
 #[derive(Debug)]
 pub struct Notifier {
     parts: NotifierParts,
-    http: ureq::Agent,
     telling: Telling,
     failures: u32,
     /// Not before this.
@@ -54,10 +64,8 @@ struct Quiet {
 impl Notifier {
     /// Makes the role; nothing runs yet.
     pub fn new(parts: NotifierParts) -> Self {
-        let http = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).max_redirects(0);
-        let http = http.build().into();
         let (telling, next_at) = (Telling::default(), UnixMillis::EARLIEST);
-        Self { parts, http, telling, failures: 0, next_at, quiet: None }
+        Self { parts, telling, failures: 0, next_at, quiet: None }
     }
 
     /// Tells what is to be told.
@@ -73,25 +81,29 @@ impl Notifier {
             return;
         }
         let (groups, _) = self.parts.rules.told_groups();
+        let rules = self.parts.rules.clone();
+        let external = rules.external();
         let alerts = || {
-            groups.iter().flat_map(|(interval_ms, status)| {
-                let rules = status.state.rules.values();
-                rules.flat_map(|own| &own.alerts).map(|alert| (alert, *interval_ms))
+            groups.iter().flat_map(|group| {
+                let interval_ms = group.interval_ms();
+                group.alerts(external).map(move |(alert, link)| (alert, interval_ms, link))
             })
         };
         let (due, mut next) = self.telling.due(alerts(), now);
         let (mut told, mut tried) = (0, 0);
+        // Made for each round: certificates are read anew.
+        let client = (!due.is_empty()).then(|| client(&self.parts.alertmanager.http, TIMEOUT));
         for some in due.chunks(ALERTS_PER_REQUEST) {
-            let outcome = match self.send(some) {
+            let outcome = match self.send(client.as_ref(), some) {
                 Ok(()) => "sent",
                 // The same again would be refused again, and hold up all others.
-                Err(cause) if is_refusal(&cause) => {
+                Err(cause @ Fault::Status(status)) if is_refusal(status) => {
                     let (url, count) = (self.shown(), some.len());
                     tracing::warn!(url, count, %cause, "an Alertmanager refuses some of these alerts");
                     "failed"
                 }
                 // It may be about these alerts: the others need not wait.
-                Err(cause) if is_answer(&cause) && (told > 0 || tried == 0) => {
+                Err(cause @ Fault::Status(_)) if told > 0 || tried == 0 => {
                     self.fail(&cause, some.len());
                     tried += some.len();
                     next = next.min(self.telling.note_failed(some, now));
@@ -109,7 +121,7 @@ impl Notifier {
             self.count(outcome, some.len());
         }
         if tried > 0 {
-            let known: BTreeSet<_> = alerts().map(|(alert, _)| &alert.labels).collect();
+            let known: BTreeSet<_> = alerts().map(|(alert, ..)| &alert.labels).collect();
             self.telling.retain(|labels| known.contains(labels));
         }
         if told > 0 && self.failures > 0 && !self.telling.has_failed() {
@@ -119,20 +131,34 @@ impl Notifier {
         self.quiet = Some(Quiet { told_changes, times: now..next });
     }
 
-    fn send(&self, alerts: &[ToldAlert]) -> Result<(), ureq::Error> {
+    fn send(
+        &self,
+        client: Option<&Result<ureq::Agent, String>>,
+        alerts: &[ToldAlert],
+    ) -> Result<(), Fault> {
+        let Some(client) = client else { return Ok(()) };
+        let client = client.as_ref().map_err(|cause| Fault::Unasked(cause.clone()))?;
+        let rules = self.parts.rules.clone();
+        let external = rules.external();
+        let alerts: Vec<_> = alerts.iter().map(|own| own.outside(external)).collect();
         // Nothing of them cannot be written.
-        let body = serde_json::to_string(alerts).unwrap_or_default();
-        let request = self.http.post(format!("{}/api/v2/alerts", self.parts.url));
-        request.content_type("application/json").send(body).and_then(taken).map(drop)
+        let body = serde_json::to_string(&alerts).unwrap_or_default();
+        let Alertmanager { url, http } = &self.parts.alertmanager;
+        let unasked = |cause: &dyn fmt::Display| Fault::Unasked(cause.to_string());
+        let request = json_request(client, http, &format!("{url}/api/v2/alerts"));
+        let answer = request.map_err(|cause| unasked(&cause))?.send(body);
+        let status = answer.map_err(|cause| unasked(&cause))?.status();
+        // One that leads elsewhere takes nothing: what is asked there is asked without it.
+        if status.is_success() { Ok(()) } else { Err(Fault::Status(status.as_u16())) }
     }
 
     /// Its address without a password, for the log.
     fn shown(&self) -> String {
-        without_password(&self.parts.url)
+        without_password(&self.parts.alertmanager.url)
     }
 
     /// They are told later, as they are then.
-    fn fail(&mut self, cause: &ureq::Error, count: usize) {
+    fn fail(&mut self, cause: &Fault, count: usize) {
         if self.failures == 0 {
             let url = self.shown();
             tracing::warn!(url, %cause, "cannot tell an Alertmanager; it will be tried again");
@@ -146,23 +172,15 @@ impl Notifier {
     }
 }
 
-/// An answer that says that what was sent was taken. One that leads elsewhere does not: what is asked
-/// there is asked without it.
-pub(super) fn taken<B>(
-    answer: ureq::http::Response<B>,
-) -> Result<ureq::http::Response<B>, ureq::Error> {
-    let status = answer.status();
-    if status.is_success() { Ok(answer) } else { Err(ureq::Error::StatusCode(status.as_u16())) }
-}
-
-/// Whether there was an answer at all.
-fn is_answer(cause: &ureq::Error) -> bool {
-    matches!(cause, ureq::Error::StatusCode(_))
-}
-
-/// Whether what was sent is wrong, and not the time.
-pub(super) fn is_refusal(cause: &ureq::Error) -> bool {
-    matches!(cause, ureq::Error::StatusCode(400..=407 | 409..=428 | 430..=499))
+/// Why alerts were not taken.
+#[derive(Debug, thiserror::Error)]
+enum Fault {
+    /// The Alertmanager answered so.
+    #[error("status {0}")]
+    Status(u16),
+    /// There was no answer, or it could not be asked.
+    #[error("{0}")]
+    Unasked(String),
 }
 
 impl Actor for Notifier {

@@ -6,6 +6,7 @@
 
 mod alert;
 mod evaluation;
+mod external;
 mod file;
 mod history;
 mod machine;
@@ -23,6 +24,7 @@ mod template;
 
 pub use alert::{Acknowledgement, Alert, AlertState, LabelSet, fingerprint};
 pub use evaluation::{Answered, Ask, GroupRun, LEFT_OUT, RuleReport, Written, evaluate, stages};
+pub use external::{External, query_escaped};
 pub use file::{RuleFault, read_rules};
 pub use history::{Episode, GroupHistory};
 pub use matching::LabelMatcher;
@@ -30,7 +32,7 @@ pub use revision::{Review, ReviewTerms, Revision, next_to_review};
 pub use routing::{
     Command, Discord, Email, Escalation, GroupKey, Groups, Http, Inhibitors, Integration, Message,
     MessageAlert, Opsgenie, Owing, Pagerduty, Receiver, Route, Routing, Secret, Slack, SlackField,
-    StoredGroup, Target, Teams, Telegram, Tls, Webhook, by_job, by_labels, read_routing,
+    StoredGroup, Target, Teams, Telegram, Tls, Webhook, by_job, by_labels, read_http, read_routing,
 };
 pub use rule::{Action, AlertPolicy, NoData, Rule, RuleGroup};
 pub use schedule::{Due, due, next_after};

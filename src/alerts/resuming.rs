@@ -147,7 +147,12 @@ mod tests {
             let vector = |_: &str, at: UnixMillis| {
                 Ok(vec![VectorSample { labels: labels(), at: at.0, value: 1.0 }])
             };
-            let ask = Ask { vector: &vector, query: None, time: TemplateTime::default() };
+            let ask = Ask {
+                vector: &vector,
+                query: None,
+                time: TemplateTime::default(),
+                external: crate::alerts::External::none(),
+            };
             evaluate(&self.group, 0..1, &mut self.state, &mut self.written, at, &ask);
             self.state.last = at.0;
             &self.state.rules["A"].alerts[0]

@@ -10,7 +10,9 @@ use std::{
     sync::Arc,
 };
 
-use super::{Routing, RuleFault, RuleGroup, file::FILE_BYTES_MAX, read_routing, read_rules};
+use super::{
+    External, Routing, RuleFault, RuleGroup, file::FILE_BYTES_MAX, read_routing, read_rules,
+};
 use crate::query::{Budget, PromqlSettings};
 
 /// Rule files, at most.
@@ -31,6 +33,8 @@ pub struct RuleSources {
     pub interval_ms: i64,
     /// The file that says who is told of alerts, if one does.
     pub notifications: Option<PathBuf>,
+    /// The address and the labels by which alerts go out.
+    pub external: Arc<External>,
 }
 
 /// The rules of all files.
@@ -135,6 +139,7 @@ impl RuleSources {
             faults.extend(own);
             None
         });
+        let routing = routing.map(|own| own.linking_to(&self.external.url));
         let rules = groups.iter().map(|group| group.rules.len()).sum();
         let is_too_much = at_most(groups.len(), "groups of rules", GROUPS_MAX)
             .and_then(|()| at_most(rules, "rules", RULES_MAX));
@@ -257,7 +262,7 @@ mod tests {
         let settings = config::load(None, &config::Overrides::default()).unwrap();
         let read = |paths: &[PathBuf]| {
             let paths = paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-            let set = RuleSources { paths, interval_ms: 60_000, notifications: None }
+            let set = RuleSources { paths, interval_ms: 60_000, ..RuleSources::default() }
                 .read(&settings.promql);
             let names = |set: RuleSet| {
                 let groups = set.groups.into_iter();
@@ -282,8 +287,11 @@ mod tests {
         fs::write(at("bad.yml"), "groups:\n- nam: b\n").unwrap();
         let settings = config::load(None, &config::Overrides::default()).unwrap();
         let unread = |paths: &[String]| {
-            let sources =
-                RuleSources { paths: paths.to_vec(), interval_ms: 60_000, notifications: None };
+            let sources = RuleSources {
+                paths: paths.to_vec(),
+                interval_ms: 60_000,
+                ..RuleSources::default()
+            };
             let (set, _) = sources.read_usable(&settings.promql);
             ["good.yml", "bad.yml", "gone/x.yml", "other.yml"].map(|name| set.is_unread(&at(name)))
         };

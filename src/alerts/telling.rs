@@ -4,11 +4,11 @@
 //! What fires is remembered with each evaluation, so nothing has to be queued: one that was away is
 //! told what is so once it is back. Must never know: how it is told.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::Serialize;
 
-use super::{Alert, LabelSet};
+use super::{Alert, External, LabelSet};
 use crate::model::UnixMillis;
 
 /// How often an alert that fires is told again, in milliseconds: an Alertmanager that hears of it no
@@ -31,6 +31,14 @@ pub struct ToldAlert {
     /// Since when it is over, by its evaluation; `None` while it fires.
     #[serde(skip)]
     resolved_at: Option<i64>,
+}
+
+impl ToldAlert {
+    /// The alert as it goes out, with the external labels.
+    #[must_use]
+    pub fn outside(&self, external: &External) -> Self {
+        Self { labels: external.labelled(&self.labels), ..self.clone() }
+    }
 }
 
 /// Until when an alert counts as firing that is heard of no more.
@@ -66,15 +74,15 @@ impl Told {
 }
 
 impl Telling {
-    /// The alerts of which it is to be told now; each comes with the interval of its group. And when the
-    /// same ones are to be told again, once these are.
+    /// The alerts of which it is to be told now; each comes with the interval of its group and the link
+    /// to its rule's expression. And when the same ones are to be told again, once these are.
     pub fn due<'a>(
         &self,
-        alerts: impl Iterator<Item = (&'a Alert, i64)>,
+        alerts: impl Iterator<Item = (&'a Alert, i64, Arc<str>)>,
         now: UnixMillis,
     ) -> (Vec<ToldAlert>, UnixMillis) {
         let (mut due, mut next) = (Vec::new(), UnixMillis::MAX);
-        for (alert, interval_ms) in alerts {
+        for (alert, interval_ms, link) in alerts {
             let told = self.told.get(&alert.labels).copied().unwrap_or_default();
             let since = alert.fired_at.unwrap_or(alert.active_at);
             let (resolved_at, ends_at) = if alert.state.is_told() {
@@ -103,7 +111,7 @@ impl Telling {
                 annotations: alert.annotations.clone(),
                 starts_at: UnixMillis(since).to_string(),
                 ends_at: ends_at.to_string(),
-                generator_url: String::new(),
+                generator_url: link.to_string(),
                 resolved_at,
             });
         }
@@ -174,7 +182,8 @@ mod tests {
     fn what_fires_is_told_each_minute_and_its_end_once() {
         let mut telling = Telling::default();
         let mut tell = |alert: &Alert, at: i64| {
-            let (due, _) = telling.due([(alert, 15_000)].into_iter(), UnixMillis(at));
+            let (due, _) =
+                telling.due([(alert, 15_000, Arc::from(""))].into_iter(), UnixMillis(at));
             telling.note(&due, UnixMillis(at));
             due.first().map(|told| (told.starts_at.clone(), told.ends_at.clone()))
         };
@@ -195,7 +204,8 @@ mod tests {
     fn an_end_found_after_a_repeat_is_told_and_so_is_what_fires_again_soon() {
         let mut telling = Telling::default();
         let mut tell = |alert: &Alert, at: i64| {
-            let (due, _) = telling.due([(alert, 15_000)].into_iter(), UnixMillis(at));
+            let (due, _) =
+                telling.due([(alert, 15_000, Arc::from(""))].into_iter(), UnixMillis(at));
             telling.note(&due, UnixMillis(at));
             due.len()
         };
@@ -218,7 +228,8 @@ mod tests {
         };
         let alerts = [named("A"), named("B")];
         let due = |telling: &Telling, at: i64| {
-            let (due, next) = telling.due(alerts.iter().map(|own| (own, 15_000)), UnixMillis(at));
+            let (due, next) =
+                telling.due(alerts.iter().map(|own| (own, 15_000, Arc::from(""))), UnixMillis(at));
             let names: String = due.iter().map(|own| &*own.labels["alertname"]).collect();
             (names, next.0, due)
         };
@@ -243,8 +254,10 @@ mod tests {
         let telling = Telling::default();
         let firing = alert(AlertState::Firing, None);
         for at in [1, 2] {
-            let (due, next) = telling.due([(&firing, 15_000)].into_iter(), UnixMillis(at));
+            let (due, next) =
+                telling.due([(&firing, 15_000, Arc::from("link"))].into_iter(), UnixMillis(at));
             assert_eq!((due.len(), next), (1, UnixMillis(at + AGAIN_MS)));
+            assert_eq!(due[0].generator_url, "link");
         }
         assert_eq!([0, 1, 3, 30].map(backoff_ms), [1000, 2000, 4000, 4000]);
     }

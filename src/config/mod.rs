@@ -1,6 +1,7 @@
 //! Settings: read raw from defaults, file, environment and flags, then checked once into
 //! [`Settings`], the only form that the rest of the daemon sees.
 
+mod alerting;
 mod faults;
 mod raw;
 mod sections;

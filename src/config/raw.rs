@@ -1,6 +1,9 @@
 //! The settings as they are written.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use config::{Config, ConfigBuilder, Environment, File, FileFormat, builder::DefaultState};
 use serde::{Deserialize, Serialize};
@@ -46,6 +49,7 @@ pub(crate) struct RawServer {
     pub(crate) client_timeout: String,
     pub(crate) keep_alive: String,
     pub(crate) host_names: Vec<String>,
+    pub(crate) external_url: String,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize)]
@@ -125,7 +129,9 @@ pub(crate) struct RawPromql {
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawAlerts {
     pub(crate) rules: Vec<String>,
-    pub(crate) alertmanagers: Vec<String>,
+    /// Addresses, and tables with an address.
+    pub(crate) alertmanagers: Vec<toml::Value>,
+    pub(crate) external_labels: BTreeMap<String, String>,
     pub(crate) notifications: PathBuf,
     pub(crate) interval: String,
     pub(crate) silences_kept: String,
@@ -241,7 +247,7 @@ fn sections(raw: &Raw) -> Vec<String> {
 }
 
 fn hide_secrets(value: &mut toml::Value) {
-    const SECRET: [&str; 4] = ["password", "secret", "token", "key"];
+    const SECRET: [&str; 6] = ["password", "secret", "secrets", "token", "key", "credentials"];
     let table = match value {
         toml::Value::Table(table) => table,
         toml::Value::Array(all) => return all.iter_mut().for_each(hide_secrets),

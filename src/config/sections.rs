@@ -10,15 +10,14 @@ use std::{
 use super::{
     faults::Faults,
     raw::{
-        Raw, RawAlerts, RawGraphite, RawIngest, RawLimits, RawPreallocation, RawPromql,
-        RawSnapshots, RawStorage, RawTelemetry,
+        Raw, RawGraphite, RawIngest, RawLimits, RawPreallocation, RawPromql, RawSnapshots,
+        RawStorage, RawTelemetry,
     },
 };
 use crate::{
     actors::{GraphiteSettings, SealSettings},
-    alerts::RuleSources,
     ingest::graphite::Template,
-    model::{Granularity, GranularitySet, SeriesLimits, Span, without_password},
+    model::{Granularity, GranularitySet, SeriesLimits, Span},
     policy::{SnapshotPolicy, TrustRules},
     query::PromqlSettings,
     store::{CheckpointBounds, StoreLimits},
@@ -120,35 +119,6 @@ pub(super) fn ha_senders(raw: &RawIngest, faults: &mut Faults) -> Vec<Box<str>> 
         );
     }
     raw.ha_senders.iter().map(|prefix| prefix.as_str().into()).collect()
-}
-
-/// Their addresses, without a slash at the end.
-pub(super) fn alertmanagers(raw: &RawAlerts, faults: &mut Faults) -> Vec<String> {
-    const MOST: usize = 8;
-    if raw.alertmanagers.len() > MOST {
-        faults.0.push(format!("alerts.alertmanagers names more than {MOST}; name fewer"));
-    }
-    for url in &raw.alertmanagers {
-        if !url.starts_with("http://") {
-            let problem = "is no address; use http://localhost:9093, a proxy in front for https";
-            let shown = without_password(url);
-            faults.0.push(format!("alerts.alertmanagers: {shown:?} {problem}"));
-        }
-    }
-    raw.alertmanagers.iter().map(|url| url.trim_end_matches('/').to_owned()).collect()
-}
-
-pub(super) fn rules(raw: &RawAlerts, faults: &mut Faults) -> RuleSources {
-    let interval_ms = faults.duration("alerts.interval", &raw.interval).as_millis() as i64;
-    if interval_ms < 1000 || interval_ms % 1000 != 0 {
-        faults.0.push(format!("alerts.interval = {:?} must be whole seconds", raw.interval));
-    }
-    let is_named = !raw.notifications.as_os_str().is_empty();
-    RuleSources {
-        paths: raw.rules.clone(),
-        interval_ms: interval_ms.max(1000),
-        notifications: is_named.then(|| raw.notifications.clone()),
-    }
 }
 
 pub(super) fn checkpoint_bounds(raw: &RawStorage, faults: &mut Faults) -> CheckpointBounds {

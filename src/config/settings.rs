@@ -4,17 +4,18 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use super::{
     ConfigError,
+    alerting::{alertmanagers, rules},
     faults::Faults,
     raw::Raw,
     sections::{
-        alertmanagers, annotations_max, checkpoint_bounds, client_timeout, clock, granularities,
-        graphite, graphite_templates, ha_senders, idle_after, log_format, preallocation_rate,
-        promql, queue_bytes_max, rules, sealing, self_interval, series_limits, snapshots,
-        socket_address, store_limits,
+        annotations_max, checkpoint_bounds, client_timeout, clock, granularities, graphite,
+        graphite_templates, ha_senders, idle_after, log_format, preallocation_rate, promql,
+        queue_bytes_max, sealing, self_interval, series_limits, snapshots, socket_address,
+        store_limits,
     },
 };
 use crate::{
-    actors::{GraphiteSettings, SealSettings},
+    actors::{Alertmanager, GraphiteSettings, SealSettings},
     alerts::RuleSources,
     ingest::graphite::Template,
     model::{GranularitySet, SeriesLimits},
@@ -61,7 +62,7 @@ pub struct Settings {
     pub query_timeout: Duration,
     pub promql: PromqlSettings,
     pub rules: RuleSources,
-    pub alertmanagers: Vec<String>,
+    pub alertmanagers: Vec<Alertmanager>,
     pub silences_kept: Duration,
     pub tails_max: usize,
     pub hosts_max: usize,
@@ -134,7 +135,7 @@ impl Settings {
             queries_max: faults.some("limits.queries_max", limits.queries_max),
             query_timeout: faults.duration("limits.query_timeout", &limits.query_timeout),
             promql: promql(&raw.promql, &mut faults),
-            rules: rules(&raw.alerts, &mut faults),
+            rules: rules(raw, &mut faults),
             alertmanagers: alertmanagers(&raw.alerts, &mut faults),
             silences_kept: faults.duration("alerts.silences_kept", &raw.alerts.silences_kept),
             tails_max: faults.some("limits.tails_max", limits.tails_max),

@@ -10,8 +10,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::{start_on_arbiter, within};
 use crate::{
     actors::{
-        Alerter, AlerterParts, KnownRules, Lifelines, Messenger, MessengerParts, Notifier,
-        NotifierParts, Stop,
+        Alerter, AlerterParts, Alertmanager, KnownRules, Lifelines, Messenger, MessengerParts,
+        Notifier, NotifierParts, Stop,
     },
     api::ApiParts,
     config::Settings,
@@ -49,12 +49,12 @@ impl Alerting {
             lifeline: lifelines.for_role("alerter"),
         });
         let alerter = start_on_arbiter(arbiters, alerter);
-        let notifier = |url: &String| {
+        let notifier = |alertmanager: &Alertmanager| {
             let parts = NotifierParts {
                 rules: admin.rules.clone(),
                 clock: admin.clock.clone(),
                 metrics: admin.metrics.clone(),
-                url: url.clone(),
+                alertmanager: alertmanager.clone(),
                 lifeline: lifelines.for_role("notifier"),
             };
             start_on_arbiter(arbiters, Notifier::new(parts))

@@ -22,6 +22,7 @@ use crate::{
         Lifeline, Lifelines, LineKeeper, Observed, SelfSampler, SelfSamplerParts, SnapshotSettings,
         Snapshots, TrustedClock, WriterHandle,
     },
+    alerts::{External, RuleSources},
     api::{
         self, AdminParts, AlertingParts, ApiParts, Bodies, BodyLimits, Collectors, Connections,
         HostNames, Lines, ObjectsParts, OneAtATime, OverviewLimits, OverviewParts, QueryParts,
@@ -52,8 +53,9 @@ impl Known {
     ) -> anyhow::Result<Self> {
         let hosts = KnownHosts::open(store, settings.hosts_max, clock.clone())
             .context("read the hosts that are known")?;
-        let (sources, metrics) = (settings.rules.clone(), metrics.clone());
-        let rules = KnownRules::open(sources, settings.promql, metrics);
+        let external = external(settings).into();
+        let sources = RuleSources { external, ..settings.rules.clone() };
+        let rules = KnownRules::open(sources, settings.promql, metrics.clone());
         let silences = KnownSilences::open(store.clone(), settings.silences_kept)
             .context("read the silences")?;
         Ok(Self { hosts, rules, silences })
@@ -90,7 +92,7 @@ pub(super) fn api_parts(
         hosts: hosts.clone(),
         rules: rules.clone(),
         silences: silences.clone(),
-        alertmanagers: settings.alertmanagers.clone().into(),
+        alertmanagers: settings.alertmanagers.iter().map(|own| own.url.clone()).collect(),
         limits,
         promql: settings.promql,
         resources: QueryResources::new(scheduler, settings.promql.memory_max),
@@ -125,7 +127,7 @@ pub(super) fn api_parts(
         series_limits: settings.series_limits,
         query_limits: limits,
     };
-    let host_names = Arc::new(HostNames::new(&settings.host_names, machine_name()));
+    let host_names = Arc::new(host_names(settings));
     let overview = OverviewParts {
         query: query.clone(),
         admin: admin.clone(),
@@ -169,6 +171,24 @@ fn overview_limits(settings: &Settings) -> OverviewLimits {
         queries_max: settings.queries_max,
         tails_max: settings.tails_max,
     }
+}
+
+/// The address and the labels by which alerts go out. Without an address in the settings it is the
+/// machine's name and the port, as Prometheus has it.
+fn external(settings: &Settings) -> External {
+    let external = External::clone(&settings.rules.external);
+    if !external.url.is_empty() {
+        return external;
+    }
+    let name = machine_name().unwrap_or_else(|| "localhost".to_owned());
+    External { url: format!("http://{name}:{}", settings.listen.port()), ..external }
+}
+
+/// The names under which the daemon may be asked: the external address is one of them.
+fn host_names(settings: &Settings) -> HostNames {
+    let external = settings.rules.external.host().map(str::to_owned);
+    let configured: Vec<_> = settings.host_names.iter().cloned().chain(external).collect();
+    HostNames::new(&configured, machine_name())
 }
 
 /// What this machine calls itself.

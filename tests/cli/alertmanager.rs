@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::{
     alerts::{RULES, set, until},
-    daemon::{Daemon, SECONDS, granularities, request},
-    hook::Hook,
+    daemon::{Daemon, SECONDS, granary, granularities, request},
+    hook::{Hook, tls_file},
     notifications,
     peers::need,
 };
@@ -65,6 +65,61 @@ fn all_alertmanagers_are_told_and_one_that_is_away_holds_up_none() {
     assert_eq!((alerts(&own).len(), alerts(&back).len()), (2, 2));
     let (status, answer) = request(&daemon.url, "GET", "/api/v1/alertmanagers", &[], "").unwrap();
     assert_eq!((status, answer["data"]["activeAlertmanagers"].as_array().unwrap().len()), (200, 2));
+}
+
+#[test]
+fn an_alertmanager_behind_tls_gets_a_password_headers_external_labels_and_links() {
+    let own = Hook::start_tls();
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    fs::write(at("rules.yml"), RULES.replace("FOR", "0s")).unwrap();
+    fs::write(at("password"), "wrong\n").unwrap();
+    let settings = format!(
+        "[server]\nexternal_url = 'https://granary.example.org/'\n\
+         [alerts]\nrules = ['{}']\nexternal_labels = {{ region = 'eu', severity = 'none' }}\n\
+         [[alerts.alertmanagers]]\nurl = 'https://localhost:{}/am/'\n\
+         [alerts.alertmanagers.http_config]\n\
+         basic_auth = {{ username = 'granary', password_file = '{}' }}\n\
+         tls_config = {{ ca_file = '{}' }}\nhttp_headers = {{ X-Scope = {{ values = ['b'] }} }}\n",
+        at("rules.yml"),
+        own.address.port(),
+        at("password"),
+        at("ca.pem"),
+    );
+    // Another authority than the one that signed the certificate.
+    fs::copy(tls_file("server.pem"), at("ca.pem")).unwrap();
+    let daemon = Daemon::start_in(dir, &(settings + &granularities(&SECONDS)));
+    set(&daemon, 7.0);
+    let told = "granary_notifications_total{outcome=\"sent\"} 0";
+    until(&daemon, "a failure", || {
+        let metrics = daemon.metrics();
+        let none = "granary_notifications_total{outcome=\"failed\"} 0";
+        (metrics.contains(told) && !metrics.contains(none)).then_some(())
+    });
+    assert_eq!(alerts(&own).len(), 0);
+    // Both files are read again each time.
+    fs::write(daemon.dir.path().join("password"), "secret\n").unwrap();
+    fs::copy(tls_file("authority.pem"), daemon.dir.path().join("ca.pem")).unwrap();
+    let alert = until(&daemon, "an alert", || alerts(&own).first().cloned());
+    assert_eq!(own.taken()[0].0, "/am/api/v2/alerts");
+    let head = own.heads()[0].to_lowercase();
+    let basic = "authorization: basic z3jhbmfyetpzzwnyzxq=";
+    assert!(head.contains(basic) && head.contains("x-scope: b\r\n"), "{head}");
+    // The alert's own labels come first, as in Prometheus.
+    let labels = json!({"alertname": "High", "host": "a", "region": "eu", "severity": "page"});
+    assert_eq!(alert["labels"], labels);
+    let link = "https://granary.example.org/graph?g0.expr=level+%3E+5&g0.tab=1";
+    assert_eq!(alert["generatorURL"], link);
+    // The same alert is in the daemon's own lists, and silences know its external labels.
+    let (_, shown) = request(&daemon.url, "GET", "/api/v2/alerts", &[], "").unwrap();
+    assert_eq!((&shown[0]["labels"], &shown[0]["generatorURL"]), (&labels, &json!(link)));
+    let silence = ["silence", "add", "region=eu", "--comment", "x"];
+    let output = granary().args(silence).args(["--url", &daemon.url]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let (_, answer) = request(&daemon.url, "GET", "/api/v1/alerts", &[], "").unwrap();
+    let alert = &answer["data"]["alerts"][0];
+    assert_eq!(alert["silencedBy"].as_array().unwrap().len(), 1, "{alert}");
+    assert_eq!(alert["labels"]["region"], Value::Null, "Prometheus' list has its own labels");
 }
 
 #[test]
@@ -166,7 +221,7 @@ fn comparable(mut own: Value) -> Value {
     match &mut own {
         Value::Array(all) => all.iter_mut().for_each(|own| *own = comparable(own.take())),
         Value::Object(all) => {
-            all.retain(|key, _| !matches!(&**key, "endsAt" | "updatedAt" | "generatorURL"));
+            all.retain(|key, _| !matches!(&**key, "endsAt" | "updatedAt"));
             if let Some(ids) = all.get_mut("silencedBy") {
                 *ids = json!(ids.as_array().unwrap().len());
             }

@@ -2,17 +2,34 @@
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{SocketAddr, TcpListener},
+    path::{Path, PathBuf},
     sync::{Arc, Mutex},
     thread,
 };
 
+use rustls::{
+    ServerConnection, StreamOwned,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
 use serde_json::Value;
 
 pub(crate) struct Hook {
     pub(crate) address: SocketAddr,
+    taken: Arc<Mutex<Taken>>,
+}
+
+#[derive(Default)]
+struct Taken {
     /// Paths and bodies.
-    taken: Arc<Mutex<Vec<(String, Value)>>>,
+    bodies: Vec<(String, Value)>,
+    /// The headers of each.
+    heads: Vec<String>,
+}
+
+/// A certificate for localhost, who signed it, and its key.
+pub(crate) fn tls_file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tls").join(name)
 }
 
 impl Hook {
@@ -26,12 +43,39 @@ impl Hook {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let listener = TcpListener::bind(address.unwrap_or(any)).unwrap();
         let address = listener.local_addr().unwrap();
-        let taken = Arc::new(Mutex::new(Vec::new()));
+        let taken = Arc::new(Mutex::new(Taken::default()));
         let all = taken.clone();
         thread::spawn(move || {
             for stream in listener.incoming() {
                 // Who was killed sends half of it, which is nothing.
                 take(stream.unwrap(), text, &all);
+            }
+        });
+        Self { address, taken }
+    }
+
+    /// By TLS, with the certificate of `tls_file("authority.pem")`.
+    pub(crate) fn start_tls() -> Self {
+        let certificates = CertificateDer::pem_file_iter(tls_file("server.pem")).unwrap();
+        let certificates = certificates.map(Result::unwrap).collect();
+        let key = PrivateKeyDer::from_pem_file(tls_file("server.key")).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(certificates, key)
+            .unwrap();
+        let config = Arc::new(config);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let taken = Arc::new(Mutex::new(Taken::default()));
+        let all = taken.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let connection = ServerConnection::new(config.clone()).unwrap();
+                // Who does not trust the certificate sends nothing.
+                take(StreamOwned::new(connection, stream.unwrap()), None, &all);
             }
         });
         Self { address, taken }
@@ -44,7 +88,12 @@ impl Hook {
 
     /// What was sent, in order.
     pub(crate) fn taken(&self) -> Vec<(String, Value)> {
-        self.taken.lock().unwrap().clone()
+        self.taken.lock().unwrap().bodies.clone()
+    }
+
+    /// The headers of what was sent, in order.
+    pub(crate) fn heads(&self) -> Vec<String> {
+        self.taken.lock().unwrap().heads.clone()
     }
 
     /// What was sent to a path.
@@ -54,30 +103,33 @@ impl Hook {
 }
 
 /// Answers one request, after it is remembered; one with a text in its body by an error.
-fn take(
-    mut stream: TcpStream,
-    failing: Option<&str>,
-    all: &Mutex<Vec<(String, Value)>>,
-) -> Option<()> {
-    let mut reader = BufReader::new(stream.try_clone().ok()?);
-    let (mut first, mut line, mut length) = (String::new(), String::new(), 0);
+fn take(stream: impl Read + Write, failing: Option<&str>, taken: &Mutex<Taken>) -> Option<()> {
+    let mut reader = BufReader::new(stream);
+    let (mut first, mut head, mut line, mut length) =
+        (String::new(), String::new(), String::new(), 0);
     reader.read_line(&mut first).ok()?;
     while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
         let lower = line.to_lowercase();
         if let Some(text) = lower.strip_prefix("content-length:") {
             length = text.trim().parse().unwrap();
         }
+        head += &line;
         line.clear();
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     let body = String::from_utf8(body).ok()?;
+    let stream = reader.get_mut();
     if failing.is_some_and(|text| body.contains(text)) {
         let answer = "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
         return stream.write_all(answer.as_bytes()).ok();
     }
     let path = first.split(' ').nth(1)?.to_owned();
-    all.lock().unwrap().push((path, serde_json::from_str(&body).ok()?));
-    let answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-    stream.write_all(answer.as_bytes()).ok()
+    let mut taken = taken.lock().unwrap();
+    taken.bodies.push((path, serde_json::from_str(&body).ok()?));
+    taken.heads.push(head);
+    drop(taken);
+    let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
+    stream.write_all(answer.as_bytes()).ok()?;
+    stream.flush().ok()
 }

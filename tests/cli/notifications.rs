@@ -91,6 +91,43 @@ fn a_webhook_that_is_away_is_told_once_when_it_is_back() {
 }
 
 #[test]
+fn messages_have_links_and_external_labels_by_which_they_are_routed() {
+    let hook = Hook::start(None);
+    let texts = "{{ .ExternalURL }} {{ (index .Alerts 0).GeneratorURL }}";
+    let notifications = format!(
+        "route:\n  receiver: nobody\n  routes:\n  - {{receiver: own, matchers: [region=eu], \
+         group_by: [region], group_wait: 0s}}\nreceivers:\n- name: nobody\n- name: own\n  \
+         webhook_configs: [{{url: 'http://{0}/'}}]\n  \
+         slack_configs: [{{api_url: 'http://{0}/slack', text: '{texts}'}}]\n  \
+         discord_configs: [{{webhook_url: 'http://{0}/discord'}}]\n  \
+         pagerduty_configs: [{{routing_key: a, url: 'http://{0}/pagerduty'}}]\n",
+        hook.address
+    );
+    let more = "external_labels = { region = 'eu' }\n\
+                [server]\nexternal_url = 'https://granary.example.org/g/'";
+    let daemon = start(&notifications, more);
+    set(&daemon, "a", 7.0);
+    let told = |path: &str| hook.taken_at(path).first().cloned();
+    let document = until(&daemon, "a message", || told("/"));
+    assert_eq!(document["externalURL"], "https://granary.example.org/g");
+    assert_eq!(document["groupLabels"], json!({"region": "eu"}));
+    let link = "https://granary.example.org/g/graph?g0.expr=level+%3E+5&g0.tab=1";
+    assert_eq!(document["alerts"][0]["generatorURL"], link);
+    let page = "https://granary.example.org/g/alerts";
+    let slack = until(&daemon, "Slack's", || told("/slack"))["attachments"][0].clone();
+    assert_eq!(slack["title_link"], page);
+    assert_eq!(slack["text"], format!("https://granary.example.org/g {link}"));
+    let discord = until(&daemon, "Discord's", || told("/discord"))["embeds"][0].clone();
+    assert_eq!(discord["url"], page);
+    assert!(discord["description"].as_str().unwrap().ends_with(page), "{discord}");
+    assert_eq!(until(&daemon, "PagerDuty's", || told("/pagerduty"))["client_url"], page);
+    // The daemon may be asked under that name, and leads from the link to its page.
+    let host = [("Host", "granary.example.org")];
+    let (status, _) = request(&daemon.url, "GET", "/api/v2/status", &host, "").unwrap();
+    assert_eq!(status, 200);
+}
+
+#[test]
 fn a_start_with_a_rule_file_that_cannot_be_used_ends_none_of_its_alerts() {
     let hook = Hook::start(None);
     let mut daemon = start(&webhook(&hook), "");

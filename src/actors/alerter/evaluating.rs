@@ -204,7 +204,8 @@ impl Shared {
         let shared = self.clone();
         let query: TemplateQuery =
             Arc::new(move |expression| shared.vector(expression, due.at, time_max));
-        let ask = Ask { vector: &vector, query: Some(query), time: TemplateTime::default() };
+        let (time, external) = (TemplateTime::default(), self.rules.external());
+        let ask = Ask { vector: &vector, query: Some(query), time, external };
         let status = running.evaluate(due, &ask, &self, now).await;
         (running, status)
     }

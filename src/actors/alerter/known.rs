@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     alerts::{
-        Alert, AlertState, GroupHistory, GroupState, Routing, Rule, RuleGroup, RuleReport, RuleSet,
-        RuleSources, SourceFault,
+        Alert, AlertState, External, GroupHistory, GroupState, Routing, Rule, RuleGroup,
+        RuleReport, RuleSet, RuleSources, SourceFault,
     },
     model::{UnixMillis, chain},
     query::PromqlSettings,
@@ -170,6 +170,11 @@ impl KnownRules {
     /// Why some rule files are not used as they are now.
     pub fn fault(&self) -> Option<String> {
         self.0.fault.lock().clone()
+    }
+
+    /// The address and the labels by which alerts go out.
+    pub fn external(&self) -> &External {
+        &self.0.sources.external
     }
 
     pub(super) fn loaded(&self) -> Loaded {

@@ -25,6 +25,7 @@ use actix::{
 
 pub use acknowledging::{Acknowledge, AcknowledgeFault};
 pub use known::{GroupStatus, KnownRules};
+pub use told::ToldGroup;
 
 use super::{Health, KnownHosts, Lifeline, Stop, TrustedClock, WriterHandle};
 use crate::{

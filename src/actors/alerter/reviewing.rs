@@ -57,7 +57,8 @@ impl Shared {
         let vector = |expression: &str, at: UnixMillis| {
             self.vector(expression, at, REVIEW_TIME_MAX.saturating_sub(watch.elapsed()))
         };
-        let ask = Ask { vector: &vector, query: None, time: TemplateTime::default() };
+        let (time, external) = (TemplateTime::default(), self.rules.external());
+        let ask = Ask { vector: &vector, query: None, time, external };
         if running.review(terms, &ask, now, store) {
             self.rules.note_history(&running.id, &running.history);
         }

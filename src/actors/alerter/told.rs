@@ -5,7 +5,7 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use super::known::{GroupStatus, KnownRules};
-use crate::alerts::{Alert, GroupState, MessageAlert, RuleGroup};
+use crate::alerts::{Alert, External, GroupState, MessageAlert, RuleGroup, RuleSet};
 
 impl KnownRules {
     /// How often what people are told of has changed: who remembers the number need not look again
@@ -14,22 +14,24 @@ impl KnownRules {
         self.0.told_changes.load(Ordering::Acquire)
     }
 
-    /// What became of all groups of whose alerts people are told, each with its interval in
-    /// milliseconds, and whether it is known of all of them. What a file said that could not be used at
-    /// a start goes on as it was: it did not end because somebody made a mistake.
-    pub fn told_groups(&self) -> (Vec<(i64, Arc<GroupStatus>)>, bool) {
+    /// What became of all groups of whose alerts people are told, and whether it is known of all of
+    /// them. What a file said that could not be used at a start goes on as it was: it did not end
+    /// because somebody made a mistake.
+    pub fn told_groups(&self) -> (Vec<ToldGroup>, bool) {
         let set = self.loaded().set;
         let mut told = Vec::new();
         let statuses = self.0.statuses.read();
-        let known =
-            |group: &RuleGroup| Some((group.interval_ms, statuses.get(&group.id())?.clone()));
-        told.extend(set.groups.iter().filter_map(known));
+        for (place, group) in set.groups.iter().enumerate() {
+            let Some(status) = statuses.get(&group.id()).cloned() else { continue };
+            told.push(ToldGroup { status, group: Some((set.clone(), place)) });
+        }
         drop(statuses);
         let mut are_all_known = told.len() == set.groups.len();
         if !set.unread.is_empty() {
             let unread = self.0.unread.read();
             are_all_known &= unread.is_some();
-            told.extend(unread.iter().flatten().map(|own| (0, own.clone())));
+            let unread = unread.iter().flatten().cloned();
+            told.extend(unread.map(|status| ToldGroup { status, group: None }));
         }
         (told, are_all_known)
     }
@@ -39,16 +41,52 @@ impl KnownRules {
         self.0.unread.read().clone().unwrap_or_default()
     }
 
-    /// All alerts that fire, and those that have ended lately; `None` until it is known of each group.
+    /// All alerts that fire, and those that have ended lately, as they go out; `None` until it is known
+    /// of each group.
     pub fn told_alerts(&self) -> Option<Vec<MessageAlert>> {
         let (groups, are_all_known) = self.told_groups();
+        let external = self.external();
         let mut told = Vec::new();
-        for (interval_ms, own) in groups.iter().filter(|_| are_all_known) {
-            let alerts = own.state.rules.values().flat_map(|rule| &rule.alerts);
-            let alerts = alerts.filter_map(MessageAlert::new);
-            told.extend(alerts.map(|own| MessageAlert { interval_ms: *interval_ms, ..own }));
+        for group in groups.iter().filter(|_| are_all_known) {
+            for (alert, link) in group.alerts(external) {
+                let alert = MessageAlert::new(alert).map(|own| own.outside(external, &link));
+                let interval_ms = group.interval_ms();
+                told.extend(alert.map(|own| MessageAlert { interval_ms, ..own }));
+            }
         }
         are_all_known.then_some(told)
+    }
+}
+
+/// A group of rules of whose alerts people are told.
+#[derive(Debug)]
+pub struct ToldGroup {
+    /// The result of its evaluations.
+    pub status: Arc<GroupStatus>,
+    /// The files that it is in, and its place; `None` while its file cannot be used.
+    group: Option<(Arc<RuleSet>, usize)>,
+}
+
+impl ToldGroup {
+    fn group(&self) -> Option<&RuleGroup> {
+        self.group.as_ref().and_then(|(set, place)| set.groups.get(*place))
+    }
+
+    /// Between its evaluations, in milliseconds; 0 while its file cannot be used.
+    pub fn interval_ms(&self) -> i64 {
+        self.group().map_or(0, |own| own.interval_ms)
+    }
+
+    /// All of its alerts, each with the link to the expression of its rule.
+    pub fn alerts(&self, external: &External) -> impl Iterator<Item = (&Alert, Arc<str>)> {
+        let rules = self.status.state.rules.iter().filter(|(_, rule)| !rule.alerts.is_empty());
+        rules.flat_map(move |(key, state)| {
+            let mut rules = self.group().into_iter().flat_map(|own| &own.rules);
+            let rule = rules.find(|own| own.key == *key);
+            let link = rule.map_or_else(String::new, |own| external.table_link(&own.expression));
+            let link: Arc<str> = link.into();
+            state.alerts.iter().map(move |alert| (alert, link.clone()))
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{
-    delivery::{Outcome, expand, failed},
+    delivery::{Outcome, Sent, expand, failed},
     http::{self, Posting},
 };
 use crate::alerts::{Discord, Message, MessageTemplates, Opsgenie, Teams, Telegram};
@@ -27,15 +27,13 @@ const TEAMS_MAX: usize = 24_000;
 const FIRING: u32 = 0x00b0_0000;
 const RESOLVED: u32 = 0x0000_7000;
 
-type Sent = Result<(), Outcome>;
-
 pub(super) fn opsgenie(own: &Opsgenie, message: &Message, templates: &MessageTemplates) -> Sent {
     let key = own.api_key.read().map_err(failed)?;
     let (path, body) = opsgenie_call(own, message, templates)?;
     let url = format!("{}/{path}", own.api_url.trim_end_matches('/'));
     let posting =
         Posting { authorization: Some(format!("GenieKey {key}")), ..Posting::of(&own.http) };
-    http::post(&posting, &url, body.to_string()).map(drop)
+    Ok(http::post(&posting, &url, body.to_string())?.said)
 }
 
 /// What is asked of Opsgenie: where, and with what.
@@ -95,7 +93,7 @@ fn opsgenie_call(
 pub(super) fn teams(own: &Teams, message: &Message, templates: &MessageTemplates) -> Sent {
     let url = own.webhook_url.read().map_err(failed)?;
     let body = teams_card(own, message, templates)?;
-    http::post(&Posting::of(&own.http), &url, body.to_string()).map(drop)
+    Ok(http::post(&Posting::of(&own.http), &url, body.to_string())?.said)
 }
 
 fn teams_card(
@@ -104,21 +102,27 @@ fn teams_card(
     templates: &MessageTemplates,
 ) -> Result<Value, Outcome> {
     let expand = |text: &str| expand(templates, text, message);
-    Ok(json!({
+    let mut card = json!({
         "@context": "http://schema.org/extensions",
         "@type": "MessageCard",
         "title": expand(&own.title)?,
         "summary": expand(&own.summary)?,
         "text": cut(&expand(&own.text)?, TEAMS_MAX, message.more()),
         "themeColor": format!("{:06x}", color(message)),
-    }))
+    });
+    if let Some(url) = message.alerts_url() {
+        let targets = json!([{ "os": "default", "uri": url }]);
+        card["potentialAction"] =
+            json!([{ "@type": "OpenUri", "name": "Open in Granary", "targets": targets }]);
+    }
+    Ok(card)
 }
 
 pub(super) fn telegram(own: &Telegram, message: &Message, templates: &MessageTemplates) -> Sent {
     let token = own.bot_token.read().map_err(failed)?;
     let url = format!("{}/bot{token}/sendMessage", own.api_url.trim_end_matches('/'));
     let body = telegram_message(own, message, templates)?;
-    http::post(&Posting::of(&own.http), &url, body.to_string()).map(drop)
+    Ok(http::post(&Posting::of(&own.http), &url, body.to_string())?.said)
 }
 
 fn telegram_message(
@@ -148,15 +152,17 @@ fn telegram_message(
         }
         return Ok(body);
     }
-    // Marks that are cut off would be refused: what is too long is plain.
-    body["text"] = cut(&expand(templates, &own.message, message)?, TELEGRAM_MAX, more).into();
+    // Marks that are cut off would be refused: what is too long is plain. Its link is at the end.
+    let last = [more, message.alerts_url()].into_iter().flatten().collect::<Vec<_>>().join("\n");
+    let last = (!last.is_empty()).then_some(last);
+    body["text"] = cut(&expand(templates, &own.message, message)?, TELEGRAM_MAX, last).into();
     Ok(body)
 }
 
 pub(super) fn discord(own: &Discord, message: &Message, templates: &MessageTemplates) -> Sent {
     let url = own.webhook_url.read().map_err(failed)?;
     let body = discord_embed(own, message, templates)?;
-    http::post(&Posting::of(&own.http), &url, body.to_string()).map(drop)
+    Ok(http::post(&Posting::of(&own.http), &url, body.to_string())?.said)
 }
 
 fn discord_embed(
@@ -165,11 +171,14 @@ fn discord_embed(
     templates: &MessageTemplates,
 ) -> Result<Value, Outcome> {
     let expand = |text: &str| expand(templates, text, message);
-    let embed = json!({
+    let mut embed = json!({
         "title": cut(&expand(&own.title)?, DISCORD_TITLE_MAX, None),
         "description": cut(&expand(&own.message)?, DISCORD_TEXT_MAX, message.more()),
         "color": color(message),
     });
+    if let Some(url) = message.alerts_url() {
+        embed["url"] = url.into();
+    }
     Ok(json!({ "content": "", "embeds": [embed] }))
 }
 

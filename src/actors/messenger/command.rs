@@ -16,7 +16,7 @@ use rustix::{
     process::{Pid, Signal, kill_process_group},
 };
 
-use super::delivery::{Outcome, failed};
+use super::delivery::{Outcome, Sent, failed, one_line};
 use crate::{
     alerts::{Command, Message},
     clock::Stopwatch,
@@ -32,7 +32,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Characters of a variable of its environment: the system refuses more than 128 KiB.
 const VARIABLE_MAX: usize = 16 << 10;
 
-pub(super) fn run(own: &Command, message: &Message) -> Result<(), Outcome> {
+pub(super) fn run(own: &Command, message: &Message) -> Sent {
     let mut child = start(own, message).map_err(|cause| {
         let name = own.command.first().map_or("", String::as_str);
         failed(format!("{name}: {cause}"))
@@ -48,7 +48,7 @@ pub(super) fn run(own: &Command, message: &Message) -> Result<(), Outcome> {
     said.read();
     let said = String::from_utf8_lossy(&said.text).trim().to_owned();
     match ended.map_err(failed)? {
-        Some(true) => Ok(()),
+        Some(true) => Ok(one_line(&format!("it ended well: {said}"))),
         Some(false) => Err(Outcome::Failed(format!("it ended badly: {said}"))),
         None => Err(Outcome::Failed(format!("it took more than {} ms: {said}", own.timeout_ms))),
     }
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
     use crate::actors::messenger::delivery::message_of_tests;
 
-    fn shell(script: &str, timeout_ms: i64) -> Result<(), Outcome> {
+    fn shell(script: &str, timeout_ms: i64) -> Sent {
         let command = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
         run(&Command { command, timeout_ms }, &message_of_tests())
     }
@@ -143,7 +143,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
         let script = format!("cat > {0}; echo $GRANARY_STATUS >> {0}", path.display());
-        assert_eq!(shell(&script, 10_000), Ok(()));
+        shell(&script, 10_000).unwrap();
         let written = fs::read_to_string(&path).unwrap();
         assert_eq!(written, message_of_tests().to_json(0) + "firing\n");
         let failed = shell("echo no >&2; exit 3", 10_000);
@@ -158,7 +158,8 @@ mod tests {
     fn a_command_that_leaves_something_behind_is_not_waited_for() {
         let watch = Stopwatch::start();
         // In a session of its own it is not ended with the rest, and holds the pipe.
-        assert_eq!(shell("setsid sleep 60 & echo started >&2; exit 0", 10_000), Ok(()));
+        let said = shell("setsid sleep 60 & echo started >&2; exit 0", 10_000);
+        assert_eq!(said, Ok("it ended well: started".to_owned()));
         let outcome = shell("setsid sleep 60 & echo left >&2; exit 1", 10_000);
         assert_eq!(outcome, Err(Outcome::Failed("it ended badly: left".to_owned())));
         assert!(watch.seconds() < 30.0, "{}", watch.seconds());
@@ -168,7 +169,7 @@ mod tests {
     fn a_command_that_says_much_is_not_disturbed_by_that() {
         let much = "i=0; while [ $i -lt 5000 ]; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa >&2; \
                     i=$((i+1)); done";
-        assert_eq!(shell(much, 30_000), Ok(()));
+        shell(much, 30_000).unwrap();
         let Err(Outcome::Failed(said)) = shell(&format!("{much}; exit 1"), 30_000) else {
             panic!()
         };
@@ -181,7 +182,8 @@ mod tests {
         own.group_key = "a\0b".to_owned() + &"\u{e4}".repeat(200_000);
         let command =
             ["/bin/sh", "-c", "test ${#GRANARY_GROUP_KEY} -gt 16000"].map(str::to_owned).to_vec();
-        assert_eq!(run(&Command { command, timeout_ms: 10_000 }, &own), Ok(()));
+        let sent = run(&Command { command, timeout_ms: 10_000 }, &own);
+        assert_eq!(sent, Ok("it ended well".to_owned()));
     }
 
     #[test]

@@ -10,12 +10,31 @@ use crate::alerts::{Message, MessageTemplates, Target};
 /// What became of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// The receiver has it.
-    Confirmed,
+    /// The receiver has it, and answered this.
+    Confirmed(String),
     /// It would be refused again as it is.
     Refused(String),
     /// The receiver may take it later.
     Failed(String),
+}
+
+/// The answer of a receiver that has a message, or what else became of it.
+pub(super) type Sent = Result<String, Outcome>;
+
+/// Characters of an answer that are shown.
+const SAID_MAX: usize = 500;
+
+/// A text in one line, of bounded length.
+pub(super) fn one_line(text: &str) -> String {
+    let is_break = |c: char| c.is_whitespace() || c.is_control();
+    let mut line = String::new();
+    for word in text.split(is_break).filter(|word| !word.is_empty()) {
+        if line.len() > 4 * SAID_MAX {
+            break;
+        }
+        line.extend([if line.is_empty() { "" } else { " " }, word]);
+    }
+    line.chars().take(SAID_MAX).collect::<String>().trim_end_matches(':').to_owned()
 }
 
 /// Sends a message; takes as long as the target allows.
@@ -31,7 +50,7 @@ pub(super) fn deliver(target: &Target, message: &Message, templates: &MessageTem
         Target::Discord(own) => chat::discord(own, message, templates),
         Target::Command(own) => command::run(own, message),
     };
-    outcome.map_or_else(|outcome| outcome, |()| Outcome::Confirmed)
+    outcome.map_or_else(|outcome| outcome, Outcome::Confirmed)
 }
 
 /// The text of a template; one that cannot be expanded would not be the next time.

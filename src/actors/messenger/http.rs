@@ -2,23 +2,19 @@
 //!
 //! Must never know: groups, when anything is sent.
 
-use std::{collections::BTreeMap, fs, time::Duration};
+use std::{collections::BTreeMap, io::Read, time::Duration};
 
-use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Map, Value, json};
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::delivery::{Outcome, expand, failed};
+use super::delivery::{Outcome, Sent, expand, failed, one_line};
 use crate::{
-    actors::notifier::{is_refusal, taken},
-    alerts::{Http, Message, MessageTemplates, Pagerduty, Slack, Tls, Webhook},
+    actors::posting::{client, is_refusal, json_request},
+    alerts::{Http, Message, MessageTemplates, Pagerduty, Slack, Webhook},
 };
 
 /// How long an answer may take, where nothing else is set.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a connection may take: who is back is told soon.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 /// Bytes of an answer that are looked at.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 /// What is said of an address that cannot be one.
@@ -26,11 +22,19 @@ const NO_ADDRESS: &str = "its address cannot be used: write https://example.org/
 /// Characters of an event's summary at `PagerDuty`.
 const SUMMARY_MAX: usize = 1024;
 
-pub(super) fn webhook(own: &Webhook, message: &Message) -> Result<(), Outcome> {
+pub(super) fn webhook(own: &Webhook, message: &Message) -> Sent {
     let url = own.url.read().map_err(failed)?;
     let timeout = own.timeout_ms.map(|ms| Duration::from_millis(ms.unsigned_abs()));
     let posting = Posting { timeout: timeout.unwrap_or(TIMEOUT), ..Posting::of(&own.http) };
-    post(&posting, &url, message.to_json(own.max_alerts)).map(drop)
+    Ok(post(&posting, &url, message.to_json(own.max_alerts))?.said)
+}
+
+/// The answer of a receiver that took a message.
+pub(super) struct Answer {
+    /// Its beginning.
+    pub(super) text: String,
+    /// The status and the text in one line.
+    pub(super) said: String,
 }
 
 /// How something is posted.
@@ -47,20 +51,16 @@ impl<'a> Posting<'a> {
     }
 }
 
-pub(super) fn slack(
-    own: &Slack,
-    message: &Message,
-    templates: &MessageTemplates,
-) -> Result<(), Outcome> {
+pub(super) fn slack(own: &Slack, message: &Message, templates: &MessageTemplates) -> Sent {
     let url = own.api_url.read().map_err(failed)?;
     let body = slack_body(own, message, templates)?;
     let answer = post(&Posting::of(&own.http), &url, body.to_string())?;
     // Slack's API answers well when it does not take something.
-    let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
-    if answer.get("ok") == Some(&Value::Bool(false)) {
-        return Err(Outcome::Refused(format!("Slack says {}", answer["error"])));
+    let content: Value = serde_json::from_str(&answer.text).unwrap_or_default();
+    if content.get("ok") == Some(&Value::Bool(false)) {
+        return Err(Outcome::Refused(format!("Slack says {}", content["error"])));
     }
-    Ok(())
+    Ok(answer.said)
 }
 
 fn slack_body(
@@ -95,13 +95,9 @@ fn slack_body(
     Ok(Value::Object(body))
 }
 
-pub(super) fn pagerduty(
-    own: &Pagerduty,
-    message: &Message,
-    templates: &MessageTemplates,
-) -> Result<(), Outcome> {
+pub(super) fn pagerduty(own: &Pagerduty, message: &Message, templates: &MessageTemplates) -> Sent {
     let event = pagerduty_event(own, message, templates)?;
-    post(&Posting::of(&own.http), &own.url, event.to_string()).map(drop)
+    Ok(post(&Posting::of(&own.http), &own.url, event.to_string())?.said)
 }
 
 fn pagerduty_event(
@@ -153,72 +149,46 @@ fn texts(
     Ok(texts)
 }
 
-/// Posts JSON; returns the beginning of the answer. What is said of a fault has no part of the
-/// address, which may be a secret.
-pub(super) fn post(posting: &Posting<'_>, url: &str, body: String) -> Result<String, Outcome> {
-    let http = posting.http;
+/// Posts JSON. A fault has no part of the address, which may be a secret.
+pub(super) fn post(posting: &Posting<'_>, url: &str, body: String) -> Result<Answer, Outcome> {
     if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
         return Err(failed(NO_ADDRESS));
     }
-    let proxy = http.proxy.as_deref().map(ureq::Proxy::new).transpose().map_err(failed)?;
-    let agent: ureq::Agent = ureq::Agent::config_builder()
-        .timeout_global(Some(posting.timeout))
-        .timeout_connect(Some(CONNECT_TIMEOUT.min(posting.timeout)))
-        .max_redirects(0)
-        .proxy(proxy)
-        .tls_config(tls(&http.tls)?)
-        .user_agent(concat!("granary/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .into();
-    let mut request = agent.post(url).content_type("application/json");
-    if let Some((scheme, secret)) = &http.authorization {
-        let secret = secret.read().map_err(failed)?;
-        request = request.header("Authorization", format!("{scheme} {secret}"));
-    }
-    if let Some((name, password)) = &http.basic {
-        let password = password.read().map_err(failed)?;
-        request = request.header("Authorization", basic(name, &password));
-    }
+    let client = client(posting.http, posting.timeout).map_err(failed)?;
+    let mut request = json_request(&client, posting.http, url).map_err(failed)?;
     if let Some(own) = &posting.authorization {
         request = request.header("Authorization", own);
     }
-    let mut answer = request.send(body).and_then(taken).map_err(|cause| fault(&cause))?;
-    // It has the message: what else it says changes nothing.
-    let text = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_string();
-    Ok(text.unwrap_or_default())
+    let answer = request.send(body).map_err(|cause| match cause {
+        ureq::Error::BadUri(_) => failed(NO_ADDRESS),
+        cause => failed(cause),
+    })?;
+    let status = answer.status();
+    let mut bytes = Vec::new();
+    // The status decides: a text that cannot be read to its end changes nothing.
+    drop(answer.into_body().into_reader().take(ANSWER_BYTES_MAX).read_to_end(&mut bytes));
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let said = one_line(&format!("{status}: {}", without_address(&text, url)));
+    if status.is_success() {
+        return Ok(Answer { text, said });
+    }
+    if status.is_redirection() {
+        let status = status.as_u16();
+        return Err(failed(format!(
+            "it leads elsewhere (status {status}): name where it leads to"
+        )));
+    }
+    Err(if is_refusal(status.as_u16()) { Outcome::Refused(said) } else { Outcome::Failed(said) })
 }
 
-/// Why a message was not taken.
-fn fault(cause: &ureq::Error) -> Outcome {
-    if let ureq::Error::BadUri(_) = cause {
-        return failed(NO_ADDRESS);
-    }
-    if let ureq::Error::StatusCode(status @ 300..=399) = cause {
-        return failed(format!("it leads elsewhere (status {status}): name where it leads to"));
-    }
-    if is_refusal(cause) { Outcome::Refused(cause.to_string()) } else { failed(cause) }
-}
-
-/// RFC 7617.
-fn basic(name: &str, password: &str) -> String {
-    format!("Basic {}", BASE64_STANDARD.encode(format!("{name}:{password}")))
-}
-
-fn tls(own: &Tls) -> Result<TlsConfig, Outcome> {
-    let mut roots = RootCerts::PlatformVerifier;
-    if let Some(file) = &own.ca_file {
-        let named = |cause: &dyn std::fmt::Display| failed(format!("{}: {cause}", file.display()));
-        let bytes = fs::read(file).map_err(|cause| named(&cause))?;
-        let mut all: Vec<Certificate<'static>> = Vec::new();
-        for item in parse_pem(&bytes) {
-            if let PemItem::Certificate(own) = item.map_err(|cause| named(&cause))? {
-                all.push(own);
-            }
-        }
-        roots = RootCerts::new_with_certs(&all);
-    }
-    let is_blind = own.insecure_skip_verify;
-    Ok(TlsConfig::builder().root_certs(roots).disable_verification(is_blind).build())
+/// A text that may repeat the address that was asked, without all of it that may be a secret.
+fn without_address(text: &str, url: &str) -> String {
+    /// Shorter parts of a path are words.
+    const WORD_MAX: usize = 8;
+    let behind = url.split_once("://").map_or(url, |(_, behind)| behind);
+    let parts = behind.split(['/', '?', '&', '=', '#', '@', ':']).skip(1);
+    let secrets = parts.filter(|part| part.len() > WORD_MAX);
+    secrets.fold(text.to_owned(), |text, part| text.replace(part, "***"))
 }
 
 #[cfg(test)]
@@ -232,14 +202,14 @@ mod tests {
     use super::*;
     use crate::{actors::messenger::delivery::message_of_tests, alerts::Secret};
 
-    fn webhook_at(url: Secret) -> Result<(), Outcome> {
+    fn webhook_at(url: Secret) -> Sent {
         let own = Webhook { url, max_alerts: 0, timeout_ms: None, http: Http::default() };
         webhook(&own, &message_of_tests())
     }
 
     /// What becomes of a message to which a server gives this answer, and any other one if it is
     /// asked again.
-    fn answered(status: &str) -> Result<(), Outcome> {
+    fn answered(status: &str) -> Sent {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
         let first = format!(
@@ -267,7 +237,8 @@ mod tests {
     #[test]
     fn only_an_answer_of_2xx_confirms_a_message() {
         for status in ["200 OK", "202 Accepted", "204 No Content"] {
-            assert_eq!(answered(status), Ok(()), "{status}");
+            let said = answered(status).unwrap();
+            assert!(said.starts_with(&status[..3]), "{status}: {said}");
         }
         for status in
             ["301 Moved", "302 Found", "303 See Other", "304 Not Modified", "307 T", "308 P"]
@@ -335,7 +306,7 @@ mod tests {
             "http://",
         ] {
             let file = folder.path().join("url");
-            fs::write(&file, text).unwrap();
+            std::fs::write(&file, text).unwrap();
             let outcome = webhook_at(Secret::File(file));
             let Err(Outcome::Failed(said)) = &outcome else { panic!("{text}: {outcome:?}") };
             assert!(!said.contains("secret") && !said.contains("port/"), "{text}: {said}");

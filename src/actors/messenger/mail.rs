@@ -18,7 +18,7 @@ use lettre::{
 };
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::delivery::{Outcome, expand, failed};
+use super::delivery::{Outcome, Sent, expand, failed, one_line};
 use crate::{
     alerts::{Email, Message, MessageTemplates},
     model::chain,
@@ -29,18 +29,16 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// The port at which TLS is spoken from the start (RFC 8314).
 const TLS_PORT: u16 = 465;
 
-pub(super) fn send(
-    own: &Email,
-    message: &Message,
-    templates: &MessageTemplates,
-) -> Result<(), Outcome> {
+pub(super) fn send(own: &Email, message: &Message, templates: &MessageTemplates) -> Sent {
     let mail = written(own, message, templates)?;
     let sent = transport(own)?.send(&mail);
     let refused = |cause: lettre::transport::smtp::Error| {
         let text = chain(&cause);
         if cause.is_permanent() { Outcome::Refused(text) } else { Outcome::Failed(text) }
     };
-    sent.map(drop).map_err(refused)
+    let answer = sent.map_err(refused)?;
+    let lines: Vec<_> = answer.message().collect();
+    Ok(one_line(&format!("{} {}", answer.code(), lines.join(" "))))
 }
 
 fn transport(own: &Email) -> Result<SmtpTransport, Outcome> {

@@ -73,7 +73,7 @@ impl Messenger {
         let (receiver, way) = (&owing.receiver, &owing.way);
         let courier = self.couriers.entry((receiver.clone(), way.clone())).or_default();
         let word = match outcome {
-            Outcome::Confirmed => {
+            Outcome::Confirmed(_) => {
                 if courier.answer(&owing.group) {
                     tracing::info!(receiver, way, "a receiver takes notifications again");
                 }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Evaluation;
+use super::{Ask, Evaluation};
 use crate::{
     alerts::{
         Alert, AlertPolicy, Expanding, LabelSet, NoData, Rule,
@@ -108,7 +108,8 @@ impl Evaluation<'_> {
     }
 
     fn expanding(&self, sample: &VectorSample) -> Expanding {
-        Expanding::new(&sample.labels, sample.value, self.ask.query.clone(), &self.ask.time)
+        let Ask { query, time, external, .. } = self.ask;
+        Expanding::new(&sample.labels, sample.value, query.clone(), time, external)
     }
 }
 

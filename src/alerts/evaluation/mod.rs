@@ -15,7 +15,7 @@ use finding::without_old_ends;
 pub use stages::stages;
 
 use super::{
-    Action, Alert, AlertPolicy, GroupState, Rule, RuleGroup,
+    Action, Alert, AlertPolicy, External, GroupState, Rule, RuleGroup,
     machine::{self, Found},
     template::{TemplateQuery, TemplateTime},
 };
@@ -38,6 +38,8 @@ pub struct Ask<'a> {
     pub query: Option<TemplateQuery>,
     /// The time that its templates have taken.
     pub time: TemplateTime,
+    /// The address and the labels that templates can name.
+    pub external: &'a External,
 }
 
 /// The series of an expression, or why there are none.

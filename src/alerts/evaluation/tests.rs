@@ -54,7 +54,12 @@ impl Bench {
             };
             Ok(series.iter().map(sample).collect())
         };
-        let ask = Ask { vector: &vector, query: None, time: TemplateTime::default() };
+        let ask = Ask {
+            vector: &vector,
+            query: None,
+            time: TemplateTime::default(),
+            external: External::none(),
+        };
         let (at, all) = (AT.plus(minutes * 60_000), 0..self.group.rules.len());
         evaluate(&self.group, all, &mut self.state, &mut self.written, at, &ask)
     }

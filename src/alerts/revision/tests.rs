@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    alerts::{Due, TemplateTime, Written, evaluate},
+    alerts::{Due, External, TemplateTime, Written, evaluate},
     query::{Labels, VectorSample},
 };
 
@@ -86,7 +86,12 @@ fn run(policy: &AlertPolicy, samples: &[Sample], missed: &BTreeSet<i64>, changed
         let seen = value(samples, minute, minute);
         log.insert(minute, Logged { above: if minute < changed { 5 } else { 6 }, value: seen });
         let vector = |expression: &str, at: UnixMillis| Ok(answer(expression, seen, at.0));
-        let ask = Ask { vector: &vector, query: None, time: TemplateTime::default() };
+        let ask = Ask {
+            vector: &vector,
+            query: None,
+            time: TemplateTime::default(),
+            external: External::none(),
+        };
         let at = UnixMillis(minute * MINUTE);
         let before = state.clone();
         state.follow(&group, Due { at, missed: skipped });
@@ -106,7 +111,12 @@ fn review_all(run: &mut Run, samples: &[Sample]) {
     let vector = |expression: &str, at: UnixMillis| {
         Ok(answer(expression, value(samples, at.0 / MINUTE, i64::MAX), at.0))
     };
-    let ask = Ask { vector: &vector, query: None, time: TemplateTime::default() };
+    let ask = Ask {
+        vector: &vector,
+        query: None,
+        time: TemplateTime::default(),
+        external: External::none(),
+    };
     for place in 0..run.history.episodes().len() {
         let known = (&run.state, &run.history);
         let review = next_to_review(&run.group, known, TERMS, place);

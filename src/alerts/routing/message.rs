@@ -7,7 +7,7 @@ use std::{cmp::Ordering, collections::BTreeMap};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    alerts::{Alert, LEFT_OUT, LabelSet, fingerprint},
+    alerts::{Alert, External, LEFT_OUT, LabelSet, fingerprint},
     model::UnixMillis,
 };
 
@@ -30,6 +30,9 @@ pub struct MessageAlert {
     /// Who has acknowledged it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acknowledged_by: Option<String>,
+    /// The address that shows the expression of its rule; empty where there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub generator_url: String,
     /// Alerts of its rule that have no record of their own, beside this one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: usize,
@@ -54,6 +57,8 @@ pub struct Message {
     pub group_labels: LabelSet,
     /// Which group it is, as Alertmanager names it.
     pub group_key: String,
+    /// The address of the daemon's page; empty where it is not known.
+    pub external_url: String,
     /// Alerts of the group that fire and are too many to be listed.
     pub left_out: usize,
     /// When it was decided, Unix milliseconds: a repeat has another time, a retry has not.
@@ -74,8 +79,17 @@ impl MessageAlert {
             ends_at,
             acknowledged_by: alert.acknowledged.as_ref().map(|own| own.by.clone()),
             more: if is_of_many && is_told { (alert.value as usize).saturating_sub(1) } else { 0 },
+            generator_url: String::new(),
             interval_ms: 0,
         })
+    }
+
+    /// The alert as it goes out: with the external labels, and a link to its rule's expression.
+    #[must_use]
+    pub fn outside(mut self, external: &External, generator_url: &str) -> Self {
+        self.labels = external.labelled(&self.labels);
+        generator_url.clone_into(&mut self.generator_url);
+        self
     }
 
     /// Whether it is not over.
@@ -115,6 +129,11 @@ impl Message {
         }
     }
 
+    /// The address of the page that lists all alerts, where that is known.
+    pub fn alerts_url(&self) -> Option<String> {
+        (!self.external_url.is_empty()).then(|| format!("{}/alerts", self.external_url))
+    }
+
     /// The labels and the annotations that all alerts have.
     pub fn common(&self) -> (LabelSet, LabelSet) {
         (
@@ -135,7 +154,7 @@ impl Message {
             group_labels: &self.group_labels,
             common_labels,
             common_annotations,
-            external_url: "",
+            external_url: &self.external_url,
             version: "4",
             group_key: &self.group_key,
             truncated_alerts: self.alerts.len() - alerts.len() + self.left_out,
@@ -186,7 +205,7 @@ struct Document<'a> {
     common_labels: LabelSet,
     common_annotations: LabelSet,
     #[serde(rename = "externalURL")]
-    external_url: &'static str,
+    external_url: &'a str,
     version: &'static str,
     group_key: &'a str,
     truncated_alerts: usize,
@@ -201,7 +220,7 @@ struct ShownAlert<'a> {
     starts_at: String,
     ends_at: String,
     #[serde(rename = "generatorURL")]
-    generator_url: &'static str,
+    generator_url: &'a str,
     fingerprint: String,
 }
 
@@ -214,7 +233,7 @@ impl<'a> ShownAlert<'a> {
             annotations: &own.annotations,
             starts_at: UnixMillis(own.starts_at).to_string(),
             ends_at: ends_at.unwrap_or_else(|| NO_TIME.to_owned()),
-            generator_url: "",
+            generator_url: &own.generator_url,
             fingerprint: own.fingerprint(),
         }
     }
@@ -249,9 +268,10 @@ mod tests {
             group_key: "{}:{alertname=\"A\"}".to_owned(),
             left_out: 3,
             decided_at: 0,
+            external_url: "http://example.org".to_owned(),
         };
         // The fingerprints are those that Alertmanager 0.25 gives these labels.
-        let expected = r#"{"receiver":"team","status":"firing","alerts":[{"status":"firing","labels":{"alertname":"A","x":"1"},"annotations":{"summary":"high"},"startsAt":"2026-11-22T00:00:00Z","endsAt":"0001-01-01T00:00:00Z","generatorURL":"","fingerprint":"FIRST"}],"groupLabels":{"alertname":"A"},"commonLabels":{"alertname":"A"},"commonAnnotations":{"summary":"high"},"externalURL":"","version":"4","groupKey":"{}:{alertname=\"A\"}","truncatedAlerts":4}"#;
+        let expected = r#"{"receiver":"team","status":"firing","alerts":[{"status":"firing","labels":{"alertname":"A","x":"1"},"annotations":{"summary":"high"},"startsAt":"2026-11-22T00:00:00Z","endsAt":"0001-01-01T00:00:00Z","generatorURL":"","fingerprint":"FIRST"}],"groupLabels":{"alertname":"A"},"commonLabels":{"alertname":"A"},"commonAnnotations":{"summary":"high"},"externalURL":"http://example.org","version":"4","groupKey":"{}:{alertname=\"A\"}","truncatedAlerts":4}"#;
         let expected = expected.replace("FIRST", &fingerprint(&labels("alertname=A x=1")));
         assert_eq!(message.to_json(1), expected);
         let whole: serde_json::Value = serde_json::from_str(&message.to_json(0)).unwrap();

@@ -143,6 +143,8 @@ pub struct Http {
     pub authorization: Option<(String, Secret)>,
     /// A name and its password.
     pub basic: Option<(String, Secret)>,
+    /// Further headers.
+    pub headers: Vec<(String, Secret)>,
     /// Through which proxy.
     pub proxy: Option<String>,
     /// How the server is known.

@@ -25,6 +25,11 @@ pub struct Routing {
     pub(super) inhibitions: Vec<Inhibition>,
     /// Texts of template files.
     pub templates: Vec<String>,
+    /// The address of the daemon's page, for links; empty: there are none.
+    pub external_url: String,
+    /// After how long an alert that another program sent without an end counts as over, in
+    /// milliseconds.
+    pub resolve_timeout_ms: i64,
 }
 
 /// A node of the tree.
@@ -102,6 +107,13 @@ impl Route {
 }
 
 impl Routing {
+    /// The routing whose messages link to the page at an address.
+    #[must_use]
+    pub fn linking_to(mut self, external_url: &str) -> Self {
+        external_url.clone_into(&mut self.external_url);
+        self
+    }
+
     /// The route of a key.
     pub(super) fn route(&self, key: &str) -> Option<&Route> {
         self.routes.get(*self.places.get(key)?)

@@ -11,12 +11,12 @@ use super::{
     allowance::{Allowance, check_nested},
     humanize, patterns, text,
 };
-use crate::query::VectorSample;
+use crate::{alerts::external::graph_path, query::VectorSample};
 
 /// What a sample of an answer takes besides its labels' texts, and a label besides its own, about.
 const SAMPLE_BYTES: usize = 256;
 
-/// All of them, except those that make long texts.
+/// All of them, except those that make long texts and those that name the daemon's address.
 pub(super) fn all(query: Option<TemplateQuery>, allowance: &Arc<Allowance>) -> FuncMap {
     let mut map = FuncMap::new();
     let mut add = |name: &str, own: ValueFunc| drop(map.insert(name.to_owned(), own));
@@ -39,11 +39,9 @@ pub(super) fn all(query: Option<TemplateQuery>, allowance: &Arc<Allowance>) -> F
     add("toLower", on_text(str::to_lowercase));
     add("stripPort", on_text(strip_port));
     add("stripDomain", on_text(strip_domain));
-    add("graphLink", on_text(|expression| link(expression, 0)));
-    add("tableLink", on_text(|expression| link(expression, 1)));
+    add("graphLink", on_text(|expression| graph_path(expression, 0)));
+    add("tableLink", on_text(|expression| graph_path(expression, 1)));
     add("safeHtml", on_text(str::to_owned));
-    add("externalURL", Arc::new(|_| Ok(text(""))));
-    add("pathPrefix", Arc::new(|_| Ok(text(""))));
     add("humanize", on_number(humanize::thousands));
     add("humanize1024", on_number(humanize::binary));
     add("humanizeDuration", on_number(humanize::duration));
@@ -166,18 +164,4 @@ fn strip_domain(own: &str) -> String {
     }
     let host = host.split('.').next().unwrap_or_default();
     port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
-}
-
-fn link(expression: &str, tab: u8) -> String {
-    let mut escaped = String::new();
-    for byte in expression.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                escaped.push(char::from(byte));
-            }
-            b' ' => escaped.push('+'),
-            _ => escaped.extend(["%", &format!("{byte:02X}")]),
-        }
-    }
-    format!("/graph?g0.expr={escaped}&g0.tab={tab}")
 }

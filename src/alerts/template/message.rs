@@ -12,12 +12,12 @@ use super::{
     Bounded, NOTHING, OWN, Reading, TURNS_MAX,
     allowance::{Allowance, TemplateTime, check_nested},
     functions::string,
-    methods, text,
+    labels_of, methods, text,
     times::{self, NO_TIME},
     trees,
 };
 use crate::{
-    alerts::{LabelSet, Message, MessageAlert},
+    alerts::{Message, MessageAlert},
     model::UnixMillis,
 };
 
@@ -47,7 +47,7 @@ impl MessageTemplates {
                 own.defined.insert(one.name.to_string(), one.body);
             }
         }
-        needed.missing(&functions(false), &own.defined).map_or(Ok(own), Err)
+        needed.missing(&functions(false, &Message::default()), &own.defined).map_or(Ok(own), Err)
     }
 
     /// Checks that a text can be read, and needs nothing that is not there.
@@ -67,7 +67,8 @@ impl MessageTemplates {
             return Ok(template.to_owned());
         }
         let own = self.own(template)?;
-        let base = gotmpl::Template::new("").max_range_iters(TURNS_MAX).funcs(functions(false));
+        let base =
+            gotmpl::Template::new("").max_range_iters(TURNS_MAX).funcs(functions(false, message));
         let all = self.defined.iter().map(|(name, tree)| (name.as_str(), tree));
         let base = all.fold(base, |base, (name, tree)| base.add_parse_tree(name, tree.clone()));
         let base = base.add_parse_tree(OWN, own);
@@ -82,7 +83,7 @@ impl MessageTemplates {
         let own = self.own(template)?;
         let build = || {
             let base = html::Template::new("").max_range_iters(TURNS_MAX);
-            let mut base = base.funcs(functions(true));
+            let mut base = base.funcs(functions(true, message));
             for (name, tree) in &self.defined {
                 base = base.add_parse_tree(name, tree.clone())?;
             }
@@ -100,7 +101,7 @@ impl MessageTemplates {
         let mut needed = Reading::default();
         methods::rewrite(&mut own);
         needed.tree(&mut own, &[]);
-        needed.missing(&functions(false), &self.defined).map_or(Ok(own), Err)
+        needed.missing(&functions(false, &Message::default()), &self.defined).map_or(Ok(own), Err)
     }
 }
 
@@ -115,7 +116,7 @@ fn expanded(run: impl FnOnce(&mut Bounded) -> gotmpl::Result<()>) -> Result<Stri
 }
 
 /// Prometheus' functions and Alertmanager's, and the methods; for one expansion.
-fn functions(is_html: bool) -> FuncMap {
+fn functions(is_html: bool, message: &Message) -> FuncMap {
     let allowance = Allowance::new(&TemplateTime::default());
     let mut map = methods::functions();
     let mut add = |name: &str, own: fn(&[Value]) -> gotmpl::Result<Value>| {
@@ -128,7 +129,7 @@ fn functions(is_html: bool) -> FuncMap {
         let made = Value::List(args.into());
         check_nested(&made).map(|()| made)
     });
-    let mut bound = super::functions(None, &allowance);
+    let mut bound = super::functions(None, &allowance, (&message.external_url, ""));
     bound.extend(allowance.bound(map));
     if is_html {
         let own = |args: &[Value]| Ok(html::HTML::from(string(args, 0)?.as_str()).into());
@@ -148,7 +149,7 @@ fn data(message: &Message) -> Value {
         ("GroupLabels", labels_of(&message.group_labels)),
         ("CommonLabels", labels_of(&labels)),
         ("CommonAnnotations", labels_of(&annotations)),
-        ("ExternalURL", text("")),
+        ("ExternalURL", text(&message.external_url)),
         ("TruncatedAlerts", Value::Int(message.left_out as i64)),
     ])
 }
@@ -160,7 +161,7 @@ fn alert(own: &MessageAlert) -> Value {
         ("Annotations", labels_of(&own.annotations)),
         ("StartsAt", text(&shown(Some(own.starts_at)))),
         ("EndsAt", text(&shown(own.ends_at))),
-        ("GeneratorURL", text("")),
+        ("GeneratorURL", text(&own.generator_url)),
         ("Fingerprint", text(&own.fingerprint())),
         ("AcknowledgedBy", text(own.acknowledged_by.as_deref().unwrap_or_default())),
     ])
@@ -171,12 +172,6 @@ fn shown(at: Option<i64>) -> String {
     at.map_or_else(|| NO_TIME.to_owned(), |at| times::shown(&at))
 }
 
-fn labels_of(own: &LabelSet) -> Value {
-    Value::Map(Arc::new(
-        own.iter().map(|(name, value)| (name.as_str().into(), text(value))).collect(),
-    ))
-}
-
 fn map<const N: usize>(fields: [(&str, Value); N]) -> Value {
     let fields = fields.into_iter().map(|(name, value)| (name.into(), value));
     Value::Map(Arc::new(fields.collect()))
@@ -185,6 +180,7 @@ fn map<const N: usize>(fields: [(&str, Value); N]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::alerts::LabelSet;
 
     fn message() -> Message {
         let labels = |text: &str| -> LabelSet {
@@ -199,6 +195,7 @@ mod tests {
             starts_at: 1_795_305_600_000,
             ends_at,
             acknowledged_by: ends_at.is_none().then(|| "ann".to_owned()),
+            generator_url: format!("https://example.org/graph?g0.expr={host}&g0.tab=1"),
             ..MessageAlert::default()
         };
         Message {
@@ -206,6 +203,7 @@ mod tests {
             alerts: vec![alert("a", None), alert("b", Some(1_795_309_200_000))],
             group_labels: labels("severity=page alertname=High"),
             group_key: "{}:{}".to_owned(),
+            external_url: "https://example.org/granary".to_owned(),
             ..Message::default()
         }
     }
@@ -254,6 +252,14 @@ mod tests {
         check("{{ .CommonAnnotations.summary }}{{ .CommonLabels.none }}", "");
         check("{{ (index .Alerts 0).AcknowledgedBy }}", "ann");
         check("{{ match \"te.m\" .Receiver }}", "true");
+        check(
+            "{{ .ExternalURL }} {{ externalURL }}",
+            &["https://example.org/granary"; 2].join(" "),
+        );
+        check(
+            "{{ (index .Alerts 0).GeneratorURL }}",
+            "https://example.org/graph?g0.expr=a&g0.tab=1",
+        );
     }
 
     #[test]
@@ -274,11 +280,24 @@ mod tests {
         };
         assert_eq!(say("title").unwrap(), "[FIRING:1] High page");
         let text = say("text").unwrap();
-        for part in ["a <is> high", "b <is> high", "acknowledged by ann", "host=a", "Ended"] {
+        for part in [
+            "a <is> high",
+            "b <is> high",
+            "acknowledged by ann",
+            "host=a",
+            "Ended",
+            "\nhttps://example.org/granary/alerts",
+        ] {
             assert!(text.contains(part), "{part} in {text}");
         }
         let html = templates.expand_html("{{ template \"granary.html\" . }}", &message()).unwrap();
         assert!(html.contains("a &lt;is&gt; high") && html.contains("2026-11-22"), "{html}");
+        for link in ["graph?g0.expr=a&amp;g0.tab=1\"", "\"https://example.org/granary/alerts\""] {
+            assert!(html.contains(link), "{link} in {html}");
+        }
+        let message = Message { external_url: String::new(), ..message() };
+        let text = templates.expand("{{ template \"granary.text\" . }}", &message).unwrap();
+        assert!(!text.contains("/alerts"), "{text}");
     }
 
     #[test]

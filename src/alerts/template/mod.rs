@@ -21,6 +21,7 @@ use gotmpl::{
     parse::{DefineNode, ListNode, Parser},
 };
 
+use super::{External, LabelSet};
 use crate::query::{Labels, VectorSample};
 use allowance::Allowance;
 pub use allowance::TemplateTime;
@@ -49,6 +50,8 @@ pub struct Expanding {
     data: Value,
     query: Option<TemplateQuery>,
     time: TemplateTime,
+    /// The external URL and its path.
+    address: (String, String),
 }
 
 impl Expanding {
@@ -58,16 +61,18 @@ impl Expanding {
         value: f64,
         query: Option<TemplateQuery>,
         time: &TemplateTime,
+        external: &External,
     ) -> Self {
         let labels = labels.iter().map(|(name, value)| (name.into(), text(value)));
         let own: BTreeMap<Arc<str>, Value> = [
             ("Labels".into(), Value::Map(Arc::new(labels.collect()))),
-            ("ExternalLabels".into(), Value::Map(Arc::default())),
-            ("ExternalURL".into(), text("")),
+            ("ExternalLabels".into(), labels_of(&external.labels)),
+            ("ExternalURL".into(), text(&external.url)),
             ("Value".into(), Value::Float(value)),
         ]
         .into();
-        Self { data: Value::Map(Arc::new(own)), query, time: time.clone() }
+        let (url, prefix) = (external.url.clone(), external.path_prefix().to_owned());
+        Self { data: Value::Map(Arc::new(own)), query, time: time.clone(), address: (url, prefix) }
     }
 
     /// The text that a template becomes; what cannot be expanded says why, as in Prometheus.
@@ -76,7 +81,8 @@ impl Expanding {
             return template.to_owned();
         }
         let allowance = Allowance::new(&self.time);
-        let functions = functions(self.query.clone(), &allowance);
+        let (url, prefix) = (self.address.0.as_str(), self.address.1.as_str());
+        let functions = functions(self.query.clone(), &allowance, (url, prefix));
         let mut text = Bounded::new(EXPANDED_BYTES_MAX);
         let expanded = parsed(template, &functions).and_then(|trees| {
             let template = Template::new("").max_range_iters(TURNS_MAX).funcs(functions);
@@ -104,7 +110,8 @@ impl Expanding {
         if !template.contains("{{") {
             return Ok(());
         }
-        parsed(template, &functions(None, &Allowance::new(&TemplateTime::default()))).map(drop)
+        let allowance = Allowance::new(&TemplateTime::default());
+        parsed(template, &functions(None, &allowance, ("", ""))).map(drop)
     }
 }
 
@@ -156,8 +163,17 @@ fn trees(text: &str) -> Result<(ListNode, Vec<DefineNode>), String> {
 }
 
 /// Prometheus' functions, those of Go's that make texts, and what asks whether to go on.
-fn functions(query: Option<TemplateQuery>, allowance: &Arc<Allowance>) -> FuncMap {
+/// The external URL and its path are what `externalURL` and `pathPrefix` return.
+fn functions(
+    query: Option<TemplateQuery>,
+    allowance: &Arc<Allowance>,
+    (url, prefix): (&str, &str),
+) -> FuncMap {
     let mut map = functions::all(query, allowance);
+    for (name, fixed) in [("externalURL", url), ("pathPrefix", prefix)] {
+        let fixed = text(fixed);
+        map.insert(name.to_owned(), Arc::new(move |_| Ok(fixed.clone())));
+    }
     map.extend(growing::all());
     map.insert(ASK.to_owned(), Arc::new(|_| Ok(Value::Nil)));
     allowance.bound(map)
@@ -165,6 +181,12 @@ fn functions(query: Option<TemplateQuery>, allowance: &Arc<Allowance>) -> FuncMa
 
 fn text(text: &str) -> Value {
     Value::String(text.into())
+}
+
+fn labels_of(own: &LabelSet) -> Value {
+    Value::Map(Arc::new(
+        own.iter().map(|(name, value)| (name.as_str().into(), text(value))).collect(),
+    ))
 }
 
 #[cfg(test)]
@@ -185,7 +207,12 @@ mod tests {
             "none" => Ok(Vec::new()),
             other => Err(format!("{other} cannot be asked")),
         });
-        let expanding = Expanding::new(&own, 1234.5, Some(query), &TemplateTime::default());
+        let external = External {
+            url: "https://example.org/granary".to_owned(),
+            labels: [("region".to_owned(), "eu".to_owned())].into(),
+        };
+        let time = TemplateTime::default();
+        let expanding = Expanding::new(&own, 1234.5, Some(query), &time, &external);
         let check = |template: &str, expected: &str| {
             assert_eq!(expanding.expand(template), expected, "{template}");
         };
@@ -209,7 +236,10 @@ mod tests {
         check("{{ with query \"none\" }}some{{ else }}none{{ end }}", "none");
         check("{{ query \"metric\" | first | label \"instance\" }}", "a");
         check("{{ $labels.nothing }}", "");
-        check("{{ $externalLabels.a }}{{ $externalURL }}", "");
+        check("{{ $externalLabels.a }}{{ $externalLabels.region }}", "eu");
+        check("{{ $externalURL }} {{ externalURL }}", &[external.url.as_str(); 2].join(" "));
+        check("{{ .ExternalURL }} {{ .ExternalLabels.region }}", &format!("{} eu", external.url));
+        check("{{ pathPrefix }}", "/granary");
         check("{{ tableLink \"up\" }}", "/graph?g0.expr=up&g0.tab=1");
         let failed = expanding.expand("{{ query \"bad\" }}");
         assert!(failed.starts_with("<error expanding template"), "{failed}");
@@ -226,7 +256,7 @@ mod tests {
     #[test]
     fn no_template_takes_more_than_it_may() {
         let time = TemplateTime::default();
-        let expanding = Expanding::new(&labels(&[("a", "b")]), 1.0, None, &time);
+        let expanding = Expanding::new(&labels(&[("a", "b")]), 1.0, None, &time, External::none());
         let twice = |n: u32| {
             let next = n + 1;
             let invoked = format!("{{{{template \"t{next}\"}}}}");

@@ -1,17 +1,17 @@
 //! `GET /api/v2/alerts` and `/api/v2/alerts/groups`: what fires, who is told of it, and in which groups,
 //! as Alertmanager shows it. Nobody else may send alerts here.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 use serde_json::{Value, json};
 
 use super::{AlertingParts, fault, params::Params, time};
 use crate::{
-    actors::GroupStatus,
+    actors::ToldGroup,
     alerts::{
-        Alert, GroupKey, Inhibitors, LabelMatcher, MessageAlert, Routing, Silences, by_job,
-        by_labels, fingerprint, fires_until,
+        Acknowledgement, External, GroupKey, Inhibitors, LabelMatcher, MessageAlert, Routing,
+        Silences, by_job, by_labels, fingerprint, fires_until,
     },
     model::UnixMillis,
 };
@@ -53,7 +53,8 @@ pub(super) async fn groups(request: HttpRequest, parts: web::Data<AlertingParts>
         });
         let shown = groups.into_iter().map(|((.., labels), (receiver, alerts))| {
             let mut alerts: Vec<_> = alerts.into_values().collect();
-            alerts.sort_by(|one, other| by_job(&one.alert.labels, &other.alert.labels));
+            alerts
+                .sort_by(|one, other| by_job(&one.firing.alert.labels, &other.firing.alert.labels));
             let alert = |own: &Shown<'_>| {
                 own.to_json(told.get(&own.fingerprint).map_or(&[][..], Vec::as_slice))
             };
@@ -78,15 +79,15 @@ async fn answer(
     let find = move || {
         let (groups, _) = parts.rules.told_groups();
         let (routing, silences) = (parts.rules.routing(), parts.silences.known());
-        let firing = firing(&groups);
+        let now = parts.clock.now();
+        let firing = firing(&groups, parts.rules.external(), now);
+        let labels = || firing.iter().map(|own| &own.alert.labels);
         let view = View {
-            inhibitors: routing
-                .as_deref()
-                .map(|own| own.inhibitors(|| firing.iter().map(|(alert, ..)| &alert.labels))),
+            inhibitors: routing.as_deref().map(|own| own.inhibitors(labels)),
             firing: &firing,
             routing: routing.as_deref(),
             silences: &silences,
-            now: parts.clock.now(),
+            now,
         };
         shown(&view, &params)
     };
@@ -101,22 +102,38 @@ fn is_asked(params: &Params, receiver: &str) -> bool {
     params.receiver.as_ref().is_none_or(|own: &LabelMatcher| own.accepts(receiver))
 }
 
-/// An alert, with the interval of its group in milliseconds, and when that was evaluated.
-type Firing<'a> = (&'a Alert, i64, UnixMillis);
+/// An alert that fires.
+struct Firing {
+    alert: MessageAlert,
+    acknowledged: Option<Acknowledgement>,
+    updated_at: UnixMillis,
+    /// When it counts as over without further news.
+    ends_at: UnixMillis,
+}
 
-fn firing(groups: &[(i64, Arc<GroupStatus>)]) -> Vec<Firing<'_>> {
+/// The alerts of rules that fire.
+fn firing(groups: &[ToldGroup], external: &External, now: UnixMillis) -> Vec<Firing> {
     let mut firing = Vec::new();
-    for (interval_ms, status) in groups {
-        let alerts = status.state.rules.values().flat_map(|rule| &rule.alerts);
-        let told = alerts.filter(|alert| alert.state.is_told());
-        firing.extend(told.map(|own| (own, *interval_ms, UnixMillis(status.state.last))));
+    for group in groups {
+        let updated_at = UnixMillis(group.status.state.last);
+        let ends_at = match fires_until(group.interval_ms(), updated_at) {
+            // It is not evaluated now, and goes on.
+            past if past <= now => fires_until(group.interval_ms(), now),
+            future => future,
+        };
+        for (alert, link) in group.alerts(external).filter(|(own, _)| own.state.is_told()) {
+            let Some(told) = MessageAlert::new(alert) else { continue };
+            let acknowledged = alert.acknowledged.clone();
+            let alert = told.outside(external, &link);
+            firing.push(Firing { alert, acknowledged, updated_at, ends_at });
+        }
     }
     firing
 }
 
 /// All by which it is known what is told to whom.
 struct View<'a> {
-    firing: &'a [Firing<'a>],
+    firing: &'a [Firing],
     routing: Option<&'a Routing>,
     inhibitors: Option<Inhibitors<'a>>,
     silences: &'a Silences,
@@ -124,11 +141,9 @@ struct View<'a> {
 }
 
 /// An alert with what keeps it from being told.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 struct Shown<'a> {
-    alert: &'a Alert,
-    updated_at: UnixMillis,
-    ends_at: UnixMillis,
+    firing: &'a Firing,
     fingerprint: String,
     silenced_by: Vec<String>,
     inhibited_by: Vec<String>,
@@ -138,7 +153,8 @@ impl<'a> View<'a> {
     /// The alerts that are asked for, whoever is told of them.
     fn asked(&self, params: &Params) -> Vec<Shown<'a>> {
         let mut asked = Vec::new();
-        for (alert, interval_ms, updated_at) in self.firing.iter().copied() {
+        for firing in self.firing {
+            let alert = &firing.alert;
             let silenced_by = self.silences.silencing(&alert.labels, self.now);
             let inhibiting = self.inhibitors.as_ref().and_then(|own| own.inhibiting(&alert.labels));
             let is_active = silenced_by.is_empty() && inhibiting.is_none();
@@ -151,13 +167,7 @@ impl<'a> View<'a> {
                 continue;
             }
             asked.push(Shown {
-                alert,
-                updated_at,
-                ends_at: match fires_until(interval_ms, updated_at) {
-                    // It is not evaluated now, and goes on.
-                    past if past <= self.now => fires_until(interval_ms, self.now),
-                    future => future,
-                },
+                firing,
                 fingerprint: fingerprint(&alert.labels),
                 silenced_by: silenced_by.into_iter().map(str::to_owned).collect(),
                 inhibited_by: inhibiting.map(fingerprint).into_iter().collect(),
@@ -168,12 +178,10 @@ impl<'a> View<'a> {
 
     /// The names of who is told, each with its group.
     fn told(&self, own: &Shown<'_>) -> Vec<(String, GroupKey<'a>)> {
-        let (Some(routing), Some(mut alert)) = (self.routing, MessageAlert::new(own.alert)) else {
-            return Vec::new();
-        };
+        let Some(routing) = self.routing else { return Vec::new() };
         // Who was told before somebody looked after it is told of its end, too.
-        alert.acknowledged_by = None;
-        let acknowledged = own.alert.acknowledged.as_ref();
+        let alert = MessageAlert { acknowledged_by: None, ..own.firing.alert.clone() };
+        let acknowledged = own.firing.acknowledged.as_ref();
         let at = acknowledged.map_or(self.now, |own| UnixMillis(own.at).min(self.now));
         let told = routing.told(&alert, at).into_iter();
         told.map(|(receiver, group)| (receiver.name.clone(), group)).collect()
@@ -182,17 +190,17 @@ impl<'a> View<'a> {
 
 impl Shown<'_> {
     fn to_json(&self, receivers: &[String]) -> Value {
-        let own = self.alert;
+        let own = &self.firing.alert;
         let is_active = self.silenced_by.is_empty() && self.inhibited_by.is_empty();
         let receivers: Vec<_> = receivers.iter().map(|name| json!({ "name": name })).collect();
         let mut shown = json!({
             "labels": own.labels,
             "annotations": own.annotations,
-            "startsAt": time(UnixMillis(own.fired_at.unwrap_or(own.active_at))),
-            "endsAt": time(self.ends_at),
-            "updatedAt": time(self.updated_at),
+            "startsAt": time(UnixMillis(own.starts_at)),
+            "endsAt": time(self.firing.ends_at),
+            "updatedAt": time(self.firing.updated_at),
             "fingerprint": self.fingerprint,
-            "generatorURL": "",
+            "generatorURL": own.generator_url,
             "receivers": receivers,
             "status": {
                 "state": if is_active { "active" } else { "suppressed" },
@@ -200,7 +208,9 @@ impl Shown<'_> {
                 "inhibitedBy": self.inhibited_by,
             },
         });
-        if let (Some(acknowledged), Some(shown)) = (&own.acknowledged, shown.as_object_mut()) {
+        if let (Some(acknowledged), Some(shown)) =
+            (&self.firing.acknowledged, shown.as_object_mut())
+        {
             shown.insert("acknowledged".to_owned(), json!(acknowledged));
         }
         shown

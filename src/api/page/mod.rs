@@ -17,6 +17,7 @@ use actix_web::{
 };
 
 use super::{operations, scope::Scope};
+use crate::alerts::query_escaped;
 
 /// Where views are, and what their files in src/web/src/views are called.
 const VIEWS: [(&str, &str); 7] = [
@@ -29,6 +30,9 @@ const VIEWS: [(&str, &str); 7] = [
     ("/status", "status"),
 ];
 
+/// Expressions of one address, at most; see src/web/src/queries/address.ts.
+const EXPRESSIONS_MAX: usize = 12;
+
 /// The routes. They come before those of other rooms that have the path `/`, too.
 pub(super) fn routes(mut scope: Scope<'_, ()>) {
     for method in [Method::GET, Method::HEAD] {
@@ -38,6 +42,8 @@ pub(super) fn routes(mut scope: Scope<'_, ()>) {
         }
         scope.route(method, "/assets/{name}", asset);
     }
+    // Prometheus' links to expressions: those of alerts and templates, and Grafana's.
+    scope.route(Method::GET, "/graph", async |request: HttpRequest| graph(request.query_string()));
     // Clients of Prometheus' API look at the root, too, and do not ask for HTML.
     let reads_html = |context: &GuardContext<'_>| wants_html(&context.head().headers);
     let methods = guard::Any(guard::Get()).or(guard::Head());
@@ -58,6 +64,26 @@ fn document(request: &HttpRequest, view: &str) -> HttpResponse {
     respond::document(request, files::built, view)
 }
 
+/// Leads to the page's view of the expressions that Prometheus' address names.
+fn graph(query: &str) -> HttpResponse {
+    let pairs = web::Query::<Vec<(String, String)>>::from_query(query);
+    let pairs = pairs.map(web::Query::into_inner).unwrap_or_default();
+    let asked = pairs.into_iter().filter_map(|(name, expression)| {
+        let place: usize = name.strip_prefix('g')?.strip_suffix(".expr")?.parse().ok()?;
+        (place < EXPRESSIONS_MAX).then_some((place, expression))
+    });
+    let mut asked: Vec<_> = asked.collect();
+    asked.sort();
+    let asked = asked.into_iter().enumerate().map(|(at, (_, expression))| {
+        let name = if at == 0 { String::new() } else { format!(".{}", at + 1) };
+        format!("expression{name}={}", query_escaped(&expression))
+    });
+    let asked: Vec<_> = asked.collect();
+    // Relative, for proxies that serve it below a path.
+    let place = format!("explore?{}", asked.join("&"));
+    HttpResponse::Found().insert_header((header::LOCATION, place)).finish()
+}
+
 async fn asset(request: HttpRequest, name: web::Path<String>) -> HttpResponse {
     match respond::asset(&request, files::built, &name) {
         Some(response) => response,
@@ -68,6 +94,22 @@ async fn asset(request: HttpRequest, name: web::Path<String>) -> HttpResponse {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn prometheus_links_lead_to_the_same_expressions() {
+        let place = |query: &str| {
+            let response = graph(query);
+            let place = response.headers().get(header::LOCATION).unwrap();
+            place.to_str().unwrap().to_owned()
+        };
+        assert_eq!(place("g0.expr=up+%3D%3D+0&g0.tab=1"), "explore?expression=up+%3D%3D+0");
+        assert_eq!(
+            place("g1.expr=b&g0.expr=a%26c&g99.expr=no&g1.range_input=1h"),
+            "explore?expression=a%26c&expression.2=b"
+        );
+        assert_eq!(place("g0.expr=%0d%0aX:y"), "explore?expression=%0D%0AX%3Ay");
+        assert_eq!(place(""), "explore?");
+    }
 
     #[test]
     fn only_who_names_html_reads_html() {

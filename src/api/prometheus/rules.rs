@@ -19,8 +19,8 @@ use super::{
 use crate::{
     actors::GroupStatus,
     alerts::{
-        Action, Alert, AlertPolicy, AlertState, Rule, RuleFault, RuleGroup, RuleReport, Silences,
-        read_rules,
+        Action, Alert, AlertPolicy, AlertState, External, Rule, RuleFault, RuleGroup, RuleReport,
+        Silences, read_rules,
     },
     model::UnixMillis,
 };
@@ -97,21 +97,23 @@ fn alerts_of<'a>(rule: &Rule, status: &'a GroupStatus) -> impl Iterator<Item = &
 }
 
 /// The silences by which alerts are shown.
-struct Silenced {
+struct Silenced<'a> {
     silences: Arc<Silences>,
+    external: &'a External,
     at: UnixMillis,
 }
 
-impl Silenced {
-    fn now(asked: &Asked<'_>) -> Self {
-        Self { silences: asked.parts.silences.known(), at: asked.parts.clock.now() }
+impl<'a> Silenced<'a> {
+    fn now(asked: &Asked<'a>) -> Self {
+        let (parts, at) = (asked.parts, asked.parts.clock.now());
+        Self { silences: parts.silences.known(), external: parts.rules.external(), at }
     }
 }
 
 /// Which rules are asked for.
 struct Wanted<'a> {
     params: &'a Params,
-    silenced: Silenced,
+    silenced: Silenced<'a>,
     alerting: bool,
     recording: bool,
     without_alerts: bool,
@@ -228,7 +230,7 @@ fn health(report: &RuleReport) -> &'static str {
     }
 }
 
-fn alert(own: &Alert, Silenced { silences, at }: &Silenced) -> Value {
+fn alert(own: &Alert, Silenced { silences, external, at }: &Silenced<'_>) -> Value {
     let is_no_data = own.state == AlertState::NoData;
     let state = if is_no_data { AlertState::Firing } else { own.state };
     let mut shown = json!({
@@ -252,7 +254,8 @@ fn alert(own: &Alert, Silenced { silences, at }: &Silenced) -> Value {
     if is_no_data {
         put("noData", json!(true));
     }
-    let silenced_by = silences.silencing(&own.labels, *at);
+    // Silences are of alerts as they go out.
+    let silenced_by = silences.silencing(&external.labelled(&own.labels), *at);
     if !silenced_by.is_empty() {
         put("silencedBy", json!(silenced_by));
     }

@@ -27,6 +27,8 @@ const DEPTH_MAX: usize = 32;
 const RECEIVERS_MAX: usize = 200;
 /// Ways of all receivers, at most: each may be under way at the same time.
 const INTEGRATIONS_MAX: usize = 100;
+/// The default of Alertmanager's `resolve_timeout`, in milliseconds.
+pub(super) const RESOLVE_TIMEOUT_MS: i64 = 300_000;
 /// The word for all labels.
 const ALL_LABELS: &str = "...";
 
@@ -75,7 +77,8 @@ impl<'a> Checking<'a> {
 
     pub(super) fn routing(&mut self, raw: RawFile) -> Routing {
         "global".clone_into(&mut self.place);
-        self.length("resolve_timeout", raw.global.resolve_timeout.as_deref());
+        let resolve_timeout =
+            self.some_length("resolve_timeout", raw.global.resolve_timeout.as_deref());
         self.global = raw.global;
         for own in raw.time_intervals.iter().chain(&raw.mute_time_intervals) {
             self.interval(own);
@@ -111,6 +114,8 @@ impl<'a> Checking<'a> {
             receivers: std::mem::take(&mut self.receivers),
             inhibitions,
             templates: raw.templates,
+            external_url: String::new(),
+            resolve_timeout_ms: resolve_timeout.unwrap_or(RESOLVE_TIMEOUT_MS),
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod chats;
 mod check;
+mod http;
 mod raw;
 mod receivers;
 #[cfg(test)]
@@ -18,6 +19,7 @@ use std::{
 use super::Routing;
 use crate::alerts::{MessageTemplates, RuleFault};
 use check::Checking;
+pub use http::read_http;
 use raw::RawFile;
 pub(super) use raw::RawInterval;
 

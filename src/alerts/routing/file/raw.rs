@@ -7,6 +7,8 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::Deserialize;
 
+use super::http::{RawHttp, RawTls};
+
 pub(super) type Texts = BTreeMap<String, String>;
 
 #[derive(Debug, Deserialize)]
@@ -31,7 +33,6 @@ pub(super) struct RawFile {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawGlobal {
-    /// Here the rules say when an alert has ended.
     pub(super) resolve_timeout: Option<String>,
     pub(super) smtp_from: Option<String>,
     pub(super) smtp_smarthost: Option<String>,
@@ -155,44 +156,6 @@ pub(super) struct RawReceiver {
     pub(super) discord_configs: Vec<RawDiscord>,
     #[serde(default)]
     pub(super) command_configs: Vec<RawCommand>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawHttp {
-    pub(super) basic_auth: Option<RawBasic>,
-    pub(super) authorization: Option<RawAuthorization>,
-    pub(super) bearer_token: Option<String>,
-    pub(super) bearer_token_file: Option<PathBuf>,
-    pub(super) proxy_url: Option<String>,
-    pub(super) follow_redirects: Option<bool>,
-    #[serde(default)]
-    pub(super) tls_config: RawTls,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawBasic {
-    pub(super) username: String,
-    pub(super) password: Option<String>,
-    pub(super) password_file: Option<PathBuf>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawAuthorization {
-    #[serde(rename = "type")]
-    pub(super) scheme: Option<String>,
-    pub(super) credentials: Option<String>,
-    pub(super) credentials_file: Option<PathBuf>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawTls {
-    pub(super) ca_file: Option<PathBuf>,
-    #[serde(default)]
-    pub(super) insecure_skip_verify: bool,
 }
 
 #[derive(Debug, Deserialize)]

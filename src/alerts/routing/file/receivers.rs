@@ -7,14 +7,10 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use super::{
     check::Checking,
-    raw::{
-        RawAction, RawCommand, RawEmail, RawHttp, RawPagerduty, RawReceiver, RawSlack, RawTls,
-        RawWebhook,
-    },
+    raw::{RawAction, RawCommand, RawEmail, RawPagerduty, RawReceiver, RawSlack, RawWebhook},
 };
 use crate::alerts::routing::receiver::{
-    Command, Email, Http, Integration, Pagerduty, Receiver, Secret, Slack, SlackField, Target, Tls,
-    Webhook,
+    Command, Email, Integration, Pagerduty, Receiver, Secret, Slack, SlackField, Target, Webhook,
 };
 
 const PAGERDUTY_URL: &str = "https://events.pagerduty.com/v2/enqueue";
@@ -23,6 +19,8 @@ const COMMAND_MS: i64 = 30_000;
 const SENDING_MS_MAX: i64 = 300_000;
 pub(super) const SUBJECT: &str = "{{ template \"granary.title\" . }}";
 pub(super) const TEXT: &str = "{{ template \"granary.text\" . }}";
+/// The page that lists all alerts.
+const ALERTS_LINK: &str = "{{ with .ExternalURL }}{{ . }}/alerts{{ end }}";
 const HTML: &str = "{{ template \"granary.html\" . }}";
 
 impl Checking<'_> {
@@ -104,7 +102,7 @@ impl Checking<'_> {
         let attachment = [
             ("color", Some(raw.color.unwrap_or_else(|| color.to_owned()))),
             ("title", Some(raw.title.unwrap_or_else(|| SUBJECT.to_owned()))),
-            ("title_link", raw.title_link),
+            ("title_link", Some(raw.title_link.unwrap_or_else(|| ALERTS_LINK.to_owned()))),
             ("pretext", raw.pretext),
             ("text", Some(raw.text.unwrap_or_else(|| TEXT.to_owned()))),
             ("fallback", Some(raw.fallback.unwrap_or_else(|| SUBJECT.to_owned()))),
@@ -157,7 +155,7 @@ impl Checking<'_> {
             routing_key: self.needed("routing_key", raw.routing_key, raw.routing_key_file),
             url,
             client: or(raw.client, "Granary"),
-            client_url: or(raw.client_url, ""),
+            client_url: or(raw.client_url, ALERTS_LINK),
             payload: present(payload),
             details,
             http: self.http(raw.http_config),
@@ -242,59 +240,6 @@ impl Checking<'_> {
             self.fault("smarthost must be a host and a port, such as mail.example.org:587");
             (String::new(), 0)
         })
-    }
-
-    pub(super) fn http(&mut self, raw: Option<RawHttp>) -> Http {
-        let raw = raw.or_else(|| self.global.http_config.clone()).unwrap_or_default();
-        let mut ways = Vec::new();
-        let basic = raw.basic_auth.map(|own| {
-            ways.push("basic_auth");
-            (own.username, self.needed("password", own.password, own.password_file))
-        });
-        let mut authorization = None;
-        if let Some(own) = raw.authorization {
-            ways.push("authorization");
-            let secret = self.needed("credentials", own.credentials, own.credentials_file);
-            authorization = Some((own.scheme.unwrap_or_else(|| "Bearer".to_owned()), secret));
-        }
-        if raw.bearer_token.is_some() || raw.bearer_token_file.is_some() {
-            ways.push("bearer_token");
-            let secret = self.needed("bearer_token", raw.bearer_token, raw.bearer_token_file);
-            authorization = Some(("Bearer".to_owned(), secret));
-        }
-        if ways.len() > 1 {
-            self.fault(format!("http_config: only one of {} can be used", ways.join(", ")));
-        }
-        if raw.follow_redirects == Some(true) {
-            self.fault("follow_redirects: true is not supported: name where the address leads to");
-        }
-        Http { authorization, basic, proxy: raw.proxy_url, tls: self.tls(raw.tls_config) }
-    }
-
-    fn tls(&mut self, raw: RawTls) -> Tls {
-        let ca_file = raw.ca_file.map(|file| self.folder.join(file));
-        Tls { ca_file, insecure_skip_verify: raw.insecure_skip_verify }
-    }
-
-    /// One of both: as it is, or in a file.
-    pub(super) fn needed(
-        &mut self,
-        key: &str,
-        text: Option<String>,
-        file: Option<PathBuf>,
-    ) -> Secret {
-        match (text.filter(|text| !text.is_empty()), file) {
-            (Some(text), None) => Secret::Text(text),
-            (None, Some(file)) => Secret::File(self.folder.join(file)),
-            (Some(_), Some(_)) => {
-                self.fault(format!("{key} and {key}_file: give one of them"));
-                Secret::Text(String::new())
-            }
-            (None, None) => {
-                self.fault(format!("{key} or {key}_file is missing"));
-                Secret::Text(String::new())
-            }
-        }
     }
 
     pub(super) fn is_address(&mut self, key: &str, url: &str) {

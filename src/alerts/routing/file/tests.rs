@@ -155,6 +155,14 @@ fn what_is_wrong_is_named_with_its_place() {
         ("msteams_configs: [{webhook_url: x}]", "webhook_url is no address"),
         ("telegram_configs: [{bot_token: a}]", "chat_id is missing"),
         ("telegram_configs: [{bot_token: a, chat_id: 1, parse_mode: x}]", "\"x\" is none of"),
+        (
+            "webhook_configs: [{url: 'http://a', http_config: {http_headers: {Host: {values: [b]}}}}]",
+            "\"Host\" cannot be set",
+        ),
+        (
+            "webhook_configs: [{url: 'http://a', http_config: {http_headers: {X-A: {}}}}]",
+            "\"X-A\" has none of values",
+        ),
         ("discord_configs: [{title: x}]", "webhook_url or webhook_url_file is missing"),
         ("email_configs: [{to: a@b}]", "smarthost must be a host"),
         ("slack_configs: [{channel: x}]", "api_url or api_url_file is missing"),

@@ -229,6 +229,7 @@ impl Groups {
             alerts,
             group_labels: group.labels.clone(),
             group_key: format!("{}:{{{}}}", group.route, labels.join(", ")),
+            external_url: routing.external_url.clone(),
             left_out: group.unlisted(),
             decided_at: owing.decided_at.0,
         };

@@ -205,5 +205,6 @@ fn overflow_id(route: &str, escalation: Option<usize>) -> String {
 /// About how many bytes an alert takes when it is stored.
 pub(super) fn bytes(alert: &MessageAlert) -> usize {
     let pairs = alert.labels.iter().chain(&alert.annotations);
-    200 + pairs.map(|(name, value)| name.len() + value.len() + 8).sum::<usize>()
+    let link = alert.generator_url.len();
+    200 + link + pairs.map(|(name, value)| name.len() + value.len() + 8).sum::<usize>()
 }

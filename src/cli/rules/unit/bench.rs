@@ -9,8 +9,8 @@ use anyhow::{Context, bail};
 
 use crate::{
     alerts::{
-        Alert, AlertState, Answered, Ask, GroupState, RuleGroup, TemplateTime, Written, evaluate,
-        stages,
+        Alert, AlertState, Answered, Ask, External, GroupState, RuleGroup, TemplateTime, Written,
+        evaluate, stages,
     },
     model::{
         AcceptedBatch, DefinitionVerdict, Granularity, GranularitySet, Kind, METRIC_TAG,
@@ -25,6 +25,7 @@ pub(super) struct Bench {
     store: Store,
     appender: Appender,
     promql: PromqlSettings,
+    external: External,
     groups: Vec<Running>,
     known: BTreeMap<Labels, SeriesId>,
     /// Where the store lies; removed with it.
@@ -40,7 +41,11 @@ struct Running {
 
 impl Bench {
     /// An empty store, in which samples a second apart stay apart.
-    pub(super) fn new(groups: Vec<RuleGroup>, promql: PromqlSettings) -> anyhow::Result<Self> {
+    pub(super) fn new(
+        groups: Vec<RuleGroup>,
+        promql: PromqlSettings,
+        external: External,
+    ) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir().context("make a folder for the test")?;
         let medium = Arc::new(Folder::new(folder.path()).context("make a store for the test")?);
         let [minute, hour, years] = [60_000, 3_600_000, 100 * 365 * 86_400_000].map(Span::Fixed);
@@ -54,7 +59,8 @@ impl Bench {
             group,
         };
         let groups = groups.into_iter().map(running).collect();
-        Ok(Self { store, appender, promql, groups, known: BTreeMap::new(), _folder: folder })
+        let known = BTreeMap::new();
+        Ok(Self { store, appender, promql, external, groups, known, _folder: folder })
     }
 
     /// Takes in samples of a time.
@@ -100,8 +106,8 @@ impl Bench {
                 let vector = |text: &str, at: UnixMillis| ask(&store, &promql, text, at);
                 let (store, promql) = (self.store.clone(), self.promql);
                 let query = Arc::new(move |text: &str| ask(&store, &promql, text, at));
-                let asked =
-                    Ask { vector: &vector, query: Some(query), time: TemplateTime::default() };
+                let (time, external) = (TemplateTime::default(), &self.external);
+                let asked = Ask { vector: &vector, query: Some(query), time, external };
                 let own = &mut self.groups[index];
                 let first = rules.start;
                 let run = evaluate(&own.group, rules, &mut own.state, &mut own.written, at, &asked);

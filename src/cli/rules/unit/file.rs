@@ -35,10 +35,9 @@ pub(super) struct TestGroup {
     pub(super) alert_rule_test: Vec<AlertTest>,
     #[serde(default)]
     pub(super) promql_expr_test: Vec<ExpressionTest>,
-    /// Not known to Granary: refused when there are some.
+    /// The daemon's labels and address, as templates name them.
     #[serde(default)]
     pub(super) external_labels: BTreeMap<String, String>,
-    /// The same.
     #[serde(default)]
     pub(super) external_url: String,
 }

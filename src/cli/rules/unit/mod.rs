@@ -11,7 +11,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 use anyhow::{Context, bail};
 
 use crate::{
-    alerts::{LabelSet, RuleGroup, RuleSources},
+    alerts::{External, LabelSet, RuleGroup, RuleSources},
     config::Settings,
     model::{UnixMillis, length_ms},
     query::{Budget, Labels},
@@ -66,7 +66,7 @@ fn groups(
     let paths = file.rule_files.iter();
     let paths = paths.map(|own| folder.join(own).to_string_lossy().into_owned()).collect();
     let mut groups =
-        RuleSources { paths, interval_ms, notifications: None }.read(&settings.promql)?.groups;
+        RuleSources { paths, interval_ms, ..RuleSources::default() }.read(&settings.promql)?.groups;
     let place = |group: &RuleGroup| {
         let order = file.group_eval_order.iter().position(|own| *own == group.name);
         order.unwrap_or(usize::MAX)
@@ -84,10 +84,11 @@ struct Test<'a> {
 impl Test<'_> {
     /// Says what is not as expected.
     fn run(&self, groups: Vec<RuleGroup>) -> anyhow::Result<Vec<String>> {
-        if !self.own.external_labels.is_empty() || !self.own.external_url.is_empty() {
-            bail!("external_labels and external_url are not known here: leave them out");
-        }
-        let mut bench = Bench::new(groups, self.settings.promql)?;
+        let external = External {
+            url: self.own.external_url.trim_end_matches('/').to_owned(),
+            labels: self.own.external_labels.clone(),
+        };
+        let mut bench = Bench::new(groups, self.settings.promql, external)?;
         let (step_ms, input) = self.input()?;
         let alerts = timed(&self.own.alert_rule_test, |own| &own.eval_time)?;
         let expressions = timed(&self.own.promql_expr_test, |own| &own.eval_time)?;

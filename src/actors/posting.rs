@@ -1,0 +1,87 @@
+//! Requests by HTTP to receivers and Alertmanagers: with their secrets, proxies and certificates.
+//!
+//! Secrets and certificates in files are read for each request, so that a new one counts at once. Must
+//! never know: what is sent, what becomes of an answer.
+
+use std::{fs, io, time::Duration};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use ureq::{
+    RequestBuilder,
+    tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem},
+    typestate::WithBody,
+};
+
+use crate::alerts::{Http, Tls};
+
+/// How long a connection may take: who is back is told soon.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// A client for one server; an answer of any status is an answer, and one that leads elsewhere is not
+/// followed.
+///
+/// # Errors
+/// When the proxy or the certificates cannot be used.
+pub(super) fn client(http: &Http, timeout: Duration) -> Result<ureq::Agent, String> {
+    let proxy = http.proxy.as_deref().map(ureq::Proxy::new).transpose();
+    let proxy = proxy.map_err(|cause| format!("proxy_url: {cause}"))?;
+    let config = ureq::Agent::config_builder()
+        .timeout_global(Some(timeout))
+        .timeout_connect(Some(CONNECT_TIMEOUT.min(timeout)))
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .http_status_as_error(false)
+        .proxy(proxy)
+        .tls_config(tls(&http.tls)?)
+        .user_agent(concat!("granary/", env!("CARGO_PKG_VERSION")));
+    Ok(config.build().into())
+}
+
+/// A request that posts JSON, with all headers but those of the service itself.
+///
+/// # Errors
+/// When a secret cannot be read.
+pub(super) fn json_request(
+    client: &ureq::Agent,
+    http: &Http,
+    url: &str,
+) -> io::Result<RequestBuilder<WithBody>> {
+    let mut request = client.post(url).content_type("application/json");
+    if let Some((scheme, secret)) = &http.authorization {
+        request = request.header("Authorization", format!("{scheme} {}", secret.read()?));
+    }
+    if let Some((name, password)) = &http.basic {
+        request = request.header("Authorization", basic(name, &password.read()?));
+    }
+    for (name, value) in &http.headers {
+        request = request.header(name, value.read()?);
+    }
+    Ok(request)
+}
+
+/// Whether what was sent is wrong by an answer's status, and not the time.
+pub(super) fn is_refusal(status: u16) -> bool {
+    matches!(status, 400..=407 | 409..=428 | 430..=499)
+}
+
+/// RFC 7617.
+fn basic(name: &str, password: &str) -> String {
+    format!("Basic {}", BASE64_STANDARD.encode(format!("{name}:{password}")))
+}
+
+fn tls(own: &Tls) -> Result<TlsConfig, String> {
+    let mut roots = RootCerts::PlatformVerifier;
+    if let Some(file) = &own.ca_file {
+        let named = |cause: &dyn std::fmt::Display| format!("{}: {cause}", file.display());
+        let bytes = fs::read(file).map_err(|cause| named(&cause))?;
+        let mut all: Vec<Certificate<'static>> = Vec::new();
+        for item in parse_pem(&bytes) {
+            if let PemItem::Certificate(own) = item.map_err(|cause| named(&cause))? {
+                all.push(own);
+            }
+        }
+        roots = RootCerts::new_with_certs(&all);
+    }
+    let is_blind = own.insecure_skip_verify;
+    Ok(TlsConfig::builder().root_certs(roots).disable_verification(is_blind).build())
+}

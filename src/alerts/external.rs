@@ -1,0 +1,97 @@
+//! The daemon's address and its labels as other programs and people see them, as Prometheus'
+//! `--web.external-url` and `external_labels`.
+//!
+//! Must never know: where they are configured, who is told.
+
+use super::LabelSet;
+
+/// The address and the labels of the daemon outside of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct External {
+    /// The address of its page, without a slash at the end; empty: there are no links.
+    pub url: String,
+    /// Labels that every alert has when it goes out.
+    pub labels: LabelSet,
+}
+
+impl External {
+    /// No address and no labels.
+    pub fn none() -> &'static Self {
+        static NONE: External = External { url: String::new(), labels: LabelSet::new() };
+        &NONE
+    }
+
+    /// The labels of an alert outside of the daemon; the alert's own come first.
+    pub fn labelled(&self, labels: &LabelSet) -> LabelSet {
+        let mut all = self.labels.clone();
+        all.extend(labels.iter().map(|(name, value)| (name.clone(), value.clone())));
+        all
+    }
+
+    /// The address at which an expression is shown; empty without an address of the page.
+    pub fn table_link(&self, expression: &str) -> String {
+        if self.url.is_empty() {
+            return String::new();
+        }
+        format!("{}{}", self.url, graph_path(expression, 1))
+    }
+
+    /// The name of the host, such as `example.org` of `https://example.org:7117/granary`.
+    pub fn host(&self) -> Option<&str> {
+        let authority = self.url.split_once("://")?.1.split('/').next()?;
+        let is_port = |port: &str| port.bytes().all(|own| own.is_ascii_digit());
+        let name = authority.rsplit_once(':').filter(|(_, port)| is_port(port));
+        Some(name.map_or(authority, |(name, _)| name))
+    }
+
+    /// The path of the address, such as `/granary` of `https://example.org/granary`.
+    pub fn path_prefix(&self) -> &str {
+        let behind = self.url.split_once("://").map_or("", |(_, behind)| behind);
+        behind.find('/').and_then(|at| behind.get(at..)).unwrap_or("")
+    }
+}
+
+/// Prometheus' path at which an expression is shown, as a chart (tab 0) or a table (tab 1).
+pub(super) fn graph_path(expression: &str, tab: u8) -> String {
+    format!("/graph?g0.expr={}&g0.tab={tab}", query_escaped(expression))
+}
+
+/// A text as the value of a query's parameter, escaped as Go's `url.QueryEscape` has it.
+pub fn query_escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                escaped.push(char::from(byte));
+            }
+            b' ' => escaped.push('+'),
+            _ => escaped.extend(["%", &format!("{byte:02X}")]),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_and_labels_are_prometheus() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let labels = [pair("region", "eu"), pair("severity", "none")].into();
+        let own = External { url: "https://example.org/granary".to_owned(), labels };
+        assert_eq!(
+            own.table_link("up == 0"),
+            "https://example.org/granary/graph?g0.expr=up+%3D%3D+0&g0.tab=1"
+        );
+        assert_eq!((own.path_prefix(), own.host()), ("/granary", Some("example.org")));
+        let with_port = External { url: "http://[::1]:7117".to_owned(), ..External::default() };
+        assert_eq!(with_port.host(), Some("[::1]"));
+        let alert = [pair("alertname", "Down"), pair("severity", "page")].into();
+        let expected: LabelSet =
+            [pair("alertname", "Down"), pair("region", "eu"), pair("severity", "page")].into();
+        assert_eq!(own.labelled(&alert), expected);
+        let none = External::none();
+        assert_eq!((none.table_link("up"), none.path_prefix()), (String::new(), ""));
+    }
+}

@@ -1,0 +1,173 @@
+//! How a server is asked by HTTP: Alertmanager's `http_config`, of receivers and of Alertmanagers.
+//!
+//! Must never know: what is sent.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Deserializer, de::Error};
+
+use super::check::Checking;
+use crate::alerts::routing::receiver::{Http, Secret, Tls};
+
+/// Values of all headers, at most.
+const HEADERS_MAX: usize = 32;
+/// Headers that requests have already, or that say how they are framed.
+const RESERVED: [&str; 9] = [
+    "authorization",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "host",
+    "proxy-authorization",
+    "te",
+    "transfer-encoding",
+];
+
+/// Reads an `http_config` outside of a file of notifications; its files count from the working
+/// directory.
+///
+/// # Errors
+/// With everything that is wrong.
+pub fn read_http<'de, D: Deserializer<'de>>(from: D) -> Result<Http, D::Error> {
+    let raw = RawHttp::deserialize(from)?;
+    let mut checking = Checking::new("", Path::new(""));
+    let http = checking.http(Some(raw));
+    let faults: Vec<_> = checking.into_faults().into_iter().map(|own| own.problem).collect();
+    if faults.is_empty() { Ok(http) } else { Err(D::Error::custom(faults.join("; "))) }
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawHttp {
+    pub(super) basic_auth: Option<RawBasic>,
+    pub(super) authorization: Option<RawAuthorization>,
+    pub(super) bearer_token: Option<String>,
+    pub(super) bearer_token_file: Option<PathBuf>,
+    pub(super) proxy_url: Option<String>,
+    pub(super) follow_redirects: Option<bool>,
+    #[serde(default)]
+    pub(super) tls_config: RawTls,
+    #[serde(default)]
+    http_headers: BTreeMap<String, RawHeader>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawBasic {
+    pub(super) username: String,
+    pub(super) password: Option<String>,
+    pub(super) password_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawAuthorization {
+    #[serde(rename = "type")]
+    pub(super) scheme: Option<String>,
+    pub(super) credentials: Option<String>,
+    pub(super) credentials_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawTls {
+    pub(super) ca_file: Option<PathBuf>,
+    #[serde(default)]
+    pub(super) insecure_skip_verify: bool,
+}
+
+/// Values of a header, in Alertmanager's words.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawHeader {
+    #[serde(default)]
+    values: Vec<String>,
+    #[serde(default)]
+    secrets: Vec<String>,
+    #[serde(default)]
+    files: Vec<PathBuf>,
+}
+
+impl Checking<'_> {
+    pub(super) fn http(&mut self, raw: Option<RawHttp>) -> Http {
+        let raw = raw.or_else(|| self.global.http_config.clone()).unwrap_or_default();
+        let mut ways = Vec::new();
+        let basic = raw.basic_auth.map(|own| {
+            ways.push("basic_auth");
+            (own.username, self.needed("password", own.password, own.password_file))
+        });
+        let mut authorization = None;
+        if let Some(own) = raw.authorization {
+            ways.push("authorization");
+            let secret = self.needed("credentials", own.credentials, own.credentials_file);
+            authorization = Some((own.scheme.unwrap_or_else(|| "Bearer".to_owned()), secret));
+        }
+        if raw.bearer_token.is_some() || raw.bearer_token_file.is_some() {
+            ways.push("bearer_token");
+            let secret = self.needed("bearer_token", raw.bearer_token, raw.bearer_token_file);
+            authorization = Some(("Bearer".to_owned(), secret));
+        }
+        if ways.len() > 1 {
+            self.fault(format!("http_config: only one of {} can be used", ways.join(", ")));
+        }
+        if raw.follow_redirects == Some(true) {
+            self.fault("follow_redirects: true is not supported: name where the address leads to");
+        }
+        let headers = self.headers(raw.http_headers);
+        let (proxy, tls) = (raw.proxy_url, self.tls(raw.tls_config));
+        Http { authorization, basic, headers, proxy, tls }
+    }
+
+    pub(super) fn tls(&mut self, raw: RawTls) -> Tls {
+        let ca_file = raw.ca_file.map(|file| self.folder.join(file));
+        Tls { ca_file, insecure_skip_verify: raw.insecure_skip_verify }
+    }
+
+    /// Each value of each header.
+    fn headers(&mut self, raw: BTreeMap<String, RawHeader>) -> Vec<(String, Secret)> {
+        let mut headers = Vec::new();
+        for (name, own) in raw {
+            let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+            let is_set = RESERVED.iter().any(|own| name.eq_ignore_ascii_case(own));
+            if name.is_empty() || !name.chars().all(is_token) || is_set {
+                self.fault(format!("http_headers: {name:?} cannot be set"));
+            }
+            let texts = own.values.into_iter().chain(own.secrets).map(Secret::Text);
+            let files = own.files.into_iter().map(|file| Secret::File(self.folder.join(file)));
+            let values: Vec<_> = texts.chain(files).collect();
+            if values.is_empty() {
+                self.fault(format!("http_headers: {name:?} has none of values, secrets, files"));
+            }
+            headers.extend(values.into_iter().map(|value| (name.clone(), value)));
+        }
+        if headers.len() > HEADERS_MAX {
+            self.fault(format!("http_headers: more than {HEADERS_MAX} values"));
+        }
+        headers
+    }
+
+    /// One of both: as it is, or in a file.
+    pub(super) fn needed(
+        &mut self,
+        key: &str,
+        text: Option<String>,
+        file: Option<PathBuf>,
+    ) -> Secret {
+        match (text.filter(|text| !text.is_empty()), file) {
+            (Some(text), None) => Secret::Text(text),
+            (None, Some(file)) => Secret::File(self.folder.join(file)),
+            (Some(_), Some(_)) => {
+                self.fault(format!("{key} and {key}_file: give one of them"));
+                Secret::Text(String::new())
+            }
+            (None, None) => {
+                self.fault(format!("{key} or {key}_file is missing"));
+                Secret::Text(String::new())
+            }
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! The settings of alerts: who is told of them, and under which address and labels.
+//!
+//! Must never know: rules, how anything is sent.
+
+use std::sync::Arc;
+
+use super::{
+    faults::Faults,
+    raw::{Raw, RawAlerts},
+};
+use crate::{
+    actors::Alertmanager,
+    alerts::{External, Http, LabelSet, RuleSources, read_http},
+    model::without_password,
+};
+
+/// Alertmanagers, at most: each has a thread.
+const ALERTMANAGERS_MAX: usize = 8;
+/// External labels, at most, and bytes of one of them.
+const LABELS_MAX: usize = 64;
+const LABEL_BYTES_MAX: usize = 1024;
+
+/// Alertmanagers: addresses, and tables with an address and Alertmanager's `http_config`.
+pub(super) fn alertmanagers(raw: &RawAlerts, faults: &mut Faults) -> Vec<Alertmanager> {
+    if raw.alertmanagers.len() > ALERTMANAGERS_MAX {
+        faults
+            .0
+            .push(format!("alerts.alertmanagers names more than {ALERTMANAGERS_MAX}; name fewer"));
+    }
+    let read = |own: &toml::Value| {
+        let own = alertmanager(own);
+        own.map_err(|fault| faults.0.push(format!("alerts.alertmanagers: {fault}"))).ok()
+    };
+    raw.alertmanagers.iter().filter_map(read).collect()
+}
+
+fn alertmanager(raw: &toml::Value) -> Result<Alertmanager, String> {
+    let no_address =
+        "name an address, such as \"http://localhost:9093\", or { url = ..., http_config = ... }";
+    let (url, http) = match raw {
+        toml::Value::String(url) => (url, Http::default()),
+        toml::Value::Table(table) => {
+            let unknown = table.keys().find(|key| !matches!(key.as_str(), "url" | "http_config"));
+            if let Some(key) = unknown {
+                return Err(format!("{key:?} is not known; there are url and http_config"));
+            }
+            let Some(toml::Value::String(url)) = table.get("url") else {
+                return Err(no_address.to_owned());
+            };
+            let http = table.get("http_config").cloned().map(read_http).transpose();
+            (url, http.map_err(|cause| format!("http_config: {cause}"))?.unwrap_or_default())
+        }
+        toml::Value::Integer(_)
+        | toml::Value::Float(_)
+        | toml::Value::Boolean(_)
+        | toml::Value::Datetime(_)
+        | toml::Value::Array(_) => return Err(no_address.to_owned()),
+    };
+    if !is_address(url) {
+        let shown = without_password(url);
+        return Err(format!("{shown:?} is no address; use http://localhost:9093"));
+    }
+    Ok(Alertmanager { url: url.trim_end_matches('/').to_owned(), http })
+}
+
+/// Whether it begins as an address of a web server, and names a host.
+fn is_address(url: &str) -> bool {
+    let behind = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+    behind.is_some_and(|behind| {
+        let host = behind.split('/').next().unwrap_or_default();
+        !host.is_empty() && !host.starts_with(':')
+    })
+}
+
+pub(super) fn rules(raw: &Raw, faults: &mut Faults) -> RuleSources {
+    let alerts = &raw.alerts;
+    let interval_ms = faults.duration("alerts.interval", &alerts.interval).as_millis() as i64;
+    if interval_ms < 1000 || interval_ms % 1000 != 0 {
+        faults.0.push(format!("alerts.interval = {:?} must be whole seconds", alerts.interval));
+    }
+    let is_named = !alerts.notifications.as_os_str().is_empty();
+    let url = external_url(&raw.server.external_url, faults);
+    let labels = external_labels(&alerts.external_labels, faults);
+    RuleSources {
+        paths: alerts.rules.clone(),
+        interval_ms: interval_ms.max(1000),
+        notifications: is_named.then(|| alerts.notifications.clone()),
+        external: Arc::new(External { url, labels }),
+    }
+}
+
+/// The address of the page, without a slash at the end; empty: that follows from the machine's name.
+fn external_url(url: &str, faults: &mut Faults) -> String {
+    let is_plain = !url.contains(|c: char| matches!(c, '?' | '#') || c.is_control() || c == ' ');
+    if !(url.is_empty() || is_address(url) && is_plain && !url.contains('@')) {
+        let shown = without_password(url);
+        faults.0.push(format!(
+            "server.external_url = {shown:?} is no address of a page; use https://granary.example.org"
+        ));
+    }
+    url.trim_end_matches('/').to_owned()
+}
+
+fn external_labels(labels: &LabelSet, faults: &mut Faults) -> LabelSet {
+    if labels.len() > LABELS_MAX {
+        faults.0.push(format!("alerts.external_labels has more than {LABELS_MAX}; name fewer"));
+    }
+    for (name, value) in labels {
+        let mut characters = name.chars();
+        let is_name = characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+            && characters.all(|c| c.is_ascii_alphanumeric() || c == '_')
+            && name != "__name__";
+        let is_value = !value.is_empty() && !value.contains(char::is_control);
+        if !is_name || !is_value || name.len() + value.len() > LABEL_BYTES_MAX {
+            faults.0.push(format!(
+                "alerts.external_labels: {name:?} = {value:?} is no label; write region = \"eu\""
+            ));
+        }
+    }
+    labels.clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+
+    #[test]
+    fn alertmanagers_are_addresses_or_tables_and_external_settings_are_checked() {
+        let settings = config::read(
+            "[server]\nexternal_url = 'https://granary.example.org/'\n\
+             [alerts]\nexternal_labels = { region = 'eu', Replica = 'a' }\n\
+             alertmanagers = ['http://a:9093/', { url = 'https://b', http_config = \
+             { basic_auth = { username = 'g', password_file = '/x' }, \
+             tls_config = { ca_file = '/ca.pem' }, http_headers = { X-Tenant = { values = ['t'] } } } }]",
+        )
+        .unwrap();
+        let [first, second] = &settings.alertmanagers[..] else { panic!("{settings:?}") };
+        assert_eq!((&*first.url, &first.http), ("http://a:9093", &Http::default()));
+        assert_eq!(second.url, "https://b");
+        let shown = format!("{:?}", second.http);
+        for part in ["\"g\"", "/x", "/ca.pem", "X-Tenant"] {
+            assert!(shown.contains(part), "{part} in {shown}");
+        }
+        assert_eq!(settings.rules.external.url, "https://granary.example.org");
+        let labels: Vec<_> = settings.rules.external.labels.iter().collect();
+        assert_eq!(format!("{labels:?}"), r#"[("Replica", "a"), ("region", "eu")]"#);
+        for (text, expected) in [
+            ("server.external_url = 'granary'", "external_url"),
+            ("server.external_url = 'http://a/?b'", "external_url"),
+            ("alerts.external_labels = { 'a-b' = 'c' }", "a-b"),
+            ("alerts.external_labels = { a = '' }", "external_labels"),
+            ("alerts.alertmanagers = ['https://']", "no address"),
+            ("alerts.alertmanagers = [7]", "name an address"),
+            ("alerts.alertmanagers = [{ url = 'http://a', htp = 1 }]", "htp"),
+            ("alerts.alertmanagers = [{ url = 'http://a', http_config = { x = 1 } }]", "x"),
+            (
+                "alerts.alertmanagers = [{ url = 'http://a', http_config = \
+                 { bearer_token = 'a', basic_auth = { username = 'b', password = 'c' } } }]",
+                "only one of",
+            ),
+        ] {
+            let message = config::read(text).unwrap_err().to_string();
+            assert!(message.contains(expected), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn secrets_of_alertmanagers_are_not_shown() {
+        let settings = config::read(
+            "alerts.alertmanagers = [{ url = 'http://a', http_config = { authorization = \
+             { credentials = 'hidden-1' }, http_headers = { X-Key = { secrets = ['hidden-2'] } } } }]",
+        );
+        let settings = settings.unwrap();
+        let shown = format!("{settings:?}");
+        assert!(!shown.contains("hidden-") && shown.contains("X-Key"), "{shown}");
+    }
+}
