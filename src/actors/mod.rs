@@ -52,7 +52,7 @@ pub use collector::{
     AcceptedFrom, CollectBatches, CollectFault, CollectRows, Collector, CollectorParts,
     IngestTally, RefusedSample, RowsAnswer, counted_as,
 };
-pub use graphite::{GraphiteListeners, GraphiteSettings};
+pub use graphite::{CannotListen, GraphiteListeners, GraphiteSettings};
 pub use health::{Condition, Health, Shortfall};
 pub use hosts::{HostKeeper, KnownHosts};
 pub use lifeline::{Death, Lifeline, Lifelines, Watcher, lifelines};

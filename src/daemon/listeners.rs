@@ -18,9 +18,9 @@ use tokio::{net::TcpStream, sync::Semaphore};
 
 use crate::{
     actors::{
-        Collector, CollectorParts, GraphiteListeners, KnownHosts, KnownRules, KnownSilences,
-        Lifeline, Lifelines, LineKeeper, Observed, SelfSampler, SelfSamplerParts, SnapshotSettings,
-        Snapshots, TrustedClock, WriterHandle,
+        CannotListen, Collector, CollectorParts, GraphiteListeners, KnownHosts, KnownRules,
+        KnownSilences, Lifeline, Lifelines, LineKeeper, Observed, SelfSampler, SelfSamplerParts,
+        SnapshotSettings, Snapshots, TrustedClock, WriterHandle,
     },
     alerts::{External, RuleSources},
     api::{
@@ -242,7 +242,7 @@ pub(super) fn start_graphite(
     let line = lifelines.for_role("Graphite collector");
     let collector = collector_of_its_own(settings, &parts.overview, line, arbiters);
     GraphiteListeners::start(&settings.graphite, collector, parts.admin.metrics.clone())
-        .with_context(|| format!("listen for Graphite on {:?}", settings.graphite))
+        .map_err(|CannotListen { setting, address, cause }| cannot_listen(address, setting, cause))
 }
 
 /// Starts what samples the daemon itself, if anything does.
@@ -276,25 +276,27 @@ pub(super) fn line_keeper(parts: &ApiParts, lifelines: &Lifelines) -> LineKeeper
 
 /// Takes the address, so that connections wait until they are served.
 pub(super) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    let listener = TcpListener::bind(address).map_err(|cause| {
-        let remedies = [
-            (
-                io::ErrorKind::AddrInUse,
-                ": another process listens there, perhaps granary itself; name another address",
-            ),
-            (io::ErrorKind::PermissionDenied, ": this user may not; name a port above 1023"),
-            (
-                io::ErrorKind::AddrNotAvailable,
-                ": this machine does not have the address; name one of its own",
-            ),
-        ];
-        let known = remedies.iter().find(|(kind, _)| *kind == cause.kind());
-        let what_to_do = known.map_or(": name another address", |(_, what_to_do)| what_to_do);
-        let message = format!("listen on {address}{what_to_do} with --listen or server.listen");
-        anyhow::Error::new(cause).context(message)
-    })?;
-    listener.set_nonblocking(true).with_context(|| format!("listen on {address}"))?;
-    Ok(listener)
+    let listen = || {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    };
+    listen().map_err(|cause| cannot_listen(address, "--listen or server.listen", cause))
+}
+
+/// The remedy when an address cannot be bound, whose source are the `names` of flags and settings.
+fn cannot_listen(address: SocketAddr, names: &str, cause: io::Error) -> anyhow::Error {
+    let what_to_do = match cause.kind() {
+        io::ErrorKind::AddrInUse => {
+            ": another process listens there, perhaps granary itself; name another address"
+        }
+        io::ErrorKind::PermissionDenied => ": this user may not; name a port above 1023",
+        io::ErrorKind::AddrNotAvailable => {
+            ": this machine does not have the address; name one of its own"
+        }
+        _ => ": name another address",
+    };
+    anyhow::Error::new(cause).context(format!("listen on {address}{what_to_do} with {names}"))
 }
 
 /// Threads of each HTTP worker for what waits: every query and tail that may be under way can be of

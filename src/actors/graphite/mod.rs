@@ -72,6 +72,17 @@ struct Sink {
     idle_timeout: Duration,
 }
 
+/// The address of a listener that cannot be bound.
+#[derive(Debug)]
+pub struct CannotListen {
+    /// The setting that names the address.
+    pub setting: &'static str,
+    /// The address.
+    pub address: SocketAddr,
+    /// The error of the operating system.
+    pub cause: std::io::Error,
+}
+
 impl GraphiteListeners {
     /// Starts the listeners that are set.
     ///
@@ -81,7 +92,7 @@ impl GraphiteListeners {
         settings: &GraphiteSettings,
         collector: Addr<Collector>,
         metrics: Metrics,
-    ) -> std::io::Result<Self> {
+    ) -> Result<Self, CannotListen> {
         let connections = Arc::new(Semaphore::new(settings.connections_max));
         let sink = Sink {
             collector,
@@ -91,21 +102,21 @@ impl GraphiteListeners {
             idle_timeout: settings.idle_timeout,
         };
         let mut tasks = Vec::new();
-        for (address, form) in [
-            (settings.listen, RowProtocol::GraphiteLines),
-            (settings.pickle_listen, RowProtocol::GraphitePickle),
+        for (setting, address, form) in [
+            ("graphite.listen", settings.listen, RowProtocol::GraphiteLines),
+            ("graphite.pickle_listen", settings.pickle_listen, RowProtocol::GraphitePickle),
         ] {
             if let Some(address) = address {
-                let listener = std::net::TcpListener::bind(address)?;
-                listener.set_nonblocking(true)?;
-                let listener = TcpListener::from_std(listener)?;
+                let listener =
+                    bind(address).map_err(|cause| CannotListen { setting, address, cause })?;
                 tasks.push(actix::spawn(accept(listener, form, sink.clone())));
             }
         }
-        let udp = match settings.udp_listen {
-            Some(address) => Some(UdpReader::start(address, settings.udp_buffer_bytes_max, &sink)?),
-            None => None,
+        let read_from = |address| {
+            UdpReader::start(address, settings.udp_buffer_bytes_max, &sink)
+                .map_err(|cause| CannotListen { setting: "graphite.udp_listen", address, cause })
         };
+        let udp = settings.udp_listen.map(read_from).transpose()?;
         tasks.extend(udp.iter().map(|reader| actix::spawn(reader.write(sink.clone()))));
         Ok(Self { tasks, _udp: udp })
     }
@@ -116,6 +127,12 @@ impl GraphiteListeners {
             task.abort();
         }
     }
+}
+
+fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let listener = std::net::TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    TcpListener::from_std(listener)
 }
 
 async fn accept(listener: TcpListener, form: RowProtocol, sink: Sink) {
