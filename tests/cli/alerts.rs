@@ -240,9 +240,8 @@ fn alerts_that_nobody_is_told_of_are_warned_of_until_a_receiver_is_set_up() {
     assert_eq!(warned(&daemon), None, "there is nothing to tell");
 
     let way = "webhook_configs: [{url: 'http://127.0.0.1:9/'}]";
-    let receivers = |ways: &str| {
-        format!("route: {{receiver: duty}}\nreceivers:\n- name: duty\n  {ways}\n")
-    };
+    let receivers =
+        |ways: &str| format!("route: {{receiver: duty}}\nreceivers:\n- name: duty\n  {ways}\n");
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("rules.yml"), RULES.replace("FOR", "0s")).unwrap();
     let told = dir.path().join("told.yaml");
