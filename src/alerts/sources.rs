@@ -35,6 +35,8 @@ pub struct RuleSources {
     pub notifications: Option<PathBuf>,
     /// The address and the labels by which alerts go out.
     pub external: Arc<External>,
+    /// Whether Alertmanagers are told of alerts.
+    pub has_alertmanagers: bool,
 }
 
 /// The rules of all files.

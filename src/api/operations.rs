@@ -75,11 +75,20 @@ async fn readyz(parts: web::Data<AdminParts>) -> HttpResponse {
         return HttpResponse::ServiceUnavailable().json(answer);
     }
     // By the number who started the daemon knows it from another one that listens here.
-    let pid = std::process::id();
-    if reasons.is_empty() {
-        return HttpResponse::Ok().json(json!({ "status": status, "pid": pid }));
+    let mut answer = json!({ "status": status, "pid": std::process::id() });
+    if !reasons.is_empty() {
+        answer["reasons"] = json!(reasons);
     }
-    HttpResponse::Ok().json(json!({ "status": status, "pid": pid, "reasons": reasons }))
+    let warnings = warnings(&parts);
+    if !warnings.is_empty() {
+        answer["warnings"] = json!(warnings);
+    }
+    HttpResponse::Ok().json(answer)
+}
+
+/// What works as it is set up, and is seldom meant so.
+pub(super) fn warnings(parts: &AdminParts) -> BTreeMap<&'static str, String> {
+    parts.rules.untold().map(|reason| ("untold", reason)).into_iter().collect()
 }
 
 /// A word for how the daemon fares, and what is wrong.

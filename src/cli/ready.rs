@@ -53,7 +53,7 @@ pub(super) fn ready(args: &ReadyArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// `ready` or `degraded`, with the reasons.
+/// `ready` or `degraded`, with the reasons, and what it warns of.
 fn ask(args: &ReadyArgs) -> anyhow::Result<String> {
     let body = args.daemon.get_path("readyz")?;
     let answer: Value = serde_json::from_str(&body)?;
@@ -67,8 +67,7 @@ fn ask(args: &ReadyArgs) -> anyhow::Result<String> {
         );
     }
     let status = answer["status"].as_str().unwrap_or("ready").to_owned();
-    Ok(match answer.get("reasons") {
-        Some(reasons) => format!("{status}: {reasons}"),
-        None => status,
-    })
+    let parts = ["reasons", "warnings"].into_iter().filter_map(|name| answer.get(name));
+    let parts: Vec<_> = parts.map(ToString::to_string).collect();
+    Ok(if parts.is_empty() { status } else { format!("{status}: {}", parts.join(" ")) })
 }

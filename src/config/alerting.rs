@@ -85,6 +85,7 @@ pub(super) fn rules(raw: &Raw, faults: &mut Faults) -> RuleSources {
         paths: alerts.rules.clone(),
         interval_ms: interval_ms.max(1000),
         notifications: is_named.then(|| alerts.notifications.clone()),
+        has_alertmanagers: !alerts.alertmanagers.is_empty(),
         external: Arc::new(External { url, labels }),
     }
 }

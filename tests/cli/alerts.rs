@@ -216,6 +216,45 @@ fn rules_check_names_what_is_wrong_and_the_daemon_starts_without_that_file() {
     assert_eq!(ask(&daemon, "/api/v1/rules")["groups"].as_array().unwrap().len(), 2);
 }
 
+fn warned(daemon: &Daemon) -> Option<String> {
+    let (status, said) = request(&daemon.url, "GET", "/readyz", &[], "").unwrap();
+    assert_eq!((status, &said["status"]), (200, &json!("ready")));
+    let (_, told) = request(&daemon.url, "GET", "/api/v1/status", &[], "").unwrap();
+    assert_eq!(told["health"]["state"], "ready");
+    assert_eq!(said["warnings"]["untold"], told["health"]["warnings"][0]["message"]);
+    said["warnings"]["untold"].as_str().map(str::to_owned)
+}
+
+#[test]
+fn alerts_that_nobody_is_told_of_are_warned_of_until_a_receiver_is_set_up() {
+    let daemon = start("0s");
+    let reason = warned(&daemon).unwrap();
+    assert!(reason.starts_with("1 rule has alerts, and nobody is told"), "{reason}");
+    assert!(reason.contains("set alerts.notifications to its path"), "{reason}");
+    assert!(daemon.log().contains("alerts that fire are told to nobody"), "{}", daemon.log());
+    let ready = granary().args(["ready", "--url", &daemon.url]).output().unwrap();
+    assert!(ready.status.success());
+    assert!(String::from_utf8_lossy(&ready.stdout).contains("nobody is told"));
+    fs::write(rules_file(&daemon), "groups: []\n").unwrap();
+    assert_eq!(request(&daemon.url, "POST", "/-/reload", &[], "").unwrap().0, 200);
+    assert_eq!(warned(&daemon), None, "there is nothing to tell");
+
+    let way = "webhook_configs: [{url: 'http://127.0.0.1:9/'}]";
+    let receivers =
+        |ways: &str| format!("route: {{receiver: duty}}\nreceivers:\n- name: duty\n  {ways}\n");
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("rules.yml"), RULES.replace("FOR", "0s")).unwrap();
+    let told = dir.path().join("told.yaml");
+    fs::write(&told, receivers(way)).unwrap();
+    let rules = dir.path().join("rules.yml");
+    let settings = format!("[alerts]\nrules = [{rules:?}]\nnotifications = {told:?}\n");
+    let daemon = Daemon::start_in(dir, &(settings + &granularities(&SECONDS)));
+    assert_eq!(warned(&daemon), None, "{}", daemon.log());
+    fs::write(&told, receivers("")).unwrap();
+    assert_eq!(request(&daemon.url, "POST", "/-/reload", &[], "").unwrap().0, 200);
+    assert!(warned(&daemon).unwrap().ends_with("a way"));
+}
+
 fn run_tests(path: &Path) -> (bool, String) {
     let output = granary().args(["rules", "test"]).arg(path).output().unwrap();
     let said = [output.stdout, output.stderr].concat();

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     alerts::{
-        Alert, AlertState, External, GroupHistory, GroupState, Routing, Rule, RuleGroup,
+        Action, Alert, AlertState, External, GroupHistory, GroupState, Routing, Rule, RuleGroup,
         RuleReport, RuleSet, RuleSources, SourceFault,
     },
     model::{UnixMillis, chain},
@@ -93,6 +93,7 @@ impl KnownRules {
             let cause: &dyn std::error::Error = cause;
             tracing::error!(cause, "cannot use all rule files; the others are used");
         }
+        warn_untold(&sources, &set);
         let set = Arc::new(set);
         metrics.rules_reload_failed.set(i64::from(fault.is_some()));
         metrics.rules.set(count(&set));
@@ -130,11 +131,17 @@ impl KnownRules {
         let rules = count(&set);
         self.0.metrics.rules.set(rules);
         tracing::info!(groups = set.groups.len(), rules, "read the rules");
+        warn_untold(&self.0.sources, &set);
         let mut loaded = self.0.loaded.write();
         *loaded = Loaded { set, generation: loaded.generation + 1 };
         drop(loaded);
         self.note_change();
         Ok(rules as usize)
+    }
+
+    /// Why nobody is told when an alert fires, if that is so.
+    pub fn untold(&self) -> Option<String> {
+        untold(&self.0.sources, &self.loaded().set)
     }
 
     /// Notes how many alerts that fire receivers are only told the number of.
@@ -279,4 +286,30 @@ impl KnownRules {
 
 fn count(set: &RuleSet) -> i64 {
     set.groups.iter().map(|group| group.rules.len() as i64).sum()
+}
+
+/// Why nobody is told when an alert of these rules fires, if that is so.
+fn untold(sources: &RuleSources, set: &RuleSet) -> Option<String> {
+    let rules = set.groups.iter().flat_map(|group| &group.rules);
+    let alerting = rules.filter(|rule| matches!(rule.action, Action::Alert(_))).count();
+    let has_ways = set.routing.as_ref().is_some_and(|routing| routing.has_ways());
+    (alerting > 0 && !has_ways && !sources.has_alertmanagers).then(|| {
+        let remedy = match (&sources.notifications, &set.routing) {
+            (Some(_), None) => "mend the file that alerts.notifications names",
+            (Some(_), Some(_)) => "give receivers of the file in alerts.notifications a way",
+            (None, _) => {
+                "name receivers in a file, as in deploy/notifications.yml, set \
+                 alerts.notifications to its path and restart the daemon; or name Alertmanagers \
+                 in alerts.alertmanagers"
+            }
+        };
+        let rules = if alerting == 1 { "rule has alerts" } else { "rules have alerts" };
+        format!("{alerting} {rules}, and nobody is told when one fires: {remedy}")
+    })
+}
+
+fn warn_untold(sources: &RuleSources, set: &RuleSet) {
+    if let Some(reason) = untold(sources, set) {
+        tracing::warn!(reason, "alerts that fire are told to nobody");
+    }
 }

@@ -107,6 +107,11 @@ impl Route {
 }
 
 impl Routing {
+    /// Whether there is a way in which anybody is told.
+    pub fn has_ways(&self) -> bool {
+        self.receivers.iter().any(|receiver| !receiver.integrations.is_empty())
+    }
+
     /// The routing whose messages link to the page at an address.
     #[must_use]
     pub fn linking_to(mut self, external_url: &str) -> Self {

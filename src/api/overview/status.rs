@@ -40,6 +40,7 @@ struct Answer {
 struct HealthPart {
     state: &'static str,
     conditions: Vec<ConditionPart>,
+    warnings: Vec<ConditionPart>,
 }
 
 #[derive(Serialize)]
@@ -128,7 +129,12 @@ pub(super) async fn status(parts: web::Data<OverviewParts>) -> HttpResponse {
 fn look(parts: &OverviewParts) -> Answer {
     let (metrics, settings) = (&parts.admin.metrics, &parts.limits);
     let (state, reasons) = operations::health(&parts.admin);
-    let conditions = reasons.into_iter().map(|(name, message)| ConditionPart { name, message });
+    let part = |(name, message)| ConditionPart { name, message };
+    let health = HealthPart {
+        state,
+        conditions: reasons.into_iter().map(part).collect(),
+        warnings: operations::warnings(&parts.admin).into_iter().map(part).collect(),
+    };
     let protocols = metrics.sample_counts().into_iter().map(|own| ProtocolPart {
         protocol: own.protocol,
         accepted: own.accepted,
@@ -144,7 +150,7 @@ fn look(parts: &OverviewParts) -> Answer {
         version: env!("CARGO_PKG_VERSION"),
         started: parts.started.0,
         now: parts.admin.clock.now().0,
-        health: HealthPart { state, conditions: conditions.collect() },
+        health,
         protocols: protocols.collect(),
         queue: QueuePart {
             bytes: parts.admin.writer.queued_bytes(),

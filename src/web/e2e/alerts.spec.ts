@@ -174,6 +174,11 @@ test("a rule is made of a chart, checked by the daemon, and saved as a file", as
     `rate(system_network_bytes_in{host="${HOST}"}[5m])`,
   );
   await expect(dialog).toContainText("Give the threshold");
+  await dialog.getByLabel("Threshold").fill("90%");
+  await expect(dialog).toContainText("What is compared is in bytes, not percent");
+  await dialog.getByLabel("Threshold").fill("5MB/s");
+  await expect(dialog).toContainText("is 5000000 bytes");
+  await expect(dialog.getByLabel("Rule file")).toContainText("[5m]) > 5000000");
   await dialog.getByLabel("Threshold").fill("1e6");
   await expect(dialog.getByRole("status")).toContainText("The daemon reads it.");
   await dialog.getByLabel("Expression").fill("rate(");
@@ -192,6 +197,43 @@ test("a rule is made of a chart, checked by the daemon, and saved as a file", as
   await expect(dialog.getByLabel("Expression")).toHaveValue(
     /^100 \* rate\(system_cpu_user\{host="[^"]*"\}\[5m\]\) \/ \(rate.*system_cpu_idle/,
   );
-  await dialog.getByLabel("Threshold").fill("90");
+  await dialog.getByLabel("Threshold").fill("90%");
+  await expect(dialog.getByLabel("Rule file")).toContainText("> 90");
   await expect(dialog.getByRole("status")).toContainText("The daemon reads it.");
+});
+
+test("that nobody is told is said with the way to set a receiver up, until there is one", async ({
+  page,
+  startDaemon,
+}) => {
+  const silent = await startDaemon();
+  await page.goto(`${silent.url}/alerts`);
+  const card = page.getByRole("region", { name: "Nobody is told" });
+  await expect(card).toContainText("4 rules have alerts, and nobody is told");
+  await expect(card).toContainText('notifications = "/etc/granary/notifications.yml"');
+  const firing = page.getByRole("button", { name: /^Firing/ });
+  await expect(firing).toContainText("told to nobody");
+  await page.goto(`${silent.url}/status`);
+  const health = page.getByRole("region", { name: "Health" });
+  await expect(health).toContainText("untold: 4 rules have alerts");
+  await expect(health).toContainText("All is well");
+
+  const told = await startDaemon({
+    "told.yml":
+      "route: {receiver: duty}\nreceivers:\n- name: duty\n  webhook_configs: [{url: 'http://127.0.0.1:9/'}]\n",
+  });
+  await page.goto(`${told.url}/alerts`);
+  await expect(firing).toContainText("told to people");
+  await expect(card).toBeHidden();
+});
+
+test("a daemon without rules says how some are set up: by a restart, then by a reload", async ({
+  page,
+  startDaemon,
+}) => {
+  const daemon = await startDaemon({ "rules.yml": "groups: []\n" });
+  await page.goto(`${daemon.url}/alerts`);
+  await expect(page.getByText("restart the daemon: it reads settings at its start")).toBeVisible();
+  await page.goto(`${daemon.url}/alerts?show=rules`);
+  await expect(page.getByText("restart the daemon: it reads settings at its start")).toBeVisible();
 });

@@ -37,6 +37,12 @@ const SETTINGS = [
   ),
 ].join("\n");
 
+/** Texts of files beside the daemon's settings. */
+export interface Files {
+  "rules.yml"?: string;
+  "told.yml"?: string;
+}
+
 /** A sample as it is posted. */
 export interface Sample {
   metric: string;
@@ -80,11 +86,14 @@ export class Daemon {
     readonly url: string,
   ) {}
 
-  static async start(settings = SETTINGS): Promise<Daemon> {
+  /** `files` are others than the usual rules, and who is told: `rules.yml`, `told.yml`. */
+  static async start(files: Files = {}): Promise<Daemon> {
     const folder = await mkdtemp(join(SCRATCH, "granary-page-"));
-    await writeFile(join(folder, "rules.yml"), RULES);
-    const alerts = `[alerts]\nrules = ['${join(folder, "rules.yml")}']\n`;
-    await writeFile(join(folder, "granary.toml"), alerts + settings);
+    const all = { "rules.yml": RULES, ...files };
+    for (const [name, text] of Object.entries(all)) await writeFile(join(folder, name), text);
+    const alerts = [`[alerts]`, `rules = ['${join(folder, "rules.yml")}']`];
+    if (files["told.yml"]) alerts.push(`notifications = '${join(folder, "told.yml")}'`);
+    await writeFile(join(folder, "granary.toml"), `${alerts.join("\n")}\n${SETTINGS}`);
     const daemon = new Daemon(folder, `http://127.0.0.1:${await freePort()}`);
     await daemon.run();
     return daemon;

@@ -1,6 +1,6 @@
 /** The test of these files: a daemon for each worker, and a watch on each page. */
 import { test as base, expect } from "@playwright/test";
-import { Daemon } from "./daemon";
+import { Daemon, type Files } from "./daemon";
 import { fill } from "./data";
 import { Watch } from "./watch";
 
@@ -9,7 +9,7 @@ interface ForTests {
   /** The daemons of the test's own; they end with the test, after what watches its pages. */
   daemons: Daemon[];
   /** Starts one more of them, without data. */
-  startDaemon: () => Promise<Daemon>;
+  startDaemon: (files?: Files) => Promise<Daemon>;
 }
 
 interface ForWorkers {
@@ -47,8 +47,8 @@ export const test = base.extend<ForTests, ForWorkers>({
     { auto: true },
   ],
   startDaemon: async ({ daemons, watch }, use) => {
-    await use(async () => {
-      const daemon = await Daemon.start();
+    await use(async (files) => {
+      const daemon = await Daemon.start(files);
       daemons.push(daemon);
       watch.origins.push(daemon.url);
       return daemon;

@@ -379,12 +379,18 @@ export interface StoredCell {
   last: number | null;
 }
 
+/** Something that an operator should know of. */
+export interface Condition {
+  name: string;
+  message: string;
+}
+
 /** `/api/v1/status` */
 export interface StatusAnswer {
   version: string;
   started: number;
   now: number;
-  health: { state: string; conditions: { name: string; message: string }[] };
+  health: { state: string; conditions: Condition[]; warnings: Condition[] };
   protocols: { protocol: string; accepted: number; duplicate: number; refused: number }[];
   queue: { bytes: number; bytes_max: number };
   commits: { count: number; p50_ms: number | null; p99_ms: number | null; max_ms: number | null };

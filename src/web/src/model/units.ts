@@ -14,7 +14,7 @@ interface Scale {
   suffix: string;
 }
 
-const NONE: readonly string[] = ["", "-", "none", "1", "count"];
+export const NONE: readonly string[] = ["", "-", "none", "1", "count"];
 const BYTES: readonly string[] = ["bytes", "byte", "B", "By"];
 const SECONDS: readonly string[] = ["seconds", "second", "s"];
 const PERCENT: readonly string[] = ["percent", "%"];

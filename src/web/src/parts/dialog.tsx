@@ -111,7 +111,7 @@ interface FieldProps {
   isFirst?: boolean;
   /** Whether it is read by a machine. */
   isCode?: boolean;
-  hint?: string;
+  hint?: string | undefined;
 }
 
 /** A line of text with its name above it. */

@@ -69,3 +69,13 @@ it("says what is missing", () => {
   }
   expect(nameOfAlert("Network received (eth0)")).toBe("NetworkReceivedEth0");
 });
+
+it("takes a threshold with a unit, in that of what is compared", () => {
+  const bytes = { word: "bytes", perSecond: true };
+  expect(comparedOf(draft({ value: "1e6" }))).toBe("load > 1e6");
+  expect(comparedOf(draft({ value: "5GB" }))).toBe("load > 5000000000");
+  expect(comparedOf(draft({ value: "10 MB/s", unit: bytes }))).toBe("load > 10000000");
+  expect(faultOf(draft({ value: "90%", unit: bytes }))).toContain("is in bytes, not percent");
+  expect(faultOf(draft({ value: "90%" }))).toContain("write 90 or 0.9");
+  expect(ruleFile(draft({ value: "250ms" }))).toContain('expr: "load > 0.25"');
+});

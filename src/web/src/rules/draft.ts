@@ -1,6 +1,8 @@
 /** A rule that is made of what a chart shows: its expression, and the file that it stands in. Pure. */
 import type { Display, Kind, PanelQuery } from "../api/types";
 import { outermost } from "../model/comparison";
+import { isPlain, quantityOf } from "../model/quantity";
+import type { Unit } from "../model/units";
 import { namesOf, selectionOf } from "../queries/tags";
 
 export const OPERATORS = [">", ">=", "<", "<="] as const;
@@ -11,7 +13,10 @@ export interface RuleDraft {
   /** What is compared. */
   expression: string;
   operator: (typeof OPERATORS)[number];
+  /** The threshold as it is written: `0.9`, `5GB`. */
   value: string;
+  /** The unit of what is compared, where it is known. */
+  unit?: Unit | undefined;
   /** `5m`; none where it is empty. */
   lasting: string;
   severity: string;
@@ -56,11 +61,11 @@ export function nameOfAlert(title: string): string {
 }
 
 /** What is wrong with it before the daemon is asked; `undefined` when nothing. */
-export function faultOf({ name, expression, value, lasting }: RuleDraft): string | undefined {
+export function faultOf({ name, expression, value, unit, lasting }: RuleDraft): string | undefined {
   if (name.trim() === "") return "Give the alert a name.";
   if (expression.trim() === "") return "Give an expression.";
-  if (value.trim() === "" || !Number.isFinite(Number(value)))
-    return "Give the threshold, a number.";
+  const threshold = quantityOf(value, unit);
+  if ("fault" in threshold) return threshold.fault;
   const isLength = /^(\d+(ms|s|m|h|d|w|y))+$/.test(lasting.trim());
   return lasting.trim() === "" || isLength ? undefined : "Write how long it lasts as 5m or 1h30m.";
 }
@@ -71,8 +76,15 @@ function inBrackets(expression: string): string {
   return /\b(and|or|unless|bool)\b|[<>=]/i.test(outermost(text)) ? `(${text})` : text;
 }
 
-export function comparedOf({ expression, operator, value }: RuleDraft): string {
-  return `${inBrackets(expression)} ${operator} ${value.trim()}`;
+/** The threshold as PromQL has it: as it is written, unless it has a unit. */
+export function thresholdOf({ value, unit }: Pick<RuleDraft, "value" | "unit">): string {
+  const text = value.trim();
+  const threshold = quantityOf(text, unit);
+  return "value" in threshold && !isPlain(text) ? String(threshold.value) : text;
+}
+
+export function comparedOf(draft: RuleDraft): string {
+  return `${inBrackets(draft.expression)} ${draft.operator} ${thresholdOf(draft)}`;
 }
 
 /** A rule file with this rule alone, in Prometheus' format. */

@@ -2,37 +2,51 @@
 import type { Display, MetricQuery } from "../api/types";
 import type { DrawnSeries } from "../chart/data";
 import type { ChartWish } from "../chart/wish";
+import type { Unit } from "../model/units";
 import { expressionOf, nameOfAlert, type RuleDraft } from "./draft";
 
 export interface Shown {
   wish: Pick<ChartWish, "title" | "queries" | "display" | "derive">;
-  series: readonly Pick<DrawnSeries, "metric" | "kind" | "display">[];
+  series: readonly Pick<DrawnSeries, "metric" | "kind" | "display" | "unit">[];
   /** What the view's time frame asks for of counters. */
   frameDisplay: Display | undefined;
+}
+
+/** What can be compared: an expression, and the unit of its values where that is known. */
+export interface Comparable {
+  expression: string;
+  unit: Unit | undefined;
 }
 
 /** A draft of the first thing that the chart shows, and the expressions of all of them. */
 export function ruleOf({ wish, series, frameDisplay }: Shown): {
   draft: RuleDraft;
-  expressions: string[];
+  expressions: Comparable[];
 } {
   const { title, queries, display, derive } = wish;
+  // What is made of several metrics is not drawn for each, but all are of one kind.
+  const drawnOf = (metric: string) =>
+    series.find((one) => one.metric === metric) ?? (derive && series[0]);
   const of = (query: MetricQuery) => {
-    // What is made of several metrics is not drawn for each, but all are of one kind.
-    const drawn = series.find(({ metric }) => metric === query.metric) ?? (derive && series[0]);
+    const drawn = drawnOf(query.metric);
     const known = drawn?.display as Display | undefined;
     return expressionOf(query, { kind: drawn?.kind, display: known ?? frameDisplay ?? display });
   };
   const expressions = queries
     .filter(({ hidden }) => !hidden)
-    .flatMap((query) => {
-      if (query.kind === "promql") return [query.expression.trim()];
-      const derived = derive?.expression(query.metric, (metric) => of({ ...query, metric }));
-      return derive ? (derived ?? []) : [of(query)];
+    .flatMap((query): Comparable[] => {
+      if (query.kind === "promql") {
+        return [{ expression: query.expression.trim(), unit: undefined }];
+      }
+      const { unit } = drawnOf(query.metric) ?? {};
+      if (!derive) return [{ expression: of(query), unit }];
+      const expression = derive.expression(query.metric, (metric) => of({ ...query, metric }));
+      return expression === undefined ? [] : [{ expression, unit }];
     });
   const draft: RuleDraft = {
     name: nameOfAlert(title),
-    expression: expressions[0] ?? "",
+    expression: expressions[0]?.expression ?? "",
+    unit: expressions[0]?.unit,
     operator: ">",
     value: "",
     lasting: "5m",

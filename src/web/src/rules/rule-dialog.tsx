@@ -4,16 +4,27 @@ import { useEffect } from "preact/hooks";
 import { ApiError, api } from "../api/client";
 import { copy, saveFile } from "../chart/save";
 import { slug } from "../chart/state";
+import { isPlain } from "../model/quantity";
+import type { Unit } from "../model/units";
 import { counted } from "../model/words";
 import { Dialog, Problem, TextField } from "../parts/dialog";
 import { Icon } from "../parts/icon";
-import { faultOf, OPERATORS, ruleFile, SEVERITIES, comparedOf, type RuleDraft } from "./draft";
+import {
+  faultOf,
+  OPERATORS,
+  ruleFile,
+  SEVERITIES,
+  comparedOf,
+  thresholdOf,
+  type RuleDraft,
+} from "./draft";
+import type { Comparable } from "./of-chart";
 import "../styles/rules.css";
 
 export interface RuleDialogProps {
   draft: RuleDraft;
   /** What can be compared, where a chart shows several things. */
-  expressions: readonly string[];
+  expressions: readonly Comparable[];
   onClose: () => void;
 }
 
@@ -23,6 +34,9 @@ const PAUSE_MS = 400;
 export function RuleDialog({ draft: first, expressions, onClose }: RuleDialogProps) {
   const draft = useSignal(first);
   const change = (changes: Partial<RuleDraft>) => (draft.value = { ...draft.value, ...changes });
+  // Of another expression the unit is not known.
+  const compare = (expression: string) =>
+    change({ expression, unit: expressions.find((own) => own.expression === expression)?.unit });
   const { name, expression, operator, value, lasting, severity, summary } = draft.value;
   const text = ruleFile(draft.value);
   const fault = faultOf(draft.value);
@@ -34,22 +48,16 @@ export function RuleDialog({ draft: first, expressions, onClose }: RuleDialogPro
           {expressions.length > 1 && (
             <label class="labelled">
               Of the chart
-              <select
-                value={expression}
-                onInput={(event) => change({ expression: event.currentTarget.value })}
-              >
-                {[...new Set([expression, ...expressions])].map((one) => (
-                  <option key={one}>{one}</option>
-                ))}
+              <select value={expression} onInput={(event) => compare(event.currentTarget.value)}>
+                {[...new Set([expression, ...expressions.map((own) => own.expression)])].map(
+                  (one) => (
+                    <option key={one}>{one}</option>
+                  ),
+                )}
               </select>
             </label>
           )}
-          <TextField
-            label="Expression"
-            isCode
-            value={expression}
-            onText={(expression) => change({ expression })}
-          />
+          <TextField label="Expression" isCode value={expression} onText={compare} />
           <div class="rule-compared">
             <label class="labelled">
               Is
@@ -68,6 +76,8 @@ export function RuleDialog({ draft: first, expressions, onClose }: RuleDialogPro
               label="Threshold"
               isFirst
               isCode
+              placeholder={exampleOf(draft.value.unit)}
+              hint={hintOf(draft.value)}
               value={value}
               onText={(value) => change({ value })}
             />
@@ -110,7 +120,8 @@ export function RuleDialog({ draft: first, expressions, onClose }: RuleDialogPro
           )}
           <p class="muted">
             Rules are files: put it where the setting <code>alerts.rules</code> looks, and reload
-            the daemon.
+            the daemon. Settings are read at its start: after a change of <code>alerts.rules</code>{" "}
+            itself, restart it.
           </p>
         </div>
       </div>
@@ -137,6 +148,26 @@ export function RuleDialog({ draft: first, expressions, onClose }: RuleDialogPro
       </footer>
     </Dialog>
   );
+}
+
+/** A threshold of this unit, as one may write it. */
+function exampleOf(unit: Unit | undefined): string {
+  if (unit === undefined) return "0.9 or 5GB";
+  const examples: [string[], string][] = [
+    [["bytes", "B", "By"], unit.perSecond ? "10MB/s" : "5GB"],
+    [["percent", "%", "ratio"], "90%"],
+    [["seconds", "s"], unit.perSecond ? "90%" : "250ms"],
+  ];
+  return examples.find(([words]) => words.includes(unit.word))?.[1] ?? "5";
+}
+
+/** The number that a threshold with a unit becomes. */
+function hintOf(draft: RuleDraft): string | undefined {
+  const number = thresholdOf(draft);
+  if (faultOf({ ...draft, name: "a", expression: "a", lasting: "" })) return undefined;
+  return isPlain(draft.value.trim())
+    ? undefined
+    : `is ${number}${draft.unit?.word ? ` ${draft.unit.word}` : ""}`;
 }
 
 interface Said {

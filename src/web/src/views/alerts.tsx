@@ -13,6 +13,7 @@ import { alertsOf, isSilenced, ruleNamed, type ListedAlert } from "./alerts/list
 import { RuleGroups } from "./alerts/rule-groups";
 import { RulePage } from "./alerts/rule-page";
 import { Silences } from "./alerts/silences";
+import { Untold, useUntold } from "./alerts/untold";
 import "../styles/tiles.css";
 import "./alerts/alerts.css";
 
@@ -30,6 +31,7 @@ export function Alerts() {
     everyMs: SILENCES_EVERY_MS,
   });
   const { data: kept = [], error, reload } = silences.value;
+  const untold = useUntold();
   const change = () => {
     reload();
     rules.reload();
@@ -45,7 +47,8 @@ export function Alerts() {
         return (
           <>
             {named.value !== "" && <Failed message={`No rule is called ${named.value}.`} />}
-            <Tiles listed={listed} groups={groups} />
+            <Untold reason={untold} />
+            <Tiles listed={listed} groups={groups} isTold={untold === undefined} />
             <Places listed={listed} groups={groups} silences={kept} />
             {place.value === "rules" ? (
               <RuleGroups groups={groups} />
@@ -61,7 +64,14 @@ export function Alerts() {
   );
 }
 
-function Tiles({ listed, groups }: { listed: ListedAlert[]; groups: readonly RuleGroup[] }) {
+interface TilesProps {
+  listed: ListedAlert[];
+  groups: readonly RuleGroup[];
+  /** Whether anybody is told of what fires. */
+  isTold: boolean;
+}
+
+function Tiles({ listed, groups, isTold }: TilesProps) {
   const rules = groups.flatMap((group) => group.rules);
   const failing = rules.filter(({ health }) => health === "err").length;
   const missed = groups.reduce((sum, group) => sum + group.missedEvaluations, 0);
@@ -71,7 +81,7 @@ function Tiles({ listed, groups }: { listed: ListedAlert[]; groups: readonly Rul
   return (
     <div class="tiles">
       <Tile name="Firing" state="down" count={count("firing")} show={{ state: "firing" }}>
-        told to people
+        {isTold ? "told to people" : <span class="warn">told to nobody</span>}
       </Tile>
       <Tile name="Pending" state="late" count={count("pending")} show={{ state: "pending" }}>
         active, not for long enough yet

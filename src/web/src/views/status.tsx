@@ -49,8 +49,9 @@ export function Status() {
 
 function Health({ health }: { health: StatusAnswer["health"] }) {
   const isWell = health.conditions.length === 0;
+  const state = !isWell ? "unwell" : health.warnings.length > 0 ? "warned" : "well";
   return (
-    <section class={isWell ? "card health well" : "card health unwell"} aria-label="Health">
+    <section class={`card health ${state}`} aria-label="Health">
       <Icon name={isWell ? "check" : "warning"} />
       <div>
         <h2>{isWell ? "All is well" : `The daemon is ${health.state}`}</h2>
@@ -65,6 +66,11 @@ function Health({ health }: { health: StatusAnswer["health"] }) {
             ))}
           </ul>
         )}
+        {health.warnings.map(({ name, message }) => (
+          <p key={name} class="warn">
+            <strong>{name.replaceAll("_", " ")}</strong>: {message}
+          </p>
+        ))}
       </div>
     </section>
   );

@@ -68,14 +68,16 @@ export function AlertList({ listed, groups, silences, onChange }: Props) {
   );
 }
 
-function NoRules() {
+export function NoRules() {
   return (
     <section class="card section">
       <Empty title="No rules are set up">
         <p>
           Name rule files in the settings,{" "}
-          <code>[alerts] rules = ["/etc/granary/rules/*.yml"]</code>, and reload the daemon.
-          deploy/rules/ has some to begin with; the menu of a chart makes one of what it shows.
+          <code>[alerts] rules = ["/etc/granary/rules/*.yml"]</code>, and restart the daemon: it
+          reads settings at its start. From then on a reload reads these files again, and new ones
+          beside them. deploy/rules/ has some to begin with; the menu of a chart makes one of what
+          it shows.
         </p>
       </Empty>
     </section>

@@ -7,6 +7,7 @@ import { Icon } from "../../parts/icon";
 import { Search } from "../../parts/search";
 import { Empty } from "../../parts/states";
 import { Table, type Head } from "../../parts/table";
+import { NoRules } from "./alert-list";
 import { instantOf, nameOfRule } from "./listed";
 
 const search = param("q");
@@ -34,12 +35,16 @@ export function RuleGroups({ groups }: { groups: readonly RuleGroup[] }) {
         param="q"
         text={search.value}
       />
-      {found.length === 0 && (
-        <section class="card section">
-          <Empty title={groups.length === 0 ? "No rules are set up" : "No rule is like that"}>
-            <p>Rules lie in files that the setting alerts.rules names.</p>
-          </Empty>
-        </section>
+      {groups.length === 0 ? (
+        <NoRules />
+      ) : (
+        found.length === 0 && (
+          <section class="card section">
+            <Empty title="No rule is like that">
+              <p>Rules lie in files that the setting alerts.rules names.</p>
+            </Empty>
+          </section>
+        )
       )}
       {found.map((group) => (
         <Group key={`${group.file} ${group.name}`} group={group} whole={groups} />

@@ -1,0 +1,104 @@
+/** Numbers as people write them: `5GB`, `90%`, `250ms`. Pure. */
+import { NONE, type Unit } from "./units";
+
+/** What a suffix measures. */
+type Measure = "bytes" | "time" | "percent" | "count";
+
+interface Suffix {
+  measure: Measure;
+  /** How much of the base unit it is: bytes, seconds, hundredths, ones. */
+  factor: number;
+}
+
+const PREFIXES = ["", "k", "M", "G", "T", "P", "E"];
+
+const SUFFIXES = new Map<string, Suffix>([
+  ...PREFIXES.flatMap((prefix, power): [string, Suffix][] => [
+    [`${prefix}B`, { measure: "bytes", factor: 1000 ** power }],
+    ...(power === 0
+      ? []
+      : ([
+          [`${prefix.toUpperCase()}iB`, { measure: "bytes", factor: 1024 ** power }],
+          [`${prefix.toUpperCase()}B`, { measure: "bytes", factor: 1000 ** power }],
+          [prefix, { measure: "count", factor: 1000 ** power }],
+        ] as [string, Suffix][])),
+  ]),
+  ["KB", { measure: "bytes", factor: 1000 }],
+  ["K", { measure: "count", factor: 1000 }],
+  ["%", { measure: "percent", factor: 1 }],
+  ...["ns", "us", "µs", "μs", "ms"].map((name): [string, Suffix] => {
+    const factor = { ns: 1e-9, ms: 1e-3 }[name] ?? 1e-6;
+    return [name, { measure: "time", factor }];
+  }),
+  ["s", { measure: "time", factor: 1 }],
+  ["min", { measure: "time", factor: 60 }],
+  ["m", { measure: "time", factor: 60 }],
+  ["h", { measure: "time", factor: 3600 }],
+  ["d", { measure: "time", factor: 86_400 }],
+]);
+
+/** What the base unit of a measure has to be multiplied by, for the words of the API. */
+const WORDS: Record<Exclude<Measure, "count">, Record<string, number>> = {
+  bytes: { bytes: 1, byte: 1, B: 1, By: 1, kilobytes: 1e-3, kibibytes: 1 / 1024 },
+  time: {
+    seconds: 1,
+    second: 1,
+    s: 1,
+    milliseconds: 1e3,
+    ms: 1e3,
+    microseconds: 1e6,
+    us: 1e6,
+    nanoseconds: 1e9,
+    ns: 1e9,
+  },
+  percent: { percent: 1, "%": 1, ratio: 0.01 },
+};
+
+const NAMES: Record<Measure, string> = {
+  bytes: "bytes",
+  time: "a time",
+  percent: "percent",
+  count: "a number",
+};
+
+export type Quantity = { value: number } | { fault: string };
+
+const FORM = "Give the threshold as a number, with a unit if you like: 0.9, 5GB, 90%, 250ms.";
+
+/** Whether it is a number without a suffix. */
+export function isPlain(text: string): boolean {
+  return text !== "" && Number.isFinite(Number(text));
+}
+
+/** A number with a suffix, in the unit of what it is compared with; `undefined` where that is not known. */
+export function quantityOf(text: string, unit: Unit | undefined): Quantity {
+  const plain = text.trim();
+  if (isPlain(plain)) return { value: Number(plain) };
+  const match = /^([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-zA-Zµμ%]+?)(\/s)?$/i.exec(plain);
+  const suffix = SUFFIXES.get(match?.[2] ?? "");
+  if (!match) return { fault: FORM };
+  if (!suffix) return { fault: `“${match[2] ?? ""}” is no unit here. ${FORM}` };
+  const scale = scaleOf(suffix.measure, unit, match[3] !== undefined);
+  if (typeof scale === "string") return { fault: scale };
+  // The nearest number that one would write: 0.29 * 100 is not 29.
+  return { value: Number((Number(match[1]) * suffix.factor * scale).toPrecision(15)) };
+}
+
+/** What a number of a measure's base unit is multiplied by; the fault where units do not fit. */
+function scaleOf(measure: Measure, unit: Unit | undefined, isPerSecond: boolean): number | string {
+  if (isPerSecond && unit && !unit.perSecond)
+    return "What is compared is no rate: give the threshold without /s.";
+  if (measure === "count") return 1;
+  if (!unit || NONE.includes(unit.word)) {
+    const isSure = measure !== "percent";
+    return isSure ? 1 : "The unit of this expression is not known: write 90 or 0.9, not 90%.";
+  }
+  // Seconds in a second are a share of the time.
+  const isShare = unit.perSecond && Object.hasOwn(WORDS.time, unit.word);
+  if (measure === "percent" && isShare) return 0.01 * (WORDS.time[unit.word] ?? 1);
+  const scale = Object.hasOwn(WORDS[measure], unit.word) ? WORDS[measure][unit.word] : undefined;
+  return (
+    scale ??
+    `What is compared is in ${unit.word}, not ${NAMES[measure]}: give the threshold in that.`
+  );
+}
