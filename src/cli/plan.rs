@@ -16,6 +16,9 @@ use crate::{
     store::DiskSpace,
 };
 
+/// Series that the host agent sends of a machine with two cores, a disk, two file systems and three
+/// network interfaces, those of the agent itself among them; docs/sizing.md has the same number.
+const HOST_SERIES: u64 = 212;
 /// Exit code when the machine does not carry it.
 const TOO_SMALL: u8 = 2;
 
@@ -24,17 +27,17 @@ const TOO_SMALL: u8 = 2;
 /// No daemon is asked. Retention and bounds are those of the settings; what a slot and a series take
 /// was measured, and docs/sizing.md says with what. Exits with 2 when this machine does not carry it.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  granary plan --hosts 50 --metrics 100 --interval 1m
-  granary plan --hosts 50 --interval 10s --after 30d --json")]
+#[command(after_help = "Example:\n  granary plan --hosts 50
+  granary plan --hosts 50 --metrics 100 --interval 1m --after 30d --json")]
 pub(super) struct PlanArgs {
     /// Machines that send
     #[arg(long)]
     hosts: u64,
-    /// Series of each machine: an agent for Linux hosts sends about 100
-    #[arg(long, default_value_t = 100)]
+    /// Series of each machine: the host agent sends 212 of one with two cores
+    #[arg(long, default_value_t = HOST_SERIES)]
     metrics: u64,
-    /// Time between two samples of a series
-    #[arg(long, default_value = "1m")]
+    /// Time between two samples of a series: the host agent's
+    #[arg(long, default_value = "10s")]
     interval: Span,
     /// How it will be after so long, such as 30d [default: when all retentions are reached]
     #[arg(long)]

@@ -23,5 +23,5 @@ export const RULES = `groups:
   interval: 1s
   rules:
   - alert: Impossible
-    expr: last_over_time(system_memory_used[3h]) * on (none) last_over_time(system_memory_total[3h])
+    expr: last_over_time(system_memory_used[3h]) * on (none) last_over_time(system_memory_total[3h]) < 0
 `;
