@@ -99,6 +99,10 @@ impl Store {
     /// What each of them lacks of the time that it keeps.
     pub fn gaps(&self) -> Vec<Gaps> {
         let mut gaps = self.inner.gaps.read().clone();
+        let lacks_before = self.inner.catalog.read().lacks_before().to_vec();
+        for (gaps, lacks_before) in gaps.iter_mut().zip(lacks_before) {
+            gaps.complete_since = gaps.complete_since.max(lacks_before);
+        }
         for (index, gaps) in gaps.iter_mut().enumerate() {
             let index = GranularityIndex(index);
             gaps.holes.extend(self.inner.documents.holes(index));
@@ -182,11 +186,33 @@ impl Store {
         series.iter().map(last).collect()
     }
 
+    /// Remembers, durably, that slots of a granularity that begin before a time lack samples, because
+    /// it did not keep them: the clock may be set back.
+    pub(crate) fn note_lacking(
+        &self,
+        index: GranularityIndex,
+        before: UnixMillis,
+    ) -> Result<(), StoreError> {
+        let inner = &*self.inner;
+        if inner.gaps.read()[index.0].complete_since < before {
+            inner.journal.note_lacking(&self.granularity(index).name, before)?;
+            let own = &mut inner.gaps.write()[index.0].complete_since;
+            *own = before.max(*own);
+        }
+        Ok(())
+    }
+
     /// Removes a partition and its file.
     ///
     /// # Errors
     /// When the file cannot be removed.
     pub fn drop_partition(&self, id: PartitionId) -> Result<bool, StoreError> {
+        let range = id.start.0..id.start.0 + 1;
+        if let Some(place) = self.inner.documents.places(id.granularity, range).pop()
+            && place.id == id
+        {
+            self.note_lacking(id.granularity, place.end)?;
+        }
         let dropped = self.inner.documents.drop_partition(id)?;
         self.inner.counters.partitions_dropped.add(u64::from(dropped));
         Ok(dropped)

@@ -24,12 +24,16 @@ use super::{
     documents::{Documents, open::OpenDocuments},
     error::StoreError,
     file::{
+        holes::Holes,
         medium::Medium,
         names::{HEAD_FILE, JOURNAL_FILE, granularities_with_files},
     },
     handle::{Inner, Store},
-    head::Head,
-    journal::{Journal, granularities, register::Register, series_row},
+    head::{self, Head},
+    journal::{
+        Journal, granularities, in_head::InHead, numbers::RecordsInFiles, register::Register,
+        series_row,
+    },
     objects::Objects,
     rows::row_of,
 };
@@ -66,7 +70,6 @@ impl Store {
     ) -> Result<(Self, Appender, RecoveryReport), StoreError> {
         let granularities = Arc::new(granularities);
         let (journal, known) = Self::open_journal(&medium, &granularities, now)?;
-        let journal = Arc::new(journal);
         let register = Arc::new(Register::open(medium.clone(), journal.clone())?);
         let mut catalog = Catalog::new(granularities.clone(), journal.checkpointed_through()?);
         let dictionary = load(&journal, catalog.states_mut())?;
@@ -81,7 +84,8 @@ impl Store {
         let stored =
             granularities::reconcile(&known, &granularities, &with_files, latest, dropped_by);
         let all = [granularities.as_slice(), &granularities::retired(&stored)].concat();
-        let head = Head::open(medium.clone(), &all, register.clone())?;
+        let (living, ran_last) = (granularities.count(), ran_until.unwrap_or(now));
+        let head = Head::open(medium.clone(), &all, living, register.clone(), ran_last)?;
         let objects = Objects::open(medium.clone(), register.clone())?;
         let documents = OpenDocuments::open(medium.clone(), all, register.clone())?;
         // What was accepted so far was so after this.
@@ -128,9 +132,10 @@ impl Store {
         medium: &Arc<dyn Medium>,
         settings: &GranularitySet,
         now: UnixMillis,
-    ) -> Result<(Journal, Vec<granularities::StoredGranularity>), StoreError> {
-        let mut journal = Journal::open(medium)?;
+    ) -> Result<(Arc<Journal>, Vec<granularities::StoredGranularity>), StoreError> {
+        let mut journal = Arc::new(Journal::open(medium)?);
         let mut known = journal.granularities()?;
+        journal.settle_through(|| records_in_files(medium, &journal, &known))?;
         let taken_away = granularities::taken_away(&known, settings);
         if !taken_away.is_empty()
             && let Ok(before) = granularities::as_set(&known, JOURNAL_FILE)
@@ -146,7 +151,7 @@ impl Store {
             }
             drop(journal);
             Self::finish_before(medium, before, now)?;
-            journal = Journal::open(medium)?;
+            journal = Arc::new(Journal::open(medium)?);
             known = journal.granularities()?;
         }
         Ok((journal, known))
@@ -171,6 +176,7 @@ impl Store {
         let after = inner.catalog.read().applied();
         let (begun_through, begun_in) = self.begun_through()?;
         let (states_through, states_rows) = inner.journal.states_ahead()?;
+        let mut lost = self.cells_of_lost_head(states_through)?;
         let begun = (begun_through, begun_in);
         let (begun_through, begun_in) = begun.max((states_through, JOURNAL_FILE.into()));
         inner.journal.replay(after, |sequence, record| {
@@ -188,12 +194,14 @@ impl Store {
                 // These states know the record, and its cells are in files.
                 let is_behind = |id: SeriesId| row_of(id) >= states_rows;
                 for batch in &mut batches {
+                    lost.note(batch, |id| !is_behind(id));
                     batch.retain(is_behind);
                 }
             }
             catalog.apply(sequence, batches.iter(), record.now.unwrap_or(now));
             Ok(())
         })?;
+        inner.head.add_lost(&lost.slots);
         let mut catalog = inner.catalog.write();
         let applied = catalog.applied();
         if begun_through > applied {
@@ -212,6 +220,17 @@ impl Store {
         report.resumes_checkpoint = catalog.frozen().is_some();
         inner.catalog_bytes.store(catalog.bytes(), Ordering::Relaxed);
         Ok(report)
+    }
+
+    /// Granularities of which the head lacks what states have by the record `through`: it was lost.
+    fn cells_of_lost_head(&self, through: u64) -> Result<LostCells, StoreError> {
+        let mut slots = Vec::new();
+        for (index, granularity) in self.inner.granularities.indexed() {
+            if self.inner.head.read(index)?.through < through {
+                slots.push(InHead { width_ms: granularity.width_ms, slots: Holes::default() });
+            }
+        }
+        Ok(LostCells { slots })
     }
 
     /// Forgets what was remembered of series that are deleted: their rows may be older than that.
@@ -250,6 +269,41 @@ impl Store {
                 file: JOURNAL_FILE.to_owned(),
                 problem: format!("record {sequence} names series {} of {count}", series.0),
             }),
+        }
+    }
+}
+
+/// What the head and the partitions say of the records that they hold; `None` when the head does not.
+fn records_in_files(
+    medium: &Arc<dyn Medium>,
+    journal: &Arc<Journal>,
+    known: &[granularities::StoredGranularity],
+) -> Result<Option<RecordsInFiles>, StoreError> {
+    let living = known.iter().filter(|own| own.retired.is_none());
+    let living = living.map(|own| own.granularity.clone());
+    let Some(heads) = head::records_of(medium, living)? else { return Ok(None) };
+    let all = known.iter().map(|own| own.granularity.clone()).collect();
+    let register = Arc::new(Register::open(medium.clone(), journal.clone())?);
+    let documents = OpenDocuments::open(medium.clone(), all, register)?;
+    let in_documents = documents.last_record()?.map_or(0, |(record, _)| record);
+    let last = heads.iter().copied().fold(in_documents, u64::max);
+    Ok(Some(RecordsInFiles { heads, last }))
+}
+
+/// Where a head that was lost had cells of records that states have, by slot width.
+struct LostCells {
+    slots: Vec<InHead>,
+}
+
+impl LostCells {
+    /// Notes the samples of some series.
+    fn note(&mut self, batch: &AcceptedBatch, is_known: impl Fn(SeriesId) -> bool) {
+        for InHead { width_ms, slots } in &mut self.slots {
+            let known = batch.series.iter().enumerate().filter(|(_, series)| is_known(**series));
+            for (index, _) in known {
+                let start = UnixMillis(batch.time(index).0.div_euclid(*width_ms) * *width_ms);
+                slots.add(start..start.plus(*width_ms));
+            }
         }
     }
 }

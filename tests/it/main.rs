@@ -16,6 +16,7 @@ mod head;
 mod journal_rows;
 mod late;
 mod long_series;
+mod lost;
 mod manual;
 #[path = "../support/media.rs"]
 mod media;
@@ -28,6 +29,7 @@ mod preallocation;
 mod promql;
 #[path = "../support/protobuf.rs"]
 mod protobuf;
+mod raising;
 mod replay;
 mod replicas;
 mod retention;

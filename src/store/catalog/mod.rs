@@ -44,6 +44,9 @@ pub(crate) struct Catalog {
     states: SeriesStates,
     senders: Senders,
     applied: u64,
+    /// Of each granularity: slots that begin before this lack samples, because it did not keep their
+    /// time when they came.
+    lacks_before: Vec<UnixMillis>,
     /// Set while something is changed.
     is_changing: bool,
 }
@@ -51,6 +54,7 @@ pub(crate) struct Catalog {
 impl Catalog {
     pub(crate) fn new(granularities: Arc<GranularitySet>, applied: u64) -> Self {
         let maps = vec![CellMap::default(); granularities.count()];
+        let lacks_before = vec![UnixMillis::EARLIEST; granularities.count()];
         Self {
             granularities,
             maps,
@@ -58,6 +62,7 @@ impl Catalog {
             states: SeriesStates::default(),
             senders: Senders::default(),
             applied,
+            lacks_before,
             is_changing: false,
         }
     }
@@ -109,6 +114,12 @@ impl Catalog {
     /// Time of the latest sample; `None` when there never was one.
     pub(crate) fn latest(&self) -> Option<UnixMillis> {
         self.states.latest()
+    }
+
+    /// Of each granularity: slots that begin before this lack samples, because it did not keep their
+    /// time when they came. It may keep it again, once a clock that was ahead is right.
+    pub(crate) fn lacks_before(&self) -> &[UnixMillis] {
+        &self.lacks_before
     }
 
     /// The state of a series.
@@ -180,7 +191,9 @@ impl Catalog {
         let mut left = Left { tally: TimesTally::default(), corrections: Vec::new() };
         self.apply_samples(batch, keeping, &mut left);
         for (series, Correction { at, increase, rate }) in left.corrections {
-            if let Some(finest) = keeping.finest(at) {
+            let finest = keeping.finest(at);
+            note_lacking(&mut self.lacks_before, &self.granularities, finest, at);
+            if let Some(finest) = finest {
                 let slot = self.granularities[finest].slot_start(at).0;
                 let map = &mut self.maps[finest.0];
                 let mut place = map.place(slot);
@@ -206,7 +219,10 @@ impl Catalog {
                 continue;
             }
             // Without a living granularity the counter states still move on.
-            let slot = slots.at(at, |finest, start| Some(self.maps[finest?.0].place(start.0)));
+            let slot = slots.at(at, |finest, start| {
+                note_lacking(&mut self.lacks_before, &granularities, finest, start);
+                Some(self.maps[finest?.0].place(start.0))
+            });
             // Which first readings count was settled before the journal.
             let start = batch.start(index);
             let observed = self.states.observe(series, at, value, start, slot.start);
@@ -281,6 +297,22 @@ impl Catalog {
         out: impl FnMut(usize, i64, Cell),
     ) {
         frozen::cells(&self.maps, &self.granularities, granularity, series, range, out);
+    }
+}
+
+/// Notes that the granularities that are finer than `finest` do not get something of a slot of it.
+fn note_lacking(
+    lacks_before: &mut [UnixMillis],
+    granularities: &GranularitySet,
+    finest: Option<GranularityIndex>,
+    at: UnixMillis,
+) {
+    let finer = finest.map_or(granularities.count(), |finest| finest.0);
+    let width = |index| granularities[index].width_ms;
+    for (index, lacks_before) in (0..finer).map(GranularityIndex).zip(lacks_before) {
+        let slot = finest.unwrap_or(index);
+        let end = granularities[slot].slot_start(at).plus(width(slot));
+        *lacks_before = end.max(*lacks_before);
     }
 }
 

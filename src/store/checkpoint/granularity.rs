@@ -174,6 +174,16 @@ impl<'a> GranularityStep<'a> {
             Ok::<_, StoreError>(mark.has_absorbed(through, slot))
         };
         let is_kept = |slot: i64| self.granularity.keeps(UnixMillis(slot), self.now.earliest());
+        let mut lacks_before = UnixMillis::EARLIEST;
+        let of_head =
+            self.head.slots(0..i64::MAX)?.into_iter().map(|slot| (self.head.through, slot));
+        let all = of_head.chain(map.all_slots().map(|(slot, _)| (self.through, slot)));
+        for (through, slot) in all.filter(|(_, slot)| !is_kept(*slot)) {
+            if !has_absorbed(through, slot)? {
+                lacks_before = lacks_before.max(UnixMillis(slot).plus(self.granularity.width_ms));
+            }
+        }
+        (self.to.note_lacking)(self.index, lacks_before)?;
         let mut moved = 0;
         self.to.head.write(self.index, self.through, |rows| {
             for slot in rows.slots()? {

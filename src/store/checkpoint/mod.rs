@@ -81,6 +81,7 @@ impl Store {
             head: &inner.head,
             documents: &inner.documents,
             counters,
+            note_lacking: &|index, before| self.note_lacking(index, before),
         };
         self.note_away(&frozen)?;
         self.or_replace_head(to.write(&frozen, now))?;
@@ -163,7 +164,17 @@ impl Store {
         for senders in frozen.senders.chunks(SENDERS_AT_ONCE) {
             inner.journal.cut(&CutPart::Senders(senders.to_vec()))?;
         }
-        inner.journal.cut(&CutPart::End { through, now })
+        // The records that tell will go.
+        let lacks_before = inner.catalog.read().lacks_before().to_vec();
+        for (index, before) in (0..).map(GranularityIndex).zip(lacks_before) {
+            self.note_lacking(index, before)?;
+        }
+        for (index, gaps) in (0..).map(GranularityIndex).zip(inner.gaps.read().clone()) {
+            inner.head.forget_lost(index, gaps.complete_since);
+        }
+        let in_head = self.or_replace_head(inner.head.in_head())?;
+        let lost = inner.head.lost();
+        inner.journal.cut(&CutPart::End { through, now, in_head, lost })
     }
 }
 
@@ -173,6 +184,8 @@ struct Destinations<'a> {
     pub(crate) head: &'a Head,
     pub(crate) documents: &'a OpenDocuments,
     pub(crate) counters: &'a Counters,
+    /// Told durably before cells are dropped because a granularity does not keep their time.
+    pub(crate) note_lacking: &'a dyn Fn(GranularityIndex, UnixMillis) -> Result<(), StoreError>,
 }
 
 impl Destinations<'_> {

@@ -10,7 +10,7 @@ use redb::WriteTransaction;
 
 use super::{
     database::DatabaseFile,
-    holes::{Holes, StoredHoles},
+    holes::{HOLES, Holes, StoredHoles},
 };
 use crate::{model::UnixMillis, store::error::StoreError};
 
@@ -35,9 +35,11 @@ impl Damage {
         otherwise: Range<UnixMillis>,
     ) -> Result<Self, StoreError> {
         let txn = file.read()?;
-        let stored =
-            file.guard("read", || StoredHoles::read(&txn, width_ms).map_err(file.fail("read")))?;
+        let stored = file.guard("read", || {
+            StoredHoles::read(&txn, HOLES, width_ms).map_err(file.fail("read"))
+        })?;
         let holes = match stored {
+            StoredHoles::Absent => Holes::default(),
             StoredHoles::Sound(holes) => holes,
             StoredHoles::Damaged => {
                 let (file, Range { start, end }) = (file.name(), &otherwise);

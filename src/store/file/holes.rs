@@ -2,8 +2,8 @@
 //! their place. FORMAT.md describes the bytes.
 //!
 //! A reader that meets damage remembers it as long as the process lives; who writes over it stores
-//! the hole in the same transaction, so that it is there after a restart and in a snapshot. Must
-//! never know: what was lost.
+//! the hole in the same transaction, so that it is there after a restart and in a snapshot. The
+//! journal has holes of what is not in any file any more. Must never know: what was lost.
 
 use std::{cmp::Reverse, ops::Range};
 
@@ -12,8 +12,11 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::model::UnixMillis;
 
-/// The holes of each slot width, in ms.
-const HOLES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("holes");
+/// A table of stretches of time: those of each slot width, in ms.
+pub(crate) type StretchTable = TableDefinition<'static, u64, &'static [u8]>;
+
+/// The holes.
+pub(crate) const HOLES: StretchTable = TableDefinition::new("holes");
 /// More become wider ones.
 const HOLES_MAX: usize = 128;
 /// Bytes of a hole, and of the checksum.
@@ -25,6 +28,13 @@ const CHECK_BYTES: usize = 8;
 pub(crate) struct Holes(Vec<Range<UnixMillis>>);
 
 impl Holes {
+    /// One stretch.
+    pub(crate) fn of(hole: Range<UnixMillis>) -> Self {
+        let mut holes = Self::default();
+        holes.add(hole);
+        holes
+    }
+
     /// The stretches.
     pub(crate) fn stretches(&self) -> &[Range<UnixMillis>] {
         &self.0
@@ -76,6 +86,23 @@ impl Holes {
         bytes
     }
 
+    /// Removes the stretches that end at a time, or before it.
+    pub(crate) fn forget_before(&mut self, at: UnixMillis) {
+        self.0.retain(|own| own.end > at);
+    }
+
+    /// Stores the stretches of a slot width in place of those that a table has.
+    pub(crate) fn store(
+        &self,
+        txn: &WriteTransaction,
+        table: StretchTable,
+        width_ms: i64,
+    ) -> Result<(), redb::Error> {
+        let key = width_ms as u64;
+        txn.open_table(table)?.insert(key, &*self.to_bytes(key))?;
+        Ok(())
+    }
+
     /// Reads bytes under a key; `None` when they are not as they were written.
     fn from_bytes(bytes: &[u8], key: u64) -> Option<Self> {
         let (times, check) = bytes.split_last_chunk::<CHECK_BYTES>()?;
@@ -93,10 +120,12 @@ impl Holes {
     }
 }
 
-/// What a file says of its holes.
+/// What a file says of the stretches of a slot width.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum StoredHoles {
-    /// These; none in files of older releases.
+    /// Nothing, as in files of older releases.
+    Absent,
+    /// These.
     Sound(Holes),
     /// They are not as they were written.
     Damaged,
@@ -104,14 +133,18 @@ pub(crate) enum StoredHoles {
 
 impl StoredHoles {
     fn of(bytes: Option<&[u8]>, width_ms: i64) -> Self {
-        let read = |bytes| Holes::from_bytes(bytes, width_ms as u64);
-        bytes.map_or(Some(Holes::default()), read).map_or(Self::Damaged, Self::Sound)
+        let Some(bytes) = bytes else { return Self::Absent };
+        Holes::from_bytes(bytes, width_ms as u64).map_or(Self::Damaged, Self::Sound)
     }
 
-    /// Reads the holes of a slot width.
-    pub(crate) fn read(txn: &ReadTransaction, width_ms: i64) -> Result<Self, redb::Error> {
-        let table = match txn.open_table(HOLES) {
-            Err(TableError::TableDoesNotExist(_)) => return Ok(Self::of(None, width_ms)),
+    /// Reads the stretches of a slot width.
+    pub(crate) fn read(
+        txn: &ReadTransaction,
+        table: StretchTable,
+        width_ms: i64,
+    ) -> Result<Self, redb::Error> {
+        let table = match txn.open_table(table) {
+            Err(TableError::TableDoesNotExist(_)) => return Ok(Self::Absent),
             outcome => outcome?,
         };
         let bytes = table.get(width_ms as u64)?;
@@ -132,6 +165,7 @@ impl StoredHoles {
             Self::of(bytes.as_ref().map(redb::AccessGuard::value), width_ms)
         };
         let mut holes = match stored {
+            Self::Absent => Holes::default(),
             Self::Sound(holes) => holes,
             Self::Damaged => otherwise,
         };

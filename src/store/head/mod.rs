@@ -10,6 +10,7 @@ mod cell;
 mod elapsed;
 pub(crate) mod fuzzing;
 mod old_rows;
+mod opening;
 mod reader;
 pub(crate) mod row;
 #[cfg(test)]
@@ -19,7 +20,7 @@ mod writer;
 use std::{ops::Range, sync::Arc};
 
 use parking_lot::RwLock;
-use redb::{ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
+use redb::{ReadTransaction, ReadableTable, TableDefinition};
 
 pub(crate) use reader::HeadReader;
 
@@ -32,13 +33,17 @@ use super::{
         holes::Holes,
         medium::Medium,
         names::HEAD_FILE,
-        version::{self, FORMAT_VERSION, VERSION_KEY},
     },
-    journal::register::Register,
+    journal::{
+        in_head::{InHead, Presumed},
+        register::Register,
+    },
     rows::series_at,
 };
 use crate::model::{Granularity, GranularityIndex, UnixMillis};
 use cache::RowCache;
+pub(crate) use opening::records_of;
+use opening::{Opened, open_file, open_whole, presumed, read_slots};
 use row::Row;
 use writer::HeadWriter;
 
@@ -57,36 +62,59 @@ pub(crate) struct Head {
     names: Vec<String>,
     /// Widths of their slots.
     widths_ms: Vec<i64>,
+    /// How many of them take samples, the first ones.
+    living: usize,
     register: Arc<Register>,
     file: RwLock<Arc<DatabaseFile>>,
     /// Keys of rows that were found damaged, and the holes of those that were written anew, by
     /// granularity.
     damage: Vec<Arc<Damage>>,
+    /// What is taken for lost with a head where the journal does not say what is, by granularity.
+    presumed: Vec<Presumed>,
+    /// What was lost with heads, by granularity.
+    lost: RwLock<Vec<Holes>>,
     cache: Arc<RowCache>,
 }
 
 impl Head {
-    /// Opens the head, creating it when there is none. A damaged one is set aside.
+    /// Opens the head, creating it when there is none. A damaged one is set aside. The first `living`
+    /// granularities take samples; the store was last run at `ran_until`.
     pub(crate) fn open(
         medium: Arc<dyn Medium>,
         granularities: &[Granularity],
+        living: usize,
         register: Arc<Register>,
+        ran_until: UnixMillis,
     ) -> Result<Self, StoreError> {
         let names: Vec<_> = granularities.iter().map(|own| own.name.clone()).collect();
-        let file = match open_file(&medium, &names) {
-            Err(fault) if fault.is_damage() => {
+        let widths_ms: Vec<_> = granularities.iter().map(|own| own.width_ms).collect();
+        let presumed = granularities.iter().map(|own| presumed(own, ran_until)).collect();
+        let open = || open_whole(&medium, &names, &widths_ms);
+        let Opened { file, damage } = match open() {
+            Err(fault) if fault.is_damage_of(HEAD_FILE) => {
                 register.set_aside(HEAD_FILE, &fault)?;
-                open_file(&medium, &names)?
+                open()?
             }
             outcome => outcome?,
         };
-        register.note(&[HEAD_FILE.to_owned()])?;
-        let widths_ms: Vec<_> = granularities.iter().map(|own| own.width_ms).collect();
-        let read = |(name, width_ms): (&String, &i64)| read_damage(&file, name, *width_ms);
-        let damage = names.iter().zip(&widths_ms).map(read).collect::<Result<_, _>>()?;
-        let file = RwLock::new(Arc::new(file));
+        register.note(HEAD_FILE)?;
+        let (file, lost) = (RwLock::new(Arc::new(file)), RwLock::default());
         let cache = Arc::new(RowCache::new(names.len()));
-        Ok(Self { medium, names, widths_ms, register, file, damage, cache })
+        let this = Self {
+            medium,
+            names,
+            widths_ms,
+            living,
+            register,
+            file,
+            damage,
+            presumed,
+            lost,
+            cache,
+        };
+        this.note_unnoted()?;
+        *this.lost.write() = this.find_lost()?;
+        Ok(this)
     }
 
     /// Bytes that the head takes on the medium.
@@ -104,24 +132,57 @@ impl Head {
         self.damage.iter().map(|damage| damage.count()).sum()
     }
 
-    /// Stretches in which earlier runs wrote rows in place of damaged ones.
+    /// Stretches in which earlier runs wrote rows in place of damaged ones, and those that were lost
+    /// with a whole head.
     pub(crate) fn holes_from_before(&self) -> u64 {
-        self.damage.iter().map(|damage| damage.holes_from_before()).sum()
+        let lost: usize = self.lost.read().iter().map(|lost| lost.stretches().len()).sum();
+        self.damage.iter().map(|damage| damage.holes_from_before()).sum::<u64>() + lost as u64
     }
 
-    /// Where rows of a granularity were found damaged, also by earlier runs.
+    /// Where rows of a granularity were found damaged or went with a whole head, also by earlier runs.
     pub(crate) fn holes(&self, index: GranularityIndex) -> Vec<Range<UnixMillis>> {
         let (damage, width_ms) = (&self.damage[index.0], self.widths_ms[index.0]);
         let mut slots: Vec<_> = damage.keys().into_iter().map(slot_of_key).collect();
         slots.dedup();
-        let mut holes = damage.holes().stretches().to_vec();
+        let mut holes = self.remembered_holes(index).stretches().to_vec();
         holes.extend(slots.into_iter().map(|slot| slot..slot.plus(width_ms)));
         holes
     }
 
-    /// Where rows of a granularity were written in place of damaged ones.
+    /// Where rows of a granularity were written in place of damaged ones, or went with a whole head.
     pub(crate) fn remembered_holes(&self, index: GranularityIndex) -> Holes {
-        self.damage[index.0].holes()
+        let mut holes = self.damage[index.0].holes();
+        holes.add_all(&self.lost.read()[index.0]);
+        holes
+    }
+
+    /// Has slots be holes whose cells would be here, had the head not been lost; durably, with the next
+    /// cut.
+    pub(crate) fn add_lost(&self, slots: &[InHead]) {
+        let mut lost = self.lost.write();
+        for (own, width_ms) in lost.iter_mut().zip(&self.widths_ms) {
+            let of_width = slots.iter().filter(|slots| slots.width_ms == *width_ms);
+            of_width.for_each(|slots| own.add_all(&slots.slots));
+        }
+    }
+
+    /// Forgets what was lost of a granularity before a time since which alone it is complete; durably,
+    /// with the next cut.
+    pub(crate) fn forget_lost(&self, index: GranularityIndex, before: UnixMillis) {
+        self.lost.write()[index.0].forget_before(before);
+    }
+
+    /// The slots of which cells were lost with heads.
+    pub(crate) fn lost(&self) -> Vec<InHead> {
+        let lost = self.lost.read();
+        let of_each = self.widths_ms.iter().zip(&*lost);
+        of_each.map(|(width_ms, own)| InHead { width_ms: *width_ms, slots: own.clone() }).collect()
+    }
+
+    /// The slots that the head has cells of.
+    pub(crate) fn in_head(&self) -> Result<Vec<InHead>, StoreError> {
+        let file = self.file.read().clone();
+        file.guard("read", || read_slots(&file, &self.names, &self.widths_ms))
     }
 
     /// A consistent view of one granularity.
@@ -130,7 +191,7 @@ impl Head {
         let txn = file.read()?;
         let name = &self.names[index.0];
         let (through, rows) = file.guard("read", || {
-            let through = through(&txn, name)?;
+            let through = through(&txn, name)?.unwrap_or(0);
             let table = rows_name(name);
             let rows = txn.open_table(rows_table(&table)).map_err(fail("read"))?;
             Ok((through, rows))
@@ -182,7 +243,12 @@ impl Head {
         }
         self.register.set_aside(HEAD_FILE, fault)?;
         *file = Arc::new(open_file(&self.medium, &self.names)?);
-        self.register.note(&[HEAD_FILE.to_owned()])?;
+        self.register.note(HEAD_FILE)?;
+        drop(file);
+        let slots = self.find_lost()?;
+        let of_each = self.widths_ms.iter().zip(slots);
+        let slots = of_each.map(|(width_ms, slots)| InHead { width_ms: *width_ms, slots });
+        self.add_lost(&slots.collect::<Vec<_>>());
         Ok(true)
     }
 
@@ -193,63 +259,6 @@ impl Head {
     }
 }
 
-fn open_file(medium: &Arc<dyn Medium>, names: &[String]) -> Result<DatabaseFile, StoreError> {
-    const OPERATION: &str = "create tables";
-    let create = |txn: &WriteTransaction| {
-        let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
-        meta.insert(VERSION_KEY, FORMAT_VERSION).map_err(fail(OPERATION))?;
-        old_rows::rewrite(txn)?;
-        for name in names {
-            txn.open_table(rows_table(&rows_name(name))).map_err(fail(OPERATION))?;
-        }
-        Ok(())
-    };
-    let name = HEAD_FILE.to_owned();
-    let fault = |cause| StoreError::Io { operation: "look for", file: name.clone(), cause };
-    let file = if medium.exists(HEAD_FILE).map_err(fault)? {
-        DatabaseFile::open(medium, name, OPTIONS)?
-    } else {
-        DatabaseFile::create(medium, name, OPTIONS, |_, txn| create(txn))?
-    };
-    let found = file.guard("open", || {
-        let txn = file.read()?;
-        let meta = txn.open_table(META).map_err(fail("open"))?;
-        let version = meta.get(VERSION_KEY).map_err(fail("open"))?.map_or(0, |guard| guard.value());
-        let known = |name| txn.open_table(rows_table(&rows_name(name))).is_ok();
-        Ok((version, names.iter().all(|name| known(name))))
-    })?;
-    let (version, is_complete) = found;
-    version::check(HEAD_FILE, version)?;
-    // An older release wrote it, or a granularity was added to the settings.
-    if version != FORMAT_VERSION || !is_complete {
-        file.transact(OPERATION, create)?;
-    }
-    if version != FORMAT_VERSION {
-        let bytes = file.bytes()?;
-        // Nobody reads yet.
-        file.compact()?;
-        let after = file.bytes()?;
-        tracing::info!(file = HEAD_FILE, version, bytes, after, "raised to this format");
-    }
-    Ok(file)
-}
-
-/// What is known of damage of a granularity. If that is damaged itself, all that it has may be.
-fn read_damage(file: &DatabaseFile, name: &str, width_ms: i64) -> Result<Arc<Damage>, StoreError> {
-    let slots = file.guard("read", || {
-        let name = rows_name(name);
-        let rows = file.read()?.open_table(rows_table(&name)).map_err(fail("read"))?;
-        let slot = |entry: Option<(redb::AccessGuard<'_, u64>, _)>| {
-            entry.map(|(key, _)| slot_of_key(key.value()))
-        };
-        let first = slot(rows.first().map_err(fail("read"))?);
-        Ok(first.zip(slot(rows.last().map_err(fail("read"))?)))
-    })?;
-    let all =
-        slots.map_or(UnixMillis::MIN..UnixMillis::MIN, |(first, last)| first..last.plus(width_ms));
-    Damage::read(file, width_ms, all).map(Arc::new)
-}
-
 fn rows_name(granularity: &str) -> String {
     format!("{ROWS_PREFIX}{granularity}")
 }
@@ -258,15 +267,15 @@ fn rows_table(name: &str) -> TableDefinition<'_, u64, &'static [u8]> {
     TableDefinition::new(name)
 }
 
-fn through(txn: &ReadTransaction, granularity: &str) -> Result<u64, StoreError> {
+fn through(txn: &ReadTransaction, granularity: &str) -> Result<Option<u64>, StoreError> {
     let meta = txn.open_table(META).map_err(fail("read"))?;
     let value = |key: String| {
         Ok::<_, StoreError>(meta.get(&*key).map_err(fail("read"))?.map(|guard| guard.value()))
     };
-    let through = value(through_key(granularity))?.unwrap_or(0);
+    let through = value(through_key(granularity))?;
     // Older releases wrote none.
     match value(check_key(granularity))? {
-        Some(check) if check != checksum(&[through]) => {
+        Some(check) if check != checksum(&[through.unwrap_or(0)]) => {
             let problem = format!("{} is not as it was written", through_key(granularity));
             Err(StoreError::Corrupt { file: HEAD_FILE.to_owned(), problem })
         }

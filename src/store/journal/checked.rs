@@ -7,7 +7,6 @@ use parking_lot::Mutex;
 use redb::{ReadableTable, Table};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use super::corrupt;
 use crate::store::{error::StoreError, file::names::JOURNAL_FILE};
 
 /// Bytes of a checksum.
@@ -75,28 +74,34 @@ pub(super) fn set_number(
     Ok(())
 }
 
-/// A number; `None` when there is none, and an error when it is not as it was written. Numbers of
-/// releases before version 9 have no checksums.
-pub(super) fn number(
+/// A number as it is found, and its checksum. Releases before version 9 wrote none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct StoredNumber {
+    pub(super) number: Option<u64>,
+    pub(super) check: Option<u64>,
+}
+
+impl StoredNumber {
+    /// Whether it is as it was written.
+    pub(super) fn is_sound(self, key: &str) -> bool {
+        self.check == self.number.map(|number| check_of(key, number))
+    }
+
+    /// Whether what is left of it tells that it was this one.
+    pub(super) fn proves(self, key: &str, number: u64) -> bool {
+        self.number == Some(number) || self.check == Some(check_of(key, number))
+    }
+}
+
+/// A number of the table of numbers.
+pub(super) fn stored(
     meta: &impl ReadableTable<&'static str, u64>,
     key: &str,
-    has_checks: bool,
-) -> Result<Option<u64>, StoreError> {
+) -> Result<StoredNumber, StoreError> {
     let fail = |cause| StoreError::redb("read", JOURNAL_FILE)(cause);
     let value =
         |key: &str| Ok::<_, StoreError>(meta.get(key).map_err(fail)?.map(|guard| guard.value()));
-    let (found, check) = (value(key)?, value(&check_key(key))?);
-    let is_sound = match check {
-        None => !has_checks || found.is_none(),
-        Some(check) => found.is_some_and(|number| check_of(key, number) == check),
-    };
-    if is_sound {
-        return Ok(found);
-    }
-    Err(corrupt(format!(
-        "the number {key} is not as it was written, and batches might count twice or never: make a \
-         new data directory of a snapshot with `granary restore`"
-    )))
+    Ok(StoredNumber { number: value(key)?, check: value(&check_key(key))? })
 }
 
 /// The rows that were found damaged since the start, named and counted.

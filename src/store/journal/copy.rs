@@ -4,15 +4,19 @@
 
 use std::sync::Arc;
 
-use redb::{ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
+use redb::{ReadTransaction, ReadableTable, TableDefinition, TableError, WriteTransaction};
 
 use super::{
     CHANGES, GRANULARITIES, Journal, LOG_KEY, META, OPTIONS, RECORDS, SEEN, SENDERS, SERIES,
-    STATES, checked::check_key, fail, note_files,
+    STATES,
+    checked::check_key,
+    fail,
+    files::{ENDS, note_files},
+    in_head::IN_HEAD,
 };
 use crate::store::{
     error::StoreError,
-    file::{database::DatabaseFile, medium::Medium, names::JOURNAL_FILE},
+    file::{database::DatabaseFile, holes::HOLES, medium::Medium, names::JOURNAL_FILE},
 };
 
 impl Journal {
@@ -46,6 +50,9 @@ impl Journal {
             copy_table(&from, to, STATES)?;
             copy_table(&from, to, SEEN)?;
             copy_table(&from, to, GRANULARITIES)?;
+            copy_table(&from, to, ENDS)?;
+            copy_table(&from, to, HOLES)?;
+            copy_table(&from, to, IN_HEAD)?;
             note_files(to, files)
         })?;
         Ok(())
@@ -78,7 +85,11 @@ fn copy_table<K: redb::Key + 'static, V: redb::Value + 'static>(
     to: &WriteTransaction,
     table: TableDefinition<'_, K, V>,
 ) -> Result<(), StoreError> {
-    let source = from.open_table(table).map_err(fail("copy"))?;
+    let source = match from.open_table(table) {
+        // Nothing was put into it yet.
+        Err(TableError::TableDoesNotExist(_)) => return Ok(()),
+        outcome => outcome.map_err(fail("copy"))?,
+    };
     let mut copy = to.open_table(table).map_err(fail("copy"))?;
     for entry in source.iter().map_err(fail("copy"))? {
         let (key, value) = entry.map_err(fail("copy"))?;

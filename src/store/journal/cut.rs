@@ -12,11 +12,17 @@ use redb::WriteTransaction;
 
 use super::{
     Journal, LAST_RUN_KEY, META, SEEN, SENDERS, STATES, STATES_ROWS_KEY, STATES_THROUGH_KEY,
-    THROUGH_KEY, fail, sealed, set_number,
+    THROUGH_KEY, fail,
+    in_head::{self, InHead},
+    sealed, set_number,
 };
 use crate::{
     model::{SenderWindow, UnixMillis},
-    store::{catalog::series_states::EncodedRow, error::StoreError},
+    store::{
+        catalog::series_states::EncodedRow,
+        error::StoreError,
+        file::version::{FORMAT_VERSION, VERSION_KEY},
+    },
 };
 
 /// A part of what a checkpoint leaves.
@@ -26,20 +32,15 @@ pub(crate) enum CutPart {
     States { through: u64, rows: Vec<EncodedRow>, end: u32 },
     /// Senders' windows; nothing of those that are forgotten.
     Senders(Vec<(Arc<str>, Option<SenderWindow>)>),
-    /// All is stored: the records up to `through` are not needed any more.
-    End { through: u64, now: UnixMillis },
+    /// All is stored: the records up to `through` are not needed any more. The head has cells of
+    /// some slots, and of some they were lost with heads.
+    End { through: u64, now: UnixMillis, in_head: Vec<InHead>, lost: Vec<InHead> },
 }
 
 impl Journal {
     /// Stores a part durably.
     pub(crate) fn cut(&self, part: &CutPart) -> Result<(), StoreError> {
         self.file.transact(OPERATION, |txn| part.store(txn))
-    }
-
-    /// Up to which record, and in which rows, states are ahead of the last cut.
-    pub(crate) fn states_ahead(&self) -> Result<(u64, u32), StoreError> {
-        let through = self.meta(STATES_THROUGH_KEY)?;
-        Ok((through, self.meta(STATES_ROWS_KEY)? as u32))
     }
 }
 
@@ -79,7 +80,11 @@ impl CutPart {
                 }
                 Ok(())
             }
-            Self::End { through, now } => {
+            Self::End { through, now, in_head, lost } => {
+                in_head::store(txn, in_head, OPERATION)?;
+                in_head::store_lost(txn, lost, OPERATION)?;
+                // Should it be damaged, it is known by now.
+                set(VERSION_KEY, FORMAT_VERSION)?;
                 set(THROUGH_KEY, *through)?;
                 set(LAST_RUN_KEY, now.0.max(0) as u64)
             }

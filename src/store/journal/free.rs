@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use redb::{ReadableTable, ReadableTableMetadata, WriteTransaction};
 
-use super::{Journal, META, RECORDS, SERIES, THROUGH_KEY, fail, log, number};
+use super::{Journal, RECORDS, SERIES, fail, log};
 use crate::store::error::StoreError;
 
 /// So much may be free, and twice what is not.
@@ -53,7 +53,8 @@ impl Journal {
             self.log.lock().forget(first);
         }
         let before = self.file.bytes()?;
-        while self.has_records()? && self.file.transact(OPERATION, remove_covered)? {}
+        let remove = |txn: &WriteTransaction| remove_covered(txn, through);
+        while self.has_records()? && self.file.transact(OPERATION, remove)? {}
         if before <= self.kept_max()? {
             return Ok(());
         }
@@ -94,9 +95,7 @@ impl Journal {
 
 /// Removes some of the records of older releases that a checkpoint covers: there may be very many.
 /// Returns whether there were any.
-fn remove_covered(txn: &WriteTransaction) -> Result<bool, StoreError> {
-    let meta = txn.open_table(META).map_err(fail(OPERATION))?;
-    let through = number(&meta, THROUGH_KEY, true)?.unwrap_or(0);
+fn remove_covered(txn: &WriteTransaction, through: u64) -> Result<bool, StoreError> {
     let mut records = txn.open_table(RECORDS).map_err(fail(OPERATION))?;
     let first = records.first().map_err(fail(OPERATION))?.map(|(number, _)| number.value());
     match first {

@@ -11,44 +11,45 @@ mod checked;
 mod columns;
 mod copy;
 mod cut;
+mod files;
 mod free;
 pub(crate) mod granularities;
+pub(crate) mod in_head;
+mod levels;
 mod loading;
 pub(crate) mod log;
+pub(crate) mod numbers;
 mod raise;
 pub(crate) mod record;
 pub(crate) mod register;
 pub(crate) mod series_row;
 
-use std::{
-    collections::BTreeSet,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
 };
 
 use parking_lot::Mutex;
-use redb::{ReadableTable, TableDefinition, TableHandle, WriteTransaction};
+use redb::{ReadableTable, TableDefinition, TableError, TableHandle, WriteTransaction};
 
 use super::{
     dictionary::changes::SeriesUpdate,
     error::StoreError,
     file::{
         database::{DatabaseFile, FileOptions},
-        holes::Holes,
         medium::Medium,
         names::{self, JOURNAL_FILE},
-        version::{self, FORMAT_VERSION, VERSION_KEY},
+        version::{FORMAT_VERSION, VERSION_KEY},
     },
 };
 use crate::model::{SenderWindow, SeriesId, UnixMillis};
 use append::Unsure;
-use checked::{DamagedRows, RowKey, number, sealed, set_number, unseal};
+use checked::{DamagedRows, RowKey, sealed, set_number, unseal};
 pub(crate) use cut::CutPart;
+use files::FILES;
 use free::FreeSpace;
-use granularities::StoredGranularity;
 use log::Log;
+use numbers::Settled;
 use record::Record;
 
 /// Records of older releases, and of snapshots.
@@ -59,8 +60,6 @@ const SENDERS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("senders"
 const STATES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("states");
 const GRANULARITIES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("granularities");
 const SEEN: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("seen");
-/// The files that are to be there, see the register.
-const FILES: TableDefinition<'_, &str, ()> = TableDefinition::new("files");
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 const THROUGH_KEY: &str = "checkpointed_through";
 const LAST_RUN_KEY: &str = "last_run";
@@ -86,6 +85,7 @@ pub(crate) struct Journal {
     unsure: Mutex<Unsure>,
     free: FreeSpace,
     damaged: DamagedRows,
+    settled: Settled,
 }
 
 impl Journal {
@@ -100,19 +100,14 @@ impl Journal {
             refuse_orphans(medium)?;
             DatabaseFile::create(medium, JOURNAL_FILE.to_owned(), OPTIONS, |_, txn| create(txn))?
         };
-        file.guard("open", || check_version(&file))?;
-        let last = file.guard("open", || meta(&file, LOG_KEY))?;
+        let damaged = DamagedRows::default();
+        file.guard("open", || numbers::check_version(&file, &damaged))?;
+        let (settled, last) = file.guard("open", || numbers::settle(&file, medium, &damaged))?;
         let log = Log::open(medium.clone(), last)?;
         let log_bytes = AtomicU64::new(log.bytes());
         let (log, medium) = (Mutex::new(log), medium.clone());
-        let (unsure, free, damaged) = Default::default();
-        Ok(Self { medium, file, log, log_bytes, unsure, free, damaged })
-    }
-
-    /// What the time was when the store was last run; `None` when it was not, or before releases
-    /// that remember it.
-    pub(crate) fn last_run(&self) -> Result<Option<UnixMillis>, StoreError> {
-        Ok(meta(&self.file, LAST_RUN_KEY)?.map(|time| UnixMillis(time as i64)))
+        let (unsure, free) = Default::default();
+        Ok(Self { medium, file, log, log_bytes, unsure, free, damaged, settled })
     }
 
     /// Remembers what the time is.
@@ -129,15 +124,6 @@ impl Journal {
         self.damaged.get()
     }
 
-    /// The last record that a finished checkpoint covers.
-    pub(crate) fn checkpointed_through(&self) -> Result<u64, StoreError> {
-        self.meta(THROUGH_KEY)
-    }
-
-    fn meta(&self, key: &str) -> Result<u64, StoreError> {
-        self.file.guard("read", || Ok(meta(&self.file, key)?.unwrap_or(0)))
-    }
-
     /// Bytes that it takes on the medium.
     pub(crate) fn bytes(&self) -> u64 {
         // Who appends may wait for the disk: then it is what it was.
@@ -145,75 +131,6 @@ impl Journal {
             self.log_bytes.store(log.bytes(), Ordering::Relaxed);
         }
         self.file.bytes().unwrap_or(0) + self.log_bytes.load(Ordering::Relaxed)
-    }
-
-    /// The files that were registered.
-    pub(crate) fn files(&self) -> Result<BTreeSet<String>, StoreError> {
-        let txn = self.file.read()?;
-        self.file.guard("read", || {
-            let table = txn.open_table(FILES).map_err(fail("read"))?;
-            let mut files = BTreeSet::new();
-            for entry in table.iter().map_err(fail("read"))? {
-                files.insert(entry.map_err(fail("read"))?.0.value().to_owned());
-            }
-            Ok(files)
-        })
-    }
-
-    /// Registers files.
-    pub(crate) fn note_files(&self, files: &[String]) -> Result<(), StoreError> {
-        self.file.transact("register files", |txn| note_files(txn, files))
-    }
-
-    /// Strikes out a file.
-    pub(crate) fn forget_file(&self, file: &str) -> Result<(), StoreError> {
-        const OPERATION: &str = "strike out a file";
-        self.file.transact(OPERATION, |txn| {
-            let mut table = txn.open_table(FILES).map_err(fail(OPERATION))?;
-            table.remove(file).map_err(fail(OPERATION))?;
-            Ok(())
-        })
-    }
-
-    /// The granularities that the store was last run with, finest first.
-    pub(crate) fn granularities(&self) -> Result<Vec<StoredGranularity>, StoreError> {
-        let unknown = "since when this granularity is whole is not known: it begins anew";
-        let mut all = self.rows(GRANULARITIES, |name, text| {
-            let Some(text) = text else {
-                self.damaged.note("granularities", &format!("{name}: {unknown}"));
-                return Some(None);
-            };
-            StoredGranularity::from_text(name, std::str::from_utf8(text).ok()?).map(Some)
-        })?;
-        all.sort_by_key(|own| own.granularity.width_ms);
-        Ok(all)
-    }
-
-    /// Remembers the granularities that the store is run with.
-    pub(crate) fn set_granularities(&self, all: &[StoredGranularity]) -> Result<(), StoreError> {
-        const OPERATION: &str = "store the granularities";
-        self.file.transact(OPERATION, |txn| {
-            let mut table = txn.open_table(GRANULARITIES).map_err(fail(OPERATION))?;
-            table.retain(|_, _| false).map_err(fail(OPERATION))?;
-            for own in all {
-                let name = &*own.granularity.name;
-                let row = sealed(own.to_text().as_bytes(), &name);
-                table.insert(name, &*row).map_err(fail(OPERATION))?;
-            }
-            Ok(())
-        })
-    }
-
-    /// Remembers where a granularity that is taken away lacks late samples; returns where it lacks any.
-    pub(crate) fn note_away(&self, name: &str, late: &Holes) -> Result<Holes, StoreError> {
-        let mut all = self.granularities()?;
-        let mut away = Holes::default();
-        for own in all.iter_mut().filter(|own| own.granularity.name == name) {
-            own.away.add_all(late);
-            away = own.away.clone();
-        }
-        self.set_granularities(&all)?;
-        Ok(away)
     }
 
     /// What became of series since they were made known, by their ids.
@@ -255,7 +172,11 @@ impl Journal {
         let name = table.name().to_owned();
         let txn = self.file.read()?;
         self.file.guard("read", || {
-            let table = txn.open_table(table).map_err(fail("read"))?;
+            let table = match txn.open_table(table) {
+                // Older releases wrote none.
+                Err(TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
+                outcome => outcome.map_err(fail("read"))?,
+            };
             let mut out = Vec::new();
             for (place, entry) in table.iter().map_err(fail("read"))?.enumerate() {
                 let (key, value) = entry.map_err(fail("read"))?;
@@ -301,27 +222,6 @@ impl Journal {
     }
 }
 
-fn check_version(file: &DatabaseFile) -> Result<(), StoreError> {
-    let txn = file.read()?;
-    let meta = txn.open_table(META).map_err(fail("read"))?;
-    let found = meta.get(VERSION_KEY).map_err(fail("read"))?.map_or(0, |guard| guard.value());
-    version::check(JOURNAL_FILE, found)?;
-    // Releases before version 9 wrote no checksums.
-    number(&meta, VERSION_KEY, found == FORMAT_VERSION)?;
-    if found == FORMAT_VERSION {
-        return Ok(());
-    }
-    drop((meta, txn));
-    raise::raise(file, found)
-}
-
-/// A number of the table of numbers.
-fn meta(file: &DatabaseFile, key: &str) -> Result<Option<u64>, StoreError> {
-    let txn = file.read()?;
-    let meta = txn.open_table(META).map_err(fail("read"))?;
-    number(&meta, key, true)
-}
-
 /// Makes all tables, and those that an older version did not have.
 fn create(txn: &WriteTransaction) -> Result<(), StoreError> {
     const OPERATION: &str = "create tables";
@@ -335,15 +235,6 @@ fn create(txn: &WriteTransaction) -> Result<(), StoreError> {
     txn.open_table(SEEN).map_err(fail(OPERATION))?;
     txn.open_table(GRANULARITIES).map_err(fail(OPERATION))?;
     txn.open_table(FILES).map_err(fail(OPERATION))?;
-    Ok(())
-}
-
-fn note_files(txn: &WriteTransaction, files: &[String]) -> Result<(), StoreError> {
-    const OPERATION: &str = "register files";
-    let mut table = txn.open_table(FILES).map_err(fail(OPERATION))?;
-    for file in files {
-        table.insert(&**file, ()).map_err(fail(OPERATION))?;
-    }
     Ok(())
 }
 

@@ -2,15 +2,23 @@
 //!
 //! A file is made, then registered, then filled; it leaves the register before it is removed. So a
 //! registered file that is not there was lost, whenever the process ended, and a file that is there
-//! without being registered holds nothing that anybody was promised. Must never know: what is in
-//! the files.
+//! without being registered holds nothing that anybody was promised. Of a partition the register says
+//! when it ends, also when it was lost: the settings may say something else by then. Must never know:
+//! what is in the files.
 
-use std::{collections::BTreeSet, io, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    sync::Arc,
+};
 
 use parking_lot::{Mutex, RwLock};
 
 use super::Journal;
-use crate::store::{error::StoreError, file::medium::Medium};
+use crate::{
+    model::UnixMillis,
+    store::{error::StoreError, file::medium::Medium},
+};
 
 /// Where damaged files are set aside, and where marks say which are missing.
 const DAMAGED_FOLDER: &str = "damaged";
@@ -24,31 +32,86 @@ const MISSING: &str = ".missing";
 pub(crate) struct Register {
     medium: Arc<dyn Medium>,
     journal: Arc<Journal>,
-    known: Mutex<BTreeSet<String>>,
+    known: Mutex<Known>,
     /// What lies in the folder of damaged files, until an operator removes it.
     damaged: RwLock<Vec<String>>,
+}
+
+/// What the journal has of the register.
+#[derive(Debug)]
+struct Known {
+    files: BTreeSet<String>,
+    /// When partitions end, by their files, those that were lost among them.
+    ends: BTreeMap<String, UnixMillis>,
 }
 
 impl Register {
     /// Reads the register, and says which files are missing.
     pub(crate) fn open(medium: Arc<dyn Medium>, journal: Arc<Journal>) -> Result<Self, StoreError> {
         let damaged = medium.list(DAMAGED_FOLDER).map_err(fault("list", DAMAGED_FOLDER))?;
-        let known = journal.files()?;
-        let (known, damaged) = (Mutex::new(known), RwLock::new(damaged));
-        let this = Self { medium, journal, known, damaged };
+        let known = Mutex::new(Known { files: journal.files()?, ends: journal.ends()? });
+        let this = Self { medium, journal, known, damaged: RwLock::new(damaged) };
         for file in missing(&this.medium, &this.journal)? {
             this.mark_missing(&file)?;
         }
+        this.forget_ends()?;
         Ok(this)
     }
 
-    /// Registers files that are there.
-    pub(crate) fn note(&self, files: &[String]) -> Result<(), StoreError> {
+    /// Forgets when partitions end that are not there, nor lost by what an operator has left.
+    fn forget_ends(&self) -> Result<(), StoreError> {
         let mut known = self.known.lock();
-        let new: Vec<_> = files.iter().filter(|file| !known.contains(*file)).cloned().collect();
-        if !new.is_empty() {
-            self.journal.note_files(&new)?;
-            known.extend(new);
+        let mut gone = Vec::new();
+        for file in known.ends.keys().filter(|file| !self.is_lost(file)) {
+            // One that is not registered may be there, to be set aside.
+            if !known.files.contains(file)
+                && !self.medium.exists(file).map_err(fault("look for", file))?
+            {
+                gone.push(file.clone());
+            }
+        }
+        if !gone.is_empty() {
+            let names: Vec<_> = gone.iter().map(String::as_str).collect();
+            self.journal.forget_files(&[], &names)?;
+            known.ends.retain(|file, _| !gone.contains(file));
+        }
+        Ok(())
+    }
+
+    /// What is durable of files that went is in the journal, too.
+    pub(crate) fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// Registers a file that is there.
+    pub(crate) fn note(&self, file: &str) -> Result<(), StoreError> {
+        self.note_all(&[(file.to_owned(), None)])
+    }
+
+    /// Registers partitions' files that are there, with the ends of these.
+    pub(crate) fn note_partitions(
+        &self,
+        files: impl IntoIterator<Item = (String, UnixMillis)>,
+    ) -> Result<(), StoreError> {
+        let files: Vec<_> = files.into_iter().map(|(file, end)| (file, Some(end))).collect();
+        self.note_all(&files)
+    }
+
+    fn note_all(&self, files: &[(String, Option<UnixMillis>)]) -> Result<(), StoreError> {
+        let mut known = self.known.lock();
+        let is_new = |file: &&String| !known.files.contains(*file);
+        let new: Vec<_> = files.iter().map(|(file, _)| file).filter(is_new).cloned().collect();
+        let end = |(file, end): &(String, Option<UnixMillis>)| {
+            let before = known.ends.get(file).copied();
+            // What was lost there may have been longer.
+            let end = if self.is_lost(file) { (*end)?.max(before?) } else { (*end)? };
+            (Some(end) != before).then(|| (file.clone(), end))
+        };
+        let ends: Vec<_> = files.iter().filter_map(end).collect();
+        if !new.is_empty() || !ends.is_empty() {
+            self.journal.note_files(&new, &ends)?;
+            known.files.extend(new);
+            known.ends.extend(ends);
         }
         Ok(())
     }
@@ -56,9 +119,24 @@ impl Register {
     /// Strikes out a file that is to be removed.
     pub(crate) fn forget(&self, file: &str) -> Result<(), StoreError> {
         let mut known = self.known.lock();
-        if known.contains(file) {
-            self.journal.forget_file(file)?;
-            known.remove(file);
+        if known.files.contains(file) {
+            // What was lost in its place once stays a hole.
+            let ends: &[_] = if self.is_lost(file) { &[] } else { &[file] };
+            self.journal.forget_files(&[file], ends)?;
+            known.files.remove(file);
+            if !ends.is_empty() {
+                known.ends.remove(file);
+            }
+        }
+        Ok(())
+    }
+
+    /// Strikes out a file that is lost.
+    fn forget_lost(&self, file: &str) -> Result<(), StoreError> {
+        let mut known = self.known.lock();
+        if known.files.contains(file) {
+            self.journal.forget_files(&[file], &[])?;
+            known.files.remove(file);
         }
         Ok(())
     }
@@ -75,12 +153,19 @@ impl Register {
         self.damaged.read().iter().any(|lost| lost.strip_prefix(&name).is_some_and(is_of))
     }
 
-    /// The names of files that were lost from a folder.
-    pub(crate) fn lost(&self, folder: &str) -> Vec<String> {
+    /// The names of partitions' files that were lost from a folder, and when these ended, where that
+    /// is known.
+    pub(crate) fn lost(&self, folder: &str) -> Vec<(String, Option<UnixMillis>)> {
         let prefix = aside_name(&format!("{folder}/"));
+        let known = self.known.lock();
         let damaged = self.damaged.read();
         let names = damaged.iter().filter_map(|name| name.strip_prefix(&prefix));
-        names.filter_map(|name| Some(format!("{}{END}", name.split_once(END)?.0))).collect()
+        let files = names.filter_map(|name| Some(format!("{}{END}", name.split_once(END)?.0)));
+        let with_end = |name: String| {
+            let end = known.ends.get(&format!("{folder}/{name}")).copied();
+            (name, end)
+        };
+        files.map(with_end).collect()
     }
 
     /// Leaves marks in a copy of the store of what is lost here; returns how many.
@@ -110,7 +195,7 @@ impl Register {
             "a file is damaged: what it holds is missing, samples of a partition only at their \
              granularity; restore it from a snapshot or remove it"
         );
-        self.forget(file)?;
+        self.forget_lost(file)?;
         let to = format!("{DAMAGED_FOLDER}/{name}");
         self.medium.rename(file, &to).map_err(fault("set aside", file))?;
         self.damaged.write().push(name);
@@ -133,7 +218,7 @@ impl Register {
             self.medium.settle(&mark).map_err(fault("create", &mark))?;
             self.damaged.write().push(name);
         }
-        self.forget(file)
+        self.forget_lost(file)
     }
 
     /// The name, or with a number behind it when an earlier file has it.

@@ -170,7 +170,7 @@ impl Objects {
             None
         };
         if found.is_some() {
-            register.note(&[OBJECTS_FILE.to_owned()])?;
+            register.note(OBJECTS_FILE)?;
         }
         Ok(Self { medium, register, file: RwLock::new(found), rooms: Mutex::default() })
     }
@@ -311,7 +311,7 @@ impl Objects {
         let is_there = self.medium.exists(OBJECTS_FILE).map_err(fault)?;
         let file = if is_there { file::open(&self.medium) } else { file::create(&self.medium) };
         let file = Arc::new(file?);
-        self.register.note(&[OBJECTS_FILE.to_owned()])?;
+        self.register.note(OBJECTS_FILE)?;
         *own = Some(file.clone());
         Ok(file)
     }

@@ -69,12 +69,13 @@ pub(super) fn check_integrity(
     Ok(())
 }
 
-/// Checks every document of a partition, and every cell in it.
+/// Checks every document of a partition, and every cell in it; hands out the slots that have samples.
 pub(super) fn check_documents(
     store: &Store,
     id: PartitionId,
     file: &str,
     report: &mut VerifyReport,
+    filled: &mut dyn FnMut(UnixMillis),
 ) -> Result<(), StoreError> {
     let dictionary = store.dictionary();
     let width_ms = store.granularity(id.granularity).width_ms;
@@ -90,9 +91,12 @@ pub(super) fn check_documents(
             return;
         };
         for (slot, cell) in (0..).zip(cells) {
-            report.cells += u64::from(!cell.is_empty());
+            let at = UnixMillis(start.0 + slot * width_ms);
+            if !cell.is_empty() {
+                report.cells += 1;
+                filled(at);
+            }
             if let Some(problem) = cell_problem(cell, kind, width_ms) {
-                let at = UnixMillis(start.0 + slot * width_ms);
                 report.fault(file, format!("{}, slot at {at}: {problem}", place()));
             }
         }

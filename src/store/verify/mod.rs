@@ -149,8 +149,8 @@ fn note_holes(store: &Store, report: &mut VerifyReport) {
         let (holes, name) = (store.remembered_holes(index), &granularity.name);
         for Range { start, end } in holes.stretches() {
             report.notes.push(format!(
-                "not compared: {name} lacks samples from {start} to {end}: they were damaged, and \
-                 others were written in their place"
+                "not compared: {name} lacks samples from {start} to {end}: they were damaged or \
+                 lost, and others may be in their place"
             ));
         }
     }
@@ -190,14 +190,21 @@ fn check_partition(
     now: UnixMillis,
     report: &mut VerifyReport,
 ) -> Result<(), StoreError> {
-    let before = report.cells;
-    files::check_documents(store, id, name, report)?;
+    let coarser = rollup::Coarser::of(store, id);
+    let mut is_expected = false;
+    let mut expect = |at| is_expected |= coarser.must_have(at);
+    files::check_documents(store, id, name, report, &mut expect)?;
     if id.granularity > store.granularities().coarsest() {
         // It has less than the others since it was retired.
         return Ok(());
     }
-    if report.cells > before || in_head.contains(&id) {
-        rollup::check_coarser_exists(store, id, in_head, report)?;
+    if in_head.contains(&id) {
+        let range = store.inner.documents.place(id.granularity, id.start).range();
+        let slots = store.inner.head.read(id.granularity)?.slots(range)?;
+        slots.into_iter().map(UnixMillis).for_each(expect);
+    }
+    if is_expected {
+        rollup::check_coarser_exists(store, id, in_head, report);
     }
     rollup::compare(store, id, in_head, now, report)
 }

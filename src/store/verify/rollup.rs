@@ -53,9 +53,9 @@ pub(super) fn compare(
         place,
         coarse,
         fine,
-        complete_since: complete_since(store, finer)?,
+        complete_since: complete_since(store, finer),
         whole: whole_partitions(store, finer, id.start..end, in_head, now),
-        holes: holes(store, [id.granularity, finer], id.start..end),
+        holes: holes(store, &[id.granularity, finer], id.start..end),
     };
     let mut document = id.start;
     while document < end {
@@ -68,18 +68,39 @@ pub(super) fn compare(
     Ok(())
 }
 
-/// Reports a partition that holds samples although the next coarser granularity has none there.
+/// What the next coarser granularity must have of a partition's slots.
+pub(super) struct Coarser {
+    complete_since: UnixMillis,
+    /// Where it lacks what was lost.
+    holes: Vec<Range<UnixMillis>>,
+}
+
+impl Coarser {
+    pub(super) fn of(store: &Store, id: PartitionId) -> Self {
+        let index = id.granularity.coarser();
+        if index > store.granularities().coarsest() {
+            return Self { complete_since: UnixMillis::LATEST, holes: Vec::new() };
+        }
+        let range = store.inner.documents.place(id.granularity, id.start).range();
+        let holes = holes(store, &[index], UnixMillis(range.start)..UnixMillis(range.end));
+        Self { complete_since: complete_since(store, id.granularity), holes }
+    }
+
+    /// Whether it must have the samples of a slot.
+    pub(super) fn must_have(&self, at: UnixMillis) -> bool {
+        let is_in = |hole: &Range<UnixMillis>| hole.contains(&at);
+        at >= self.complete_since && !self.holes.iter().any(is_in)
+    }
+}
+
+/// Reports that a partition holds samples although the next coarser granularity has none there.
 pub(super) fn check_coarser_exists(
     store: &Store,
     id: PartitionId,
     in_head: &BTreeSet<PartitionId>,
     report: &mut VerifyReport,
-) -> Result<(), StoreError> {
+) {
     let index = id.granularity.coarser();
-    let granularities = store.granularities();
-    if index > granularities.coarsest() {
-        return Ok(());
-    }
     let documents = &store.inner.documents;
     let (own, place) =
         (documents.place(id.granularity, id.start), documents.place(index, id.start));
@@ -88,32 +109,27 @@ pub(super) fn check_coarser_exists(
     let found = !documents.places(index, own.range()).is_empty()
         || in_head.range(place.id..end).next().is_some();
     let missing = documents.name(&place);
-    if !found
-        && id.start >= complete_since(store, id.granularity)?
-        && !store.inner.register.is_lost(&missing)
-    {
+    if !found && !store.inner.register.is_lost(&missing) {
         let file = documents.name(&own);
         report.fault(&missing, format!("it is missing: {file} holds samples"));
     }
-    Ok(())
 }
 
 /// Since when both a granularity and the next coarser one have every sample.
-fn complete_since(store: &Store, finer: GranularityIndex) -> Result<UnixMillis, StoreError> {
-    let known = store.inner.journal.granularities()?;
-    let living = known.iter().filter(|own| own.retired.is_none());
-    let both = living.skip(finer.0).take(2).map(|own| own.complete_since);
-    Ok(both.max().unwrap_or(UnixMillis::MIN))
+fn complete_since(store: &Store, finer: GranularityIndex) -> UnixMillis {
+    let gaps = store.gaps();
+    let both = gaps.iter().skip(finer.0).take(2).map(|own| own.complete_since);
+    both.max().unwrap_or(UnixMillis::MIN)
 }
 
 /// Where some granularities lack something of a range.
 fn holes(
     store: &Store,
-    indexes: [GranularityIndex; 2],
+    indexes: &[GranularityIndex],
     range: Range<UnixMillis>,
 ) -> Vec<Range<UnixMillis>> {
     let gaps = store.gaps();
-    let all = indexes.into_iter().flat_map(|index| &gaps[index.0].holes);
+    let all = indexes.iter().flat_map(|index| &gaps[index.0].holes);
     all.filter(|hole| hole.start < range.end && range.start < hole.end).cloned().collect()
 }
 

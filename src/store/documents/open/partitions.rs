@@ -77,7 +77,7 @@ impl Partitions {
                 };
                 let id = PartitionId { granularity: GranularityIndex(index), start };
                 if let Some(partition) = this.open_or_set_aside(id, &file)? {
-                    files.push(file);
+                    files.push((file, partition.place.end));
                     this.open.write().insert(id, Arc::new(partition));
                 }
             }
@@ -87,7 +87,7 @@ impl Partitions {
         for folder in folders_without_partitions(&this.medium)? {
             this.remove_orphans(&folder)?;
         }
-        this.register.note(&files)?;
+        this.register.note_partitions(files)?;
         Ok(this)
     }
 
@@ -101,9 +101,13 @@ impl Partitions {
     pub(super) fn holes(&self, index: GranularityIndex) -> Vec<Range<UnixMillis>> {
         let granularity = self.granularity(index);
         let lost = self.register.lost(&partition_folder(granularity)).into_iter();
-        let starts = lost.filter_map(|name| partition_start(&name));
-        let end = |start| granularity.partition_end(granularity.partition_start(start));
-        let mut holes: Vec<_> = starts.map(|start| start..end(start)).collect();
+        // What an older release lost is taken to be as long as the settings say.
+        let presumed = |start| granularity.partition_end(granularity.partition_start(start));
+        let hole = |(name, end): (String, Option<UnixMillis>)| {
+            let start = partition_start(&name)?;
+            Some(start..end.unwrap_or_else(|| presumed(start)))
+        };
+        let mut holes: Vec<_> = lost.filter_map(hole).collect();
         for partition in self.overlapping(index, i64::MIN..i64::MAX) {
             let documents = partition.damaged_documents().into_iter();
             holes.extend(documents.map(|start| start..partition.place.next_document(start)));
@@ -305,7 +309,7 @@ impl Partitions {
             Partition::create(&self.medium, granularity, place, numbers)
         };
         let partition = Arc::new(found.map_or_else(made, Ok)?);
-        self.register.note(&[file])?;
+        self.register.note_partitions([(file, partition.place.end)])?;
         self.open.write().insert(partition.id(), partition.clone());
         Ok(partition)
     }

@@ -2,8 +2,15 @@
 //!
 //! Must never know: what is appended next.
 
-use super::{FILE_BYTES, Log, corrupt, fault, frame::Frames, name_of, remove};
-use crate::store::{error::StoreError, file::names::JOURNAL_FILE};
+use std::sync::Arc;
+
+use redb::StorageBackend;
+
+use super::{FILE_BYTES, Log, corrupt, fault, frame::Frames, name_of, numbers, remove};
+use crate::store::{
+    error::StoreError,
+    file::{medium::Medium, names::JOURNAL_FILE},
+};
 
 /// No file is longer: a record is at most 4 GB, and begins before the limit of a file.
 const FILE_BYTES_MAX: u64 = FILE_BYTES + (5 << 30);
@@ -39,6 +46,30 @@ impl Log {
             );
         }
         Ok(())
+    }
+
+    /// The first record of the last file that has any; of the last one when none has.
+    pub(in crate::store::journal) fn last_of(
+        medium: &Arc<dyn Medium>,
+    ) -> Result<Option<u64>, StoreError> {
+        let files = numbers(medium)?;
+        for first in files.iter().copied().rev() {
+            let name = name_of(first);
+            let file = medium.open(&name).map_err(fault("open", &name))?;
+            let bytes = read_file(&*file, first)?;
+            if frames_of(&bytes, first)?.next().map_err(corrupt(first))?.is_some() {
+                return Ok(Some(first));
+            }
+        }
+        Ok(files.last().copied())
+    }
+
+    /// The number of the first record that is there.
+    pub(in crate::store::journal) fn first_record(&self) -> Result<Option<u64>, StoreError> {
+        let Some(first) = self.files.first().copied() else { return Ok(None) };
+        let bytes = self.read(first)?;
+        let found = frames_of(&bytes, first)?.next().map_err(corrupt(first))?;
+        Ok(found.map(|(number, _)| number))
     }
 
     /// Hands out the records after `after`, in order.
@@ -83,14 +114,19 @@ impl Log {
             _ => Some(self.medium.open(&name).map_err(fault("open", &name))?),
         };
         let Some(file) = opened.as_ref().or(self.open.as_ref()) else { return Ok(Vec::new()) };
-        let length = file.len().map_err(fault("read", &name))?;
-        if length > FILE_BYTES_MAX {
-            return Err(corrupt(first)("it is longer than any that is written".to_owned()));
-        }
-        let mut bytes = vec![0; length as usize];
-        file.read(0, &mut bytes).map_err(fault("read", &name))?;
-        Ok(bytes)
+        read_file(&**file, first)
     }
+}
+
+fn read_file(file: &dyn StorageBackend, first: u64) -> Result<Vec<u8>, StoreError> {
+    let name = name_of(first);
+    let length = file.len().map_err(fault("read", &name))?;
+    if length > FILE_BYTES_MAX {
+        return Err(corrupt(first)("it is longer than any that is written".to_owned()));
+    }
+    let mut bytes = vec![0; length as usize];
+    file.read(0, &mut bytes).map_err(fault("read", &name))?;
+    Ok(bytes)
 }
 
 /// For fuzzing: reads bytes as a file of the log.

@@ -1,0 +1,214 @@
+//! Opening the head: its file, what it says of damage, and what it lacks.
+//!
+//! A head that is older than the journal's last cut is another one than was there, or none: what the
+//! journal says that the head had is lost. Must never know: what becomes of rows.
+
+use std::sync::Arc;
+
+use redb::{ReadableTable, WriteTransaction};
+
+use super::{
+    Head, META, OPTIONS, fail, old_rows, rows_name, rows_table, slot_of_key, slots, through,
+};
+use crate::{
+    model::{Granularity, UnixMillis},
+    store::{
+        error::StoreError,
+        file::{
+            damage::Damage,
+            database::DatabaseFile,
+            holes::Holes,
+            medium::Medium,
+            names::HEAD_FILE,
+            version::{self, FORMAT_VERSION, VERSION_KEY},
+        },
+        journal::in_head::{InHead, Presumed},
+    },
+};
+
+/// Samples are hardly ever later than the time by which they came plus this.
+const PRESUMED_AHEAD_MS: i64 = 86_400_000;
+
+/// A head's file, and what is read of it when it is opened, by granularity.
+pub(super) struct Opened {
+    pub(super) file: DatabaseFile,
+    pub(super) damage: Vec<Arc<Damage>>,
+}
+
+/// What a head whose slots are not known had of a granularity: the documents that were under way when
+/// the store was last run.
+pub(super) fn presumed(own: &Granularity, ran_until: UnixMillis) -> Presumed {
+    let before = own.document_start(own.document_start(ran_until).minus(1));
+    (own.width_ms, before..ran_until.plus(PRESUMED_AHEAD_MS))
+}
+
+impl Head {
+    /// Notes which slots the head has where an older release has not, unless some are lost.
+    pub(super) fn note_unnoted(&self) -> Result<(), StoreError> {
+        let (journal, is_older) = (self.register.journal(), self.is_older()?);
+        let unnoted = journal.in_head(&self.presumed)?.into_iter().zip(is_older);
+        let found = self.in_head()?.into_iter().zip(unnoted);
+        let new = found.filter(|(_, (noted, is_older))| noted.is_none() && !is_older);
+        let new: Vec<_> = new.map(|(own, _)| own).collect();
+        if new.is_empty() { Ok(()) } else { journal.note_in_head(&new) }
+    }
+
+    /// The slots of each granularity of which cells were lost with heads.
+    pub(super) fn find_lost(&self) -> Result<Vec<Holes>, StoreError> {
+        let journal = self.register.journal();
+        let mut lost = journal.lost_with_heads(&self.presumed)?;
+        // Of one that was added to the settings nothing is noted.
+        let is_unknown = !journal.notes_in_head()? && self.register.is_lost(HEAD_FILE);
+        let noted = journal.in_head(&self.presumed)?.into_iter().zip(self.is_older()?);
+        for ((place, lost), (noted, is_older)) in lost.iter_mut().enumerate().zip(noted) {
+            let presumed = || is_unknown.then(|| Holes::of(self.presumed[place].1.clone()));
+            let Some(slots) = noted.or_else(presumed).filter(|own| is_older && !own.is_empty())
+            else {
+                continue;
+            };
+            let granularity = &*self.names[place];
+            let (from, to) = (slots.stretches().first(), slots.stretches().last());
+            let (from, to) = (from.map(|own| own.start.0), to.map(|own| own.end.0));
+            tracing::error!(
+                file = HEAD_FILE,
+                granularity,
+                from,
+                to,
+                "the head is not the one that was there: what it had is missing"
+            );
+            lost.add_all(&slots);
+        }
+        Ok(lost)
+    }
+
+    /// Of each granularity: whether the head is not the one of the last cut, or a later one.
+    fn is_older(&self) -> Result<Vec<bool>, StoreError> {
+        let file = self.file.read().clone();
+        let cut = self.register.journal().checkpointed_through()?;
+        let txn = file.read()?;
+        let read = |(place, name): (usize, &String)| {
+            // One that takes no samples any more is written when there is something to move.
+            let is_older = |through: u64| place < self.living && through < cut;
+            match through(&txn, name) {
+                // It is met again, and the head set aside.
+                Err(fault) if fault.is_damage_of(HEAD_FILE) => Ok(false),
+                through => Ok(through?.is_none_or(is_older)),
+            }
+        };
+        self.names.iter().enumerate().map(read).collect()
+    }
+}
+
+/// Opens the head and reads what is known of its damage.
+pub(super) fn open_whole(
+    medium: &Arc<dyn Medium>,
+    names: &[String],
+    widths_ms: &[i64],
+) -> Result<Opened, StoreError> {
+    let file = open_file(medium, names)?;
+    let read = |(name, width_ms): (&String, &i64)| read_damage(&file, name, *width_ms);
+    let damage = names.iter().zip(widths_ms).map(read).collect::<Result<_, _>>()?;
+    Ok(Opened { file, damage })
+}
+
+/// The slots of each granularity that have rows.
+pub(super) fn read_slots(
+    file: &DatabaseFile,
+    names: &[String],
+    widths_ms: &[i64],
+) -> Result<Vec<InHead>, StoreError> {
+    let txn = file.read()?;
+    let read = |(name, width_ms): (&String, &i64)| {
+        let rows = txn.open_table(rows_table(&rows_name(name))).map_err(fail("read"))?;
+        let mut found = Holes::default();
+        for slot in slots(&rows, 0..i64::MAX)? {
+            found.add(UnixMillis(slot)..UnixMillis(slot).plus(*width_ms));
+        }
+        Ok(InHead { width_ms: *width_ms, slots: found })
+    };
+    names.iter().zip(widths_ms).map(read).collect()
+}
+
+/// Opens the head's file, or makes one.
+pub(super) fn open_file(
+    medium: &Arc<dyn Medium>,
+    names: &[String],
+) -> Result<DatabaseFile, StoreError> {
+    const OPERATION: &str = "create tables";
+    let create = |txn: &WriteTransaction| {
+        let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
+        meta.insert(VERSION_KEY, FORMAT_VERSION).map_err(fail(OPERATION))?;
+        old_rows::rewrite(txn)?;
+        for name in names {
+            txn.open_table(rows_table(&rows_name(name))).map_err(fail(OPERATION))?;
+        }
+        Ok(())
+    };
+    let name = HEAD_FILE.to_owned();
+    let fault = |cause| StoreError::Io { operation: "look for", file: name.clone(), cause };
+    let file = if medium.exists(HEAD_FILE).map_err(fault)? {
+        DatabaseFile::open(medium, name, OPTIONS)?
+    } else {
+        DatabaseFile::create(medium, name, OPTIONS, |_, txn| create(txn))?
+    };
+    let found = file.guard("open", || {
+        let txn = file.read()?;
+        let meta = txn.open_table(META).map_err(fail("open"))?;
+        let version = meta.get(VERSION_KEY).map_err(fail("open"))?.map_or(0, |guard| guard.value());
+        let known = |name| txn.open_table(rows_table(&rows_name(name))).is_ok();
+        Ok((version, names.iter().all(|name| known(name))))
+    })?;
+    let (version, is_complete) = found;
+    version::check(HEAD_FILE, version)?;
+    // An older release wrote it, or a granularity was added to the settings.
+    if version != FORMAT_VERSION || !is_complete {
+        file.transact(OPERATION, create)?;
+    }
+    if version != FORMAT_VERSION {
+        let bytes = file.bytes()?;
+        // Nobody reads yet.
+        file.compact()?;
+        let after = file.bytes()?;
+        tracing::info!(file = HEAD_FILE, version, bytes, after, "raised to this format");
+    }
+    Ok(file)
+}
+
+/// What is known of damage of a granularity. If that is damaged itself, all that it has may be.
+fn read_damage(file: &DatabaseFile, name: &str, width_ms: i64) -> Result<Arc<Damage>, StoreError> {
+    let slots = file.guard("read", || {
+        let name = rows_name(name);
+        let rows = file.read()?.open_table(rows_table(&name)).map_err(fail("read"))?;
+        let slot = |entry: Option<(redb::AccessGuard<'_, u64>, _)>| {
+            entry.map(|(key, _)| slot_of_key(key.value()))
+        };
+        let first = slot(rows.first().map_err(fail("read"))?);
+        Ok(first.zip(slot(rows.last().map_err(fail("read"))?)))
+    })?;
+    let all =
+        slots.map_or(UnixMillis::MIN..UnixMillis::MIN, |(first, last)| first..last.plus(width_ms));
+    Damage::read(file, width_ms, all).map(Arc::new)
+}
+
+/// Up to which record the head of a medium has cells, of each of some granularities; `None` when there
+/// is no head, it is damaged, or was not in a checkpoint with all of them. Nothing is done about that.
+pub(crate) fn records_of(
+    medium: &Arc<dyn Medium>,
+    granularities: impl Iterator<Item = Granularity>,
+) -> Result<Option<Vec<u64>>, StoreError> {
+    let fault = |cause| StoreError::Io { operation: "look for", file: HEAD_FILE.to_owned(), cause };
+    if !medium.exists(HEAD_FILE).map_err(fault)? {
+        return Ok(None);
+    }
+    let read = || {
+        let file = DatabaseFile::open(medium, HEAD_FILE.to_owned(), OPTIONS)?;
+        file.guard("read", || {
+            let txn = file.read()?;
+            granularities.map(|own| through(&txn, &own.name)).collect::<Result<Option<Vec<_>>, _>>()
+        })
+    };
+    match read() {
+        Err(fault) if fault.is_damage() => Ok(None),
+        outcome => outcome,
+    }
+}

@@ -1,0 +1,90 @@
+//! The files that are to be there, as the register has them stored, and when partitions end.
+//!
+//! Partitions may be of other lengths than the settings say by now, and one that was lost cannot say
+//! itself what it held. Must never know: what is in the files, and which of them are there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use redb::{ReadableTable, TableDefinition, WriteTransaction};
+
+use super::{Journal, fail, sealed};
+use crate::{model::UnixMillis, store::error::StoreError};
+
+/// The files that are to be there, see the register.
+pub(super) const FILES: TableDefinition<'_, &str, ()> = TableDefinition::new("files");
+/// When the partitions end whose files are, or were, to be there.
+pub(super) const ENDS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("ends");
+
+impl Journal {
+    /// The files that were registered.
+    pub(crate) fn files(&self) -> Result<BTreeSet<String>, StoreError> {
+        let txn = self.file.read()?;
+        self.file.guard("read", || {
+            let table = txn.open_table(FILES).map_err(fail("read"))?;
+            let mut files = BTreeSet::new();
+            for entry in table.iter().map_err(fail("read"))? {
+                files.insert(entry.map_err(fail("read"))?.0.value().to_owned());
+            }
+            Ok(files)
+        })
+    }
+
+    /// When the partitions end whose files are, or were, to be there, in Unix ms, by their files.
+    pub(crate) fn ends(&self) -> Result<BTreeMap<String, UnixMillis>, StoreError> {
+        let unknown = "when this partition ends is not known: it is taken to be as long as the \
+                       settings say";
+        let all = self.rows(ENDS, |file, end| {
+            let Some(end) = end else {
+                self.damaged.note("ends", &format!("{file}: {unknown}"));
+                return Some(None);
+            };
+            let end = i64::from_le_bytes(end.try_into().ok()?);
+            Some(Some((file.to_owned(), UnixMillis(end))))
+        })?;
+        Ok(all.into_iter().collect())
+    }
+
+    /// Registers files, and when those of partitions end.
+    pub(crate) fn note_files(
+        &self,
+        files: &[String],
+        ends: &[(String, UnixMillis)],
+    ) -> Result<(), StoreError> {
+        const OPERATION: &str = "register files";
+        self.file.transact(OPERATION, |txn| {
+            note_files(txn, files)?;
+            let mut table = txn.open_table(ENDS).map_err(fail(OPERATION))?;
+            for (file, end) in ends {
+                let row = sealed(&end.0.to_le_bytes(), &&**file);
+                table.insert(&**file, &*row).map_err(fail(OPERATION))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Strikes out files; `ends` says of which it is not to be known any more when they end.
+    pub(crate) fn forget_files(&self, files: &[&str], ends: &[&str]) -> Result<(), StoreError> {
+        const OPERATION: &str = "strike out a file";
+        self.file.transact(OPERATION, |txn| {
+            let mut table = txn.open_table(FILES).map_err(fail(OPERATION))?;
+            for file in files {
+                table.remove(file).map_err(fail(OPERATION))?;
+            }
+            let mut table = txn.open_table(ENDS).map_err(fail(OPERATION))?;
+            for file in ends {
+                table.remove(file).map_err(fail(OPERATION))?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Puts files into the table.
+pub(super) fn note_files(txn: &WriteTransaction, files: &[String]) -> Result<(), StoreError> {
+    const OPERATION: &str = "register files";
+    let mut table = txn.open_table(FILES).map_err(fail(OPERATION))?;
+    for file in files {
+        table.insert(&**file, ()).map_err(fail(OPERATION))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! Where the head has cells, as of the last cut, and where heads that were lost had some.
+//!
+//! Cells that came since are in records that are still there. So a head that is older than the cut
+//! lacks what is noted here, and no more. Must never know: why a head is.
+
+use std::ops::Range;
+
+use redb::{ReadableTableMetadata, TableDefinition, TableError, TableHandle, WriteTransaction};
+
+use super::{Journal, fail};
+use crate::{
+    model::UnixMillis,
+    store::{
+        error::StoreError,
+        file::holes::{HOLES, Holes, StoredHoles, StretchTable},
+    },
+};
+
+/// Where the head has cells.
+pub(super) const IN_HEAD: StretchTable = TableDefinition::new("in_head");
+
+/// Slots of one slot width, in ms: those of which the head has cells, or those that were lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct InHead {
+    pub(crate) width_ms: i64,
+    pub(crate) slots: Holes,
+}
+
+/// A slot width, in ms, and what is taken for lost where the journal does not say what is.
+pub(crate) type Presumed = (i64, Range<UnixMillis>);
+
+impl Journal {
+    /// Where the head has cells of each slot width: `None` where that was never noted.
+    pub(crate) fn in_head(&self, all: &[Presumed]) -> Result<Vec<Option<Holes>>, StoreError> {
+        let txn = self.file.read()?;
+        let read = |(width_ms, presumed): &Presumed| {
+            Ok(match self.stretches(&txn, IN_HEAD, *width_ms)? {
+                StoredHoles::Absent => None,
+                StoredHoles::Sound(slots) => Some(slots),
+                StoredHoles::Damaged => {
+                    self.note_damaged(&IN_HEAD, *width_ms, "should the head be lost, more is");
+                    Some(Holes::of(presumed.clone()))
+                }
+            })
+        };
+        all.iter().map(read).collect()
+    }
+
+    /// Whether it was ever noted where the head has cells.
+    pub(crate) fn notes_in_head(&self) -> Result<bool, StoreError> {
+        let txn = self.file.read()?;
+        self.file.guard("read", || match txn.open_table(IN_HEAD) {
+            Err(TableError::TableDoesNotExist(_)) => Ok(false),
+            table => Ok(!table.map_err(fail("read"))?.is_empty().map_err(fail("read"))?),
+        })
+    }
+
+    /// Notes where the head has cells.
+    pub(crate) fn note_in_head(&self, all: &[InHead]) -> Result<(), StoreError> {
+        const OPERATION: &str = "note what the head has";
+        self.file.transact(OPERATION, |txn| store(txn, all, OPERATION))
+    }
+
+    /// Where cells were lost with heads.
+    pub(crate) fn lost_with_heads(&self, all: &[Presumed]) -> Result<Vec<Holes>, StoreError> {
+        let txn = self.file.read()?;
+        let read = |(width_ms, presumed): &Presumed| {
+            Ok(match self.stretches(&txn, HOLES, *width_ms)? {
+                StoredHoles::Absent => Holes::default(),
+                StoredHoles::Sound(holes) => holes,
+                StoredHoles::Damaged => {
+                    self.note_damaged(&HOLES, *width_ms, "all of their time counts as lost");
+                    Holes::of(UnixMillis::MIN..presumed.end)
+                }
+            })
+        };
+        all.iter().map(read).collect()
+    }
+
+    fn note_damaged(&self, table: &StretchTable, width_ms: i64, what: &str) {
+        self.damaged.note(table.name(), &format!("slots of {width_ms} ms: {what}"));
+    }
+
+    fn stretches(
+        &self,
+        txn: &redb::ReadTransaction,
+        table: StretchTable,
+        width_ms: i64,
+    ) -> Result<StoredHoles, StoreError> {
+        self.file.guard("read", || StoredHoles::read(txn, table, width_ms).map_err(fail("read")))
+    }
+}
+
+/// Stores where the head has cells.
+pub(super) fn store(
+    txn: &WriteTransaction,
+    all: &[InHead],
+    operation: &'static str,
+) -> Result<(), StoreError> {
+    for InHead { width_ms, slots } in all {
+        slots.store(txn, IN_HEAD, *width_ms).map_err(fail(operation))?;
+    }
+    Ok(())
+}
+
+/// Stores where cells were lost with heads.
+pub(super) fn store_lost(
+    txn: &WriteTransaction,
+    all: &[InHead],
+    operation: &'static str,
+) -> Result<(), StoreError> {
+    for InHead { width_ms, slots } in all {
+        StoredHoles::change(txn, *width_ms, Holes::default(), |holes| holes.clone_from(slots))
+            .map_err(fail(operation))?;
+    }
+    Ok(())
+}

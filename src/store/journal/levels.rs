@@ -1,0 +1,82 @@
+//! The granularities, as the journal has them stored.
+//!
+//! Must never know: what they are used for.
+
+use redb::ReadableTable;
+
+use super::{GRANULARITIES, Journal, fail, granularities::StoredGranularity, sealed, unseal};
+use crate::{
+    model::UnixMillis,
+    store::{error::StoreError, file::holes::Holes},
+};
+
+const OPERATION: &str = "store the granularities";
+
+impl Journal {
+    /// The granularities that the store was last run with, finest first.
+    pub(crate) fn granularities(&self) -> Result<Vec<StoredGranularity>, StoreError> {
+        let unknown = "since when this granularity is whole is not known: it begins anew";
+        let mut all = self.rows(GRANULARITIES, |name, text| {
+            let Some(text) = text else {
+                self.damaged.note("granularities", &format!("{name}: {unknown}"));
+                return Some(None);
+            };
+            StoredGranularity::from_text(name, std::str::from_utf8(text).ok()?).map(Some)
+        })?;
+        all.sort_by_key(|own| own.granularity.width_ms);
+        Ok(all)
+    }
+
+    /// Remembers the granularities that the store is run with.
+    pub(crate) fn set_granularities(&self, all: &[StoredGranularity]) -> Result<(), StoreError> {
+        self.file.transact(OPERATION, |txn| {
+            let mut table = txn.open_table(GRANULARITIES).map_err(fail(OPERATION))?;
+            table.retain(|_, _| false).map_err(fail(OPERATION))?;
+            for own in all {
+                let name = &*own.granularity.name;
+                let row = sealed(own.to_text().as_bytes(), &name);
+                table.insert(name, &*row).map_err(fail(OPERATION))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Remembers where a granularity that is taken away lacks late samples; returns where it lacks any.
+    pub(crate) fn note_away(&self, name: &str, late: &Holes) -> Result<Holes, StoreError> {
+        let away = self.change_granularity(name, |own| {
+            own.away.add_all(late);
+            own.away.clone()
+        })?;
+        Ok(away.unwrap_or_default())
+    }
+
+    /// Remembers that slots of a granularity that begin before a time lack samples.
+    pub(crate) fn note_lacking(&self, name: &str, before: UnixMillis) -> Result<(), StoreError> {
+        self.change_granularity(name, |own| {
+            own.complete_since = own.complete_since.max(before);
+        })?;
+        Ok(())
+    }
+
+    /// Changes what is known of a granularity; `None` when nothing is.
+    fn change_granularity<T>(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut StoredGranularity) -> T,
+    ) -> Result<Option<T>, StoreError> {
+        self.file.transact(OPERATION, |txn| {
+            let mut table = txn.open_table(GRANULARITIES).map_err(fail(OPERATION))?;
+            let known = {
+                let row = table.get(name).map_err(fail(OPERATION))?;
+                let text = row.as_ref().and_then(|row| unseal(row.value(), &name));
+                let text = text.and_then(|text| std::str::from_utf8(text).ok());
+                text.and_then(|text| StoredGranularity::from_text(name, text))
+            };
+            let Some(mut known) = known else { return Ok(None) };
+            let out = change(&mut known);
+            let row = sealed(known.to_text().as_bytes(), &name);
+            table.insert(name, &*row).map_err(fail(OPERATION))?;
+            Ok(Some(out))
+        })
+    }
+}

@@ -1,0 +1,220 @@
+//! The journal's numbers, and what is taken in place of damaged ones.
+//!
+//! What stands in for a number never has anything counted twice: other files say up to which record
+//! they have cells, and what is read again of the log is not counted where they have it. A sound
+//! number is written with the next checkpoint, or file of the log. Must never know: other files.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use parking_lot::Mutex;
+use redb::ReadableTable;
+
+use super::{
+    Journal, LAST_RUN_KEY, LOG_KEY, META, RECORDS, STATES_ROWS_KEY, STATES_THROUGH_KEY,
+    THROUGH_KEY,
+    checked::{DamagedRows, StoredNumber, stored},
+    corrupt, fail,
+    log::Log,
+    raise,
+};
+use crate::{
+    model::UnixMillis,
+    store::{
+        error::StoreError,
+        file::{
+            database::DatabaseFile,
+            medium::Medium,
+            names::JOURNAL_FILE,
+            version::{self, FORMAT_VERSION, VERSION_KEY},
+        },
+    },
+};
+
+/// What is taken in place of damaged numbers, until they are written anew.
+pub(super) type Settled = Mutex<BTreeMap<&'static str, Option<u64>>>;
+
+/// What other files say of the records that they hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RecordsInFiles {
+    /// Up to which record the head has cells, of each granularity that takes samples.
+    pub(crate) heads: Vec<u64>,
+    /// The highest record that any file has.
+    pub(crate) last: u64,
+}
+
+impl RecordsInFiles {
+    /// Up to which record a checkpoint was finished, and whether that is certain. `first` is the
+    /// first record that is still there, if there is one.
+    ///
+    /// A checkpoint takes the heads of all granularities from the last one's record to its own. So if
+    /// some file is ahead of a head, a checkpoint was cut short there, and the last one is that
+    /// head's. Else the files have all that any checkpoint took up: which records are read again
+    /// does not matter to them. A third number is that of a granularity that was away.
+    fn through(&self, first: Option<u64>) -> Option<(u64, bool)> {
+        let lowest = self.heads.iter().copied().min()?;
+        let is_of_two = |own: &u64| [lowest, self.last].contains(own);
+        if !self.heads.iter().all(is_of_two) {
+            return None;
+        }
+        let before_first = first.map_or(lowest, |first| first.saturating_sub(1));
+        let is_cut_short = lowest < self.last;
+        // The records after the last checkpoint are there.
+        let through =
+            if is_cut_short { lowest.max(before_first) } else { lowest.min(before_first) };
+        Some((through, is_cut_short))
+    }
+}
+
+/// Checks the version, and raises the file to this one.
+pub(super) fn check_version(file: &DatabaseFile, damaged: &DamagedRows) -> Result<(), StoreError> {
+    let own = read(file, VERSION_KEY)?;
+    let mut version = own.number.unwrap_or(0);
+    // Releases before version 9 wrote no checksums.
+    if own.check.is_some() && !own.is_sound(VERSION_KEY) && own.proves(VERSION_KEY, FORMAT_VERSION)
+    {
+        note(damaged, VERSION_KEY, "it is this release's by its checksum, or but for that");
+        version = FORMAT_VERSION;
+    } else if version == FORMAT_VERSION && !own.is_sound(VERSION_KEY) {
+        return Err(refused(VERSION_KEY));
+    }
+    version::check(JOURNAL_FILE, version)?;
+    if version == FORMAT_VERSION { Ok(()) } else { raise::raise(file, version) }
+}
+
+/// Finds out which file of the log is the last one, and which numbers are damaged.
+pub(super) fn settle(
+    file: &DatabaseFile,
+    medium: &Arc<dyn Medium>,
+    damaged: &DamagedRows,
+) -> Result<(Settled, Option<u64>), StoreError> {
+    let mut settled = BTreeMap::new();
+    let unknown = [
+        (LAST_RUN_KEY, "the latest sample tells when the store was last run"),
+        (STATES_THROUGH_KEY, "states are read again from the log"),
+        (STATES_ROWS_KEY, "states are read again from the log"),
+    ];
+    for (key, what) in unknown {
+        if !read(file, key)?.is_sound(key) {
+            note(damaged, key, what);
+            settled.insert(key, None);
+        }
+    }
+    let own = read(file, LOG_KEY)?;
+    let mut last = own.number;
+    if !own.is_sound(LOG_KEY) {
+        last = Log::last_of(medium)?;
+        note(damaged, LOG_KEY, "the log ends with its last file that has a record");
+        settled.insert(LOG_KEY, last);
+    }
+    Ok((Mutex::new(settled), last))
+}
+
+impl Journal {
+    /// What the time was when the store was last run; `None` when it was not, or before releases
+    /// that remember it.
+    pub(crate) fn last_run(&self) -> Result<Option<UnixMillis>, StoreError> {
+        Ok(self.number(LAST_RUN_KEY)?.map(|time| UnixMillis(time as i64)))
+    }
+
+    /// The last record that a finished checkpoint covers.
+    pub(crate) fn checkpointed_through(&self) -> Result<u64, StoreError> {
+        Ok(self.number(THROUGH_KEY)?.unwrap_or(0))
+    }
+
+    /// Up to which record, and in which rows, states are ahead of the last cut.
+    pub(crate) fn states_ahead(&self) -> Result<(u64, u32), StoreError> {
+        let number = |key| Ok::<_, StoreError>(self.number(key)?.unwrap_or(0));
+        Ok((number(STATES_THROUGH_KEY)?, number(STATES_ROWS_KEY)? as u32))
+    }
+
+    /// Settles up to which record a checkpoint was finished, if that is damaged; `in_files` is asked
+    /// for what other files say.
+    pub(crate) fn settle_through(
+        &self,
+        in_files: impl FnOnce() -> Result<Option<RecordsInFiles>, StoreError>,
+    ) -> Result<(), StoreError> {
+        let own = self.file.guard("read", || read(&self.file, THROUGH_KEY))?;
+        if own.is_sound(THROUGH_KEY) {
+            return Ok(());
+        }
+        let in_files = in_files()?.ok_or_else(|| refused(THROUGH_KEY))?;
+        let first = self.first_record()?;
+        let (mut through, is_certain) =
+            in_files.through(first).ok_or_else(|| refused(THROUGH_KEY))?;
+        if !is_certain && own.proves(THROUGH_KEY, in_files.last) {
+            through = in_files.last;
+        }
+        let what = format!(
+            "the head tells which records are in files, and nothing of them counts twice: the log is \
+             read from record {} on",
+            through + 1
+        );
+        note(&self.damaged, THROUGH_KEY, &what);
+        self.settled.lock().insert(THROUGH_KEY, Some(through));
+        Ok(())
+    }
+
+    /// The first record that is there.
+    fn first_record(&self) -> Result<Option<u64>, StoreError> {
+        let txn = self.file.read()?;
+        let in_table = self.file.guard("read", || {
+            let table = txn.open_table(RECORDS).map_err(fail("read"))?;
+            Ok(table.first().map_err(fail("read"))?.map(|(number, _)| number.value()))
+        })?;
+        if in_table.is_some() {
+            return Ok(in_table);
+        }
+        self.log.lock().first_record()
+    }
+
+    fn number(&self, key: &'static str) -> Result<Option<u64>, StoreError> {
+        let own = self.file.guard("read", || read(&self.file, key))?;
+        if own.is_sound(key) {
+            return Ok(own.number);
+        }
+        self.settled.lock().get(key).copied().ok_or_else(|| refused(key))
+    }
+}
+
+fn read(file: &DatabaseFile, key: &str) -> Result<StoredNumber, StoreError> {
+    let txn = file.read()?;
+    let meta = txn.open_table(META).map_err(fail("read"))?;
+    stored(&meta, key)
+}
+
+fn note(damaged: &DamagedRows, key: &str, what: &str) {
+    damaged.note("meta", &format!("the number {key}: {what}"));
+}
+
+/// Without this number a start would count batches twice or never.
+fn refused(key: &str) -> StoreError {
+    corrupt(format!(
+        "the number {key} is not as it was written, no other file tells it, and batches might count \
+         twice or never: make a new data directory of a snapshot with `granary restore`"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_files_have_tells_the_last_checkpoint_or_that_it_does_not_matter() {
+        let check = |heads: &[u64], last, first, expected| {
+            let in_files = RecordsInFiles { heads: heads.to_vec(), last };
+            assert_eq!(in_files.through(first), expected, "{heads:?} {last} {first:?}");
+        };
+        // Cut short among the heads, and among the partitions.
+        check(&[9, 7, 7], 9, Some(2), Some((7, true)));
+        check(&[7, 7, 7], 9, Some(2), Some((7, true)));
+        check(&[9, 7], 9, Some(10), Some((9, true)));
+        // One of them was away.
+        check(&[9, 7, 3], 9, Some(8), None);
+        check(&[7, 7, 3], 9, Some(8), None);
+        // All that is there is read again.
+        check(&[9, 9, 9], 9, Some(2), Some((1, false)));
+        check(&[9, 9, 9], 9, Some(10), Some((9, false)));
+        check(&[9, 9, 9], 9, None, Some((9, false)));
+        check(&[], 9, Some(1), None);
+    }
+}

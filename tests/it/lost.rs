@@ -1,0 +1,260 @@
+//! Files that are lost or damaged whole: what went with them is a hole, after any restart, and nothing
+//! else is. Where there is none, all granularities say the same.
+
+use std::{collections::BTreeMap, fs, ops::Range, path::Path};
+
+use granary::{
+    model::{GranularityIndex, GranularitySet, Kind, SeriesId, UnixMillis},
+    store::{Appender, Store, restore, verify},
+};
+
+use crate::setup::{
+    self, DAY, HOUR, MINUTE, NOW, SIX, define, granularities, open, open_with, samples, send,
+    series, slots,
+};
+
+/// Each minute up to a time, for some hours.
+fn fill(store: &Store, appender: &mut Appender, hours: i64, now: UnixMillis) {
+    let times = (0..hours * 60).map(|minute| (now.0 - minute * MINUTE, 1.0));
+    send(appender, samples(SeriesId(0), times), now);
+    store.checkpoint(now).unwrap();
+}
+
+fn define_events(appender: &mut Appender) {
+    define(appender, &[series("events", &[("host", "a")], Kind::Delta)], NOW);
+}
+
+fn faults(dir: &Path, now: UnixMillis) -> Vec<String> {
+    let report = verify(dir, now, &mut |_| {}).unwrap();
+    assert!(report.compared > 0, "{report:?}");
+    report.faults.into_iter().map(|fault| format!("{}: {}", fault.file, fault.problem)).collect()
+}
+
+/// Where a granularity may lack something.
+fn lacks(store: &Store, level: usize, slot: Range<UnixMillis>) -> bool {
+    let gaps = &store.gaps()[level];
+    slot.start < gaps.complete_since
+        || gaps.holes.iter().any(|hole| hole.start < slot.end && slot.start < hole.end)
+}
+
+/// Compares each granularity with the finest where neither says that it lacks something; returns how
+/// many slots those are.
+fn compare(store: &Store, range: Range<UnixMillis>) -> usize {
+    let mut compared = 0;
+    let minutes = slots(store, 0, range.clone(), SeriesId(0));
+    for level in 1..store.granularities().count() {
+        let granularity = &store.granularities()[GranularityIndex(level)];
+        let mut expected = BTreeMap::new();
+        for slot in &minutes {
+            *expected.entry(granularity.slot_start(slot.start)).or_insert(0) += slot.cell.n;
+        }
+        let found = slots(store, level, range.clone(), SeriesId(0));
+        let found: BTreeMap<_, _> = found.iter().map(|own| (own.start, own.cell.n)).collect();
+        for start in expected.keys().chain(found.keys()) {
+            let slot = *start..start.plus(granularity.width_ms);
+            if range.start <= slot.start
+                && ![0, level].iter().any(|own| lacks(store, *own, slot.clone()))
+            {
+                assert_eq!(found.get(start), expected.get(start), "{} {start}", granularity.name);
+                compared += 1;
+            }
+        }
+    }
+    compared
+}
+
+fn minutes_of(partition: &str) -> GranularitySet {
+    granularities(&[["1m", "30m", partition, "4d"], ["5m", "1h", "1d", "14d"]])
+}
+
+/// The hole ended where the settings of today say, which say nothing of a partition that is gone.
+#[test]
+fn the_hole_of_a_lost_partition_is_as_long_as_that_was_whatever_the_settings_say() {
+    let expected = [SIX..SIX.plus(6 * HOUR)];
+    for is_damaged in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let reopen = |partition: &str| open_with(&path("data"), &minutes_of(partition), NOW);
+        {
+            let (store, mut appender) = reopen("6h");
+            define_events(&mut appender);
+            fill(&store, &mut appender, 12, NOW);
+        }
+        // The settings change while all is well.
+        drop(reopen("1h"));
+        let file = path("data/partitions/1m/2026-11-21T0600.redb");
+        if is_damaged {
+            fs::write(&file, [7; 9000]).unwrap();
+        } else {
+            fs::remove_file(&file).unwrap();
+        }
+        for partition in ["1h", "90m", "12h"] {
+            let (store, _) = reopen(partition);
+            assert_eq!(store.gaps()[0].holes, expected, "{partition}");
+            assert!(compare(&store, NOW.minus(20 * HOUR)..NOW) > 20);
+        }
+        {
+            // Something else begins in its place, and is shorter.
+            let (store, mut appender) = reopen("2h");
+            send(&mut appender, samples(SeriesId(0), [(SIX.0 + 5, 1.0)]), NOW);
+            store.checkpoint(NOW).unwrap();
+            assert!(path("data/partitions/1m/2026-11-21T0600.redb").exists());
+            store.snapshot(&path("copy"), NOW, &mut |_| {}).unwrap();
+        }
+        restore(&path("copy"), &path("restored"), &mut |_| {}).unwrap();
+        for name in ["data", "restored"] {
+            let (store, _) = open_with(&path(name), &minutes_of("2h"), NOW);
+            assert_eq!(store.gaps()[0].holes, expected, "{name}");
+            drop(store);
+            assert_eq!(faults(&path(name), NOW), [""; 0]);
+        }
+        // Until an operator has seen to it, and then for good.
+        fs::remove_dir_all(path("data/damaged")).unwrap();
+        assert_eq!(reopen("2h").0.gaps()[0].holes, []);
+    }
+}
+
+/// Nobody knew that it had been there: a minute said 1 where five said 5, and verify blamed the hour.
+#[test]
+fn what_a_lost_head_had_is_a_hole_of_each_granularity_until_it_is_past_retention() {
+    for (is_damaged, is_killed) in [(true, false), (false, false), (true, true), (false, true)] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let data = path("data");
+        {
+            let (store, mut appender) = open(&data, NOW);
+            define_events(&mut appender);
+            fill(&store, &mut appender, 30, NOW);
+            if is_killed {
+                // In the journal alone.
+                let at = NOW.plus(MINUTE).0;
+                send(&mut appender, samples(SeriesId(0), [(at, 1.0)]), NOW.plus(MINUTE));
+            }
+        }
+        if is_damaged {
+            fs::write(data.join("head.redb"), [7; 9000]).unwrap();
+        } else {
+            fs::remove_file(data.join("head.redb")).unwrap();
+        }
+        let noon = SIX.plus(6 * HOUR);
+        let past = NOW.minus(40 * HOUR)..NOW.plus(HOUR);
+        let mut now = NOW.plus(MINUTE);
+        for _ in 0..3 {
+            let (store, mut appender) = open(&data, now);
+            let gaps = store.gaps();
+            // The hour of minutes, and the documents of four hours and so on that were under way.
+            assert_eq!(gaps[0].holes, [noon..NOW.minus(NOW.0 % MINUTE).plus(MINUTE)]);
+            assert!(gaps.iter().all(|own| own.holes.len() == 1 && own.holes[0].end > NOW));
+            assert!(compare(&store, past.clone()) > 100);
+            let count =
+                setup::count(&store, 0, NOW.plus(MINUTE)..NOW.plus(2 * MINUTE), SeriesId(0));
+            assert_eq!(count, u64::from(is_killed), "what the journal has");
+            assert!(store.damaged_in_all() >= 4);
+            // Something comes in its place.
+            send(&mut appender, samples(SeriesId(0), [(NOW.0, 1.0), (noon.0, 1.0)]), now);
+            store.checkpoint(now).unwrap();
+            compare(&store, past.clone());
+            drop((store, appender));
+            assert_eq!(faults_but_for_the_file(&data, now), [""; 0]);
+            now = now.plus(1);
+        }
+        let (store, mut appender) = open(&data, now);
+        store.snapshot(&path("copy"), now, &mut |_| {}).unwrap();
+        let holes =
+            |store: &Store| store.gaps().into_iter().map(|own| own.holes).collect::<Vec<_>>();
+        assert_eq!(holes(&open(&path("copy"), now).0), holes(&store));
+        // Its partition goes, and so does the hole.
+        let over = NOW.plus(5 * DAY);
+        send(&mut appender, samples(SeriesId(0), [(over.0, 1.0)]), over);
+        store.checkpoint(over).unwrap();
+        for own in store.partitions() {
+            if own.id.granularity.0 == 0 && own.end < over.minus(DAY) {
+                assert!(store.drop_partition(own.id).unwrap());
+            }
+        }
+        store.checkpoint(over).unwrap();
+        drop((store, appender));
+        assert_eq!(open(&data, over).0.gaps()[0].holes, []);
+    }
+}
+
+fn faults_but_for_the_file(dir: &Path, now: UnixMillis) -> Vec<String> {
+    let mut faults = faults(dir, now);
+    faults.retain(|fault| !fault.contains("head.redb: it is missing"));
+    faults
+}
+
+/// A head whose slots an older release has not noted.
+#[test]
+fn a_head_of_an_older_release_that_is_damaged_at_the_first_start_is_a_hole_too() {
+    let dir = tempfile::tempdir().unwrap();
+    {
+        let (store, mut appender) = open(dir.path(), NOW);
+        define_events(&mut appender);
+        fill(&store, &mut appender, 30, NOW);
+    }
+    {
+        let table: redb::TableDefinition<'_, u64, &[u8]> = redb::TableDefinition::new("in_head");
+        let db = redb::Database::open(dir.path().join("journal.redb")).unwrap();
+        let txn = db.begin_write().unwrap();
+        assert!(txn.delete_table(table).unwrap());
+        txn.commit().unwrap();
+    }
+    fs::write(dir.path().join("head.redb"), [7; 9000]).unwrap();
+    for _ in 0..2 {
+        let (store, _) = open(dir.path(), NOW);
+        assert!(compare(&store, NOW.minus(40 * HOUR)..NOW) > 100);
+        assert!(store.gaps().iter().all(|own| own.holes.len() == 1));
+    }
+    assert_eq!(faults(dir.path(), NOW), [""; 0]);
+}
+
+/// While it was ahead, minutes took nothing of now; then it was right again, and queries took them for
+/// whole, and verify blamed five minutes.
+#[test]
+fn what_granularities_do_not_take_while_the_clock_is_ahead_is_known_once_it_is_right() {
+    for is_cut in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let ahead = NOW.plus(10 * DAY);
+        {
+            let (store, mut appender) = open(dir.path(), NOW);
+            define_events(&mut appender);
+            fill(&store, &mut appender, 30, NOW);
+            send(&mut appender, samples(SeriesId(0), [(NOW.0, 1.0), (SIX.0, 1.0)]), ahead);
+            if is_cut {
+                store.checkpoint(ahead).unwrap();
+            }
+        }
+        let (store, mut appender) = open(dir.path(), NOW);
+        let gone = store.gaps()[0].complete_since;
+        assert!(NOW < gone && gone <= NOW.plus(5 * MINUTE), "{gone}");
+        let later = NOW.plus(2 * HOUR);
+        fill(&store, &mut appender, 2, later);
+        assert!(compare(&store, NOW.minus(40 * HOUR)..later) > 20);
+        drop((store, appender));
+        assert_eq!(faults(dir.path(), later), [""; 0]);
+        assert_eq!(open(dir.path(), later).0.gaps()[0].complete_since, gone);
+    }
+}
+
+#[test]
+fn partitions_that_are_dropped_while_the_clock_is_ahead_are_not_whole_once_it_is_right() {
+    let dir = tempfile::tempdir().unwrap();
+    {
+        let (store, mut appender) = open(dir.path(), NOW);
+        define_events(&mut appender);
+        fill(&store, &mut appender, 30, NOW);
+        for own in store.partitions() {
+            if own.id.granularity.0 == 0 {
+                assert!(store.drop_partition(own.id).unwrap());
+            }
+        }
+        // Killed: no checkpoint comes after.
+    }
+    let (store, mut appender) = open(dir.path(), NOW);
+    send(&mut appender, samples(SeriesId(0), [(NOW.0 - 8 * HOUR, 1.0)]), NOW);
+    store.checkpoint(NOW).unwrap();
+    compare(&store, NOW.minus(40 * HOUR)..NOW);
+    drop((store, appender));
+    assert_eq!(faults(dir.path(), NOW), [""; 0]);
+}
