@@ -1,25 +1,37 @@
-//! Damage behind the store's back: files of partitions vanish, or are not as they were written. What
-//! is lost with them is a hole, as long as the partition is kept; everything else is as it was.
+//! Damage behind the store's back: files of partitions and the head vanish, or are not as they were
+//! written. What is lost with them is a hole, as long as it is kept; everything else is as it was. A
+//! number of the journal that is damaged costs nothing.
+
+use std::fs;
+
+use redb::{Database, ReadableTable, TableDefinition};
 
 use crate::{history::History, stages};
 
 /// What the system reads of a file first.
 const HEADER_BYTES: usize = 8192;
+const JOURNAL: &str = "journal.redb";
+const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 
 impl History {
-    /// Damages a file of a partition while the store is closed.
+    /// Damages a file of a partition, or the head, while the store is closed.
     pub(crate) fn damage(&mut self) {
         self.medium.lift();
         self.open = None;
+        let is_head = self.rng.u8(0..4) == 0;
         let mut files = self.medium.files();
-        files.retain(|file| file.starts_with("partitions/") && !file.contains(".new"));
+        let is_meant = |file: &str| match is_head {
+            true => file == "head.redb",
+            false => file.starts_with("partitions/"),
+        };
+        files.retain(|file| is_meant(file) && !file.contains(".new"));
         if files.is_empty() {
             return;
         }
         let file = files.swap_remove(self.rng.usize(0..files.len()));
         if self.rng.u8(0..3) == 0 {
             self.tell(|| format!("{file} vanishes"));
-            self.tally.note("lost files");
+            self.tally.note(if is_head { "lost heads" } else { "lost files" });
             self.medium.erase(&file);
         } else {
             let (at, is_segment) = (self.rng.usize(..), file.ends_with(".sealed"));
@@ -27,7 +39,11 @@ impl History {
                 return;
             }
             self.tell(|| format!("{file} is damaged"));
-            self.tally.note(if is_segment { "flipped bits" } else { "damaged partitions" });
+            self.tally.note(match () {
+                () if is_segment => "flipped bits",
+                () if is_head => "damaged heads",
+                () => "damaged partitions",
+            });
             self.medium.spoil(&file, |bytes| {
                 let count = bytes.len();
                 if is_segment {
@@ -40,4 +56,53 @@ impl History {
         self.is_damaged = true;
         self.restart();
     }
+
+    /// Damages a number of the journal, or its checksum, while the store is closed. Where nothing else
+    /// tells it the start is refused, and the journal is put back.
+    pub(crate) fn damage_a_number(&mut self) {
+        self.medium.lift();
+        self.open = None;
+        if !self.medium.files().iter().any(|file| file == JOURNAL) {
+            return;
+        }
+        let (mut before, mut changed) = (Vec::new(), String::new());
+        let (which, bits) = (self.rng.usize(..), self.rng.choice([1, 1 << 40, u64::MAX]).unwrap());
+        self.medium.spoil(JOURNAL, |bytes| {
+            before.clone_from(bytes);
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join(JOURNAL);
+            fs::write(&path, &*bytes).unwrap();
+            changed = change_number(&path, which, bits);
+            *bytes = fs::read(&path).unwrap();
+        });
+        self.tell(|| format!("the number {changed} is damaged"));
+        self.tally.note("damaged numbers");
+        match self.try_open() {
+            Ok(opened) => self.opened(opened),
+            Err(cause) => {
+                assert!(cause.chain().contains("granary restore"), "{}", cause.chain());
+                self.tally.note("numbers that nothing tells");
+                self.medium.spoil(JOURNAL, |bytes| *bytes = before);
+                self.restart();
+            }
+        }
+    }
+}
+
+fn change_number(path: &std::path::Path, which: usize, bits: u64) -> String {
+    let db = Database::open(path).unwrap();
+    let txn = db.begin_write().unwrap();
+    let key = {
+        let mut meta = txn.open_table(META).unwrap();
+        let read = |entry: Result<(redb::AccessGuard<'_, &str>, redb::AccessGuard<'_, u64>), _>| {
+            let (key, number) = entry.unwrap();
+            (key.value().to_owned(), number.value())
+        };
+        let all: Vec<_> = meta.iter().unwrap().map(read).collect();
+        let (key, number) = all[which % all.len()].clone();
+        meta.insert(&*key, number ^ bits).unwrap();
+        key
+    };
+    txn.commit().unwrap();
+    key
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fastrand::Rng;
 use granary::{
     model::{GranularityIndex, Moment, SeriesId, UnixMillis},
-    store::{Appender, Columns, Store, StoreError},
+    store::{Appender, Columns, RecoveryReport, Store, StoreError},
 };
 
 use crate::{
@@ -48,8 +48,6 @@ pub(crate) struct History {
     pub(crate) is_damaged: bool,
     /// Whether granularities were added or taken away.
     had_other_levels: bool,
-    /// Granularities had other spans before.
-    pub(crate) had_other_spans: bool,
     pub(crate) tally: Tally,
     /// Whether to tell what happens.
     pub(crate) tells: bool,
@@ -81,7 +79,6 @@ impl History {
             is_hurt: false,
             is_damaged: false,
             had_other_levels: false,
-            had_other_spans: false,
             tally,
             tells,
         }
@@ -125,8 +122,9 @@ impl History {
     fn step(&mut self) {
         self.begin();
         match self.rng.u32(0..110) {
-            _ if stages::DAMAGE && !self.had_other_spans && self.rng.u16(0..200) == 0 => {
-                self.damage();
+            _ if stages::DAMAGE && self.rng.u16(0..150) == 0 => self.damage(),
+            _ if stages::DAMAGE && !self.is_damaged && self.rng.u16(0..150) == 0 => {
+                self.damage_a_number();
             }
             _ if self.open.is_none() => {
                 if self.rng.bool() {
@@ -205,36 +203,40 @@ impl History {
     pub(crate) fn restart(&mut self) {
         self.open = None;
         let before = self.levels.clone();
-        if stages::LEVELS_CHANGE
-            && self.rng.u8(0..6) == 0
-            && self.levels.vary(&mut self.rng, !self.is_damaged)
-        {
+        if stages::LEVELS_CHANGE && self.rng.u8(0..6) == 0 && self.levels.vary(&mut self.rng) {
             self.had_other_levels = true;
             self.tally.note("granularities changed");
             self.tally.count("spans changed", u64::from(self.levels.has_other_spans(&before)));
         }
-        self.had_other_spans |= self.levels.has_other_pool(&before);
-        let medium = Arc::new(self.medium.clone());
-        match Store::open(medium, self.levels.current.clone(), self.clock.clock()) {
-            Ok((store, appender, report)) => {
-                // Some runs seal with each checkpoint, some later.
-                store.set_segment_documents_min([1, 2, 512][self.rng.usize(0..3)]);
-                // And some give back what the journal does not need with each.
-                store.set_journal_free_bytes_max([0, 16 << 20][self.rng.usize(0..2)]);
-                // Some have a file of the log for every few records.
-                store.set_log_file_bytes([100, 4000, 4 << 20][self.rng.usize(0..3)]);
-                self.tally.note("restarts");
-                self.tell(|| format!("opened with {:?}", self.levels.current));
-                let damaged = store.damaged_partitions();
-                assert!(self.is_damaged || damaged.is_empty(), "{damaged:?}");
-                self.clock.restart_daemon(report.last_run);
-                self.worlds.reopened();
-                self.now();
-                self.open = Some((store, appender));
-                self.was_hurt = false;
-            }
+        match self.try_open() {
+            Ok(opened) => self.opened(opened),
             Err(cause) => self.expect_fault(&cause, "failed opens"),
         }
+    }
+
+    pub(crate) fn try_open(&self) -> Result<(Store, Appender, RecoveryReport), StoreError> {
+        let medium = Arc::new(self.medium.clone());
+        Store::open(medium, self.levels.current.clone(), self.clock.clock())
+    }
+
+    /// Goes on with a store that was opened.
+    pub(crate) fn opened(&mut self, opened: (Store, Appender, RecoveryReport)) {
+        let (store, appender, report) = opened;
+        // Some runs seal with each checkpoint, some later.
+        store.set_segment_documents_min([1, 2, 512][self.rng.usize(0..3)]);
+        // And some give back what the journal does not need with each.
+        store.set_journal_free_bytes_max([0, 16 << 20][self.rng.usize(0..2)]);
+        // Some have a file of the log for every few records.
+        store.set_log_file_bytes([100, 4000, 4 << 20][self.rng.usize(0..3)]);
+        self.tally.note("restarts");
+        self.tell(|| format!("opened with {:?}", self.levels.current));
+        let damaged = store.damaged_partitions();
+        assert!(self.is_damaged || damaged.is_empty(), "{damaged:?}");
+        self.clock.restart_daemon(report.last_run);
+        self.worlds.reopened();
+        self.now();
+        self.open = Some((store, appender));
+        self.was_hurt = false;
     }
 
     /// A new step: what failed before is no excuse.

@@ -59,11 +59,11 @@ impl Levels {
 
     /// Adds, takes away or keeps for another time, perhaps with other spans; false when that is not
     /// allowed.
-    pub(crate) fn vary(&mut self, rng: &mut Rng, has_new_spans: bool) -> bool {
+    pub(crate) fn vary(&mut self, rng: &mut Rng) -> bool {
         let mut levels = self.current.as_slice().to_vec();
         let count = self.pool.len();
         let one = &mut self.pool[rng.usize(0..count)];
-        if stages::SPANS_CHANGE && has_new_spans && rng.u8(0..4) == 0 {
+        if stages::SPANS_CHANGE && rng.u8(0..4) == 0 {
             *one = random_level(one.width_ms, one.retention.longest_ms() / 2, rng);
             levels.retain(|level| level.name != one.name);
         }
@@ -82,11 +82,6 @@ impl Levels {
 }
 
 impl Levels {
-    /// Whether it may use others than before.
-    pub(crate) fn has_other_pool(&self, before: &Self) -> bool {
-        self.pool != before.pool
-    }
-
     /// Whether a granularity has documents or partitions of another length than before.
     pub(crate) fn has_other_spans(&self, before: &Self) -> bool {
         let spans = |level: &Granularity| (level.document, level.partition);
