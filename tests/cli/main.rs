@@ -40,6 +40,7 @@ mod promqltest;
 #[path = "../support/protobuf.rs"]
 mod protobuf;
 mod protocols;
+mod receivers;
 mod reference_cases;
 mod remote_write;
 mod revised;
