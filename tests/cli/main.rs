@@ -43,6 +43,7 @@ mod protocols;
 mod receivers;
 mod reference_cases;
 mod remote_write;
+mod replay;
 mod revised;
 mod self_samples;
 mod senders;
