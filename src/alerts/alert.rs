@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::UnixMillis;
+
 /// Names and values of labels, in order of the names.
 pub type LabelSet = BTreeMap<String, String>;
 
@@ -31,6 +33,16 @@ pub struct Acknowledgement {
     pub comment: String,
     /// Since when, Unix milliseconds.
     pub at: i64,
+    /// Until when; `None`: until the alert ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<i64>,
+}
+
+impl Acknowledgement {
+    /// Whether its time is over.
+    pub fn is_over(&self, now: UnixMillis) -> bool {
+        self.until.is_some_and(|until| until <= now.0)
+    }
 }
 
 /// What an alert is.

@@ -11,6 +11,7 @@ mod file;
 mod history;
 mod machine;
 mod matching;
+mod posted;
 mod resuming;
 mod revision;
 mod routing;
@@ -25,14 +26,16 @@ mod template;
 pub use alert::{Acknowledgement, Alert, AlertState, LabelSet, fingerprint};
 pub use evaluation::{Answered, Ask, GroupRun, LEFT_OUT, RuleReport, Written, evaluate, stages};
 pub use external::{External, query_escaped};
-pub use file::{RuleFault, read_rules};
+pub use file::{RuleFault, is_label_name, read_rules};
 pub use history::{Episode, GroupHistory};
 pub use matching::LabelMatcher;
+pub use posted::{PostOutcome, PostableAlert, Posted, PostedFiring};
 pub use revision::{Review, ReviewTerms, Revision, next_to_review};
 pub use routing::{
     Command, Discord, Email, Escalation, GroupKey, Groups, Http, Inhibitors, Integration, Message,
-    MessageAlert, Opsgenie, Owing, Pagerduty, Receiver, Route, Routing, Secret, Slack, SlackField,
-    StoredGroup, Target, Teams, Telegram, Tls, Webhook, by_job, by_labels, read_http, read_routing,
+    MessageAlert, Opsgenie, Owing, Pagerduty, RESOLVE_TIMEOUT_MS, Receiver, Route, Routing, Secret,
+    Slack, SlackField, StoredGroup, Target, Teams, Telegram, Tls, Webhook, by_job, by_labels,
+    read_http, read_routing,
 };
 pub use rule::{Action, AlertPolicy, NoData, Rule, RuleGroup};
 pub use schedule::{Due, due, next_after};

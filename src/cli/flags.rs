@@ -9,6 +9,7 @@ use super::{
     http::{Daemon, Pair},
     screen,
 };
+use crate::model::length_ms;
 
 /// What is given of a query's parameters.
 pub(super) fn given<const N: usize>(
@@ -98,4 +99,10 @@ pub(super) fn who() -> String {
         .ok()
         .filter(|own| !own.is_empty())
         .unwrap_or_else(|| "somebody".to_owned())
+}
+
+/// A length of time, in milliseconds.
+pub(super) fn length(text: &str) -> Result<i64, String> {
+    let found = length_ms(text).filter(|ms| *ms > 0);
+    found.ok_or_else(|| format!("{text:?} is no length of time; write 30m, 2h or 1d12h"))
 }

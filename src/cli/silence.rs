@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    flags::{AskArgs, who},
+    flags::{AskArgs, length, who},
     http::{Daemon, read},
     screen,
     table::table,
@@ -15,7 +15,7 @@ use super::{
 use crate::{
     alerts::{LabelMatcher, Recurrence},
     clock::{Clock, SystemClock},
-    model::{UnixMillis, length_ms},
+    model::UnixMillis,
 };
 
 /// Silence alerts of a running daemon for a time, once or again and again
@@ -86,11 +86,6 @@ struct AddArgs {
     /// Who says so
     #[arg(long, default_value_t = who())]
     by: String,
-}
-
-fn length(text: &str) -> Result<i64, String> {
-    let found = length_ms(text).filter(|ms| *ms > 0);
-    found.ok_or_else(|| format!("{text:?} is no length of time; write 30m, 2h or 1d12h"))
 }
 
 /// What is listed of a silence.

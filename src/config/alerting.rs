@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{
     actors::Alertmanager,
-    alerts::{External, Http, LabelSet, RuleSources, read_http},
-    model::without_password,
+    alerts::{External, Http, LabelSet, RuleSources, is_label_name, read_http},
+    model::{METRIC_TAG, without_password},
 };
 
 /// Alertmanagers, at most: each has a thread.
@@ -107,10 +107,7 @@ fn external_labels(labels: &LabelSet, faults: &mut Faults) -> LabelSet {
         faults.0.push(format!("alerts.external_labels has more than {LABELS_MAX}; name fewer"));
     }
     for (name, value) in labels {
-        let mut characters = name.chars();
-        let is_name = characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
-            && characters.all(|c| c.is_ascii_alphanumeric() || c == '_')
-            && name != "__name__";
+        let is_name = is_label_name(name) && name != METRIC_TAG;
         let is_value = !value.is_empty() && !value.contains(char::is_control);
         if !is_name || !is_value || name.len() + value.len() > LABEL_BYTES_MAX {
             faults.0.push(format!(

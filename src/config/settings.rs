@@ -1,6 +1,6 @@
 //! The settings as they are used.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use super::{
     ConfigError,
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     actors::{Alertmanager, GraphiteSettings, SealSettings},
-    alerts::RuleSources,
+    alerts::{External, RuleSources},
     ingest::graphite::Template,
     model::{GranularitySet, SeriesLimits},
     policy::{SnapshotPolicy, TrustRules},
@@ -157,6 +157,18 @@ impl Settings {
         if faults.0.is_empty() { Ok(settings) } else { Err(ConfigError::Invalid(faults.0)) }
     }
 
+    /// Where rules come from, for a machine of this name: without an external address it is made of the
+    /// name and the port, as Prometheus has it.
+    pub fn rule_sources(&self, machine: Option<&str>) -> RuleSources {
+        let mut sources = self.rules.clone();
+        if sources.external.url.is_empty() {
+            let url = format!("http://{}:{}", machine.unwrap_or("localhost"), self.listen.port());
+            let external = External { url, ..External::clone(&sources.external) };
+            sources.external = Arc::new(external);
+        }
+        sources
+    }
+
     /// HTTP worker threads to start.
     pub fn worker_threads(&self) -> usize {
         match self.workers {
@@ -188,6 +200,17 @@ mod tests {
         let settings = load(None, &Overrides::default()).unwrap();
         assert_eq!(settings.granularities, GranularitySet::default());
         assert_eq!(settings.series_limits, SeriesLimits::default());
+    }
+
+    #[test]
+    fn without_an_external_address_it_is_the_machine_and_the_port() {
+        let url = |text: &str, machine: Option<&str>| {
+            with(text).unwrap().rule_sources(machine).external.url.clone()
+        };
+        assert_eq!(url("", Some("web1")), "http://web1:7117");
+        assert_eq!(url("server.listen = '0.0.0.0:80'", None), "http://localhost:80");
+        let own = "server.external_url = 'https://granary.example.org/'";
+        assert_eq!(url(own, Some("web1")), "https://granary.example.org");
     }
 
     #[test]

@@ -63,6 +63,7 @@ impl Alerting {
         let silences = parts.alerting.silences.clone();
         let messenger = Messenger::new(MessengerParts {
             rules: admin.rules.clone(),
+            posted: parts.alerting.posted.clone(),
             store: admin.store.clone(),
             clock: admin.clock.clone(),
             metrics: admin.metrics.clone(),

@@ -18,11 +18,10 @@ use tokio::{net::TcpStream, sync::Semaphore};
 
 use crate::{
     actors::{
-        CannotListen, Collector, CollectorParts, GraphiteListeners, KnownHosts, KnownRules,
-        KnownSilences, Lifeline, Lifelines, LineKeeper, Observed, SelfSampler, SelfSamplerParts,
-        SnapshotSettings, Snapshots, TrustedClock, WriterHandle,
+        CannotListen, Collector, CollectorParts, GraphiteListeners, KnownHosts, KnownPosted,
+        KnownRules, KnownSilences, Lifeline, Lifelines, LineKeeper, Observed, ReceiverTests,
+        SelfSampler, SelfSamplerParts, SnapshotSettings, Snapshots, TrustedClock, WriterHandle,
     },
-    alerts::{External, RuleSources},
     api::{
         self, AdminParts, AlertingParts, ApiParts, Bodies, BodyLimits, Collectors, Connections,
         HostNames, Lines, ObjectsParts, OneAtATime, OverviewLimits, OverviewParts, QueryParts,
@@ -53,8 +52,7 @@ impl Known {
     ) -> anyhow::Result<Self> {
         let hosts = KnownHosts::open(store, settings.hosts_max, clock.clone())
             .context("read the hosts that are known")?;
-        let external = external(settings).into();
-        let sources = RuleSources { external, ..settings.rules.clone() };
+        let sources = settings.rule_sources(machine_name().as_deref());
         let rules = KnownRules::open(sources, settings.promql, metrics.clone());
         let silences = KnownSilences::open(store.clone(), settings.silences_kept)
             .context("read the silences")?;
@@ -99,6 +97,7 @@ pub(super) fn api_parts(
         places: Arc::new(Semaphore::new(settings.queries_max)),
         timeout: settings.query_timeout,
         client_timeout: settings.client_timeout,
+        started: SystemClock.now(),
         future_skew: settings.future_skew,
         tails: Tails::new(settings.tails_max),
         lines: Lines::default(),
@@ -111,7 +110,8 @@ pub(super) fn api_parts(
         hosts: hosts.clone(),
         annotations: Annotations::new(store.clone(), settings.annotations_max),
     };
-    let alerting = alerting_parts(&rules, silences, &clock, &bodies);
+    let posted = KnownPosted::new(metrics.clone());
+    let alerting = alerting_parts(&rules, silences, posted, &clock, &bodies);
     let snapshots =
         Snapshots::new(store.clone(), Arc::new(clock.clone()), metrics.clone(), snapshots);
     let admin = AdminParts {
@@ -144,11 +144,13 @@ pub(super) fn api_parts(
 fn alerting_parts(
     rules: &KnownRules,
     silences: KnownSilences,
+    posted: KnownPosted,
     clock: &TrustedClock,
     bodies: &Bodies,
 ) -> AlertingParts {
     let (rules, clock, bodies) = (rules.clone(), clock.clone(), bodies.clone());
-    AlertingParts { rules, silences, clock, bodies, started: SystemClock.now() }
+    let (receiver_tests, started) = (ReceiverTests::default(), SystemClock.now());
+    AlertingParts { rules, silences, posted, clock, bodies, receiver_tests, started }
 }
 
 fn bodies(settings: &Settings) -> Bodies {
@@ -171,17 +173,6 @@ fn overview_limits(settings: &Settings) -> OverviewLimits {
         queries_max: settings.queries_max,
         tails_max: settings.tails_max,
     }
-}
-
-/// The address and the labels by which alerts go out. Without an address in the settings it is the
-/// machine's name and the port, as Prometheus has it.
-fn external(settings: &Settings) -> External {
-    let external = External::clone(&settings.rules.external);
-    if !external.url.is_empty() {
-        return external;
-    }
-    let name = machine_name().unwrap_or_else(|| "localhost".to_owned());
-    External { url: format!("http://{name}:{}", settings.listen.port()), ..external }
 }
 
 /// The names under which the daemon may be asked: the external address is one of them.

@@ -40,8 +40,10 @@ mod promqltest;
 #[path = "../support/protobuf.rs"]
 mod protobuf;
 mod protocols;
+mod receivers;
 mod reference_cases;
 mod remote_write;
+mod replay;
 mod revised;
 mod self_samples;
 mod senders;

@@ -45,7 +45,7 @@ pub(crate) fn set(daemon: &Daemon, host: &str, level: f64) {
     daemon.accept(&json!([{ "metric": "level", "tags": tags, "value": level }]));
 }
 
-fn webhook(hook: &Hook) -> String {
+pub(crate) fn webhook(hook: &Hook) -> String {
     format!(
         "{ROUTE}receivers:\n- name: own\n  webhook_configs: [{{url: 'http://{}/'}}]\n",
         hook.address
@@ -53,7 +53,7 @@ fn webhook(hook: &Hook) -> String {
 }
 
 /// What was told of a host, in order: whether it fires, and since when.
-fn told_of(hook: &Hook, host: &str) -> Vec<(String, String)> {
+pub(crate) fn told_of(hook: &Hook, host: &str) -> Vec<(String, String)> {
     let documents = hook.taken().into_iter().map(|(_, body)| body);
     let alerts = documents.flat_map(|own| own["alerts"].as_array().unwrap().clone());
     let own = alerts.filter(|own| own["labels"]["host"] == host);
@@ -88,43 +88,6 @@ fn a_webhook_that_is_away_is_told_once_when_it_is_back() {
     assert_eq!((&document["version"], &document["receiver"]), (&json!("4"), &json!("own")));
     assert_eq!(document["groupKey"], "{}:{host=\"a\"}");
     assert_eq!(document["commonAnnotations"], json!({"summary": "a is at 7"}));
-}
-
-#[test]
-fn messages_have_links_and_external_labels_by_which_they_are_routed() {
-    let hook = Hook::start(None);
-    let texts = "{{ .ExternalURL }} {{ (index .Alerts 0).GeneratorURL }}";
-    let notifications = format!(
-        "route:\n  receiver: nobody\n  routes:\n  - {{receiver: own, matchers: [region=eu], \
-         group_by: [region], group_wait: 0s}}\nreceivers:\n- name: nobody\n- name: own\n  \
-         webhook_configs: [{{url: 'http://{0}/'}}]\n  \
-         slack_configs: [{{api_url: 'http://{0}/slack', text: '{texts}'}}]\n  \
-         discord_configs: [{{webhook_url: 'http://{0}/discord'}}]\n  \
-         pagerduty_configs: [{{routing_key: a, url: 'http://{0}/pagerduty'}}]\n",
-        hook.address
-    );
-    let more = "external_labels = { region = 'eu' }\n\
-                [server]\nexternal_url = 'https://granary.example.org/g/'";
-    let daemon = start(&notifications, more);
-    set(&daemon, "a", 7.0);
-    let told = |path: &str| hook.taken_at(path).first().cloned();
-    let document = until(&daemon, "a message", || told("/"));
-    assert_eq!(document["externalURL"], "https://granary.example.org/g");
-    assert_eq!(document["groupLabels"], json!({"region": "eu"}));
-    let link = "https://granary.example.org/g/graph?g0.expr=level+%3E+5&g0.tab=1";
-    assert_eq!(document["alerts"][0]["generatorURL"], link);
-    let page = "https://granary.example.org/g/alerts";
-    let slack = until(&daemon, "Slack's", || told("/slack"))["attachments"][0].clone();
-    assert_eq!(slack["title_link"], page);
-    assert_eq!(slack["text"], format!("https://granary.example.org/g {link}"));
-    let discord = until(&daemon, "Discord's", || told("/discord"))["embeds"][0].clone();
-    assert_eq!(discord["url"], page);
-    assert!(discord["description"].as_str().unwrap().ends_with(page), "{discord}");
-    assert_eq!(until(&daemon, "PagerDuty's", || told("/pagerduty"))["client_url"], page);
-    // The daemon may be asked under that name, and leads from the link to its page.
-    let host = [("Host", "granary.example.org")];
-    let (status, _) = request(&daemon.url, "GET", "/api/v2/status", &host, "").unwrap();
-    assert_eq!(status, 200);
 }
 
 #[test]

@@ -78,6 +78,16 @@ impl Shared {
         }
     }
 
+    /// Ends acknowledgements whose time is over, in each group that is here.
+    pub(super) fn end_acknowledgements(&self, groups: &mut Groups) {
+        let now = self.clock.now();
+        for running in groups.all.iter_mut().filter_map(|place| place.running.as_mut()) {
+            if running.end_acknowledgements(now, &self.recording.store) {
+                self.rules.note_state(&running.id, &running.state);
+            }
+        }
+    }
+
     fn acknowledge_in(&self, groups: &mut Groups, asking: &mut Asking) {
         let Asking { asked, left, outcome, .. } = asking;
         left.retain(|id| {

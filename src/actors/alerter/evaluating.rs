@@ -131,6 +131,7 @@ impl Shared {
             self.rules.count_alerts();
         }
         self.acknowledge(groups);
+        self.end_acknowledgements(groups);
         // Rules may ask for them.
         groups.hosts.write(&self.hosts, &self.recording).await;
         // Before groups are away again.

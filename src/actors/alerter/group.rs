@@ -225,6 +225,22 @@ impl Running {
         self.keep(now, store).map_or(Ok(count), |fault| Err(AcknowledgeFault::Unstored(fault)))
     }
 
+    /// Ends acknowledgements whose time is over; returns whether there were any. When that cannot be
+    /// stored it is stored with the next evaluation, and ended again after a crash.
+    pub(super) fn end_acknowledgements(&mut self, now: UnixMillis, store: &Store) -> bool {
+        let mut is_any = false;
+        for alert in self.state.rules.values_mut().flat_map(|rule| &mut rule.alerts) {
+            if alert.acknowledged.as_ref().is_some_and(|own| own.is_over(now)) {
+                alert.acknowledged = None;
+                is_any = true;
+            }
+        }
+        if is_any {
+            drop(self.keep(now, store));
+        }
+        is_any
+    }
+
     /// Stores the state. When that fails it is kept in memory, and stored with
     /// the next one; says why.
     fn keep(&mut self, now: UnixMillis, store: &Store) -> Option<String> {

@@ -21,6 +21,7 @@ use crate::{
         Action, Alert, AlertState, External, GroupHistory, GroupState, Routing, Rule, RuleGroup,
         RuleReport, RuleSet, RuleSources, SourceFault,
     },
+    clock::{Clock, SystemClock},
     model::{UnixMillis, chain},
     query::PromqlSettings,
     telemetry::Metrics,
@@ -57,6 +58,8 @@ pub(super) struct Loaded {
     pub(super) set: Arc<RuleSet>,
     /// Another one each time they are read.
     pub(super) generation: u64,
+    /// When they were read.
+    read_at: UnixMillis,
 }
 
 /// What became of a group.
@@ -98,7 +101,7 @@ impl KnownRules {
         metrics.rules_reload_failed.set(i64::from(fault.is_some()));
         metrics.rules.set(count(&set));
         let fault = Mutex::new(fault.map(|cause| chain(&cause)));
-        let loaded = RwLock::new(Loaded { set, generation: 1 });
+        let loaded = RwLock::new(Loaded { set, generation: 1, read_at: SystemClock.now() });
         Self(Arc::new(Inner {
             sources,
             fault,
@@ -133,7 +136,8 @@ impl KnownRules {
         tracing::info!(groups = set.groups.len(), rules, "read the rules");
         warn_untold(&self.0.sources, &set);
         let mut loaded = self.0.loaded.write();
-        *loaded = Loaded { set, generation: loaded.generation + 1 };
+        let (generation, read_at) = (loaded.generation + 1, SystemClock.now());
+        *loaded = Loaded { set, generation, read_at };
         drop(loaded);
         self.note_change();
         Ok(rules as usize)
@@ -177,6 +181,11 @@ impl KnownRules {
     /// Why some rule files are not used as they are now.
     pub fn fault(&self) -> Option<String> {
         self.0.fault.lock().clone()
+    }
+
+    /// When the rules that are used were read.
+    pub fn read_at(&self) -> UnixMillis {
+        self.0.loaded.read().read_at
     }
 
     /// The address and the labels by which alerts go out.

@@ -18,6 +18,17 @@ pub(super) enum Outcome {
     Failed(String),
 }
 
+impl Outcome {
+    /// The word of an outcome, and what was said.
+    pub(super) fn shown(self) -> (&'static str, String) {
+        match self {
+            Self::Confirmed(said) => ("sent", said),
+            Self::Refused(cause) => ("refused", one_line(&cause)),
+            Self::Failed(cause) => ("failed", one_line(&cause)),
+        }
+    }
+}
+
 /// The answer of a receiver that has a message, or what else became of it.
 pub(super) type Sent = Result<String, Outcome>;
 

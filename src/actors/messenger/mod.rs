@@ -12,6 +12,7 @@ mod delivery;
 mod http;
 mod mail;
 mod sending;
+mod trial;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,7 +23,7 @@ use std::{
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
-use super::{Health, KnownRules, Lifeline, Shortfall, Stop, TrustedClock};
+use super::{Health, KnownPosted, KnownRules, Lifeline, Shortfall, Stop, TrustedClock};
 use crate::{
     alerts::{Groups, LabelSet, MessageTemplates, Routing},
     model::UnixMillis,
@@ -30,6 +31,7 @@ use crate::{
     telemetry::Metrics,
 };
 use courier::Courier;
+pub use trial::{ReceiverTests, TooManyTests, WayTested};
 
 /// How often is looked for what is to be told.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -44,6 +46,7 @@ pub type Muting = Arc<dyn Fn(&LabelSet, UnixMillis) -> bool + Send + Sync>;
 #[expect(missing_docs, reason = "the types say it")]
 pub struct MessengerParts {
     pub rules: KnownRules,
+    pub posted: KnownPosted,
     pub store: Store,
     pub clock: TrustedClock,
     pub metrics: Metrics,
@@ -60,8 +63,8 @@ pub struct Messenger {
     versions: BTreeMap<String, u64>,
     couriers: BTreeMap<Way, Courier>,
     written: Option<Written>,
-    /// How often alerts had changed when they were looked at last.
-    seen: Option<u64>,
+    /// How often alerts had changed when they were looked at last: those of rules, and others.
+    seen: Option<(u64, u64)>,
     left_out: usize,
 }
 
@@ -122,10 +125,13 @@ impl Messenger {
     /// Goes on to a time. Alerts are looked at when some have changed; until all rules are known, what
     /// is not there may still fire.
     fn step(&mut self, routing: &Routing, now: UnixMillis) {
-        let rules = &self.parts.rules;
-        let changes = rules.told_changes();
+        let (rules, posted) = (&self.parts.rules, &self.parts.posted);
+        let changes = (rules.told_changes(), posted.changes(now));
         let mut seen = self.seen;
-        let mut alerts = || rules.told_alerts().inspect(|_| seen = Some(changes));
+        let mut alerts = || {
+            let told = rules.told_alerts().inspect(|_| seen = Some(changes))?;
+            Some(told.into_iter().chain(posted.told(now)).collect())
+        };
         let is_muted = |labels: &LabelSet| (self.parts.is_muted)(labels, now);
         let are_changed = self.seen != Some(changes);
         self.groups.step(routing, are_changed, &mut alerts, &is_muted, now);

@@ -238,7 +238,7 @@ impl<'a> Checking<'a> {
 
     fn check_labels(&mut self, labels: &BTreeMap<String, String>, is_alert: bool) {
         for (name, value) in labels {
-            if !is_label(name) || name == METRIC_TAG || (is_alert && name == ALERT_NAME) {
+            if !is_label_name(name) || name == METRIC_TAG || (is_alert && name == ALERT_NAME) {
                 self.fault(format!("labels: {name:?} cannot be set; choose another name"));
             }
             if is_alert {
@@ -268,7 +268,8 @@ fn is_metric(name: &str) -> bool {
     is_word(name, |c| c == '_' || c == ':')
 }
 
-fn is_label(name: &str) -> bool {
+/// Whether Prometheus takes it as a label's name.
+pub fn is_label_name(name: &str) -> bool {
     is_word(name, |c| c == '_')
 }
 

@@ -10,6 +10,7 @@ use std::fmt;
 use super::RuleGroup;
 use crate::query::PromqlLimits;
 use check::Checking;
+pub use check::is_label_name;
 use raw::RawFile;
 
 /// Bytes of a rule file, at most.

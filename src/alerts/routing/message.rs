@@ -33,6 +33,9 @@ pub struct MessageAlert {
     /// The address that shows the expression of its rule; empty where there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub generator_url: String,
+    /// Whether another program sent it: after a restart it is not known before it is sent again.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_posted: bool,
     /// Alerts of its rule that have no record of their own, beside this one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: usize,
@@ -44,6 +47,11 @@ pub struct MessageAlert {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn is_zero(own: &usize) -> bool {
     *own == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_false(own: &bool) -> bool {
+    !*own
 }
 
 /// What a receiver is told at once.
@@ -80,6 +88,7 @@ impl MessageAlert {
             acknowledged_by: alert.acknowledged.as_ref().map(|own| own.by.clone()),
             more: if is_of_many && is_told { (alert.value as usize).saturating_sub(1) } else { 0 },
             generator_url: String::new(),
+            is_posted: false,
             interval_ms: 0,
         })
     }

@@ -31,7 +31,7 @@ pub struct Integration {
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "the types say it")]
 pub enum Target {
-    Webhook(Webhook),
+    Webhook(Box<Webhook>),
     Slack(Box<Slack>),
     Pagerduty(Box<Pagerduty>),
     Email(Box<Email>),

@@ -9,11 +9,15 @@ use crate::{
     actors::{Acknowledge, AcknowledgeFault},
     alerts::{Acknowledgement, LabelSet},
     api::answer,
+    model::UnixMillis,
 };
 
 /// Bytes of a name, and of a comment.
 const BY_BYTES_MAX: usize = 256;
 const COMMENT_BYTES_MAX: usize = 1024;
+
+/// How long an acknowledgement with an end may hold, in milliseconds.
+const UNTIL_MS_MAX: i64 = 366 * 86_400_000;
 
 /// Which alerts, and by whom.
 #[derive(Debug, Deserialize)]
@@ -24,6 +28,8 @@ struct Posted {
     by: String,
     #[serde(default)]
     comment: String,
+    /// Until when, as text; without it until the alerts end.
+    until: Option<String>,
 }
 
 pub(super) async fn acknowledge(
@@ -42,10 +48,20 @@ pub(super) async fn acknowledge(
         if posted.by.trim().is_empty() {
             return Err("by: it is empty".to_owned());
         }
-        let at = parts.clock.now().0;
-        Ok(Some(Acknowledgement { by: posted.by, comment: posted.comment, at }))
+        let now = parts.clock.now();
+        let until = posted.until.map(|text| end(&text, now)).transpose()?;
+        Ok(Some(Acknowledgement { by: posted.by, comment: posted.comment, at: now.0, until }))
     })
     .await
+}
+
+/// When an acknowledgement ends.
+fn end(text: &str, now: UnixMillis) -> Result<i64, String> {
+    let until = UnixMillis::parse(text).map_err(|problem| format!("until: {problem}"))?;
+    if !(1..=UNTIL_MS_MAX).contains(&until.since(now)) {
+        return Err(format!("until: {text:?} is not within the next 366 days"));
+    }
+    Ok(until.0)
 }
 
 pub(super) async fn withdraw(

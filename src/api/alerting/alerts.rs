@@ -1,5 +1,5 @@
 //! `GET /api/v2/alerts` and `/api/v2/alerts/groups`: what fires, who is told of it, and in which groups,
-//! as Alertmanager shows it. Nobody else may send alerts here.
+//! as Alertmanager shows it: alerts of rules, and those that other programs sent.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use super::{AlertingParts, fault, params::Params, time};
 use crate::{
     actors::ToldGroup,
     alerts::{
-        Acknowledgement, External, GroupKey, Inhibitors, LabelMatcher, MessageAlert, Routing,
-        Silences, by_job, by_labels, fingerprint, fires_until,
+        Acknowledgement, External, GroupKey, Inhibitors, LabelMatcher, MessageAlert, PostedFiring,
+        Routing, Silences, by_job, by_labels, fingerprint, fires_until,
     },
     model::UnixMillis,
 };
@@ -80,7 +80,8 @@ async fn answer(
         let (groups, _) = parts.rules.told_groups();
         let (routing, silences) = (parts.rules.routing(), parts.silences.known());
         let now = parts.clock.now();
-        let firing = firing(&groups, parts.rules.external(), now);
+        let mut firing = firing(&groups, parts.rules.external(), now);
+        firing.extend(parts.posted.firing(now).into_iter().map(Firing::from));
         let labels = || firing.iter().map(|own| &own.alert.labels);
         let view = View {
             inhibitors: routing.as_deref().map(|own| own.inhibitors(labels)),
@@ -109,6 +110,12 @@ struct Firing {
     updated_at: UnixMillis,
     /// When it counts as over without further news.
     ends_at: UnixMillis,
+}
+
+impl From<PostedFiring> for Firing {
+    fn from((alert, updated_at, ends_at): PostedFiring) -> Self {
+        Self { alert, acknowledged: None, updated_at, ends_at }
+    }
 }
 
 /// The alerts of rules that fire.

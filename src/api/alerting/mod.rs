@@ -7,8 +7,10 @@
 mod acknowledge;
 mod alerts;
 mod params;
+mod posted;
 mod silences;
 mod status;
+mod trial;
 
 use actix_web::{
     HttpResponse,
@@ -17,7 +19,7 @@ use actix_web::{
 
 use super::{body::Bodies, scope::Scope};
 use crate::{
-    actors::{KnownRules, KnownSilences, TrustedClock},
+    actors::{KnownPosted, KnownRules, KnownSilences, ReceiverTests, TrustedClock},
     model::UnixMillis,
 };
 
@@ -27,8 +29,10 @@ use crate::{
 pub struct AlertingParts {
     pub rules: KnownRules,
     pub silences: KnownSilences,
+    pub posted: KnownPosted,
     pub clock: TrustedClock,
     pub bodies: Bodies,
+    pub receiver_tests: ReceiverTests,
     /// When the daemon was started.
     pub started: UnixMillis,
 }
@@ -36,6 +40,7 @@ pub struct AlertingParts {
 /// The routes.
 pub(super) fn routes(mut scope: Scope<'_, AlertingParts>) {
     scope.compressed(Method::GET, "/api/v2/alerts", alerts::list);
+    scope.route(Method::POST, "/api/v2/alerts", posted::put);
     scope.compressed(Method::GET, "/api/v2/alerts/groups", alerts::groups);
     scope.compressed(Method::GET, "/api/v2/silences", silences::list);
     scope.route(Method::POST, "/api/v2/silences", silences::put);
@@ -45,6 +50,7 @@ pub(super) fn routes(mut scope: Scope<'_, AlertingParts>) {
     scope.route(Method::GET, "/api/v2/receivers", status::receivers);
     scope.route(Method::POST, "/api/v1/alerts/ack", acknowledge::acknowledge);
     scope.route(Method::POST, "/api/v1/alerts/unack", acknowledge::withdraw);
+    scope.route(Method::POST, "/api/v1/receivers/test", trial::test);
 }
 
 /// Alertmanager's errors are texts.

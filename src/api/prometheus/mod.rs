@@ -51,6 +51,7 @@ pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
         serve.get("targets", status::targets);
         serve.get("targets/metadata", status::exemplars);
         serve.get("status/flags", status::flags);
+        serve.get("status/runtimeinfo", status::runtime);
         serve.get("status/config", status::config);
         let matched = scope
             .resource(&format!("{prefix}/series"))

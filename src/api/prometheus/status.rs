@@ -1,5 +1,7 @@
 //! What clients ask to know what they talk to, and what is never there: exemplars, targets.
 
+use std::fs;
+
 use actix_web::HttpResponse;
 use serde_json::json;
 
@@ -40,6 +42,38 @@ pub(super) async fn alertmanagers(received: Received) -> HttpResponse {
             .collect();
         let all = json!({ "activeAlertmanagers": active, "droppedAlertmanagers": [] });
         Ok(Answer::of(Data::Json(all.to_string().into())))
+    })
+    .await
+}
+
+/// What the process runs with. There are no goroutines: threads stand for them.
+pub(super) async fn runtime(received: Received) -> HttpResponse {
+    respond("promql_status", received, |asked| {
+        let parts = asked.parts;
+        let folder = std::env::current_dir().unwrap_or_default();
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let retentions = parts
+            .store
+            .all_granularities()
+            .iter()
+            .map(|own| format!("{}: {}", own.name, own.retention));
+        let retentions = retentions.collect::<Vec<_>>().join(", ");
+        let shown = json!({
+            "startTime": parts.started.to_string(),
+            "CWD": folder.to_string_lossy(),
+            "hostname": rustix::system::uname().nodename().to_string_lossy(),
+            "serverTime": parts.clock.now().to_string(),
+            "reloadConfigSuccess": parts.rules.fault().is_none(),
+            "lastConfigTime": parts.rules.read_at().to_string(),
+            "corruptionCount": parts.store.damaged_partitions().len(),
+            "goroutineCount": fs::read_dir("/proc/self/task").map_or(0, Iterator::count),
+            "GOMAXPROCS": processors,
+            "GOMEMLIMIT": 0,
+            "GOGC": "",
+            "GODEBUG": "",
+            "storageRetention": retentions,
+        });
+        Ok(Answer::of(Data::Json(shown.to_string().into())))
     })
     .await
 }

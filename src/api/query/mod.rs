@@ -22,6 +22,7 @@ use tokio::sync::Semaphore;
 use super::{body::Bodies, scope::Scope};
 use crate::{
     actors::{KnownHosts, KnownRules, KnownSilences, TrustedClock},
+    model::UnixMillis,
     query::{PromqlSettings, QueryLimits, QueryResources},
     store::Store,
     telemetry::Metrics,
@@ -48,6 +49,8 @@ pub struct QueryParts {
     /// How long a query may take that is none of PromQL's.
     pub timeout: Duration,
     pub client_timeout: Duration,
+    /// When the daemon was started.
+    pub started: UnixMillis,
     pub future_skew: Duration,
     pub tails: Tails,
     pub lines: Lines,

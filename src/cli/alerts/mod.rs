@@ -1,6 +1,7 @@
 //! `granary alerts`: what is pending and what fires, and who looks after it. Knows nothing of rules.
 
 mod history;
+mod receiver;
 
 use std::{collections::BTreeMap, process::ExitCode};
 
@@ -8,11 +9,15 @@ use clap::{Args, Subcommand};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::cli::{
-    flags::{AskArgs, who},
-    http::read,
-    screen,
-    table::table,
+use crate::{
+    cli::{
+        flags::{AskArgs, length, who},
+        http::read,
+        screen,
+        table::table,
+    },
+    clock::{Clock, SystemClock},
+    model::UnixMillis,
 };
 
 /// List the alerts of a running daemon that are pending or fire, or say who looks after them
@@ -22,7 +27,9 @@ Examples:
   granary alerts
   granary alerts --firing
   granary alerts history DiskFull
-  granary alerts ack alertname=DiskFull host=web1 --comment \"a new disk is on its way\"")]
+  granary alerts ack alertname=DiskFull host=web1 --comment \"a new disk is on its way\"
+  granary alerts ack alertname=DiskFull host=web1 --for 2h
+  granary alerts test-receiver duty")]
 pub(super) struct AlertsArgs {
     #[command(flatten)]
     ask: AskArgs,
@@ -35,7 +42,7 @@ pub(super) struct AlertsArgs {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Say that somebody looks after alerts, until they end
+    /// Say that somebody looks after alerts, until they end or for a time
     Ack {
         /// Labels that the alerts have, such as alertname=DiskFull host=web1
         #[arg(required = true, value_parser = label)]
@@ -46,6 +53,12 @@ enum What {
         /// What there is to say
         #[arg(long, default_value = "")]
         comment: String,
+        /// For how long, such as 2h or 30m [default: until they end]
+        #[arg(long = "for", value_parser = length, conflicts_with = "until")]
+        length: Option<i64>,
+        /// Until when: 2026-11-21T08:00:00Z, 2026-11-21 or Unix seconds
+        #[arg(long, value_parser = UnixMillis::parse)]
+        until: Option<UnixMillis>,
     },
     /// List the times in which alerts fired
     History {
@@ -60,6 +73,11 @@ enum What {
         /// Labels that the alerts have
         #[arg(required = true, value_parser = label)]
         labels: Vec<(String, String)>,
+    },
+    /// Send a test alert to a receiver, and say what it answers
+    TestReceiver {
+        /// Its name in the file of notifications
+        name: String,
     },
 }
 
@@ -95,6 +113,7 @@ struct Shown {
 struct Acknowledged {
     by: String,
     comment: String,
+    until: Option<i64>,
 }
 
 /// How many alerts were changed.
@@ -110,9 +129,14 @@ pub(super) fn alerts(args: &AlertsArgs) -> anyhow::Result<ExitCode> {
         Some(What::History { rule, limit }) => {
             return history::list(&args.ask, rule.as_deref(), *limit);
         }
-        Some(What::Ack { labels, by, comment }) => {
+        Some(What::TestReceiver { name }) => return receiver::test(&args.ask, name),
+        Some(What::Ack { labels, by, comment, length, until }) => {
             let labels: BTreeMap<_, _> = labels.iter().cloned().collect();
-            let asked = json!({ "labels": labels, "by": by, "comment": comment });
+            let mut asked = json!({ "labels": labels, "by": by, "comment": comment });
+            let end = until.or_else(|| Some(SystemClock.now().plus((*length)?)));
+            if let Some(end) = end {
+                asked["until"] = end.to_string().into();
+            }
             ("alerts/ack", asked, "acknowledged")
         }
         Some(What::Unack { labels }) => {
@@ -162,8 +186,9 @@ fn shown(alerts: &[Shown]) -> String {
         let state = if own.no_data { "no data" } else { &own.state };
         let (value, labels) = (plain(&own.value), other_labels(&own.labels));
         let by = own.acknowledged.as_ref().map_or_else(String::new, |own| {
+            let until = own.until.map(|at| format!(" until {}", UnixMillis(at)));
             let comment = if own.comment.is_empty() { "" } else { ": " };
-            format!("{}{comment}{}", own.by, own.comment)
+            format!("{}{}{comment}{}", own.by, until.unwrap_or_default(), own.comment)
         });
         let cells = [name, state, &own.active_at, &value, &labels, &by];
         table.add_row(cells.map(screen::text));

@@ -1,6 +1,7 @@
-//! `granary rules`: whether rule files can be used, and do what their tests expect. Knows nothing of a
-//! running daemon.
+//! `granary rules`: whether rule files can be used, do what their tests expect, and when their alerts would
+//! have fired.
 
+mod replay;
 mod unit;
 
 use std::{
@@ -27,7 +28,9 @@ Examples:
   granary rules notifications deploy/notifications.yml
   granary rules notifications deploy/notifications.yml alertname=High severity=page
 
-It needs no running daemon. The exit code is 1 when anything is wrong.")]
+  granary rules replay /etc/granary/rules/new.yml --range 7d
+
+All but replay need no running daemon. The exit code is 1 when anything is wrong.")]
 pub(super) struct RulesArgs {
     #[command(subcommand)]
     what: What,
@@ -48,6 +51,8 @@ enum What {
         /// Labels of an alert, such as severity=page
         labels: Vec<String>,
     },
+    /// Say when alerts would have fired over the history of a running daemon
+    Replay(replay::ReplayArgs),
     /// Run unit tests in the format of promtool's
     Test {
         /// Files of tests
@@ -66,6 +71,7 @@ pub(super) fn rules(args: &RulesArgs) -> anyhow::Result<ExitCode> {
             screen::print(&shown(&set))
         }
         What::Notifications { file, labels } => notifications(file, labels),
+        What::Replay(args) => replay::replay(args, &settings),
         What::Test { files } => test(files, &settings),
     }
 }

@@ -70,6 +70,8 @@ pub struct Metrics {
     pub notification_groups: IntGauge,
     pub rule_alerts_left_out: IntGauge,
     pub notification_alerts_left_out: IntGauge,
+    pub posted_alerts: IntCounterVec,
+    pub posted_alerts_known: IntGauge,
     /// Microseconds.
     longest_commit: Arc<AtomicU64>,
     mirrored: Mirrored,
@@ -134,6 +136,8 @@ impl Metrics {
             notification_groups: gauge(r, "granary_notification_groups")?,
             rule_alerts_left_out: gauge(r, "granary_rule_alerts_left_out")?,
             notification_alerts_left_out: gauge(r, "granary_notification_alerts_left_out")?,
+            posted_alerts: counters(r, "granary_posted_alerts_total", &["outcome"])?,
+            posted_alerts_known: gauge(r, "granary_posted_alerts")?,
             longest_commit: Arc::default(),
             mirrored: Mirrored::new(r)?,
             partitions: gauges(r, "granary_partitions", &["granularity"])?,
@@ -172,6 +176,9 @@ impl Metrics {
         }
         for outcome in ["sent", "failed"] {
             self.notifications.with_label_values(&[outcome]);
+        }
+        for outcome in ["taken", "invalid", "refused"] {
+            self.posted_alerts.with_label_values(&[outcome]);
         }
         for reason in ["host", "origin"] {
             self.requests_refused.with_label_values(&[reason]);

@@ -10,7 +10,7 @@ pub const HOST_METRICS: [(&str, &str); 5] = [
 ];
 
 /// Every metric name with its help text.
-pub const METRIC_NAMES: [(&str, &str); 71] = [
+pub const METRIC_NAMES: [(&str, &str); 73] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that had been accepted before, by protocol"),
     ("granary_samples_refused_total", "Samples refused for good, by protocol and reason"),
@@ -85,6 +85,8 @@ pub const METRIC_NAMES: [(&str, &str); 71] = [
     ("granary_notification_groups", "Groups of alerts that are told together"),
     ("granary_rule_alerts_left_out", "Alerts beyond the limits of their rules: only counted"),
     ("granary_notification_alerts_left_out", "Alerts that fire and that messages only count"),
+    ("granary_posted_alerts_total", "Alerts that other programs sent, by outcome"),
+    ("granary_posted_alerts", "Alerts of other programs that fire, or ended lately"),
     ("granary_log_lines_left_out_total", "Lines of the log that came too often"),
     ("granary_process_cpu_seconds_total", "CPU time of this process, user and system"),
     ("granary_process_resident_memory_peak_bytes", "Largest resident memory of this process"),

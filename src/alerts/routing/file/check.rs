@@ -28,7 +28,7 @@ const RECEIVERS_MAX: usize = 200;
 /// Ways of all receivers, at most: each may be under way at the same time.
 const INTEGRATIONS_MAX: usize = 100;
 /// The default of Alertmanager's `resolve_timeout`, in milliseconds.
-pub(super) const RESOLVE_TIMEOUT_MS: i64 = 300_000;
+pub const RESOLVE_TIMEOUT_MS: i64 = 300_000;
 /// The word for all labels.
 const ALL_LABELS: &str = "...";
 

@@ -19,6 +19,7 @@ use std::{
 use super::Routing;
 use crate::alerts::{MessageTemplates, RuleFault};
 use check::Checking;
+pub use check::RESOLVE_TIMEOUT_MS;
 pub use http::read_http;
 use raw::RawFile;
 pub(super) use raw::RawInterval;

@@ -82,7 +82,7 @@ impl Checking<'_> {
             self.fault(format!("timeout: an answer has {SENDING_MS_MAX} ms at most"));
         }
         let webhook = Webhook { url, max_alerts: raw.max_alerts, timeout_ms, http };
-        (raw.send_resolved.unwrap_or(true), Target::Webhook(webhook))
+        (raw.send_resolved.unwrap_or(true), Target::Webhook(Box::new(webhook)))
     }
 
     fn slack(&mut self, raw: RawSlack) -> (bool, Target) {

@@ -144,13 +144,21 @@ impl Group {
         self.is_changed |= self.members.len() < count;
     }
 
-    /// What is not there any more has ended.
-    pub(super) fn end_unseen(&mut self, now: i64) {
+    /// What is not there any more has ended, but for alerts of other programs while those are awaited;
+    /// returns whether there are such.
+    pub(super) fn end_unseen(&mut self, now: i64, is_awaiting: bool) -> bool {
+        let mut are_some_awaited = false;
         for member in self.members.values_mut() {
-            if !member.is_seen && member.is_firing() {
+            if member.is_seen || !member.is_firing() {
+                continue;
+            }
+            if is_awaiting && member.alert.is_posted {
+                are_some_awaited = true;
+            } else {
                 member.alert.ends_at = Some(now);
             }
         }
+        are_some_awaited
     }
 
     /// Decides what each way is owed.

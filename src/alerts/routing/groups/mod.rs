@@ -28,6 +28,8 @@ pub struct Groups {
     left_out: usize,
     /// When it was gone on to.
     stepped_at: UnixMillis,
+    /// When alerts were placed first.
+    began_at: Option<UnixMillis>,
     /// When alerts that have not changed come into groups.
     place_at: UnixMillis,
 }

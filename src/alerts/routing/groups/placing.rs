@@ -53,13 +53,24 @@ impl Groups {
                 firing.insert(key);
             }
         }
+        let awaited_until = self.awaited_until(routing, now);
         for group in self.all.values_mut() {
             if let Some((_, receiver)) = settings(routing, group) {
                 group.adopt(&receiver.name);
             }
             group.forget_moved(|key| firing.contains(key));
-            group.end_unseen(now.0);
+            if group.end_unseen(now.0, now < awaited_until) {
+                self.place_at = self.place_at.min(awaited_until);
+            }
         }
+    }
+
+    /// Until when alerts of other programs are awaited, after a restart: they are not stored.
+    fn awaited_until(&mut self, routing: &Routing, now: UnixMillis) -> UnixMillis {
+        // The clock may be set back.
+        let began_at = self.began_at.map_or(now, |own| own.min(now));
+        self.began_at = Some(began_at);
+        began_at.plus(routing.resolve_timeout_ms)
     }
 
     /// Groups of routes that are gone.

@@ -41,6 +41,35 @@ fn a_group_waits_is_told_again_when_it_changes_and_after_the_repeat_interval() {
     assert!(world.groups.is_empty() && world.stored.is_empty());
 }
 
+/// They are not stored: a restart told everybody that they were over, and then that they fired.
+#[test]
+fn alerts_of_other_programs_are_awaited_after_a_restart_and_over_when_they_do_not_come() {
+    for comes_again in [true, false] {
+        let mut world = World::new(routing("", true));
+        world.fire("own");
+        world.fire("posted");
+        world.alerts.get_mut("posted").unwrap().is_posted = true;
+        let told = world.run(60_000);
+        assert_eq!(told.len(), 1, "{told:?}");
+        let posted = world.alerts.remove("posted").unwrap();
+        world.crash();
+        let began_at = world.now;
+        let mut told = world.run(120_000);
+        assert_eq!(told, []);
+        if comes_again {
+            world.alerts.insert("posted", posted);
+        }
+        told.extend(world.run(900_000));
+        let ends: Vec<_> = told.iter().filter(|(_, said)| said.1 == names("posted")).collect();
+        if comes_again {
+            assert!(ends.is_empty() && told.len() > 1, "{told:?}");
+        } else {
+            let timeout_ms = world.routing.resolve_timeout_ms;
+            assert!(ends.len() == 1 && ends[0].0 >= began_at + timeout_ms, "{told:?}");
+        }
+    }
+}
+
 #[test]
 fn a_receiver_that_was_away_for_an_hour_is_told_once_what_is_so_and_what_was() {
     for send_resolved in [true, false] {

@@ -1,0 +1,61 @@
+//! `POST /api/v1/receivers/test`: tells a receiver of a test alert, and answers with what it said.
+
+use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::AlertingParts;
+use crate::{
+    actors::{TooManyTests, WayTested},
+    api::answer,
+};
+
+/// Names of receivers that an answer lists, at most.
+const NAMES_MAX: usize = 20;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Posted {
+    receiver: String,
+}
+
+pub(super) async fn test(
+    request: HttpRequest,
+    payload: web::Payload,
+    parts: web::Data<AlertingParts>,
+) -> HttpResponse {
+    let body = match parts.bodies.receive_change(&request, payload).await {
+        Ok(body) => body,
+        Err(refusal) => return refusal.response(),
+    };
+    let Posted { receiver } = match serde_json::from_slice(&body.bytes) {
+        Ok(posted) => posted,
+        Err(cause) => {
+            return answer::error(StatusCode::BAD_REQUEST, "invalid", format!("body: {cause}"));
+        }
+    };
+    drop(body);
+    let Some(routing) = parts.rules.routing() else {
+        let message = "there are no receivers: name their file in alerts.notifications";
+        return answer::error(StatusCode::NOT_FOUND, "no_receivers", message);
+    };
+    let Some(found) = routing.receivers.iter().find(|own| own.name == receiver) else {
+        let names = routing.receivers.iter().map(|own| own.name.as_str());
+        let names: Vec<_> = names.take(NAMES_MAX).collect();
+        let message = format!("no receiver is named {receiver:?}; there are {}", names.join(", "));
+        return answer::error(StatusCode::NOT_FOUND, "not_found", message);
+    };
+    let (external, now) = (parts.rules.external(), parts.clock.now());
+    match parts.receiver_tests.test(&routing, found, external, now).await {
+        Ok(ways) => {
+            let ways: Vec<_> = ways.iter().map(shown).collect();
+            HttpResponse::Ok().json(json!({ "receiver": receiver, "ways": ways }))
+        }
+        Err(cause @ TooManyTests) => answer::error(StatusCode::SERVICE_UNAVAILABLE, "busy", cause),
+    }
+}
+
+fn shown(own: &WayTested) -> Value {
+    let WayTested { way, outcome, answer, seconds } = own;
+    json!({ "way": way, "outcome": outcome, "answer": answer, "seconds": seconds })
+}

@@ -1,0 +1,196 @@
+//! Receivers: links in their messages, tests of them, acknowledgements for a time, and alerts of other
+//! programs.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::{
+    alerts::{ask, until},
+    daemon::{Daemon, granary, request},
+    hook::Hook,
+    notifications::{ROUTE, set, start, told_of, webhook},
+};
+
+#[test]
+fn messages_have_links_and_external_labels_by_which_they_are_routed() {
+    let hook = Hook::start(None);
+    let texts = "{{ .ExternalURL }} {{ (index .Alerts 0).GeneratorURL }}";
+    let notifications = format!(
+        "route:\n  receiver: nobody\n  routes:\n  - {{receiver: own, matchers: [region=eu], \
+         group_by: [region], group_wait: 0s}}\nreceivers:\n- name: nobody\n- name: own\n  \
+         webhook_configs: [{{url: 'http://{0}/'}}]\n  \
+         slack_configs: [{{api_url: 'http://{0}/slack', text: '{texts}'}}]\n  \
+         discord_configs: [{{webhook_url: 'http://{0}/discord'}}]\n  \
+         pagerduty_configs: [{{routing_key: a, url: 'http://{0}/pagerduty'}}]\n",
+        hook.address
+    );
+    let more = "external_labels = { region = 'eu' }\n\
+                [server]\nexternal_url = 'https://granary.example.org/g/'";
+    let daemon = start(&notifications, more);
+    set(&daemon, "a", 7.0);
+    let told = |path: &str| hook.taken_at(path).first().cloned();
+    let document = until(&daemon, "a message", || told("/"));
+    assert_eq!(document["externalURL"], "https://granary.example.org/g");
+    assert_eq!(document["groupLabels"], json!({"region": "eu"}));
+    let link = "https://granary.example.org/g/graph?g0.expr=level+%3E+5&g0.tab=1";
+    assert_eq!(document["alerts"][0]["generatorURL"], link);
+    let page = "https://granary.example.org/g/alerts";
+    let slack = until(&daemon, "Slack's", || told("/slack"))["attachments"][0].clone();
+    assert_eq!(slack["title_link"], page);
+    assert_eq!(slack["text"], format!("https://granary.example.org/g {link}"));
+    let discord = until(&daemon, "Discord's", || told("/discord"))["embeds"][0].clone();
+    assert_eq!(discord["url"], page);
+    assert!(discord["description"].as_str().unwrap().ends_with(page), "{discord}");
+    assert_eq!(until(&daemon, "PagerDuty's", || told("/pagerduty"))["client_url"], page);
+    // The daemon may be asked under that name, and leads from the link to its page.
+    let host = [("Host", "granary.example.org")];
+    let (status, _) = request(&daemon.url, "GET", "/api/v2/status", &host, "").unwrap();
+    assert_eq!(status, 200);
+}
+
+/// Runs a command on a daemon; returns whether it ended well, and all that it said.
+fn command(daemon: &Daemon, args: &[&str]) -> (bool, String) {
+    let output = granary().args(args).args(["--url", &daemon.url]).output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(said).unwrap())
+}
+
+#[test]
+fn a_receiver_is_tested_and_its_answers_are_shown() {
+    let hook = Hook::start(None);
+    let failing = Hook::start_failing(None, Some("GranaryTest"));
+    let away = Hook::free_address();
+    let receivers = |ways: &[String]| {
+        format!(
+            "{ROUTE}receivers:\n- name: own\n  webhook_configs: [{}]\n- name: none\n",
+            ways.join(", ")
+        )
+    };
+    let url = |address| format!("{{url: 'http://{address}/hooks/a-long-secret'}}");
+    let ways = [url(hook.address), url(failing.address), url(away)];
+    let daemon = start(&receivers(&ways), "external_labels = { region = 'eu' }");
+    let body = json!({ "receiver": "own" }).to_string();
+    let json_header = [("Content-Type", "application/json")];
+    let test = |body: &str| {
+        request(&daemon.url, "POST", "/api/v1/receivers/test", &json_header, body).unwrap()
+    };
+    let (status, answer) = test(&body);
+    assert_eq!(status, 200, "{answer}");
+    let outcomes: Vec<_> = answer["ways"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|own| (own["way"].clone(), own["outcome"].clone()))
+        .collect();
+    let expected = [("webhook/0", "sent"), ("webhook/1", "failed"), ("webhook/2", "failed")];
+    assert_eq!(outcomes, expected.map(|(way, outcome)| (json!(way), json!(outcome))));
+    assert_eq!(answer["ways"][0]["answer"], "200 OK: ok");
+    assert!(answer["ways"][1]["answer"].as_str().unwrap().starts_with("500"), "{answer}");
+    assert!(!answer.to_string().contains("a-long-secret"), "{answer}");
+    // It fires and ends, so that nothing stays open, and is nobody's alert.
+    let told = hook.taken();
+    let statuses: Vec<_> = told.iter().map(|(_, body)| body["status"].clone()).collect();
+    assert_eq!(statuses, ["firing", "resolved"]);
+    assert_eq!(told[0].1["alerts"][0]["labels"]["region"], "eu");
+    let (_, listed) = request(&daemon.url, "GET", "/api/v2/alerts", &[], "").unwrap();
+    assert_eq!(listed, json!([]));
+    let (is_well, said) = command(&daemon, &["alerts", "test-receiver", "own"]);
+    assert!(!is_well && said.contains("webhook/0") && said.contains("failed"), "{said}");
+    let (is_well, said) = command(&daemon, &["alerts", "test-receiver", "other"]);
+    assert!(!is_well && said.contains("there are own, none"), "{said}");
+    assert_eq!(test("{\"receiver\": \"none\"}").1["ways"], json!([]));
+    assert_eq!(test("{\"receiver\": 7}").0, 400);
+    fs::write(daemon.dir.path().join("notify.yml"), receivers(&ways[..1])).unwrap();
+    assert_eq!(request(&daemon.url, "POST", "/-/reload", &[], "").unwrap().0, 200);
+    let (is_well, said) = command(&daemon, &["alerts", "test-receiver", "own"]);
+    assert!(is_well && said.contains("200 OK: ok"), "{said}");
+}
+
+#[test]
+fn an_acknowledgement_for_a_time_ends_and_the_alert_is_told_again() {
+    let hook = Hook::start(None);
+    let settings = webhook(&hook).replace("repeat_interval: 1h", "repeat_interval: 1s");
+    let daemon = start(&settings, "");
+    set(&daemon, "a", 7.0);
+    until(&daemon, "two messages", || (told_of(&hook, "a").len() >= 2).then_some(()));
+    let (is_well, said) =
+        command(&daemon, &["alerts", "ack", "host=a", "--by", "ann", "--for", "6s"]);
+    assert!(is_well, "{said}");
+    let acknowledged = || ask(&daemon, "/api/v1/alerts")["alerts"][0]["acknowledged"].clone();
+    let shown = acknowledged();
+    assert!(shown["until"].as_i64().unwrap() - shown["at"].as_i64().unwrap() <= 6000, "{shown}");
+    assert!(command(&daemon, &["alerts"]).1.contains("ann until 20"));
+    until(&daemon, "its end", || acknowledged().is_null().then_some(()));
+    let count = told_of(&hook, "a").len();
+    until(&daemon, "another message", || (told_of(&hook, "a").len() > count).then_some(()));
+    // Over kill -9, too: it is stored with its end.
+    let (is_well, _) = command(&daemon, &["alerts", "ack", "host=a", "--until", "2100-01-01"]);
+    assert!(!is_well, "in more than a year");
+    let json_header = [("Content-Type", "application/json")];
+    for until in ["\"2020-01-01\"", "\"soon\"", "7"] {
+        let body =
+            format!("{{\"labels\": {{\"host\": \"a\"}}, \"by\": \"x\", \"until\": {until}}}");
+        let (status, answer) =
+            request(&daemon.url, "POST", "/api/v1/alerts/ack", &json_header, &body).unwrap();
+        assert_eq!(status, 400, "{until}: {answer}");
+    }
+}
+
+#[test]
+fn alerts_of_other_programs_are_told_silenced_and_outlive_kill_9_without_a_word() {
+    let hook = Hook::start(None);
+    let settings = format!("global: {{resolve_timeout: 5s}}\n{}", webhook(&hook));
+    let mut daemon = start(&settings, "external_labels = { region = 'eu' }");
+    let post = |daemon: &Daemon, body: &Value| {
+        let json_header = [("Content-Type", "application/json")];
+        let body = body.to_string();
+        request(&daemon.url, "POST", "/api/v2/alerts", &json_header, &body).unwrap()
+    };
+    let alert = json!([{
+        "labels": { "alertname": "Loki", "host": "l", "empty": "" },
+        "annotations": { "summary": "errors" },
+        "startsAt": "2026-11-22T00:00:00.5Z",
+        "endsAt": "0001-01-01T00:00:00Z",
+        "generatorURL": "http://loki/graph",
+    }]);
+    assert_eq!(post(&daemon, &alert).0, 200);
+    let told = until(&daemon, "a message", || hook.taken().first().cloned()).1;
+    let first = &told["alerts"][0];
+    assert_eq!(first["labels"], json!({ "alertname": "Loki", "host": "l" }));
+    assert_eq!(first["generatorURL"], "http://loki/graph");
+    assert_eq!(first["startsAt"], "2026-11-22T00:00:00.5Z");
+    let list = |daemon: &Daemon| request(&daemon.url, "GET", "/api/v2/alerts", &[], "").unwrap().1;
+    let shown = list(&daemon);
+    assert_eq!(shown[0]["receivers"], json!([{ "name": "own" }]), "{shown}");
+    assert_eq!(shown[0]["status"]["state"], "active");
+    // A restart is no end: the sender sends it again, and is told nothing.
+    daemon.kill();
+    daemon.restart();
+    assert_eq!(list(&daemon), json!([]));
+    assert_eq!(post(&daemon, &alert).0, 200);
+    assert_eq!(list(&daemon)[0]["labels"]["host"], "l");
+    let (is_well, said) =
+        command(&daemon, &["silence", "add", "alertname=Other", "--comment", "x"]);
+    assert!(is_well, "{said}");
+    let states = told_of(&hook, "l");
+    assert_eq!(states.len(), 1, "{states:?}");
+    // Whoever sends it no more ends it.
+    until(&daemon, "its end", || (told_of(&hook, "l").last()?.0 == "resolved").then_some(()));
+    assert_eq!(told_of(&hook, "l").len(), 2);
+    // What cannot be is named, and the rest is taken.
+    let (status, answer) = post(
+        &daemon,
+        &json!([{ "labels": {} }, { "labels": { "alertname": "Good", "host": "g" } }]),
+    );
+    assert!(status == 400 && answer.to_string().contains("at least one label"), "{answer}");
+    until(&daemon, "the good one", || told_of(&hook, "g").first().cloned());
+    assert_eq!(post(&daemon, &json!({ "labels": {} })).0, 400);
+    let metrics = daemon.metrics();
+    for line in ["{outcome=\"taken\"} 2", "{outcome=\"invalid\"} 1", "{outcome=\"refused\"} 0"] {
+        assert!(metrics.contains(&format!("granary_posted_alerts_total{line}")), "{metrics}");
+    }
+    let runtime = ask(&daemon, "/api/v1/status/runtimeinfo");
+    assert_eq!(runtime["reloadConfigSuccess"], true, "{runtime}");
+    runtime["startTime"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+}

@@ -1,0 +1,96 @@
+//! A dry run of rules over what the daemon has kept.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::{
+    alerts::until,
+    daemon::{Daemon, granary},
+};
+
+const MINUTE: i64 = 60_000;
+const RULES: &str = "groups:
+- name: own
+  interval: 1m
+  rules:
+  - record: level:max
+    expr: max(level)
+  - alert: High
+    expr: level > 5
+    recover: '< 3'
+    for: 5m
+    labels: {severity: page}
+    annotations: {summary: '{{ $labels.host }} is at {{ $value }}'}
+";
+
+#[test]
+fn a_replay_says_when_alerts_would_have_been_pending_fired_and_ended() {
+    let daemon = Daemon::start("[ingest]\nout_of_order_window = '1d'\n");
+    // Whole minutes, so that a sample is the last one of its slot.
+    let now = jiff::Timestamp::now().as_millisecond() / MINUTE * MINUTE;
+    let level = |host: &str, ago: i64| match host {
+        "long" if (21..=40).contains(&ago) => 9,
+        // It has not recovered yet.
+        "long" if (11..=20).contains(&ago) => 4,
+        "short" if (31..=33).contains(&ago) => 9,
+        "on" if ago <= 8 => 9,
+        _ => 1,
+    };
+    for ago in (0..60).rev() {
+        let samples = ["long", "short", "on"].map(|host| {
+            let time = now - ago * MINUTE;
+            let tags = json!({ "host": host });
+            json!({ "metric": "level", "tags": tags, "value": level(host, ago), "time": time })
+        });
+        daemon.accept(&json!(samples));
+    }
+    let path = daemon.dir.path().join("rules.yml");
+    fs::write(&path, RULES).unwrap();
+    let replay = |more: &[&str]| {
+        let args = ["rules", "replay", path.to_str().unwrap(), "--range", "1h"];
+        let output = granary().args(args).args(more).args(["--url", &daemon.url]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let episodes = until(&daemon, "what was sent", || {
+        let answer: Value = serde_json::from_str(&replay(&["--json"])).unwrap();
+        let episodes = answer["episodes"].as_array().unwrap().clone();
+        (episodes.len() == 3).then_some(episodes)
+    });
+    let minutes = |own: &Value| {
+        let at = own.as_str()?.parse::<jiff::Timestamp>().unwrap().as_millisecond();
+        Some((now - at) / MINUTE)
+    };
+    let of = |host: &str| {
+        let own = episodes.iter().find(|own| own["labels"]["host"] == host).unwrap();
+        assert_eq!((&own["group"], &own["labels"]["severity"]), (&json!("own"), &json!("page")));
+        [&own["pendingAt"], &own["firedAt"], &own["endedAt"]].map(minutes)
+    };
+    // A slot's sample counts from its end on, or from its time on while it is young.
+    let is_near = |found: [Option<i64>; 3], expected: [Option<i64>; 3]| {
+        found.iter().zip(expected).all(|(own, other)| match (own, other) {
+            (Some(own), Some(other)) => (own - other).abs() <= 1,
+            (own, other) => *own == other,
+        })
+    };
+    for (host, expected) in [
+        ("long", [Some(40), Some(35), Some(10)]),
+        ("short", [Some(33), None, Some(30)]),
+        ("on", [Some(8), Some(3), None]),
+    ] {
+        assert!(is_near(of(host), expected), "{host}: {:?}", of(host));
+    }
+    let fired = episodes.iter().find(|own| own["labels"]["host"] == "on").unwrap();
+    assert_eq!(fired["annotations"]["summary"], "on is at 9");
+    let shown = replay(&[]);
+    assert!(shown.contains("fired 2 times, only pending 1"), "{shown}");
+    // Nobody is told, and nothing is written.
+    assert!(!daemon.metrics().contains("granary_rule_evaluations_total 1"));
+    let output = granary()
+        .args(["rules", "replay", path.to_str().unwrap(), "--range", "5y", "--url", &daemon.url])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && said.contains("more than 200000"), "{said}");
+}
