@@ -5,6 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 data=${GRANARY_DATA:-granary-data}
 url=${GRANARY_URL:-http://127.0.0.1:7117}
+url=${url%/}
 address=${url#http://}
 bin=$PWD/target/release
 

@@ -17,7 +17,7 @@ use crate::{
     api, config,
     import::{
         Place, Source, batcher::NumberedBatch, csv, influx as influx_file, intake, openmetrics,
-        remote_write as remote_write_file, whisper,
+        remote_write as remote_write_file, selection::Selection, whisper,
     },
     ingest::{
         self,
@@ -236,7 +236,8 @@ fn check_import(source: &mut dyn Source) {
         }
     }
     let mut check = Check(0, 0);
-    let (tally, _) = intake::read_all(source, "import:fuzz".to_owned(), None, &mut check);
+    let (tally, _) =
+        intake::read_all(source, "import:fuzz".to_owned(), &Selection::default(), &mut check);
     assert_eq!(tally.samples, check.1, "every sample is batched or refused");
 }
 
@@ -317,6 +318,7 @@ pub fn promql(bytes: &[u8]) {
         return;
     }
     assert!(query::format_promql(text, &limits).is_ok());
+    assert!(query::promql_tree(text, &limits).is_ok());
     for (start, step_ms) in [(NOW, 0), (NOW.plus(-600_000), 60_000)] {
         let request = PromqlRequest {
             query: text.to_owned(),

@@ -10,7 +10,10 @@ use actix_web::{
 use serde_json::json;
 
 use super::{AdminParts, answer, scope::Scope};
-use crate::{model::HostState, telemetry::SelfReading};
+use crate::{
+    model::{HostState, counted},
+    telemetry::SelfReading,
+};
 
 /// The word for a daemon that does not take samples.
 const NOT_READY: &str = "not ready";
@@ -114,12 +117,12 @@ pub(super) fn health(parts: &AdminParts) -> (&'static str, BTreeMap<&'static str
     let documents = parts.store.damaged_documents();
     if documents > 0 {
         let reason =
-            format!("{documents} documents or head rows: see the log, or `granary verify`");
+            format!("documents or head rows: {documents}; see the log, or `granary verify`");
         reasons.insert("damaged_documents", reason);
     }
     let (rows, count) = parts.store.damaged_journal_rows();
     if let Some(row) = rows.first() {
-        let reason = format!("{count} rows, see the log: {row}");
+        let reason = format!("{}, see the log: {row}", counted(count, "row"));
         reasons.insert("damaged_journal_rows", reason);
     }
     let shortfalls = parts.health.shortfalls().into_iter();

@@ -12,7 +12,7 @@ use super::{
     table::table,
 };
 use crate::{
-    model::{HostState, HostStatus},
+    model::{HostState, HostStatus, counted},
     query::{HostsAnswer, HostsRemoved},
 };
 
@@ -61,7 +61,7 @@ pub(super) fn hosts(args: &HostsArgs) -> anyhow::Result<ExitCode> {
         let answer = daemon.post_json("admin/hosts/remove", &json!({ "hosts": names }))?;
         return args.ask.print(&answer, || {
             let HostsRemoved { total } = read(&answer)?;
-            Ok(format!("removed {total} hosts"))
+            Ok(format!("removed {}", counted(total, "host")))
         });
     }
     let pairs: Vec<_> = given([("host", args.host.clone())]).collect();

@@ -12,7 +12,7 @@ use super::{
     table::table,
 };
 use crate::{
-    model::UnixMillis,
+    model::{UnixMillis, counted},
     query::{SenderEntry, SendersAnswer, SendersRemoved},
 };
 
@@ -63,7 +63,7 @@ pub(super) fn senders(args: &SendersArgs) -> anyhow::Result<ExitCode> {
                 daemon.get("senders", &given([("idle", idle.clone())]).collect::<Vec<_>>())?;
             args.ask.print(&answer, || {
                 let listed: SendersAnswer = read(&answer)?;
-                Ok(format!("{}\n{} senders", rows(&listed.senders), listed.total))
+                Ok(format!("{}\n{}", rows(&listed.senders), counted(listed.total, "sender")))
             })
         }
         What::Remove { agents, idle, dry_run } => {
@@ -71,12 +71,12 @@ pub(super) fn senders(args: &SendersArgs) -> anyhow::Result<ExitCode> {
             let answer = daemon.post_json("admin/senders/remove", &body)?;
             args.ask.print(&answer, || {
                 let done: SendersRemoved = read(&answer)?;
-                let total = done.total;
+                let total = counted(done.total, "sender");
                 if !done.dry_run {
-                    return Ok(format!("removed {total} senders"));
+                    return Ok(format!("removed {total}"));
                 }
                 let list = rows(&done.senders);
-                Ok(format!("{list}\n{total} senders would be removed; nothing was changed"))
+                Ok(format!("{list}\n{total} would be removed; nothing was changed"))
             })
         }
     }

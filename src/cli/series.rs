@@ -1,4 +1,4 @@
-//! `granary series`: list, delete and rename series of a running daemon.
+//! `granary series`: list, delete, rename and merge series of a running daemon.
 
 use std::{collections::BTreeMap, process::ExitCode};
 
@@ -13,19 +13,22 @@ use super::{
 };
 use crate::{
     model::tag_pairs,
-    query::{ChangeAnswer, ChangedSeries, SeriesAnswer},
+    query::{ChangeAnswer, ChangedSeries, NewName, SeriesAnswer},
 };
 
-/// List, delete or rename the series of a running daemon
+/// List, delete, rename or merge the series of a running daemon
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   granary series list --tags host=web1
   granary series delete --tags host=web1 --dry-run
   granary series rename --tags host=web1 --set host=db1
+  granary series merge --tags host=db1 --set role=db --dry-run
 
 A deleted series is gone at once; the space of its documents comes back with retention. A renamed
-one keeps its history. A sender that goes on under the old name begins a new, empty series.")]
+one keeps its history. A sender that goes on under the old name begins a new, empty series. Series
+that are merged are one from then on, with the history of all: where several have samples, all count.
+That cannot be undone.")]
 pub(super) struct SeriesArgs {
     #[command(flatten)]
     ask: AskArgs,
@@ -59,6 +62,21 @@ enum What {
         #[arg(long)]
         dry_run: bool,
     },
+    /// Give the series that match another metric or other tags, and make those of one name one
+    /// series, with those that have the name already
+    Merge {
+        #[command(flatten)]
+        which: SelectorArgs,
+        /// The metric of the series they become
+        #[arg(long, value_name = "METRIC", required_unless_present = "set")]
+        set_metric: Option<String>,
+        /// New values of tags, such as role=web; an empty value takes the tag away
+        #[arg(long, value_name = "TAGS")]
+        set: Option<String>,
+        /// Only show what would be merged
+        #[arg(long)]
+        dry_run: bool,
+    },
 }
 
 pub(super) fn series(args: &SeriesArgs) -> anyhow::Result<ExitCode> {
@@ -76,6 +94,11 @@ pub(super) fn series(args: &SeriesArgs) -> anyhow::Result<ExitCode> {
             let set = json!({ "metric": set_metric, "tags": tags(set.as_deref())? });
             let body = json!({ "selector": selector(which)?, "set": set, "dry_run": dry_run });
             change("admin/series/rename", &body, "renamed")
+        }
+        What::Merge { which, set_metric, set, dry_run } => {
+            let set = json!({ "metric": set_metric, "tags": tags(set.as_deref())? });
+            let body = json!({ "selector": selector(which)?, "set": set, "dry_run": dry_run });
+            change("admin/series/merge", &body, "merged")
         }
     }
 }
@@ -112,16 +135,20 @@ fn render(answer: &ChangeAnswer, done: &str) -> String {
         series: answer.series.iter().map(|changed| changed.series.clone()).collect(),
         notes: Vec::new(),
     };
-    let renamed = answer.series.iter().any(|changed| changed.renamed_to.is_some());
+    let renamed = answer
+        .series
+        .iter()
+        .any(|changed| changed.renamed_to.is_some() || changed.merged_into.is_some());
     let list = if renamed { renamings(&answer.series) } else { table::series(&listed) };
     format!("{list}\n{total} series would be {done}; nothing was changed")
 }
 
 fn renamings(series: &[ChangedSeries]) -> String {
     let line = |changed: &ChangedSeries| {
-        let to = changed.renamed_to.as_ref()?;
-        let to = table::name_of(&to.metric, &to.tags);
-        Some(format!("{} -> {to}", table::name(&changed.series)))
+        let name = |to: &NewName| table::name_of(&to.metric, &to.tags);
+        let to = changed.renamed_to.as_ref().map(|to| format!("-> {}", name(to)));
+        let into = changed.merged_into.as_ref().map(|to| format!("merged into {}", name(to)));
+        Some(format!("{} {}", table::name(&changed.series), to.or(into)?))
     };
     series.iter().filter_map(line).collect::<Vec<_>>().join("\n")
 }

@@ -4,6 +4,7 @@ use std::{io::Write, path::PathBuf, process::ExitCode};
 
 use clap::Args;
 
+use super::screen::complain;
 use crate::{
     config::{self, Overrides, Settings},
     daemon::{self, ExitReason},
@@ -50,8 +51,10 @@ pub(super) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     telemetry::init_logging(settings.log_format, &settings.log_filter)
         .map_err(anyhow::Error::msg)?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
-    for section in &settings.as_toml {
-        tracing::info!("settings: {section}");
+    let changed = settings.changed.join(", ");
+    tracing::info!(changed, "settings; the others are as by default, see granary check-config");
+    for note in &settings.notes {
+        tracing::warn!("settings: {note}");
     }
     Ok(match daemon::run(settings)? {
         ExitReason::Asked => ExitCode::SUCCESS,
@@ -62,5 +65,6 @@ pub(super) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
 pub(super) fn check_config(args: &CheckConfigArgs) -> anyhow::Result<ExitCode> {
     let settings = args.settings.load()?;
     writeln!(std::io::stdout(), "{}", settings.as_toml.join("\n"))?;
+    settings.notes.iter().for_each(|note| complain(&format!("warning: {note}")));
     Ok(ExitCode::SUCCESS)
 }

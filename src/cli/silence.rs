@@ -15,7 +15,7 @@ use super::{
 use crate::{
     alerts::{LabelMatcher, Recurrence},
     clock::{Clock, SystemClock},
-    model::UnixMillis,
+    model::{UnixMillis, counted, length_ms},
 };
 
 /// Silence alerts of a running daemon for a time, once or again and again
@@ -134,7 +134,7 @@ fn expire(daemon: &Daemon, ids: &[String]) -> anyhow::Result<ExitCode> {
     for id in ids {
         daemon.delete_path(&format!("api/v2/silence/{id}"))?;
     }
-    screen::print(&format!("ended {} silences", ids.len()))
+    screen::print(&format!("ended {}", counted(ids.len(), "silence")))
 }
 
 impl AddArgs {
@@ -162,7 +162,7 @@ impl AddArgs {
 }
 
 fn shown(all: &[Shown]) -> String {
-    let totals = format!("{} silences", all.len());
+    let totals = counted(all.len(), "silence");
     if all.is_empty() {
         return totals;
     }

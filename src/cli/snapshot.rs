@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 
 use super::{flags::AskArgs, http::read, progress, screen::complain, verify};
-use crate::store;
+use crate::{model::counted, store};
 
 /// Copy the data of a running daemon, as it is at one moment
 ///
@@ -59,9 +59,9 @@ pub(super) fn restore(args: &RestoreArgs) -> anyhow::Result<ExitCode> {
     .with_context(|| describe(&args.snapshot, &args.data_dir))?;
     bar.finish_and_clear();
     complain(&format!(
-        "restored {} files, {} bytes, to {}",
-        report.files,
-        report.bytes,
+        "restored {}, {}, to {}",
+        counted(report.files, "file"),
+        counted(report.bytes, "byte"),
         args.data_dir.display()
     ));
     Ok(ExitCode::SUCCESS)

@@ -15,7 +15,7 @@ use super::{
     table::{self, short},
 };
 use crate::{
-    model::UnixMillis,
+    model::{UnixMillis, counted},
     query::{SeriesAnswer, TailCell, TailEvent},
 };
 
@@ -103,7 +103,7 @@ fn say_what_is_missing(args: &TailArgs, selector: &[Pair]) -> anyhow::Result<()>
 fn render(data: &str) -> anyhow::Result<String> {
     let event: TailEvent = serde_json::from_str(data).context("read an event")?;
     if event.skipped > 0 {
-        complain(&format!("{} looks were skipped: this end reads too slowly", event.skipped));
+        complain(&format!("skipped {}: this end reads too slowly", counted(event.skipped, "look")));
     }
     Ok(event.cells.iter().map(line).collect())
 }

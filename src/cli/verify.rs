@@ -5,12 +5,14 @@ use std::{
     process::ExitCode,
 };
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 
 use super::{progress, screen};
 use crate::{
     clock::{Clock, SystemClock},
+    daemon::process_using,
+    model::counted,
     store::{self, VerifyReport},
 };
 
@@ -44,14 +46,23 @@ pub(super) fn verify(args: &VerifyArgs) -> anyhow::Result<ExitCode> {
 /// Checks a data directory, with a progress bar.
 pub(super) fn check(dir: &Path) -> anyhow::Result<VerifyReport> {
     let bar = progress::bar(0);
-    let report = store::verify(dir, SystemClock.now(), &mut |step| {
+    let outcome = store::verify(dir, SystemClock.now(), &mut |step| {
         bar.set_length(step.steps);
         bar.set_position(step.done);
         bar.set_message(step.doing.to_owned());
-    })
-    .with_context(|| format!("verify {}", dir.display()))?;
+    });
     bar.finish_and_clear();
-    Ok(report)
+    // Asked only now: asking takes the claim for a moment, and a daemon that starts must get it.
+    if outcome.is_err()
+        && let Some(pid) = process_using(dir)
+    {
+        bail!(
+            "verify {}: the daemon with the process id {pid} has claimed this data directory; stop \
+             it, or verify a snapshot: granary verify \"$(granary snapshot)\"",
+            dir.display()
+        );
+    }
+    outcome.with_context(|| format!("verify {}", dir.display()))
 }
 
 fn describe(report: &VerifyReport) -> String {
@@ -62,24 +73,22 @@ fn describe(report: &VerifyReport) -> String {
         .collect();
     let more = report.fault_count - report.faults.len() as u64;
     if more > 0 {
-        lines.push(format!("and {more} more faults"));
+        lines.push(format!("and {}", counted(more, "more fault")));
     }
     lines.extend(report.notes.iter().map(|note| format!("note: {note}")));
     lines.push(format!(
-        "checked {} files ({} bytes): {} series, {} journal records, {} documents, {} cells, \
-         {} slots recomputed",
-        report.files,
-        report.bytes,
-        report.series,
-        report.records,
-        report.documents,
-        report.cells,
-        report.compared
+        "checked {} ({}): {}, {}, {}, {}, {} recomputed",
+        counted(report.files, "file"),
+        counted(report.bytes, "byte"),
+        counted(report.series, "series"),
+        counted(report.records, "journal record"),
+        counted(report.documents, "document"),
+        counted(report.cells, "cell"),
+        counted(report.compared, "slot")
     ));
     lines.push(match report.fault_count {
         0 => "no faults".to_owned(),
-        1 => "1 fault".to_owned(),
-        count => format!("{count} faults"),
+        count => counted(count, "fault"),
     });
     lines.join("\n")
 }

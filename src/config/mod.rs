@@ -3,6 +3,7 @@
 
 mod alerting;
 mod faults;
+mod keys;
 mod raw;
 mod sections;
 mod settings;

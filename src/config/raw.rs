@@ -5,10 +5,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use config::{Config, ConfigBuilder, Environment, File, FileFormat, builder::DefaultState};
+use config::{Config, ConfigBuilder, Environment, File, FileFormat, Source, builder::DefaultState};
 use serde::{Deserialize, Serialize};
 
-use super::{ConfigError, DEFAULTS, Settings};
+use super::{
+    ConfigError, DEFAULTS, Settings,
+    keys::{Keys, left_out},
+};
 use crate::model::without_password;
 
 /// What flags say, over everything else.
@@ -231,19 +234,52 @@ pub(crate) fn read(text: &str) -> Result<Settings, ConfigError> {
 
 fn checked(builder: ConfigBuilder<DefaultState>) -> Result<Settings, ConfigError> {
     let read = |cause: config::ConfigError| ConfigError::Read(cause.to_string());
-    let raw: Raw = builder.build().map_err(read)?.try_deserialize().map_err(read)?;
-    let mut settings = Settings::validate(&raw)?;
-    settings.as_toml = sections(&raw);
+    let given = builder.build().and_then(|own| own.collect()).map_err(read)?;
+    let defaults = File::from_str(DEFAULTS, FileFormat::Toml).collect().map_err(read)?;
+    let keys = Keys::read(defaults.clone(), given);
+    let raw = keys.raw().map_err(read)?;
+    let by_default = Keys::read(defaults, config::Map::new()).raw().map_err(read)?;
+    let mut faults = keys.faults;
+    let mut settings = match Settings::validate(&raw) {
+        Ok(settings) if faults.is_empty() => settings,
+        Ok(_) => return Err(ConfigError::Invalid(faults)),
+        Err(ConfigError::Invalid(more)) => {
+            faults.extend(more);
+            return Err(ConfigError::Invalid(faults));
+        }
+        Err(cause @ ConfigError::Read(_)) => return Err(cause),
+    };
+    let (own, defaults) = (sections(&raw), sections(&by_default));
+    settings.as_toml = own.iter().map(|(name, section)| format!("{name} = {section}")).collect();
+    settings.changed = changed(&own, &defaults);
+    settings.notes = left_out(&raw, &by_default).into_iter().collect();
     Ok(settings)
 }
 
-/// The settings in effect as TOML, a line for each section; what is secret is not shown.
-fn sections(raw: &Raw) -> Vec<String> {
+/// The settings as TOML, by section; what is secret is not shown.
+fn sections(raw: &Raw) -> toml::Table {
     let Ok(toml::Value::Table(mut sections)) = toml::Value::try_from(raw) else {
-        return Vec::new();
+        return toml::Table::new();
     };
     sections.iter_mut().for_each(|(_, section)| hide_secrets(section));
-    sections.iter().map(|(name, section)| format!("{name} = {section}")).collect()
+    sections
+}
+
+/// The keys that differ from their defaults, with their values.
+fn changed(own: &toml::Table, defaults: &toml::Table) -> Vec<String> {
+    let mut changed = Vec::new();
+    for (name, section) in own {
+        let default = defaults.get(name);
+        match (section, default) {
+            (toml::Value::Table(keys), Some(toml::Value::Table(known))) => {
+                let differ = keys.iter().filter(|(key, value)| known.get(*key) != Some(value));
+                changed.extend(differ.map(|(key, value)| format!("{name}.{key} = {value}")));
+            }
+            _ if default == Some(section) => {}
+            _ => changed.push(format!("{name} = {section}")),
+        }
+    }
+    changed
 }
 
 fn hide_secrets(value: &mut toml::Value) {
@@ -280,6 +316,8 @@ mod tests {
     fn the_settings_in_effect_are_a_line_a_section_and_settings_again() {
         let overrides = Overrides { listen: Some("127.0.0.1:9".to_owned()), data_dir: None };
         let settings = load(None, &overrides).unwrap();
+        assert_eq!(settings.changed, ["server.listen = \"127.0.0.1:9\""]);
+        assert_eq!(settings.notes, [""; 0]);
         let server = settings.as_toml.iter().find(|line| line.starts_with("server = ")).unwrap();
         assert!(server.contains("listen = \"127.0.0.1:9\""), "{server}");
         assert!(settings.as_toml.iter().all(|line| !line.contains('\n')), "{settings:?}");

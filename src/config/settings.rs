@@ -31,6 +31,10 @@ use crate::{
 pub struct Settings {
     /// What is in effect, as TOML: a line for each section.
     pub as_toml: Vec<String>,
+    /// The keys that differ from their defaults, with their values.
+    pub changed: Vec<String>,
+    /// What whoever wrote them may not expect.
+    pub notes: Vec<String>,
     pub listen: SocketAddr,
     pub workers: usize,
     pub shutdown_timeout: Duration,
@@ -91,6 +95,8 @@ impl Settings {
         let limits = &raw.limits;
         let settings = Self {
             as_toml: Vec::new(),
+            changed: Vec::new(),
+            notes: Vec::new(),
             listen,
             workers: raw.server.workers,
             shutdown_timeout: faults
@@ -180,19 +186,11 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
-    use config::{Config, File, FileFormat};
-
     use super::*;
-    use crate::config::{DEFAULTS, Overrides, load};
+    use crate::config::{Overrides, load, read};
 
     fn with(text: &str) -> Result<Settings, String> {
-        let raw = Config::builder()
-            .add_source(File::from_str(DEFAULTS, FileFormat::Toml))
-            .add_source(File::from_str(text, FileFormat::Toml))
-            .build()
-            .and_then(Config::try_deserialize::<Raw>)
-            .map_err(|cause| cause.to_string())?;
-        Settings::validate(&raw).map_err(|cause| cause.to_string())
+        read(text).map_err(|cause| cause.to_string())
     }
 
     #[test]
@@ -223,9 +221,51 @@ mod tests {
         for part in ["server.listen", "limits.queries_max = 0", "retention.interval", "\"xml\""] {
             assert!(message.contains(part), "{part} in {message}");
         }
-        assert!(with("limits.tag_max = 3").unwrap_err().contains("tag_max"));
+        let message = with("limits.tag_max = 3").unwrap_err();
+        assert_eq!(message, "limits.tag_max is no known key; did you mean tags_max?");
+        // Keys that are not known, values of a wrong type and values that cannot be used.
+        let message = with(
+            "servers.listen = ':1'\nserver = { lissen = ':1', workers = 'many' }\nlog = 3\n\
+             [limits]\nqueries_max = 0\nname_bytes_max = 'long'\nzzzzzzzzz = 1\n\
+             [[granularity]]\nslot = '1m'\nretenton = '1d'\n[[granularity]]\nslot = '1h'",
+        );
+        let message = message.unwrap_err();
+        let lines: Vec<_> = message.lines().collect();
+        let expected = [
+            "granularity[0].retenton is no known key; did you mean retention?",
+            "granularity[0].document is missing",
+            "granularity[0].partition is missing",
+            "granularity[0].retention is missing",
+            "granularity[1].document is missing",
+            "granularity[1].partition is missing",
+            "granularity[1].retention is missing",
+            "limits.name_bytes_max: ",
+            "limits.zzzzzzzzz is no known key",
+            "log is a section: write [log]",
+            "server.lissen is no known key; did you mean listen?",
+            "server.workers: ",
+            "servers is no known section; did you mean server?",
+            "limits.queries_max = 0 is too small; use 1 or more",
+        ];
+        assert_eq!(lines.len(), expected.len(), "{message}");
+        for (line, expected) in lines.iter().zip(expected) {
+            assert!(line.starts_with(expected), "{expected} in {message}");
+        }
         let message =
             with("[[granularity]]\nslot='1m'\ndocument='1h'\npartition='6h'\nretention='1h'");
         assert!(message.unwrap_err().contains("use 6h or more"));
+    }
+
+    #[test]
+    fn a_list_of_granularities_says_which_default_ones_it_drops() {
+        let all: toml::Table = crate::config::DEFAULTS.parse().unwrap();
+        let all = all["granularity"].as_array().unwrap();
+        let notes = |places: &[usize]| {
+            let own: Vec<_> = places.iter().map(|place| all[*place].clone()).collect();
+            with(&format!("granularity = {}", toml::Value::Array(own))).unwrap().notes
+        };
+        let note = notes(&[0]).concat();
+        assert!(note.contains("kept at 1m, and not at 5m, 1h, 1d; to keep them"), "{note}");
+        assert_eq!(notes(&[0, 1, 2, 3]), [""; 0]);
     }
 }

@@ -43,9 +43,7 @@ impl DataDir {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut lock = options.open(&path).with_context(remedy)?;
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-            let mut pid = String::new();
-            (&lock).take(20).read_to_string(&mut pid).unwrap_or_default();
-            let pid = if pid.trim().is_empty() { "?" } else { pid.trim() };
+            let pid = pid(&lock);
             bail!(
                 "the data directory {shown} is in use by process {pid}: stop it, or name another \
                  with --data-dir or storage.data_dir"
@@ -55,6 +53,23 @@ impl DataDir {
         lock.write_all(std::process::id().to_string().as_bytes()).with_context(remedy)?;
         Ok(Self { _lock: lock })
     }
+}
+
+/// The process that has a directory now, as its file says; `None` when none has it.
+pub fn process_using(folder: &Path) -> Option<String> {
+    let file = File::open(folder.join(LOCK_FILE)).ok()?;
+    // Given up at once, when the file is closed.
+    match flock(&file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => None,
+        Err(_) => Some(pid(&file)),
+    }
+}
+
+fn pid(mut file: impl Read) -> String {
+    let mut pid = String::new();
+    file.by_ref().take(20).read_to_string(&mut pid).unwrap_or_default();
+    let pid = pid.trim();
+    if pid.is_empty() { "?".to_owned() } else { pid.to_owned() }
 }
 
 #[cfg(test)]
@@ -75,7 +90,10 @@ mod tests {
         let refused = DataDir::claim(&folder).unwrap_err().to_string();
         let by = format!("is in use by process {}: stop it", std::process::id());
         assert!(refused.contains(&by), "{refused}");
+        assert_eq!(process_using(&folder), Some(std::process::id().to_string()));
         drop(own);
+        assert_eq!(process_using(&folder), None);
+        assert_eq!(process_using(dir.path()), None, "nobody ever had it");
         DataDir::claim(&folder).unwrap();
         // Whoever races for it.
         let holders = AtomicUsize::new(0);

@@ -343,7 +343,8 @@ pub(super) fn start_server(
                 .on_connect_ext(move |connection: &OneAtATime<TcpStream>, data| {
                     connections.note(connection, data);
                 })
-                .finish(map_config(app().into_factory(), |()| AppConfig::default()));
+                .finish(map_config(app().into_factory(), |()| AppConfig::default()))
+                .map_err(note_fault);
             fn_service(|stream: TcpStream| async move {
                 // Else the end of an answer may wait 40 ms for the client to acknowledge its
                 // beginning.
@@ -364,4 +365,14 @@ pub(super) fn start_server(
         }
     });
     Ok(handle)
+}
+
+/// Logs why a connection ended: a client's fault, unless the server itself failed.
+fn note_fault(fault: DispatchError) -> DispatchError {
+    if matches!(fault, DispatchError::InternalError | DispatchError::HandlerDroppedPayload) {
+        tracing::error!(%fault, "a connection failed");
+    } else {
+        tracing::debug!(%fault, "closed a connection: its request cannot be read or answered");
+    }
+    fault
 }

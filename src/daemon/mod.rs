@@ -31,6 +31,7 @@ use crate::{
 };
 use alerting::{Alerting, reload_on_signal};
 use data_dir::DataDir;
+pub use data_dir::process_using;
 use listeners::{Known, api_parts, line_keeper, start_graphite, start_self_sampler, start_server};
 
 /// Why the daemon stopped.

@@ -90,7 +90,7 @@ mod tests {
             ]
         );
         assert_eq!(kept.refused.len(), 1);
-        assert!(kept.refused[0].starts_with("9 bad_sample 1 field note"), "{:?}", kept.refused);
+        assert!(kept.refused[0].starts_with("9 text_field 1 field note"), "{:?}", kept.refused);
         assert_eq!(tally.samples, 5);
     }
 

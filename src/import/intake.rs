@@ -3,6 +3,7 @@
 use super::{
     NO_TIME, Place, Source, SourceFault,
     batcher::{Batcher, NumberedBatch},
+    selection::Selection,
 };
 use crate::{
     ingest::{
@@ -10,7 +11,7 @@ use crate::{
         rows::{Numbered, Rows},
         series_cache::SeriesCache,
     },
-    model::{Kind, SeriesLimits, UnixMillis, is_stale_marker},
+    model::{Kind, SeriesId, SeriesLimits, UnixMillis, is_stale_marker},
     policy::RefusalReason,
 };
 
@@ -23,6 +24,9 @@ const SERIES_MAX: usize = 4_000_000;
 /// Wide: the daemon judges by its own settings.
 const LIMITS: SeriesLimits =
     SeriesLimits { tags_max: 1024, name_bytes_max: 16_384, value_bytes_max: 65_536 };
+
+/// Number of all series that the selection leaves out.
+const LEFT_OUT: SeriesId = SeriesId(u32::MAX);
 
 /// Who takes what was read.
 pub trait Receiver {
@@ -39,18 +43,20 @@ pub struct Tally {
     pub samples: u64,
     /// Stale markers, which are no samples.
     pub stale_markers: u64,
+    /// Samples that the selection leaves out.
+    pub left_out: u64,
 }
 
-/// Reads everything; `kind` is what all series are instead of what names and types say. Where the
-/// rest cannot be read, what was read before is handed over all the same.
+/// Reads everything that is selected. Where the rest cannot be read, what was read before is handed
+/// over all the same.
 pub fn read_all(
     source: &mut dyn Source,
     sender: String,
-    kind: Option<Kind>,
+    selection: &Selection,
     receiver: &mut dyn Receiver,
 ) -> (Tally, Result<(), SourceFault>) {
-    let mut intake =
-        Intake { cache: SeriesCache::default(), batcher: Batcher::new(sender), kind, receiver };
+    let batcher = Batcher::new(sender);
+    let mut intake = Intake { cache: SeriesCache::default(), batcher, selection, receiver };
     let mut tally = Tally::default();
     loop {
         let (end, wanted) = intake.chunk(source, &mut tally);
@@ -94,7 +100,7 @@ fn sayings(place: Place, refused: &Refusals) -> Vec<Bad> {
 struct Intake<'a> {
     cache: SeriesCache,
     batcher: Batcher,
-    kind: Option<Kind>,
+    selection: &'a Selection,
     receiver: &'a mut dyn Receiver,
 }
 
@@ -136,9 +142,12 @@ impl Intake<'_> {
         }
         let decoded = rows.finish();
         tally.samples += decoded.len() as u64;
-        let (batcher, kind) = (&mut self.batcher, self.kind);
+        let (batcher, selection) = (&mut self.batcher, self.selection);
         let numbered = decoded.number(&mut self.cache, |mut definition| {
-            definition.kind = kind.unwrap_or(definition.kind);
+            if !selection.has_series(&definition.key) {
+                return LEFT_OUT;
+            }
+            definition.kind = selection.kind.unwrap_or(definition.kind);
             batcher.define(definition)
         });
         let numbered: Vec<_> = numbered.collect();
@@ -173,6 +182,10 @@ impl Intake<'_> {
             if is_stale_marker(sample.value) {
                 tally.samples -= 1;
                 tally.stale_markers += 1;
+                continue;
+            }
+            if sample.series == Ok(LEFT_OUT) || !self.selection.has_time(sample.at) {
+                tally.left_out += 1;
                 continue;
             }
             match judge(sample, &self.batcher) {
@@ -259,7 +272,7 @@ pub(super) mod testing {
 
     pub(crate) fn read(source: &mut dyn Source) -> (Kept, Tally) {
         let mut kept = Kept::default();
-        let (tally, end) = read_all(source, "test".into(), None, &mut kept);
+        let (tally, end) = read_all(source, "test".into(), &Selection::default(), &mut kept);
         end.unwrap();
         (kept, tally)
     }

@@ -10,7 +10,8 @@ pub mod intake;
 mod lines;
 pub mod openmetrics;
 pub mod remote_write;
-mod time;
+pub mod selection;
+pub mod time;
 pub mod whisper;
 
 use std::io;

@@ -56,7 +56,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::import::intake::testing;
+    use crate::import::{
+        intake::{read_all, testing},
+        selection::Selection,
+    };
 
     /// `m{a="b"} 1.5 @7` and a stale marker behind it.
     fn body() -> Vec<u8> {
@@ -78,10 +81,10 @@ mod tests {
         assert_eq!(kept.samples, [r#"m{a="b"} gauge  7 1.5"#]);
         assert_eq!((tally.samples, tally.stale_markers), (1, 1));
         let mut truncated = RemoteWrite(Some(body()[..20].to_vec()));
-        let fault = crate::import::intake::read_all(
+        let fault = read_all(
             &mut truncated,
             "a".into(),
-            None,
+            &Selection::default(),
             &mut testing::Kept::default(),
         );
         assert!(fault.1.is_err());
@@ -94,7 +97,7 @@ mod tests {
             drop(RemoteWrite::new(&bytes));
             let mut source = RemoteWrite(Some(bytes));
             let mut kept = testing::Kept::default();
-            drop(crate::import::intake::read_all(&mut source, "a".into(), None, &mut kept));
+            drop(read_all(&mut source, "a".into(), &Selection::default(), &mut kept));
         }
     }
 }

@@ -35,7 +35,7 @@ fn millis(text: &str) -> Option<i64> {
 }
 
 /// The same, or RFC 3339, or a date and time without a zone, which is UTC.
-pub(super) fn any(text: &str) -> Option<UnixMillis> {
+pub fn any(text: &str) -> Option<UnixMillis> {
     let text = text.trim();
     if let Some(at) = number(text) {
         return Some(at);

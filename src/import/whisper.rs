@@ -188,7 +188,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::import::intake::{read_all, testing};
+    use crate::import::{
+        intake::{read_all, testing},
+        selection::Selection,
+    };
 
     /// Step, length of the ring, points.
     type Built<'a> = (u32, usize, &'a [(u32, f64)]);
@@ -287,7 +290,7 @@ mod tests {
             for input in [&bytes[..], &built[..], &built[..built.len() / 2]] {
                 if let Ok(mut source) = Whisper::new(input, "a", &[]) {
                     let mut kept = testing::Kept::default();
-                    drop(read_all(&mut source, "a".into(), None, &mut kept));
+                    drop(read_all(&mut source, "a".into(), &Selection::default(), &mut kept));
                 }
             }
         }

@@ -153,7 +153,7 @@ fn take_line(line: &ParsedLine<'_>, at: UnixMillis, rows: &mut Rows<'_>, written
             FieldValue::U64(value) => *value as f64,
             FieldValue::Boolean(value) => f64::from(u8::from(*value)),
             FieldValue::String(_) => {
-                rows.refuse(RefusalReason::BadSample, 1, || {
+                rows.refuse(RefusalReason::TextField, 1, || {
                     format!("field {field} of {} is a text; send numbers", line.series.measurement)
                 });
                 continue;

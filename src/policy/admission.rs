@@ -37,11 +37,13 @@ pub enum RefusalReason {
     NativeHistogram,
     /// The sample, or its line, cannot be read as a number.
     BadSample,
+    /// A field of line protocol that is a text: only numbers are kept.
+    TextField,
 }
 
 impl RefusalReason {
     /// All reasons.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::TooOld,
         Self::TooNew,
         Self::NotFinite,
@@ -56,6 +58,7 @@ impl RefusalReason {
         Self::OutOfOrder,
         Self::NativeHistogram,
         Self::BadSample,
+        Self::TextField,
     ];
 
     /// The series that a definition stands for; one of another kind is that series all the same.
@@ -87,6 +90,7 @@ impl RefusalReason {
             Self::OutOfOrder => "out_of_order",
             Self::NativeHistogram => "native_histogram",
             Self::BadSample => "bad_sample",
+            Self::TextField => "text_field",
         }
     }
 
@@ -123,6 +127,7 @@ impl RefusalReason {
             }
             Self::NativeHistogram => "the buckets of native histograms are not kept",
             Self::BadSample => "the sample cannot be read as a number",
+            Self::TextField => "the field is a text: only numbers are kept",
         }
     }
 }
@@ -219,7 +224,8 @@ impl Admission {
             | RefusalReason::FarNumber
             | RefusalReason::OutOfOrder
             | RefusalReason::NativeHistogram
-            | RefusalReason::BadSample => reason.remedy().to_owned(),
+            | RefusalReason::BadSample
+            | RefusalReason::TextField => reason.remedy().to_owned(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What deleting or renaming series comes to: the answer, and a look at it before it is done.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +31,9 @@ pub struct ChangedSeries {
     /// What it would be called; nothing when it would be deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renamed_to: Option<NewName>,
+    /// What it would become a part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged_into: Option<NewName>,
 }
 
 /// Metric and tags that a series would have.
@@ -58,11 +61,17 @@ pub fn preview(
     change: &SeriesChange,
     limits: &QueryLimits,
 ) -> Result<ChangeAnswer, ChangeRefusal> {
+    let updates = store.planned(change)?;
     let dictionary = store.dictionary();
-    let updates = dictionary.plan(change)?;
+    // The first series of a new name is renamed; the others are merged into that.
+    let renamed: HashMap<_, _> =
+        updates.iter().filter_map(|own| Some((own.id, own.key.as_ref()?))).collect();
     let shown = updates.iter().take(limits.series_max).filter_map(|update| {
         let series = SeriesEntry::new(&dictionary.info(update.id)?);
-        Some(ChangedSeries { series, renamed_to: update.key.as_ref().map(NewName::new) })
+        let renamed_to = update.key.as_ref().map(NewName::new);
+        let whole =
+            update.into.and_then(|id| renamed.get(&id).copied().or_else(|| dictionary.key(id)));
+        Some(ChangedSeries { series, renamed_to, merged_into: whole.map(NewName::new) })
     });
     Ok(ChangeAnswer { total: updates.len(), dry_run: true, series: shown.collect() })
 }

@@ -144,7 +144,8 @@ pub fn list_metrics(
     Ok(all)
 }
 
-fn check_time(limits: &PromqlLimits<'_>) -> Result<(), PromqlError> {
+/// Ends a list that takes too long.
+pub(super) fn check_time(limits: &PromqlLimits<'_>) -> Result<(), PromqlError> {
     if limits.budget.check().is_err() {
         let message = "query timed out in a list of names: name fewer, or raise promql.timeout";
         return Err(PromqlError::Timeout(message.to_owned()));

@@ -7,6 +7,7 @@
 mod axis;
 mod budget;
 mod calendar;
+mod cardinality;
 mod cell_reader;
 mod changes;
 mod chart;
@@ -17,6 +18,7 @@ mod facets;
 mod find;
 mod go_regex;
 mod grouping;
+mod held;
 mod hosts;
 mod levels;
 mod listing;
@@ -42,6 +44,7 @@ mod timestamp;
 pub use crate::model::Display;
 pub use budget::{Budget, OverBudget, QueryResources, Reservation, Scheduler, Waiter};
 pub use calendar::{CalendarUnit, time_zone, zone_name};
+pub use cardinality::{Cardinality, cardinality};
 pub use changes::{ChangeAnswer, ChangedSeries, NewName, preview};
 pub use chart::{ChartAnswer, ChartRequest, ChartSeries, chart};
 pub use documents::{DocumentsAnswer, DocumentsForm, DocumentsRequest, Row, documents};
@@ -50,6 +53,7 @@ pub use expression::{PromqlSettings, STEPS_MAX, evaluate, evaluate_vector};
 pub use facets::{FacetsAnswer, TagFacet, ValueFacet, facets};
 pub use find::{FindAnswer, FindRequest, FoundMetric, find};
 pub use grouping::{Merge, Rank};
+pub use held::{AskedSeries, HELD_SERIES_MAX, HeldAnswer, HeldRequest, held};
 pub use hosts::{HostsAnswer, HostsRemoved};
 pub use levels::{LevelPart, LevelsDocument};
 pub use listing::{
@@ -63,7 +67,8 @@ pub use pipeline::{AggregateAnswer, AggregateRequest, aggregate};
 pub use promql::{
     Labels, MatrixSeries, Points, PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest,
     PromqlValue, VectorSample, check_promql, check_rule_promql, format_promql,
-    lengths_of_plain_promql, measured_promql, promql, quantile_of_buckets, series_matchers,
+    lengths_of_plain_promql, measured_promql, promql, promql_tree, quantile_of_buckets,
+    series_matchers,
 };
 pub use resolution::Resolution;
 pub use retry::run_until_settled;

@@ -74,7 +74,8 @@ impl SeriesEntry {
         ENTRY_BYTES + self.metric.len() + tags.sum::<usize>()
     }
 
-    pub(super) fn new(info: &SeriesInfo) -> Self {
+    /// An entry for a series.
+    pub fn new(info: &SeriesInfo) -> Self {
         let tags = info.key.tags();
         Self {
             metric: info.key.metric().to_owned(),

@@ -58,14 +58,18 @@ impl From<SendersAnswer> for SendersRemoved {
     }
 }
 
-/// The senders of these names, all when there is none, of which no batch was accepted for `idle_ms`.
+/// The senders of these names, all when there is none, whose names begin with `prefix`, and of which no
+/// batch was accepted for `idle_ms`.
 pub fn senders(
     store: &Store,
     names: &BTreeSet<String>,
+    prefix: &str,
     idle_ms: Option<i64>,
     now: UnixMillis,
 ) -> SendersAnswer {
-    let is_named = |own: &SenderInfo| names.is_empty() || names.contains(&*own.name);
+    let is_named = |own: &SenderInfo| {
+        own.name.starts_with(prefix) && (names.is_empty() || names.contains(&*own.name))
+    };
     let is_idle =
         |own: &SenderInfo| idle_ms.is_none_or(|idle_ms| own.window.heard() < now.minus(idle_ms));
     let all = store.senders().into_iter().filter(|own| is_named(own) && is_idle(own));

@@ -169,15 +169,15 @@ impl Appender {
         &mut self,
         change: &SeriesChange,
     ) -> Result<Result<usize, ChangeRefusal>, StoreError> {
-        let plan = self.store.dictionary().plan(change);
-        let updates = match plan {
-            Ok(updates) => updates,
+        let plan = self.store.plan(change);
+        let plan = match plan {
+            Ok(plan) => plan,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        if !updates.is_empty() {
-            self.write_updates(&updates)?;
+        if !plan.updates.is_empty() {
+            self.write_updates(&plan.updates)?;
         }
-        Ok(Ok(updates.len()))
+        Ok(Ok(plan.shown.len()))
     }
 
     fn define(&self, info: &SeriesInfo, new_series: &mut NewSeries) -> DefinitionVerdict {

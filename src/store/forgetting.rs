@@ -133,7 +133,7 @@ impl Appender {
         if gone.is_empty() {
             return Ok(0);
         }
-        let updates: Vec<_> = gone.iter().map(|id| SeriesUpdate { id: *id, key: None }).collect();
+        let updates: Vec<_> = gone.iter().copied().map(SeriesUpdate::delete).collect();
         self.write_updates(&updates)?;
         self.store.inner.catalog.write().forget(&gone);
         self.store.inner.counters.series_forgotten.add(gone.len() as u64);

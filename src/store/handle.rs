@@ -176,6 +176,13 @@ impl Store {
         series.iter().rev().any(is_live)
     }
 
+    /// How many times series are named that never had a sample, or none since they were made anew.
+    pub fn count_of_empty_series(&self, series: &[SeriesId]) -> u64 {
+        let catalog = self.inner.catalog.read();
+        let is_empty = |id: &&SeriesId| catalog.state(**id).is_some_and(|state| state.is_fresh());
+        series.iter().filter(is_empty).count() as u64
+    }
+
     /// The last sample of each series; `None` where there never was one.
     pub fn last_samples(&self, series: &[SeriesId]) -> Vec<Option<LastSample>> {
         let catalog = self.inner.catalog.read();

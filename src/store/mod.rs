@@ -23,6 +23,7 @@ mod handle;
 mod head;
 mod journal;
 mod limits;
+mod merging;
 mod number;
 mod objects;
 mod recovery;
@@ -42,7 +43,7 @@ pub use checkpoint::CheckpointReport;
 pub use counters::{Count, Counters};
 pub use dictionary::{
     Dictionary, Matcher,
-    changes::{ChangeAction, ChangeRefusal, Renaming, SeriesChange, SeriesUpdate},
+    changes::{ChangeAction, ChangeRefusal, PARTS_MAX, Renaming, SeriesChange, SeriesUpdate},
 };
 pub use documents::{
     Columns, PartitionInfo, Slot,

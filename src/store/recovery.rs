@@ -324,7 +324,9 @@ fn load(journal: &Journal, states: &mut SeriesStates) -> Result<Dictionary, Stor
         });
         drop(series_out);
         let filled = filling.join().unwrap_or_else(|panic| resume_unwind(panic));
-        read.and(filled)
+        let mut dictionary = read.and(filled)?;
+        dictionary.note_merged(&journal.merged()?);
+        Ok(dictionary)
     })
 }
 

@@ -11,7 +11,7 @@
 //!
 //! Must never know: what is asked of the cells.
 
-use std::{ops::Range, sync::Arc};
+use std::{collections::HashMap, ops::Range, sync::Arc};
 
 use super::{
     catalog::frozen::{self, Frozen},
@@ -36,6 +36,8 @@ pub struct View {
     range: Range<i64>,
     /// Ascending.
     series: Vec<SeriesId>,
+    /// The series that some of them are made of besides themselves.
+    parts: HashMap<SeriesId, Vec<SeriesId>>,
     /// Cells in memory that are in no document, and neither in the head.
     memory: BySeries,
     /// The head's cells that are in no document.
@@ -54,11 +56,32 @@ impl Store {
         range: Range<UnixMillis>,
         series: &[SeriesId],
     ) -> Result<View, StoreError> {
+        let (mut all, mut parts) = (series.to_vec(), HashMap::new());
+        let dictionary = self.dictionary();
+        if dictionary.has_parts() {
+            for id in series {
+                let own = dictionary.parts(*id);
+                all.extend_from_slice(own);
+                if !own.is_empty() {
+                    parts.insert(*id, own.to_vec());
+                }
+            }
+        }
+        drop(dictionary);
+        Ok(View { parts, ..self.view_apart(index, range, all)? })
+    }
+
+    /// The same, each series without its parts.
+    fn view_apart(
+        &self,
+        index: GranularityIndex,
+        range: Range<UnixMillis>,
+        mut series: Vec<SeriesId>,
+    ) -> Result<View, StoreError> {
         let granularity = self.granularity(index);
         let width = granularity.width_ms;
         let from = granularity.slot_start(range.start).0;
         let range = from..(granularity.slot_start(range.end.minus(1)).0 + width).max(from);
-        let mut series = series.to_vec();
         series.sort_unstable();
         series.dedup();
         let (mut memory, frozen, through) = self.copy_memory(index, &range, &series);
@@ -66,7 +89,17 @@ impl Store {
         let head = self.or_replace_head(self.inner.head.read(index))?;
         let documents = self.inner.documents.view(index, range.clone())?;
         let (store, own) = (self.clone(), BySeries::default);
-        let mut view = View { store, index, range, series, memory: own(), head: own(), documents };
+        let (memory_cells, head_cells, parts) = (own(), own(), HashMap::new());
+        let mut view = View {
+            store,
+            index,
+            range,
+            series,
+            parts,
+            memory: memory_cells,
+            head: head_cells,
+            documents,
+        };
         memory.retain(|slot| head.through < through && !view.has_absorbed(through, slot));
         if let Some(frozen) = frozen.filter(|frozen| frozen.through > head.through) {
             view.take_frozen(&frozen, &mut memory);
@@ -114,6 +147,27 @@ impl View {
     /// # Errors
     /// When a document cannot be read.
     pub fn slots_into(
+        &self,
+        series: SeriesId,
+        wanted: Columns,
+        slots: &mut Vec<Slot>,
+    ) -> Result<(), StoreError> {
+        let Some(parts) = self.parts.get(&series) else {
+            return self.slots_apart(series, wanted, slots);
+        };
+        self.slots_apart(series, Columns::ALL, slots)?;
+        let mut of_part = Vec::new();
+        for part in parts {
+            self.slots_apart(*part, Columns::ALL, &mut of_part)?;
+            slots.append(&mut of_part);
+        }
+        merge_equal(slots);
+        slots.retain(|slot| !slot.cell.is_empty());
+        Ok(())
+    }
+
+    /// The same of a series without its parts.
+    fn slots_apart(
         &self,
         series: SeriesId,
         wanted: Columns,
@@ -222,7 +276,7 @@ impl Store {
         let place = documents.place(index, at);
         let start = place.document_start(at);
         let range = start..place.next_document(start);
-        let view = self.view(index, range.clone(), &[series])?;
+        let view = self.view_apart(index, range.clone(), vec![series])?;
         let document = view.documents.stored(start, series)?;
         let (mut memory, mut head) = (view.memory.of(0).to_vec(), view.head.of(0).to_vec());
         merge_equal(&mut memory);

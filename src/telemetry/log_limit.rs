@@ -69,7 +69,7 @@ where
                 }
                 (Verdict::Write { left_out: 0 }, _) => {}
                 (Verdict::Write { left_out }, LogFormat::Text) => {
-                    writeln!(writer, "{left_out} lines like the next one were left out")?;
+                    writeln!(writer, "lines like the next one that were left out: {left_out}")?;
                 }
                 (Verdict::Write { left_out }, LogFormat::Json) => {
                     let message = "lines like the next one were left out";

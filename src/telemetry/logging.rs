@@ -20,7 +20,10 @@ pub enum LogFormat {
 /// # Errors
 /// When the filter cannot be read.
 pub fn init_logging(format: LogFormat, filter: &str) -> Result<(), String> {
-    let filter = EnvFilter::try_new(filter).map_err(|cause| format!("log.filter: {cause}"))?;
+    // What it calls an error is a client's: the daemon writes a line of its own instead.
+    let quiet = if filter.contains("actix_http") { "" } else { ",actix_http::h1::dispatcher=off" };
+    let filter = EnvFilter::try_new(format!("{filter}{quiet}"))
+        .map_err(|cause| format!("log.filter: {cause}"))?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

@@ -188,7 +188,7 @@ fn check(path: &Path) -> (bool, String) {
 fn rules_check_names_what_is_wrong_and_the_daemon_starts_without_that_file() {
     let deployed = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/rules/granary.yml");
     let (is_well, said) = check(&deployed);
-    assert!(is_well && said.contains("1 groups: 15 rules with alerts, 0 that record"), "{said}");
+    assert!(is_well && said.contains("1 group: 15 alerting rules, 0 recording rules"), "{said}");
     let mut daemon = start("0s");
     fs::write(rules_file(&daemon), RULES.replace("level > 5", "level >")).unwrap();
     let (is_well, said) = check(&rules_file(&daemon));

@@ -169,3 +169,58 @@ fn the_command_line_lists_deletes_and_renames() {
     let (_, said) = series(&daemon, &["list", "--json"]);
     assert_eq!(serde_json::from_str::<Value>(&said).unwrap()["total"], 2, "{said}");
 }
+
+/// A series before its tag `role` was added, and after.
+fn split(round: usize, metric: &str, kind: &str, values: [f64; 4]) -> Value {
+    let at = crate::remote_write::minute();
+    let sample = |(index, value): (i64, f64)| {
+        let tags = if index < 2 {
+            json!({"host": "web1", "round": round})
+        } else {
+            json!({"host": "web1", "round": round, "role": "web"})
+        };
+        json!({"metric": metric, "kind": kind, "tags": tags, "time": at + index * 60_000,
+               "value": value})
+    };
+    (0..).zip(values).map(sample).collect()
+}
+
+#[test]
+fn a_merge_that_is_killed_and_repeated_loses_nothing_and_counts_nothing_twice() {
+    let rounds = 12;
+    let mut daemon = Daemon::start("");
+    let mut rng = fastrand::Rng::with_seed(28);
+    for round in 0..rounds {
+        daemon.accept(&split(round, "load", "gauge", [1.0, 2.0, 3.0, 4.0]));
+        daemon.accept(&split(round, "hits_total", "counter", [10.0, 20.0, 5.0, 9.0]));
+        let tags = format!("round={round}");
+        let words = ["merge", "--tags", &tags, "--set", "role=web"];
+        let mut merging = granary();
+        merging.arg("series").args(words).args(["--url", &daemon.url]);
+        let mut merging = merging.spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_micros(rng.u64(0..60_000)));
+        daemon.kill();
+        merging.wait().unwrap();
+        daemon.restart();
+        let (is_well, said) = series(&daemon, &words);
+        assert!(is_well, "{said}");
+        assert_eq!(series(&daemon, &words), (true, "merged 0 series\n".to_owned()));
+        let (_, said) = series(&daemon, &["list", "--tags", &tags]);
+        assert_eq!(said.matches("role=web").count(), 2, "{said}");
+    }
+    let sums = |metric: &str, display: &str, resolution: &str| -> Vec<f64> {
+        let words = ["chart", "--metric", metric, "--display", display, "--range", "2d"];
+        let answer = daemon.query(&[&words[..], &["--resolution", resolution]].concat());
+        let series = answer["series"].as_array().unwrap().iter();
+        let points = series.map(|own| own["points"].as_array().unwrap().iter());
+        points.map(|own| own.filter_map(|point| point[1].as_f64()).sum()).collect()
+    };
+    assert_eq!(sums("load", "avg", "1m"), vec![10.0; rounds]);
+    for resolution in ["1m", "5m", "1h", "1d"] {
+        assert_eq!(sums("load", "count", resolution), vec![4.0; rounds], "{resolution}");
+        // 10, then a reset to 5 between the series, then 4.
+        assert_eq!(sums("hits_total", "total", resolution), vec![19.0; rounds], "{resolution}");
+    }
+    assert_eq!(daemon.stop(), Some(0));
+    assert!(daemon.verify().status.success());
+}

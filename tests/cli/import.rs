@@ -224,7 +224,7 @@ fn a_counters_history_behind_live_readings_joins_them_without_a_jump() {
     assert!(rates[1..].iter().all(|own| own.1 == 4.0), "{rates:?}");
     // What was there already is counted again in n, and adds nothing to the increase.
     let overlap = write(&dir, "b.om", history(38..48).as_bytes());
-    assert_eq!(import(&daemon, &[text(&overlap)]).counts(), (10, 0, 0));
+    assert_eq!(import(&daemon, &["--overlap", text(&overlap)]).counts(), (10, 0, 0));
     assert_eq!(total(), 47.0);
 }
 

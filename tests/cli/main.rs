@@ -19,6 +19,7 @@ mod export;
 mod faults;
 mod finding;
 mod first_hour;
+mod first_week;
 mod hook;
 mod hosts;
 mod import;

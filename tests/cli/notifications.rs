@@ -268,7 +268,7 @@ fn a_file_of_notifications_is_checked_and_a_bad_one_changes_nothing() {
         (output.status.success(), said)
     };
     let (is_well, said) = check(&shipped, &[]);
-    assert!(is_well && said.contains("3 routes, 3 receivers that are told in 4 ways"), "{said}");
+    assert!(is_well && said.contains("3 routes, 3 receivers with 4 integrations"), "{said}");
     let (_, said) = check(&shipped, &["alertname=High", "severity=critical"]);
     let route = "{}/{severity=\"critical\"}";
     let expected = format!("duty, after 900 s boss, grouped by alertname, route {route}\n");

@@ -27,7 +27,7 @@ const PROGRAMS: [&str; 2] = ["granary ", "curl "];
 const ENDLESS: [&str; 2] = ["granary tail", "curl -N"];
 
 /// Commands that are not run but only parsed, by how they begin, and why.
-const NOT_RUN: [(&str, &str); 34] = [
+const NOT_RUN: [(&str, &str); 33] = [
     ("(cd src/web", "builds for minutes, and writes to the home directory"),
     (".ci/run", "runs this test"),
     ("./deploy/quickstart.sh", "builds for minutes and runs until Ctrl-C; it is parsed below"),
@@ -49,7 +49,6 @@ const NOT_RUN: [(&str, &str); 34] = [
     ("granary alerts ack", "nothing fires here, see silences.rs"),
     ("granary alerts unack", "nothing fires here, see silences.rs"),
     ("granary bench", "a fleet of 1,000 hosts takes minutes; see first_hour.rs for a small one"),
-    ("granary import --csv-time when --csv-metric room", "see import.rs"),
     ("granary import --format remote-write", "bodies of requests, see import.rs"),
     ("granary import --template", "whisper files, see import.rs"),
     ("granary query promql 'ALERTS", "nothing fires here, see alerts.rs"),

@@ -293,3 +293,37 @@ fn queries_give_way_to_ingest() {
     let giving_way = nice.iter().filter(|nice| **nice > own).count();
     assert!(giving_way > 0 && giving_way < nice.len() / 2, "{nice:?}");
 }
+
+#[test]
+fn cardinality_and_trees_of_queries_are_told_as_prometheus_tells_them() {
+    let (daemon, start) = filled();
+    for prefix in ["/api/v1", "/prometheus/api/v1"] {
+        let (status, told) = get(&daemon, &format!("{prefix}/status/tsdb?limit=1"));
+        let head = &told["data"]["headStats"];
+        assert_eq!((status, &told["status"]), (200, &json!("success")), "{told}");
+        assert_eq!((&head["numSeries"], &head["numLabelPairs"]), (&json!(3), &json!(5)));
+        assert_eq!(head["maxTime"], start + 585_000);
+        let one = |name: &str, value: u64| json!([{"name": name, "value": value}]);
+        let data = &told["data"];
+        assert_eq!(data["seriesCountByMetricName"], one("requests_total", 2));
+        assert_eq!(data["labelValueCountByLabelName"], one("__name__", 2));
+        // Twice `requests_total`, and `level`.
+        assert_eq!(data["memoryInBytesByLabelName"], one("__name__", 33));
+        assert_eq!(data["seriesCountByLabelValuePair"], one("__name__=requests_total", 2));
+
+        let path = format!("{prefix}/parse_query");
+        let form = [("query", "rate(requests_total[5m])")];
+        let (status, by_form) = post(&daemon, &path, &form);
+        assert_eq!((status, &by_form["data"]["func"]["name"]), (200, &json!("rate")), "{by_form}");
+        let by_get = get(&daemon, &format!("{path}?query=rate(requests_total[5m])")).1;
+        assert_eq!(by_get, by_form);
+        assert_eq!(by_get["data"]["args"][0]["range"], 300_000);
+    }
+    let (status, refused) = get(&daemon, "/api/v1/parse_query?query=sum(");
+    assert_eq!((status, &refused["errorType"]), (400, &json!("bad_data")));
+    let (status, refused) = get(&daemon, "/api/v1/status/tsdb?limit=10001");
+    assert_eq!((status, &refused["errorType"]), (400, &json!("bad_data")));
+    let empty = Daemon::start("");
+    let head = get(&empty, "/api/v1/status/tsdb").1["data"]["headStats"].clone();
+    assert_eq!((&head["numSeries"], &head["minTime"]), (&json!(0), &json!(i64::MAX)));
+}

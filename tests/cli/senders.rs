@@ -67,10 +67,10 @@ fn a_full_store_asks_new_senders_to_wait_until_some_are_removed() {
     let table = String::from_utf8(senders(&daemon, &["list"]).stdout).unwrap();
     assert!(table.contains("3 senders") && table.contains("epoch"), "{table}");
     let dry = senders(&daemon, &["remove", "b", "nobody", "--dry-run"]).stdout;
-    assert!(String::from_utf8(dry).unwrap().contains("1 senders would be removed"));
+    assert!(String::from_utf8(dry).unwrap().contains("1 sender would be removed"));
     assert_eq!(senders(&daemon, &["remove", "--idle", "1h"]).stdout, b"removed 0 senders\n");
     assert_eq!(listed(&daemon), ["a", "b", "c"]);
-    assert_eq!(senders(&daemon, &["remove", "b", "nobody"]).stdout, b"removed 1 senders\n");
+    assert_eq!(senders(&daemon, &["remove", "b", "nobody"]).stdout, b"removed 1 sender\n");
     daemon.kill();
     daemon.restart();
     assert_eq!(listed(&daemon), ["a", "c"]);

@@ -20,6 +20,7 @@ mod lost;
 mod manual;
 #[path = "../support/media.rs"]
 mod media;
+mod merging;
 mod numbers;
 mod objects;
 mod oracle;

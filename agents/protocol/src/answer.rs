@@ -11,6 +11,10 @@ pub struct IngestAnswer {
     pub accepted: u64,
     /// Samples of batches, or samples, that had been accepted before; nothing was changed.
     pub duplicates: u64,
+    /// Samples of batches that had been accepted before, by sender, whose series have no sample any
+    /// more: the series were deleted or renamed since.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub emptied: BTreeMap<String, u64>,
     /// Samples that will never be accepted, by reason. Do not send them again.
     #[serde(default)]
     pub refused: BTreeMap<String, u64>,

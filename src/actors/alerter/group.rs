@@ -19,7 +19,7 @@ use crate::{
         stages,
     },
     clock::Stopwatch,
-    model::{UnixMillis, own_sender},
+    model::{UnixMillis, counted, own_sender},
     store::{ObjectKind, ObjectRefusal, Store},
 };
 
@@ -157,7 +157,8 @@ impl Running {
         let unstored = self.keep(now, &recording.store);
         let name = self.alerts_name();
         recording.health.fall_short(Shortfall::NotStored, &name, unstored);
-        let fault = lost.map(|lost| format!("{} samples are lost: {}", lost.count, lost.cause));
+        let fault =
+            lost.map(|lost| format!("lost {}: {}", counted(lost.count, "sample"), lost.cause));
         let mut errors = reports.iter().filter_map(|(report, _)| report.error.clone());
         let fault = fault.or_else(|| errors.next());
         self.tell(fault.as_deref());

@@ -22,7 +22,7 @@ use crate::{
         RuleReport, RuleSet, RuleSources, SourceFault,
     },
     clock::{Clock, SystemClock},
-    model::{UnixMillis, chain},
+    model::{UnixMillis, chain, counted},
     query::PromqlSettings,
     telemetry::Metrics,
 };
@@ -159,14 +159,15 @@ impl KnownRules {
         let left_out = self.count_left_out();
         if left_out > 0 {
             return Some(format!(
-                "{left_out} alerts are more than a rule may have, and only counted: let \
-                 expressions have fewer series"
+                "{} beyond what a rule may have, only counted: let expressions have fewer series",
+                counted(left_out, "alert")
             ));
         }
         (unlisted > 0).then(|| {
             format!(
-                "{unlisted} alerts are more than messages list, and only counted: group alerts by \
-                 a label with fewer values"
+                "{} beyond what messages list, only counted: group alerts by a label with fewer \
+                 values",
+                counted(unlisted, "alert")
             )
         })
     }

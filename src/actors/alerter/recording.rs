@@ -11,6 +11,7 @@ use crate::{
     model::{
         AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, DefinitionVerdict, Kind, METRIC_TAG,
         STALE_MARKER, SeriesId, SeriesInfo, SeriesKey, SeriesLimits, UnixMillis, WINDOW_BATCHES,
+        counted,
     },
     query::Labels,
     store::Store,
@@ -97,8 +98,9 @@ impl Recording {
         let number = numbering.number_after(self.store.sender_latest(&sender));
         let lost = self.append(run, at, number).await;
         self.metrics.rule_samples_lost.inc_by(lost.as_ref().map_or(0, |own| own.count as u64));
-        let reason =
-            lost.as_ref().map(|own| format!("{} samples are lost: {}", own.count, own.cause));
+        let reason = lost
+            .as_ref()
+            .map(|own| format!("lost {}: {}", counted(own.count, "sample"), own.cause));
         self.health.fall_short(Shortfall::OwnSamples, &sender, reason);
         lost
     }

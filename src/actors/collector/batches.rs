@@ -2,7 +2,7 @@
 //!
 //! Must never know: how batches are written down, HTTP.
 
-use std::cell::RefCell;
+use std::{cell::RefCell, collections::BTreeMap};
 
 use actix::prelude::Message;
 use bytes::Bytes;
@@ -109,7 +109,37 @@ impl BatchCollector {
             asked.refused.add_unread(unread);
         }
         let verdicts = parts.writer.append(batches).await?;
-        answer(counted_as, verdicts, &views, rest, parts)
+        let emptied = self.emptied(&views, &verdicts, parts);
+        let answer = answer(counted_as, verdicts, &views, rest, parts)?;
+        Ok(IngestAnswer { emptied, ..answer })
+    }
+
+    /// Counts the samples of batches that are known by number whose series have no sample, by sender.
+    /// The numbers outlive the series: without a word their samples would be taken for kept.
+    fn emptied(
+        &self,
+        views: &[BatchView<'_>],
+        verdicts: &[BatchVerdict],
+        parts: &CollectorParts,
+    ) -> BTreeMap<String, u64> {
+        let mut emptied = BTreeMap::new();
+        let is_known =
+            |verdict| matches!(verdict, BatchVerdict::Duplicate | BatchVerdict::StaleNumber);
+        if !verdicts.iter().copied().any(is_known) {
+            return emptied;
+        }
+        // Series that change at this moment are told of when the batches come again.
+        let Ok(((batches, _), _)) = self.look_up(views, &WithoutRoom::default(), parts) else {
+            return emptied;
+        };
+        let all = batches.iter().zip(views).zip(verdicts);
+        for ((batch, view), _) in all.filter(|(_, verdict)| is_known(**verdict)) {
+            let count = parts.store.count_of_empty_series(&batch.series);
+            if count > 0 {
+                *emptied.entry(view.agent.to_owned()).or_default() += count;
+            }
+        }
+        emptied
     }
 
     /// Resolves the series of all batches, and judges each sample. New series are made known,

@@ -12,7 +12,7 @@ use crate::{
         machine::{Found, RESOLVED_KEPT_MS},
         rule::ALERT_NAME,
     },
-    model::METRIC_TAG,
+    model::{METRIC_TAG, counted},
     query::{Labels, VectorSample},
 };
 
@@ -135,8 +135,11 @@ fn stand_for_others(rule: &Rule, found: &mut Found, left_out: usize, before: &[A
     let mut labels = rule.fixed_labels();
     labels.insert(LEFT_OUT.to_owned(), "true".to_owned());
     if left_out > 0 {
-        let summary =
-            format!("{left_out} more alerts of {}: one rule has {ALERTS_MAX} at most", rule.name);
+        let summary = format!(
+            "{} of {}: one rule has {ALERTS_MAX} at most",
+            counted(left_out, "more alert"),
+            rule.name
+        );
         let annotations = [("summary".to_owned(), summary)].into();
         found.active.insert(labels, (left_out as f64, annotations));
     } else if before.iter().any(|own| own.labels == labels) {

@@ -20,7 +20,7 @@ use super::{
     template::{TemplateQuery, TemplateTime},
 };
 use crate::{
-    model::{METRIC_TAG, UnixMillis},
+    model::{METRIC_TAG, UnixMillis, counted},
     query::{Labels, VectorSample},
 };
 
@@ -136,7 +136,7 @@ pub(super) fn found(
     ask: &Ask<'_>,
 ) -> Result<Found, String> {
     let (found, left_out) = Evaluation { group, at, ask }.find(rule, policy, &[])?;
-    if left_out == 0 { Ok(found) } else { Err(format!("{left_out} alerts are left out")) }
+    if left_out == 0 { Ok(found) } else { Err(format!("left out: {}", counted(left_out, "alert"))) }
 }
 
 struct Evaluation<'a> {

@@ -48,6 +48,7 @@ pub(super) fn routes(mut scope: Scope<'_, AdminParts>) {
     scope.route(Method::POST, "/api/v1/admin/senders/remove", senders::remove);
     scope.route(Method::POST, "/api/v1/admin/series/delete", series::delete);
     scope.route(Method::POST, "/api/v1/admin/series/rename", series::rename);
+    scope.route(Method::POST, "/api/v1/admin/series/merge", series::merge);
     scope.route(Method::GET, "/api/v1/admin/clock", clock::show);
     scope.route(Method::POST, "/api/v1/admin/clock/confirm", clock::confirm);
     scope.route(Method::POST, "/api/v1/admin/snapshot", snapshot::snapshot);

@@ -24,6 +24,8 @@ pub(super) struct Which {
     /// Several.
     #[serde(default)]
     agents: BTreeSet<String>,
+    /// What their names begin with.
+    prefix: Option<String>,
     /// Such as `7d`.
     idle: Option<String>,
     #[serde(default)]
@@ -42,7 +44,8 @@ impl Which {
         };
         // What is removed is not decided by a clock that is doubted.
         let now = parts.clock.moment().earliest();
-        Ok(query::senders(&parts.store, &self.agents, idle_ms, now))
+        let prefix = self.prefix.as_deref().unwrap_or_default();
+        Ok(query::senders(&parts.store, &self.agents, prefix, idle_ms, now))
     }
 }
 

@@ -1,4 +1,5 @@
-//! `DELETE /api/v1/series`, `POST /api/v1/admin/series/delete` and `.../rename`.
+//! `DELETE /api/v1/series`, `POST /api/v1/admin/series/delete`, `.../rename` and
+//! `.../merge`.
 
 use std::collections::BTreeMap;
 
@@ -101,6 +102,22 @@ pub(super) async fn rename(
     }
 }
 
+pub(super) async fn merge(
+    request: HttpRequest,
+    payload: web::Payload,
+    parts: web::Data<AdminParts>,
+) -> HttpResponse {
+    match read::<RenameBody>(&request, payload, &parts).await {
+        Ok(body) => {
+            let Selector { metric, tags } = body.set.selector();
+            let renaming = Renaming { metric, tags, limits: parts.series_limits };
+            let action = ChangeAction::Merge(renaming);
+            respond(&body.selector.selector(), action, body.dry_run, parts).await
+        }
+        Err(refused) => refused,
+    }
+}
+
 pub(super) async fn read<T: DeserializeOwned>(
     request: &HttpRequest,
     payload: web::Payload,
@@ -136,9 +153,12 @@ async fn respond(
     };
     match outcome {
         Ok(done) => HttpResponse::Ok().json(done),
-        Err(cause @ ChangeRefusal::Conflict { .. }) => {
-            answer::error(StatusCode::CONFLICT, "conflict", cause)
-        }
+        Err(
+            cause @ (ChangeRefusal::Conflict { .. }
+            | ChangeRefusal::Unlike { .. }
+            | ChangeRefusal::Interleaved { .. }
+            | ChangeRefusal::TooManyParts { .. }),
+        ) => answer::error(StatusCode::CONFLICT, "conflict", cause),
         Err(
             cause @ (ChangeRefusal::NoCondition
             | ChangeRefusal::NothingSet

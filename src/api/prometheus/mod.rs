@@ -38,6 +38,7 @@ pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
         serve.both("query", query::instant);
         serve.both("query_range", query::range);
         serve.both("format_query", query::format);
+        serve.both("parse_query", query::parse);
         serve.both("labels", series::labels);
         serve.both("query_exemplars", status::exemplars);
         serve.get("label/{name}/values", series::values);
@@ -50,6 +51,7 @@ pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
         serve.get("alertmanagers", status::alertmanagers);
         serve.get("targets", status::targets);
         serve.get("targets/metadata", status::exemplars);
+        serve.get("status/tsdb", status::tsdb);
         serve.get("status/flags", status::flags);
         serve.get("status/runtimeinfo", status::runtime);
         serve.get("status/config", status::config);

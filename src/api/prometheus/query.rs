@@ -1,4 +1,4 @@
-//! `query`, `query_range` and `format_query`.
+//! `query`, `query_range`, `format_query` and `parse_query`.
 
 use actix_web::HttpResponse;
 
@@ -10,7 +10,9 @@ use super::{
 };
 use crate::{
     model::UnixMillis,
-    query::{PromqlAnswer, PromqlError, PromqlRequest, PromqlValue, format_promql, promql},
+    query::{
+        PromqlAnswer, PromqlError, PromqlRequest, PromqlValue, format_promql, promql, promql_tree,
+    },
 };
 
 pub(super) async fn instant(received: Received) -> HttpResponse {
@@ -29,6 +31,15 @@ pub(super) async fn format(received: Received) -> HttpResponse {
     respond("promql_format", received, |asked| {
         let text = format_promql(asked.params.query(), &asked.limits()).map_err(of_query)?;
         Ok(Answer::of(Data::Text(text)))
+    })
+    .await
+}
+
+/// The tree of a query as JSON.
+pub(super) async fn parse(received: Received) -> HttpResponse {
+    respond("promql_format", received, |asked| {
+        let tree = promql_tree(asked.params.query(), &asked.limits()).map_err(of_query)?;
+        Ok(Answer::of(Data::Json(tree.to_string().into())))
     })
     .await
 }

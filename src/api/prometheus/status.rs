@@ -7,9 +7,11 @@ use serde_json::json;
 
 use super::{
     answer::{Answer, Data},
+    fault::Fault,
+    query,
     receive::{Received, respond},
 };
-use crate::model::without_password;
+use crate::{model::without_password, query::cardinality};
 
 /// Clients turn features on by Prometheus' version: this one's API is what is served here.
 const BUILD: &str = concat!(
@@ -74,6 +76,23 @@ pub(super) async fn runtime(received: Received) -> HttpResponse {
             "storageRetention": retentions,
         });
         Ok(Answer::of(Data::Json(shown.to_string().into())))
+    })
+    .await
+}
+
+/// Names of each list, as in Prometheus.
+const TSDB_LIMIT: usize = 10;
+const TSDB_LIMIT_MAX: usize = 10_000;
+
+pub(super) async fn tsdb(received: Received) -> HttpResponse {
+    respond("promql_status", received, |asked| {
+        let limit = asked.params.limit()?.unwrap_or(TSDB_LIMIT);
+        if limit > TSDB_LIMIT_MAX {
+            return Err(Fault::parameter("limit", format!("must not exceed {TSDB_LIMIT_MAX}")));
+        }
+        let found = cardinality(&asked.parts.store, limit, &asked.limits()).map_err(query::of)?;
+        let found = serde_json::to_string(&found).map_err(Fault::bad_data)?;
+        Ok(Answer::of(Data::Json(found.into())))
     })
     .await
 }

@@ -1,5 +1,5 @@
 //! `GET /api/v1/chart`, `/api/v1/documents`, `/api/v1/storage/document`, `/api/v1/export` and
-//! `/api/v1/series`, `POST /api/v1/aggregate`.
+//! `/api/v1/series`, `POST /api/v1/aggregate` and `/api/v1/held`.
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -24,6 +24,9 @@ use crate::{
 
 /// Bytes of a pipeline, at most.
 const PIPELINE_BYTES_MAX: usize = 64 << 10;
+
+/// Bytes of a list of series, at most.
+const HELD_BYTES_MAX: usize = 1 << 20;
 
 /// What charts take besides series and a range.
 const OF_CHARTS: [&str; 9] =
@@ -111,6 +114,26 @@ pub(super) async fn series(params: QueryString, parts: web::Data<QueryParts>) ->
     respond("series", checked(params), parts, |params, parts, budget| {
         params.only(&[&OF_SERIES])?;
         query::series(&parts.store, budget, &params.selector()?, &parts.limits)
+    })
+    .await
+}
+
+/// Which times the store holds of some series.
+pub(super) async fn held(
+    request: HttpRequest,
+    payload: web::Payload,
+    parts: web::Data<QueryParts>,
+) -> HttpResponse {
+    let body = match parts.bodies.receive_asked(&request, payload, HELD_BYTES_MAX).await {
+        Ok(body) => body,
+        Err(refusal) => {
+            return refused(&parts.metrics, QueryOutcome::Invalid, refusal.response());
+        }
+    };
+    respond("held", Ok(body), parts, |body, parts, budget| {
+        let request = serde_json::from_slice(&body.bytes)
+            .map_err(|cause| QueryError::Invalid(format!("body: {cause}")))?;
+        query::held(&parts.store, budget, &request, parts.clock.now())
     })
     .await
 }

@@ -62,6 +62,7 @@ pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
     scope.compressed(Method::GET, "/api/v1/documents", endpoints::documents);
     scope.compressed(Method::GET, "/api/v1/storage/document", endpoints::stored);
     scope.compressed(Method::POST, "/api/v1/aggregate", endpoints::aggregate);
+    scope.compressed(Method::POST, "/api/v1/held", endpoints::held);
     scope.compressed(Method::GET, "/api/v1/series", endpoints::series);
     scope.compressed(Method::GET, "/api/v1/find", finding::find);
     scope.compressed(Method::GET, "/api/v1/facets", finding::facets);

@@ -19,6 +19,7 @@ use crate::{
     clock::{Clock, SystemClock},
     model::UnixMillis,
 };
+use crate::model::counted;
 
 /// List the alerts of a running daemon that are pending or fire, or say who looks after them
 #[derive(Debug, Args)]
@@ -147,7 +148,7 @@ pub(super) fn alerts(args: &AlertsArgs) -> anyhow::Result<ExitCode> {
     let answer = daemon.post_json(path, &asked)?;
     args.ask.print(&answer, || {
         let Changed { alerts } = read(&answer)?;
-        Ok(format!("{word} {alerts} alerts"))
+        Ok(format!("{word} {}", counted(alerts, "alert")))
     })
 }
 

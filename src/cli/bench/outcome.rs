@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::model::counted;
+
 /// An answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Answered {
@@ -116,11 +118,11 @@ impl Outcome {
         let none = Tally::default();
         let tally = self.minutes.get(minute).unwrap_or(&none);
         format!(
-            "minute {}: {} samples acknowledged, {} requests, {} busy answers, ack p50, p99, max {}",
+            "minute {}: {} acknowledged, {}, {}, ack p50, p99, max {}",
             minute + 1,
-            tally.accepted,
-            tally.requests,
-            tally.busy,
+            counted(tally.accepted, "sample"),
+            counted(tally.requests, "request"),
+            counted(tally.busy, "busy answer"),
             tally.acknowledged()
         )
     }

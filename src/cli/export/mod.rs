@@ -27,6 +27,7 @@ use super::{
     progress,
     screen::complain,
 };
+use crate::model::counted;
 
 /// Write the documents of a running daemon to a file
 #[derive(Debug, Args)]
@@ -144,7 +145,7 @@ fn open_partial(partial: &Path, note: &Path, state: &State) -> anyhow::Result<fs
     file.set_len(state.bytes)?;
     file.seek(io::SeekFrom::End(0))?;
     if state.bytes > 0 {
-        complain(&format!("going on after {} rows", state.rows));
+        complain(&format!("going on after {}", counted(state.rows, "row")));
     }
     Ok(file)
 }
@@ -182,7 +183,7 @@ fn run(
         bar.set_message(format!("series, {} rows", state.rows));
     }
     bar.finish_and_clear();
-    complain(&format!("{} rows, {} bytes", state.rows, state.bytes));
+    complain(&format!("{}, {}", counted(state.rows, "row"), counted(state.bytes, "byte")));
     Ok(())
 }
 

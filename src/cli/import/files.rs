@@ -14,9 +14,9 @@ use anyhow::{Context, bail};
 use flate2::read::MultiGzDecoder;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::Format;
+use super::{Format, senders::SENDERS};
 use crate::{
-    import::{csv::Columns, remote_write, whisper::metric_path},
+    import::{csv::Columns, remote_write, selection::Selection, whisper::metric_path},
     ingest::{graphite::Template, influx::Precision},
     model::Kind,
 };
@@ -32,7 +32,7 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 #[derive(Debug)]
 pub(super) struct Options {
     pub(super) format: Option<Format>,
-    pub(super) kind: Option<Kind>,
+    pub(super) selection: Selection,
     pub(super) precision: Precision,
     pub(super) templates: Vec<Template>,
     /// The same as they were written.
@@ -140,8 +140,9 @@ impl Input {
         columns
     }
 
-    /// The sender's name: 128 bits of what the file holds and of what changes how it is read.
-    pub(super) fn sender(&self, options: &Options) -> io::Result<String> {
+    /// What the sender's name begins with: 128 bits of what the file holds and of what changes how it
+    /// is read.
+    pub(super) fn identity(&self, options: &Options) -> io::Result<String> {
         let mut hash = Xxh3::new();
         let mut file = File::open(&self.path)?.take(self.bytes);
         let mut buffer = vec![0; BUFFER_BYTES];
@@ -152,13 +153,14 @@ impl Input {
             }
         }
         hash.update(self.reading(options).as_bytes());
-        Ok(format!("import:{:032x}", hash.digest128()))
+        Ok(format!("{SENDERS}{:032x}", hash.digest128()))
     }
 
     /// In words that never change: another word makes another sender. Where a change of a decoder
     /// or of the batches' bounds gives a file other batches, the number must change.
     fn reading(&self, options: &Options) -> String {
-        let mut words = vec!["granary import 1", options.kind.map_or("by name", Kind::as_str)];
+        let kind = options.selection.kind.map_or("by name", Kind::as_str);
+        let mut words = vec!["granary import 1", kind];
         let columns = self.columns(options);
         let separator = columns.separator.to_string();
         match self.format {
@@ -177,6 +179,8 @@ impl Input {
                 words.extend(columns.tags.iter().flatten().map(String::as_str));
             }
         }
+        let selected = options.selection.words();
+        words.extend(selected.iter().map(String::as_str));
         words.join("\0")
     }
 
@@ -247,11 +251,12 @@ impl Read for Counted {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::UnixMillis;
 
     fn options() -> Options {
         Options {
             format: None,
-            kind: None,
+            selection: Selection::default(),
             precision: Precision::Nanoseconds,
             templates: Vec::new(),
             template_texts: Vec::new(),
@@ -293,15 +298,21 @@ mod tests {
         fs::write(&path, "time,value\n1,2\n").unwrap();
         let sender = |options: &Options| {
             let inputs = find(std::slice::from_ref(&path), options).unwrap();
-            inputs[0].sender(options).unwrap()
+            inputs[0].identity(options).unwrap()
         };
+        let selected = |selection| Options { selection, ..options() };
         let plain = sender(&options());
         assert_eq!(plain, "import:ccd64ba9b854f25d3b123ee980104ff9");
-        let counter = Options { kind: Some(Kind::Counter), ..options() };
+        let counter = selected(Selection { kind: Some(Kind::Counter), ..Selection::default() });
+        let metric = selected(Selection { metric: Some("m".to_owned()), ..Selection::default() });
+        let until = UnixMillis(i64::MIN)..UnixMillis(5);
+        let cut = selected(Selection { times: until, ..Selection::default() });
         let columns = Columns { metric: Some("m".to_owned()), ..Columns::default() };
         let named = Options { columns, ..options() };
         let precise = Options { precision: Precision::Seconds, ..options() };
-        assert_ne!(sender(&counter), plain);
+        for other in [&counter, &metric, &cut] {
+            assert_ne!(sender(other), plain);
+        }
         assert_ne!(sender(&named), plain);
         assert_eq!(sender(&precise), plain);
         fs::write(&path, "time,value\n1,3\n").unwrap();

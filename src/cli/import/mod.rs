@@ -6,21 +6,29 @@
 
 mod delivery;
 mod files;
+mod overlap;
 mod progress;
 mod reading;
+mod senders;
 mod summary;
+mod survey;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 
-use self::{files::Options, summary::Summary};
+use self::{
+    files::{Input, Options},
+    overlap::Overlap,
+    senders::SenderNames,
+    summary::Summary,
+};
+use super::{flags::SelectorArgs, http::Daemon, screen::complain};
 use crate::{
-    cli::http::Daemon,
-    import::csv::Columns,
+    import::{csv::Columns, selection::Selection, time},
     ingest::{graphite::Template, influx::Precision},
-    model::{Kind, Span},
+    model::{Kind, Span, UnixMillis, tag_pairs},
 };
 
 const EXAMPLES: &str = "\
@@ -31,10 +39,12 @@ Examples:
     influx_inspect export -datadir ... -waldir ... -out dump.lp && granary import dump.lp
   Graphite, the metric taken from the path below the folder:
     granary import --template 'servers.* _.host.metric*' /var/lib/graphite/whisper
-  CSV with the columns time, metric, value and tags, or with columns of your own:
+  CSV with the columns time, metric, value and tags:
     granary import samples.csv
-    granary import --csv-time when --csv-metric room --csv-value temperature,humidity \\
-        --csv-tags sensor rooms.csv
+  CSV with the columns when, room and celsius, as the metric room_celsius with the tag room:
+    granary import --csv-time when --csv-metric room_celsius --csv-value celsius rooms.csv
+  A part of a file, looked at before it is sent:
+    granary import --max-time 2026-11-21 --dry-run samples.csv
   Bodies of remote-write requests, one a file, as they were sent:
     granary import --format remote-write bodies/
 
@@ -45,8 +55,9 @@ known and changes nothing.";
 ///
 /// Every sample is accepted once, also when an import is repeated or interrupted: a file is known
 /// by its content and by the options that change how it is read. Files compressed with gzip or
-/// zstd are read as they are. Ends with 0 when all was imported, 2 when samples were refused,
-/// 1 when something failed.
+/// zstd are read as they are. Nothing is sent where the daemon has samples of the same series at
+/// the same times. Ends with 0 when all was imported, 2 when samples were refused, 1 when
+/// something failed.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct ImportArgs {
@@ -76,10 +87,10 @@ pub(super) struct ImportArgs {
     /// CSV: column of the time: RFC 3339, or Unix seconds or milliseconds
     #[arg(long, value_name = "COL")]
     csv_time: Option<String>,
-    /// CSV: column that names the metric, or else the name itself
+    /// CSV: column that has each line's metric, or else the metric's name itself
     #[arg(long, value_name = "COL|NAME")]
     csv_metric: Option<String>,
-    /// CSV: columns of values; several make metrics of their own, `METRIC_COL`
+    /// CSV: columns of values; several make a metric each, `METRIC_COL`
     #[arg(long, value_name = "COL", value_delimiter = ',')]
     csv_value: Vec<String>,
     /// CSV: columns that are tags [default: all others]
@@ -88,7 +99,18 @@ pub(super) struct ImportArgs {
     /// CSV: what separates columns [default: a comma; a tab for .tsv]
     #[arg(long, value_name = "CHAR", value_parser = separator)]
     csv_separator: Option<u8>,
-    /// Read and count, send nothing
+    #[command(flatten)]
+    selector: SelectorArgs,
+    /// Only samples from this time on: 2026-11-21T08:00:00Z, 2026-11-21 or Unix seconds
+    #[arg(long, value_name = "TIME", value_parser = time_of)]
+    min_time: Option<UnixMillis>,
+    /// Only samples before this time
+    #[arg(long, value_name = "TIME", value_parser = time_of)]
+    max_time: Option<UnixMillis>,
+    /// Also send samples where the daemon has some of the same series: both count
+    #[arg(long)]
+    overlap: bool,
+    /// Show metrics, kinds, times and tags, and send nothing
     #[arg(long)]
     dry_run: bool,
     /// How long a daemon that cannot be reached is tried again
@@ -127,39 +149,92 @@ fn separator(word: &str) -> Result<u8, String> {
     }
 }
 
+fn time_of(word: &str) -> Result<UnixMillis, String> {
+    time::any(word)
+        .ok_or_else(|| "use RFC 3339, a date, or Unix seconds or milliseconds".to_owned())
+}
+
+impl ImportArgs {
+    fn options(&self) -> anyhow::Result<Options> {
+        let parsed = self.template.iter().map(|text| Template::parse(text));
+        let tags = self.selector.tags.tags.as_deref().unwrap_or_default();
+        let all = Selection::default();
+        let times =
+            self.min_time.unwrap_or(all.times.start)..self.max_time.unwrap_or(all.times.end);
+        anyhow::ensure!(times.start < times.end, "--min-time is not before --max-time");
+        Ok(Options {
+            format: self.format,
+            selection: Selection {
+                kind: self.kind,
+                metric: self.selector.metric.clone(),
+                tags: tag_pairs(tags).map_err(anyhow::Error::msg)?,
+                times,
+            },
+            precision: self.precision,
+            templates: parsed.collect::<Result<_, _>>().map_err(anyhow::Error::msg)?,
+            template_texts: self.template.clone(),
+            root: self.root.clone(),
+            columns: Columns {
+                time: self.csv_time.clone(),
+                metric: self.csv_metric.clone(),
+                values: self.csv_value.clone(),
+                tags: self.csv_tags.clone(),
+                separator: self.csv_separator.unwrap_or(b','),
+            },
+            separator_given: self.csv_separator.is_some(),
+        })
+    }
+}
+
+/// What the daemon has already of the times of files that it does not know.
+fn overlap(
+    args: &ImportArgs,
+    inputs: &[Input],
+    options: &Options,
+    names: SenderNames,
+) -> anyhow::Result<Option<String>> {
+    let survey = reading::survey(inputs, options, names);
+    let overlap = Overlap::find(&args.daemon, &survey).context(
+        "cannot ask which samples the daemon has already; --overlap imports without asking",
+    )?;
+    Ok(overlap.message())
+}
+
 pub(super) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     let Span::Fixed(retry_ms) = args.retry_for else {
         anyhow::bail!("--retry-for must be in days or smaller units");
     };
-    let parsed = args.template.iter().map(|text| Template::parse(text));
-    let options = Options {
-        format: args.format,
-        kind: args.kind,
-        precision: args.precision,
-        templates: parsed.collect::<Result<_, _>>().map_err(anyhow::Error::msg)?,
-        template_texts: args.template.clone(),
-        root: args.root.clone(),
-        columns: Columns {
-            time: args.csv_time.clone(),
-            metric: args.csv_metric.clone(),
-            values: args.csv_value.clone(),
-            tags: args.csv_tags.clone(),
-            separator: args.csv_separator.unwrap_or(b','),
-        },
-        separator_given: args.csv_separator.is_some(),
-    };
+    let options = args.options()?;
     let inputs = files::find(&args.files, &options)?;
     anyhow::ensure!(!inputs.is_empty(), "no files to import: see `granary import --help`");
-    let delivery = (!args.dry_run).then(|| {
-        delivery::Delivery::new(&args.daemon.url, Duration::from_millis(retry_ms.max(0) as u64))
-    });
+    let (names, delivery) = if args.dry_run {
+        (SenderNames::default(), None)
+    } else {
+        let names = SenderNames::ask(&args.daemon)?;
+        if !args.overlap
+            && let Some(message) = overlap(args, &inputs, &options, names.clone())?
+        {
+            anyhow::bail!("nothing was sent: {message}");
+        }
+        let retry_for = Duration::from_millis(retry_ms.max(0) as u64);
+        (names, Some(delivery::Delivery::new(&args.daemon.url, retry_for)))
+    };
     let mut summary = Summary::new(&inputs, args.dry_run);
-    let imported = reading::import(&inputs, &options, delivery, &mut summary);
+    let imported = reading::import(&inputs, &options, names, delivery, &mut summary);
     if imported.is_ok() || summary.has_answers() {
         summary.print(args.json)?;
     }
+    if args.dry_run {
+        let found = SenderNames::ask(&args.daemon)
+            .and_then(|names| overlap(args, &inputs, &options, names))
+            .unwrap_or_else(|cause| Some(format!("not compared with the daemon: {cause:#}")));
+        found.iter().for_each(|message| complain(message));
+    }
     imported.context("the import is not complete; run it again: what was accepted counts once")?;
+    let gone = summary.gone(&inputs);
+    gone.iter().for_each(|message| complain(message));
     Ok(match (summary.files_failed, summary.refused()) {
+        _ if !gone.is_empty() => ExitCode::FAILURE,
         (0, 0) => ExitCode::SUCCESS,
         (0, _) => ExitCode::from(2),
         _ => ExitCode::FAILURE,

@@ -7,6 +7,7 @@ use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 use crate::{
     cli::{progress, screen::complain},
     clock::Stopwatch,
+    model::counted,
 };
 
 /// How often a line is written where there is no terminal.
@@ -36,11 +37,11 @@ impl Progress {
         let seconds = self.watch.seconds().max(0.001);
         let rate = samples as f64 / seconds;
         self.bar.set_position(read);
-        self.bar.set_message(format!("{samples} samples, {rate:.0}/s"));
+        self.bar.set_message(format!("{}, {rate:.0}/s", counted(samples, "sample")));
         if self.bar.is_hidden() && self.watch.elapsed() > LINE_EVERY * (self.lines + 1) {
             self.lines = (self.watch.elapsed().as_secs() / LINE_EVERY.as_secs()) as u32;
             let (read, bytes) = (HumanBytes(read), HumanBytes(self.bytes));
-            let line = format!("{read} of {bytes}, {samples} samples, {rate:.0} samples/s");
+            let line = format!("{read} of {bytes}, {}, {rate:.0}/s", counted(samples, "sample"));
             complain(&line);
         }
     }

@@ -15,7 +15,9 @@ use super::{
     Format,
     delivery::{Delivery, Parcel},
     files::{Input, Options},
+    senders::SenderNames,
     summary::{EXAMPLES_MAX, Summary, shown},
+    survey::Survey,
 };
 use crate::{
     import::{
@@ -45,15 +47,40 @@ enum Event {
 pub(super) fn import(
     inputs: &[Input],
     options: &Options,
+    names: SenderNames,
     mut delivery: Option<Delivery>,
     summary: &mut Summary,
 ) -> anyhow::Result<()> {
     thread::scope(|scope| {
         // Dropped at the end of this closure, so that the reader ends when sending fails.
         let (sender, events) = sync_channel(WAITING_MAX);
-        scope.spawn(move || read_files(inputs, options, &sender));
+        scope.spawn(move || read_files(inputs, options, names, Pass::Import, &sender));
         deliver(&events, inputs, &mut delivery, summary)
     })
+}
+
+/// Reads the files of which the daemon has nothing, for what they hold.
+pub(super) fn survey(inputs: &[Input], options: &Options, names: SenderNames) -> Survey {
+    let mut survey = Survey::default();
+    thread::scope(|scope| {
+        let (sender, events) = sync_channel(WAITING_MAX);
+        scope.spawn(move || read_files(inputs, options, names, Pass::Survey, &sender));
+        for event in events {
+            if let Event::Batch { parcel, .. } = event {
+                survey.add(&parcel);
+            }
+        }
+    });
+    survey
+}
+
+/// What files are read for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    /// What they hold, of those that the daemon does not know.
+    Survey,
+    /// To be sent.
+    Import,
 }
 
 fn deliver(
@@ -82,7 +109,7 @@ fn deliver(
         };
         match event {
             Event::Batch { parcel, read } => {
-                summary.add_series(&parcel.own.new);
+                summary.add_batch(&parcel);
                 group.push(parcel);
                 read_through = read;
                 if Delivery::is_full(&group) {
@@ -115,7 +142,13 @@ fn flush(
     delivery.send(group, inputs, summary, read)
 }
 
-fn read_files(inputs: &[Input], options: &Options, sender: &SyncSender<Event>) {
+fn read_files(
+    inputs: &[Input],
+    options: &Options,
+    mut names: SenderNames,
+    pass: Pass,
+    sender: &SyncSender<Event>,
+) {
     let read = Arc::new(AtomicU64::new(0));
     let mut reader = Reader {
         sender,
@@ -127,7 +160,13 @@ fn read_files(inputs: &[Input], options: &Options, sender: &SyncSender<Event>) {
     };
     for (file, input) in inputs.iter().enumerate() {
         reader.file = file;
-        let (tally, end) = read_file(input, options, &mut reader, &read)
+        let name = match input.identity(options) {
+            Ok(identity) if pass == Pass::Survey && names.has(&identity) => continue,
+            Ok(identity) => Ok(names.name(&identity, &input.path)),
+            Err(cause) => Err(SourceFault::Read { line: 0, cause }),
+        };
+        let (tally, end) = name
+            .and_then(|name| read_file(input, options, name, &mut reader, &read))
             .unwrap_or_else(|fault| (Tally::default(), Err(fault)));
         let refused = std::mem::take(&mut reader.refused);
         let fault = end.err().map(|fault| match fault {
@@ -145,14 +184,14 @@ type Read = (Tally, Result<(), SourceFault>);
 fn read_file(
     input: &Input,
     options: &Options,
+    sender: String,
     reader: &mut Reader<'_>,
     read: &Arc<AtomicU64>,
 ) -> Result<Read, SourceFault> {
     let failed = |cause: io::Error| SourceFault::Read { line: 0, cause };
-    let sender = input.sender(options).map_err(failed)?;
     let lines = || input.open(read).map_err(failed);
     let whole = || input.read_whole(read).map_err(failed);
-    let run = |source: &mut dyn Source| Ok(read_all(source, sender, options.kind, reader));
+    let run = |source: &mut dyn Source| Ok(read_all(source, sender, &options.selection, reader));
     match input.format {
         Format::OpenMetrics => run(&mut OpenMetrics::new(lines()?)),
         Format::Influx => run(&mut Influx::new(lines()?, options.precision)),

@@ -12,10 +12,11 @@ use granary_protocol::IngestAnswer;
 use serde_json::json;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{files::Input, progress::Progress};
+use super::{delivery::Parcel, files::Input, progress::Progress, survey::Survey};
 use crate::{
+    cli::screen,
     import::{Place, intake::Tally},
-    model::SeriesInfo,
+    model::counted,
     policy::RefusalReason,
 };
 
@@ -26,7 +27,8 @@ pub(super) const EXAMPLES_MAX: usize = 10;
 #[derive(Debug)]
 pub(super) struct Summary {
     progress: Progress,
-    dry_run: bool,
+    /// What the files hold, when nothing is sent.
+    survey: Option<Survey>,
     pub(super) files: usize,
     pub(super) files_failed: u64,
     read: Tally,
@@ -38,13 +40,19 @@ pub(super) struct Summary {
     examples: usize,
     /// Samples in batches that were answered.
     done: u64,
+    /// Fields that are texts.
+    text_fields: u64,
+    /// The senders, with the file and the number of samples of each.
+    senders: BTreeMap<String, (usize, u64)>,
+    /// Samples of senders that were accepted before and are gone with their series.
+    emptied: BTreeMap<String, u64>,
 }
 
 impl Summary {
     pub(super) fn new(inputs: &[Input], dry_run: bool) -> Self {
         Self {
             progress: Progress::new(inputs.iter().map(|input| input.bytes).sum()),
-            dry_run,
+            survey: dry_run.then(Survey::default),
             files: inputs.len(),
             files_failed: 0,
             read: Tally::default(),
@@ -54,6 +62,9 @@ impl Summary {
             series: HashSet::default(),
             examples: 0,
             done: 0,
+            text_fields: 0,
+            senders: BTreeMap::new(),
+            emptied: BTreeMap::new(),
         }
     }
 
@@ -67,9 +78,21 @@ impl Summary {
         self.done > 0
     }
 
-    /// Takes note of new series.
-    pub(super) fn add_series(&mut self, new: &[SeriesInfo]) {
+    /// Takes note of a batch that was read.
+    pub(super) fn add_batch(&mut self, parcel: &Parcel) {
+        let (new, batch) = (&parcel.own.new, &parcel.own.batch);
         self.series.extend(new.iter().map(|own| xxh3_128(own.key.as_bytes())));
+        if let Some(survey) = &mut self.survey {
+            survey.add(parcel);
+            return;
+        }
+        let samples = batch.refs.len() as u64;
+        match self.senders.get_mut(&batch.agent) {
+            Some((_, count)) => *count += samples,
+            None => {
+                self.senders.insert(batch.agent.clone(), (parcel.file, samples));
+            }
+        }
     }
 
     /// Takes note of an answer to `samples`.
@@ -78,6 +101,9 @@ impl Summary {
         let stale = RefusalReason::StaleNumber.as_str();
         self.duplicates += answer.duplicates + answer.refused.remove(stale).unwrap_or_default();
         self.accepted += answer.accepted;
+        for (sender, count) in answer.emptied {
+            *self.emptied.entry(sender).or_default() += count;
+        }
         for (reason, count) in answer.refused {
             *self.refused.entry(reason).or_default() += count;
         }
@@ -89,7 +115,13 @@ impl Summary {
     pub(super) fn add_file(&mut self, tally: Tally, refused: BTreeMap<RefusalReason, u64>) {
         self.read.samples += tally.samples;
         self.read.stale_markers += tally.stale_markers;
+        self.read.left_out += tally.left_out;
         for (reason, count) in refused {
+            // Other stores keep texts, and a file of theirs is not bad for having some.
+            if reason == RefusalReason::TextField {
+                self.text_fields += count;
+                continue;
+            }
             *self.refused.entry(reason.as_str().to_owned()).or_default() += count;
         }
     }
@@ -108,6 +140,30 @@ impl Summary {
         }
     }
 
+    /// What is to be said of files that were accepted before and whose series have no samples any more.
+    pub(super) fn gone(&self, inputs: &[Input]) -> Vec<String> {
+        let message = |(sender, count): (&String, &u64)| {
+            let (file, samples) = self.senders.get(sender)?;
+            let path = inputs.get(*file)?.path.display();
+            let which = if count == samples {
+                format!(
+                    "to import the file again: granary senders remove {}, then the same import",
+                    quoted(sender)
+                )
+            } else {
+                "to import these again: the same import with --metric and --tags of the series \
+                 that are gone"
+                    .to_owned()
+            };
+            Some(format!(
+                "{path}: {count} of {} were accepted before and are not there any more: their \
+                 series were deleted, renamed or merged since; {which}",
+                counted(*samples, "sample")
+            ))
+        };
+        self.emptied.iter().filter_map(message).collect()
+    }
+
     /// Says something above the bar.
     pub(super) fn say(&self, line: &str) {
         self.progress.say(line);
@@ -121,8 +177,10 @@ impl Summary {
         let mut out = std::io::stdout().lock();
         if as_json {
             let summary = json!({
-                "files": self.files, "files_failed": self.files_failed, "dry_run": self.dry_run,
-                "series": self.series.len(), "samples": self.read.samples,
+                "files": self.files, "files_failed": self.files_failed,
+                "dry_run": self.survey.is_some(), "left_out": self.read.left_out,
+                "text_fields": self.text_fields, "emptied": self.emptied.values().sum::<u64>(),
+                "metrics": self.survey.as_ref().map(Survey::json), "series": self.series.len(), "samples": self.read.samples,
                 "stale_markers": self.read.stale_markers, "accepted": self.accepted,
                 "duplicates": self.duplicates, "refused": self.refused, "seconds": seconds,
                 "samples_per_second": rate,
@@ -139,7 +197,13 @@ impl Summary {
         row("files that could not be read to their end", self.files_failed.to_string());
         row("series", self.series.len().to_string());
         row("samples read", self.read.samples.to_string());
-        if self.dry_run {
+        if self.read.left_out > 0 {
+            row(
+                "left out by --metric, --tags, --min-time or --max-time",
+                self.read.left_out.to_string(),
+            );
+        }
+        if self.survey.is_some() {
             row("accepted", "nothing was sent (--dry-run)".to_owned());
         } else {
             row("accepted", self.accepted.to_string());
@@ -150,14 +214,25 @@ impl Summary {
             let remedy = known.map_or("", RefusalReason::remedy);
             row(&format!("refused: {reason}"), format!("{count} ({remedy})"));
         }
+        if self.text_fields > 0 {
+            row("fields that are texts, which are not kept", self.text_fields.to_string());
+        }
         if self.read.stale_markers > 0 {
             row("stale markers, no samples", self.read.stale_markers.to_string());
         }
         row("seconds", format!("{seconds:.1}"));
         row("samples/s", format!("{rate:.0}"));
+        if let Some(survey) = &self.survey {
+            writeln!(out, "{}", screen::lines(&survey.table()))?;
+        }
         writeln!(out, "{table}")?;
         Ok(())
     }
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    format!("'{}'", screen::text(word).replace('\'', r"'\''"))
 }
 
 /// A place in a file as people write it.

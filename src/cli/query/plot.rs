@@ -35,7 +35,7 @@ pub(super) fn chart(view: &View<'_>, columns: usize) -> String {
     }
     if series.len() > SERIES_MAX {
         let more = series.len() - SERIES_MAX;
-        writeln!(out, "{more} more series are in the table below\n").unwrap_or_default();
+        writeln!(out, "in the table below: {more} more series\n").unwrap_or_default();
     }
     out
 }

@@ -16,6 +16,7 @@ use super::screen;
 use crate::{
     alerts::{Action, LabelSet, RuleFault, RuleSet, RuleSources, read_routing},
     config::{self, Overrides, Settings},
+    model::counted,
 };
 
 /// Check rule files in Prometheus' format, and run their tests
@@ -85,7 +86,10 @@ fn notifications(file: &Path, labels: &[String]) -> anyhow::Result<ExitCode> {
         let ways: usize = routing.receivers.iter().map(|own| own.integrations.len()).sum();
         let (routes, receivers) = (routing.routes.len(), routing.receivers.len());
         return screen::print(&format!(
-            "{routes} routes, {receivers} receivers that are told in {ways} ways"
+            "{}, {} with {}",
+            counted(routes, "route"),
+            counted(receivers, "receiver"),
+            counted(ways, "integration")
         ));
     }
     let pair = |text: &String| {
@@ -128,5 +132,6 @@ fn shown(set: &RuleSet) -> String {
     let rules = || set.groups.iter().flat_map(|group| &group.rules);
     let alerting = rules().filter(|rule| matches!(rule.action, Action::Alert(_))).count();
     let recording = rules().count() - alerting;
-    format!("{} groups: {alerting} rules with alerts, {recording} that record", set.groups.len())
+    let (groups, alerting) = (set.groups.len(), counted(alerting, "alerting rule"));
+    format!("{}: {alerting}, {}", counted(groups, "group"), counted(recording, "recording rule"))
 }

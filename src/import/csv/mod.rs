@@ -115,7 +115,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::import::intake::{read_all, testing};
+    use crate::import::{
+        intake::{read_all, testing},
+        selection::Selection,
+    };
 
     fn check(text: &str, columns: Columns, expected: &[&str]) {
         let (kept, tally) = testing::read(&mut Csv::new(text.as_bytes(), columns));
@@ -176,7 +179,10 @@ mod tests {
         let fault = |text: &str, columns: Columns| {
             let mut source = Csv::new(text.as_bytes(), columns);
             let mut kept = testing::Kept::default();
-            read_all(&mut source, "a".into(), None, &mut kept).1.unwrap_err().to_string()
+            read_all(&mut source, "a".into(), &Selection::default(), &mut kept)
+                .1
+                .unwrap_err()
+                .to_string()
         };
         assert!(fault("a,b\n", Columns::default()).contains("say --csv-time; the header has a, b"));
         assert!(fault("time,b\n", Columns::default()).contains("--csv-value"));
@@ -194,7 +200,7 @@ mod tests {
             for input in [&bytes[..], text.as_bytes()] {
                 let mut source = Csv::new(input, Columns::default());
                 let mut kept = testing::Kept::default();
-                drop(read_all(&mut source, "a".into(), None, &mut kept));
+                drop(read_all(&mut source, "a".into(), &Selection::default(), &mut kept));
             }
         }
 

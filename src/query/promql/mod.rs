@@ -75,6 +75,7 @@ pub use parse::{
     format::format_promql,
     rules::{check_rule_promql, lengths_of_plain_promql, measured_promql},
     selector::series_matchers,
+    tree::promql_tree,
 };
 pub use request::{PromqlLimits, PromqlRequest};
 pub use value::{

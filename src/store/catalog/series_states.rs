@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{idle::IdleCounters, state_row};
-use crate::model::counter::Remembered;
+use crate::model::counter::{Reading, Remembered};
 use crate::model::{Kind, Observed, SeenTimes, SeriesId, SeriesState, TimeVerdict, UnixMillis};
 use crate::store::rows::{SERIES_PER_ROW, row_of};
 
@@ -122,6 +122,14 @@ impl SeriesStates {
     /// The state of a series.
     pub(crate) fn get(&self, series: SeriesId) -> Option<&SeriesState> {
         self.states.get(series.0 as usize)
+    }
+
+    /// The first and the latest reading of a counter, as far as they are remembered.
+    pub(crate) fn ends(&mut self, series: SeriesId) -> Option<(Reading, Reading)> {
+        self.wake(series);
+        let mut readings = self.get(series)?.counter()?.in_order();
+        let first = readings.next()?;
+        Some((first.reading, readings.last().unwrap_or(first).reading))
     }
 
     /// Time of the latest sample of all series; `None` when there never was one.

@@ -63,6 +63,8 @@ pub struct Dictionary {
     generation: u64,
     /// The generation in which a series was renamed last, since the start.
     renamed: HashMap<SeriesId, u64>,
+    /// The series that one is made of besides itself, ascending.
+    parts: HashMap<SeriesId, Vec<SeriesId>>,
     by_key: HashTable<SeriesId>,
     /// Seeded at random: senders choose the keys.
     hasher: RandomState,
@@ -138,6 +140,16 @@ impl Dictionary {
     /// The kind of a series, also when it was deleted.
     pub fn kind(&self, id: SeriesId) -> Option<Kind> {
         self.series.get(id.0 as usize).map(|entry| self.measures.get(entry.measure).0)
+    }
+
+    /// The series that were merged into one, ascending: their samples are that one's.
+    pub fn parts(&self, id: SeriesId) -> &[SeriesId] {
+        self.parts.get(&id).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether any series is made of several.
+    pub fn has_parts(&self) -> bool {
+        !self.parts.is_empty()
     }
 
     /// Number of series that a sender made known.

@@ -3,7 +3,10 @@
 //!
 //! Must never know: the journal, and why a series changes; `changes.rs` plans that.
 
-use std::{collections::BTreeMap, hash::BuildHasher};
+use std::{
+    collections::{BTreeMap, HashMap},
+    hash::BuildHasher,
+};
 
 use super::{Dictionary, Postings, VALUE_BYTES, changes::SeriesUpdate, key_bytes, pairs};
 use crate::model::{SeriesId, SeriesKey};
@@ -16,7 +19,7 @@ impl Dictionary {
     pub(crate) fn update(&mut self, updates: &[SeriesUpdate]) {
         self.generation += 1;
         let (mut left, mut joined) = (Moves::new(), Moves::new());
-        for SeriesUpdate { id, key } in updates {
+        for SeriesUpdate { id, key, .. } in updates {
             let Some(old) = self.key(*id) else { continue };
             let has = |key: &SeriesKey, pair| pairs(key).any(|own| own == pair);
             let note = |moves: &mut Moves, (name, value): (&str, &str)| {
@@ -40,10 +43,37 @@ impl Dictionary {
             self.index_bytes += (list.capacity() - room) * size_of::<SeriesId>();
             list.sort_unstable();
         }
-        for SeriesUpdate { id, key } in updates {
+        for SeriesUpdate { id, key, .. } in updates {
             match key {
                 None => self.forget(*id),
                 Some(key) => self.rename(*id, key),
+            }
+        }
+        for update in updates.iter().filter(|own| own.key.is_none() && own.into.is_none()) {
+            self.parts.remove(&update.id);
+        }
+        let merged: Vec<_> = updates.iter().filter_map(|own| Some((own.id, own.into?))).collect();
+        self.note_merged(&merged);
+    }
+
+    /// Notes which series are parts of others; one that has parts brings them along.
+    pub(crate) fn note_merged(&mut self, merged: &[(SeriesId, SeriesId)]) {
+        let into: HashMap<SeriesId, SeriesId> = merged.iter().copied().collect();
+        for (id, _) in merged {
+            // As many steps as there are series: a damaged row may go in circles.
+            let mut whole = *id;
+            for _ in merged {
+                let Some(next) = into.get(&whole) else { break };
+                whole = *next;
+            }
+            // One that has a key, or whose whole has none, is no part of another.
+            if self.key(*id).is_none() && self.key(whole).is_some() {
+                let own = self.parts.remove(id).unwrap_or_default();
+                let parts = self.parts.entry(whole).or_default();
+                parts.push(*id);
+                parts.extend(own);
+                parts.sort_unstable();
+                parts.dedup();
             }
         }
     }
@@ -145,8 +175,8 @@ mod tests {
         let bytes_before = dictionary.bytes();
         let key = info("cpu", &[("host", "z"), ("rack", "1")]).key;
         dictionary.update(&[
-            SeriesUpdate { id: SeriesId(0), key: None },
-            SeriesUpdate { id: SeriesId(2), key: Some(key.clone()) },
+            SeriesUpdate::delete(SeriesId(0)),
+            SeriesUpdate::rename(SeriesId(2), key.clone()),
         ]);
         assert_eq!((dictionary.len(), dictionary.id_count()), (2, 3));
         assert_eq!(dictionary.count_of_sender("a"), 2);
@@ -166,13 +196,13 @@ mod tests {
         assert_eq!(dictionary.kind(SeriesId(0)), Some(Kind::Counter));
         // The key begins anew, under an id of its own; the renamed series keeps its place.
         assert_eq!(dictionary.add(info("cpu", &[("host", "a")])), SeriesId(3));
-        let back = SeriesUpdate { id: SeriesId(2), key: Some(info("cpu", &[("host", "b2")]).key) };
-        dictionary.update(&[back, SeriesUpdate { id: SeriesId(3), key: None }]);
+        let back = SeriesUpdate::rename(SeriesId(2), info("cpu", &[("host", "b2")]).key);
+        dictionary.update(&[back, SeriesUpdate::delete(SeriesId(3))]);
         assert_eq!(ids(&dictionary, METRIC_TAG, "cpu"), [1, 2]);
         assert_eq!(ids(&dictionary, "rack", "1"), [0; 0]);
         assert_eq!(dictionary.count_of_sender("a"), 2);
         // What takes memory is counted down as it was counted up.
-        let all = [1, 2].map(|id| SeriesUpdate { id: SeriesId(id), key: None });
+        let all = [1, 2].map(|id| SeriesUpdate::delete(SeriesId(id)));
         dictionary.update(&all);
         assert_eq!((dictionary.key_bytes, dictionary.index_bytes), (0, 0));
         assert!(bytes_before.0 > 0 && bytes_before.1 > 0);

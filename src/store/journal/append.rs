@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use redb::WriteTransaction;
 
-use super::{CHANGES, Journal, LOG_KEY, META, SERIES, fail, sealed, series_row, set_number};
+use super::{
+    CHANGES, Journal, LOG_KEY, META, SERIES, fail, merged, sealed, series_row, set_number,
+};
 use crate::{
     model::SeriesInfo,
     store::{dictionary::changes::SeriesUpdate, error::StoreError},
@@ -106,7 +108,7 @@ impl Journal {
                 let old = changes.insert(update.id.0, &*row).map_err(fail(OPERATION))?;
                 before.push((update.id.0, old.map(|row| row.value().to_vec())));
             }
-            Ok(())
+            merged::note(txn, updates)
         });
         match &outcome {
             Ok(()) => *unsure = Unsure::default(),

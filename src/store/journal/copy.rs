@@ -13,6 +13,7 @@ use super::{
     fail,
     files::{ENDS, note_files},
     in_head::IN_HEAD,
+    merged::MERGED,
 };
 use crate::store::{
     error::StoreError,
@@ -46,6 +47,7 @@ impl Journal {
             store_records(to, &records)?;
             copy_table(&from, to, SERIES)?;
             copy_table(&from, to, CHANGES)?;
+            copy_table(&from, to, MERGED)?;
             copy_table(&from, to, SENDERS)?;
             copy_table(&from, to, STATES)?;
             copy_table(&from, to, SEEN)?;

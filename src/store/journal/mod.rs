@@ -18,6 +18,7 @@ pub(crate) mod in_head;
 mod levels;
 mod loading;
 pub(crate) mod log;
+mod merged;
 pub(crate) mod numbers;
 mod raise;
 pub(crate) mod record;
@@ -140,7 +141,7 @@ impl Journal {
         self.rows(CHANGES, |id, row| {
             let Some(row) = row else {
                 self.damaged.note("series_changes", &format!("series {id}: {unknown}"));
-                return Some(Some(SeriesUpdate { id: SeriesId(id), key: None }));
+                return Some(Some(SeriesUpdate::delete(SeriesId(id))));
             };
             SeriesUpdate::from_row(SeriesId(id), row).map(Some)
         })

@@ -14,6 +14,7 @@ mod messages;
 pub(crate) mod positions;
 pub(crate) mod rules;
 pub(crate) mod selector;
+pub(crate) mod tree;
 
 use std::{
     borrow::Cow,

@@ -1,0 +1,148 @@
+//! What files hold, before it is sent: series with their times, and what is shown of them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, btree_map::Entry};
+
+use foldhash::fast::RandomState;
+use serde_json::{Value, json};
+
+use super::delivery::Parcel;
+use crate::{
+    cli::{screen, table},
+    model::{Kind, SeriesInfo, SeriesKey, UnixMillis, counted},
+};
+
+/// Metrics that are shown.
+const METRICS_MAX: usize = 100;
+/// Values of a tag that are shown, and remembered of each metric.
+const VALUES_SHOWN: usize = 3;
+
+/// A series of the files.
+#[derive(Debug)]
+pub(super) struct Surveyed {
+    pub(super) info: SeriesInfo,
+    pub(super) first: UnixMillis,
+    pub(super) last: UnixMillis,
+    samples: u64,
+}
+
+/// The series of the files with their times.
+#[derive(Debug, Default)]
+pub(super) struct Survey {
+    pub(super) series: Vec<Surveyed>,
+    by_key: HashMap<SeriesKey, usize, RandomState>,
+    /// The file that is read, and its series by their refs.
+    file: usize,
+    refs: Vec<usize>,
+}
+
+/// What the files have of a metric.
+#[derive(Debug)]
+struct Metric {
+    kind: Kind,
+    series: u64,
+    samples: u64,
+    first: UnixMillis,
+    last: UnixMillis,
+    tags: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Survey {
+    /// Takes note of a batch.
+    pub(super) fn add(&mut self, parcel: &Parcel) {
+        if parcel.file != self.file {
+            self.file = parcel.file;
+            self.refs.clear();
+        }
+        for info in &parcel.own.new {
+            let next = self.series.len();
+            let place = *self.by_key.entry(info.key.clone()).or_insert(next);
+            if place == next {
+                let (first, last) = (UnixMillis(i64::MAX), UnixMillis(i64::MIN));
+                self.series.push(Surveyed { info: info.clone(), first, last, samples: 0 });
+            }
+            self.refs.push(place);
+        }
+        let batch = &parcel.own.batch;
+        for (reference, at) in batch.refs.iter().zip(&batch.times) {
+            let at = UnixMillis(*at);
+            let place = self.refs.get(*reference as usize).copied();
+            if let Some(own) = place.and_then(|place| self.series.get_mut(place)) {
+                (own.first, own.last) = (own.first.min(at), own.last.max(at));
+                own.samples += 1;
+            }
+        }
+    }
+
+    fn metrics(&self) -> BTreeMap<&str, Metric> {
+        let mut metrics: BTreeMap<&str, Metric> = BTreeMap::new();
+        for own in &self.series {
+            let Surveyed { info, first, last, samples } = own;
+            let metric = match metrics.entry(info.key.metric()) {
+                Entry::Occupied(metric) => metric.into_mut(),
+                Entry::Vacant(place) => place.insert(Metric {
+                    kind: info.kind,
+                    series: 0,
+                    samples: 0,
+                    first: *first,
+                    last: *last,
+                    tags: BTreeMap::new(),
+                }),
+            };
+            metric.series += 1;
+            metric.samples += samples;
+            (metric.first, metric.last) = (metric.first.min(*first), metric.last.max(*last));
+            for (name, value) in info.key.tags() {
+                metric.tags.entry(name.to_owned()).or_default().insert(value.to_owned());
+            }
+        }
+        metrics
+    }
+
+    /// The metrics in a table.
+    pub(super) fn table(&self) -> String {
+        let metrics = self.metrics();
+        let header = ["metric", "kind", "series", "samples", "from", "to", "tags"];
+        let mut shown = table::table(header.map(str::to_owned));
+        for (name, metric) in metrics.iter().take(METRICS_MAX) {
+            let tags: Vec<_> =
+                metric.tags.iter().map(|(tag, values)| values_of(tag, values)).collect();
+            shown.add_row([
+                screen::text(name),
+                metric.kind.to_string(),
+                metric.series.to_string(),
+                metric.samples.to_string(),
+                metric.first.to_string(),
+                metric.last.to_string(),
+                tags.join("\n"),
+            ]);
+        }
+        match metrics.len().saturating_sub(METRICS_MAX) {
+            0 => shown.to_string(),
+            more => format!("{shown}\nand {}", counted(more, "more metric")),
+        }
+    }
+
+    /// The metrics as JSON.
+    pub(super) fn json(&self) -> Value {
+        let metrics = self.metrics();
+        let shown = metrics.iter().take(METRICS_MAX).map(|(name, metric)| {
+            let tags = metric.tags.iter().map(|(tag, values)| {
+                let first: Vec<_> = values.iter().take(VALUES_SHOWN).collect();
+                (tag.clone(), json!({ "values": values.len(), "first": first }))
+            });
+            json!({
+                "metric": name, "kind": metric.kind.to_string(), "series": metric.series,
+                "samples": metric.samples, "start": metric.first.0, "end": metric.last.0,
+                "tags": tags.collect::<serde_json::Map<_, _>>(),
+            })
+        });
+        shown.collect()
+    }
+}
+
+/// A tag with a few of its values: `room (2): lab, office`.
+fn values_of(tag: &str, values: &BTreeSet<String>) -> String {
+    let first: Vec<_> = values.iter().take(VALUES_SHOWN).map(String::as_str).collect();
+    let more = if values.len() > VALUES_SHOWN { ", ..." } else { "" };
+    screen::text(&format!("{tag} ({}): {}{more}", values.len(), first.join(", ")))
+}

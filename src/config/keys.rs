@@ -1,0 +1,154 @@
+//! The keys of settings as they are given, each put over the defaults by itself: so every key that is
+//! not known or of a wrong type is reported, not only the first.
+//!
+//! Must never know: what a value means.
+
+use config::{Map, Value, ValueKind};
+
+use super::raw::Raw;
+
+type Table = Map<String, Value>;
+
+/// The one list of tables.
+const GRANULARITY: &str = "granularity";
+/// A key is taken for another one when no more letters differ.
+const DISTANCE_MAX: usize = 3;
+
+/// Settings over the defaults, and the faults of keys that keep their defaults.
+#[derive(Debug)]
+pub(super) struct Keys {
+    defaults: Table,
+    sound: Table,
+    pub(super) faults: Vec<String>,
+}
+
+impl Keys {
+    /// Puts what is given over the defaults.
+    pub(super) fn read(defaults: Table, given: Table) -> Self {
+        let mut keys = Self { sound: defaults.clone(), defaults, faults: Vec::new() };
+        let mut given: Vec<_> = given.into_iter().collect();
+        given.sort_by(|one, other| one.0.cmp(&other.0));
+        for (section, value) in given {
+            let Some(default) = keys.defaults.get(&section).cloned() else {
+                keys.unknown("section", &section, &section, &value);
+                continue;
+            };
+            match (value.kind, default.kind) {
+                (ValueKind::Table(values), ValueKind::Table(known)) => {
+                    keys.section(&section, values, &known);
+                }
+                (ValueKind::Array(entries), ValueKind::Array(known)) => {
+                    keys.entries(&section, entries, &known);
+                }
+                (_, ValueKind::Array(_)) => {
+                    keys.faults.push(format!("{section} is a list: write [[{section}]]"));
+                }
+                _ => keys.faults.push(format!("{section} is a section: write [{section}]")),
+            }
+        }
+        keys
+    }
+
+    /// The sound keys, the others as by default.
+    pub(super) fn raw(&self) -> Result<Raw, config::ConfigError> {
+        typed(self.sound.clone())
+    }
+
+    fn section(&mut self, section: &str, values: Table, known: &Table) {
+        let mut values: Vec<_> = values.into_iter().collect();
+        values.sort_by(|one, other| one.0.cmp(&other.0));
+        for (key, value) in values {
+            let path = format!("{section}.{key}");
+            match known.get(&key) {
+                None => self.unknown("key", &path, &key, &value),
+                Some(default) if default.kind == value.kind => {}
+                Some(_) => self.put(&path, |table| {
+                    if let Some(ValueKind::Table(own)) =
+                        table.get_mut(section).map(|section| &mut section.kind)
+                    {
+                        own.insert(key, value);
+                    }
+                }),
+            }
+        }
+    }
+
+    /// Checks the entries of a list one by one, and takes the list as a whole.
+    fn entries(&mut self, list: &str, entries: Vec<Value>, known: &[Value]) {
+        let pattern = known.first().and_then(|own| own.clone().into_table().ok());
+        let pattern = pattern.unwrap_or_default();
+        let before = self.faults.len();
+        for (index, entry) in entries.iter().enumerate() {
+            let place = format!("{list}[{index}]");
+            let Ok(given) = entry.clone().into_table() else {
+                self.faults.push(format!("{place} is no table: write [[{list}]]"));
+                continue;
+            };
+            let mut names: Vec<_> = given.iter().collect();
+            names.sort_by(|one, other| one.0.cmp(other.0));
+            for (key, value) in names.into_iter().filter(|(key, _)| !pattern.contains_key(*key)) {
+                self.unknown_of("key", &format!("{place}.{key}"), key, value, &pattern);
+            }
+            let mut lacking: Vec<_> =
+                pattern.keys().filter(|key| !given.contains_key(*key)).collect();
+            lacking.sort_unstable();
+            self.faults.extend(lacking.iter().map(|key| format!("{place}.{key} is missing")));
+        }
+        if self.faults.len() == before {
+            let key = list.to_owned();
+            let value = Value::from(ValueKind::Array(entries));
+            self.put(list, |table| drop(table.insert(key, value)));
+        }
+    }
+
+    /// Makes a change unless the settings cannot be read with it.
+    fn put(&mut self, path: &str, change: impl FnOnce(&mut Table)) {
+        let mut changed = self.sound.clone();
+        change(&mut changed);
+        match typed(changed.clone()) {
+            Ok(_) => self.sound = changed,
+            Err(cause) => {
+                let cause = cause.to_string().replace(&format!(" for key `{path}`"), "");
+                self.faults.push(format!("{path}: {cause}"));
+            }
+        }
+    }
+
+    fn unknown(&mut self, what: &str, path: &str, key: &str, value: &Value) {
+        let known = match path.strip_suffix(key).and_then(|section| section.strip_suffix('.')) {
+            Some(section) => {
+                self.defaults.get(section).and_then(|own| own.clone().into_table().ok())
+            }
+            None => Some(self.defaults.clone()),
+        };
+        self.unknown_of(what, path, key, value, &known.unwrap_or_default());
+    }
+
+    fn unknown_of(&mut self, what: &str, path: &str, key: &str, value: &Value, known: &Table) {
+        let by_distance = known.keys().map(|own| (strsim::osa_distance(key, own), own));
+        let nearest = by_distance.min().filter(|(distance, _)| *distance <= DISTANCE_MAX);
+        let nearest = nearest.map_or(String::new(), |(_, own)| format!("; did you mean {own}?"));
+        let place = value.origin().map_or(String::new(), |origin| format!(" in {origin}"));
+        self.faults.push(format!("{path}{place} is no known {what}{nearest}"));
+    }
+}
+
+fn typed(table: Table) -> Result<Raw, config::ConfigError> {
+    Value::from(ValueKind::Table(table)).try_deserialize()
+}
+
+/// What the list of granularities leaves out of the default one, which it replaces.
+pub(super) fn left_out(raw: &Raw, defaults: &Raw) -> Option<String> {
+    let has = |slot: &str| raw.granularity.iter().any(|own| own.slot == slot);
+    let missing = defaults.granularity.iter().map(|own| own.slot.as_str());
+    let missing: Vec<_> = missing.filter(|slot| !has(slot)).collect();
+    let given: Vec<_> = raw.granularity.iter().map(|own| own.slot.as_str()).collect();
+    (!missing.is_empty()).then(|| {
+        format!(
+            "[[{GRANULARITY}]] replaces the whole default list: samples are kept at {}, and not at \
+             {}; to keep them there too, write these granularities as well",
+            given.join(", "),
+            missing.join(", ")
+        )
+    })
+}

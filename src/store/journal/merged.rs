@@ -1,0 +1,48 @@
+//! The journal's table of series that are parts of others since they were merged. In the table of changes
+//! they are deleted, and so they are to a release that does not know this one.
+//!
+//! FORMAT.md describes the bytes. Must never know: what becomes of their samples.
+
+use redb::{TableDefinition, WriteTransaction};
+
+use super::{Journal, fail, sealed};
+use crate::{
+    model::SeriesId,
+    store::{dictionary::changes::SeriesUpdate, error::StoreError},
+};
+
+/// Made with the first change of a series.
+pub(super) const MERGED: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("series_merged");
+
+impl Journal {
+    /// Which series are parts of which others.
+    pub(crate) fn merged(&self) -> Result<Vec<(SeriesId, SeriesId)>, StoreError> {
+        let unknown = "which series it was merged into is not known: its samples are hidden";
+        self.rows(MERGED, |id, row| {
+            let Some(row) = row else {
+                self.damaged.note("series_merged", &format!("series {id}: {unknown}"));
+                return Some(None);
+            };
+            let into = u32::from_le_bytes(row.try_into().ok()?);
+            Some(Some((SeriesId(id), SeriesId(into))))
+        })
+    }
+}
+
+/// Notes what becomes of series, in the transaction that changes them.
+pub(super) fn note(txn: &WriteTransaction, updates: &[SeriesUpdate]) -> Result<(), StoreError> {
+    const OPERATION: &str = "change series";
+    let mut merged = txn.open_table(MERGED).map_err(fail(OPERATION))?;
+    for SeriesUpdate { id, into, .. } in updates {
+        match into {
+            Some(into) => {
+                let row = sealed(&into.0.to_le_bytes(), &id.0);
+                merged.insert(id.0, &*row).map_err(fail(OPERATION))?;
+            }
+            None => {
+                merged.remove(id.0).map_err(fail(OPERATION))?;
+            }
+        }
+    }
+    Ok(())
+}

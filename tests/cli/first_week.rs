@@ -1,0 +1,311 @@
+//! The first week with granary: imports that are deleted, repeated, overlap with live samples or are only
+//! looked at, and what the commands say.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+    path::{Path, PathBuf},
+    process::Output,
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    daemon::{Daemon, granary},
+    import::{Imported, import, points},
+    remote_write::minute,
+};
+
+fn run(daemon: &Daemon, words: &[&str]) -> Output {
+    granary().args(words).args(["--url", &daemon.url]).output().unwrap()
+}
+
+fn write(dir: &tempfile::TempDir, name: &str, text: &str) -> PathBuf {
+    let path = dir.path().join(name);
+    fs::write(&path, text).unwrap();
+    path
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// Four readings a room, a minute apart: 20 in the lab, 22 in the office.
+fn rooms(at: i64) -> String {
+    let line = |index: i64| {
+        let at = at + index * 60_000;
+        format!("{at},lab,20\n{at},office,22\n")
+    };
+    "time,room,celsius\n".to_owned() + &(0..4).map(line).collect::<String>()
+}
+
+const AS_ROOMS: [&str; 4] = ["--csv-metric", "room_celsius", "--csv-value", "celsius"];
+
+fn import_rooms(daemon: &Daemon, file: &Path, more: &[&str]) -> Imported {
+    import(daemon, &[&AS_ROOMS, more, &[path(file)]].concat())
+}
+
+/// Samples of each room, and their average.
+fn kept(daemon: &Daemon) -> Vec<(String, f64, f64)> {
+    let read = |display| {
+        let words = ["chart", "--metric", "room_celsius", "--resolution", "1d", "--range", "2d"];
+        daemon.query(&[&words[..], &["--display", display]].concat())
+    };
+    let (counts, averages) = (read("count"), read("avg"));
+    let number = |series: &Value| {
+        let points = series["points"].as_array().unwrap().iter();
+        points.filter_map(|own| own[1].as_f64()).sum::<f64>()
+    };
+    let both =
+        counts["series"].as_array().unwrap().iter().zip(averages["series"].as_array().unwrap());
+    both.map(|(count, average)| {
+        let room = count["tags"]["room"].as_str().unwrap().to_owned();
+        let days = average["points"].as_array().unwrap().iter().filter(|own| !own[1].is_null());
+        (room, number(count), number(average) / days.count().max(1) as f64)
+    })
+    .collect()
+}
+
+fn both(lab: f64, office: f64) -> Vec<(String, f64, f64)> {
+    vec![("lab".to_owned(), lab, 20.0), ("office".to_owned(), office, 22.0)]
+}
+
+/// The sender of a file, as `granary senders` shows it.
+fn sender_of(daemon: &Daemon, file: &str) -> String {
+    let output = run(daemon, &["senders", "list", "--json"]);
+    let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let names =
+        listed["senders"].as_array().unwrap().iter().filter_map(|own| own["agent"].as_str());
+    let mut own: Vec<_> = names.filter(|name| name.ends_with(file)).collect();
+    assert_eq!(own.len(), 1, "{listed}");
+    own.remove(0).to_owned()
+}
+
+#[test]
+fn what_was_deleted_is_said_to_be_gone_and_comes_back_once() {
+    let mut daemon = Daemon::start("");
+    let dir = tempfile::tempdir().unwrap();
+    let file = write(&dir, "rooms.csv", &rooms(minute()));
+    assert_eq!(import_rooms(&daemon, &file, &[]).counts(), (8, 0, 0));
+    assert_eq!(kept(&daemon), both(4.0, 4.0));
+
+    // All of it is deleted: nothing is there, and the import does not say that it is.
+    assert!(run(&daemon, &["series", "delete", "--metric", "room_celsius"]).status.success());
+    let sender = sender_of(&daemon, "rooms.csv");
+    for restart in [true, false] {
+        let again = import_rooms(&daemon, &file, &[]);
+        assert_eq!((again.code, again.counts()), (Some(1), (0, 8, 0)), "{}", again.errors);
+        assert_eq!(again.summary["emptied"], 8);
+        let said = format!(
+            "rooms.csv: 8 of 8 samples were accepted before and are not there any more: their \
+             series were deleted, renamed or merged since; to import the file again: granary \
+             senders remove '{sender}', then the same import"
+        );
+        assert!(again.errors.contains(&said), "{}", again.errors);
+        if restart {
+            assert_eq!(daemon.stop(), Some(0));
+            daemon.restart();
+        }
+    }
+    assert!(run(&daemon, &["senders", "remove", &sender]).status.success());
+    let again = import_rooms(&daemon, &file, &[]);
+    assert_eq!((again.code, again.counts()), (Some(0), (8, 0, 0)), "{}", again.errors);
+    assert_eq!(kept(&daemon), both(4.0, 4.0));
+
+    // A part of it is deleted: that part comes back, and the rest does not count twice.
+    assert!(run(&daemon, &["series", "delete", "--tags", "room=lab"]).status.success());
+    let again = import_rooms(&daemon, &file, &[]);
+    assert_eq!((again.code, again.summary["emptied"].as_u64()), (Some(1), Some(4)));
+    assert!(again.errors.contains("the same import with --metric and --tags"), "{}", again.errors);
+    let part = import_rooms(&daemon, &file, &["--tags", "room=lab"]);
+    assert_eq!((part.code, part.counts()), (Some(0), (4, 0, 0)), "{}", part.errors);
+    assert_eq!(part.summary["left_out"], 4);
+    assert_eq!(kept(&daemon), both(4.0, 4.0));
+    // Whoever forgets the whole file's numbers all the same is stopped before anything counts twice.
+    assert!(run(&daemon, &["senders", "remove", &sender]).status.success());
+    let whole = import_rooms(&daemon, &file, &[]);
+    assert_eq!(whole.code, Some(1), "{}", whole.errors);
+    assert!(whole.errors.contains("nothing was sent"), "{}", whole.errors);
+    assert_eq!(kept(&daemon), both(4.0, 4.0));
+    assert_eq!(daemon.stop(), Some(0));
+    assert!(daemon.verify().status.success());
+}
+
+#[test]
+fn numbered_batches_whose_series_are_gone_say_so() {
+    let daemon = Daemon::start("");
+    let batch = |seq: u64, metrics: &[&str]| {
+        let samples: Vec<_> =
+            metrics.iter().map(|metric| json!({"metric": metric, "value": 1})).collect();
+        json!({"agent": "cron", "epoch": 1, "seq": seq, "samples": samples})
+    };
+    assert_eq!(daemon.post_json(&batch(1, &["a", "b"])).body["accepted"], 2);
+    // A retry of what is there says nothing of the kind.
+    let retry =
+        daemon.post_json(&json!([batch(1, &["a", "b"]), batch(2, &["a"]), batch(2, &["a"])]));
+    assert_eq!((&retry.body["duplicates"], &retry.body["emptied"]), (&json!(3), &Value::Null));
+    let renamed = ["series", "rename", "--metric", "a", "--set-metric", "c"];
+    assert!(run(&daemon, &renamed).status.success());
+    let retry = daemon.post_json(&batch(1, &["a", "b"]));
+    assert_eq!(
+        (&retry.body["duplicates"], &retry.body["emptied"]),
+        (&json!(2), &json!({"cron": 1}))
+    );
+    // A number that is too far behind to be known says it, too.
+    assert_eq!(daemon.post_json(&batch(5000, &["b"])).body["accepted"], 1);
+    let stale = daemon.post_json(&batch(1, &["a", "b"])).body;
+    assert_eq!(
+        (&stale["refused"], &stale["emptied"]),
+        (&json!({"stale_number": 2}), &json!({"cron": 1}))
+    );
+}
+
+#[test]
+fn a_dry_run_shows_metrics_kinds_times_and_tags() {
+    let daemon = Daemon::start("");
+    let dir = tempfile::tempdir().unwrap();
+    let at = minute();
+    let file = write(&dir, "rooms.csv", &rooms(at));
+    let dry = import_rooms(&daemon, &file, &["--dry-run"]);
+    assert_eq!((dry.code, dry.counts()), (Some(0), (0, 0, 0)), "{}", dry.errors);
+    let expected = json!([{
+        "metric": "room_celsius", "kind": "gauge", "series": 2, "samples": 8,
+        "start": at, "end": at + 180_000,
+        "tags": {"room": {"values": 2, "first": ["lab", "office"]}},
+    }]);
+    assert_eq!(dry.summary["metrics"], expected);
+    let words = [&["import", "--dry-run"], &AS_ROOMS[..], &[path(&file)]].concat();
+    let shown = String::from_utf8(run(&daemon, &words).stdout).unwrap();
+    for part in ["room_celsius", "gauge", "room (2): lab, office", "nothing was sent"] {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
+    assert_eq!(daemon.query(&["series"])["total"], 0);
+    // Without a daemon it shows as much, and says what it could not compare.
+    let mut alone = granary();
+    alone.args(["import", "--dry-run", "--json", "--url", "http://127.0.0.1:1"]);
+    let output = alone.args(AS_ROOMS).arg(&file).output().unwrap();
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &summary["metrics"]), (Some(0), &expected));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("not compared with the daemon"));
+}
+
+#[test]
+fn texts_in_line_protocol_are_counted_and_spoil_no_import() {
+    let daemon = Daemon::start("");
+    let dir = tempfile::tempdir().unwrap();
+    let at = minute();
+    let text = format!("m,host=a v=1,note=\"up\",state=\"a b\" {at}\nm,host=a v=2 {}\n", at + 1);
+    let file = write(&dir, "a.lp", &text);
+    let got = import(&daemon, &["--precision", "ms", path(&file)]);
+    assert_eq!((got.code, got.counts()), (Some(0), (2, 0, 0)), "{}", got.errors);
+    assert_eq!(got.summary["text_fields"], 2);
+    assert!(got.errors.contains("field note of m is a text"), "{}", got.errors);
+    let shown = run(&daemon, &["import", "--precision", "ms", path(&file)]).stdout;
+    assert!(
+        String::from_utf8(shown).unwrap().contains("fields that are texts, which are not kept")
+    );
+    // What is wrong beside them is still refused.
+    let file = write(&dir, "b.lp", &format!("m v=1,note=\"up\" {at}\nm v= {at}\n"));
+    let got = import(&daemon, &["--precision", "ms", path(&file)]);
+    assert_eq!((got.code, got.counts()), (Some(2), (1, 0, 1)), "{}", got.errors);
+}
+
+#[test]
+fn an_import_that_overlaps_live_samples_sends_nothing_until_it_is_cut() {
+    let daemon = Daemon::start("");
+    let dir = tempfile::tempdir().unwrap();
+    let at = minute();
+    // Live samples of the last two minutes, of the lab only, which are what the file has there, too.
+    let live: Vec<_> = (2..4)
+        .map(|index| {
+            json!({"metric": "room_celsius", "tags": {"room": "lab"}, "time": at + index * 60_000,
+                   "value": 20.0})
+        })
+        .collect();
+    daemon.accept(&json!(live));
+    let file = write(&dir, "rooms.csv", &rooms(at));
+    for words in [&[][..], &["--dry-run"]] {
+        let got = import_rooms(&daemon, &file, words);
+        assert_eq!(got.code, Some(i32::from(words.is_empty())), "{}", got.errors);
+        assert!(got.errors.contains("samples of 1 series"), "{}", got.errors);
+        assert!(got.errors.contains("room_celsius{room=lab}: the daemon has"), "{}", got.errors);
+    }
+    assert_eq!(kept(&daemon), [("lab".to_owned(), 2.0, 20.0)]);
+    let said = import_rooms(&daemon, &file, &[]).errors;
+    let cut = said.split("--max-time ").nth(1).unwrap().split_whitespace().next().unwrap();
+    let got = import_rooms(&daemon, &file, &["--max-time", cut]);
+    assert_eq!((got.code, got.counts()), (Some(0), (4, 0, 0)), "{}", got.errors);
+    assert_eq!(got.summary["left_out"], 4);
+    let expected = vec![("lab".to_owned(), 4.0, 20.0), ("office".to_owned(), 2.0, 22.0)];
+    assert_eq!(kept(&daemon), expected);
+    // The same again is the same import; the office's rest does not overlap.
+    assert_eq!(import_rooms(&daemon, &file, &["--max-time", cut]).counts(), (0, 4, 0));
+    let rest = ["--min-time", cut, "--tags", "room=office"];
+    assert_eq!(import_rooms(&daemon, &file, &rest).counts(), (2, 0, 0));
+    assert_eq!(kept(&daemon), both(4.0, 4.0));
+    // Whoever wants both has both.
+    assert_eq!(import_rooms(&daemon, &file, &["--overlap"]).counts(), (8, 0, 0));
+    assert_eq!(kept(&daemon), both(8.0, 8.0));
+}
+
+#[test]
+fn a_gap_between_live_samples_is_filled_without_a_word() {
+    let daemon = Daemon::start("");
+    let dir = tempfile::tempdir().unwrap();
+    let at = minute();
+    let sample = |at: i64| json!({"metric": "m", "time": at, "value": 1.0});
+    // The file lies between two readings of one minute.
+    daemon.accept(&json!([sample(at), sample(at + 150_000)]));
+    let file = write(&dir, "a.om", &format!("m 1 {}\nm 1 {}\n", at + 60_000, at + 149_999));
+    let got = import(&daemon, &[path(&file)]);
+    assert_eq!((got.code, got.counts()), (Some(0), (2, 0, 0)), "{}", got.errors);
+    let minutes: Vec<_> =
+        points(&daemon, "m", "1m", "1h", "count").iter().map(|own| (own.0 - at, own.1)).collect();
+    assert_eq!(minutes, [(0, 1.0), (60_000, 1.0), (120_000, 2.0)]);
+}
+
+#[test]
+fn a_running_daemon_is_named_by_verify() {
+    let mut daemon = Daemon::start("");
+    let output = daemon.verify();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let expected = format!("the daemon with the process id {} has claimed", daemon.pid());
+    assert!(said.contains(&expected) && said.contains("granary snapshot"), "{said}");
+    assert_eq!(daemon.stop(), Some(0));
+    assert!(daemon.verify().status.success());
+}
+
+#[test]
+fn a_request_that_cannot_be_read_is_no_error_of_the_daemon() {
+    for (filter, lines) in [("info", 0), ("debug", 1)] {
+        let daemon = Daemon::start(&format!("log.filter = '{filter}'"));
+        let address = daemon.url.trim_start_matches("http://");
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(b"GET /a b HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+        let mut daemon = daemon;
+        assert_eq!(daemon.stop(), Some(0));
+        let log = daemon.log();
+        assert!(!log.contains("ERROR"), "{log}");
+        let told = log.lines().filter(|line| line.contains("request cannot be read")).count();
+        assert_eq!(told, lines, "{log}");
+    }
+}
+
+#[test]
+fn settings_that_drop_granularities_are_warned_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let one = "[[granularity]]\nslot='1m'\ndocument='1h'\npartition='6h'\nretention='48h'";
+    let file = write(&dir, "granary.toml", one);
+    let output = granary().args(["check-config", "--config"]).arg(&file).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && said.contains("and not at 5m, 1h, 1d"), "{said}");
+    let daemon = Daemon::start(one);
+    let log = daemon.log();
+    let told = log.lines().find(|line| line.contains("and not at 5m, 1h, 1d"));
+    assert!(told.is_some_and(|line| line.contains("WARN")), "{log}");
+}

@@ -1,0 +1,257 @@
+//! Merged series, against a store to which all samples came as those of one series.
+
+use granary::{
+    model::{Kind, SeriesId, SeriesInfo, SeriesLimits, UnixMillis},
+    store::{
+        Appender, ChangeAction, ChangeRefusal, Matcher, PARTS_MAX, Renaming, SeriesChange, Slot,
+        Store, restore, verify,
+    },
+};
+use proptest::prelude::*;
+
+use crate::setup::{self, HOUR, MINUTE, NOW, SECOND, SIX, define, samples, send, series, slots};
+
+const METRIC: &str = "requests";
+
+fn named(part: usize, kind: Kind) -> SeriesInfo {
+    series(METRIC, &[("host", "web1"), ("part", &part.to_string())], kind)
+}
+
+/// Makes all series that match one, under the name of `to`.
+fn merge(matcher: (&str, &str), to: usize) -> SeriesChange {
+    let tags = vec![("part".to_owned(), to.to_string())];
+    let renaming = Renaming { metric: None, tags, limits: SeriesLimits::default() };
+    let matcher = Matcher { tag: matcher.0.into(), value: matcher.1.into() };
+    SeriesChange { matchers: vec![matcher], action: ChangeAction::Merge(renaming) }
+}
+
+fn found(store: &Store, part: usize, kind: Kind) -> Option<SeriesId> {
+    store.dictionary().find(&named(part, kind).key)
+}
+
+/// All slots of a series, at each granularity.
+fn all_slots(store: &Store, series: SeriesId) -> Vec<Vec<Slot>> {
+    let range = SIX.minus(HOUR)..SIX.plus(12 * HOUR);
+    (0..store.granularities().count())
+        .map(|level| slots(store, level, range.clone(), series))
+        .collect()
+}
+
+/// A part's samples are those after the samples of the part before.
+#[derive(Debug, Clone)]
+struct History {
+    kind: Kind,
+    /// Seconds after the sample before, and value.
+    samples: Vec<(i64, u32)>,
+    /// How many samples are of each part; the rest comes after the merge.
+    cuts: Vec<usize>,
+    /// In which order the parts were made known.
+    order: Vec<usize>,
+    /// Which part's name they get, or none's.
+    to: usize,
+    /// Checkpoints after so many samples.
+    checkpoints: Vec<usize>,
+    /// One after the other, or all at once.
+    one_by_one: bool,
+}
+
+impl History {
+    fn samples(&self) -> Vec<(i64, f64)> {
+        let (mut at, mut total) = (SIX.0, 0);
+        let sample = |(after, value): &(i64, u32)| {
+            at += after * SECOND;
+            let value = match self.kind {
+                // One in ten is a reset.
+                Kind::Counter if value.is_multiple_of(10) => {
+                    total = u64::from(*value);
+                    total as f64
+                }
+                Kind::Counter => {
+                    total += u64::from(*value);
+                    total as f64
+                }
+                Kind::Gauge | Kind::Delta => f64::from(*value),
+            };
+            (at, value)
+        };
+        self.samples.iter().map(sample).collect()
+    }
+}
+
+fn history() -> impl Strategy<Value = History> {
+    let kind = prop_oneof![Just(Kind::Gauge), Just(Kind::Delta), Just(Kind::Counter)];
+    let samples = prop::collection::vec((1_i64..400, 0_u32..1000), 2..60);
+    let order = Just((0..4_usize).collect::<Vec<_>>()).prop_shuffle();
+    let cuts = prop::collection::vec(0_usize..60, 4);
+    let checkpoints = prop::collection::vec(0_usize..60, 0..4);
+    (kind, samples, cuts, order, 0_usize..5, checkpoints, any::<bool>()).prop_map(
+        |(kind, samples, mut cuts, order, to, checkpoints, one_by_one)| {
+            cuts.sort_unstable();
+            History { kind, samples, cuts, order, to, checkpoints, one_by_one }
+        },
+    )
+}
+
+fn now() -> UnixMillis {
+    SIX.plus(7 * HOUR)
+}
+
+/// Merges the parts, as far as there are any.
+fn merge_parts(history: &History, appender: &mut Appender) {
+    if history.one_by_one {
+        // Each into the one that follows it in time.
+        for part in 0..3_usize {
+            let change = merge(("part", &part.to_string()), part + 1);
+            appender.merge(&change, now()).unwrap().unwrap();
+        }
+        appender.merge(&merge(("part", "3"), history.to), now()).unwrap().unwrap();
+    } else {
+        appender.merge(&merge(("host", "web1"), history.to), now()).unwrap().unwrap();
+    }
+}
+
+fn check(history: &History) {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = setup::open(dir.path(), now());
+    let mut ids = [SeriesId(0); 4];
+    for part in &history.order {
+        ids[*part] = define(&mut appender, &[named(*part, history.kind)], now())[0];
+    }
+    let all = history.samples();
+    let merged_at = history.cuts[3].min(all.len());
+    for (place, sample) in all[..merged_at].iter().enumerate() {
+        let part = history.cuts[..3].iter().filter(|cut| **cut <= place).count();
+        send(&mut appender, samples(ids[part], [*sample]), now());
+        if history.checkpoints.contains(&place) {
+            store.checkpoint(now()).unwrap();
+        }
+    }
+    merge_parts(history, &mut appender);
+    assert_eq!(store.dictionary().len(), 1);
+    drop((store, appender));
+    let (store, mut appender) = setup::open(dir.path(), now());
+    let whole = found(&store, history.to, history.kind).unwrap();
+    for (place, sample) in all.iter().enumerate().skip(merged_at) {
+        send(&mut appender, samples(whole, [*sample]), now());
+        if history.checkpoints.contains(&place) {
+            store.checkpoint(now()).unwrap();
+        }
+    }
+    let apart = tempfile::tempdir().unwrap();
+    let (oracle_store, mut oracle) = setup::open(apart.path(), now());
+    let one = define(&mut oracle, &[named(9, history.kind)], now())[0];
+    send(&mut oracle, samples(one, all.iter().copied()), now());
+    let expected = all_slots(&oracle_store, one);
+    compare(history, &all_slots(&store, whole), &expected);
+    drop((store, appender));
+    assert_eq!(verify(dir.path(), now(), &mut |_| {}).unwrap().faults, []);
+}
+
+fn compare(history: &History, got: &[Vec<Slot>], expected: &[Vec<Slot>]) {
+    if history.kind != Kind::Counter {
+        assert_eq!(got, expected);
+        return;
+    }
+    for (got, expected) in got.iter().zip(expected) {
+        let told = |slot: &Slot| {
+            let cell = &slot.cell;
+            let at = (slot.start, cell.first_at, cell.last_at);
+            (at, cell.sum, cell.first, cell.last)
+        };
+        let [shown, wanted] = [got, expected].map(|all| all.iter().map(told).collect::<Vec<_>>());
+        assert_eq!(shown, wanted);
+        // The last reading of each part was seen once more.
+        let count = |all: &[Slot]| all.iter().map(|slot| slot.cell.n).sum::<u32>();
+        assert!((count(expected)..=count(expected) + 3).contains(&count(got)));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+    #[test]
+    fn merged_series_are_as_if_all_samples_had_been_of_one(history in history()) {
+        check(&history);
+    }
+}
+
+#[test]
+fn what_cannot_be_one_series_is_refused_and_nothing_is_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = setup::open(dir.path(), NOW);
+    let unit = SeriesInfo { unit: "bytes".into(), ..named(2, Kind::Gauge) };
+    define(&mut appender, &[named(0, Kind::Gauge), named(1, Kind::Delta), unit], NOW);
+    for part in ["1", "2"] {
+        let refused = appender.merge(&merge(("part", part), 0), NOW).unwrap().unwrap_err();
+        assert!(matches!(refused, ChangeRefusal::Unlike { .. }), "{refused}");
+    }
+    assert_eq!(store.dictionary().len(), 3);
+    let many: Vec<_> = (10..10 + PARTS_MAX).map(|part| named(part, Kind::Gauge)).collect();
+    define(&mut appender, &many, NOW);
+    let delete = |part: &str| SeriesChange {
+        matchers: vec![Matcher { tag: "part".into(), value: part.into() }],
+        action: ChangeAction::Delete,
+    };
+    for part in ["1", "2"] {
+        appender.change(&delete(part)).unwrap().unwrap();
+    }
+    let refused = appender.merge(&merge(("host", "web1"), 0), NOW).unwrap().unwrap_err();
+    assert!(matches!(refused, ChangeRefusal::TooManyParts { .. }), "{refused}");
+    appender.change(&delete("10")).unwrap().unwrap();
+    let merged = appender.merge(&merge(("host", "web1"), 0), NOW).unwrap().unwrap();
+    assert_eq!((merged, store.dictionary().len()), (PARTS_MAX - 1, 1));
+    // The series and all of its parts are deleted together.
+    appender.change(&delete("0")).unwrap().unwrap();
+    assert_eq!((store.dictionary().len(), store.dictionary().has_parts()), (0, false));
+}
+
+#[test]
+fn counters_that_do_not_follow_each_other_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = setup::open(dir.path(), NOW);
+    let all = [0, 1, 2, 3].map(|part| named(part, Kind::Counter));
+    let ids = define(&mut appender, &all, NOW);
+    let at = |minute: i64| NOW.minus(HOUR).0 + minute * MINUTE;
+    for (id, minutes) in ids.iter().zip([[0, 5], [10, 15], [20, 25], [24, 30]]) {
+        send(&mut appender, samples(*id, minutes.map(|minute| (at(minute), minute as f64))), NOW);
+    }
+    let mut refused = |part: &str, to| {
+        let refused = appender.merge(&merge(("part", part), to), NOW).unwrap();
+        refused.map_err(|cause| matches!(cause, ChangeRefusal::Interleaved { .. }))
+    };
+    // The last two were read at the same time.
+    assert_eq!(refused("2", 3), Err(true));
+    // What the first and the third grew by in between has what the second counted.
+    assert_eq!(refused("0", 2), Ok(1));
+    assert_eq!(refused("1", 2), Err(true));
+    assert_eq!(store.dictionary().len(), 3);
+    let whole = found(&store, 2, Kind::Counter).unwrap();
+    let slots = slots(&store, 0, NOW.minus(2 * HOUR)..NOW, whole);
+    assert_eq!(slots.iter().map(|slot| slot.cell.sum).sum::<f64>(), 25.0);
+}
+
+#[test]
+fn merged_series_are_renamed_snapshotted_and_gone_as_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = setup::open(&dir.path().join("data"), NOW);
+    let ids = define(&mut appender, &[named(0, Kind::Gauge), named(1, Kind::Gauge)], NOW);
+    let first = NOW.minus(10 * MINUTE).0;
+    send(&mut appender, samples(ids[0], [(first, 1.0)]), NOW);
+    send(&mut appender, samples(ids[1], [(first + MINUTE, 2.0)]), NOW);
+    store.checkpoint(NOW).unwrap();
+    appender.merge(&merge(("part", "0"), 1), NOW).unwrap().unwrap();
+    let rename = merge(("part", "1"), 7);
+    assert_eq!(appender.merge(&rename, NOW).unwrap(), Ok(1));
+    let count = |store: &Store, part| {
+        let id = found(store, part, Kind::Gauge).unwrap();
+        setup::count(store, 0, NOW.minus(HOUR)..NOW, id)
+    };
+    assert_eq!(count(&store, 7), 2);
+    drop((store, appender));
+    let (store, _appender) = setup::open(&dir.path().join("data"), NOW);
+    assert_eq!(count(&store, 7), 2);
+    let snapshot = dir.path().join("snapshot");
+    store.snapshot(&snapshot, NOW, &mut |_| {}).unwrap();
+    restore(&snapshot, &dir.path().join("restored"), &mut |_| {}).unwrap();
+    let (restored, _appender) = setup::open(&dir.path().join("restored"), NOW);
+    assert_eq!(count(&restored, 7), 2);
+}
