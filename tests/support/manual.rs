@@ -28,7 +28,11 @@ pub(crate) fn root() -> PathBuf {
 pub(crate) fn pages() -> Vec<Page> {
     let mut names = vec!["README.md".to_owned(), "CONTRIBUTING.md".to_owned()];
     for entry in fs::read_dir(root().join("docs")).unwrap() {
-        names.push(format!("docs/{}", entry.unwrap().file_name().to_str().unwrap()));
+        let name = format!("docs/{}", entry.unwrap().file_name().to_str().unwrap());
+        // Beside them are pictures.
+        if name.ends_with(".md") {
+            names.push(name);
+        }
     }
     names.sort();
     assert!(names.len() >= 9, "{names:?}");
