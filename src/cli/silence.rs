@@ -15,7 +15,7 @@ use super::{
 use crate::{
     alerts::{LabelMatcher, Recurrence},
     clock::{Clock, SystemClock},
-    model::{UnixMillis, counted, length_ms},
+    model::{UnixMillis, counted},
 };
 
 /// Silence alerts of a running daemon for a time, once or again and again

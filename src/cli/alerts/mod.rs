@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::model::counted;
 use crate::{
     cli::{
         flags::{AskArgs, length, who},
@@ -19,7 +20,6 @@ use crate::{
     clock::{Clock, SystemClock},
     model::UnixMillis,
 };
-use crate::model::counted;
 
 /// List the alerts of a running daemon that are pending or fire, or say who looks after them
 #[derive(Debug, Args)]
