@@ -18,6 +18,7 @@ export const VIEWS: { name: string; path: string; link?: string }[] = [
   { name: "rules", path: "/alerts?show=rules" },
   { name: "rule", path: "/alerts?rule=hosts/LoadHigh" },
   { name: "silences", path: "/alerts?show=silences" },
+  { name: "receivers", path: "/alerts?show=receivers" },
   { name: "storage", path: "/storage", link: "Storage" },
   { name: "status", path: "/status", link: "Status" },
 ];

@@ -64,6 +64,8 @@ export interface Acknowledgement {
   by: string;
   comment: string;
   at: number;
+  /** Until then at most; else until the alert ends. */
+  until?: number;
 }
 
 /** `/api/v1/alerts/history`: the last to begin first. */
@@ -130,3 +132,24 @@ export type NewSilence = Pick<Silence, "matchers" | "startsAt" | "createdBy" | "
   /** `null` where it does not recur. */
   recurring: Recurrence | null;
 };
+
+/** `/api/v2/receivers` */
+export interface ReceiverEntry {
+  name: string;
+}
+
+/** `/api/v1/receivers/test` */
+export interface TestedReceiver {
+  receiver: string;
+  ways: TestedWay[];
+}
+
+/** What a receiver said to a test in one of its ways. */
+export interface TestedWay {
+  /** `webhook/0` */
+  way: string;
+  /** Taken; refused, as it would be again; not reached. */
+  outcome: "sent" | "refused" | "failed";
+  answer: string;
+  seconds: number;
+}

@@ -186,10 +186,18 @@ export const api = {
       body: new URLSearchParams({ rules: text }),
       ...(signal ? { signal } : {}),
     }),
-  acknowledge: (labels: t.Tags, by: string, comment: string) =>
-    send<{ alerts: number }>("POST", "/api/v1/alerts/ack", { labels, by, comment }),
+  acknowledge: (labels: t.Tags, by: string, comment: string, until?: number) =>
+    send<{ alerts: number }>("POST", "/api/v1/alerts/ack", {
+      labels,
+      by,
+      comment,
+      until: until === undefined ? undefined : new Date(until).toISOString(),
+    }),
   withdrawAcknowledgement: (labels: t.Tags) =>
     send<{ alerts: number }>("POST", "/api/v1/alerts/unack", { labels }),
+  receivers: (signal?: AbortSignal) => get<t.ReceiverEntry[]>("/api/v2/receivers", {}, signal),
+  testReceiver: (receiver: string) =>
+    send<t.TestedReceiver>("POST", "/api/v1/receivers/test", { receiver }),
   silences: (signal?: AbortSignal) => get<t.Silence[]>("/api/v2/silences", {}, signal),
   silence: (silence: t.NewSilence) =>
     send<{ silenceID: string }>("POST", "/api/v2/silences", silence),

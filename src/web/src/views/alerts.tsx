@@ -10,6 +10,7 @@ import { Page } from "../parts/page";
 import { Failed } from "../parts/states";
 import { AlertList } from "./alerts/alert-list";
 import { alertsOf, isSilenced, ruleNamed, type ListedAlert } from "./alerts/listed";
+import { Receivers } from "./alerts/receivers";
 import { RuleGroups } from "./alerts/rule-groups";
 import { RulePage } from "./alerts/rule-page";
 import { Silences } from "./alerts/silences";
@@ -52,6 +53,8 @@ export function Alerts() {
             <Places listed={listed} groups={groups} silences={kept} />
             {place.value === "rules" ? (
               <RuleGroups groups={groups} />
+            ) : place.value === "receivers" ? (
+              <Receivers />
             ) : place.value === "silences" ? (
               <Silences silences={silences.value.data} error={error} onChange={change} />
             ) : (
@@ -138,10 +141,11 @@ interface PlacesProps {
 
 function Places({ listed, groups, silences }: PlacesProps) {
   const kept = silences.filter(({ status }) => status.state !== "expired").length;
-  const places: { name: string; label: string; icon: IconName; count: number }[] = [
+  const places: { name: string; label: string; icon: IconName; count?: number }[] = [
     { name: "alerts", label: "Alerts", icon: "bell", count: listed.length },
     { name: "rules", label: "Rules", icon: "table", count: groups.flatMap((g) => g.rules).length },
     { name: "silences", label: "Silences", icon: "mute", count: kept },
+    { name: "receivers", label: "Receivers", icon: "flag" },
   ];
   return (
     <div class="choices alerts-places" role="group" aria-label="What is listed">
@@ -156,7 +160,7 @@ function Places({ listed, groups, silences }: PlacesProps) {
         >
           <Icon name={icon} />
           {label}
-          <span class="muted num">{countText(count)}</span>
+          {count !== undefined && <span class="muted num">{countText(count)}</span>}
         </button>
       ))}
     </div>

@@ -1,11 +1,14 @@
 /** Somebody says that they look after an alert, or no longer. */
 import { useSignal } from "@preact/signals";
-import { api } from "../../api/client";
+import { api, now } from "../../api/client";
 import type { Alert } from "../../api/types";
 import { author } from "../../app/author";
+import { fieldOf, instantOfField } from "../../model/field-time";
+import { zoneName } from "../../model/zone";
 import { useAttempt } from "../../parts/attempt";
 import { FormDialog, TextField } from "../../parts/dialog";
 import { AuthorField } from "./author-field";
+import { zoneShown } from "./moment";
 
 interface Props {
   alert: Alert;
@@ -13,12 +16,19 @@ interface Props {
   onDone: () => void;
 }
 
+function isPast(end: number | undefined): boolean {
+  return end !== undefined && end <= now();
+}
+
 const COMMENT_MAX = 1000;
 
 export function AcknowledgeDialog({ alert, onClose, onDone }: Props) {
   const { labels, acknowledged } = alert;
   const comment = useSignal(acknowledged?.comment ?? "");
+  const zone = zoneShown();
+  const until = useSignal(acknowledged?.until ? fieldOf(zone, acknowledged.until) : "");
   const { busy, error, run } = useAttempt();
+  const end = instantOfField(zone, until.value);
   const act = (change: () => Promise<unknown>) =>
     void run(async () => {
       await change();
@@ -29,9 +39,11 @@ export function AcknowledgeDialog({ alert, onClose, onDone }: Props) {
     <FormDialog
       title={`Acknowledge ${labels["alertname"] ?? "the alert"}`}
       action="Acknowledge"
-      isReady={!busy.value && author.value.trim() !== ""}
-      error={error.value}
-      onSubmit={() => act(() => api.acknowledge(labels, author.value.trim(), comment.value.trim()))}
+      isReady={!busy.value && author.value.trim() !== "" && !isPast(end)}
+      error={isPast(end) ? "This time is past." : error.value}
+      onSubmit={() =>
+        act(() => api.acknowledge(labels, author.value.trim(), comment.value.trim(), end))
+      }
       onClose={onClose}
       below={
         acknowledged && (
@@ -53,6 +65,19 @@ export function AcknowledgeDialog({ alert, onClose, onDone }: Props) {
         value={comment.value}
         onText={(text) => (comment.value = text)}
       />
+      <label class="labelled">
+        <span>
+          Until <small>({zoneName(zone, now())})</small>
+        </span>
+        <input
+          type="datetime-local"
+          value={until.value}
+          onInput={(event) => (until.value = event.currentTarget.value)}
+        />
+        <small>
+          Then it is told again, if it still fires. Without a time: until the alert ends.
+        </small>
+      </label>
     </FormDialog>
   );
 }

@@ -17,6 +17,7 @@ import {
   type ListedAlert,
 } from "./listed";
 import { AcknowledgeDialog } from "./acknowledge-dialog";
+import { momentText } from "./moment";
 import { SilenceDialog } from "./silence-dialog";
 
 const search = param("q");
@@ -159,6 +160,8 @@ function Row({ listed, silences, onDo }: RowProps) {
           <p class="alert-note">
             <Icon name="check" /> {alert.acknowledged.by} looks after it, since{" "}
             <Ago at={alert.acknowledged.at} />
+            {alert.acknowledged.until !== undefined &&
+              `, until ${momentText(alert.acknowledged.until)}`}
             {alert.acknowledged.comment && `: ${alert.acknowledged.comment}`}
           </p>
         )}

@@ -1,0 +1,101 @@
+/** Receivers of the daemon's own: each can be sent a test, and what it says is shown. */
+import { useSignal } from "@preact/signals";
+import { api } from "../../api/client";
+import { useResource } from "../../api/resource";
+import type { TestedWay } from "../../api/types";
+import { elapsedText } from "../../model/words";
+import { useAttempt } from "../../parts/attempt";
+import { Problem } from "../../parts/dialog";
+import { Icon } from "../../parts/icon";
+import { Empty, Failed, Loading } from "../../parts/states";
+
+const RECEIVERS_EVERY_MS = 30_000;
+
+export function Receivers() {
+  const { data, error, reload } = useResource("receivers", (signal) => api.receivers(signal), {
+    everyMs: RECEIVERS_EVERY_MS,
+  }).value;
+  return (
+    <section class="card section">
+      <div class="card-head">
+        <h2>Receivers</h2>
+      </div>
+      {data === undefined ? (
+        error ? (
+          <Failed message={`Receivers cannot be shown: ${error.message}`} onRetry={reload} />
+        ) : (
+          <Loading what="receivers" />
+        )
+      ) : data.length === 0 ? (
+        <Empty title="No receivers are set up">
+          <p>
+            The file that the setting <code>alerts.notifications</code> names has them.
+            Alertmanagers of <code>alerts.alertmanagers</code> have receivers of their own.
+          </p>
+        </Empty>
+      ) : (
+        <ul class="alert-rows">
+          {data.map(({ name }) => (
+            <Row key={name} name={name} />
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+function Row({ name }: { name: string }) {
+  const ways = useSignal<TestedWay[] | undefined>(undefined);
+  const { busy, error, run } = useAttempt();
+  const test = () =>
+    void run(async () => {
+      ways.value = undefined;
+      ways.value = (await api.testReceiver(name)).ways;
+    });
+  return (
+    <li class="alert-row receiver-row">
+      <div class="alert-what">
+        <strong>{name}</strong>
+        {busy.value && <p class="muted">A test is under way, for up to a minute…</p>}
+        {error.value !== undefined && <Problem message={error.value} />}
+        <div role="status">
+          {ways.value?.length === 0 && <p class="warn">It has no way in which it is told.</p>}
+          {ways.value?.map((tested) => (
+            <Way key={tested.way} tested={tested} />
+          ))}
+        </div>
+      </div>
+      <div class="alert-actions">
+        <button
+          type="button"
+          class="button small"
+          disabled={busy.value}
+          aria-label={`Send a test to ${name}`}
+          onClick={test}
+        >
+          <Icon name="bell" /> Send a test
+        </button>
+      </div>
+    </li>
+  );
+}
+
+const OUTCOMES = {
+  sent: { word: "took it", class: "good" },
+  refused: { word: "refused it", class: "bad" },
+  failed: { word: "was not reached", class: "bad" },
+} as const;
+
+function Way({ tested }: { tested: TestedWay }) {
+  const { way, outcome, answer, seconds } = tested;
+  const { word, class: kind } = OUTCOMES[outcome];
+  return (
+    <p class="receiver-way">
+      <span class={kind}>
+        <Icon name={outcome === "sent" ? "check" : "warning"} /> {way} {word}
+      </span>{" "}
+      <span class="muted num">after {elapsedText(seconds * 1000)}</span>
+      {answer && <span class="receiver-answer">{answer}</span>}
+    </p>
+  );
+}
