@@ -277,17 +277,20 @@ pub(super) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 
 /// The remedy when an address cannot be bound, whose source are the `names` of flags and settings.
 fn cannot_listen(address: SocketAddr, names: &str, cause: io::Error) -> anyhow::Error {
-    let what_to_do = match cause.kind() {
-        io::ErrorKind::AddrInUse => {
-            ": another process listens there, perhaps granary itself; name another address"
-        }
-        io::ErrorKind::PermissionDenied => ": this user may not; name a port above 1023",
-        io::ErrorKind::AddrNotAvailable => {
-            ": this machine does not have the address; name one of its own"
-        }
-        _ => ": name another address",
-    };
-    anyhow::Error::new(cause).context(format!("listen on {address}{what_to_do} with {names}"))
+    let remedies = [
+        (
+            io::ErrorKind::AddrInUse,
+            "another process listens there, perhaps granary itself; name another address",
+        ),
+        (io::ErrorKind::PermissionDenied, "this user may not; name a port above 1023"),
+        (
+            io::ErrorKind::AddrNotAvailable,
+            "this machine does not have the address; name one of its own",
+        ),
+    ];
+    let known = remedies.iter().find(|(kind, _)| *kind == cause.kind());
+    let what_to_do = known.map_or("name another address", |(_, what_to_do)| what_to_do);
+    anyhow::Error::new(cause).context(format!("listen on {address}: {what_to_do} with {names}"))
 }
 
 /// Threads of each HTTP worker for what waits: every query and tail that may be under way can be of

@@ -186,7 +186,7 @@ impl Neighbours<'_> {
             Side::Before => slots.iter().rfind(is_beside),
             Side::After => slots.iter().find(is_beside),
         }
-        .cloned()
+        .copied()
     }
 
     /// Reads slots that were found at coarser granularities again at that of the range, as far as
