@@ -27,7 +27,7 @@ const PROGRAMS: [&str; 2] = ["granary ", "curl "];
 const ENDLESS: [&str; 2] = ["granary tail", "curl -N"];
 
 /// Commands that are not run but only parsed, by how they begin, and why.
-const NOT_RUN: [(&str, &str); 33] = [
+const NOT_RUN: [(&str, &str); 35] = [
     ("(cd src/web", "builds for minutes, and writes to the home directory"),
     (".ci/run", "runs this test"),
     ("./deploy/quickstart.sh", "builds for minutes and runs until Ctrl-C; it is parsed below"),
@@ -47,6 +47,7 @@ const NOT_RUN: [(&str, &str); 33] = [
     ("docker", "needs a daemon of docker; the Containerfile is read below"),
     ("granary-agent-mongodb", "needs a MongoDB server, see peers/mongodb.rs"),
     ("granary alerts ack", "nothing fires here, see silences.rs"),
+    ("granary alerts test-receiver", "no receivers are set up here, see receivers.rs"),
     ("granary alerts unack", "nothing fires here, see silences.rs"),
     ("granary bench", "a fleet of 1,000 hosts takes minutes; see first_hour.rs for a small one"),
     ("granary import --format remote-write", "bodies of requests, see import.rs"),
@@ -56,6 +57,7 @@ const NOT_RUN: [(&str, &str); 33] = [
         "granary rules check /etc",
         "rules that are installed; those of deploy/ are tested in alerts.rs",
     ),
+    ("granary rules replay /etc", "rules that are installed, see replay.rs"),
     ("granary silence expire", "ids are made up, see silences.rs"),
     ("granary serve", "every test starts its daemon so"),
     ("influx_inspect", "needs InfluxDB's files; what it writes is imported in the next line"),
