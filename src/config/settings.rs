@@ -90,50 +90,46 @@ impl Settings {
     /// Checks everything and reports every fault.
     pub(crate) fn validate(raw: &Raw) -> Result<Self, ConfigError> {
         let mut faults = Faults::default();
-        let listen = socket_address("server.listen", &raw.server.listen, &mut faults);
+        let (limits, ingest, server) = (&raw.limits, &raw.ingest, &raw.server);
+        let listen = socket_address("server.listen", &server.listen, &mut faults);
         let granularities = granularities(raw, &mut faults);
-        let limits = &raw.limits;
+        let (body, decompressed) = (ingest.request_bytes_max, ingest.decompressed_bytes_max);
         let settings = Self {
             as_toml: Vec::new(),
             changed: Vec::new(),
             notes: Vec::new(),
             listen,
-            workers: raw.server.workers,
-            shutdown_timeout: faults
-                .duration("server.shutdown_timeout", &raw.server.shutdown_timeout),
-            client_timeout: client_timeout(&raw.server.client_timeout, &mut faults),
-            keep_alive: faults.duration("server.keep_alive", &raw.server.keep_alive),
-            host_names: raw.server.host_names.clone(),
+            workers: server.workers,
+            shutdown_timeout: faults.duration("server.shutdown_timeout", &server.shutdown_timeout),
+            client_timeout: client_timeout(&server.client_timeout, &mut faults),
+            keep_alive: faults.duration("server.keep_alive", &server.keep_alive),
+            host_names: server.host_names.clone(),
             data_dir: raw.storage.data_dir.clone(),
             snapshot_dir: raw.storage.snapshot_dir.clone(),
             checkpoint_interval: faults
                 .duration("storage.checkpoint_interval", &raw.storage.checkpoint_interval),
             idle_after: idle_after(&raw.storage, &mut faults),
             checkpoint_bounds: checkpoint_bounds(&raw.storage, &mut faults),
-            future_skew: faults.duration("ingest.future_skew", &raw.ingest.future_skew),
+            future_skew: faults.duration("ingest.future_skew", &ingest.future_skew),
             out_of_order_window: faults
-                .duration("ingest.out_of_order_window", &raw.ingest.out_of_order_window),
-            ha_senders: ha_senders(&raw.ingest, &mut faults),
-            connections_max: faults.some("server.connections_max", raw.server.connections_max),
-            request_bytes_max: faults.at_least(
-                "ingest.request_bytes_max",
-                raw.ingest.request_bytes_max,
-                1024,
-            ),
+                .duration("ingest.out_of_order_window", &ingest.out_of_order_window),
+            ha_senders: ha_senders(ingest, &mut faults),
+            connections_max: faults.some("server.connections_max", server.connections_max),
+            request_bytes_max: faults.at_least("ingest.request_bytes_max", body, 1024),
             decompressed_bytes_max: faults.at_least(
                 "ingest.decompressed_bytes_max",
-                raw.ingest.decompressed_bytes_max,
+                decompressed,
                 1024,
             ),
             body_memory_max: faults.at_least(
                 "ingest.body_memory_max",
-                raw.ingest.body_memory_max,
-                raw.ingest.request_bytes_max.saturating_add(raw.ingest.decompressed_bytes_max),
+                ingest.body_memory_max,
+                body.saturating_add(decompressed),
             ),
             request_series_max: faults.some("limits.request_series_max", limits.request_series_max),
-            graphite: graphite(&raw.graphite, &raw.server.client_timeout, &mut faults),
+            graphite: graphite(&raw.graphite, &server.client_timeout, &mut faults),
             graphite_templates: graphite_templates(&raw.graphite, &mut faults),
-            queue_bytes_max: queue_bytes_max(&raw.ingest, &mut faults),
+            queue_bytes_max: queue_bytes_max(ingest, &mut faults),
             store_limits: store_limits(raw, &mut faults),
             series_limits: series_limits(limits, &mut faults),
             query_series_max: faults.some("limits.query_series_max", limits.query_series_max),

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::model::{
     Gaps, Granularity, GranularityIndex, GranularitySet, HostChanges, KeptHosts, PartitionId,
-    SeriesId, UnixMillis,
+    SeriesId, SeriesState, UnixMillis,
 };
 
 /// Series that are looked at under the catalog's lock: batches wait meanwhile.
@@ -179,7 +179,7 @@ impl Store {
     /// How many times series are named that never had a sample, or none since they were made anew.
     pub fn count_of_empty_series(&self, series: &[SeriesId]) -> u64 {
         let catalog = self.inner.catalog.read();
-        let is_empty = |id: &&SeriesId| catalog.state(**id).is_some_and(|state| state.is_fresh());
+        let is_empty = |id: &&SeriesId| catalog.state(**id).is_some_and(SeriesState::is_fresh);
         series.iter().filter(is_empty).count() as u64
     }
 

@@ -30,7 +30,6 @@ mod preallocation;
 mod promql;
 #[path = "../support/protobuf.rs"]
 mod protobuf;
-mod raising;
 mod replay;
 mod replicas;
 mod retention;

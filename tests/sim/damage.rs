@@ -20,9 +20,8 @@ impl History {
         self.open = None;
         let is_head = self.rng.u8(0..4) == 0;
         let mut files = self.medium.files();
-        let is_meant = |file: &str| match is_head {
-            true => file == "head.redb",
-            false => file.starts_with("partitions/"),
+        let is_meant = |file: &str| {
+            if is_head { file == "head.redb" } else { file.starts_with("partitions/") }
         };
         files.retain(|file| is_meant(file) && !file.contains(".new"));
         if files.is_empty() {

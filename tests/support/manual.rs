@@ -28,10 +28,10 @@ pub(crate) fn root() -> PathBuf {
 pub(crate) fn pages() -> Vec<Page> {
     let mut names = vec!["README.md".to_owned(), "CONTRIBUTING.md".to_owned()];
     for entry in fs::read_dir(root().join("docs")).unwrap() {
-        let name = format!("docs/{}", entry.unwrap().file_name().to_str().unwrap());
-        // Beside them are pictures.
-        if name.ends_with(".md") {
-            names.push(name);
+        let entry = entry.unwrap();
+        // Pictures are in a folder.
+        if entry.file_type().unwrap().is_file() {
+            names.push(format!("docs/{}", entry.file_name().to_str().unwrap()));
         }
     }
     names.sort();

@@ -228,11 +228,15 @@ pub(super) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
         let found = SenderNames::ask(&args.daemon)
             .and_then(|names| overlap(args, &inputs, &options, names))
             .unwrap_or_else(|cause| Some(format!("not compared with the daemon: {cause:#}")));
-        found.iter().for_each(|message| complain(message));
+        if let Some(message) = found {
+            complain(&message);
+        }
     }
     imported.context("the import is not complete; run it again: what was accepted counts once")?;
     let gone = summary.gone(&inputs);
-    gone.iter().for_each(|message| complain(message));
+    for message in &gone {
+        complain(message);
+    }
     Ok(match (summary.files_failed, summary.refused()) {
         _ if !gone.is_empty() => ExitCode::FAILURE,
         (0, 0) => ExitCode::SUCCESS,
