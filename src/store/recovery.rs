@@ -121,6 +121,10 @@ impl Store {
         };
         let store = Self { inner: Arc::new(inner) };
         let report = store.recover(now)?;
+        if store.inner.journal.is_through_damaged()? {
+            // Should the head be damaged next, nothing would tell it any more.
+            store.checkpoint(now)?;
+        }
         let last_run = last_run.or(store.inner.catalog.read().latest());
         let report = RecoveryReport { last_run, ..report };
         Ok((store.clone(), Appender::new(store), report))

@@ -84,6 +84,7 @@ impl Store {
             note_lacking: &|index, before| self.note_lacking(index, before),
         };
         self.note_away(&frozen)?;
+        inner.head.keep_lost()?;
         self.or_replace_head(to.write(&frozen, now))?;
         let bytes_written = written_by_this_thread().wrapping_sub(written_before);
         self.cut(&frozen, now.believed)?;

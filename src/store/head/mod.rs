@@ -166,6 +166,11 @@ impl Head {
         }
     }
 
+    /// Makes durable what was lost, before the head is written: then it is as new as the last cut.
+    pub(crate) fn keep_lost(&self) -> Result<(), StoreError> {
+        self.register.journal().keep_lost(&self.lost(), &self.presumed)
+    }
+
     /// Forgets what was lost of a granularity before a time since which alone it is complete; durably,
     /// with the next cut.
     pub(crate) fn forget_lost(&self, index: GranularityIndex, before: UnixMillis) {
@@ -242,13 +247,15 @@ impl Head {
             return Ok(true);
         }
         self.register.set_aside(HEAD_FILE, fault)?;
+        // Who writes the new one makes it as new as the last cut.
+        let noted = self.register.journal().in_head(&self.presumed)?;
+        let noted = self.widths_ms.iter().zip(noted);
+        let slots = noted
+            .filter_map(|(width_ms, slots)| Some(InHead { width_ms: *width_ms, slots: slots? }));
+        self.add_lost(&slots.collect::<Vec<_>>());
+        self.keep_lost()?;
         *file = Arc::new(open_file(&self.medium, &self.names)?);
         self.register.note(HEAD_FILE)?;
-        drop(file);
-        let slots = self.find_lost()?;
-        let of_each = self.widths_ms.iter().zip(slots);
-        let slots = of_each.map(|(width_ms, slots)| InHead { width_ms: *width_ms, slots });
-        self.add_lost(&slots.collect::<Vec<_>>());
         Ok(true)
     }
 

@@ -77,6 +77,16 @@ impl Journal {
         all.iter().map(read).collect()
     }
 
+    /// Remembers where cells were lost with heads, if that is something else than what is known.
+    pub(crate) fn keep_lost(&self, lost: &[InHead], all: &[Presumed]) -> Result<(), StoreError> {
+        const OPERATION: &str = "note what was lost";
+        let known = self.lost_with_heads(all)?;
+        if known.iter().eq(lost.iter().map(|own| &own.slots)) {
+            return Ok(());
+        }
+        self.file.transact(OPERATION, |txn| store_lost(txn, lost, OPERATION))
+    }
+
     fn note_damaged(&self, table: &StretchTable, width_ms: i64, what: &str) {
         self.damaged.note(table.name(), &format!("slots of {width_ms} ms: {what}"));
     }

@@ -154,6 +154,12 @@ impl Journal {
         Ok(())
     }
 
+    /// Whether it is still to be written anew up to which record a checkpoint was finished.
+    pub(crate) fn is_through_damaged(&self) -> Result<bool, StoreError> {
+        let own = self.file.guard("read", || read(&self.file, THROUGH_KEY))?;
+        Ok(!own.is_sound(THROUGH_KEY))
+    }
+
     /// The first record that is there.
     fn first_record(&self) -> Result<Option<u64>, StoreError> {
         let txn = self.file.read()?;
