@@ -91,15 +91,7 @@ pub(super) async fn rename(
     payload: web::Payload,
     parts: web::Data<AdminParts>,
 ) -> HttpResponse {
-    match read::<RenameBody>(&request, payload, &parts).await {
-        Ok(body) => {
-            let Selector { metric, tags } = body.set.selector();
-            let renaming = Renaming { metric, tags, limits: parts.series_limits };
-            let action = ChangeAction::Rename(renaming);
-            respond(&body.selector.selector(), action, body.dry_run, parts).await
-        }
-        Err(refused) => refused,
-    }
+    set_keys(&request, payload, parts, ChangeAction::Rename).await
 }
 
 pub(super) async fn merge(
@@ -107,12 +99,21 @@ pub(super) async fn merge(
     payload: web::Payload,
     parts: web::Data<AdminParts>,
 ) -> HttpResponse {
-    match read::<RenameBody>(&request, payload, &parts).await {
+    set_keys(&request, payload, parts, ChangeAction::Merge).await
+}
+
+/// Changes parts of the keys of the series that match.
+async fn set_keys(
+    request: &HttpRequest,
+    payload: web::Payload,
+    parts: web::Data<AdminParts>,
+    action: impl FnOnce(Renaming) -> ChangeAction,
+) -> HttpResponse {
+    match read::<RenameBody>(request, payload, &parts).await {
         Ok(body) => {
             let Selector { metric, tags } = body.set.selector();
             let renaming = Renaming { metric, tags, limits: parts.series_limits };
-            let action = ChangeAction::Merge(renaming);
-            respond(&body.selector.selector(), action, body.dry_run, parts).await
+            respond(&body.selector.selector(), action(renaming), body.dry_run, parts).await
         }
         Err(refused) => refused,
     }

@@ -161,10 +161,10 @@ mod tests {
         outcome.add(&acknowledged(60.0, 0.002));
         outcome.add(&Answered { at: 200.0, seconds: 9.0, answer: Answer::Define });
         for (minute, expected) in [
-            (0, "minute 1: 10 samples acknowledged, 2 requests, 1 busy answers"),
-            (1, "minute 2: 10 samples acknowledged, 1 requests, 0 busy answers"),
+            (0, "minute 1: 10 samples acknowledged, 2 requests, 1 busy answer"),
+            (1, "minute 2: 10 samples acknowledged, 1 request, 0 busy answers"),
             (2, "minute 3: 0 samples acknowledged, 0 requests, 0 busy answers"),
-            (3, "minute 4: 0 samples acknowledged, 1 requests, 0 busy answers"),
+            (3, "minute 4: 0 samples acknowledged, 1 request, 0 busy answers"),
             (4, "minute 5: 0 samples acknowledged, 0 requests, 0 busy answers"),
         ] {
             assert!(outcome.minute(minute).starts_with(expected), "{}", outcome.minute(minute));
