@@ -208,12 +208,20 @@ fn a_newer_format_is_refused_with_the_remedy() {
     assert_eq!(daemon.post_json(&batch(1)).status, 200);
     assert_eq!(daemon.stop(), Some(0));
     let partition = partition_files(&daemon.data(""), "1h").remove(0);
-    let set_version = |file: &Path, journal: bool, version: u8| {
+    // Without the checksum, which would prove that the number is damaged.
+    let mut check = None;
+    let mut set_version = |file: &Path, journal: bool, version: u8| {
         let db = Builder::new().open(file).unwrap();
         let txn = db.begin_write().unwrap();
         if journal {
             let table: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
-            txn.open_table(table).unwrap().insert("format_version", u64::from(version)).unwrap();
+            let mut table = txn.open_table(table).unwrap();
+            table.insert("format_version", u64::from(version)).unwrap();
+            if let Some(check) = check.take() {
+                table.insert("format_version_check", check).unwrap();
+            } else {
+                check = table.remove("format_version_check").unwrap().map(|check| check.value());
+            }
         } else {
             let table: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
             txn.open_table(table).unwrap().insert("format_version", i64::from(version)).unwrap();

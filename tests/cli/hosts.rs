@@ -204,7 +204,7 @@ fn an_agent_makes_its_host_known_and_its_restarts() {
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
     let removed =
         granary().args(["hosts", "remove", "web1", "web2", "--url", &daemon.url]).output();
-    assert_eq!(removed.unwrap().stdout, b"removed 1 hosts\n");
+    assert_eq!(removed.unwrap().stdout, b"removed 1 host\n");
     assert_eq!(names(&hosts(&daemon, "")), [""; 0]);
 }
 
