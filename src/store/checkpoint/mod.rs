@@ -171,7 +171,9 @@ impl Store {
             self.note_lacking(index, before)?;
         }
         for (index, gaps) in (0..).map(GranularityIndex).zip(inner.gaps.read().clone()) {
-            inner.head.forget_lost(index, gaps.complete_since);
+            // A granularity may be incomplete before a time and still keep samples there.
+            let kept_from = self.granularity(index).kept_from(now);
+            inner.head.forget_lost(index, gaps.complete_since.min(kept_from));
         }
         let in_head = self.or_replace_head(inner.head.in_head())?;
         let lost = inner.head.lost();

@@ -74,7 +74,7 @@ pub(super) fn check_version(file: &DatabaseFile, damaged: &DamagedRows) -> Resul
     {
         note(damaged, VERSION_KEY, "it is this release's by its checksum, or but for that");
         version = FORMAT_VERSION;
-    } else if version == FORMAT_VERSION && !own.is_sound(VERSION_KEY) {
+    } else if !own.is_sound(VERSION_KEY) && (own.check.is_some() || version == FORMAT_VERSION) {
         return Err(refused(VERSION_KEY));
     }
     version::check(JOURNAL_FILE, version)?;
