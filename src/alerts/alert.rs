@@ -11,8 +11,8 @@ use crate::model::UnixMillis;
 /// Names and values of labels, in order of the names.
 pub type LabelSet = BTreeMap<String, String>;
 
-/// By what Alertmanager's API tells alerts apart: FNV-1a of the labels, as `model.LabelSet` there has
-/// it (<http://www.isthe.com/chongo/tech/comp/fnv>).
+/// By what Alertmanager's API tells alerts apart: FNV-1a of the labels, as `model.LabelSet` there
+/// has it (<http://www.isthe.com/chongo/tech/comp/fnv>).
 pub fn fingerprint(labels: &LabelSet) -> String {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;
@@ -33,7 +33,7 @@ pub struct Acknowledgement {
     pub comment: String,
     /// Since when, Unix milliseconds.
     pub at: i64,
-    /// Until when; `None`: until the alert ends.
+    /// The time at which it ends; `None`: with the alert.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<i64>,
 }

@@ -1,8 +1,9 @@
-//! Alerts that other programs send, such as Prometheus servers and Loki, by the rules of Alertmanager's
-//! API v2 (github.com/prometheus/alertmanager, `api/v2/api.go` and `types/types.go`).
+//! Alerts that other programs send, such as Prometheus servers and Loki, by the rules of
+//! Alertmanager's API v2 (github.com/prometheus/alertmanager, `api/v2/api.go` and
+//! `types/types.go`).
 //!
-//! As there they are in memory: after a restart their senders send them again. Must never know: HTTP,
-//! who is told.
+//! The alerts are kept in memory, as in Alertmanager: after a restart their senders send them
+//! again. Must never know: HTTP, who is told.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -43,7 +44,7 @@ pub struct Posted {
     bytes: usize,
     /// How often people would have been told something else.
     changes: u64,
-    /// When the next of them ends.
+    /// The time at which the next alert ends.
     next_end: Option<i64>,
 }
 
@@ -59,7 +60,7 @@ struct PostedAlert {
     updated_at: i64,
 }
 
-/// What became of alerts that were sent.
+/// The outcome of a request that sends alerts.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct PostOutcome {
     /// Alerts that were taken.
@@ -145,8 +146,8 @@ impl Posted {
         self.all.values().map(|own| own.ends_at).filter(|end| *end > now.0).min()
     }
 
-    /// How often people would have been told something else up to a time: whoever remembers the number
-    /// need not look again while it is the same.
+    /// How often people would have been told something else up to a time: whoever remembers the
+    /// number need not look again while it is the same.
     pub fn changes(&mut self, now: UnixMillis) -> u64 {
         if self.next_end.is_some_and(|end| end <= now.0) {
             self.changes += 1;
@@ -192,8 +193,8 @@ impl PostedAlert {
             || (newer.starts_at > self.starts_at && newer.starts_at < self.ends_at)
     }
 
-    /// Itself as a newer one has it: the earlier beginning counts, and of the ends the later one, unless
-    /// nobody named it.
+    /// The alert with the fields of a newer one: the earlier beginning counts, and the later end
+    /// unless nobody named it.
     fn merged_with(&self, newer: Self, now: UnixMillis) -> Self {
         let is_later = self.ends_at > newer.ends_at;
         let keeps_end =
@@ -218,7 +219,7 @@ impl PostedAlert {
     }
 }
 
-/// About how many bytes it takes.
+/// The approximate size of an alert in bytes.
 fn bytes(labels: &LabelSet, own: &PostedAlert) -> usize {
     let pairs = labels.iter().chain(&own.annotations);
     let pairs = pairs.map(|(name, value)| name.len() + value.len() + 64);

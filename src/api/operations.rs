@@ -89,7 +89,7 @@ async fn readyz(parts: web::Data<AdminParts>) -> HttpResponse {
     HttpResponse::Ok().json(answer)
 }
 
-/// What works as it is set up, and is seldom meant so.
+/// Settings that work but are seldom intended, by topic.
 pub(super) fn warnings(parts: &AdminParts) -> BTreeMap<&'static str, String> {
     parts.rules.untold().map(|reason| ("untold", reason)).into_iter().collect()
 }

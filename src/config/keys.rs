@@ -1,5 +1,5 @@
-//! The keys of settings as they are given, each put over the defaults by itself: so every key that is
-//! not known or of a wrong type is reported, not only the first.
+//! The keys of settings as they are given, each put over the defaults by itself: so every key that
+//! is not known or of a wrong type is reported, not only the first.
 //!
 //! Must never know: what a value means.
 
@@ -137,7 +137,7 @@ fn typed(table: Table) -> Result<Raw, config::ConfigError> {
     Value::from(ValueKind::Table(table)).try_deserialize()
 }
 
-/// What the list of granularities leaves out of the default one, which it replaces.
+/// The default granularities that the list of the settings leaves out.
 pub(super) fn left_out(raw: &Raw, defaults: &Raw) -> Option<String> {
     let has = |slot: &str| raw.granularity.iter().any(|own| own.slot == slot);
     let missing = defaults.granularity.iter().map(|own| own.slot.as_str());

@@ -33,7 +33,7 @@ pub struct Settings {
     pub as_toml: Vec<String>,
     /// The keys that differ from their defaults, with their values.
     pub changed: Vec<String>,
-    /// What whoever wrote them may not expect.
+    /// Notes on effects that their author may not expect.
     pub notes: Vec<String>,
     pub listen: SocketAddr,
     pub workers: usize,
@@ -159,8 +159,8 @@ impl Settings {
         if faults.0.is_empty() { Ok(settings) } else { Err(ConfigError::Invalid(faults.0)) }
     }
 
-    /// Where rules come from, for a machine of this name: without an external address it is made of the
-    /// name and the port, as Prometheus has it.
+    /// Where rules come from, for a machine of this name: without an external address it is made of
+    /// the name and the port, as Prometheus has it.
     pub fn rule_sources(&self, machine: Option<&str>) -> RuleSources {
         let mut sources = self.rules.clone();
         if sources.external.url.is_empty() {

@@ -1,4 +1,4 @@
-//! Which samples of a file are imported, and as what kind.
+//! The selection of a file's samples that are imported, and their kinds.
 //!
 //! Must never know: formats, the command's flags.
 
@@ -37,8 +37,8 @@ impl Selection {
             && self.tags.iter().all(is_tag)
     }
 
-    /// Whether samples of a time are selected. A sample without a time is: it is refused later, with
-    /// the reason.
+    /// Whether samples of a time are selected. A sample without a time is: it is refused later,
+    /// with the reason.
     pub fn has_time(&self, at: UnixMillis) -> bool {
         at == NO_TIME || self.times.contains(&at)
     }

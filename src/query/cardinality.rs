@@ -1,4 +1,4 @@
-//! Which metrics, tags and values have most series, as Prometheus' `status/tsdb` says it.
+//! The metrics, tags and values with most series, as in Prometheus' `status/tsdb`.
 //!
 //! Must never know: HTTP, cells. The dictionary's lock is held for a part of the values at a time.
 

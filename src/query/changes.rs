@@ -31,7 +31,7 @@ pub struct ChangedSeries {
     /// What it would be called; nothing when it would be deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renamed_to: Option<NewName>,
-    /// What it would become a part of.
+    /// The series that it would become a part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merged_into: Option<NewName>,
 }

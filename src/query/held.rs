@@ -1,4 +1,4 @@
-//! Which times the store holds of some series: what an import asks before it sends any.
+//! The times that the store holds of some series, which an import asks for before it sends samples.
 //!
 //! Must never know: HTTP, who asks.
 
@@ -17,15 +17,15 @@ use crate::{
 pub const HELD_SERIES_MAX: usize = 500;
 /// Slots of a series that are read, at most.
 const SLOTS_MAX: i64 = 4096;
-/// Wide: a series that breaks the settings' limits is not there.
+/// Wide limits: the store has no series beyond those of the settings.
 const LIMITS: SeriesLimits =
     SeriesLimits { tags_max: 1024, name_bytes_max: 16_384, value_bytes_max: 65_536 };
 
-/// What is asked.
+/// A request for the times of some series.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeldRequest {
-    /// Which series and times.
+    /// The series, each with a range of times.
     pub series: Vec<AskedSeries>,
 }
 
@@ -45,8 +45,8 @@ pub struct AskedSeries {
 /// The answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldAnswer {
-    /// Of each series, in the order asked, the first and the last time within the range that the store
-    /// holds, Unix milliseconds; nothing when it holds none.
+    /// Of each series, in the order asked, the first and the last time within the range that the
+    /// store holds, Unix milliseconds; nothing when it holds none.
     pub held: Vec<Option<(i64, i64)>>,
 }
 

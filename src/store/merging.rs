@@ -1,9 +1,9 @@
-//! Merging series into one: documents stay as they are, and whoever reads the one series reads all of
-//! them ([`super::View`]), slot by slot merged.
+//! Merging series into one: documents stay as they are, and whoever reads the one series reads all
+//! of them ([`super::View`]), slot by slot merged.
 //!
-//! The series with the newest sample goes on under the name: what is remembered of it is what the next
-//! reading follows. Counters follow each other in time, and what they grew by in between is counted.
-//! Must never know: which series are merged, and why.
+//! The series with the newest sample goes on under the name: what is remembered of it is what the
+//! next reading follows. Counters follow each other in time, and what they grew by in between is
+//! counted. Must never know: which series are merged, and why.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,12 @@ use super::{
 };
 use crate::model::{AcceptedBatch, Kind, SeriesId, UnixMillis, counter::Reading};
 
-/// What a change comes to.
+/// The plan of a change.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// What the dictionary's plan is, before it is known which series go on: ids ascending.
+    /// The dictionary's plan, which does not know yet which series go on; ids ascending.
     pub(super) shown: Vec<SeriesUpdate>,
-    /// What becomes of which series, ids ascending.
+    /// The updates of series, ids ascending.
     pub(super) updates: Vec<SeriesUpdate>,
     /// The last reading of each counter, as a late reading of the one that follows it in time.
     bridge: AcceptedBatch,
@@ -29,13 +29,13 @@ pub(super) struct Plan {
 struct Read {
     first_at: i64,
     last: Reading,
-    /// Which series it is of, before the change.
+    /// The series that it belongs to before the change.
     of: SeriesId,
     id: SeriesId,
 }
 
 impl Store {
-    /// What a change would come to, series by series.
+    /// The effect of a change, series by series.
     ///
     /// # Errors
     /// When it would be refused.
@@ -130,9 +130,9 @@ impl Store {
 }
 
 impl Appender {
-    /// Merges the series that match, durably; returns how many there were. What counters grew by between
-    /// the last reading of one and the first of the next is counted before: killed in between, the
-    /// same merge finds that reading again, and adds nothing.
+    /// Merges the series that match, durably; returns how many there were. What counters grew by
+    /// between the last reading of one and the first of the next is counted before: killed in
+    /// between, the same merge finds that reading again, and adds nothing.
     ///
     /// # Errors
     /// When the journal cannot be written: nothing is merged then.

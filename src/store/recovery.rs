@@ -130,8 +130,8 @@ impl Store {
         Ok((store.clone(), Appender::new(store), report))
     }
 
-    /// Opens the journal. What it has for granularities that are taken away now goes into their files
-    /// before.
+    /// Opens the journal. What it has for granularities that are taken away now goes into their
+    /// files before.
     fn open_journal(
         medium: &Arc<dyn Medium>,
         settings: &GranularitySet,
@@ -161,7 +161,8 @@ impl Store {
         Ok((journal, known))
     }
 
-    /// Has what was accepted for some granularities put into their files: the next start knows fewer.
+    /// Has what was accepted for some granularities put into their files: the next start knows
+    /// fewer.
     fn finish_before(
         medium: &Arc<dyn Medium>,
         before: GranularitySet,
@@ -277,7 +278,7 @@ impl Store {
     }
 }
 
-/// What the head and the partitions say of the records that they hold; `None` when the head does not.
+/// The records that the head and the partitions hold; `None` when the head does not say.
 fn records_in_files(
     medium: &Arc<dyn Medium>,
     journal: &Arc<Journal>,
@@ -294,7 +295,7 @@ fn records_in_files(
     Ok(Some(RecordsInFiles { heads, last }))
 }
 
-/// Where a head that was lost had cells of records that states have, by slot width.
+/// The slots of which a lost head had cells of records that states have, by slot width.
 struct LostCells {
     slots: Vec<InHead>,
 }

@@ -1,4 +1,5 @@
-//! The rules that are evaluated, and what became of them: what the alerter works by, and others ask.
+//! The rules that are evaluated, and what became of them: what the alerter works by, and others
+//! ask.
 //!
 //! Must never know: HTTP, how a rule is evaluated.
 
@@ -58,7 +59,7 @@ pub(super) struct Loaded {
     pub(super) set: Arc<RuleSet>,
     /// Another one each time they are read.
     pub(super) generation: u64,
-    /// When they were read.
+    /// The time at which the rules were read.
     read_at: UnixMillis,
 }
 
@@ -75,8 +76,8 @@ pub struct GroupStatus {
     pub seconds: f64,
     /// Evaluations that nobody made, since the start.
     pub missed: u64,
-    /// What became of each rule, in their order then, and how many seconds it took; empty before the
-    /// first evaluation.
+    /// What became of each rule, in their order then, and how many seconds it took; empty before
+    /// the first evaluation.
     pub reports: Vec<(RuleReport, f64)>,
 }
 
@@ -184,7 +185,7 @@ impl KnownRules {
         self.0.fault.lock().clone()
     }
 
-    /// When the rules that are used were read.
+    /// The time at which the rules in use were read.
     pub fn read_at(&self) -> UnixMillis {
         self.0.loaded.read().read_at
     }

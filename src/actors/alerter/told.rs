@@ -14,9 +14,9 @@ impl KnownRules {
         self.0.told_changes.load(Ordering::Acquire)
     }
 
-    /// What became of all groups of whose alerts people are told, and whether it is known of all of
-    /// them. What a file said that could not be used at a start goes on as it was: it did not end
-    /// because somebody made a mistake.
+    /// The states of all groups whose alerts people are told of, and whether all of them are known.
+    /// Alerts of a file that could not be used at the start stay as they were: a mistake in a file
+    /// ends no alert.
     pub fn told_groups(&self) -> (Vec<ToldGroup>, bool) {
         let set = self.loaded().set;
         let mut told = Vec::new();
@@ -41,8 +41,8 @@ impl KnownRules {
         self.0.unread.read().clone().unwrap_or_default()
     }
 
-    /// All alerts that fire, and those that have ended lately, as they go out; `None` until it is known
-    /// of each group.
+    /// All alerts that fire, and those that have ended lately, as they go out; `None` until it is
+    /// known of each group.
     pub fn told_alerts(&self) -> Option<Vec<MessageAlert>> {
         let (groups, are_all_known) = self.told_groups();
         let external = self.external();

@@ -1,7 +1,8 @@
-//! Test alerts: each way of one receiver is told of an alert that somebody asked for, and of its end.
+//! Test alerts: each way of one receiver is told of an alert that somebody asked for, and of its
+//! end.
 //!
-//! Nothing of it is stored, tried again or counted as a notification. Must never know: HTTP's status
-//! codes.
+//! Nothing of it is stored, tried again or counted as a notification. Must never know: HTTP's
+//! status codes.
 
 use std::{sync::Arc, thread, time::Duration};
 
@@ -26,7 +27,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// The name of the alert.
 const ALERT: &str = "GranaryTest";
 
-/// What tests receivers. Cheap to clone.
+/// A handle with which receivers are tested. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ReceiverTests(Arc<Semaphore>);
 

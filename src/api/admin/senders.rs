@@ -24,7 +24,7 @@ pub(super) struct Which {
     /// Several.
     #[serde(default)]
     agents: BTreeSet<String>,
-    /// What their names begin with.
+    /// The prefix of their names.
     prefix: Option<String>,
     /// Such as `7d`.
     idle: Option<String>,

@@ -28,7 +28,7 @@ struct Posted {
     by: String,
     #[serde(default)]
     comment: String,
-    /// Until when, as text; without it until the alerts end.
+    /// The time at which it ends, as text; without it the acknowledgement ends with the alerts.
     until: Option<String>,
 }
 

@@ -1,5 +1,5 @@
-//! `GET /api/v2/alerts` and `/api/v2/alerts/groups`: what fires, who is told of it, and in which groups,
-//! as Alertmanager shows it: alerts of rules, and those that other programs sent.
+//! `GET /api/v2/alerts` and `/api/v2/alerts/groups`: what fires, who is told of it, and in which
+//! groups, as Alertmanager shows it: alerts of rules, and those that other programs sent.
 
 use std::collections::BTreeMap;
 
@@ -108,7 +108,7 @@ struct Firing {
     alert: MessageAlert,
     acknowledged: Option<Acknowledgement>,
     updated_at: UnixMillis,
-    /// When it counts as over without further news.
+    /// The time from which it counts as over without further news.
     ends_at: UnixMillis,
 }
 

@@ -48,7 +48,7 @@ pub(super) async fn alertmanagers(received: Received) -> HttpResponse {
     .await
 }
 
-/// What the process runs with. There are no goroutines: threads stand for them.
+/// The environment of the process, in Prometheus' words; threads are reported as goroutines.
 pub(super) async fn runtime(received: Received) -> HttpResponse {
     respond("promql_status", received, |asked| {
         let parts = asked.parts;

@@ -118,7 +118,7 @@ pub(super) async fn series(params: QueryString, parts: web::Data<QueryParts>) ->
     .await
 }
 
-/// Which times the store holds of some series.
+/// The times that the store holds of some series.
 pub(super) async fn held(
     request: HttpRequest,
     payload: web::Payload,

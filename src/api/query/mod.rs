@@ -1,5 +1,5 @@
-//! The store's own queries over HTTP: charts, documents, pages of exports, series, what there is to ask
-//! for, pipelines, tails.
+//! The store's own queries over HTTP: charts, documents, pages of exports, series, what there is to
+//! ask for, pipelines, tails.
 //!
 //! Must never know: how an answer is found.
 
@@ -49,7 +49,7 @@ pub struct QueryParts {
     /// How long a query may take that is none of PromQL's.
     pub timeout: Duration,
     pub client_timeout: Duration,
-    /// When the daemon was started.
+    /// The time at which the daemon was started.
     pub started: UnixMillis,
     pub future_skew: Duration,
     pub tails: Tails,

@@ -186,7 +186,7 @@ impl ImportArgs {
     }
 }
 
-/// What the daemon has already of the times of files that it does not know.
+/// A message about samples that the daemon has already at the times of files that are new to it.
 fn overlap(
     args: &ImportArgs,
     inputs: &[Input],

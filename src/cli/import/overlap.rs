@@ -1,5 +1,5 @@
-//! Series of which the daemon has samples at times at which the files have some, too: gauges and deltas
-//! would count twice there.
+//! Series of which the daemon has samples at times at which the files have some, too: gauges and
+//! deltas would count twice there.
 
 use serde_json::json;
 
@@ -16,7 +16,7 @@ use crate::{
 /// Series that are shown.
 const SHOWN_MAX: usize = 5;
 
-/// What files and daemon have in common.
+/// The samples that files and daemon have in common.
 #[derive(Debug, Default)]
 pub(super) struct Overlap {
     series: u64,
@@ -65,7 +65,7 @@ impl Overlap {
         }
     }
 
-    /// What overlaps and what to do; `None` when nothing does.
+    /// The overlap and its remedy; `None` when nothing overlaps.
     pub(super) fn message(&self) -> Option<String> {
         let (first, last) = self.held?;
         let mut shown = self.shown.clone();

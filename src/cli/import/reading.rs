@@ -74,10 +74,10 @@ pub(super) fn survey(inputs: &[Input], options: &Options, names: SenderNames) ->
     survey
 }
 
-/// What files are read for.
+/// The purpose for which files are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pass {
-    /// What they hold, of those that the daemon does not know.
+    /// A survey of the files that are new to the daemon.
     Survey,
     /// To be sent.
     Import,

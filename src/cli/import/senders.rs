@@ -1,7 +1,7 @@
 //! The names under which files are sent: what tells a file, and the file's name for people.
 //!
-//! What tells a file are its content and how it is read. So the daemon is asked first under which
-//! names it knows files: a file that was imported under another name keeps the name of then.
+//! A file is identified by its content and by how it is read. So the daemon is asked first under
+//! which names it knows files: a file that was imported under another name keeps the name of then.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -10,7 +10,7 @@ use crate::{
     query::SendersAnswer,
 };
 
-/// What the names of all imports begin with.
+/// The prefix of the names of all imports.
 pub(super) const SENDERS: &str = "import:";
 /// Characters of a file's name that are part of a sender's.
 const FILE_NAME_CHARS_MAX: usize = 48;
@@ -43,7 +43,7 @@ impl SenderNames {
     }
 }
 
-/// What a sender's name says of its file besides the file's name.
+/// The part of a sender's name that identifies its file, without the file's name.
 fn identity(name: &str) -> &str {
     name.split_once(' ').map_or(name, |(identity, _)| identity)
 }

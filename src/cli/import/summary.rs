@@ -27,7 +27,7 @@ pub(super) const EXAMPLES_MAX: usize = 10;
 #[derive(Debug)]
 pub(super) struct Summary {
     progress: Progress,
-    /// What the files hold, when nothing is sent.
+    /// The contents of the files, when nothing is sent.
     survey: Option<Survey>,
     pub(super) files: usize,
     pub(super) files_failed: u64,
@@ -140,7 +140,7 @@ impl Summary {
         }
     }
 
-    /// What is to be said of files that were accepted before and whose series have no samples any more.
+    /// Messages about files that were accepted before and whose series have no samples any more.
     pub(super) fn gone(&self, inputs: &[Input]) -> Vec<String> {
         let message = |(sender, count): (&String, &u64)| {
             let (file, samples) = self.senders.get(sender)?;

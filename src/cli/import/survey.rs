@@ -1,4 +1,4 @@
-//! What files hold, before it is sent: series with their times, and what is shown of them.
+//! The contents of files before they are sent: series with their times, as shown by a dry run.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, btree_map::Entry};
 
@@ -35,7 +35,7 @@ pub(super) struct Survey {
     refs: Vec<usize>,
 }
 
-/// What the files have of a metric.
+/// The contents of the files of one metric.
 #[derive(Debug)]
 struct Metric {
     kind: Kind,

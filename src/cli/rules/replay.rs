@@ -1,5 +1,5 @@
-//! `granary rules replay`: a dry run of rules over the history of a running daemon: when each alert would
-//! have been pending, fired and ended. Knows nothing of how samples are stored.
+//! `granary rules replay`: a dry run of rules over the history of a running daemon: when each alert
+//! would have been pending, fired and ended. Knows nothing of how samples are stored.
 
 mod answers;
 
@@ -31,7 +31,7 @@ const STEPS_AT_ONCE: i64 = 500;
 /// Episodes that are remembered, at most.
 const EPISODES_MAX: usize = 10_000;
 
-/// What is to be replayed.
+/// The options of a replay.
 #[derive(Debug, Args)]
 pub(super) struct ReplayArgs {
     #[command(flatten)]

@@ -108,7 +108,8 @@ impl Store {
         })
     }
 
-    /// Puts counters aside that had no sample since a time, a part at a time: batches go on meanwhile.
+    /// Puts counters aside that had no sample since a time, a part at a time: batches go on
+    /// meanwhile.
     pub fn pack_idle(&self, before: UnixMillis) {
         let put_aside = |from: u32| {
             let mut catalog = self.inner.catalog.write();
@@ -121,8 +122,8 @@ impl Store {
         }
     }
 
-    /// Remembers where late samples came that granularities would have, had they not been taken away: once
-    /// they are added again, they are not whole there.
+    /// Remembers where late samples came that granularities would have, had they not been taken
+    /// away: once they are added again, they are not whole there.
     fn note_away(&self, frozen: &Frozen) -> Result<(), StoreError> {
         let inner = &*self.inner;
         let all = inner.documents.granularities();
@@ -187,7 +188,8 @@ struct Destinations<'a> {
     pub(crate) head: &'a Head,
     pub(crate) documents: &'a OpenDocuments,
     pub(crate) counters: &'a Counters,
-    /// Told durably before cells are dropped because a granularity does not keep their time.
+    /// The durable note that a granularity lacks slots before a time; called before cells are
+    /// dropped.
     pub(crate) note_lacking: &'a dyn Fn(GranularityIndex, UnixMillis) -> Result<(), StoreError>,
 }
 

@@ -23,7 +23,8 @@ const HOLES_MAX: usize = 128;
 const HOLE_BYTES: usize = 16;
 const CHECK_BYTES: usize = 8;
 
-/// A bounded set of times: disjoint stretches, ascending. What is too much is widened, never forgotten.
+/// A bounded set of times: disjoint stretches, ascending. What is too much is widened, never
+/// forgotten.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Holes(Vec<Range<UnixMillis>>);
 
@@ -120,7 +121,7 @@ impl Holes {
     }
 }
 
-/// What a file says of the stretches of a slot width.
+/// The stretches of a slot width, as read from a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum StoredHoles {
     /// Nothing, as in files of older releases.

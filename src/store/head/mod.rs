@@ -69,16 +69,16 @@ pub(crate) struct Head {
     /// Keys of rows that were found damaged, and the holes of those that were written anew, by
     /// granularity.
     damage: Vec<Arc<Damage>>,
-    /// What is taken for lost with a head where the journal does not say what is, by granularity.
+    /// The slots that are presumed lost with a head where the journal has no note, by granularity.
     presumed: Vec<Presumed>,
-    /// What was lost with heads, by granularity.
+    /// The slots that were lost with heads, by granularity.
     lost: RwLock<Vec<Holes>>,
     cache: Arc<RowCache>,
 }
 
 impl Head {
-    /// Opens the head, creating it when there is none. A damaged one is set aside. The first `living`
-    /// granularities take samples; the store was last run at `ran_until`.
+    /// Opens the head, creating it when there is none. A damaged one is set aside. The first
+    /// `living` granularities take samples; the store was last run at `ran_until`.
     pub(crate) fn open(
         medium: Arc<dyn Medium>,
         granularities: &[Granularity],
@@ -132,14 +132,15 @@ impl Head {
         self.damage.iter().map(|damage| damage.count()).sum()
     }
 
-    /// Stretches in which earlier runs wrote rows in place of damaged ones, and those that were lost
-    /// with a whole head.
+    /// Stretches in which earlier runs wrote rows in place of damaged ones, and those that were
+    /// lost with a whole head.
     pub(crate) fn holes_from_before(&self) -> u64 {
         let lost: usize = self.lost.read().iter().map(|lost| lost.stretches().len()).sum();
         self.damage.iter().map(|damage| damage.holes_from_before()).sum::<u64>() + lost as u64
     }
 
-    /// Where rows of a granularity were found damaged or went with a whole head, also by earlier runs.
+    /// The slots of a granularity whose rows were damaged or lost with a head, also in earlier
+    /// runs.
     pub(crate) fn holes(&self, index: GranularityIndex) -> Vec<Range<UnixMillis>> {
         let (damage, width_ms) = (&self.damage[index.0], self.widths_ms[index.0]);
         let mut slots: Vec<_> = damage.keys().into_iter().map(slot_of_key).collect();
@@ -149,15 +150,15 @@ impl Head {
         holes
     }
 
-    /// Where rows of a granularity were written in place of damaged ones, or went with a whole head.
+    /// The slots of a granularity whose damaged rows were replaced, or that were lost with a head.
     pub(crate) fn remembered_holes(&self, index: GranularityIndex) -> Holes {
         let mut holes = self.damage[index.0].holes();
         holes.add_all(&self.lost.read()[index.0]);
         holes
     }
 
-    /// Has slots be holes whose cells would be here, had the head not been lost; durably, with the next
-    /// cut.
+    /// Has slots be holes whose cells would be here, had the head not been lost; durably, with the
+    /// next cut.
     pub(crate) fn add_lost(&self, slots: &[InHead]) {
         let mut lost = self.lost.write();
         for (own, width_ms) in lost.iter_mut().zip(&self.widths_ms) {
@@ -171,8 +172,8 @@ impl Head {
         self.register.journal().keep_lost(&self.lost(), &self.presumed)
     }
 
-    /// Forgets what was lost of a granularity before a time since which alone it is complete; durably,
-    /// with the next cut.
+    /// Forgets what was lost of a granularity before a time since which alone it is complete;
+    /// durably, with the next cut.
     pub(crate) fn forget_lost(&self, index: GranularityIndex, before: UnixMillis) {
         self.lost.write()[index.0].forget_before(before);
     }

@@ -1,7 +1,7 @@
 //! Opening the head: its file, what it says of damage, and what it lacks.
 //!
-//! A head that is older than the journal's last cut is another one than was there, or none: what the
-//! journal says that the head had is lost. Must never know: what becomes of rows.
+//! A head that is older than the journal's last cut is another one than was there, or none: what
+//! the journal says that the head had is lost. Must never know: what becomes of rows.
 
 use std::sync::Arc;
 
@@ -35,8 +35,8 @@ pub(super) struct Opened {
     pub(super) damage: Vec<Arc<Damage>>,
 }
 
-/// What a head whose slots are not known had of a granularity: the documents that were under way when
-/// the store was last run.
+/// The slots presumed of a head without notes, by granularity: the documents that were under way
+/// when the store was last run.
 pub(super) fn presumed(own: &Granularity, ran_until: UnixMillis) -> Presumed {
     let before = own.document_start(own.document_start(ran_until).minus(1));
     (own.width_ms, before..ran_until.plus(PRESUMED_AHEAD_MS))
@@ -174,7 +174,7 @@ pub(super) fn open_file(
     Ok(file)
 }
 
-/// What is known of damage of a granularity. If that is damaged itself, all that it has may be.
+/// The known damage of a granularity. If its record is damaged itself, all rows may be.
 fn read_damage(file: &DatabaseFile, name: &str, width_ms: i64) -> Result<Arc<Damage>, StoreError> {
     let slots = file.guard("read", || {
         let name = rows_name(name);
@@ -190,8 +190,9 @@ fn read_damage(file: &DatabaseFile, name: &str, width_ms: i64) -> Result<Arc<Dam
     Damage::read(file, width_ms, all).map(Arc::new)
 }
 
-/// Up to which record the head of a medium has cells, of each of some granularities; `None` when there
-/// is no head, it is damaged, or was not in a checkpoint with all of them. Nothing is done about that.
+/// Up to which record the head of a medium has cells, of each of some granularities; `None` when
+/// there is no head, it is damaged, or was not in a checkpoint with all of them. Nothing is done
+/// about that.
 pub(crate) fn records_of(
     medium: &Arc<dyn Medium>,
     granularities: impl Iterator<Item = Granularity>,

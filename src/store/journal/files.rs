@@ -1,7 +1,7 @@
 //! The files that are to be there, as the register has them stored, and when partitions end.
 //!
-//! Partitions may be of other lengths than the settings say by now, and one that was lost cannot say
-//! itself what it held. Must never know: what is in the files, and which of them are there.
+//! Partitions may be of other lengths than the settings say by now, and one that was lost cannot
+//! say itself what it held. Must never know: what is in the files, and which of them are there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::{model::UnixMillis, store::error::StoreError};
 
 /// The files that are to be there, see the register.
 pub(super) const FILES: TableDefinition<'_, &str, ()> = TableDefinition::new("files");
-/// When the partitions end whose files are, or were, to be there.
+/// The ends of partitions whose files are expected, or were lost.
 pub(super) const ENDS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("ends");
 
 impl Journal {
@@ -29,7 +29,7 @@ impl Journal {
         })
     }
 
-    /// When the partitions end whose files are, or were, to be there, in Unix ms, by their files.
+    /// The ends of partitions whose files are expected, or were lost, in Unix ms, by file.
     pub(crate) fn ends(&self) -> Result<BTreeMap<String, UnixMillis>, StoreError> {
         let unknown = "when this partition ends is not known: it is taken to be as long as the \
                        settings say";

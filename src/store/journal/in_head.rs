@@ -1,4 +1,4 @@
-//! Where the head has cells, as of the last cut, and where heads that were lost had some.
+//! The slots that the head has cells of as of the last cut, and those that were lost with heads.
 //!
 //! Cells that came since are in records that are still there. So a head that is older than the cut
 //! lacks what is noted here, and no more. Must never know: why a head is.
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// Where the head has cells.
+/// The slots that the head has cells of.
 pub(super) const IN_HEAD: StretchTable = TableDefinition::new("in_head");
 
 /// Slots of one slot width, in ms: those of which the head has cells, or those that were lost.
@@ -30,7 +30,7 @@ pub(crate) struct InHead {
 pub(crate) type Presumed = (i64, Range<UnixMillis>);
 
 impl Journal {
-    /// Where the head has cells of each slot width: `None` where that was never noted.
+    /// The slots that the head has cells of, by slot width; `None` where none were ever noted.
     pub(crate) fn in_head(&self, all: &[Presumed]) -> Result<Vec<Option<Holes>>, StoreError> {
         let txn = self.file.read()?;
         let read = |(width_ms, presumed): &Presumed| {
@@ -61,7 +61,7 @@ impl Journal {
         self.file.transact(OPERATION, |txn| store(txn, all, OPERATION))
     }
 
-    /// Where cells were lost with heads.
+    /// The slots of which cells were lost with heads.
     pub(crate) fn lost_with_heads(&self, all: &[Presumed]) -> Result<Vec<Holes>, StoreError> {
         let txn = self.file.read()?;
         let read = |(width_ms, presumed): &Presumed| {

@@ -1,5 +1,5 @@
-//! The journal's table of series that are parts of others since they were merged. In the table of changes
-//! they are deleted, and so they are to a release that does not know this one.
+//! The journal's table of series that are parts of others since they were merged. In the table of
+//! changes they are deleted, and so they are to a release that does not know this one.
 //!
 //! FORMAT.md describes the bytes. Must never know: what becomes of their samples.
 
@@ -15,7 +15,7 @@ use crate::{
 pub(super) const MERGED: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("series_merged");
 
 impl Journal {
-    /// Which series are parts of which others.
+    /// The pairs of a series and the series that it is a part of.
     pub(crate) fn merged(&self) -> Result<Vec<(SeriesId, SeriesId)>, StoreError> {
         let unknown = "which series it was merged into is not known: its samples are hidden";
         self.rows(MERGED, |id, row| {

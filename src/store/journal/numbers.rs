@@ -1,6 +1,6 @@
 //! The journal's numbers, and what is taken in place of damaged ones.
 //!
-//! What stands in for a number never has anything counted twice: other files say up to which record
+//! A substitute for a number never makes a sample count twice: other files say up to which record
 //! they have cells, and what is read again of the log is not counted where they have it. A sound
 //! number is written with the next checkpoint, or file of the log. Must never know: other files.
 
@@ -30,24 +30,24 @@ use crate::{
     },
 };
 
-/// What is taken in place of damaged numbers, until they are written anew.
+/// The substitutes for damaged numbers, until these are written anew.
 pub(super) type Settled = Mutex<BTreeMap<&'static str, Option<u64>>>;
 
-/// What other files say of the records that they hold.
+/// The records that other files hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RecordsInFiles {
-    /// Up to which record the head has cells, of each granularity that takes samples.
+    /// The last record that the head has cells of, by granularity that takes samples.
     pub(crate) heads: Vec<u64>,
     /// The highest record that any file has.
     pub(crate) last: u64,
 }
 
 impl RecordsInFiles {
-    /// Up to which record a checkpoint was finished, and whether that is certain. `first` is the
+    /// The last record of a finished checkpoint, and whether that is certain. `first` is the
     /// first record that is still there, if there is one.
     ///
-    /// A checkpoint takes the heads of all granularities from the last one's record to its own. So if
-    /// some file is ahead of a head, a checkpoint was cut short there, and the last one is that
+    /// A checkpoint takes the heads of all granularities from the last one's record to its own. So
+    /// if some file is ahead of a head, a checkpoint was cut short there, and the last one is that
     /// head's. Else the files have all that any checkpoint took up: which records are read again
     /// does not matter to them. A third number is that of a granularity that was away.
     fn through(&self, first: Option<u64>) -> Option<(u64, bool)> {
@@ -110,7 +110,7 @@ pub(super) fn settle(
 }
 
 impl Journal {
-    /// What the time was when the store was last run; `None` when it was not, or before releases
+    /// The time at which the store was last run; `None` when it was not, or before releases
     /// that remember it.
     pub(crate) fn last_run(&self) -> Result<Option<UnixMillis>, StoreError> {
         Ok(self.number(LAST_RUN_KEY)?.map(|time| UnixMillis(time as i64)))
@@ -121,14 +121,14 @@ impl Journal {
         Ok(self.number(THROUGH_KEY)?.unwrap_or(0))
     }
 
-    /// Up to which record, and in which rows, states are ahead of the last cut.
+    /// The record and the row up to which states are ahead of the last cut.
     pub(crate) fn states_ahead(&self) -> Result<(u64, u32), StoreError> {
         let number = |key| Ok::<_, StoreError>(self.number(key)?.unwrap_or(0));
         Ok((number(STATES_THROUGH_KEY)?, number(STATES_ROWS_KEY)? as u32))
     }
 
-    /// Settles up to which record a checkpoint was finished, if that is damaged; `in_files` is asked
-    /// for what other files say.
+    /// Settles up to which record a checkpoint was finished, if that is damaged; `in_files` is
+    /// asked for what other files say.
     pub(crate) fn settle_through(
         &self,
         in_files: impl FnOnce() -> Result<Option<RecordsInFiles>, StoreError>,

@@ -2,9 +2,9 @@
 //!
 //! A file is made, then registered, then filled; it leaves the register before it is removed. So a
 //! registered file that is not there was lost, whenever the process ended, and a file that is there
-//! without being registered holds nothing that anybody was promised. Of a partition the register says
-//! when it ends, also when it was lost: the settings may say something else by then. Must never know:
-//! what is in the files.
+//! without being registered holds nothing that anybody was promised. Of a partition the register
+//! says when it ends, also when it was lost: the settings may say something else by then. Must
+//! never know: what is in the files.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -37,11 +37,11 @@ pub(crate) struct Register {
     damaged: RwLock<Vec<String>>,
 }
 
-/// What the journal has of the register.
+/// The journal's tables of the register.
 #[derive(Debug)]
 struct Known {
     files: BTreeSet<String>,
-    /// When partitions end, by their files, those that were lost among them.
+    /// The ends of partitions by file, including lost ones.
     ends: BTreeMap<String, UnixMillis>,
 }
 
@@ -78,7 +78,7 @@ impl Register {
         Ok(())
     }
 
-    /// What is durable of files that went is in the journal, too.
+    /// Ends of lost files are in the journal, too.
     pub(crate) fn journal(&self) -> &Journal {
         &self.journal
     }
@@ -153,8 +153,8 @@ impl Register {
         self.damaged.read().iter().any(|lost| lost.strip_prefix(&name).is_some_and(is_of))
     }
 
-    /// The names of partitions' files that were lost from a folder, and when these ended, where that
-    /// is known.
+    /// The names of partitions' files that were lost from a folder, and when these ended, where
+    /// that is known.
     pub(crate) fn lost(&self, folder: &str) -> Vec<(String, Option<UnixMillis>)> {
         let prefix = aside_name(&format!("{folder}/"));
         let known = self.known.lock();

@@ -68,10 +68,10 @@ pub(super) fn compare(
     Ok(())
 }
 
-/// What the next coarser granularity must have of a partition's slots.
+/// The slots of a partition that the next coarser granularity must have.
 pub(super) struct Coarser {
     complete_since: UnixMillis,
-    /// Where it lacks what was lost.
+    /// The stretches that were lost.
     holes: Vec<Range<UnixMillis>>,
 }
 

@@ -1,4 +1,4 @@
-//! How a server is asked by HTTP: Alertmanager's `http_config`, of receivers and of Alertmanagers.
+//! Settings of an HTTP client: Alertmanager's `http_config`, of receivers and of Alertmanagers.
 //!
 //! Must never know: what is sent.
 
@@ -150,7 +150,7 @@ impl Checking<'_> {
         headers
     }
 
-    /// One of both: as it is, or in a file.
+    /// A secret that is given either as text or as a file.
     pub(super) fn needed(
         &mut self,
         key: &str,

@@ -1,8 +1,8 @@
 //! A group of alerts that are told together: when, what each way of its receiver was told, and what
 //! is owed to it.
 //!
-//! A way that was away is owed one message: what is so then, with all that has ended meanwhile. What
-//! it confirmed is never owed again. Must never know: other groups, how anything is sent.
+//! A way that was away is owed one message: what is so then, with all that has ended meanwhile.
+//! What it confirmed is never owed again. Must never know: other groups, how anything is sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -144,8 +144,8 @@ impl Group {
         self.is_changed |= self.members.len() < count;
     }
 
-    /// What is not there any more has ended, but for alerts of other programs while those are awaited;
-    /// returns whether there are such.
+    /// Ends alerts that are not seen any more, except alerts of other programs while these are
+    /// awaited; returns whether any alert is awaited.
     pub(super) fn end_unseen(&mut self, now: i64, is_awaiting: bool) -> bool {
         let mut are_some_awaited = false;
         for member in self.members.values_mut() {
@@ -263,8 +263,8 @@ impl Group {
         self.is_changed = true;
     }
 
-    /// Notes that a way refused what it was told, as that was decided at a time: it is told again with
-    /// what is decided next, an end as long as it is owed.
+    /// Notes that a way refused what it was told, as that was decided at a time: it is told again
+    /// with what is decided next, an end as long as it is owed.
     pub(super) fn refuse(&mut self, way: &str, decided_at: i64) {
         let owed = self.ways.get_mut(way).and_then(|way| way.owed.as_mut());
         // Something else may have been decided meanwhile, which nobody has refused.
@@ -274,8 +274,8 @@ impl Group {
         }
     }
 
-    /// Forgets what has ended and is owed to nobody: when it fires again, that is news, also to a way
-    /// that is not told of ends.
+    /// Forgets what has ended and is owed to nobody: when it fires again, that is news, also to a
+    /// way that is not told of ends.
     fn prune(&mut self) {
         let (ways, is_changed) = (&mut self.ways, &mut self.is_changed);
         self.members.retain(|key, own| {
@@ -294,16 +294,16 @@ impl Group {
         });
     }
 
-    /// Makes room for an alert that fires: forgets the one that ended first, though its end is owed to
-    /// somebody. Returns whether there was one.
+    /// Makes room for an alert that fires: forgets the one that ended first, though its end is owed
+    /// to somebody. Returns whether there was one.
     pub(super) fn evict(&mut self) -> bool {
         let ended = self.members.iter().filter(|(_, own)| own.is_end_decided);
         let oldest = ended.min_by_key(|(_, own)| own.alert.ends_at).map(|(key, _)| key.clone());
         oldest.is_some_and(|key| self.forget(&key))
     }
 
-    /// Makes room for an alert that people are told of: forgets one of which nobody is told now. Returns
-    /// whether there was one.
+    /// Makes room for an alert that people are told of: forgets one of which nobody is told now.
+    /// Returns whether there was one.
     pub(super) fn evict_muted(&mut self, is_muted: &dyn Fn(&LabelSet) -> bool) -> bool {
         let all = self.members.iter();
         let muted = self.muted.get_or_insert_with(|| {

@@ -1,8 +1,8 @@
 //! All groups of alerts: which alert is in which, which are due, and what is owed to whom.
 //!
-//! A pure, durable state machine: a function of the routes, the alerts as they are and the time. What
-//! is stored of a group is enough to go on after a crash: alerts are seen again, what was confirmed
-//! is known. Must never know: the store, the clock, how anything is sent.
+//! A pure, durable state machine: a function of the routes, the alerts as they are and the time.
+//! What is stored of a group is enough to go on after a crash: alerts are seen again, what was
+//! confirmed is known. Must never know: the store, the clock, how anything is sent.
 
 mod group;
 mod placing;
@@ -28,7 +28,7 @@ pub struct Groups {
     left_out: usize,
     /// When it was gone on to.
     stepped_at: UnixMillis,
-    /// When alerts were placed first.
+    /// The time at which alerts were placed first.
     began_at: Option<UnixMillis>,
     /// When alerts that have not changed come into groups.
     place_at: UnixMillis,
@@ -96,14 +96,15 @@ impl Groups {
         self.all.is_empty()
     }
 
-    /// Alerts that fire and are listed in no message, because there are too many: messages count them.
+    /// Alerts that fire and are listed in no message, because there are too many: messages count
+    /// them.
     pub fn left_out(&self) -> usize {
         self.left_out
     }
 
-    /// Goes on to a time. The alerts that fire, and those that have ended lately, are asked for when
-    /// they are needed: when they have changed, or their age makes a difference; `None`, not all are
-    /// known, so nothing is done.
+    /// Goes on to a time. The alerts that fire, and those that have ended lately, are asked for
+    /// when they are needed: when they have changed, or their age makes a difference; `None`, not
+    /// all are known, so nothing is done.
     pub fn step(
         &mut self,
         routing: &Routing,

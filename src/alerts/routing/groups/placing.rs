@@ -65,7 +65,8 @@ impl Groups {
         }
     }
 
-    /// Until when alerts of other programs are awaited, after a restart: they are not stored.
+    /// The time until which alerts of other programs are awaited after a restart, as they are not
+    /// stored.
     fn awaited_until(&mut self, routing: &Routing, now: UnixMillis) -> UnixMillis {
         // The clock may be set back.
         let began_at = self.began_at.map_or(now, |own| own.min(now));
@@ -85,8 +86,8 @@ impl Groups {
         });
     }
 
-    /// Puts an alert into its group of a route, and counts it when it is a new member. Where there are
-    /// too many groups, one of its route takes the others.
+    /// Puts an alert into its group of a route, and counts it when it is a new member. Where there
+    /// are too many groups, one of its route takes the others.
     fn place(
         &mut self,
         coming: &Coming<'_>,
@@ -166,8 +167,8 @@ struct Coming<'a> {
     alert: &'a MessageAlert,
 }
 
-/// Makes room in a group for an alert, if need be by forgetting others: what has ended, then those of
-/// which nobody is told now. Returns whether there is room.
+/// Makes room in a group for an alert, if need be by forgetting others: what has ended, then those
+/// of which nobody is told now. Returns whether there is room.
 fn make_room(
     group: &mut Group,
     alert: &MessageAlert,
