@@ -227,7 +227,7 @@ mod tests {
             let selector = Selector { metric: None, tags: vec![("host".into(), host.into())] };
             SeriesChange { matchers: selector.matchers(), action: ChangeAction::Delete }
         };
-        assert_eq!(appender.change(&change("a")).unwrap(), Ok(1));
+        assert_eq!(appender.change(&change("a"), NOW).unwrap(), Ok(1));
         add(&mut appender, "a", NOW, 8.0);
         assert_eq!(shown(&mut tail, NOW), [row("a", slot, 1, 8.0)]);
         add(&mut appender, "d", NOW, 8.0);

@@ -160,20 +160,27 @@ impl Appender {
         Ok(forgotten.len())
     }
 
-    /// Deletes or renames the series that match, durably; returns how many. Batches that were
+    /// Deletes, renames or merges the series that match, durably; returns how many. Batches that were
     /// resolved before count for the series as they were then: those of deleted ones vanish.
     ///
+    /// The growth of merged counters between the last reading of one and the first of the next is
+    /// counted before they are merged: killed in between, the same merge finds that reading again, and
+    /// adds nothing.
+    ///
     /// # Errors
-    /// When the journal cannot be written; nothing has changed then.
+    /// When the journal cannot be written; no series has changed then.
     pub fn change(
         &mut self,
         change: &SeriesChange,
+        now: UnixMillis,
     ) -> Result<Result<usize, ChangeRefusal>, StoreError> {
-        let plan = self.store.plan(change);
-        let plan = match plan {
+        let plan = match self.store.plan(change) {
             Ok(plan) => plan,
             Err(refusal) => return Ok(Err(refusal)),
         };
+        if !plan.bridge.series.is_empty() {
+            self.commit(&[], &[plan.bridge], now)?;
+        }
         if !plan.updates.is_empty() {
             self.write_updates(&plan.updates)?;
         }

@@ -8,9 +8,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Appender, Store,
+    Store,
     dictionary::changes::{ChangeRefusal, SeriesChange, SeriesUpdate},
-    error::StoreError,
 };
 use crate::model::{AcceptedBatch, Kind, SeriesId, UnixMillis, counter::Reading};
 
@@ -22,7 +21,7 @@ pub(super) struct Plan {
     /// The updates of series, ids ascending.
     pub(super) updates: Vec<SeriesUpdate>,
     /// The last reading of each counter, as a late reading of the one that follows it in time.
-    bridge: AcceptedBatch,
+    pub(super) bridge: AcceptedBatch,
 }
 
 /// When a counter that becomes a part of another was read.
@@ -126,31 +125,5 @@ impl Store {
             .collect();
         read.sort_by_key(|own| (own.first_at, own.last.at));
         read
-    }
-}
-
-impl Appender {
-    /// Merges the series that match, durably; returns how many there were. What counters grew by
-    /// between the last reading of one and the first of the next is counted before: killed in
-    /// between, the same merge finds that reading again, and adds nothing.
-    ///
-    /// # Errors
-    /// When the journal cannot be written: nothing is merged then.
-    pub fn merge(
-        &mut self,
-        change: &SeriesChange,
-        now: UnixMillis,
-    ) -> Result<Result<usize, ChangeRefusal>, StoreError> {
-        let plan = match self.store.plan(change) {
-            Ok(plan) => plan,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
-        if !plan.bridge.series.is_empty() {
-            self.commit(&[], &[plan.bridge], now)?;
-        }
-        if !plan.updates.is_empty() {
-            self.write_updates(&plan.updates)?;
-        }
-        Ok(Ok(plan.shown.len()))
     }
 }

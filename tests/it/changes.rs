@@ -80,9 +80,9 @@ fn a_deleted_series_is_gone_and_its_key_begins_a_new_one() {
     read(&mut appender, other, &[5.0, 6.0]);
     store.checkpoint(NOW).unwrap();
     read(&mut appender, old, &[120.0]);
-    assert_eq!(appender.change(&delete("nowhere")).unwrap(), Ok(0));
-    assert_eq!(appender.change(&delete("web1")).unwrap(), Ok(1));
-    assert_eq!(appender.change(&delete("web1")).unwrap(), Ok(0));
+    assert_eq!(appender.change(&delete("nowhere"), NOW).unwrap(), Ok(0));
+    assert_eq!(appender.change(&delete("web1"), NOW).unwrap(), Ok(1));
+    assert_eq!(appender.change(&delete("web1"), NOW).unwrap(), Ok(0));
     assert_eq!(store.dictionary().len(), 1);
     assert_eq!(total(&store, "requests", "web1"), None);
     assert_eq!(store.live_series(NOW.minus(MINUTE)), [other]);
@@ -130,7 +130,7 @@ fn a_renamed_series_keeps_its_history_and_its_old_key_begins_a_new_one() {
     read(&mut appender, requests, &[100.0, 110.0]);
     store.checkpoint(NOW).unwrap();
     read(&mut appender, errors, &[1.0, 2.0]);
-    assert_eq!(appender.change(&rename("web1", "db1")).unwrap(), Ok(2));
+    assert_eq!(appender.change(&rename("web1", "db1"), NOW).unwrap(), Ok(2));
     let check = |store: &Store| {
         assert_eq!(total(store, "requests", "web1"), None);
         assert_eq!(total(store, "requests", "db1"), Some((2, 10.0)));
@@ -149,7 +149,7 @@ fn a_renamed_series_keeps_its_history_and_its_old_key_begins_a_new_one() {
     id(&mut appender, "latency", "web1");
 
     // One of the two names is taken: neither is changed.
-    let refused = appender.change(&rename("web1", "db1")).unwrap();
+    let refused = appender.change(&rename("web1", "db1"), NOW).unwrap();
     let (from, to) = (key("errors", "web1"), key("errors", "db1"));
     assert_eq!(refused, Err(ChangeRefusal::Conflict { from, to, count: 1 }));
     assert!(store.dictionary().find(&key("latency", "web1")).is_some());
@@ -158,13 +158,13 @@ fn a_renamed_series_keeps_its_history_and_its_old_key_begins_a_new_one() {
         Renaming { metric: Some("all".into()), tags: vec![], limits: SeriesLimits::default() };
     let action = ChangeAction::Rename(renaming);
     let merge = SeriesChange { matchers: matchers("host", "web1"), action };
-    let refused = appender.change(&merge).unwrap();
+    let refused = appender.change(&merge, NOW).unwrap();
     assert!(matches!(refused, Err(ChangeRefusal::Conflict { count: 1, .. })), "{refused:?}");
     // There and back, and away.
-    assert_eq!(appender.change(&rename("web1", "web2")).unwrap(), Ok(2));
-    assert_eq!(appender.change(&rename("web2", "web1")).unwrap(), Ok(2));
-    assert_eq!(appender.change(&delete("db1")).unwrap(), Ok(2));
-    assert_eq!(appender.change(&rename("web1", "db1")).unwrap(), Ok(2));
+    assert_eq!(appender.change(&rename("web1", "web2"), NOW).unwrap(), Ok(2));
+    assert_eq!(appender.change(&rename("web2", "web1"), NOW).unwrap(), Ok(2));
+    assert_eq!(appender.change(&delete("db1"), NOW).unwrap(), Ok(2));
+    assert_eq!(appender.change(&rename("web1", "db1"), NOW).unwrap(), Ok(2));
     drop((store, appender));
     is_sound(dir.path());
     let (store, _) = setup::open(dir.path(), NOW);
@@ -178,7 +178,7 @@ fn changes_without_a_condition_or_with_bad_names_are_refused() {
     let (_, mut appender) = setup::open(dir.path(), NOW);
     id(&mut appender, "requests", "web1");
     let refuse = |appender: &mut Appender, change: &SeriesChange| {
-        appender.change(change).unwrap().unwrap_err().to_string()
+        appender.change(change, NOW).unwrap().unwrap_err().to_string()
     };
     let all = SeriesChange { matchers: vec![], action: ChangeAction::Delete };
     assert!(refuse(&mut appender, &all).contains("give a metric or at least one tag"));

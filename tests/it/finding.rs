@@ -40,7 +40,7 @@ fn the_best_of_thousands_of_metrics_are_found_with_their_series() {
     // What is deleted is found no more.
     let matchers = vec![Matcher { tag: "host".into(), value: "b".into() }];
     let change = SeriesChange { matchers, action: ChangeAction::Delete };
-    appender.change(&change).unwrap().unwrap();
+    appender.change(&change, NOW).unwrap().unwrap();
     assert_eq!(found(&store, "system_load", 9).metrics[0].series, 2);
 }
 

@@ -102,11 +102,11 @@ fn merge_parts(history: &History, appender: &mut Appender) {
         // Each into the one that follows it in time.
         for part in 0..3_usize {
             let change = merge(("part", &part.to_string()), part + 1);
-            appender.merge(&change, now()).unwrap().unwrap();
+            appender.change(&change, now()).unwrap().unwrap();
         }
-        appender.merge(&merge(("part", "3"), history.to), now()).unwrap().unwrap();
+        appender.change(&merge(("part", "3"), history.to), now()).unwrap().unwrap();
     } else {
-        appender.merge(&merge(("host", "web1"), history.to), now()).unwrap().unwrap();
+        appender.change(&merge(("host", "web1"), history.to), now()).unwrap().unwrap();
     }
 }
 
@@ -181,7 +181,7 @@ fn what_cannot_be_one_series_is_refused_and_nothing_is_changed() {
     let unit = SeriesInfo { unit: "bytes".into(), ..named(2, Kind::Gauge) };
     define(&mut appender, &[named(0, Kind::Gauge), named(1, Kind::Delta), unit], NOW);
     for part in ["1", "2"] {
-        let refused = appender.merge(&merge(("part", part), 0), NOW).unwrap().unwrap_err();
+        let refused = appender.change(&merge(("part", part), 0), NOW).unwrap().unwrap_err();
         assert!(matches!(refused, ChangeRefusal::Unlike { .. }), "{refused}");
     }
     assert_eq!(store.dictionary().len(), 3);
@@ -192,15 +192,15 @@ fn what_cannot_be_one_series_is_refused_and_nothing_is_changed() {
         action: ChangeAction::Delete,
     };
     for part in ["1", "2"] {
-        appender.change(&delete(part)).unwrap().unwrap();
+        appender.change(&delete(part), NOW).unwrap().unwrap();
     }
-    let refused = appender.merge(&merge(("host", "web1"), 0), NOW).unwrap().unwrap_err();
+    let refused = appender.change(&merge(("host", "web1"), 0), NOW).unwrap().unwrap_err();
     assert!(matches!(refused, ChangeRefusal::TooManyParts { .. }), "{refused}");
-    appender.change(&delete("10")).unwrap().unwrap();
-    let merged = appender.merge(&merge(("host", "web1"), 0), NOW).unwrap().unwrap();
+    appender.change(&delete("10"), NOW).unwrap().unwrap();
+    let merged = appender.change(&merge(("host", "web1"), 0), NOW).unwrap().unwrap();
     assert_eq!((merged, store.dictionary().len()), (PARTS_MAX - 1, 1));
     // The series and all of its parts are deleted together.
-    appender.change(&delete("0")).unwrap().unwrap();
+    appender.change(&delete("0"), NOW).unwrap().unwrap();
     assert_eq!((store.dictionary().len(), store.dictionary().has_parts()), (0, false));
 }
 
@@ -215,7 +215,7 @@ fn counters_that_do_not_follow_each_other_are_refused() {
         send(&mut appender, samples(*id, minutes.map(|minute| (at(minute), minute as f64))), NOW);
     }
     let mut refused = |part: &str, to| {
-        let refused = appender.merge(&merge(("part", part), to), NOW).unwrap();
+        let refused = appender.change(&merge(("part", part), to), NOW).unwrap();
         refused.map_err(|cause| matches!(cause, ChangeRefusal::Interleaved { .. }))
     };
     // The last two were read at the same time.
@@ -238,9 +238,9 @@ fn merged_series_are_renamed_snapshotted_and_gone_as_one() {
     send(&mut appender, samples(ids[0], [(first, 1.0)]), NOW);
     send(&mut appender, samples(ids[1], [(first + MINUTE, 2.0)]), NOW);
     store.checkpoint(NOW).unwrap();
-    appender.merge(&merge(("part", "0"), 1), NOW).unwrap().unwrap();
+    appender.change(&merge(("part", "0"), 1), NOW).unwrap().unwrap();
     let rename = merge(("part", "1"), 7);
-    assert_eq!(appender.merge(&rename, NOW).unwrap(), Ok(1));
+    assert_eq!(appender.change(&rename, NOW).unwrap(), Ok(1));
     let count = |store: &Store, part| {
         let id = found(store, part, Kind::Gauge).unwrap();
         setup::count(store, 0, NOW.minus(HOUR)..NOW, id)

@@ -80,7 +80,7 @@ fn define(store: &Store, appender: &mut Appender, series: Range<u32>) -> Vec<Ser
 
 fn change(appender: &mut Appender, series: u32, action: ChangeAction) -> usize {
     let matcher = Matcher { tag: METRIC_TAG.into(), value: format!("m{series}") };
-    appender.change(&SeriesChange { matchers: vec![matcher], action }).unwrap().unwrap()
+    appender.change(&SeriesChange { matchers: vec![matcher], action }, NOW).unwrap().unwrap()
 }
 
 /// By level, series and slot.

@@ -167,7 +167,8 @@ impl History {
         let change = SeriesChange { matchers, action };
         let Ok(plan) = self.store().dictionary().plan(&change) else { return };
         let request = Request::Change(plan.into_iter().map(|one| (one.id, one.key)).collect());
-        match self.appender().change(&change) {
+        let now = self.clock.clock();
+        match self.appender().change(&change, now) {
             Ok(changed) => {
                 let changed = changed.unwrap();
                 let kind = if deletes { "deleted series" } else { "renamed series" };

@@ -16,7 +16,7 @@ use crate::{
     clock::Stopwatch,
     model::{AcceptedBatch, SeriesId},
     policy::retention,
-    store::{ChangeAction, SeriesChange, StoreError},
+    store::{SeriesChange, StoreError},
 };
 
 pub(super) struct Role {
@@ -88,12 +88,8 @@ impl Role {
 
     fn change(&mut self, change: &SeriesChange, reply: Reply<ChangeVerdict>) {
         let watch = Stopwatch::start();
-        let appender = &mut self.parts.appender;
-        let result = match change.action {
-            ChangeAction::Merge(_) => appender.merge(change, self.parts.clock.moment().earliest()),
-            ChangeAction::Delete | ChangeAction::Rename(_) => appender.change(change),
-        };
-        let result = result.map_err(|cause| describe(&cause));
+        let now = self.parts.clock.moment().earliest();
+        let result = self.parts.appender.change(change, now).map_err(|cause| describe(&cause));
         if let Ok(Ok(series)) = &result {
             let elapsed_ms = watch.millis();
             tracing::info!(series, ?change, elapsed_ms, "changed series");

@@ -52,7 +52,7 @@ impl Bench {
             Happening::Delete { host } => {
                 let matchers = vec![Matcher { tag: "host".into(), value: host.clone() }];
                 let change = SeriesChange { matchers, action: ChangeAction::Delete };
-                self.appender.change(&change).unwrap().unwrap();
+                self.appender.change(&change, NOW).unwrap().unwrap();
             }
         }
     }
