@@ -1,8 +1,8 @@
 //! Ingest requests that are refused as a whole: what each gets as an answer and is counted as.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
-use actix_web::{HttpResponse, http::StatusCode};
+use actix_web::{HttpResponse, ResponseError, http::StatusCode};
 
 use super::answer;
 use crate::{
@@ -42,6 +42,19 @@ impl From<NoMemory> for Refusal {
                 Self::TooLarge { limit, setting: "ingest.body_memory_max" }
             }
         }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// Handlers end with a refusal by `?`.
+impl ResponseError for Refusal {
+    fn error_response(&self) -> HttpResponse {
+        self.response()
     }
 }
 

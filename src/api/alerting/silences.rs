@@ -10,7 +10,7 @@ use super::{AlertingParts, fault, params::Params, time};
 use crate::{
     actors::SilencingFault,
     alerts::{LabelMatcher, NewSilence, Recurrence, Silence, SilenceFault, SilenceState},
-    api::answer,
+    api::{answer, refusal::Refusal},
     model::UnixMillis,
     store::ObjectRefusal,
 };
@@ -99,17 +99,14 @@ pub(super) async fn put(
     request: HttpRequest,
     payload: web::Payload,
     parts: web::Data<AlertingParts>,
-) -> HttpResponse {
-    let body = match parts.bodies.receive_change(&request, payload).await {
-        Ok(body) => body,
-        Err(refusal) => return refusal.response(),
-    };
+) -> Result<HttpResponse, Refusal> {
+    let body = parts.bodies.receive_change(&request, payload).await?;
     let put = move || {
         let posted = serde_json::from_slice::<Posted>(&body.bytes)
             .map_err(|cause| SilenceFault::Invalid(format!("body: {cause}")))?;
         parts.silences.want(posted.wanted()?, parts.clock.now())
     };
-    respond(put, |id| HttpResponse::Ok().json(json!({ "silenceID": id }))).await
+    Ok(respond(put, |id| HttpResponse::Ok().json(json!({ "silenceID": id }))).await)
 }
 
 pub(super) async fn expire(id: web::Path<String>, parts: web::Data<AlertingParts>) -> HttpResponse {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::AlertingParts;
 use crate::{
     actors::{TooManyTests, WayTested},
-    api::answer,
+    api::{answer, refusal::Refusal},
 };
 
 /// Names of receivers that an answer lists, at most.
@@ -23,36 +23,34 @@ pub(super) async fn test(
     request: HttpRequest,
     payload: web::Payload,
     parts: web::Data<AlertingParts>,
-) -> HttpResponse {
-    let body = match parts.bodies.receive_change(&request, payload).await {
-        Ok(body) => body,
-        Err(refusal) => return refusal.response(),
-    };
+) -> Result<HttpResponse, Refusal> {
+    let body = parts.bodies.receive_change(&request, payload).await?;
     let Posted { receiver } = match serde_json::from_slice(&body.bytes) {
         Ok(posted) => posted,
         Err(cause) => {
-            return answer::error(StatusCode::BAD_REQUEST, "invalid", format!("body: {cause}"));
+            let message = format!("body: {cause}");
+            return Ok(answer::error(StatusCode::BAD_REQUEST, "invalid", message));
         }
     };
     drop(body);
     let Some(routing) = parts.rules.routing() else {
         let message = "there are no receivers: name their file in alerts.notifications";
-        return answer::error(StatusCode::NOT_FOUND, "no_receivers", message);
+        return Ok(answer::error(StatusCode::NOT_FOUND, "no_receivers", message));
     };
     let Some(found) = routing.receivers.iter().find(|own| own.name == receiver) else {
         let names = routing.receivers.iter().map(|own| own.name.as_str());
         let names: Vec<_> = names.take(NAMES_MAX).collect();
         let message = format!("no receiver is named {receiver:?}; there are {}", names.join(", "));
-        return answer::error(StatusCode::NOT_FOUND, "not_found", message);
+        return Ok(answer::error(StatusCode::NOT_FOUND, "not_found", message));
     };
     let (external, now) = (parts.rules.external(), parts.clock.now());
-    match parts.receiver_tests.test(&routing, found, external, now).await {
+    Ok(match parts.receiver_tests.test(&routing, found, external, now).await {
         Ok(ways) => {
             let ways: Vec<_> = ways.iter().map(shown).collect();
             HttpResponse::Ok().json(json!({ "receiver": receiver, "ways": ways }))
         }
         Err(cause @ TooManyTests) => answer::error(StatusCode::SERVICE_UNAVAILABLE, "busy", cause),
-    }
+    })
 }
 
 fn shown(own: &WayTested) -> Value {

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{ObjectsParts, respond};
 use crate::{
-    api::{answer, query::selector},
+    api::{answer, query::selector, refusal::Refusal},
     model::UnixMillis,
     objects::{
         ANNOTATIONS_ANSWERED_MAX, Annotation, AnnotationsWanted, NewAnnotation, ObjectFault,
@@ -62,22 +62,19 @@ pub(super) async fn add(
     request: HttpRequest,
     payload: web::Payload,
     parts: web::Data<ObjectsParts>,
-) -> HttpResponse {
-    let body = match parts.bodies.receive_change(&request, payload).await {
-        Ok(body) => body,
-        Err(refusal) => return refusal.response(),
-    };
+) -> Result<HttpResponse, Refusal> {
+    let body = parts.bodies.receive_change(&request, payload).await?;
     let metrics = parts.metrics.clone();
     let add = move || {
         let new = serde_json::from_slice::<NewAnnotation>(&body.bytes)
             .map_err(|cause| ObjectFault::Invalid(format!("body: {cause}")))?;
         parts.annotations.add(new, parts.clock.now())
     };
-    respond(add, |(id, forgotten)| {
+    let answer = respond(add, |(id, forgotten)| {
         metrics.annotations_forgotten.inc_by(forgotten as u64);
         HttpResponse::Created().json(json!({ "id": id }))
-    })
-    .await
+    });
+    Ok(answer.await)
 }
 
 pub(super) async fn delete(id: web::Path<String>, parts: web::Data<ObjectsParts>) -> HttpResponse {

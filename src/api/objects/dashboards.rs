@@ -9,7 +9,7 @@ use serde_json::{json, value::RawValue};
 
 use super::{ObjectsParts, respond};
 use crate::{
-    api::answer,
+    api::{answer, refusal::Refusal},
     objects::{Dashboard, ObjectFault, dashboards},
     query::QueryError,
 };
@@ -46,11 +46,8 @@ pub(super) async fn put(
     request: HttpRequest,
     payload: web::Payload,
     parts: web::Data<ObjectsParts>,
-) -> HttpResponse {
-    let body = match parts.bodies.receive_change(&request, payload).await {
-        Ok(body) => body,
-        Err(refusal) => return refusal.response(),
-    };
+) -> Result<HttpResponse, Refusal> {
+    let body = parts.bodies.receive_change(&request, payload).await?;
     let name = name.into_inner();
     let own = name.clone();
     let save = move || {
@@ -59,8 +56,8 @@ pub(super) async fn put(
         let dashboard = Dashboard::read(save.dashboard.get())?;
         dashboards::put(&parts.store, &own, save.version, &dashboard, parts.clock.now())
     };
-    respond(save, |version| HttpResponse::Ok().json(json!({ "name": name, "version": version })))
-        .await
+    let shown = |version| HttpResponse::Ok().json(json!({ "name": name, "version": version }));
+    Ok(respond(save, shown).await)
 }
 
 pub(super) async fn delete(
