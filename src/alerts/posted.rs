@@ -85,10 +85,11 @@ impl Posted {
         now: UnixMillis,
     ) -> PostOutcome {
         let mut outcome = PostOutcome::default();
+        let mut has_made_room = false;
         for alert in alerts {
             match checked(alert, resolve_timeout_ms, now) {
                 Ok((labels, alert)) => {
-                    let is_taken = self.take(labels, alert, now);
+                    let is_taken = self.take(labels, alert, now, &mut has_made_room);
                     outcome.taken += usize::from(is_taken);
                     outcome.refused += usize::from(!is_taken);
                 }
@@ -104,16 +105,28 @@ impl Posted {
         outcome
     }
 
-    /// Takes an alert where there is room, if need be of alerts that are over.
-    fn take(&mut self, labels: LabelSet, alert: PostedAlert, now: UnixMillis) -> bool {
+    /// Whether an alert of a size, in bytes, has no room beside all others.
+    fn is_full(&self, size: usize) -> bool {
+        self.all.len() >= ALERTS_MAX || self.bytes + size > BYTES_MAX
+    }
+
+    /// Takes an alert where there is room, if need be of alerts that are over: these are searched for
+    /// once a request.
+    fn take(
+        &mut self,
+        labels: LabelSet,
+        alert: PostedAlert,
+        now: UnixMillis,
+        has_made_room: &mut bool,
+    ) -> bool {
         let before = self.all.remove(&labels);
         let size = bytes(&labels, &alert);
         self.bytes -= before.as_ref().map_or(0, |own| bytes(&labels, own));
-        let is_full = self.all.len() >= ALERTS_MAX || self.bytes + size > BYTES_MAX;
-        if is_full {
+        if self.is_full(size) && !*has_made_room {
             self.retain(|own| !own.is_over(now));
+            *has_made_room = true;
         }
-        if self.all.len() >= ALERTS_MAX || self.bytes + size > BYTES_MAX {
+        if self.is_full(size) {
             if let Some(before) = before {
                 self.bytes += bytes(&labels, &before);
                 self.all.insert(labels, before);
@@ -280,143 +293,4 @@ fn checked(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TIMEOUT: i64 = 300_000;
-    const NOW: UnixMillis = UnixMillis(1_795_305_600_000);
-
-    fn alert(labels: &str, starts_at: Option<i64>, ends_at: Option<i64>) -> PostableAlert {
-        let text = |at: Option<i64>| at.map(|at| UnixMillis(NOW.0 + at).to_string());
-        let pairs = labels.split(' ').filter_map(|pair| pair.split_once('='));
-        PostableAlert {
-            labels: pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
-            starts_at: text(starts_at),
-            ends_at: text(ends_at),
-            ..PostableAlert::default()
-        }
-    }
-
-    /// Begin and end of the only alert, from now, and whether it fires.
-    fn only(posted: &Posted, now: UnixMillis) -> (i64, Option<i64>) {
-        let told = posted.told(now);
-        assert_eq!(told.len(), 1, "{told:?}");
-        (told[0].starts_at - NOW.0, told[0].ends_at.map(|at| at - NOW.0))
-    }
-
-    #[test]
-    fn times_that_are_left_out_are_alertmanagers() {
-        let taken = |starts_at, ends_at| {
-            let mut posted = Posted::default();
-            let outcome = posted.put(vec![alert("a=b", starts_at, ends_at)], TIMEOUT, NOW);
-            assert_eq!(outcome.taken, 1, "{outcome:?}");
-            only(&posted, NOW)
-        };
-        assert_eq!(taken(None, None), (0, None));
-        assert_eq!(taken(Some(-7), None), (-7, None));
-        assert_eq!(taken(None, Some(-5)), (-5, Some(-5)));
-        assert_eq!(taken(Some(-7), Some(9)), (-7, None));
-    }
-
-    #[test]
-    fn what_is_heard_of_no_more_ends_after_the_resolve_timeout_and_is_news_once() {
-        let mut posted = Posted::default();
-        let post = || vec![alert("a=b", None, None)];
-        posted.put(post(), TIMEOUT, NOW);
-        let first = posted.changes(NOW);
-        // Sent again it goes on, and that is no news.
-        posted.put(post(), TIMEOUT, NOW.plus(60_000));
-        assert_eq!(posted.changes(NOW.plus(60_000)), first);
-        assert_eq!(only(&posted, NOW.plus(TIMEOUT)), (0, None));
-        assert_eq!(posted.changes(NOW.plus(TIMEOUT)), first);
-        let end = 60_000 + TIMEOUT;
-        assert_eq!(only(&posted, NOW.plus(end)), (0, Some(end)));
-        assert_eq!(posted.changes(NOW.plus(end)), first + 1);
-        assert_eq!(posted.changes(NOW.plus(end + 1)), first + 1);
-        assert!(posted.firing(NOW.plus(end)).is_empty());
-        // The next one is another time in which it fires.
-        posted.put(vec![alert("a=b", Some(end + 9), None)], TIMEOUT, NOW.plus(end + 10));
-        assert_eq!(only(&posted, NOW.plus(end + 10)), (end + 9, None));
-    }
-
-    #[test]
-    fn several_senders_of_one_alert_are_merged_as_by_alertmanager() {
-        let merged = |first: (i64, Option<i64>), second: (i64, Option<i64>)| {
-            let mut posted = Posted::default();
-            for (starts_at, ends_at) in [first, second] {
-                posted.put(vec![alert("a=b", Some(starts_at), ends_at)], TIMEOUT, NOW);
-            }
-            only(&posted, NOW)
-        };
-        // The earlier beginning counts.
-        assert_eq!(merged((-60, Some(600)), (-20, Some(900))), (-60, None));
-        // An end that was named goes before one that was not, while it is later.
-        let mut posted = Posted::default();
-        posted.put(vec![alert("a=b", Some(-60), Some(2 * TIMEOUT))], TIMEOUT, NOW);
-        posted.put(vec![alert("a=b", Some(-20), None)], TIMEOUT, NOW);
-        assert_eq!(only(&posted, NOW.plus(2 * TIMEOUT - 1)), (-60, None));
-        // One that has ended ends it, whatever was expected.
-        assert_eq!(merged((-60, Some(600)), (-20, Some(-10))), (-60, Some(-10)));
-        // Of two ends that are past, the later one.
-        assert_eq!(merged((-60, Some(-10)), (-50, Some(-20))), (-60, Some(-10)));
-    }
-
-    #[test]
-    fn what_cannot_be_is_named_and_the_others_are_taken() {
-        let mut posted = Posted::default();
-        let long = format!("a={}", "x".repeat(ALERT_BYTES_MAX));
-        let many: Vec<_> = (0..=PAIRS_MAX).map(|at| format!("l{at}=x")).collect();
-        let many = many.join(" ");
-        let bad = [
-            (alert("", None, None), "at least one label"),
-            (alert("a=", None, None), "at least one label"),
-            (alert("a-b=c", None, None), "invalid label name"),
-            (alert("a=b", Some(10), Some(5)), "start time must be before end time"),
-            (alert(&long, None, None), "bytes are more than"),
-            (alert(&many, None, None), "labels are more than"),
-            (
-                PostableAlert { starts_at: Some("soon".to_owned()), ..alert("a=b", None, None) },
-                "startsAt",
-            ),
-        ];
-        for (own, expected) in bad {
-            let outcome = posted.put(vec![own, alert("good=1", None, None)], TIMEOUT, NOW);
-            assert_eq!((outcome.taken, outcome.invalid), (1, 1), "{outcome:?}");
-            assert!(outcome.faults[0].contains(expected), "{outcome:?}");
-        }
-        let zero = PostableAlert {
-            starts_at: Some("0001-01-01T00:00:00Z".to_owned()),
-            ends_at: Some("0001-01-01T00:00:00.000Z".to_owned()),
-            ..alert("zero=1", None, None)
-        };
-        assert_eq!(posted.put(vec![zero], TIMEOUT, NOW).taken, 1);
-    }
-
-    #[test]
-    fn there_is_room_for_so_many_and_ended_ones_make_room() {
-        let mut posted = Posted::default();
-        let some = |from: usize, count: usize, ends_at: Option<i64>| {
-            (from..from + count)
-                .map(|at| alert(&format!("a={at}"), Some(-100), ends_at))
-                .collect::<Vec<_>>()
-        };
-        let outcome = posted.put(some(0, ALERTS_MAX + 5, None), TIMEOUT, NOW);
-        assert_eq!((outcome.taken, outcome.refused), (ALERTS_MAX, 5));
-        // Those that are there go on, and one that ends makes room.
-        assert_eq!(posted.put(some(0, 1, None), TIMEOUT, NOW).taken, 1);
-        assert_eq!(posted.put(some(3, 1, Some(-1)), TIMEOUT, NOW).taken, 1);
-        let outcome = posted.put(some(ALERTS_MAX, 2, None), TIMEOUT, NOW);
-        assert_eq!((outcome.taken, outcome.refused), (1, 1));
-        let large = "x".repeat(ALERT_BYTES_MAX - 1000);
-        let mut posted = Posted::default();
-        let alerts = (0..400).map(|at| alert(&format!("a={at} b={large}"), None, None)).collect();
-        let outcome = posted.put(alerts, TIMEOUT, NOW);
-        assert!(outcome.refused > 0 && posted.bytes <= BYTES_MAX, "{outcome:?}");
-        let sum: usize = posted.all.iter().map(|(labels, own)| bytes(labels, own)).sum();
-        assert_eq!(posted.bytes, sum);
-        posted.changes(NOW.plus(TIMEOUT));
-        posted.put(Vec::new(), TIMEOUT, NOW.plus(TIMEOUT));
-        posted.changes(NOW.plus(TIMEOUT));
-        assert_eq!(posted.firing(NOW.plus(TIMEOUT)).len(), 0);
-    }
-}
+mod tests;
