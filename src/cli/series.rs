@@ -52,12 +52,8 @@ enum What {
     Rename {
         #[command(flatten)]
         which: SelectorArgs,
-        /// The new metric
-        #[arg(long, value_name = "METRIC", required_unless_present = "set")]
-        set_metric: Option<String>,
-        /// New values of tags, such as host=db1; an empty value takes the tag away
-        #[arg(long, value_name = "TAGS")]
-        set: Option<String>,
+        #[command(flatten)]
+        set: NewKey,
         /// Only show what would be renamed
         #[arg(long)]
         dry_run: bool,
@@ -67,16 +63,23 @@ enum What {
     Merge {
         #[command(flatten)]
         which: SelectorArgs,
-        /// The metric of the series they become
-        #[arg(long, value_name = "METRIC", required_unless_present = "set")]
-        set_metric: Option<String>,
-        /// New values of tags, such as role=web; an empty value takes the tag away
-        #[arg(long, value_name = "TAGS")]
-        set: Option<String>,
+        #[command(flatten)]
+        set: NewKey,
         /// Only show what would be merged
         #[arg(long)]
         dry_run: bool,
     },
+}
+
+/// The metric and the tags that series get.
+#[derive(Debug, Args)]
+struct NewKey {
+    /// The new metric
+    #[arg(long, value_name = "METRIC", required_unless_present = "set")]
+    set_metric: Option<String>,
+    /// New values of tags, such as host=db1; an empty value takes the tag away
+    #[arg(long, value_name = "TAGS")]
+    set: Option<String>,
 }
 
 pub(super) fn series(args: &SeriesArgs) -> anyhow::Result<ExitCode> {
@@ -90,15 +93,11 @@ pub(super) fn series(args: &SeriesArgs) -> anyhow::Result<ExitCode> {
             let body = json!({ "selector": selector(which)?, "dry_run": dry_run });
             change("admin/series/delete", &body, "deleted")
         }
-        What::Rename { which, set_metric, set, dry_run } => {
-            let set = json!({ "metric": set_metric, "tags": tags(set.as_deref())? });
-            let body = json!({ "selector": selector(which)?, "set": set, "dry_run": dry_run });
-            change("admin/series/rename", &body, "renamed")
+        What::Rename { which, set, dry_run } => {
+            change("admin/series/rename", &body(which, set, *dry_run)?, "renamed")
         }
-        What::Merge { which, set_metric, set, dry_run } => {
-            let set = json!({ "metric": set_metric, "tags": tags(set.as_deref())? });
-            let body = json!({ "selector": selector(which)?, "set": set, "dry_run": dry_run });
-            change("admin/series/merge", &body, "merged")
+        What::Merge { which, set, dry_run } => {
+            change("admin/series/merge", &body(which, set, *dry_run)?, "merged")
         }
     }
 }
@@ -107,6 +106,15 @@ pub(super) fn series(args: &SeriesArgs) -> anyhow::Result<ExitCode> {
 pub(super) fn list(ask: &AskArgs, which: &SelectorArgs) -> anyhow::Result<ExitCode> {
     let answer = ask.daemon.get("series", &which.pairs().collect::<Vec<_>>())?;
     ask.print(&answer, || Ok(table::series(&read(&answer)?)))
+}
+
+fn body(
+    which: &SelectorArgs,
+    NewKey { set_metric, set }: &NewKey,
+    dry_run: bool,
+) -> anyhow::Result<Value> {
+    let set = json!({ "metric": set_metric, "tags": tags(set.as_deref())? });
+    Ok(json!({ "selector": selector(which)?, "set": set, "dry_run": dry_run }))
 }
 
 fn selector(which: &SelectorArgs) -> anyhow::Result<Value> {
