@@ -2,11 +2,7 @@
 //!
 //! Must never know: the other roles, and the order of the stop.
 
-use std::{
-    io,
-    net::{SocketAddr, TcpListener},
-    sync::Arc,
-};
+use std::{net::TcpListener, sync::Arc};
 
 use actix::{Actor, Addr, Arbiter};
 use actix_http::{HttpService, Protocol, error::DispatchError};
@@ -16,6 +12,7 @@ use actix_web::{App, dev::AppConfig, middleware::from_fn};
 use anyhow::Context;
 use tokio::{net::TcpStream, sync::Semaphore};
 
+use super::binding::cannot_listen;
 use crate::{
     actors::{
         CannotListen, Collector, CollectorParts, GraphiteListeners, KnownHosts, KnownPosted,
@@ -263,34 +260,6 @@ pub(super) fn line_keeper(parts: &ApiParts, lifelines: &Lifelines) -> LineKeeper
     let query = parts.query.clone();
     let refresh = move || query.lines.refresh(&query).map_err(|cause| cause.to_string());
     LineKeeper::new(refresh, lifelines.for_role("line keeper"))
-}
-
-/// Takes the address, so that connections wait until they are served.
-pub(super) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    let listen = || {
-        let listener = TcpListener::bind(address)?;
-        listener.set_nonblocking(true)?;
-        Ok(listener)
-    };
-    listen().map_err(|cause| cannot_listen(address, "--listen or server.listen", cause))
-}
-
-/// The remedy when an address cannot be bound, whose source are the `names` of flags and settings.
-fn cannot_listen(address: SocketAddr, names: &str, cause: io::Error) -> anyhow::Error {
-    let remedies = [
-        (
-            io::ErrorKind::AddrInUse,
-            "another process listens there, perhaps granary itself; name another address",
-        ),
-        (io::ErrorKind::PermissionDenied, "this user may not; name a port above 1023"),
-        (
-            io::ErrorKind::AddrNotAvailable,
-            "this machine does not have the address; name one of its own",
-        ),
-    ];
-    let known = remedies.iter().find(|(kind, _)| *kind == cause.kind());
-    let what_to_do = known.map_or("name another address", |(_, what_to_do)| what_to_do);
-    anyhow::Error::new(cause).context(format!("listen on {address}: {what_to_do} with {names}"))
 }
 
 /// Threads of each HTTP worker for what waits: every query and tail that may be under way can be of

@@ -1,6 +1,7 @@
 //! The daemon's life: start, run, and the one ordered stop.
 
 mod alerting;
+mod binding;
 mod data_dir;
 mod listeners;
 mod systemd;
@@ -90,7 +91,7 @@ impl Daemon {
         let health = observed.health.clone();
         health.raise(Condition::Lifecycle, "starting");
         // First of all, so that nothing is made where nothing can be served.
-        let listener = listeners::bind(settings.listen)?;
+        let listener = binding::bind(settings.listen)?;
         let data_dir = DataDir::claim(&settings.data_dir)?;
         let (store, appender, last_run) = open_store(&settings)?;
         let trusted = TrustedClock::new(settings.clock, last_run);

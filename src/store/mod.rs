@@ -23,6 +23,7 @@ mod handle;
 mod head;
 mod journal;
 mod limits;
+mod lost_head;
 mod merging;
 mod number;
 mod objects;

@@ -24,16 +24,13 @@ use super::{
     documents::{Documents, open::OpenDocuments},
     error::StoreError,
     file::{
-        holes::Holes,
         medium::Medium,
         names::{HEAD_FILE, JOURNAL_FILE, granularities_with_files},
     },
     handle::{Inner, Store},
-    head::{self, Head},
-    journal::{
-        Journal, granularities, in_head::InHead, numbers::RecordsInFiles, register::Register,
-        series_row,
-    },
+    head::Head,
+    journal::{Journal, granularities, register::Register, series_row},
+    lost_head::records_in_files,
     objects::Objects,
     rows::row_of,
 };
@@ -227,17 +224,6 @@ impl Store {
         Ok(report)
     }
 
-    /// Granularities of which the head lacks what states have by the record `through`: it was lost.
-    fn cells_of_lost_head(&self, through: u64) -> Result<LostCells, StoreError> {
-        let mut slots = Vec::new();
-        for (index, granularity) in self.inner.granularities.indexed() {
-            if self.inner.head.read(index)?.through < through {
-                slots.push(InHead { width_ms: granularity.width_ms, slots: Holes::default() });
-            }
-        }
-        Ok(LostCells { slots })
-    }
-
     /// Forgets what was remembered of series that are deleted: their rows may be older than that.
     fn forget_deleted(&self, catalog: &mut Catalog) {
         let dictionary = self.inner.dictionary.read();
@@ -274,41 +260,6 @@ impl Store {
                 file: JOURNAL_FILE.to_owned(),
                 problem: format!("record {sequence} names series {} of {count}", series.0),
             }),
-        }
-    }
-}
-
-/// The records that the head and the partitions hold; `None` when the head does not say.
-fn records_in_files(
-    medium: &Arc<dyn Medium>,
-    journal: &Arc<Journal>,
-    known: &[granularities::StoredGranularity],
-) -> Result<Option<RecordsInFiles>, StoreError> {
-    let living = known.iter().filter(|own| own.retired.is_none());
-    let living = living.map(|own| own.granularity.clone());
-    let Some(heads) = head::records_of(medium, living)? else { return Ok(None) };
-    let all = known.iter().map(|own| own.granularity.clone()).collect();
-    let register = Arc::new(Register::open(medium.clone(), journal.clone())?);
-    let documents = OpenDocuments::open(medium.clone(), all, register)?;
-    let in_documents = documents.last_record()?.map_or(0, |(record, _)| record);
-    let last = heads.iter().copied().fold(in_documents, u64::max);
-    Ok(Some(RecordsInFiles { heads, last }))
-}
-
-/// The slots of which a lost head had cells of records that states have, by slot width.
-struct LostCells {
-    slots: Vec<InHead>,
-}
-
-impl LostCells {
-    /// Notes the samples of some series.
-    fn note(&mut self, batch: &AcceptedBatch, is_known: impl Fn(SeriesId) -> bool) {
-        for InHead { width_ms, slots } in &mut self.slots {
-            let known = batch.series.iter().enumerate().filter(|(_, series)| is_known(**series));
-            for (index, _) in known {
-                let start = UnixMillis(batch.time(index).0.div_euclid(*width_ms) * *width_ms);
-                slots.add(start..start.plus(*width_ms));
-            }
         }
     }
 }

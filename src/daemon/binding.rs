@@ -1,0 +1,36 @@
+//! The addresses that the daemon listens on, and the remedy when one cannot be bound.
+//!
+//! Must never know: what is served.
+
+use std::{
+    io,
+    net::{SocketAddr, TcpListener},
+};
+
+/// Takes the address, so that connections wait until they are served.
+pub(super) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let listen = || {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    };
+    listen().map_err(|cause| cannot_listen(address, "--listen or server.listen", cause))
+}
+
+/// The remedy when an address cannot be bound, whose source are the `names` of flags and settings.
+pub(super) fn cannot_listen(address: SocketAddr, names: &str, cause: io::Error) -> anyhow::Error {
+    let remedies = [
+        (
+            io::ErrorKind::AddrInUse,
+            "another process listens there, perhaps granary itself; name another address",
+        ),
+        (io::ErrorKind::PermissionDenied, "this user may not; name a port above 1023"),
+        (
+            io::ErrorKind::AddrNotAvailable,
+            "this machine does not have the address; name one of its own",
+        ),
+    ];
+    let known = remedies.iter().find(|(kind, _)| *kind == cause.kind());
+    let what_to_do = known.map_or("name another address", |(_, what_to_do)| what_to_do);
+    anyhow::Error::new(cause).context(format!("listen on {address}: {what_to_do} with {names}"))
+}
