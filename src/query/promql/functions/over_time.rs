@@ -52,20 +52,32 @@ fn values_sum(portion: &Portion<'_>, kind: Kind, function: &str) -> Result<f64, 
     Ok(values.iter().map(|(value, times)| value * f64::from(*times)).sum())
 }
 
+/// Hands out the sum of values and the number of readings of each portion.
+fn each_sum(
+    window: &Window<'_>,
+    function: &str,
+    mut add: impl FnMut(f64, f64),
+) -> Result<(), PromqlError> {
+    // Portions of whole cells would cost a quarter of the evaluation.
+    if window.kind != Kind::Counter && !window.frame.cuts_slots {
+        window.cells().iter().for_each(|cell| add(cell.sum, f64::from(cell.n)));
+        return Ok(());
+    }
+    for portion in window.portions() {
+        add(values_sum(&portion, window.kind, function)?, f64::from(portion.count()));
+    }
+    Ok(())
+}
+
 fn sum(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
     let mut sum = Sum::default();
-    for portion in window.portions() {
-        sum.add(values_sum(&portion, window.kind, "sum_over_time")?);
-    }
+    each_sum(window, "sum_over_time", |value, _| sum.add(value))?;
     Ok(Some(sum.total()))
 }
 
 fn average(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
     let mut mean = Mean::default();
-    for portion in window.portions() {
-        let sum = values_sum(&portion, window.kind, "avg_over_time")?;
-        mean.add_sum(sum, f64::from(portion.count()));
-    }
+    each_sum(window, "avg_over_time", |sum, count| mean.add_sum(sum, count))?;
     Ok(Some(mean.mean()))
 }
 
