@@ -5,20 +5,20 @@ use std::ops::Range;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Budget, Display, Merge, QueryError, QueryLimits, Rank, Resolution, Selector, SeriesEntry,
-    axis::{Axis, AxisRequest},
-    cell_reader::CellReader,
-    coverage,
-    grouping::{Group, Ranking, check_lines, group},
-    missing,
-    select::{check_count, series_max},
-    spacing::Readings,
-    zone_name,
-};
 use crate::{
     model::{Cell, SeriesId, SeriesInfo, UnixMillis},
     policy::coverage::Coverage,
+    query::{
+        Budget, Display, Merge, QueryError, QueryLimits, Rank, Resolution, Selector, SeriesEntry,
+        cells::axis::{Axis, AxisRequest},
+        cells::coverage::coverage,
+        cells::reader::CellReader,
+        cells::spacing::Readings,
+        series::grouping::{Group, Ranking, check_lines, group},
+        series::selector::{check_count, series_max},
+        series::suggestion,
+        zone_name,
+    },
     store::Store,
 };
 
@@ -153,7 +153,7 @@ pub fn chart(
     };
     let mut axis = Axis::plan(&coverage, &asked, limits)?;
     if found.is_empty() {
-        axis.notes.extend(missing::note(store, &request.selector));
+        axis.notes.extend(suggestion::note(store, &request.selector));
     }
     if groups.iter().any(|group| !group.is_one_kind) {
         axis.notes.push("series of several kinds are merged: name more tags".to_owned());

@@ -9,7 +9,10 @@
 //! is over or for which nobody waits any more. [`Budget::take`] stands before what is large is built.
 //! Neither is called with a lock held.
 
+mod limits;
 mod memory;
+pub(super) mod remembered;
+mod retry;
 mod scheduler;
 #[cfg(test)]
 mod tests;
@@ -22,12 +25,14 @@ use std::{
     time::Duration,
 };
 
+pub use limits::QueryLimits;
 pub use memory::Reservation;
+pub use retry::run_until_settled;
 pub use scheduler::Scheduler;
 
-use super::remembered::Remembered;
 use crate::clock::Stopwatch;
 use memory::MemoryPool;
+use remembered::Remembered;
 use scheduler::Turn;
 
 /// What all queries share. Cheap to clone.

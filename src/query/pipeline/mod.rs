@@ -24,9 +24,9 @@ mod stage;
 
 use serde::Serialize;
 
-use super::{Budget, QueryError, QueryLimits, missing};
 use crate::{
     model::UnixMillis,
+    query::{Budget, QueryError, QueryLimits, series::suggestion},
     shell::{notation, value},
     store::Store,
 };
@@ -106,7 +106,7 @@ pub fn aggregate(
     let found = Found::new(request.shape, documents);
     let why = if !found.is_nothing() {
         None
-    } else if let Some(known) = missing::note(store, &request.selector) {
+    } else if let Some(known) = suggestion::note(store, &request.selector) {
         Some(known)
     } else {
         note_of_texts(store, budget, &request.wanted)?

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     model::UnixMillis,
-    query::{QueryError, go_regex},
+    query::{QueryError, series::go_regex},
 };
 
 /// Bytes that a compiled pattern takes, at most; its cache takes twice as many.

@@ -66,6 +66,7 @@ mod functions;
 mod parse;
 mod request;
 mod selectors;
+mod settings;
 mod value;
 
 use promql_parser::parser::Expr;
@@ -78,6 +79,7 @@ pub use parse::{
     tree::promql_tree,
 };
 pub use request::{PromqlLimits, PromqlRequest};
+pub use settings::{PromqlSettings, STEPS_MAX, evaluate, evaluate_vector};
 pub use value::{
     answer::{MatrixSeries, Points, PromqlAnswer, PromqlValue, VectorSample},
     error::PromqlError,

@@ -11,7 +11,7 @@ mod slots;
 use super::{document::Documents, quota::Quota};
 use crate::{
     model::{Granularity, GranularityIndex, UnixMillis},
-    query::{Budget, QueryError, QueryLimits, levels::PARTS_MS},
+    query::{Budget, QueryError, QueryLimits, documents::levels::PARTS_MS},
     store::Store,
 };
 use months::{Months, months};

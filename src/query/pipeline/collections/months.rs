@@ -9,8 +9,9 @@ use super::selection::{CollectionRequest, field_name, overlap, select, tag_field
 use crate::{
     model::{SeriesId, UnixMillis},
     query::{
-        Budget, QueryError, QueryLimits, coverage,
-        levels::{Ladder, OpenLadder, PARTS_MS, Parts},
+        Budget, QueryError, QueryLimits,
+        cells::coverage::coverage,
+        documents::levels::{Ladder, OpenLadder, PARTS_MS, Parts},
         pipeline::{
             document::{Document, Documents},
             quota::{Quota, Taken},

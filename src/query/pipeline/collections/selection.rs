@@ -13,7 +13,7 @@ use crate::{
             pushdown::{Wanted, Words},
             value::{Fields, Value},
         },
-        select::CHUNK,
+        series::selector::CHUNK,
     },
     store::Store,
 };

@@ -16,8 +16,8 @@ use crate::{
     model::UnixMillis,
     query::{
         CalendarUnit,
-        calendar::{midnight, time_zone},
         pipeline::value::{Fields, Value},
+        time::calendar::{midnight, time_zone},
     },
 };
 

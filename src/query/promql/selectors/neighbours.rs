@@ -13,7 +13,7 @@ use crate::{
         query_plan::Windows,
     },
     query::{
-        neighbours::{Neighbours, Side},
+        cells::neighbours::{Neighbours, Side},
         promql::value::{
             cells::{TimedCell, append_cells},
             error::PromqlError,

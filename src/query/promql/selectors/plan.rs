@@ -15,15 +15,16 @@ use crate::{
         query_plan::{self, Detail, Windows},
     },
     query::{
-        SeriesMatcher, coverage,
-        matching::select_again,
+        SeriesMatcher,
+        budget::remembered::Matched,
+        cells::coverage::coverage,
         promql::value::{
             error::PromqlError,
             labels::Labels,
             range_vector::{CellMatrix, CellSeries},
         },
-        remembered::Matched,
-        select::CHUNK,
+        series::selection::select_again,
+        series::selector::CHUNK,
     },
     store::Columns,
 };

@@ -1,0 +1,27 @@
+//! Which granularities of a store hold a range.
+//!
+//! Must never know: what is asked.
+
+use std::ops::Range;
+
+use crate::{
+    model::{GranularityIndex, UnixMillis},
+    policy::coverage::Coverage,
+    store::Store,
+};
+
+/// The stretches that each granularity of the store holds. Granularities that were removed from the settings
+/// are included where they hold a part of the range.
+pub(crate) fn coverage<'a>(
+    store: &'a Store,
+    range: &Range<UnixMillis>,
+    now: UnixMillis,
+) -> Coverage<'a> {
+    let (living, mut gaps) = (store.granularities(), store.gaps());
+    let retired = gaps.split_off(living.count());
+    let all = store.all_granularities().iter().enumerate();
+    let retired = all.skip(living.count()).zip(retired);
+    retired.fold(Coverage::new(living, gaps, now), |coverage, ((index, own), gaps)| {
+        coverage.with_retired(GranularityIndex(index), own, gaps, range, now)
+    })
+}

@@ -1,0 +1,225 @@
+//! The readings of counters next to a range: what they grew in a gap that crosses an edge of the
+//! range is spread over both sides of it, so that a part of a chart shows what the whole shows.
+//!
+//! Most series have a reading in the slots beside the range. For the others, coarser granularities
+//! are read, whose cells hold their first and last reading with its time, up to [`GAP_MAX_MS`]
+//! away. Charts and PromQL search here. Must never know: what is shown.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use crate::{
+    model::{
+        GranularityIndex, Reading, SeriesId, UnixMillis,
+        counter::spread::{GAP_MAX_MS, Gap, spacing_ms},
+    },
+    policy::coverage::{Coverage, Segment},
+    query::{Budget, QueryError},
+    store::{Columns, Slot, Store},
+};
+
+/// Slots beside the range that are asked before coarser ones.
+const NEAR_SLOTS: i64 = 2;
+/// Slots that are read again at the granularity of the range, at most, each for all series that
+/// have their reading there.
+const AGAIN_MAX: usize = 64;
+
+/// The readings of a counter's slot at either end of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ends {
+    first: Reading,
+    last: Reading,
+    slot_start: i64,
+    counted: f64,
+    spacing_ms: f64,
+}
+
+/// A gap between two slots, and where the later one begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SlotGap {
+    pub(crate) gap: Gap,
+    pub(crate) slot_start: i64,
+}
+
+impl Ends {
+    /// The ends of a slot; `None` when it has no reading.
+    pub(crate) fn of(slot: &Slot) -> Option<Self> {
+        let Slot { start: UnixMillis(start), cell } = slot;
+        let at = |offset: u32| start + i64::from(offset);
+        (cell.n > 0).then(|| Self {
+            first: Reading::new(at(cell.first_at), cell.first, 0),
+            last: Reading::new(at(cell.last_at), cell.last, 0),
+            slot_start: *start,
+            counted: cell.sum,
+            spacing_ms: spacing_ms(cell.n, at(cell.first_at), at(cell.last_at)),
+        })
+    }
+
+    /// The gap from this slot to a later one, if anything is spread over it.
+    #[inline]
+    pub(crate) fn gap_to(&self, after: &Self, width_ms: i64) -> Option<SlotGap> {
+        let spacing = self.spacing_ms.min(after.spacing_ms);
+        let gap = Gap::between(&self.last, &after.first, after.counted, spacing, width_ms)?;
+        Some(SlotGap { gap, slot_start: after.slot_start })
+    }
+}
+
+/// The side of a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::query) enum Side {
+    Before,
+    After,
+}
+
+/// A search for the slots next to an edge of a range.
+pub(in crate::query) struct Neighbours<'a> {
+    pub(in crate::query) store: &'a Store,
+    pub(in crate::query) budget: &'a Budget,
+    pub(in crate::query) coverage: &'a Coverage<'a>,
+    /// The granularity of the range at that edge.
+    pub(in crate::query) granularity: GranularityIndex,
+    pub(in crate::query) edge: UnixMillis,
+    pub(in crate::query) side: Side,
+}
+
+impl Neighbours<'_> {
+    /// The slot of each series that is nearest to the edge; `None` where there is none.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or the budget is used up.
+    pub(in crate::query) fn of(
+        &self,
+        series: &[SeriesId],
+    ) -> Result<Vec<Option<Slot>>, QueryError> {
+        let mut found = vec![None; series.len()];
+        let mut missing: Vec<usize> = (0..series.len()).collect();
+        let mut coarse = Vec::new();
+        for (granularity, range) in self.ladder() {
+            if missing.is_empty() {
+                break;
+            }
+            let before = missing.clone();
+            self.fill(granularity, range, series, &mut missing, &mut found)?;
+            if granularity > self.granularity {
+                coarse.extend(before.into_iter().filter(|place| !missing.contains(place)));
+            }
+        }
+        self.refine(series, &coarse, &mut found)?;
+        Ok(found)
+    }
+
+    /// Ranges from the edge on, each with the granularity that is asked.
+    fn ladder(&self) -> Vec<(GranularityIndex, Range<UnixMillis>)> {
+        let granularities = self.coverage.granularities();
+        let width = |index| granularities[index].width_ms;
+        let near = NEAR_SLOTS * width(self.granularity);
+        let mut out = Vec::new();
+        let (mut own, mut at) = (self.granularity, self.edge);
+        let furthest = match self.side {
+            Side::Before => self.edge.minus(GAP_MAX_MS),
+            Side::After => self.edge.plus(GAP_MAX_MS),
+        };
+        for step in 0.. {
+            let is_coarsest = own.0 + 1 >= granularities.count();
+            let border = |from: UnixMillis| match (is_coarsest && step > 0, self.side) {
+                (true, _) => furthest,
+                (false, Side::Before) if step == 0 => from.minus(near),
+                (false, Side::After) if step == 0 => from.plus(near),
+                (false, Side::Before) => granularities[own.coarser()].slot_start(from),
+                (false, Side::After) => {
+                    let coarser = &granularities[own.coarser()];
+                    coarser.slot_start(from.minus(1)).plus(coarser.width_ms)
+                }
+            };
+            let next = border(at);
+            match self.side {
+                Side::Before => out.push((own, next.max(furthest)..at)),
+                Side::After => out.push((own, at..next.min(furthest))),
+            }
+            at = next;
+            if step > 0 {
+                if is_coarsest {
+                    break;
+                }
+                own = own.coarser();
+            }
+        }
+        out.retain(|(_, range)| range.start < range.end);
+        out
+    }
+
+    /// Fills in what one range tells of the series that are missing.
+    fn fill(
+        &self,
+        granularity: GranularityIndex,
+        range: Range<UnixMillis>,
+        series: &[SeriesId],
+        missing: &mut Vec<usize>,
+        found: &mut [Option<Slot>],
+    ) -> Result<(), QueryError> {
+        let mut segments = self.coverage.segments(granularity, range);
+        if self.side == Side::Before {
+            segments.reverse();
+        }
+        let mut slots = Vec::new();
+        for Segment { stored, range, .. } in segments {
+            let ids: Vec<_> = missing.iter().map(|place| series[*place]).collect();
+            let view = self.store.view(stored, range, &ids)?;
+            for (id, place) in ids.into_iter().zip(&*missing) {
+                self.budget.check()?;
+                view.slots_into(id, Columns::ALL, &mut slots)?;
+                found[*place] = self.nearest(&slots);
+            }
+            missing.retain(|place| found[*place].is_none());
+        }
+        Ok(())
+    }
+
+    /// The nearest slot whose readings all lie on this side of the edge.
+    fn nearest(&self, slots: &[Slot]) -> Option<Slot> {
+        let is_beside = |slot: &&Slot| {
+            Ends::of(slot).is_some_and(|ends| match self.side {
+                Side::Before => ends.last.at < self.edge.0,
+                Side::After => ends.first.at >= self.edge.0,
+            })
+        };
+        match self.side {
+            Side::Before => slots.iter().rfind(is_beside),
+            Side::After => slots.iter().find(is_beside),
+        }
+        .copied()
+    }
+
+    /// Reads slots that were found at coarser granularities again at that of the range, as far as
+    /// they are kept there: the spacing of readings is the one that the whole range would tell.
+    fn refine(
+        &self,
+        series: &[SeriesId],
+        coarse: &[usize],
+        found: &mut [Option<Slot>],
+    ) -> Result<(), QueryError> {
+        let own = &self.coverage.granularities()[self.granularity];
+        let mut by_slot: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
+        for place in coarse {
+            let Some(ends) = found[*place].as_ref().and_then(Ends::of) else { continue };
+            let at = if self.side == Side::Before { ends.last.at } else { ends.first.at };
+            by_slot.entry(own.slot_start(UnixMillis(at)).0).or_default().push(*place);
+        }
+        for (start, places) in by_slot.into_iter().take(AGAIN_MAX) {
+            let start = UnixMillis(start);
+            let range = start..start.plus(own.width_ms);
+            if !self.coverage.is_whole(self.granularity, &range) {
+                continue;
+            }
+            let mut again = vec![None; places.len()];
+            let ids: Vec<_> = places.iter().map(|place| series[*place]).collect();
+            let mut missing = (0..ids.len()).collect();
+            self.fill(self.granularity, range, &ids, &mut missing, &mut again)?;
+            for (place, slot) in places.into_iter().zip(again) {
+                if slot.is_some() {
+                    found[place] = slot;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,373 @@
+//! The levels of a month: days, their hours, and their minutes, each with the sums of all that is
+//! below, read from the granularities that hold them whole.
+//!
+//! Must never know: HTTP, or how a document is shown. All times are UTC.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    model::{Cell, SeriesId, Span, UnixMillis},
+    policy::coverage::{Coverage, Segment},
+    query::{Budget, QueryError, SeriesEntry, Timestamp},
+    store::{Columns, Store, View},
+};
+
+/// Width of each level's parts, outermost first.
+pub(crate) const PARTS_MS: [i64; 3] = [86_400_000, 3_600_000, 60_000];
+
+/// A month of one series: days > hours > minutes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LevelsDocument {
+    /// Which series.
+    #[serde(flatten)]
+    pub series: SeriesEntry,
+    /// Start of the month.
+    pub date: Timestamp,
+    /// Samples of the month.
+    pub num_samples: u64,
+    /// Sum over the month: of a counter, its increase.
+    pub total_samples: f64,
+    /// Every day of the month, also empty ones; none where no granularity of a day or finer is
+    /// kept.
+    pub days: Vec<LevelPart>,
+}
+
+/// A day, an hour or a minute.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LevelPart {
+    /// When it begins.
+    pub date: Timestamp,
+    /// Samples in it.
+    pub num_samples: u64,
+    /// Sum over it.
+    pub total_samples: f64,
+    /// Every hour of a day, where a granularity of an hour or finer is kept for the whole day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hours: Option<Vec<LevelPart>>,
+    /// Every minute of an hour, where a granularity of a minute or finer is kept for the day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minutes: Option<Vec<LevelPart>>,
+}
+
+/// Where the parts of one level are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Rung {
+    part_ms: i64,
+    /// What is read: whole days, ascending.
+    segments: Vec<Segment>,
+    /// The days of the segments.
+    kept: Vec<Range<i64>>,
+}
+
+/// Which granularities the levels of some months are read from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Ladder {
+    /// Whole months.
+    pub(crate) range: Range<UnixMillis>,
+    rungs: Vec<Rung>,
+}
+
+/// A ladder with the views it reads from.
+pub(crate) struct OpenLadder {
+    pub(crate) ladder: Ladder,
+    views: Vec<Vec<View>>,
+}
+
+/// The parts of one series at one level.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    part_ms: i64,
+    /// The days that are kept, ascending.
+    kept: Vec<Range<i64>>,
+    /// The parts that are not empty, ascending.
+    filled: Vec<(i64, Cell)>,
+}
+
+impl Ladder {
+    /// The levels of the months that overlap `range`, `depth` of them: 1 days, 2 with hours, 3
+    /// with minutes. Below the days only those that overlap `fine` are read.
+    pub(crate) fn new(
+        coverage: &Coverage<'_>,
+        range: &Range<UnixMillis>,
+        fine: &Range<UnixMillis>,
+        depth: usize,
+    ) -> Self {
+        let month = Span::Months(1);
+        let last = range.end.minus(1).max(range.start);
+        let range = month.start_of(range.start)..month.next(month.start_of(last));
+        let mut rungs = Vec::new();
+        for (index, part_ms) in PARTS_MS.into_iter().enumerate().take(depth) {
+            let serves = |width_ms: i64| width_ms <= part_ms && part_ms % width_ms == 0;
+            let Some(granularity) = coverage.granularities().coarsest_by_width(serves) else {
+                break;
+            };
+            let within = if index == 0 {
+                range.clone()
+            } else {
+                fine.start.max(range.start)..fine.end.min(range.end).max(range.start)
+            };
+            let mut segments = coverage.segments(granularity, whole_days(&within));
+            segments.retain(|own| own.granularity <= granularity);
+            rungs.push(Rung::new(part_ms, &segments));
+        }
+        Self { range, rungs }
+    }
+
+    /// Parts of one series, empty ones too.
+    pub(crate) fn parts(&self) -> i64 {
+        let parts = |rung: &Rung| -> i64 {
+            rung.kept.iter().map(|days| (days.end - days.start) / rung.part_ms).sum()
+        };
+        self.rungs.iter().map(parts).sum()
+    }
+
+    /// The months of the ladder.
+    pub(crate) fn months(&self) -> impl Iterator<Item = Range<UnixMillis>> + use<> {
+        let end = self.range.end;
+        let starts = std::iter::successors(Some(self.range.start), |start| {
+            Some(Span::Months(1).next(*start))
+        });
+        starts.take_while(move |start| *start < end).map(month)
+    }
+
+    /// Begins to read.
+    pub(crate) fn open(self, store: &Store, ids: &[SeriesId]) -> Result<OpenLadder, QueryError> {
+        let view = |own: &Segment| Ok(store.view(own.stored, own.range.clone(), ids)?);
+        let views = self.rungs.iter().map(|rung| rung.segments.iter().map(view).collect());
+        let views = views.collect::<Result<_, QueryError>>()?;
+        Ok(OpenLadder { ladder: self, views })
+    }
+}
+
+/// The month that begins at a time.
+fn month(start: UnixMillis) -> Range<UnixMillis> {
+    start..Span::Months(1).next(start)
+}
+
+/// The days that overlap a range.
+fn whole_days(range: &Range<UnixMillis>) -> Range<UnixMillis> {
+    let border = |at: i64| at.div_euclid(PARTS_MS[0]).saturating_mul(PARTS_MS[0]);
+    UnixMillis(border(range.start.0))
+        ..UnixMillis(border(range.end.0.saturating_add(PARTS_MS[0] - 1)))
+}
+
+impl Rung {
+    /// Of the whole days of segments.
+    fn new(part_ms: i64, segments: &[Segment]) -> Self {
+        let mut kept: Vec<Range<i64>> = Vec::new();
+        for Segment { range, .. } in segments {
+            match kept.last_mut() {
+                Some(last) if last.end == range.start.0 => last.end = range.end.0,
+                _ => kept.push(range.start.0..range.end.0),
+            }
+        }
+        let day = |at: i64| at.div_euclid(PARTS_MS[0]) * PARTS_MS[0];
+        let whole = kept.into_iter().map(|own| day(own.start + PARTS_MS[0] - 1)..day(own.end));
+        let kept: Vec<_> = whole.filter(|own| !own.is_empty()).collect();
+        let inside = |own: &Segment| {
+            let days = kept
+                .iter()
+                .find(|days| days.start < own.range.end.0 && own.range.start.0 < days.end)?;
+            let (start, end) = (UnixMillis(days.start), UnixMillis(days.end));
+            let range = own.range.start.max(start)..own.range.end.min(end);
+            Some(Segment { range, ..own.clone() })
+        };
+        let segments = segments.iter().filter_map(inside).collect();
+        Self { part_ms, segments, kept }
+    }
+}
+
+impl OpenLadder {
+    /// The parts of a series at each level, outermost first. Their memory is the
+    /// caller's to take.
+    pub(crate) fn read(&self, series: SeriesId, budget: &Budget) -> Result<Vec<Parts>, QueryError> {
+        let mut out = Vec::with_capacity(self.views.len());
+        let mut slots = Vec::new();
+        for (rung, views) in self.ladder.rungs.iter().zip(&self.views) {
+            let mut filled: Vec<(i64, Cell)> = Vec::new();
+            for view in views {
+                budget.check()?;
+                view.slots_into(series, Columns::ALL, &mut slots)?;
+                for slot in &slots {
+                    let at = slot.start.0.div_euclid(rung.part_ms) * rung.part_ms;
+                    let cell = slot.cell.shifted((slot.start.0 - at) as u32);
+                    match filled.last_mut() {
+                        Some((last, part)) if *last == at => part.merge(&cell),
+                        _ => filled.push((at, cell)),
+                    }
+                }
+            }
+            out.push(Parts { part_ms: rung.part_ms, kept: rung.kept.clone(), filled });
+        }
+        Ok(out)
+    }
+}
+
+impl OpenLadder {
+    /// The parts of several series as one.
+    pub(crate) fn read_merged(
+        &self,
+        series: &[SeriesId],
+        budget: &Budget,
+    ) -> Result<Vec<Parts>, QueryError> {
+        let mut all: Vec<Parts> = Vec::new();
+        for id in series {
+            for (index, own) in self.read(*id, budget)?.into_iter().enumerate() {
+                match all.get_mut(index) {
+                    Some(parts) => parts.merge(&own),
+                    None => all.push(own),
+                }
+            }
+        }
+        Ok(all)
+    }
+}
+
+impl Parts {
+    fn merge(&mut self, other: &Self) {
+        self.filled.extend_from_slice(&other.filled);
+        self.filled.sort_by_key(|(at, _)| *at);
+        self.filled.dedup_by(|(next, cell), (last, merged)| {
+            let is_same = next == last;
+            if is_same {
+                merged.merge(cell);
+            }
+            is_same
+        });
+    }
+
+    /// Bytes that they take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.filled.capacity() * size_of::<(i64, Cell)>()
+    }
+
+    /// The cell of the part that begins at `at`; `None` where it is empty.
+    pub(crate) fn cell(&self, at: i64) -> Option<&Cell> {
+        let found = self.filled.binary_search_by_key(&at, |(start, _)| *start).ok()?;
+        self.filled.get(found).map(|(_, cell)| cell)
+    }
+
+    /// Starts of the parts within a range that are kept.
+    pub(crate) fn starts(&self, range: Range<i64>) -> impl Iterator<Item = i64> {
+        let within = move |own: &Range<i64>| own.start.max(range.start)..own.end.min(range.end);
+        self.kept.iter().map(within).flat_map(|own| own.step_by(self.part_ms as usize))
+    }
+
+    /// The parts within a range that are not empty.
+    pub(crate) fn filled(&self, range: Range<i64>) -> &[(i64, Cell)] {
+        let from = self.filled.partition_point(|(at, _)| *at < range.start);
+        let to = self.filled.partition_point(|(at, _)| *at < range.end);
+        self.filled.get(from..to).unwrap_or_default()
+    }
+
+    /// The months in which anything is.
+    pub(crate) fn months(&self) -> Vec<Range<UnixMillis>> {
+        let mut months: Vec<Range<UnixMillis>> = Vec::new();
+        for (at, _) in &self.filled {
+            if months.last().is_none_or(|last| last.end.0 <= *at) {
+                months.push(month(Span::Months(1).start_of(UnixMillis(*at))));
+            }
+        }
+        months
+    }
+}
+
+/// The document of a month; `None` when nothing fell into it.
+///
+/// # Errors
+/// When the budget is used up.
+pub(crate) fn levels_document(
+    entry: &SeriesEntry,
+    month: Range<UnixMillis>,
+    parts: &[Parts],
+    budget: &Budget,
+) -> Result<Option<LevelsDocument>, QueryError> {
+    let days = below(parts, month.start.0..month.end.0, budget)?.unwrap_or_default();
+    let num_samples = days.iter().map(|day| day.num_samples).sum();
+    let total_samples = days.iter().map(|day| day.total_samples).sum();
+    Ok((num_samples > 0).then(|| LevelsDocument {
+        series: entry.clone(),
+        date: Timestamp(month.start),
+        num_samples,
+        total_samples,
+        days,
+    }))
+}
+
+/// The parts of the outermost level over a range; `None` where that level is not kept.
+fn below(
+    parts: &[Parts],
+    range: Range<i64>,
+    budget: &Budget,
+) -> Result<Option<Vec<LevelPart>>, QueryError> {
+    let Some((level, finer)) = parts.split_first() else { return Ok(None) };
+    budget.check()?;
+    budget.take(level.starts(range.clone()).count() * size_of::<LevelPart>())?;
+    let part = |at: i64| {
+        let cell = level.cell(at).copied().unwrap_or_default();
+        let own = at..at + level.part_ms;
+        let (hours, minutes) = match level.part_ms {
+            part if part == PARTS_MS[0] => (below(finer, own, budget)?, None),
+            part if part == PARTS_MS[1] => (None, below(finer, own, budget)?),
+            _ => (None, None),
+        };
+        Ok(LevelPart {
+            date: Timestamp(UnixMillis(at)),
+            num_samples: u64::from(cell.n),
+            total_samples: cell.sum,
+            hours,
+            minutes,
+        })
+    };
+    let found = level.starts(range).map(part).collect::<Result<Vec<_>, QueryError>>()?;
+    Ok((!found.is_empty()).then_some(found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Gaps, GranularitySet};
+
+    fn at(text: &str) -> UnixMillis {
+        UnixMillis(text.parse::<jiff::Timestamp>().unwrap().as_millisecond())
+    }
+
+    fn kept(rung: &Rung) -> Vec<String> {
+        let shown = |days: &Range<i64>| {
+            let date = |at: i64| UnixMillis(at).civil().date();
+            format!("{} to {}", date(days.start), date(days.end))
+        };
+        rung.kept.iter().map(shown).collect()
+    }
+
+    #[test]
+    fn each_level_is_read_from_the_coarsest_granularity_that_serves_it() {
+        let set = GranularitySet::default();
+        let now = at("2026-11-21T12:00:00Z");
+        let range = at("2026-08-10T00:00:00Z")..now;
+        let mut gaps = vec![Gaps::NONE; 4];
+        let coverage = Coverage::new(&set, gaps.clone(), now);
+        let ladder = Ladder::new(&coverage, &range, &range, 3);
+        assert_eq!(ladder.months().count(), 4);
+        let levels: Vec<_> =
+            ladder.rungs.iter().map(|rung| rung.segments[0].granularity.0).collect();
+        assert_eq!(levels, [3, 2, 0]);
+        // Hours are kept for 9 weeks from a Monday, minutes for two days; whole days are read.
+        assert_eq!(kept(&ladder.rungs[0]), ["2026-08-01 to 2026-12-01"]);
+        assert_eq!(kept(&ladder.rungs[1]), ["2026-09-14 to 2026-11-22"]);
+        assert_eq!(kept(&ladder.rungs[2]), ["2026-11-20 to 2026-11-22"]);
+        assert_eq!(Ladder::new(&coverage, &range, &range, 1).parts(), 31 + 30 + 31 + 30);
+        // Days that are not complete are made of hours, and hours that are not are left out.
+        gaps[3].complete_since = at("2026-11-01T00:00:00Z");
+        gaps[2].holes.push(at("2026-11-02T03:00:00Z")..at("2026-11-02T05:00:00Z"));
+        let ladder = Ladder::new(&Coverage::new(&set, gaps, now), &range, &range, 3);
+        let levels: Vec<_> = ladder.rungs[0].segments.iter().map(|own| own.granularity.0).collect();
+        assert_eq!(levels, [3, 2, 3]);
+        assert_eq!(
+            kept(&ladder.rungs[1]),
+            ["2026-09-14 to 2026-11-02", "2026-11-03 to 2026-11-22"]
+        );
+    }
+}

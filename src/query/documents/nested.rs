@@ -1,0 +1,306 @@
+//! Documents in the nested form that MMS made familiar: the slots by number, and of seconds an
+//! hour as minutes of seconds.
+//!
+//! Must never know: the store, HTTP.
+
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    ops::Range,
+};
+
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+use crate::model::{Cell, Granularity, Span, UnixMillis};
+use crate::query::{Budget, CalendarUnit, QueryError, SeriesEntry, time::calendar::local_time};
+
+/// Bytes that a slot of a document takes: nodes of a map that grows at its end are half full.
+pub(crate) const SLOT_BYTES: usize = 2 * size_of::<(SlotNumber, SlotValue)>();
+/// Slots that are put into documents between checks of the budget.
+const SLOTS_AT_A_TIME: usize = 1024;
+
+const MINUTE_MS: i64 = 60_000;
+const HOUR_MS: i64 = 60 * MINUTE_MS;
+const DAY_MS: i64 = 24 * HOUR_MS;
+
+/// A document, nested.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NestedDocument {
+    /// Which series; of merged ones what they have in common.
+    #[serde(flatten)]
+    pub series: SeriesEntry,
+    /// Start of the document, RFC 3339, under a name that tells its span: `timestamp_minute`,
+    /// `timestamp_hour`, `timestamp_day`, `timestamp_month`, or `timestamp` for other spans.
+    #[serde(flatten)]
+    pub timestamp: BTreeMap<String, String>,
+    /// Width of each slot.
+    pub resolution: String,
+    /// How many series are merged, when any are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged: Option<usize>,
+    /// Samples in the document.
+    pub num_samples: u64,
+    /// Sum over the document: of a counter, its increase.
+    pub total_samples: f64,
+    /// The totals of the minutes of an hour of seconds.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub minutes: BTreeMap<SlotNumber, MinuteTotals>,
+    /// By slot number: every slot is there, an empty one has `n` 0.
+    pub values: SlotValues,
+}
+
+/// The totals of a minute.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct MinuteTotals {
+    /// When it begins.
+    pub timestamp_minute: String,
+    /// Samples in it.
+    pub num_samples: u64,
+    /// Sum over it.
+    pub total_samples: f64,
+}
+
+/// The number of a slot in its document, or of a minute in its hour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SlotNumber(pub u32);
+
+impl Serialize for SlotNumber {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for SlotNumber {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map(Self).map_err(D::Error::custom)
+    }
+}
+
+/// The slots of a document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum SlotValues {
+    /// By number.
+    Slots(BTreeMap<SlotNumber, SlotValue>),
+    /// By minute and number in it.
+    Minutes(BTreeMap<SlotNumber, BTreeMap<SlotNumber, SlotValue>>),
+}
+
+impl SlotValues {
+    /// All slots.
+    pub fn all(&self) -> Vec<&SlotValue> {
+        match self {
+            Self::Slots(slots) => slots.values().collect(),
+            Self::Minutes(minutes) => minutes.values().flat_map(BTreeMap::values).collect(),
+        }
+    }
+}
+
+/// The cell of a slot.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct SlotValue {
+    /// Number of samples.
+    pub n: u32,
+    /// Sum; see [`Cell`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sum: Option<f64>,
+    /// Smallest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min: Option<f64>,
+    /// Largest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<f64>,
+    /// First in time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<f64>,
+    /// Last in time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<f64>,
+}
+
+impl SlotValue {
+    fn new(cell: &Cell) -> Self {
+        let finite = |number: f64| (number.is_finite() && !cell.is_empty()).then_some(number);
+        Self {
+            n: cell.n,
+            sum: finite(cell.sum),
+            min: finite(cell.min),
+            max: finite(cell.max),
+            first: finite(cell.first),
+            last: finite(cell.last),
+        }
+    }
+}
+
+/// How the documents of a granularity cut time.
+#[derive(Debug, Clone)]
+pub(crate) struct Nesting {
+    granularity: Granularity,
+    document: Span,
+    zone: TimeZone,
+    /// The calendar's unit that a document is in a zone that is not UTC.
+    unit: Option<CalendarUnit>,
+}
+
+impl Nesting {
+    /// In UTC as they are stored, elsewhere those of the local calendar; documents of a minute are
+    /// gathered to hours when as much is asked.
+    pub(crate) fn new(granularity: &Granularity, zone: Option<&TimeZone>, asked_ms: i64) -> Self {
+        let zone = zone.cloned().unwrap_or(TimeZone::UTC);
+        let gathers = granularity.document == Span::Fixed(MINUTE_MS) && asked_ms >= HOUR_MS;
+        let document = if gathers { Span::Fixed(HOUR_MS) } else { granularity.document };
+        let unit = match document {
+            Span::Fixed(HOUR_MS) => Some(CalendarUnit::Hour),
+            Span::Fixed(DAY_MS) => Some(CalendarUnit::Day),
+            Span::Months(1) => Some(CalendarUnit::Month),
+            Span::Months(3) => Some(CalendarUnit::Quarter),
+            Span::Months(12) => Some(CalendarUnit::Year),
+            Span::Fixed(_) | Span::Months(_) => None,
+        };
+        let unit = unit.filter(|_| zone != TimeZone::UTC);
+        Self { granularity: granularity.clone(), document, zone, unit }
+    }
+
+    /// The calendar's unit that a slot is in this zone; `None` when it is as it is stored.
+    pub(crate) fn local_slot(&self) -> Option<CalendarUnit> {
+        let is_day = self.granularity.width_ms == DAY_MS;
+        match (self.unit, self.granularity.width_ms) {
+            (Some(_), HOUR_MS) => Some(CalendarUnit::Hour),
+            (Some(_), _) if is_day => Some(CalendarUnit::Day),
+            _ => None,
+        }
+    }
+
+    /// Start of the document that holds a time.
+    fn start_of(&self, at: UnixMillis) -> UnixMillis {
+        match self.unit {
+            Some(unit) => unit.start_of(at, &self.zone),
+            None => self.document.start_of(at),
+        }
+    }
+
+    /// A range widened to whole documents.
+    pub(crate) fn whole(&self, range: &Range<UnixMillis>) -> Range<UnixMillis> {
+        let last = self.start_of(range.end.minus(1));
+        let end = match self.unit {
+            Some(unit) => unit.next(last, &self.zone),
+            None => self.document.next(last),
+        };
+        self.start_of(range.start)..end
+    }
+
+    /// The number of a slot in its document.
+    fn number(&self, start: UnixMillis, slot: UnixMillis) -> u32 {
+        let days = || {
+            let date = |at: UnixMillis| at.timestamp().to_zoned(self.zone.clone()).date();
+            date(start).until(date(slot)).map_or(0, |span| span.get_days())
+        };
+        let number = match self.local_slot() {
+            Some(CalendarUnit::Day) => i64::from(days()),
+            _ => (slot.0 - start.0) / self.granularity.width_ms,
+        };
+        u32::try_from(number).unwrap_or(0)
+    }
+
+    fn gathers(&self) -> bool {
+        self.document != self.granularity.document
+    }
+
+    /// The document that begins at a time, with no slots yet.
+    fn empty(
+        &self,
+        entry: &SeriesEntry,
+        merged: Option<usize>,
+        start: UnixMillis,
+    ) -> NestedDocument {
+        let name = timestamp_name(self.document).to_owned();
+        NestedDocument {
+            series: entry.clone(),
+            timestamp: BTreeMap::from([(name, local_time(start, &self.zone))]),
+            resolution: self.granularity.name.clone(),
+            merged,
+            num_samples: 0,
+            total_samples: 0.0,
+            minutes: BTreeMap::new(),
+            values: if self.gathers() {
+                SlotValues::Minutes(BTreeMap::new())
+            } else {
+                SlotValues::Slots(BTreeMap::new())
+            },
+        }
+    }
+
+    fn add(&self, document: &mut NestedDocument, start: UnixMillis, at: UnixMillis, cell: &Cell) {
+        let n = u64::from(cell.n);
+        document.num_samples += n;
+        document.total_samples += cell.sum;
+        match &mut document.values {
+            SlotValues::Slots(slots) => {
+                slots.insert(SlotNumber(self.number(start, at)), SlotValue::new(cell));
+            }
+            SlotValues::Minutes(minutes) => {
+                let minute = (at.0 - start.0) / MINUTE_MS;
+                let begin = start.plus(minute * MINUTE_MS);
+                let number = SlotNumber(u32::try_from(minute).unwrap_or(0));
+                let slot = SlotNumber(self.number(begin, at));
+                minutes.entry(number).or_default().insert(slot, SlotValue::new(cell));
+                let totals = document.minutes.entry(number).or_default();
+                totals.timestamp_minute = local_time(begin, &self.zone);
+                totals.num_samples += n;
+                totals.total_samples += cell.sum;
+            }
+        }
+    }
+}
+
+/// The documents of one line that hold samples, from its slots, ascending; `of_width` tells how
+/// those of a width are nested.
+///
+/// # Errors
+/// When the budget is used up.
+pub(crate) fn nest<'n>(
+    entry: &SeriesEntry,
+    merged: Option<usize>,
+    slots: impl Iterator<Item = ((i64, i64), Cell)>,
+    of_width: impl Fn(i64) -> &'n Nesting,
+    budget: &Budget,
+) -> Result<Vec<NestedDocument>, QueryError> {
+    let mut documents: BTreeMap<(UnixMillis, String), NestedDocument> = BTreeMap::new();
+    for (index, ((at, width), cell)) in slots.enumerate() {
+        if index.is_multiple_of(SLOTS_AT_A_TIME) {
+            budget.check()?;
+        }
+        let nesting = of_width(width);
+        let start = nesting.start_of(UnixMillis(at));
+        let document = match documents.entry((start, nesting.granularity.name.clone())) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(free) => free.insert(nesting.empty(entry, merged, start)),
+        };
+        nesting.add(document, start, UnixMillis(at), &cell);
+    }
+    Ok(documents.into_values().filter(|document| document.num_samples > 0).collect())
+}
+
+/// One document as it is stored, empty slots too.
+pub(crate) fn nest_stored(
+    entry: &SeriesEntry,
+    granularity: &Granularity,
+    start: UnixMillis,
+    slots: impl Iterator<Item = (UnixMillis, Cell)>,
+) -> NestedDocument {
+    let nesting = Nesting::new(granularity, None, 0);
+    let mut document = nesting.empty(entry, None, start);
+    slots.for_each(|(at, cell)| nesting.add(&mut document, start, at, &cell));
+    document
+}
+
+/// Under which name documents of a span have their start.
+pub(crate) fn timestamp_name(document: Span) -> &'static str {
+    match document {
+        Span::Fixed(MINUTE_MS) => "timestamp_minute",
+        Span::Fixed(HOUR_MS) => "timestamp_hour",
+        Span::Fixed(DAY_MS) => "timestamp_day",
+        Span::Months(1) => "timestamp_month",
+        Span::Fixed(_) | Span::Months(_) => "timestamp",
+    }
+}

@@ -1,0 +1,273 @@
+//! One document as it is stored, with its bytes, and where the cells of its slots lie now.
+//!
+//! Must never know: HTTP, how documents are laid out.
+
+use serde::Serialize;
+
+use crate::{
+    model::{Granularity, GranularityIndex, SeriesId, SeriesInfo, UnixMillis},
+    policy::retention::dropped_at,
+    query::{
+        Budget, NestedDocument, QueryError, Selector, SeriesEntry, documents::nested::nest_stored,
+        series::suggestion,
+    },
+    store::{DocumentState, PartitionInfo, Slot, Store, StoredDocument, StoredPart, Whereabouts},
+};
+
+/// Series looked at in one hold of the dictionary's lock.
+const SERIES_MAX: usize = 2;
+/// What a byte of a document takes in an answer, about.
+const BYTES_PER_BYTE: usize = 64;
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredDocumentRequest {
+    /// It must leave one series.
+    pub selector: Selector,
+    /// Name of a granularity; the finest when `None`.
+    pub granularity: Option<String>,
+    /// The document that holds this time, and its slot.
+    pub time: UnixMillis,
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StoredDocumentAnswer {
+    /// Whose it is.
+    pub series: StoredSeries,
+    /// Name of the granularity.
+    pub granularity: String,
+    /// Where the cells of the slot that holds the time lie.
+    pub state: CellPlace,
+    /// The partition of the document, when there is one.
+    pub partition: Option<StoredPartition>,
+    /// The document, when it is there.
+    pub document: Option<ShownDocument>,
+    /// Cells of its slots that are in the head.
+    pub head: Vec<StoredCell>,
+    /// Those that are in memory, and durable in the journal.
+    pub memory: Vec<StoredCell>,
+}
+
+/// A series with its number.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StoredSeries {
+    /// In this store.
+    pub id: u32,
+    /// What it is.
+    #[serde(flatten)]
+    pub entry: SeriesEntry,
+}
+
+/// Where the cells of a slot lie, the newest of them when in several places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CellPlace {
+    /// In no document, and nowhere else: there are none.
+    None,
+    /// There are none; the document was made ahead of its time.
+    Shell,
+    /// In an open document, or, when it has others only, there are none.
+    Open,
+    /// Likewise in a sealed one.
+    Sealed,
+    /// In the head.
+    Head,
+    /// In memory, and durable in the journal.
+    Memory,
+}
+
+/// A partition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the types say it")]
+pub struct StoredPartition {
+    /// Below the data directory.
+    pub file: String,
+    pub start: i64,
+    pub end: i64,
+    pub bytes: u64,
+    /// From when on retention drops it.
+    pub dropped_at: i64,
+}
+
+/// A document.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "the types say it")]
+pub struct ShownDocument {
+    pub start: i64,
+    pub end: i64,
+    pub bytes_hex: String,
+    /// What is not of a slot.
+    pub header: Vec<ShownPart>,
+    pub nested: NestedDocument,
+    pub slots: Vec<ShownSlot>,
+}
+
+/// A slot of a document.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ShownSlot {
+    /// When it begins.
+    pub start: i64,
+    /// Samples in it.
+    pub n: u32,
+    /// Where its first number lies. The others of its columns may lie elsewhere.
+    pub offset: usize,
+    /// Bytes that its numbers take together.
+    pub length: usize,
+    /// Its numbers.
+    pub columns: Vec<ShownPart>,
+}
+
+/// A part of a document's bytes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "the types say it")]
+pub struct ShownPart {
+    pub name: &'static str,
+    pub offset: usize,
+    pub length: usize,
+    pub value: Option<f64>,
+}
+
+/// A cell that is in no document.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "see Cell")]
+pub struct StoredCell {
+    pub start: i64,
+    pub n: u32,
+    pub sum: Option<f64>,
+    pub min: Option<f64>,
+    pub max: Option<f64>,
+    pub first: Option<f64>,
+    pub last: Option<f64>,
+}
+
+/// Shows a document.
+///
+/// # Errors
+/// When not one series matches, the granularity is not known, or the store cannot be read.
+pub fn stored_document(
+    store: &Store,
+    budget: &Budget,
+    request: &StoredDocumentRequest,
+) -> Result<StoredDocumentAnswer, QueryError> {
+    budget.check()?;
+    let (id, info) = only_series(store, &request.selector)?;
+    let index = granularity(store, request.granularity.as_deref())?;
+    let granularity = store.granularity(index);
+    let found = store.whereabouts(index, id, request.time)?;
+    budget.take(found.document.as_ref().map_or(0, |own| own.bytes.len() * BYTES_PER_BYTE))?;
+    let entry = SeriesEntry::new(&info);
+    let slot = granularity.slot_start(request.time);
+    let state = place(&found, slot);
+    let Whereabouts { range, span, partition, document, head, memory } = found;
+    let document = document.map(|stored| {
+        let own = Granularity { document: span, ..granularity.clone() };
+        show(&entry, &own, range, &stored)
+    });
+    Ok(StoredDocumentAnswer {
+        series: StoredSeries { id: id.0, entry },
+        granularity: granularity.name.clone(),
+        state,
+        partition: partition.map(|own| StoredPartition::new(own, granularity)),
+        document,
+        head: head.iter().map(StoredCell::new).collect(),
+        memory: memory.iter().map(StoredCell::new).collect(),
+    })
+}
+
+/// The series that matches, when it is the only one.
+fn only_series(store: &Store, selector: &Selector) -> Result<(SeriesId, SeriesInfo), QueryError> {
+    let dictionary = store.dictionary();
+    let ids = dictionary.select(&selector.matchers());
+    let known = ids.iter().filter_map(|id| Some((*id, dictionary.info(*id)?)));
+    let mut known: Vec<_> = known.take(SERIES_MAX).collect();
+    drop(dictionary);
+    match (known.pop(), known.is_empty()) {
+        (Some(only), true) => Ok(only),
+        (Some(_), false) => Err(QueryError::Invalid(format!(
+            "{} series match: name more tags, so that one is left",
+            ids.len()
+        ))),
+        (None, _) => {
+            let why = suggestion::note(store, selector);
+            Err(QueryError::Invalid(why.unwrap_or_else(|| "no series matches".to_owned())))
+        }
+    }
+}
+
+fn granularity(store: &Store, name: Option<&str>) -> Result<GranularityIndex, QueryError> {
+    let Some(name) = name else { return Ok(GranularityIndex::FINEST) };
+    let all = store.all_granularities();
+    let found = all.iter().position(|own| own.name == name).map(GranularityIndex);
+    found.ok_or_else(|| {
+        let names: Vec<_> = all.iter().map(|own| own.name.as_str()).collect();
+        let names = names.join(", ");
+        QueryError::Invalid(format!("resolution={name:?} is no granularity; use one of {names}"))
+    })
+}
+
+fn place(found: &Whereabouts, slot: UnixMillis) -> CellPlace {
+    let has = |cells: &[Slot]| cells.iter().any(|own| own.start == slot);
+    if has(&found.memory) {
+        return CellPlace::Memory;
+    }
+    if has(&found.head) {
+        return CellPlace::Head;
+    }
+    match found.document.as_ref().map(|document| document.state) {
+        None => CellPlace::None,
+        Some(DocumentState::Shell) => CellPlace::Shell,
+        Some(DocumentState::Open) => CellPlace::Open,
+        Some(DocumentState::Sealed) => CellPlace::Sealed,
+    }
+}
+
+fn show(
+    entry: &SeriesEntry,
+    granularity: &Granularity,
+    range: std::ops::Range<UnixMillis>,
+    stored: &StoredDocument,
+) -> ShownDocument {
+    let cells = stored.slots.iter().map(|slot| (slot.start, slot.cell));
+    let nested = nest_stored(entry, granularity, range.start, cells);
+    let bytes_hex = stored.bytes.iter().flat_map(|byte| {
+        [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or('0'))
+    });
+    let slots = stored.slots.iter().map(|slot| ShownSlot {
+        start: slot.start.0,
+        n: slot.cell.n,
+        offset: slot.parts.iter().map(|part| part.offset).min().unwrap_or(0),
+        length: slot.parts.iter().map(|part| part.length).sum(),
+        columns: slot.parts.iter().map(ShownPart::new).collect(),
+    });
+    ShownDocument {
+        start: range.start.0,
+        end: range.end.0,
+        bytes_hex: bytes_hex.collect(),
+        header: stored.header.iter().map(ShownPart::new).collect(),
+        nested,
+        slots: slots.collect(),
+    }
+}
+
+impl StoredPartition {
+    pub(crate) fn new(info: PartitionInfo, granularity: &Granularity) -> Self {
+        let dropped_at = dropped_at(granularity, info.end).0;
+        let PartitionInfo { id, end, file, bytes } = info;
+        Self { file, start: id.start.0, end: end.0, bytes, dropped_at }
+    }
+}
+
+impl ShownPart {
+    fn new(part: &StoredPart) -> Self {
+        let StoredPart { name, offset, length, value } = *part;
+        Self { name, offset, length, value: value.filter(|value| value.is_finite()) }
+    }
+}
+
+impl StoredCell {
+    fn new(slot: &Slot) -> Self {
+        let [sum, min, max, first, last] = slot.cell.finite_numbers();
+        Self { start: slot.start.0, n: slot.cell.n, sum, min, max, first, last }
+    }
+}

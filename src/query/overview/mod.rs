@@ -1,0 +1,18 @@
+//! Answers about the whole store: its files, the hosts, the senders, a line of each host.
+//!
+//! Must never know: HTTP.
+
+mod hosts;
+mod senders;
+mod sparklines;
+mod storage;
+
+pub use hosts::{HostsAnswer, HostsRemoved};
+pub use senders::{SenderEntry, SenderEpoch, SendersAnswer, SendersRemoved, senders};
+pub use sparklines::{
+    FullestFilesystem, HostLines, SharedSparklines, Spark, Sparklines, SparklinesAnswer,
+};
+pub use storage::{
+    BoundedBytes, ListedPartition, PartitionState, StorageAnswer, StoredBytes, StoredGranularity,
+    StoredJournal, storage,
+};

@@ -1,0 +1,116 @@
+//! Which series lines are made of, of which host each is, and what it adds.
+//!
+//! The names are those of the host agent, see agents/host/METRICS.md. Must never know: cells.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use crate::{
+    model::{METRIC_TAG, SeriesId},
+    query::{Budget, QueryError, series::selector::CHUNK},
+    store::{Matcher, Store},
+};
+
+/// What a series adds to the lines of its host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Seconds in which cores were busy.
+    Busy,
+    /// Seconds in which they were not.
+    Idle,
+    /// Bytes of memory.
+    MemoryUsed,
+    /// The same.
+    MemoryTotal,
+    /// Percent used of the file system that is mounted there.
+    Disk(Arc<str>),
+    /// Bytes sent or received.
+    Network,
+}
+
+const METRICS: [(&str, Part); 12] = [
+    ("system_cpu_user", Part::Busy),
+    ("system_cpu_nice", Part::Busy),
+    ("system_cpu_kernel", Part::Busy),
+    ("system_cpu_irq", Part::Busy),
+    ("system_cpu_softirq", Part::Busy),
+    ("system_cpu_steal", Part::Busy),
+    ("system_cpu_idle", Part::Idle),
+    ("system_cpu_iowait", Part::Idle),
+    ("system_memory_used", Part::MemoryUsed),
+    ("system_memory_total", Part::MemoryTotal),
+    ("system_network_bytes_in", Part::Network),
+    ("system_network_bytes_out", Part::Network),
+];
+/// Its series have a tag `mount`.
+const DISK: &str = "disk_partition_space_percent_used";
+
+/// The series of a store that lines are made of.
+#[derive(Debug, Default)]
+pub(super) struct Members {
+    /// Of which dictionary: its generation, and how many series it has.
+    of: Option<(u64, usize)>,
+    pub(super) hosts: Vec<Arc<str>>,
+    /// By id: of which host, and what it adds.
+    pub(super) series: Vec<(SeriesId, u32, Part)>,
+}
+
+impl Members {
+    /// Bytes that they take, about.
+    pub(super) fn bytes(&self) -> usize {
+        self.hosts.len() * 64 + size_of_val(self.series.as_slice())
+    }
+
+    /// Looks for them again, if the dictionary has changed.
+    pub(super) fn update(&mut self, store: &Store, budget: &Budget) -> Result<(), QueryError> {
+        let of = {
+            let dictionary = store.dictionary();
+            (dictionary.generation(), dictionary.len())
+        };
+        if self.of == Some(of) {
+            return Ok(());
+        }
+        let mut new = Self { of: Some(of), ..Self::default() };
+        let mut hosts = BTreeMap::new();
+        let mut mounts: BTreeMap<String, Arc<str>> = BTreeMap::new();
+        for (metric, part) in &METRICS {
+            new.add(store, budget, metric, &mut hosts, |_| part.clone())?;
+        }
+        new.add(store, budget, DISK, &mut hosts, |mount| {
+            Part::Disk(mounts.entry(mount.to_owned()).or_insert_with(|| mount.into()).clone())
+        })?;
+        new.series.sort_by_key(|(id, ..)| *id);
+        *self = new;
+        Ok(())
+    }
+
+    /// Adds the series of a metric.
+    fn add(
+        &mut self,
+        store: &Store,
+        budget: &Budget,
+        metric: &str,
+        hosts: &mut BTreeMap<Arc<str>, u32>,
+        mut part: impl FnMut(&str) -> Part,
+    ) -> Result<(), QueryError> {
+        let matcher = Matcher { tag: METRIC_TAG.to_owned(), value: metric.to_owned() };
+        let ids = store.dictionary().select(&[matcher]);
+        for chunk in ids.chunks(CHUNK) {
+            budget.check()?;
+            budget.take(chunk.len() * size_of::<(SeriesId, u32, Part)>())?;
+            let dictionary = store.dictionary();
+            for id in chunk {
+                let Some(key) = dictionary.key(*id) else { continue };
+                let Some(host) = key.tag("host") else { continue };
+                let index = hosts.get(host).copied().unwrap_or_else(|| {
+                    let (name, index) = (Arc::<str>::from(host), self.hosts.len() as u32);
+                    self.hosts.push(name.clone());
+                    hosts.insert(name, index);
+                    index
+                });
+                let mount = key.tag("mount").unwrap_or_default();
+                self.series.push((*id, index, part(mount)));
+            }
+        }
+        Ok(())
+    }
+}

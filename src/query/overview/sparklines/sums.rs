@@ -1,0 +1,153 @@
+//! What the series of each host add up to, slot by slot.
+//!
+//! Must never know: what is kept from one answer to the next.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{
+    LIMITS, Window,
+    lines::{Numbers, Shown},
+    members::{Members, Part},
+};
+use crate::{
+    model::{Cell, SeriesId, Span, UnixMillis},
+    query::{
+        Budget, QueryError, Resolution,
+        cells::axis::{Axis, AxisRequest},
+        cells::coverage::coverage,
+        cells::reader::CellReader,
+    },
+    store::Store,
+};
+
+/// What the series of one host add up to in a slot.
+#[derive(Debug, Clone, Default)]
+struct Sum {
+    busy: f64,
+    idle: f64,
+    memory_used: Option<f64>,
+    memory_total: Option<f64>,
+    network: Option<f64>,
+    fullest: Option<(Arc<str>, f32)>,
+}
+
+impl Sum {
+    fn add(&mut self, part: &Part, cell: &Cell) {
+        let mean = cell.sum / f64::from(cell.n.max(1));
+        match part {
+            _ if cell.is_empty() || !cell.sum.is_finite() => {}
+            Part::Busy => self.busy += cell.sum,
+            Part::Idle => self.idle += cell.sum,
+            Part::MemoryUsed => self.memory_used = Some(mean),
+            Part::MemoryTotal => self.memory_total = Some(mean),
+            Part::Network => *self.network.get_or_insert_default() += cell.sum,
+            Part::Disk(mount) => {
+                let percent = mean as f32;
+                if self.fullest.as_ref().is_none_or(|(_, most)| percent > *most) {
+                    self.fullest = Some((mount.clone(), percent));
+                }
+            }
+        }
+    }
+
+    fn numbers(&self, width_ms: i64) -> [(Shown, Option<f64>); 4] {
+        let ratio = |part: f64, whole: f64| (whole > 0.0).then_some(100.0 * part / whole);
+        let memory = self.memory_used.zip(self.memory_total);
+        [
+            (Shown::Cpu, ratio(self.busy, self.busy + self.idle)),
+            (Shown::Memory, memory.and_then(|(used, total)| ratio(used, total))),
+            (Shown::Disk, self.fullest.as_ref().map(|(_, percent)| f64::from(*percent))),
+            (Shown::Network, self.network.map(|bytes| bytes * 1000.0 / width_ms as f64)),
+        ]
+    }
+}
+
+/// The sums of all hosts over the slots that were read.
+pub(super) struct Sums {
+    window: Window,
+    from: usize,
+    /// Of each host, slot by slot.
+    by_host: Vec<Sum>,
+}
+
+impl Sums {
+    pub(super) fn read(
+        members: &Members,
+        store: &Store,
+        budget: &Budget,
+        window: Window,
+        from: usize,
+        now: UnixMillis,
+    ) -> Result<Self, QueryError> {
+        let slots = window.slots - from;
+        let range = window.range_from(from);
+        let living = living(members, store, range.start);
+        budget.take(members.hosts.len() * slots * size_of::<Sum>())?;
+        let mut sums = vec![Sum::default(); members.hosts.len() * slots];
+        let asked = AxisRequest {
+            resolution: &Resolution::Named(Span::Fixed(window.width).to_string()),
+            range: &range,
+            zone: None,
+            points: None,
+            series: living.len(),
+            lines: 1,
+            readings: None,
+        };
+        let coverage = coverage(store, &range, now);
+        let axis = Axis::plan(&coverage, &asked, &LIMITS)?;
+        let ids = living.iter().map(|index| members.series[*index].0).collect();
+        let mut reader = CellReader::new(store, budget, &axis, ids).spreading(&coverage);
+        let mut cells = vec![Cell::EMPTY; axis.len()];
+        for index in living {
+            let (_, host, part) = &members.series[index];
+            cells.fill(Cell::EMPTY);
+            reader.merge_next(&mut cells)?;
+            for ((start, width), cell) in axis.slots().iter().zip(&cells) {
+                // A coarser slot stands for none of these.
+                let slot = window.slot_of(*start).filter(|_| *width == window.width);
+                let Some(slot) = slot.and_then(|slot| slot.checked_sub(from)) else { continue };
+                sums[*host as usize * slots + slot].add(part, cell);
+            }
+        }
+        Ok(Self { window, from, by_host: sums })
+    }
+
+    /// Puts what was read in place of what was known of these slots.
+    pub(super) fn into_numbers(
+        self,
+        hosts: &[Arc<str>],
+        numbers: &mut BTreeMap<Arc<str>, Numbers>,
+        budget: &Budget,
+    ) -> Result<(), QueryError> {
+        let slots = self.window.slots - self.from;
+        for (name, sums) in hosts.iter().zip(self.by_host.chunks(slots)) {
+            budget.check()?;
+            let own = numbers.entry(name.clone());
+            let own = own.or_insert_with(|| Numbers::new(self.window.slots));
+            for (slot, sum) in (self.from..).zip(sums) {
+                for (shown, number) in sum.numbers(self.window.width) {
+                    own.set(shown, slot, number.map_or(f32::NAN, |number| number as f32));
+                }
+            }
+            let fullest = sums.iter().rev().find_map(|sum| sum.fullest.clone());
+            if let Some((mount, percent)) = fullest {
+                own.fullest = Some(((&*mount).into(), percent));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Places of the series that have samples since a time.
+fn living(members: &Members, store: &Store, since: UnixMillis) -> Vec<usize> {
+    const AT_ONCE: usize = 4096;
+    let mut living = Vec::new();
+    for (chunk, first) in members.series.chunks(AT_ONCE).zip((0..).step_by(AT_ONCE)) {
+        let ids: Vec<SeriesId> = chunk.iter().map(|(id, ..)| *id).collect();
+        let last = store.last_samples(&ids).into_iter().zip(first..);
+        living.extend(last.filter_map(|(last, index)| {
+            last.is_some_and(|last| last.at >= since).then_some(index)
+        }));
+    }
+    living
+}

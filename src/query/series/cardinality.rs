@@ -1,0 +1,162 @@
+//! The metrics, tags and values with most series, as in Prometheus' `status/tsdb`.
+//!
+//! Must never know: HTTP, cells. The dictionary's lock is held for a part of the values at a time.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use serde::Serialize;
+
+use crate::{
+    model::{METRIC_TAG, SeriesId, UnixMillis},
+    query::{PromqlError, PromqlLimits, series::listing::check_time, series::selector::CHUNK},
+    store::Store,
+};
+
+/// The numbers of series, by what they have in common.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cardinality {
+    head_stats: HeadStats,
+    series_count_by_metric_name: Vec<Count>,
+    label_value_count_by_label_name: Vec<Count>,
+    memory_in_bytes_by_label_name: Vec<Count>,
+    series_count_by_label_value_pair: Vec<Count>,
+}
+
+/// All series together.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct HeadStats {
+    num_series: usize,
+    num_label_pairs: u64,
+    /// There are no chunks here.
+    chunk_count: u64,
+    min_time: i64,
+    max_time: i64,
+}
+
+/// A number and what it counts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+struct Count {
+    name: String,
+    value: u64,
+}
+
+/// The largest numbers that were met.
+#[derive(Debug)]
+struct Largest {
+    count: usize,
+    /// The smallest on top; of equal ones the name that comes last.
+    heap: BinaryHeap<Reverse<(u64, Reverse<String>)>>,
+}
+
+impl Largest {
+    fn new(count: usize) -> Self {
+        Self { count, heap: BinaryHeap::new() }
+    }
+
+    fn add(&mut self, value: u64, name: impl FnOnce() -> String) {
+        let is_beaten =
+            self.heap.len() >= self.count && self.heap.peek().is_some_and(|own| own.0.0 > value);
+        if is_beaten || self.count == 0 {
+            return;
+        }
+        self.heap.push(Reverse((value, Reverse(name()))));
+        if self.heap.len() > self.count {
+            self.heap.pop();
+        }
+    }
+
+    fn done(self) -> Vec<Count> {
+        let ascending = self.heap.into_sorted_vec().into_iter();
+        ascending.map(|Reverse((value, Reverse(name)))| Count { name, value }).collect()
+    }
+}
+
+/// Counts the series of all tags and values; `count` of each are named.
+///
+/// # Errors
+/// When the time is over, or there is no memory left.
+pub fn cardinality(
+    store: &Store,
+    count: usize,
+    limits: &PromqlLimits<'_>,
+) -> Result<Cardinality, PromqlError> {
+    let [mut metrics, mut values, mut bytes, mut pairs] = [(); 4].map(|()| Largest::new(count));
+    let mut label_pairs = 0;
+    for tag in store.dictionary().tag_names() {
+        let (mut value_count, mut value_bytes) = (0, 0);
+        let mut after: Option<Box<str>> = None;
+        loop {
+            check_time(limits)?;
+            let dictionary = store.dictionary();
+            let next = dictionary.values_after(&tag, after.as_deref(), CHUNK);
+            for value in &next {
+                let series = dictionary.with_tag(&tag, value).len() as u64;
+                value_count += 1;
+                value_bytes += value.len() as u64 * series;
+                if *tag == *METRIC_TAG {
+                    metrics.add(series, || value.to_string());
+                }
+                pairs.add(series, || format!("{tag}={value}"));
+            }
+            let Some(last) = next.into_iter().next_back() else { break };
+            after = Some(last);
+        }
+        label_pairs += value_count;
+        values.add(value_count, || tag.to_string());
+        bytes.add(value_bytes, || tag.to_string());
+    }
+    let partitions = store.partitions();
+    let oldest = partitions.iter().map(|own| own.id.start).min();
+    // Without samples as Prometheus says it of an empty head.
+    let latest = latest_sample(store, limits)?;
+    let oldest = oldest.or(latest).unwrap_or(UnixMillis(i64::MAX));
+    Ok(Cardinality {
+        head_stats: HeadStats {
+            num_series: store.dictionary().len(),
+            num_label_pairs: label_pairs,
+            chunk_count: 0,
+            min_time: oldest.0,
+            max_time: latest.unwrap_or(UnixMillis(i64::MIN)).0,
+        },
+        series_count_by_metric_name: metrics.done(),
+        label_value_count_by_label_name: values.done(),
+        memory_in_bytes_by_label_name: bytes.done(),
+        series_count_by_label_value_pair: pairs.done(),
+    })
+}
+
+fn latest_sample(
+    store: &Store,
+    limits: &PromqlLimits<'_>,
+) -> Result<Option<UnixMillis>, PromqlError> {
+    let ids = store.dictionary().id_count() as u32;
+    let mut latest = None;
+    for first in (0..ids).step_by(CHUNK) {
+        check_time(limits)?;
+        let part: Vec<_> = (first..ids.min(first + CHUNK as u32)).map(SeriesId).collect();
+        let last = store.last_samples(&part).into_iter().flatten().map(|own| own.at).max();
+        latest = latest.max(last);
+    }
+    Ok(latest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_numbers_come_first_and_equal_ones_by_name() {
+        let mut largest = Largest::new(3);
+        for (value, name) in [(1, "z"), (5, "b"), (5, "a"), (9, "c"), (5, "d"), (2, "e")] {
+            largest.add(value, || name.to_owned());
+        }
+        let names: Vec<_> = largest.done().into_iter().map(|own| (own.name, own.value)).collect();
+        let expected = [("c", 9), ("a", 5), ("b", 5)].map(|(name, value)| (name.to_owned(), value));
+        assert_eq!(names, expected);
+        let mut none = Largest::new(0);
+        none.add(1, || "a".to_owned());
+        assert_eq!(none.done(), []);
+    }
+}

@@ -1,0 +1,184 @@
+//! From Prometheus' language of patterns, which is Go's, to that of the `regex` library.
+//!
+//! They differ in what classes such as `\w` hold, ASCII there and Unicode here, in operators within
+//! brackets, which Go has none of, in braces that are no repetition, and in `\Q`.
+
+use std::str::Chars;
+
+const DIGITS: &str = "0-9";
+const SPACES: &str = r"\t\n\f\r\x20";
+const WORDS: &str = "0-9A-Za-z_";
+/// No number of repetitions is longer, and a pattern may be full of braces.
+const REPETITION_BYTES_MAX: usize = 24;
+/// Nor is the name of a class.
+const CLASS_NAME_BYTES_MAX: usize = 16;
+
+/// A pattern that means here what the given one means to Prometheus. What is no pattern stays none.
+pub(crate) fn translated(pattern: &str) -> String {
+    let mut out = String::with_capacity(pattern.len() + 8);
+    let mut rest = pattern.chars();
+    while let Some(now) = rest.next() {
+        match now {
+            '\\' => escape(&mut rest, &mut out),
+            '[' => brackets(&mut rest, &mut out),
+            '{' if !repeats(rest.as_str()) => out.push_str(r"\{"),
+            _ => out.push(now),
+        }
+    }
+    out
+}
+
+/// Whether what follows a brace makes it a repetition.
+fn repeats(rest: &str) -> bool {
+    let bytes = &rest.as_bytes()[..rest.len().min(REPETITION_BYTES_MAX)];
+    let Some(end) = bytes.iter().position(|byte| *byte == b'}') else { return false };
+    let mut bounds = bytes[..end].splitn(2, |byte| *byte == b',');
+    let number = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    bounds.next().is_some_and(number)
+        && bounds.next().is_none_or(|text| text.is_empty() || number(text))
+}
+
+/// What an escape behind a backslash holds, when it is a class, and whether it is all but that.
+fn class(name: char) -> Option<(&'static str, bool)> {
+    let members = match name.to_ascii_lowercase() {
+        'd' => DIGITS,
+        's' => SPACES,
+        'w' => WORDS,
+        _ => return None,
+    };
+    Some((members, name.is_ascii_uppercase()))
+}
+
+/// An escape outside of brackets.
+fn escape(rest: &mut Chars<'_>, out: &mut String) {
+    let Some(name) = rest.clone().next() else { return out.push('\\') };
+    if let Some((members, but)) = class(name) {
+        rest.next();
+        out.extend([if but { "[^" } else { "[" }, members, "]"]);
+    } else if matches!(name, 'b' | 'B') {
+        rest.next();
+        out.push_str(if name == 'b' { r"(?-u:\b)" } else { r"(?-u:\B)" });
+    } else if name == 'Q' {
+        rest.next();
+        let text = rest.as_str();
+        let (text, after) = text.split_once(r"\E").unwrap_or((text, ""));
+        out.push_str(&regex::escape(text));
+        *rest = after.chars();
+    } else {
+        copy_escape(rest, out);
+    }
+}
+
+/// An escape that both languages know, or none does.
+fn copy_escape(rest: &mut Chars<'_>, out: &mut String) {
+    out.push('\\');
+    let Some(name) = rest.next() else { return };
+    out.push(name);
+    if matches!(name, 'p' | 'P' | 'x') && rest.as_str().starts_with('{') {
+        for now in rest.by_ref() {
+            out.push(now);
+            if now == '}' {
+                return;
+            }
+        }
+    }
+}
+
+/// Brackets and what is in them: characters, ranges, and classes by name.
+fn brackets(rest: &mut Chars<'_>, out: &mut String) {
+    out.push('[');
+    if rest.as_str().starts_with('^') {
+        out.extend(rest.next());
+    }
+    let mut first = true;
+    while let Some(now) = rest.clone().next() {
+        if now == ']' && !first {
+            out.extend(rest.next());
+            return;
+        }
+        first = false;
+        let named = rest.as_str().strip_prefix("[:").and_then(class_name_end);
+        if let Some(length) = named {
+            let (name, after) = rest.as_str().split_at(length + 4);
+            out.push_str(name);
+            *rest = after.chars();
+        } else if let Some((members, but)) = class_in_brackets(rest) {
+            rest.nth(1);
+            out.extend(if but { ["[^", members, "]"] } else { ["", members, ""] });
+        } else {
+            character(rest, out);
+            let mut ahead = rest.clone();
+            if ahead.next() == Some('-') && ahead.next().is_some_and(|end| end != ']') {
+                out.extend(rest.next());
+                character(rest, out);
+            }
+        }
+    }
+}
+
+/// Where the name of a class such as `[:alpha:]` ends.
+fn class_name_end(after: &str) -> Option<usize> {
+    let name = &after.as_bytes()[..after.len().min(CLASS_NAME_BYTES_MAX)];
+    name.windows(2).position(|end| end == b":]")
+}
+
+fn class_in_brackets(rest: &Chars<'_>) -> Option<(&'static str, bool)> {
+    class(rest.as_str().strip_prefix('\\')?.chars().next()?)
+}
+
+/// One character within brackets, which is no operator.
+fn character(rest: &mut Chars<'_>, out: &mut String) {
+    match rest.next() {
+        Some('\\') => copy_escape(rest, out),
+        Some(now) => {
+            if matches!(now, '[' | ']' | '&' | '~' | '-' | '^') {
+                out.push('\\');
+            }
+            out.push(now);
+        }
+        None => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_mean_what_they_mean_to_prometheus() {
+        for (pattern, value, expected) in [
+            (r"\w+", "caf\u{e9}", false),
+            (r"\W", "\u{e9}", true),
+            (r"[\w]+", "caf\u{e9}", false),
+            (r"[\W\d]+", "\u{e9}1", true),
+            (r"\d", "\u{663}", false),
+            (r"a\s\S", "a x", true),
+            (r"\s", "\u{a0}", false),
+            (r"a\b.*", "a\u{e9}", true),
+            (r"\pL\B", "\u{3b1}", true),
+            (r"[a[b]+", "[ab", true),
+            ("[^[]+", "a]", true),
+            ("[]a]+", "]a", true),
+            ("[a&&b]+", "a&b", true),
+            ("[+--]+", "+,-", true),
+            (r"[\x00-\x20x~~y]+", "\t~x", true),
+            ("[[:alpha:]_-]+", "a_-", true),
+            ("[--]+", "-", true),
+            (r"\Qa.b\E+", "a.bb", true),
+            (r"\Q[", "[", true),
+            (r"\p{Greek}\x{61}\pL", "\u{3b1}aa", true),
+            ("a{b}c{2}", "a{b}cc", true),
+            ("a{,2}x{", "a{,2}x{", true),
+            ("a{2,}b{1,3}", "aabbb", true),
+        ] {
+            let all = format!("^(?s:{})$", translated(pattern));
+            let compiled = regex::Regex::new(&all);
+            let found = compiled.unwrap_or_else(|cause| panic!("{pattern}: {cause}"));
+            assert_eq!(found.is_match(value), expected, "{pattern} {value}");
+        }
+        for pattern in [r"\", "[", "[a", r"[\", "(", "[z-a]", "[^", r"\x{"] {
+            let all = format!("^(?s:{})$", translated(pattern));
+            assert!(regex::Regex::new(&all).is_err(), "{pattern}");
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Which series are merged into one, and which of them are shown.
+//!
+//! Must never know: cells or slots beyond the one number that decides an order.
+
+use std::collections::BTreeMap;
+
+use crate::model::{Cell, Kind, SeriesId, SeriesInfo, SeriesKey, UnixMillis};
+use crate::query::{Budget, Display, QueryError, QueryLimits, SeriesEntry};
+
+/// A slot that has just begun counts as so long.
+const SHORTEST_MS: i64 = 1000;
+
+/// How series become lines of a chart.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Merge {
+    /// Each is a line.
+    #[default]
+    Nothing,
+    /// All are one line.
+    All,
+    /// Those with the same values of these tags are one line.
+    By(Vec<String>),
+}
+
+/// Which lines are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rank {
+    /// How many.
+    pub count: usize,
+    /// By which number over the range; the one that is shown when `None`.
+    pub by: Option<Display>,
+    /// The smallest instead of the largest.
+    pub lowest: bool,
+}
+
+/// Series that are one line.
+#[derive(Debug)]
+pub(crate) struct Group {
+    /// What they have in common.
+    pub(crate) entry: SeriesEntry,
+    /// Whether they are merged, were it only one.
+    pub(crate) merged: bool,
+    pub(crate) members: Vec<SeriesId>,
+    /// Whether all are of one kind.
+    pub(crate) is_one_kind: bool,
+}
+
+impl Group {
+    fn single((id, info): &(SeriesId, SeriesInfo)) -> Self {
+        let entry = SeriesEntry::new(info);
+        Self { entry, merged: false, members: vec![*id], is_one_kind: true }
+    }
+
+    fn of<'a>(members: &[&'a (SeriesId, SeriesInfo)], tags: BTreeMap<String, String>) -> Self {
+        let infos = || members.iter().map(|(_, info)| info);
+        let first: Option<&'a SeriesInfo> = members.first().map(|(_, info)| info);
+        let kind = first.map_or(Kind::Gauge, |info| info.kind);
+        let common = |read: fn(&SeriesInfo) -> &str| {
+            let text = first.map_or("", read);
+            if infos().all(|info| read(info) == text) { text.to_owned() } else { String::new() }
+        };
+        let entry = SeriesEntry {
+            metric: common(|info| info.key.metric()),
+            tags,
+            kind,
+            unit: common(|info| &info.unit),
+        };
+        Self {
+            entry,
+            merged: true,
+            members: members.iter().map(|(id, _)| *id).collect(),
+            is_one_kind: infos().all(|info| info.kind == kind),
+        }
+    }
+}
+
+impl Group {
+    /// The number of a slot, given by its start and width. A rate over the slot under way goes by
+    /// the time that has passed; of a counter it is no larger than between any two readings, for
+    /// the slot's first increase began before it.
+    pub(crate) fn number(
+        &self,
+        display: Display,
+        cell: &Cell,
+        (start, width): (i64, i64),
+        now: UnixMillis,
+    ) -> Option<f64> {
+        let passed = now.0.saturating_sub(start);
+        if !display.is_per_second() || passed < 0 || passed >= width {
+            return display.of_cell(cell, width);
+        }
+        let number = display.of_cell(cell, passed.max(SHORTEST_MS.min(width)))?;
+        let largest = cell.max * self.members.len() as f64;
+        let is_bounded = self.entry.kind == Kind::Counter && largest.is_finite();
+        Some(if is_bounded { number.min(largest) } else { number })
+    }
+}
+
+/// Puts series, in order of their keys, into groups in order of the tags.
+///
+/// # Errors
+/// When there is no memory for them.
+pub(crate) fn group(
+    found: &[(SeriesId, SeriesInfo)],
+    merge: &Merge,
+    budget: &Budget,
+) -> Result<Vec<Group>, QueryError> {
+    budget.check()?;
+    let bytes = match merge {
+        Merge::Nothing => {
+            let entries = found.iter().map(|(_, info)| SeriesEntry::bytes_of(info));
+            size_of::<Group>() * found.len() + entries.sum::<usize>()
+        }
+        // A reference, an id, and the values of its tags.
+        Merge::All | Merge::By(_) => found.len() * 4 * size_of::<usize>(),
+    };
+    budget.take(bytes)?;
+    Ok(groups(found, merge))
+}
+
+fn groups(found: &[(SeriesId, SeriesInfo)], merge: &Merge) -> Vec<Group> {
+    match merge {
+        Merge::Nothing => found.iter().map(Group::single).collect(),
+        Merge::All if found.is_empty() => Vec::new(),
+        Merge::All => {
+            let members: Vec<_> = found.iter().collect();
+            let tags = common_tags(found.iter().map(|(_, info)| &info.key));
+            vec![Group::of(&members, tags)]
+        }
+        Merge::By(names) => {
+            let mut groups: BTreeMap<Vec<&str>, Vec<&(SeriesId, SeriesInfo)>> = BTreeMap::new();
+            for series in found {
+                let values = names.iter().map(|name| series.1.key.tag(name).unwrap_or_default());
+                groups.entry(values.collect()).or_default().push(series);
+            }
+            let line = |(values, members): (Vec<&str>, Vec<_>)| {
+                let tags = names.iter().zip(values).filter(|(_, value)| !value.is_empty());
+                Group::of(&members, tags.map(|(n, v)| (n.clone(), v.to_owned())).collect())
+            };
+            groups.into_iter().map(line).collect()
+        }
+    }
+}
+
+/// Refuses more lines than an answer may have.
+pub(crate) fn check_lines(lines: usize, limits: &QueryLimits) -> Result<(), QueryError> {
+    if lines > limits.series_max {
+        return Err(QueryError::TooMuch(format!(
+            "{lines} lines are more than {}: group by fewer tags, name more of them or raise \
+             limits.query_series_max",
+            limits.series_max
+        )));
+    }
+    Ok(())
+}
+
+fn common_tags<'a>(mut keys: impl Iterator<Item = &'a SeriesKey>) -> BTreeMap<String, String> {
+    let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    let mut tags: BTreeMap<_, _> =
+        keys.next().map(|key| key.tags().map(own).collect()).unwrap_or_default();
+    for key in keys {
+        tags.retain(|name, value| key.tag(name) == Some(value));
+    }
+    tags
+}
+
+/// Keeps the first of lines in the order of a number, best first.
+pub(crate) struct Ranking<T> {
+    rank: Rank,
+    lines: Vec<(f64, T)>,
+}
+
+impl<T> Ranking<T> {
+    pub(crate) fn new(rank: Rank) -> Self {
+        Self { rank, lines: Vec::new() }
+    }
+
+    /// Lines that are held at a time, at most.
+    pub(crate) fn held_max(rank: Rank) -> usize {
+        rank.count.saturating_mul(2).saturating_add(8)
+    }
+
+    /// Takes a line; one without a number is never shown.
+    pub(crate) fn push(&mut self, number: Option<f64>, line: T) {
+        let Some(number) = number else { return };
+        self.lines.push((number, line));
+        if self.lines.len() >= Self::held_max(self.rank) {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        // Lines of equal numbers stay in their order.
+        let lowest = self.rank.lowest;
+        self.lines.sort_by(|(a, _), (b, _)| if lowest { a.total_cmp(b) } else { b.total_cmp(a) });
+        self.lines.truncate(self.rank.count);
+    }
+
+    /// The lines that are shown, best first.
+    pub(crate) fn finish(mut self) -> impl Iterator<Item = T> {
+        self.cut();
+        self.lines.into_iter().map(|(_, line)| line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::setup;
+
+    fn series(id: u32, tags: &[(&str, &str)]) -> (SeriesId, SeriesInfo) {
+        let info = setup::series("m", tags, Kind::Gauge);
+        (SeriesId(id), SeriesInfo { unit: "bytes".into(), ..info })
+    }
+
+    #[test]
+    fn series_are_grouped_by_tags_and_those_without_come_first() {
+        let found = [
+            series(0, &[("core", "0"), ("host", "b"), ("zone", "z")]),
+            series(1, &[("core", "1"), ("host", "a"), ("zone", "z")]),
+            series(2, &[("core", "1"), ("host", "b"), ("zone", "z")]),
+            series(3, &[("zone", "z")]),
+        ];
+        let members = |merge: &Merge| {
+            let groups = groups(&found, merge).into_iter();
+            let shown = groups.map(|group| {
+                let tags: Vec<_> = group.entry.tags.into_values().collect();
+                (tags.join(" "), group.members.iter().map(|id| id.0).collect::<Vec<_>>())
+            });
+            shown.collect::<Vec<_>>()
+        };
+        let own = |tags: &str, ids: &[u32]| (tags.to_owned(), ids.to_vec());
+        assert_eq!(members(&Merge::All), [own("z", &[0, 1, 2, 3])]);
+        assert_eq!(
+            members(&Merge::By(vec!["host".into()])),
+            [own("", &[3]), own("a", &[1]), own("b", &[0, 2])]
+        );
+        assert_eq!(members(&Merge::Nothing).len(), 4);
+        assert!(groups(&[], &Merge::All).is_empty());
+    }
+
+    #[test]
+    fn the_best_lines_come_first_and_equal_ones_keep_their_order() {
+        let ranked = |lowest, count| {
+            let mut ranking = Ranking::new(Rank { count, by: None, lowest });
+            for line in 0..100 {
+                let number = if line == 50 { None } else { Some(f64::from(line / 2)) };
+                ranking.push(number, line);
+            }
+            ranking.finish().collect::<Vec<_>>()
+        };
+        assert_eq!(ranked(false, 3), [98, 99, 96]);
+        assert_eq!(ranked(true, 3), [0, 1, 2]);
+        assert!(ranked(true, 0).is_empty());
+    }
+}

@@ -1,0 +1,29 @@
+//! Series: selectors and matchers, searches, lists of names and values, and what deleting would remove.
+//!
+//! Must never know: cells, how an answer is drawn.
+
+mod cardinality;
+mod facets;
+pub(super) mod go_regex;
+pub(super) mod grouping;
+mod held;
+pub(super) mod listing;
+mod matchers;
+mod preview;
+mod search;
+pub(super) mod selection;
+pub(super) mod selector;
+pub(super) mod suggestion;
+
+pub use cardinality::{Cardinality, cardinality};
+pub use facets::{FacetsAnswer, TagFacet, ValueFacet, facets};
+pub use grouping::{Merge, Rank};
+pub use held::{AskedSeries, HELD_SERIES_MAX, HeldAnswer, HeldRequest, held};
+pub use listing::{
+    ListedMetric, list_label_names, list_label_values, list_metrics, with_samples_since,
+};
+pub use matchers::{MatchOperator, SeriesMatcher, whole_pattern};
+pub use preview::{ChangeAnswer, ChangedSeries, NewName, preview};
+pub use search::{FindAnswer, FindRequest, FoundMetric, find};
+pub use selection::select_series;
+pub use selector::{Selector, SeriesAnswer, SeriesEntry, series};

@@ -1,0 +1,206 @@
+//! From matchers to the series that fulfil them.
+//!
+//! Must never know: expressions, values.
+
+use std::sync::Arc;
+
+use crate::{
+    model::{METRIC_TAG, SeriesId, SeriesInfo, SeriesKey},
+    query::{
+        MatchOperator, PromqlError, PromqlLimits, SeriesMatcher,
+        budget::remembered::{Matched, Selection},
+        promql::Labels,
+        series::selector::CHUNK,
+    },
+    store::{Matcher, Store},
+};
+
+/// Sets of matchers, of which a series must fulfil one.
+type MatcherSets = Vec<Vec<SeriesMatcher>>;
+
+/// The series that match all matchers, in order of their ids, with what is known of them.
+///
+/// The dictionary is held for a few hundred series at a time.
+///
+/// # Errors
+/// When more than the limits' `series_max` match, the time is over, or there is no memory left.
+pub fn select_series(
+    store: &Store,
+    matchers: &[SeriesMatcher],
+    limits: &PromqlLimits<'_>,
+) -> Result<Vec<(SeriesId, SeriesInfo)>, PromqlError> {
+    let candidates = candidates(store, matchers, limits)?;
+    let ids = matching(store, &candidates, limits, |key| fulfils(key, matchers))?;
+    let mut found = Vec::with_capacity(ids.len());
+    for chunk in ids.chunks(CHUNK) {
+        check_time(limits)?;
+        limits.take(chunk.len() * size_of::<(SeriesId, SeriesInfo)>())?;
+        let dictionary = store.dictionary();
+        found.extend(chunk.iter().filter_map(|id| Some((*id, dictionary.info(*id)?))));
+    }
+    Ok(found)
+}
+
+/// The series that match all matchers of one of the sets, in order of their ids; the text tells these
+/// sets from others. Where they were found before, only series that came since are looked at.
+///
+/// # Errors
+/// See [`select_series`].
+pub(crate) fn select_again(
+    store: &Store,
+    text: &str,
+    sets: &dyn Fn() -> Result<MatcherSets, PromqlError>,
+    limits: &PromqlLimits<'_>,
+) -> Result<Matched, PromqlError> {
+    let (generation, count) = {
+        let dictionary = store.dictionary();
+        (dictionary.generation(), dictionary.id_count())
+    };
+    let remembered = limits.budget.remembered();
+    let known = remembered.and_then(|own| own.selection(text));
+    let known = known.filter(|own| own.generation == generation && own.looked_at <= count);
+    let found = match known {
+        Some(known) if known.looked_at == count => return Ok(known.matched),
+        // No more than are looked at anyway.
+        Some(known) if count - known.looked_at <= known.matched.ids.len().max(CHUNK) => {
+            let new: Vec<_> = (known.looked_at..count).map(|id| SeriesId(id as u32)).collect();
+            let sets = sets()?;
+            let fulfil = |key: &SeriesKey| sets.iter().any(|set| fulfils(key, set));
+            let new = matching(store, &new, limits, fulfil)?;
+            if new.is_empty() {
+                known.matched
+            } else {
+                let before = known.matched.ids.iter().copied();
+                in_order(store, before.chain(new).collect(), limits)?
+            }
+        }
+        _ => {
+            let mut found = Vec::new();
+            for set in sets()? {
+                let candidates = candidates(store, &set, limits)?;
+                found.extend(matching(store, &candidates, limits, |key| fulfils(key, &set))?);
+            }
+            found.sort_unstable();
+            found.dedup();
+            // Those that came meanwhile may be there or not.
+            found.truncate(found.partition_point(|id| (id.0 as usize) < count));
+            in_order(store, found.into(), limits)?
+        }
+    };
+    if let Some(remembered) = remembered {
+        let selection = Selection { generation, looked_at: count, matched: found.clone() };
+        remembered.keep_selection(text, selection);
+    }
+    Ok(found)
+}
+
+/// The series, which ascend, with their places in the order of labels: to compare labels takes longer
+/// than to read a few slots of each.
+fn in_order(
+    store: &Store,
+    ids: Arc<[SeriesId]>,
+    limits: &PromqlLimits<'_>,
+) -> Result<Matched, PromqlError> {
+    check_count(ids.len(), limits)?;
+    let mut labels = Vec::with_capacity(ids.len());
+    for chunk in ids.chunks(CHUNK) {
+        check_time(limits)?;
+        limits.take(chunk.len() * (size_of::<Option<Labels>>() + 2 * size_of::<u32>()))?;
+        let dictionary = store.dictionary();
+        labels.extend(chunk.iter().map(|id| dictionary.key(*id).cloned().map(Labels::of_key)));
+    }
+    let mut order: Vec<u32> = (0..ids.len() as u32).collect();
+    order.sort_by(|one, next| labels[*one as usize].cmp(&labels[*next as usize]));
+    let mut places = vec![0; ids.len()];
+    for (place, index) in (0..).zip(order) {
+        places[index as usize] = place;
+    }
+    Ok(Matched { ids, places: places.into() })
+}
+
+fn fulfils(key: &SeriesKey, matchers: &[SeriesMatcher]) -> bool {
+    matchers.iter().all(|matcher| matcher.matches_key(key))
+}
+
+/// Those of the series whose keys match.
+fn matching(
+    store: &Store,
+    candidates: &[SeriesId],
+    limits: &PromqlLimits<'_>,
+    matches: impl Fn(&SeriesKey) -> bool,
+) -> Result<Vec<SeriesId>, PromqlError> {
+    let mut found = Vec::new();
+    for chunk in candidates.chunks(CHUNK) {
+        check_time(limits)?;
+        let before = found.len();
+        let dictionary = store.dictionary();
+        found.extend(chunk.iter().filter(|id| dictionary.key(**id).is_some_and(&matches)));
+        drop(dictionary);
+        check_count(found.len(), limits)?;
+        limits.take((found.len() - before) * size_of::<SeriesId>())?;
+    }
+    Ok(found)
+}
+
+fn check_count(count: usize, limits: &PromqlLimits<'_>) -> Result<(), PromqlError> {
+    let series_max = limits.series_max;
+    if count <= series_max {
+        return Ok(());
+    }
+    Err(PromqlError::TooMuch(format!(
+        "more than {series_max} series match: name more labels or raise promql.series_max"
+    )))
+}
+
+/// Series that may match: by the index where a matcher names a value, else by the values of one
+/// tag that must be there, else all.
+fn candidates(
+    store: &Store,
+    matchers: &[SeriesMatcher],
+    limits: &PromqlLimits<'_>,
+) -> Result<Vec<SeriesId>, PromqlError> {
+    let equal: Vec<_> = matchers
+        .iter()
+        .filter_map(|matcher| match &matcher.operator {
+            MatchOperator::Equal(value) if !value.is_empty() => {
+                Some(Matcher { tag: matcher.tag.clone(), value: value.clone() })
+            }
+            MatchOperator::Equal(_)
+            | MatchOperator::NotEqual(_)
+            | MatchOperator::Pattern(_)
+            | MatchOperator::NotPattern(_) => None,
+        })
+        .collect();
+    let present = matchers.iter().filter(|matcher| !matcher.matches(""));
+    let by_values = present.min_by_key(|matcher| matcher.tag != METRIC_TAG);
+    let Some(matcher) = by_values.filter(|_| equal.is_empty()) else {
+        return Ok(store.dictionary().select(&equal));
+    };
+    let mut ids = Vec::new();
+    let mut after: Option<Box<str>> = None;
+    loop {
+        check_time(limits)?;
+        let values = store.dictionary().values_after(&matcher.tag, after.as_deref(), CHUNK);
+        let matching: Vec<_> = values.iter().filter(|value| matcher.matches(value)).collect();
+        let dictionary = store.dictionary();
+        for value in matching {
+            ids.extend(dictionary.with_tag(&matcher.tag, value));
+        }
+        drop(dictionary);
+        let Some(last) = values.into_iter().next_back() else { break };
+        after = Some(last);
+    }
+    ids.sort_unstable();
+    Ok(ids)
+}
+
+fn check_time(limits: &PromqlLimits<'_>) -> Result<(), PromqlError> {
+    if limits.budget.check().is_err() {
+        return Err(PromqlError::Timeout(
+            "query timed out in series selection: name more labels or raise \
+             promql.timeout"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! Pages of an export: the cells of some series at a time, in order of series and time.
+//!
+//! Must never know: HTTP, or the format that is written.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
+
+use serde::{Serialize, Serializer, ser::SerializeTuple};
+
+use crate::{
+    model::{Cell, Granularity, UnixMillis},
+    query::{
+        Budget, QueryError, QueryLimits, Resolution, Selector, SeriesEntry,
+        cells::coverage::coverage,
+        documents::check_count,
+        documents::nested::timestamp_name,
+        series::selector::SeriesPage,
+        time::resolution::{AUTO_POINTS, granularity_of_documents},
+    },
+    store::{Columns, Slot, Store},
+};
+
+/// Slots of a page; one series may have more.
+const PAGE_SLOTS: i64 = 100_000;
+/// Bytes that a cell of a page takes, with what its list has in reserve.
+const CELL_BYTES: usize = 2 * size_of::<NumberedCell>();
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExportRequest {
+    /// Which series.
+    pub selector: Selector,
+    /// Granularity of the documents.
+    pub resolution: Resolution,
+    /// Documents that overlap this range are given whole.
+    pub range: Range<UnixMillis>,
+    /// The last series of the page before.
+    pub after: Option<u32>,
+    /// Series that came later than this one are left out, so that all pages see the same ones.
+    pub upto: Option<u32>,
+}
+
+/// Some series of an export.
+#[derive(Debug, Serialize)]
+pub struct ExportPage {
+    /// Series of all pages.
+    total: usize,
+    /// Series up to the end of this page.
+    done: usize,
+    /// For the next request; nothing when this is the last page.
+    after: Option<u32>,
+    /// For the next request.
+    upto: Option<u32>,
+    start: i64,
+    end: i64,
+    resolution: String,
+    width_ms: i64,
+    /// Under which name documents have their start.
+    timestamp: &'static str,
+    /// The names of all tags of all series.
+    tags: BTreeSet<String>,
+    series: Vec<ExportSeries>,
+}
+
+#[derive(Debug, Serialize)]
+struct ExportSeries {
+    #[serde(flatten)]
+    entry: SeriesEntry,
+    documents: Vec<ExportDocument>,
+}
+
+#[derive(Debug, Serialize)]
+struct ExportDocument {
+    start: i64,
+    slots: usize,
+    cells: Vec<NumberedCell>,
+}
+
+/// `[slot, n, last_at, sum, min, max, first, last]`; NaN and the infinite are text.
+#[derive(Debug)]
+struct NumberedCell(usize, Cell);
+
+impl Serialize for NumberedCell {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(slot, cell) = self;
+        let mut tuple = serializer.serialize_tuple(8)?;
+        tuple.serialize_element(slot)?;
+        tuple.serialize_element(&cell.n)?;
+        tuple.serialize_element(&cell.last_at)?;
+        let [min, max] = match (cell.min, cell.max) {
+            // A counter without a neighbour in its slot has no rate.
+            (f64::INFINITY, f64::NEG_INFINITY) => [None; 2],
+            (min, max) => [Some(min), Some(max)],
+        };
+        for number in [Some(cell.sum), min, max, Some(cell.first), Some(cell.last)] {
+            match number.filter(|number| !number.is_finite()) {
+                Some(other) => tuple.serialize_element(&other.to_string())?,
+                None => tuple.serialize_element(&number)?,
+            }
+        }
+        tuple.end()
+    }
+}
+
+/// Reads a page.
+///
+/// # Errors
+/// When the resolution is not known, one series alone is too large, the budget is used up, or the
+/// store cannot be read.
+pub fn export(
+    store: &Store,
+    budget: &Budget,
+    request: &ExportRequest,
+    limits: &QueryLimits,
+    now: UnixMillis,
+) -> Result<ExportPage, QueryError> {
+    // Unless it is named, one that takes no samples any more holds too little of the range.
+    let held = if request.resolution == Resolution::Auto { &(now..now) } else { &request.range };
+    let coverage = coverage(store, held, now);
+    let index =
+        granularity_of_documents(&coverage, &request.resolution, &request.range, AUTO_POINTS)?;
+    let granularity = &coverage.granularities()[index];
+    let first = granularity.document_start(request.range.start);
+    let last = granularity.document_start(UnixMillis(request.range.end.0 - 1));
+    let range = first..granularity.document.next(last);
+    let slots = (range.end.0 - range.start.0) / granularity.width_ms;
+    check_count(slots, 1, limits)?;
+    let per_page = PAGE_SLOTS.min(limits.points_max as i64) / slots.max(1);
+    let count = (per_page.max(1) as usize).min(limits.series_max.max(1));
+    let mut tags = BTreeSet::new();
+    let found =
+        request.selector.page(store, budget, (request.after, request.upto), count, |info| {
+            for (name, _) in info.key.tags() {
+                if !tags.contains(name) {
+                    tags.insert(name.to_owned());
+                }
+            }
+        })?;
+    let Some(SeriesPage { total, before, upto, series: page }) = found else {
+        let after = request.after.unwrap_or_default();
+        return Err(QueryError::Invalid(format!("after={after} is none of the series that match")));
+    };
+    let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
+    let view = store.view(coverage.stored(index), range, &ids)?;
+    let mut series = Vec::with_capacity(page.len());
+    let mut filled = Vec::new();
+    for (id, info) in &page {
+        budget.check()?;
+        view.slots_into(*id, Columns::ALL, &mut filled)?;
+        budget.take(SeriesEntry::bytes_of(info) + filled.len() * CELL_BYTES)?;
+        let documents = fold(granularity, &filled);
+        series.push(ExportSeries { entry: SeriesEntry::new(info), documents });
+    }
+    let done = before + page.len();
+    Ok(ExportPage {
+        total,
+        done,
+        after: ids.last().filter(|_| done < total).map(|id| id.0),
+        upto,
+        start: request.range.start.0,
+        end: request.range.end.0,
+        resolution: granularity.name.clone(),
+        width_ms: granularity.width_ms,
+        timestamp: timestamp_name(granularity.document),
+        tags,
+        series,
+    })
+}
+
+fn fold(granularity: &Granularity, filled: &[Slot]) -> Vec<ExportDocument> {
+    let mut documents: BTreeMap<i64, ExportDocument> = BTreeMap::new();
+    for slot in filled.iter().filter(|slot| !slot.cell.is_empty()) {
+        let start = granularity.document_start(slot.start);
+        let document = documents.entry(start.0).or_insert_with(|| ExportDocument {
+            start: start.0,
+            slots: granularity.slots(start),
+            cells: Vec::new(),
+        });
+        let index = granularity.slot_index(start, slot.start);
+        document.cells.push(NumberedCell(index, slot.cell));
+    }
+    documents.into_values().collect()
+}

@@ -1,0 +1,383 @@
+//! Buckets of the calendar in a time zone: from hours to years, as long as they are there, also on
+//! the days when clocks are changed.
+//!
+//! Must never know: series or the store. Charts and the pipeline's `$dateTrunc` call it.
+
+use std::{borrow::Cow, ops::Range};
+
+use jiff::{
+    ToSpan, Zoned,
+    civil::{Date, DateTime},
+    tz::TimeZone,
+};
+
+use crate::model::UnixMillis;
+
+/// Two weeks, and several days, are counted from this Monday.
+const ANCHOR: Date = jiff::civil::date(1970, 1, 5);
+const HOUR_MS: i64 = 3_600_000;
+
+/// How long the buckets are by the calendar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CalendarUnit {
+    /// From minute 0 to minute 0 of the local clock, cut where clocks are changed in between.
+    Hour,
+    /// From midnight to midnight, of 23 to 25 hours.
+    Day,
+    /// From Monday on.
+    Week,
+    /// Two weeks, the first of which began on Monday, 5 January 1970.
+    TwoWeeks,
+    /// From the first of the month on.
+    Month,
+    /// From the first of January, April, July or October on.
+    Quarter,
+    /// From the first of January on.
+    Year,
+    /// So many days together, counted from Monday, 5 January 1970.
+    Days(i32),
+}
+
+impl CalendarUnit {
+    /// The units that have a name, shortest first.
+    pub const NAMED: [(Self, &'static str); 7] = [
+        (Self::Hour, "hour"),
+        (Self::Day, "day"),
+        (Self::Week, "week"),
+        (Self::TwoWeeks, "2weeks"),
+        (Self::Month, "month"),
+        (Self::Quarter, "quarter"),
+        (Self::Year, "year"),
+    ];
+
+    /// The unit of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::NAMED.into_iter().find(|(_, known)| *known == name).map(|(unit, _)| unit)
+    }
+
+    /// So many days.
+    pub fn of_days(days: i64) -> Self {
+        match i32::try_from(days) {
+            Ok(1) => Self::Day,
+            Ok(days) => Self::Days(days.max(1)),
+            Err(_) => Self::Days(i32::MAX),
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> Cow<'static, str> {
+        if let Self::Days(days) = self {
+            return format!("{days}d").into();
+        }
+        Self::NAMED.into_iter().find(|(unit, _)| *unit == self).map_or("", |(_, name)| name).into()
+    }
+
+    /// Start of the bucket that holds `at`.
+    pub fn start_of(self, at: UnixMillis, zone: &TimeZone) -> UnixMillis {
+        let local = at.timestamp().to_zoned(zone.clone());
+        match self {
+            Self::Hour => hour_start(&local),
+            Self::Day
+            | Self::Week
+            | Self::TwoWeeks
+            | Self::Month
+            | Self::Quarter
+            | Self::Year
+            | Self::Days(_) => midnight(self.first_date(local.date()), zone),
+        }
+    }
+
+    /// Start of the bucket that follows the one that begins at `start`.
+    pub fn next(self, start: UnixMillis, zone: &TimeZone) -> UnixMillis {
+        let date = start.timestamp().to_zoned(zone.clone()).date();
+        let length = match self {
+            Self::Hour => return next_hour(start, zone),
+            Self::Day => 1.day(),
+            Self::Week => 1.week(),
+            Self::TwoWeeks => 2.weeks(),
+            Self::Month => 1.month(),
+            Self::Quarter => 3.months(),
+            Self::Year => 1.year(),
+            Self::Days(days) => jiff::Span::new().try_days(days).unwrap_or_else(|_| 10_000.years()),
+        };
+        let next = midnight(self.first_date(date).saturating_add(length), zone);
+        // Only the end of the calendar stands still.
+        if next > start { next } else { UnixMillis::LATEST }
+    }
+
+    fn first_date(self, date: Date) -> Date {
+        match self {
+            Self::Hour | Self::Day => date,
+            Self::Month => date.first_of_month(),
+            Self::Quarter => {
+                let month = (date.month() - 1) / 3 * 3 + 1;
+                Date::new(date.year(), month, 1).unwrap_or(date)
+            }
+            Self::Year => date.first_of_year(),
+            Self::Week => monday(date),
+            Self::TwoWeeks => Self::Days(14).first_date(date),
+            Self::Days(days) => {
+                let since = ANCHOR.until(date).map_or(0, |span| span.get_days());
+                date.saturating_sub(i64::from(since.rem_euclid(days.max(1))).days())
+            }
+        }
+    }
+
+    /// The borders of the buckets that overlap a range: one more than there are buckets, or `None`
+    /// when there are more than `buckets_max`.
+    pub fn borders(
+        self,
+        range: &Range<UnixMillis>,
+        zone: &TimeZone,
+        buckets_max: usize,
+    ) -> Option<Vec<UnixMillis>> {
+        let mut at = self.start_of(range.start, zone);
+        let mut borders = vec![at];
+        while at < range.end {
+            at = self.next(at, zone);
+            borders.push(at);
+            if borders.len() > buckets_max + 1 {
+                return None;
+            }
+        }
+        Some(borders)
+    }
+}
+
+/// The time zone of this name, or so many hours and minutes from UTC: `+02:00`.
+///
+/// # Errors
+/// When there is none, with what to write instead.
+pub fn time_zone(name: &str) -> Result<TimeZone, String> {
+    TimeZone::get(name).ok().or_else(|| offset(name)).ok_or_else(|| {
+        format!(
+            "tz={name:?} is no time zone; use a name such as Europe/Berlin, Asia/Kolkata or UTC, or \
+             an offset such as +02:00"
+        )
+    })
+}
+
+/// How [`time_zone`] knows it.
+pub fn zone_name(zone: &TimeZone) -> String {
+    let offset = || {
+        let seconds = zone.to_fixed_offset().map_or(0, jiff::tz::Offset::seconds);
+        let minutes = seconds.abs() / 60;
+        let sign = if seconds < 0 { '-' } else { '+' };
+        format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+    };
+    zone.iana_name().map_or_else(offset, str::to_owned)
+}
+
+/// A time as RFC 3339 in a zone.
+pub(crate) fn local_time(at: UnixMillis, zone: &TimeZone) -> String {
+    if *zone == TimeZone::UTC {
+        return at.to_string();
+    }
+    at.timestamp().to_zoned(zone.clone()).strftime("%Y-%m-%dT%H:%M:%S%.f%:z").to_string()
+}
+
+/// `+02:00`, `+0200` or `+02`; in a query a plus that is not escaped comes as a space.
+fn offset(text: &str) -> Option<TimeZone> {
+    let (sign, digits) = match text.split_at_checked(1)? {
+        ("+" | " ", digits) => (1, digits),
+        ("-", digits) => (-1, digits),
+        _ => return None,
+    };
+    let (hours, minutes) = match (digits.len(), digits.split_once(':')) {
+        (2, None) => (digits, "0"),
+        (4, None) => digits.split_at_checked(2)?,
+        (5, Some(parts)) => parts,
+        _ => return None,
+    };
+    let number = |text: &str, most: i32| {
+        let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse::<i32>().ok().filter(|number| is_number && *number <= most)
+    };
+    let seconds = number(hours, 23)? * 3600 + number(minutes, 59)? * 60;
+    let offset = jiff::tz::Offset::from_seconds(sign * seconds).ok()?;
+    Some(if seconds == 0 { TimeZone::UTC } else { TimeZone::fixed(offset) })
+}
+
+fn monday(date: Date) -> Date {
+    date.saturating_sub(i64::from(date.weekday().to_monday_zero_offset()).days())
+}
+
+/// The first moment of a date: later than 00:00 where that hour does not exist.
+pub(crate) fn midnight(date: Date, zone: &TimeZone) -> UnixMillis {
+    local(date.to_datetime(jiff::civil::Time::midnight()), zone)
+}
+
+fn local(civil: DateTime, zone: &TimeZone) -> UnixMillis {
+    zone.to_ambiguous_zoned(civil).compatible().map_or(UnixMillis::MAX, |zoned| millis(&zoned))
+}
+
+fn millis(zoned: &Zoned) -> UnixMillis {
+    UnixMillis(zoned.timestamp().as_millisecond())
+}
+
+/// From minute 0, or from the last change of clocks when that was later.
+fn hour_start(at: &Zoned) -> UnixMillis {
+    let floor = millis(at).0 - into_hour(at);
+    let zone = at.time_zone();
+    if zone.to_offset(UnixMillis(floor).timestamp()) == at.offset() {
+        return UnixMillis(floor);
+    }
+    let change = zone.preceding(millis(at).plus(1).timestamp()).next();
+    change.map_or(UnixMillis(floor), |change| UnixMillis(change.timestamp().as_millisecond()))
+}
+
+/// Up to minute 0, or to the next change of clocks when that is earlier.
+fn next_hour(start: UnixMillis, zone: &TimeZone) -> UnixMillis {
+    let local = start.timestamp().to_zoned(zone.clone());
+    let end = start.plus(HOUR_MS - into_hour(&local));
+    if end.timestamp() <= start.timestamp() {
+        return UnixMillis::LATEST;
+    }
+    if zone.to_offset(end.timestamp()) == local.offset() {
+        return end;
+    }
+    let change = zone.following(start.timestamp()).next();
+    change.map_or(end, |change| UnixMillis(change.timestamp().as_millisecond()))
+}
+
+/// Milliseconds since minute 0 of the local clock.
+fn into_hour(local: &Zoned) -> i64 {
+    let seconds = i64::from(local.minute()) * 60 + i64::from(local.second());
+    seconds * 1000 + i64::from(local.millisecond())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(text: &str) -> UnixMillis {
+        UnixMillis(text.parse::<jiff::Timestamp>().unwrap().as_millisecond())
+    }
+
+    /// Lengths in hours of the buckets of a range.
+    fn lengths(unit: CalendarUnit, zone: &str, from: &str, to: &str) -> Vec<f64> {
+        let zone = time_zone(zone).unwrap();
+        let borders = unit.borders(&(at(from)..at(to)), &zone, 1000).unwrap();
+        borders.windows(2).map(|pair| (pair[1].0 - pair[0].0) as f64 / 3_600_000.0).collect()
+    }
+
+    #[test]
+    fn days_are_as_long_as_the_clocks_make_them() {
+        let days = |from, to| lengths(CalendarUnit::Day, "Europe/Berlin", from, to);
+        assert_eq!(days("2026-03-28T12:00:00Z", "2026-03-30T12:00:00Z"), [24.0, 23.0, 24.0]);
+        assert_eq!(days("2026-10-24T12:00:00Z", "2026-10-26T12:00:00Z"), [24.0, 25.0, 24.0]);
+        let kathmandu = time_zone("Asia/Kathmandu").unwrap();
+        let start = CalendarUnit::Day.start_of(at("2026-11-20T18:15:00Z"), &kathmandu);
+        assert_eq!(start, at("2026-11-20T18:15:00Z"));
+        assert_eq!(CalendarUnit::Day.start_of(start.minus(1), &kathmandu), start.minus(86_400_000));
+        // Samoa had no 30 December 2011; Santiago has no midnight on the day of the change.
+        let samoa = lengths(
+            CalendarUnit::Day,
+            "Pacific/Apia",
+            "2011-12-29T12:00:00Z",
+            "2011-12-31T12:00:00Z",
+        );
+        assert_eq!(samoa, [24.0, 24.0, 24.0]);
+        let santiago = lengths(
+            CalendarUnit::Day,
+            "America/Santiago",
+            "2026-09-05T12:00:00Z",
+            "2026-09-07T12:00:00Z",
+        );
+        assert_eq!(santiago, [24.0, 23.0, 24.0]);
+    }
+
+    #[test]
+    fn weeks_begin_on_monday_and_two_of_them_at_the_anchor() {
+        let zone = time_zone("Europe/Berlin").unwrap();
+        let week = CalendarUnit::Week.start_of(at("2026-03-29T12:00:00Z"), &zone);
+        assert_eq!(week, at("2026-03-22T23:00:00Z"));
+        let two = CalendarUnit::TwoWeeks.start_of(at("1970-01-18T22:00:00Z"), &TimeZone::UTC);
+        assert_eq!(two, at("1970-01-05T00:00:00Z"));
+        let two = CalendarUnit::TwoWeeks.start_of(at("1970-01-04T22:00:00Z"), &TimeZone::UTC);
+        assert_eq!(two, at("1969-12-22T00:00:00Z"));
+        let weeks =
+            |unit| lengths(unit, "Europe/Berlin", "2026-03-20T00:00:00Z", "2026-03-31T00:00:00Z");
+        assert_eq!(weeks(CalendarUnit::Week), [168.0, 167.0, 168.0]);
+        assert_eq!(weeks(CalendarUnit::Month), [743.0]);
+    }
+
+    #[test]
+    fn hours_follow_changes_of_half_an_hour() {
+        let hours = |zone, from, to| lengths(CalendarUnit::Hour, zone, from, to);
+        let zone = "Australia/Lord_Howe";
+        // 02:00 is followed by 02:30 in October, and in April by 01:30 again.
+        let spring = hours(zone, "2026-10-03T14:40:00Z", "2026-10-03T16:10:00Z");
+        assert_eq!(spring, [1.0, 0.5, 1.0]);
+        let autumn = hours(zone, "2026-04-04T14:10:00Z", "2026-04-04T16:00:00Z");
+        assert_eq!(autumn, [1.0, 0.5, 1.0]);
+        let chatham = hours("Pacific/Chatham", "2026-04-04T13:20:00Z", "2026-04-04T14:20:00Z");
+        assert_eq!(chatham, [0.75, 0.25, 1.0]);
+        let berlin = hours("Europe/Berlin", "2026-10-24T23:30:00Z", "2026-10-25T02:30:00Z");
+        assert_eq!(berlin, [1.0; 4]);
+    }
+
+    #[test]
+    fn quarters_and_years_begin_with_their_months() {
+        let zone = time_zone("Europe/Berlin").unwrap();
+        let start = |unit: CalendarUnit| unit.start_of(at("2026-08-15T12:00:00Z"), &zone);
+        assert_eq!(start(CalendarUnit::Quarter), at("2026-06-30T22:00:00Z"));
+        assert_eq!(start(CalendarUnit::Year), at("2025-12-31T23:00:00Z"));
+        let next = |unit: CalendarUnit| unit.next(start(unit), &zone);
+        assert_eq!(next(CalendarUnit::Quarter), at("2026-09-30T22:00:00Z"));
+        assert_eq!(next(CalendarUnit::Year), at("2026-12-31T23:00:00Z"));
+        assert_eq!(
+            (CalendarUnit::of_days(1), CalendarUnit::of_days(2).name()),
+            (CalendarUnit::Day, "2d".into())
+        );
+    }
+
+    #[test]
+    fn offsets_are_time_zones() {
+        let zone = |text: &str| time_zone(text).map(|zone| zone_name(&zone));
+        for text in ["+02:00", " 02:00", "+0200", "+02"] {
+            assert_eq!(zone(text).as_deref(), Ok("+02:00"), "{text}");
+        }
+        assert_eq!(zone("-03:30").as_deref(), Ok("-03:30"));
+        assert_eq!(zone("+00:00").as_deref(), Ok("UTC"));
+        for text in ["+2", "+24:00", "+02:60", "02:00", "++2:0", "+é", ""] {
+            assert!(zone(text).is_err(), "{text}");
+        }
+        let day =
+            CalendarUnit::Day.start_of(at("2026-08-15T12:00:00Z"), &time_zone("+05:30").unwrap());
+        assert_eq!(day, at("2026-08-14T18:30:00Z"));
+    }
+
+    #[test]
+    fn too_many_buckets_are_refused() {
+        let range = UnixMillis(0)..UnixMillis(86_400_000 * 10);
+        assert_eq!(CalendarUnit::Day.borders(&range, &TimeZone::UTC, 9), None);
+        assert_eq!(CalendarUnit::Day.borders(&range, &TimeZone::UTC, 10).unwrap().len(), 11);
+        assert!(time_zone("Mars/Olympus").unwrap_err().contains("Europe/Berlin"));
+    }
+
+    proptest! {
+        #[test]
+        fn buckets_join_and_every_moment_is_in_its_bucket(
+            at in 0..1_900_000_000_000_i64,
+            unit in 0..8_usize,
+            zone in prop::sample::select(vec![
+                "UTC", "Europe/Berlin", "Asia/Kolkata", "Asia/Kathmandu", "America/New_York",
+                "Australia/Lord_Howe", "Pacific/Apia", "Pacific/Chatham", "America/Santiago", "Africa/Casablanca",
+                "+05:30", "-0700",
+            ]),
+        ) {
+            let (at, zone) = (UnixMillis(at), time_zone(zone).unwrap());
+            let named = CalendarUnit::NAMED.get(unit);
+            let unit = named.map_or(CalendarUnit::Days(3), |(unit, _)| *unit);
+            let start = unit.start_of(at, &zone);
+            let next = unit.next(start, &zone);
+            prop_assert!(start <= at && at < next, "{start} {at} {next}");
+            prop_assert_eq!(unit.start_of(start, &zone), start);
+            prop_assert_eq!(unit.start_of(next.minus(1), &zone), start);
+            prop_assert_eq!(unit.start_of(next, &zone), next);
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! How wide the slots of an answer are: as asked, or as fine as a number of points allows.
+//!
+//! Must never know: series. Slots of a width that is no granularity's own are merged from those of
+//! the coarsest granularity that divides it.
+
+use std::{collections::BTreeSet, ops::Range, str::FromStr};
+
+use crate::{
+    model::{GranularityIndex, GranularitySet, Span, UnixMillis},
+    policy::coverage::Coverage,
+    query::{CalendarUnit, QueryError},
+};
+
+/// Slots of a chart whose resolution is left to the daemon, at most, unless told otherwise.
+pub(crate) const AUTO_POINTS: usize = 1500;
+const DAY_MS: i64 = 86_400_000;
+/// A thousand years.
+const WIDEST_MS: i64 = 365_250 * DAY_MS;
+
+/// Seconds of the widths that slots are merged to when the resolution is left to the daemon; what
+/// is wider is doubled.
+const AUTO_SECONDS: [i64; 14] =
+    [5, 15, 30, 60, 300, 900, 1800, 3600, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800];
+
+/// Width of an answer's slots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resolution {
+    /// The finest that gives a readable number of points.
+    Auto,
+    /// A granularity or a multiple of one, by name.
+    Named(String),
+    /// Buckets of the calendar.
+    Calendar(CalendarUnit),
+}
+
+impl FromStr for Resolution {
+    type Err = std::convert::Infallible;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        Ok(match (word, CalendarUnit::named(word)) {
+            ("auto", _) => Self::Auto,
+            (_, Some(unit)) => Self::Calendar(unit),
+            (name, None) => Self::Named(name.to_owned()),
+        })
+    }
+}
+
+/// The coarsest granularity whose slots make those of a width.
+pub(crate) fn granularity_of_width(
+    granularities: &GranularitySet,
+    width_ms: i64,
+) -> Option<GranularityIndex> {
+    granularities.coarsest_by_width(|own_ms| width_ms % own_ms == 0)
+}
+
+/// Start of the slot of a width that holds a time: weeks and what is longer begin on a Monday.
+pub(crate) fn slot_start(width_ms: i64, at: UnixMillis) -> UnixMillis {
+    Span::Fixed(width_ms).start_of(at)
+}
+
+/// A range widened to whole slots of a width.
+pub(crate) fn whole_slots(width_ms: i64, range: &Range<UnixMillis>) -> Range<UnixMillis> {
+    let end = slot_start(width_ms, range.end.minus(1)).plus(width_ms);
+    slot_start(width_ms, range.start)..end
+}
+
+/// The width of this name.
+///
+/// # Errors
+/// When no granularity divides it.
+pub(crate) fn named_width(granularities: &GranularitySet, name: &str) -> Result<i64, QueryError> {
+    let width = match name.parse() {
+        Ok(Span::Fixed(ms)) => Some(ms),
+        Ok(Span::Months(_)) | Err(_) => None,
+    };
+    width.filter(|width| granularity_of_width(granularities, *width).is_some()).ok_or_else(|| {
+        let units = CalendarUnit::NAMED.map(|(_, unit)| unit).join(", ");
+        QueryError::Invalid(format!(
+            "resolution={name:?} is not kept; use auto, one of {}, or for charts one of {units}, or \
+             a whole multiple of a granularity",
+            names(granularities)
+        ))
+    })
+}
+
+/// The narrowest width, not below `least_ms`, whose slots over a range are not more than `points` and
+/// that is held whole over it; when none is, the narrowest that fits.
+pub(crate) fn auto_width(
+    coverage: &Coverage<'_>,
+    range: &Range<UnixMillis>,
+    points: usize,
+    least_ms: i64,
+) -> i64 {
+    let granularities = coverage.granularities();
+    let own = granularities.iter().map(|own| own.width_ms);
+    let merged = AUTO_SECONDS.iter().map(|seconds| seconds * 1000);
+    let doubled = std::iter::successors(Some(14 * DAY_MS), |width| width.checked_mul(2));
+    let widths: BTreeSet<_> =
+        own.chain(merged).chain(doubled.take_while(|width| *width < WIDEST_MS)).collect();
+    let fits = |width: &(i64, GranularityIndex)| {
+        let slots = whole_slots(width.0, range);
+        (slots.end.0 - slots.start.0) / width.0 <= points as i64
+    };
+    let mut made = widths
+        .range(least_ms..)
+        .filter_map(|width| Some((*width, granularity_of_width(granularities, *width)?)));
+    let fitting: Vec<_> = made.clone().filter(fits).collect();
+    let whole =
+        fitting.iter().find(|(width, own)| coverage.makes_whole(*own, &whole_slots(*width, range)));
+    let found = whole.or(fitting.first()).copied().or_else(|| made.next_back());
+    found.map_or(DAY_MS, |(width, _)| width)
+}
+
+/// The granularity whose documents are asked for.
+pub(crate) fn granularity_of_documents(
+    coverage: &Coverage<'_>,
+    resolution: &Resolution,
+    range: &Range<UnixMillis>,
+    points: usize,
+) -> Result<GranularityIndex, QueryError> {
+    let granularities = coverage.granularities();
+    match resolution {
+        Resolution::Auto => {
+            Ok(crate::policy::query_plan::granularity_for_points(coverage, range, points))
+        }
+        Resolution::Named(name) => {
+            granularities.named(name).map(|(index, _)| index).ok_or_else(|| {
+                QueryError::Invalid(format!(
+                    "resolution={name:?} is not kept in documents; use auto or one of {}",
+                    names(granularities)
+                ))
+            })
+        }
+        Resolution::Calendar(unit) => Err(QueryError::Invalid(format!(
+            "resolution={} is not kept in documents; use auto or one of {}",
+            unit.name(),
+            names(granularities)
+        ))),
+    }
+}
+
+fn names(granularities: &GranularitySet) -> String {
+    let names: Vec<_> = granularities.iter().map(|own| &*own.name).collect();
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{model::Gaps, setup::WITHIN as NOW};
+
+    fn width(days: f64, points: usize) -> String {
+        let set = GranularitySet::default();
+        let coverage = Coverage::new(&set, vec![Gaps::NONE; 4], NOW);
+        let range = NOW.minus((days * DAY_MS as f64) as i64)..NOW;
+        let width = auto_width(&coverage, &range, points, 0);
+        let slots = whole_slots(width, &range);
+        assert!((slots.end.0 - slots.start.0) / width <= points as i64, "{days} {points}");
+        Span::Fixed(width).to_string()
+    }
+
+    #[test]
+    fn slots_are_merged_until_they_fit() {
+        assert_eq!(width(1.0, 1500), "1m");
+        assert_eq!(width(2.0, 1500), "5m");
+        assert_eq!(width(1.0, 300), "5m");
+        assert_eq!(width(1.0, 100), "15m");
+        assert_eq!(width(1.0, 10), "3h");
+        assert_eq!(width(14.0, 60), "6h");
+        assert_eq!(width(30.0, 1500), "1h");
+        assert_eq!(width(365.0, 1500), "1d");
+        assert_eq!(width(365.0, 10), "56d");
+        assert_eq!(width(5.0 * 365.0, 1500), "2d");
+        for points in 1..200 {
+            for days in [0.01, 0.3, 1.0, 7.7, 31.0, 366.0, 1826.0, 20_000.0] {
+                width(days, points);
+            }
+        }
+    }
+
+    #[test]
+    fn a_width_is_a_multiple_of_a_granularity() {
+        let set = GranularitySet::default();
+        let width = |name: &str| named_width(&set, name).map_err(|fault| fault.to_string());
+        assert_eq!(width("15m"), Ok(900_000));
+        assert_eq!(
+            width("90s").unwrap_err().split(';').next(),
+            Some("resolution=\"90s\" is not kept")
+        );
+        assert!(width("soon").unwrap_err().contains("quarter, year"));
+        let granularity = |name: &str| granularity_of_width(&set, width(name).unwrap());
+        assert_eq!(
+            ["2m", "15m", "90m", "6h", "36h", "1w"].map(granularity),
+            [0, 1, 1, 2, 2, 3].map(|index| Some(GranularityIndex(index)))
+        );
+    }
+}
