@@ -6,7 +6,7 @@
 use super::{
     catalog::series_states,
     dictionary::changes,
-    documents::sealed,
+    documents::segment,
     head,
     journal::{granularities::StoredGranularity, log, record, series_row},
 };
@@ -27,7 +27,7 @@ pub(crate) fn fuzz_rows(bytes: &[u8]) {
 
 /// For fuzzing: reads bytes as a group of a segment, or as one of its blocks.
 pub(crate) fn fuzz_sealed(bytes: &[u8]) {
-    sealed::fuzzing::read(bytes);
+    segment::fuzzing::read(bytes);
 }
 
 /// For fuzzing: reads bytes as a row of the head.

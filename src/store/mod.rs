@@ -1,14 +1,14 @@
 //! The files: journal, dictionary, catalog, head, documents, objects. FORMAT.md describes the bytes.
 //!
-//! The only user of redb; of BSON documents that of `documents/open`. Must never know: HTTP, actors, settings files.
+//! The only user of redb; only `documents/partition/rows` lays out BSON documents. Must never know: HTTP, actors, settings files.
 //! The writer thread calls [`Appender`]; everybody else holds a [`Store`].
 
-mod appender;
+mod append;
 mod catalog;
 mod checkpoint;
-mod counters;
 mod dictionary;
 mod documents;
+mod encoding;
 mod error;
 #[cfg(test)]
 #[path = "../../tests/support/faulty/mod.rs"]
@@ -16,45 +16,33 @@ mod error;
 #[allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 pub(crate) mod faulty;
 mod file;
-mod forgetting;
 mod fuzzing;
-mod gathered;
 mod handle;
 mod head;
 mod journal;
 mod limits;
-mod lost_head;
-mod merging;
-mod number;
 mod objects;
 mod recovery;
-mod replicas;
-mod room;
-mod rows;
-mod sealing;
 mod snapshot;
-mod status;
-mod varint;
 mod verify;
 mod view;
 
-pub use appender::Appender;
+pub use append::{Appender, CheckpointBounds, Room};
 pub use catalog::senders::SenderInfo;
 pub use checkpoint::CheckpointReport;
-pub use counters::{Count, Counters};
 pub use dictionary::{
     Dictionary, Matcher,
     changes::{ChangeAction, ChangeRefusal, PARTS_MAX, Renaming, SeriesChange, SeriesUpdate},
 };
 pub use documents::{
     Columns, PartitionInfo, Slot,
-    open::layout::DocumentLayout,
+    partition::rows::layout::DocumentLayout,
     stored::{DocumentState, StoredDocument, StoredPart, StoredSlot},
 };
 pub use error::StoreError;
 pub use file::{folder::Folder, medium::Medium, space::DiskSpace};
 pub(crate) use fuzzing::{fuzz_head, fuzz_rows, fuzz_sealed};
-pub use handle::{LastSample, Store};
+pub use handle::{Count, Counters, LastSample, SealReport, Store};
 pub use head::row::{Row as HeadRow, RowWriter as HeadRowWriter};
 pub use limits::StoreLimits;
 pub use objects::{
@@ -62,8 +50,6 @@ pub use objects::{
     OWED_NAMES, Object, ObjectKind, ObjectRefusal,
 };
 pub use recovery::RecoveryReport;
-pub use room::{CheckpointBounds, Room};
-pub use sealing::SealReport;
 pub use snapshot::{SnapshotReport, folder::SnapshotFolder, restore};
 pub use verify::{Fault, VerifyProgress, VerifyReport, verify};
 pub use view::{View, Whereabouts};

@@ -13,7 +13,7 @@ use foldhash::fast::FixedState;
 use super::cell_row::CellRow;
 use crate::{
     model::{Cell, SeriesId},
-    store::rows::row_and_lane,
+    store::encoding::lanes::row_and_lane,
 };
 
 /// Bytes that a slot takes besides its rows, with its share of the tree's nodes.
@@ -190,7 +190,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::store::rows::SERIES_PER_ROW;
+    use crate::store::encoding::lanes::SERIES_PER_ROW;
 
     fn merge(map: &mut CellMap, slot: i64, series: u32, cell: &Cell) {
         let mut place = map.place(slot);

@@ -7,7 +7,7 @@
 
 use crate::{
     model::Cell,
-    store::rows::{RowCells, SERIES_PER_ROW},
+    store::encoding::lanes::{RowCells, SERIES_PER_ROW},
 };
 
 /// Cells that a row has room for, one after the other: most rows have one cell, or all.

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     model::{Cell, Granularity, UnixMillis},
-    store::rows::{RowCells, SERIES_PER_ROW},
+    store::encoding::lanes::{RowCells, SERIES_PER_ROW},
 };
 
 /// Cells of several maps by the slots of a granularity.

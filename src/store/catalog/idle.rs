@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::state_row;
 use crate::{
     model::{Kind, SeriesState, UnixMillis},
-    store::rows::SERIES_PER_ROW,
+    store::encoding::lanes::SERIES_PER_ROW,
 };
 
 /// The idle counters of all series.

@@ -6,7 +6,7 @@ use crate::{
         Kind, Reading, SeriesState, UnixMillis,
         counter::{Kept, READINGS_MAX, Remembered},
     },
-    store::varint::take_varint,
+    store::encoding::varint::take_varint,
 };
 
 /// The sender said that the series has ended.
@@ -115,7 +115,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::store::varint::put_varint;
+    use crate::store::encoding::varint::put_varint;
 
     /// Appends a state as versions 3 to 6 did.
     fn encode(state: &SeriesState, out: &mut Vec<u8>) {

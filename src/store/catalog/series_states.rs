@@ -8,9 +8,13 @@ use std::{
 };
 
 use super::{idle::IdleCounters, state_row};
-use crate::model::counter::{Reading, Remembered};
-use crate::model::{Kind, Observed, SeenTimes, SeriesId, SeriesState, TimeVerdict, UnixMillis};
-use crate::store::rows::{SERIES_PER_ROW, row_of};
+use crate::{
+    model::{
+        Kind, Observed, SeenTimes, SeriesId, SeriesState, TimeVerdict, UnixMillis,
+        counter::{Reading, Remembered},
+    },
+    store::encoding::lanes::{SERIES_PER_ROW, row_of},
+};
 
 /// The states of all series, and the times seen of those that need them.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use crate::{
         Kind, SeriesState, UnixMillis,
         counter::{Kept, READINGS_MAX, Remembered},
     },
-    store::varint::{put_varint, take_varint, unzigzag, zigzag},
+    store::encoding::varint::{put_varint, take_varint, unzigzag, zigzag},
 };
 
 /// The first byte of a row, which no older row has.

@@ -11,10 +11,10 @@ use crate::{
     store::{
         catalog::fan_out::{FanOut, WideRow, WideSlot},
         documents::{CellSink, Documents, mark::Mark, place::Place},
+        encoding::lanes::{SERIES_PER_ROW, series_at},
         error::StoreError,
         file::names::HEAD_FILE,
         head::HeadReader,
-        rows::{SERIES_PER_ROW, series_at},
     },
 };
 

@@ -14,11 +14,10 @@ use std::{ops::Range, sync::atomic::Ordering};
 
 use super::{
     catalog::{fan_out::FanOut, frozen::Frozen},
-    counters::Counters,
-    documents::{Documents, open::OpenDocuments},
+    documents::{Documents, local::LocalDocuments},
     error::StoreError,
     file::{holes::Holes, names::JOURNAL_FILE, watched::written_by_this_thread},
-    handle::Store,
+    handle::{Counters, Store},
     head::Head,
     journal::CutPart,
 };
@@ -186,7 +185,7 @@ impl Store {
 struct Destinations<'a> {
     pub(crate) granularities: &'a GranularitySet,
     pub(crate) head: &'a Head,
-    pub(crate) documents: &'a OpenDocuments,
+    pub(crate) documents: &'a LocalDocuments,
     pub(crate) counters: &'a Counters,
     /// The durable note that a granularity lacks slots before a time; called before cells are
     /// dropped.

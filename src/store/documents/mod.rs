@@ -45,10 +45,12 @@
 
 #[cfg(test)]
 mod conformance;
+pub(crate) mod local;
 pub(crate) mod mark;
-pub(crate) mod open;
+pub(crate) mod partition;
+mod partitions;
 pub(crate) mod place;
-pub(crate) mod sealed;
+pub(crate) mod segment;
 pub(crate) mod stored;
 
 use std::{fmt::Debug, ops::Range};
@@ -56,9 +58,8 @@ use std::{fmt::Debug, ops::Range};
 use super::error::StoreError;
 use crate::model::{Cell, Granularity, GranularityIndex, PartitionId, SeriesId, UnixMillis};
 use mark::Mark;
-use open::fold::Folded;
 use place::Place;
-pub use sealed::Columns;
+pub use segment::Columns;
 use stored::StoredDocument;
 
 /// A slot and its cell.
@@ -120,6 +121,17 @@ pub(crate) struct Merged {
     pub(crate) grown: u64,
     /// Documents that could not be sealed, because they would not have come back as they are.
     pub(crate) refused: u64,
+}
+
+/// What folding a partition did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Folded {
+    /// Open documents that are sealed now.
+    pub(crate) documents: u64,
+    /// Bytes of the segment.
+    pub(crate) bytes: u64,
+    /// Whether it was given up because some cells would not have come back as they are.
+    pub(crate) refused: bool,
 }
 
 /// Hands a merge's cells to the sink, one document after the other. Runs once in a merge; what it

@@ -5,7 +5,7 @@
 use super::row::{Row, RowWriter};
 use crate::{
     model::Cell,
-    store::rows::{RowCells, SERIES_PER_ROW},
+    store::encoding::lanes::{RowCells, SERIES_PER_ROW},
 };
 
 const KEY: u64 = 7;

@@ -25,6 +25,7 @@ use redb::{ReadTransaction, ReadableTable, TableDefinition};
 pub(crate) use reader::HeadReader;
 
 use super::{
+    encoding::lanes::series_at,
     error::StoreError,
     file::{
         checksum::checksum,
@@ -38,7 +39,6 @@ use super::{
         in_head::{InHead, Presumed},
         register::Register,
     },
-    rows::series_at,
 };
 use crate::model::{Granularity, GranularityIndex, UnixMillis};
 use cache::RowCache;

@@ -10,8 +10,8 @@ use super::{ROWS_PREFIX, fail, row::RowWriter, rows_table};
 use crate::{
     model::Cell,
     store::{
+        encoding::lanes::{RowCells, SERIES_PER_ROW},
         error::StoreError,
-        rows::{RowCells, SERIES_PER_ROW},
     },
 };
 

@@ -16,9 +16,9 @@ use super::{
 use crate::{
     model::{Cell, UnixMillis},
     store::{
+        encoding::lanes::{RowCells, SERIES_PER_ROW},
         error::StoreError,
         file::{damage::Damage, database::DatabaseFile},
-        rows::{RowCells, SERIES_PER_ROW},
     },
 };
 

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{
     model::Cell,
-    store::{
-        rows::{RowCells, SERIES_PER_ROW},
+    store::encoding::{
+        lanes::{RowCells, SERIES_PER_ROW},
         varint::{put_varint, take_varint},
     },
 };

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     model::{Cell, Kind, SeriesState, UnixMillis},
-    store::rows::{RowCells, SERIES_PER_ROW},
+    store::encoding::lanes::{RowCells, SERIES_PER_ROW},
 };
 
 const KEY: u64 = 77;

@@ -9,9 +9,9 @@ use crate::{
     model::{Cell, UnixMillis},
     store::{
         catalog::fan_out::WideSlot,
+        encoding::lanes::SERIES_PER_ROW,
         error::StoreError,
         file::{damage::Damage, database::DatabaseFile, holes::Holes},
-        rows::SERIES_PER_ROW,
     },
 };
 

@@ -4,7 +4,7 @@
 //! Every sample takes time before it is durable, so this is simple rather than small. Must never know:
 //! what columns mean.
 
-use crate::store::varint::{put_varint, take_varint, unzigzag, zigzag};
+use crate::store::encoding::varint::{put_varint, take_varint, unzigzag, zigzag};
 
 /// Bytes of a pair of doubles, at most: how many each of them has, then those.
 const PAIR_BYTES: usize = 1 + 2 * size_of::<f64>();

@@ -13,7 +13,9 @@ use super::{
 };
 use crate::{
     model::{Kind, UnixMillis},
-    store::{catalog::series_states::SeriesStates, error::StoreError, rows::SERIES_PER_ROW},
+    store::{
+        catalog::series_states::SeriesStates, encoding::lanes::SERIES_PER_ROW, error::StoreError,
+    },
 };
 
 /// Bytes of series that are handed out at once, about.

@@ -21,7 +21,7 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    documents::{open::partition::Partition, sealed::segment::Segment},
+    documents::{partition::Partition, segment::file::Segment},
     error::StoreError,
     file::{
         folder::{Folder, copy_file, create_folders, settle_above},

@@ -11,6 +11,7 @@ use crate::{
     model::{Cell, GranularityIndex, Kind, PartitionId, UnixMillis},
     store::{
         documents::{Documents, mark::Mark},
+        encoding::lanes::series_at,
         error::StoreError,
         file::{
             assertion,
@@ -20,7 +21,6 @@ use crate::{
         },
         handle::Store,
         journal::log,
-        rows::series_at,
     },
 };
 

@@ -7,8 +7,8 @@
 
 mod claims;
 mod histories;
+mod local;
 mod map;
-mod open;
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
@@ -32,7 +32,7 @@ struct Subject {
     damage: fn(&mut Vec<u8>, UnixMillis, SeriesId),
 }
 
-const SUBJECTS: [Subject; 2] = [open::SUBJECT, open::SEALED];
+const SUBJECTS: [Subject; 2] = [local::SUBJECT, local::SEALED];
 
 /// 2026-11-21T12:00:00Z
 const NOON: UnixMillis = UnixMillis(1_795_262_400_000);

@@ -12,7 +12,7 @@ pub(super) use write::encode;
 
 use crate::{
     model::Cell,
-    store::number::{Scale, ordered},
+    store::encoding::number::{Scale, ordered},
 };
 
 /// Places of the values in a shape.

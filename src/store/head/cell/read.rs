@@ -7,9 +7,11 @@ use super::{
 use crate::{
     model::Cell,
     store::{
+        encoding::{
+            number::{Scale, ordered, unordered},
+            varint::unzigzag,
+        },
         head::elapsed::Elapsed,
-        number::{Scale, ordered, unordered},
-        varint::unzigzag,
     },
 };
 

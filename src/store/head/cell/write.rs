@@ -7,9 +7,11 @@ use super::{
 use crate::{
     model::Cell,
     store::{
+        encoding::{
+            number::{Scale, ordered},
+            varint::zigzag,
+        },
         head::elapsed::Elapsed,
-        number::{Scale, ordered},
-        varint::zigzag,
     },
 };
 

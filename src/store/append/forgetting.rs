@@ -1,0 +1,60 @@
+//! Series that are forgotten leave the dictionary: the journal says so first.
+//!
+//! Must never know: when that is looked for.
+
+use std::sync::atomic::Ordering;
+
+use super::Appender;
+use crate::{
+    model::{AcceptedBatch, SeriesId, UnixMillis},
+    store::{dictionary::changes::SeriesUpdate, error::StoreError, handle::CHUNK},
+};
+
+impl Appender {
+    /// Forgets those of some series, ascending, of which no sample is left, durably; returns how many
+    /// there were. A sample of the same key begins a new series.
+    ///
+    /// # Errors
+    /// When the journal cannot be written; nothing has changed then.
+    pub fn forget_series(
+        &mut self,
+        series: &[SeriesId],
+        kept_since: UnixMillis,
+    ) -> Result<usize, StoreError> {
+        let before = self.store.samples_since(kept_since);
+        let mut gone = Vec::new();
+        for series in series.chunks(CHUNK) {
+            self.store.add_without_samples(series.iter().copied(), before, &mut gone);
+        }
+        if gone.is_empty() {
+            return Ok(0);
+        }
+        let updates: Vec<_> = gone.iter().copied().map(SeriesUpdate::delete).collect();
+        self.write_updates(&updates)?;
+        self.store.inner.catalog.write().forget(&gone);
+        self.store.inner.counters.series_forgotten.add(gone.len() as u64);
+        for id in &gone {
+            self.forgotten.add(*id);
+        }
+        Ok(gone.len())
+    }
+
+    /// Whether a batch names a series that was forgotten: it was resolved before, and its samples
+    /// would vanish. Its sender is to send it again.
+    pub fn names_forgotten(&self, batches: &[AcceptedBatch]) -> bool {
+        let is_forgotten = |id: &SeriesId| self.forgotten.has(*id);
+        !self.forgotten.is_empty()
+            && batches.iter().any(|batch| batch.series.iter().any(is_forgotten))
+    }
+
+    /// Makes changes of known series durable, then makes them.
+    pub(super) fn write_updates(&self, updates: &[SeriesUpdate]) -> Result<(), StoreError> {
+        let inner = &*self.store.inner;
+        let series_count = inner.dictionary.read().id_count() as u32;
+        inner.journal.change_series(series_count, updates)?;
+        let mut dictionary = inner.dictionary.write();
+        dictionary.update(updates);
+        inner.living_series.store(dictionary.len(), Ordering::Relaxed);
+        Ok(())
+    }
+}

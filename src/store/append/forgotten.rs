@@ -1,0 +1,33 @@
+//! Which series were forgotten since the start.
+//!
+//! Must never know: why they were.
+
+use crate::model::SeriesId;
+
+/// The series that were forgotten since the start, a bit each: batches that were resolved before may
+/// still name them.
+#[derive(Debug, Default)]
+pub(super) struct Forgotten(Vec<u64>);
+
+impl Forgotten {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn place(id: SeriesId) -> (usize, u64) {
+        (id.0 as usize / u64::BITS as usize, 1 << (id.0 % u64::BITS))
+    }
+
+    pub(super) fn add(&mut self, id: SeriesId) {
+        let (word, bit) = Self::place(id);
+        if word >= self.0.len() {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= bit;
+    }
+
+    pub(super) fn has(&self, id: SeriesId) -> bool {
+        let (word, bit) = Self::place(id);
+        self.0.get(word).is_some_and(|bits| bits & bit > 0)
+    }
+}

@@ -1,0 +1,233 @@
+//! The appender: the one writer of the journal, the dictionary and the catalog.
+//!
+//! It takes what is waiting as a group, makes the group durable by one append to the journal, and
+//! only then applies it. When that fails, nothing has changed.
+//!
+//! Must never know: who sends what, and in which protocol.
+
+mod forgetting;
+mod forgotten;
+mod merging;
+mod replicas;
+mod room;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::Ordering},
+};
+
+use foldhash::fast::RandomState;
+
+use super::{
+    dictionary::changes::{ChangeRefusal, SeriesChange},
+    error::StoreError,
+    handle::Store,
+    journal::record,
+    limits::StoreLimits,
+};
+use crate::model::{
+    AcceptedBatch, BatchVerdict, DefinitionVerdict, GroupVerdict, Kind, SeriesId, SeriesInfo,
+    SeriesKey, TimesTally, UnixMillis,
+};
+use forgotten::Forgotten;
+use replicas::ReplicaPicks;
+pub use room::{CheckpointBounds, Room};
+
+/// What commits groups; there is one for each store.
+#[derive(Debug)]
+pub struct Appender {
+    pub(super) store: Store,
+    limits: StoreLimits,
+    record: Vec<u8>,
+    forgotten: Forgotten,
+    picks: ReplicaPicks,
+    /// No sender is idle before this.
+    none_idle_before: UnixMillis,
+}
+
+impl Appender {
+    pub(crate) fn new(store: Store) -> Self {
+        let limits = StoreLimits::default();
+        Self {
+            store,
+            limits,
+            record: Vec::new(),
+            forgotten: Forgotten::default(),
+            picks: ReplicaPicks::default(),
+            none_idle_before: UnixMillis::MIN,
+        }
+    }
+
+    /// Limits what is taken in from now on; what is there stays.
+    pub fn set_limits(&mut self, limits: StoreLimits) {
+        let series_max = limits.series_max.min(StoreLimits::default().series_max);
+        self.limits = StoreLimits { series_max, ..limits };
+    }
+
+    /// Makes definitions and batches durable, then applies them. The series of the batches must
+    /// have been returned by an earlier call.
+    ///
+    /// # Errors
+    /// When the journal cannot be written; nothing has changed then.
+    ///
+    /// # Panics
+    /// When a batch names a series that was never returned.
+    pub fn commit(
+        &mut self,
+        definitions: &[SeriesInfo],
+        batches: &[AcceptedBatch],
+        now: UnixMillis,
+    ) -> Result<GroupVerdict, StoreError> {
+        let mut new_series = NewSeries::default();
+        let definitions =
+            definitions.iter().map(|info| self.define(info, &mut new_series)).collect();
+        let mut judged = self.store.inner.catalog.read().senders().judge(
+            batches,
+            &self.limits,
+            now,
+            &mut self.none_idle_before,
+        );
+        let forgotten: Vec<_> = judged.forgotten.drain(..).map(AcceptedBatch::forget).collect();
+        let mut batches_verdicts = judged.verdicts;
+        let latest = |series| Some(self.store.last_samples(&[series]).first()?.as_ref()?.at);
+        let failover_ms = self.limits.ha_failover_ms;
+        let mut picked = self.picks.pick(batches, &batches_verdicts, failover_ms, latest);
+        let is_accepted = |place: usize| batches_verdicts[place].is_accepted();
+        self.store.inner.catalog.read().settle_starts(&mut picked.batches, is_accepted, now);
+        let accepted = || {
+            let all = picked.batches.iter().zip(&batches_verdicts);
+            let new = all.filter(|(_, verdict)| verdict.is_accepted()).map(|(batch, _)| batch);
+            forgotten.iter().chain(new)
+        };
+        if accepted().next().is_some() || !new_series.rows.is_empty() {
+            self.record.clear();
+            record::encode(now, accepted(), &mut self.record);
+            let inner = &*self.store.inner;
+            let sequence = inner.catalog.read().applied() + 1;
+            let series_count = inner.dictionary.read().id_count() as u32;
+            inner.journal.append(sequence, &self.record, series_count, &new_series.rows)?;
+            // As much as a replay would say, so that it takes no longer for being packed.
+            let weight: usize = accepted().map(AcceptedBatch::weight).sum();
+            inner.journal_pending.fetch_add(weight, Ordering::Relaxed);
+            let counters = &inner.counters;
+            counters.commits.add(1);
+            counters.senders_forgotten.add(forgotten.len() as u64);
+            counters.journal_bytes.add(self.record.len() as u64);
+            counters.samples.add(accepted().map(|batch| batch.values.len() as u64).sum());
+            let mut catalog = inner.catalog.write();
+            for info in &new_series.rows {
+                catalog.add_series(info.kind);
+            }
+            let tallies = catalog.apply(sequence, accepted(), now).split_off(forgotten.len());
+            inner.catalog_bytes.store(catalog.bytes(), Ordering::Relaxed);
+            drop(catalog);
+            if !new_series.rows.is_empty() {
+                let mut dictionary = inner.dictionary.write();
+                for (id, info) in (series_count..).zip(new_series.rows) {
+                    assert_eq!(dictionary.add(info), SeriesId(id), "ids count up");
+                }
+                inner.living_series.store(dictionary.len(), Ordering::Relaxed);
+            }
+            counters.samples_of_replicas.add(picked.left_out.iter().sum());
+            counters.failovers.add(picked.failovers);
+            let left_out = picked.left_out.iter().copied().chain(std::iter::repeat(0));
+            let verdicts = batches_verdicts.iter_mut().zip(left_out);
+            let accepted = verdicts.filter(|(verdict, _)| verdict.is_accepted());
+            for ((verdict, of_replica), tally) in accepted.zip(tallies) {
+                *verdict = BatchVerdict::Accepted(TimesTally { of_replica, ..tally });
+            }
+            self.picks.settle(picked.into_moved(), self.limits.series_max);
+        }
+        Ok(GroupVerdict { definitions, batches: batches_verdicts })
+    }
+
+    /// Forgets senders, durably; returns how many there were. A batch that one of them sends again
+    /// counts again.
+    ///
+    /// # Errors
+    /// When the journal cannot be written; nothing has changed then.
+    pub fn forget(&mut self, senders: &[Arc<str>], now: UnixMillis) -> Result<usize, StoreError> {
+        let inner = &*self.store.inner;
+        let forgotten: Vec<_> = {
+            let catalog = inner.catalog.read();
+            let known = senders.iter().filter(|sender| catalog.senders().has(sender));
+            known.cloned().map(AcceptedBatch::forget).collect()
+        };
+        if !forgotten.is_empty() {
+            self.record.clear();
+            record::encode(now, forgotten.iter(), &mut self.record);
+            let sequence = inner.catalog.read().applied() + 1;
+            let series_count = inner.dictionary.read().id_count() as u32;
+            inner.journal.append(sequence, &self.record, series_count, &[])?;
+            let weight: usize = forgotten.iter().map(AcceptedBatch::weight).sum();
+            inner.journal_pending.fetch_add(weight, Ordering::Relaxed);
+            inner.counters.senders_forgotten.add(forgotten.len() as u64);
+            inner.catalog.write().apply(sequence, forgotten.iter(), now);
+        }
+        Ok(forgotten.len())
+    }
+
+    /// Deletes, renames or merges the series that match, durably; returns how many. Batches that were
+    /// resolved before count for the series as they were then: those of deleted ones vanish.
+    ///
+    /// The growth of merged counters between the last reading of one and the first of the next is
+    /// counted before they are merged: killed in between, the same merge finds that reading again, and
+    /// adds nothing.
+    ///
+    /// # Errors
+    /// When the journal cannot be written; no series has changed then.
+    pub fn change(
+        &mut self,
+        change: &SeriesChange,
+        now: UnixMillis,
+    ) -> Result<Result<usize, ChangeRefusal>, StoreError> {
+        let plan = match self.store.plan(change) {
+            Ok(plan) => plan,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        if !plan.bridge.series.is_empty() {
+            self.commit(&[], &[plan.bridge], now)?;
+        }
+        if !plan.updates.is_empty() {
+            self.write_updates(&plan.updates)?;
+        }
+        Ok(Ok(plan.shown.len()))
+    }
+
+    fn define(&self, info: &SeriesInfo, new_series: &mut NewSeries) -> DefinitionVerdict {
+        let dictionary = self.store.dictionary();
+        let known = dictionary.find(&info.key).and_then(|id| Some((id, dictionary.kind(id)?)));
+        let known = known.or_else(|| new_series.by_key.get(&info.key).copied());
+        let next = dictionary.id_count() + new_series.rows.len();
+        let living = dictionary.len() + new_series.rows.len();
+        let is_full = living >= self.limits.series_max || next >= StoreLimits::default().series_max;
+        let of_sender = || {
+            let new = new_series.by_sender.get(&info.sender).copied();
+            dictionary.count_of_sender(&info.sender) + new.unwrap_or(0)
+        };
+        match known {
+            Some((id, kind)) if kind == info.kind => DefinitionVerdict::Known(id),
+            Some((id, kind)) => DefinitionVerdict::KindConflict(id, kind),
+            None if is_full => DefinitionVerdict::StoreLimit,
+            None if of_sender() >= self.limits.sender_series_max => DefinitionVerdict::SenderLimit,
+            None => DefinitionVerdict::Known(new_series.add(SeriesId(next as u32), info)),
+        }
+    }
+}
+
+#[derive(Default)]
+struct NewSeries {
+    /// In the order of their ids, which follow the dictionary's last.
+    rows: Vec<SeriesInfo>,
+    by_key: HashMap<SeriesKey, (SeriesId, Kind), RandomState>,
+    by_sender: HashMap<Arc<str>, usize, RandomState>,
+}
+
+impl NewSeries {
+    fn add(&mut self, id: SeriesId, info: &SeriesInfo) -> SeriesId {
+        self.by_key.insert(info.key.clone(), (id, info.kind));
+        *self.by_sender.entry(info.sender.clone()).or_default() += 1;
+        self.rows.push(info.clone());
+        id
+    }
+}

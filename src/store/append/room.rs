@@ -1,0 +1,101 @@
+//! How much may wait for a checkpoint, and what may still be accepted before one.
+//!
+//! Must never know: what is done about it.
+
+use std::sync::atomic::Ordering;
+
+use crate::{
+    model::{AcceptedBatch, UnixMillis},
+    store::{catalog::cell_map::LONE_SAMPLE_BYTES, handle::Store},
+};
+
+/// How much may wait for a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CheckpointBounds {
+    /// Bytes of cells in memory, or 96 for each series if those are more.
+    pub cell_bytes_max: usize,
+    /// Bytes of journal records, before they are packed.
+    pub journal_bytes_max: usize,
+}
+
+/// Bytes for each series that may wait in any case, as one slot is filled while the next one begins: three
+/// slots of a sample each, as each checkpoint writes rows of all coarser granularities anew and is to take
+/// up more than one, or one and a half with more samples.
+const SERIES_BYTES: usize = 96;
+
+/// Batches are refused when this many times a bound waits: checkpoints do not keep up.
+const REFUSE_FACTOR: usize = 2;
+
+impl Store {
+    /// Whether a checkpoint is due before its timer.
+    pub fn needs_checkpoint(&self, bounds: &CheckpointBounds) -> bool {
+        self.inner.journal_pending.load(Ordering::Relaxed) > bounds.journal_bytes_max
+            || self.inner.room_wanted.load(Ordering::Relaxed)
+            || self.inner.catalog.read().active_bytes() > self.cell_bytes_due(bounds)
+    }
+
+    /// With so many bytes of cells a checkpoint is due.
+    pub fn cell_bytes_due(&self, bounds: &CheckpointBounds) -> usize {
+        let series = self.inner.living_series.load(Ordering::Relaxed);
+        bounds.cell_bytes_max.max(series.saturating_mul(SERIES_BYTES))
+    }
+
+    fn cell_bytes_full(&self, bounds: &CheckpointBounds) -> usize {
+        self.cell_bytes_due(bounds).saturating_mul(REFUSE_FACTOR)
+    }
+
+    /// What may still be accepted at `now` before a checkpoint.
+    pub fn room(&self, bounds: &CheckpointBounds, now: UnixMillis) -> Room<'_> {
+        let (due, full) = (self.cell_bytes_due(bounds), self.cell_bytes_full(bounds));
+        Room { store: self, now, due, full, waiting: self.catalog_bytes() }
+    }
+
+    /// Whether so much waits for a checkpoint that batches are to be refused.
+    pub fn is_full(&self, bounds: &CheckpointBounds) -> bool {
+        self.inner.journal_pending.load(Ordering::Relaxed)
+            > bounds.journal_bytes_max.saturating_mul(REFUSE_FACTOR)
+            || self.catalog_bytes() > self.cell_bytes_full(bounds)
+    }
+}
+
+/// Room for the cells of batches that are not durable yet. What is in the journal must be applied,
+/// now and at each start, so it is refused before.
+#[derive(Debug)]
+pub struct Room<'a> {
+    store: &'a Store,
+    now: UnixMillis,
+    due: usize,
+    full: usize,
+    /// Bytes in memory when what was taken is applied.
+    waiting: usize,
+}
+
+impl Room<'_> {
+    /// Takes room for batches if that can be seen without a closer look.
+    pub fn take_easily(&mut self, batches: &[AcceptedBatch]) -> bool {
+        let samples: usize = batches.iter().map(|batch| batch.values.len()).sum();
+        let rough = self.waiting.saturating_add(samples * LONE_SAMPLE_BYTES);
+        let fits = rough <= self.due;
+        if fits {
+            self.waiting = rough;
+        }
+        fits
+    }
+
+    /// Takes room for batches if there is any: while no checkpoint is due whatever they need, so
+    /// that no batch is refused for ever. When there is none, a checkpoint is due.
+    pub fn take(&mut self, batches: &[AcceptedBatch]) -> bool {
+        if self.take_easily(batches) {
+            return true;
+        }
+        let inner = &self.store.inner;
+        let grown = self.waiting + inner.catalog.read().growth(batches, self.now);
+        let fits = self.waiting <= self.due || grown <= self.full;
+        if fits {
+            self.waiting = grown;
+        } else {
+            inner.room_wanted.store(true, Ordering::Relaxed);
+        }
+        fits
+    }
+}

@@ -1,0 +1,247 @@
+//! Documents on the local disk: partitions of rows and segments.
+//!
+//! Must never know: where cells come from.
+
+use std::{
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use parking_lot::MutexGuard;
+
+use super::{
+    CellSource, DocumentVisitor, Documents, DocumentsView, Folded, Merged, PartitionInfo, Stage,
+    mark::Mark,
+    partition::Partition,
+    partitions::{Partitions, view::PartitionsView},
+    place::Place,
+    segment::heads::GroupHeads,
+};
+use crate::{
+    model::{Granularity, GranularityIndex, PartitionId, SeriesId, UnixMillis},
+    store::{
+        error::StoreError,
+        file::{holes::Holes, medium::Medium, names::partition_file},
+        journal::register::Register,
+    },
+};
+
+/// New documents of a merge are sealed at once from so many on, unless it is set otherwise; fewer
+/// are not worth a file.
+const SEALED_MIN: usize = 512;
+/// Open documents stay so beside a segment, and late ones in a segment of their own, while they take
+/// less than this for each of those.
+const LATE_BYTES: u64 = 128;
+
+/// The documents of a store.
+#[derive(Debug)]
+pub(crate) struct LocalDocuments {
+    partitions: Arc<Partitions>,
+    /// See [`SEALED_MIN`].
+    sealed_min: AtomicUsize,
+}
+
+impl LocalDocuments {
+    /// Opens every partition of the medium.
+    pub(crate) fn open(
+        medium: Arc<dyn Medium>,
+        granularities: Vec<Granularity>,
+        register: Arc<Register>,
+    ) -> Result<Self, StoreError> {
+        let partitions = Arc::new(Partitions::open(medium, granularities, register)?);
+        Ok(Self { partitions, sealed_min: AtomicUsize::new(SEALED_MIN) })
+    }
+
+    /// Has new documents of a merge sealed at once from so many on.
+    pub(crate) fn set_sealed_min(&self, count: usize) {
+        self.sealed_min.store(count, Ordering::Relaxed);
+    }
+
+    /// What queries have decoded lately.
+    pub(crate) fn cache(&self) -> &GroupHeads {
+        &self.partitions.heads
+    }
+
+    /// The partitions, with what is to be expected of each by whether it changed since a time, as
+    /// far as was seen.
+    pub(crate) fn stages(&self, now: UnixMillis, before: UnixMillis) -> Vec<(Place, Stage)> {
+        let stage = |own: &Partition| {
+            if own.unchanged_since(now).is_none_or(|at| at > before) {
+                Stage::Busy
+            } else if own.place.end > before {
+                Stage::Quiet
+            } else {
+                Stage::Over
+            }
+        };
+        let all = self.partitions.all().into_iter();
+        all.map(|own| (own.place.clone(), stage(&own))).collect()
+    }
+
+    /// Where documents of a granularity were begun in place of damaged ones.
+    pub(crate) fn remembered_holes(&self, index: GranularityIndex) -> Holes {
+        let mut all = Holes::default();
+        for partition in self.partitions.overlapping(index, i64::MIN..i64::MAX) {
+            all.add_all(&partition.damage.holes());
+        }
+        all
+    }
+
+    /// How many of these stretches earlier runs left.
+    pub(crate) fn holes_from_before(&self) -> u64 {
+        self.partitions
+            .all()
+            .into_iter()
+            .map(|partition| partition.damage.holes_from_before())
+            .sum()
+    }
+
+    /// The partitions' files, to be copied: those that stay.
+    pub(crate) fn files(&self) -> Vec<Arc<Partition>> {
+        let mut all = self.partitions.all();
+        all.retain(|own| !own.is_going());
+        all
+    }
+
+    /// Has no partition come or go while it is held.
+    pub(crate) fn hold(&self) -> MutexGuard<'_, ()> {
+        self.partitions.hold()
+    }
+}
+
+impl Documents for LocalDocuments {
+    fn granularities(&self) -> &[Granularity] {
+        self.partitions.granularities()
+    }
+
+    fn place(&self, granularity: GranularityIndex, at: UnixMillis) -> Place {
+        self.partitions.place(granularity, at)
+    }
+
+    fn places(&self, granularity: GranularityIndex, range: Range<i64>) -> Vec<Place> {
+        let found = self.partitions.overlapping(granularity, range).into_iter();
+        found.map(|partition| partition.place.clone()).collect()
+    }
+
+    fn name(&self, place: &Place) -> String {
+        partition_file(self.partitions.granularity(place.id.granularity), place.range())
+    }
+
+    fn mark(&self, place: &Place) -> Result<Mark, StoreError> {
+        let Some(partition) = self.partitions.get(place.id) else { return Ok(Mark::NONE) };
+        match partition.read() {
+            Ok(reader) => Ok(reader.mark),
+            Err(fault) if self.partitions.replace_if_damaged(&partition, &fault)? => Ok(Mark::NONE),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    fn last_record(&self) -> Result<Option<(u64, String)>, StoreError> {
+        let mut last = None;
+        for partition in self.partitions.all() {
+            let mark = self.mark(&partition.place)?;
+            last = last.max(Some((mark.through, partition.file_path().to_owned())));
+        }
+        Ok(last)
+    }
+
+    fn view(
+        &self,
+        granularity: GranularityIndex,
+        range: Range<i64>,
+    ) -> Result<Box<dyn DocumentsView>, StoreError> {
+        Ok(Box::new(PartitionsView::new(self.partitions.clone(), granularity, range)?))
+    }
+
+    fn merge(
+        &self,
+        place: &Place,
+        mark: Mark,
+        cells: &mut CellSource<'_>,
+    ) -> Result<Merged, StoreError> {
+        let partition = self.partitions.get_or_create(place.id.granularity, place.id.start)?;
+        if partition.place != *place {
+            let problem = "it was made otherwise meanwhile; the next checkpoint goes by it";
+            let file = partition.file_path().to_owned();
+            return Err(StoreError::Mismatch { file, problem: problem.to_owned() });
+        }
+        let merged = partition.merge(mark, self.sealed_min.load(Ordering::Relaxed), cells);
+        self.partitions.or_replace(&partition, merged)
+    }
+
+    fn seal(
+        &self,
+        place: &Place,
+        stage: Stage,
+        go_on: &dyn Fn(u64) -> bool,
+    ) -> Result<Option<Folded>, StoreError> {
+        let Some(partition) = self.partitions.get(place.id) else { return Ok(None) };
+        let sealed_min = self.sealed_min.load(Ordering::Relaxed) as u64;
+        let bytes_min = sealed_min.saturating_mul(LATE_BYTES);
+        let folded = partition.fold(stage, bytes_min, go_on);
+        self.partitions.or_replace(&partition, folded)
+    }
+
+    fn add_shells(
+        &self,
+        granularity: GranularityIndex,
+        at: UnixMillis,
+        series: &[SeriesId],
+    ) -> Result<usize, StoreError> {
+        let add = |partition: &Partition| {
+            partition.add_shells(partition.place.document_start(at), series)
+        };
+        let partition = self.partitions.get_or_create(granularity, at)?;
+        match add(&partition) {
+            Err(fault) if self.partitions.replace_if_damaged(&partition, &fault)? => {
+                add(&*self.partitions.get_or_create(granularity, at)?)
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn drop_partition(&self, id: PartitionId) -> Result<bool, StoreError> {
+        self.partitions.remove(id)
+    }
+
+    fn partitions(&self) -> Vec<PartitionInfo> {
+        self.partitions.infos()
+    }
+
+    fn count(&self, id: PartitionId) -> Result<Option<u64>, StoreError> {
+        let Some(partition) = self.partitions.get(id) else { return Ok(None) };
+        let count = partition.read().and_then(|reader| {
+            // How many there are in segments, only a look at each group would tell.
+            if reader.is_open() { reader.count().map(Some) } else { Ok(None) }
+        });
+        self.partitions.or_replace(&partition, count)
+    }
+
+    fn is_sealed(&self, id: PartitionId) -> Result<bool, StoreError> {
+        let Some(partition) = self.partitions.get(id) else { return Ok(false) };
+        let is_sealed = partition.read().map(|reader| reader.is_sealed());
+        self.partitions.or_replace(&partition, is_sealed)
+    }
+
+    fn holes(&self, granularity: GranularityIndex) -> Vec<Range<UnixMillis>> {
+        self.partitions.holes(granularity)
+    }
+
+    fn damaged_documents(&self) -> u64 {
+        self.partitions.all().into_iter().map(|partition| partition.damage.count()).sum()
+    }
+
+    fn check(
+        &self,
+        id: PartitionId,
+        visit: &mut DocumentVisitor<'_>,
+    ) -> Result<Option<Mark>, StoreError> {
+        let Some(partition) = self.partitions.get(id) else { return Ok(None) };
+        let reader = partition.read()?;
+        reader.check(visit)?;
+        Ok(Some(reader.mark))
+    }
+}

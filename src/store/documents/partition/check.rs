@@ -1,0 +1,163 @@
+//! Every document of a partition, read to find what is damaged.
+//!
+//! Must never know: what documents are compared with.
+
+use std::ops::Range;
+
+use redb::ReadableTable;
+
+use super::reader::PartitionReader;
+use crate::{
+    model::{Cell, SeriesId, UnixMillis},
+    store::{
+        documents::{
+            DocumentVisitor,
+            segment::{Columns, Scratch},
+        },
+        encoding::lanes::series_at,
+        error::StoreError,
+    },
+};
+
+impl PartitionReader {
+    /// Visits every document; what is damaged is noted as such.
+    pub(crate) fn check(&self, visit: &mut DocumentVisitor<'_>) -> Result<(), StoreError> {
+        let partition = &self.partition;
+        let mut cells = Vec::new();
+        partition.file.guard("read", || {
+            for entry in self.documents.iter().map_err(partition.fail("read"))? {
+                let (key, doc) = entry.map_err(partition.fail("read"))?;
+                let (start, series) = partition.place_of(key.value());
+                let layout = partition.layout(start);
+                if let Err(fault) = layout.check(doc.value(), series, start) {
+                    // What is compared later goes round it.
+                    partition.note_damage(start, series);
+                    visit(start, series, Err(fault.to_string()));
+                    continue;
+                }
+                cells.clear();
+                cells.extend((0..layout.slots()).map(|slot| layout.cell(doc.value(), slot)));
+                visit(start, series, Ok(&cells));
+            }
+            Ok(())
+        })?;
+        for lost in partition.segments.lost() {
+            let problem = format!("a segment with documents up to {} is lost", lost.end);
+            visit(lost.start, SeriesId(0), Err(problem));
+        }
+        (0..self.segments.len()).try_for_each(|index| self.check_segment(index, visit))
+    }
+
+    /// Visits the documents of a segment that have no open row, and no part in a segment before it.
+    fn check_segment(
+        &self,
+        index: usize,
+        visit: &mut DocumentVisitor<'_>,
+    ) -> Result<(), StoreError> {
+        let (place, segment) = (&self.partition.place, &self.segments[index]);
+        let mut scratch = Scratch::default();
+        for (group, (id, slots)) in segment.groups().enumerate() {
+            let base = place.id.start.plus(i64::from(id.seconds) * 1000);
+            let end = base.plus(slots as i64 * place.width_ms);
+            let head = match segment.head(group, &mut scratch) {
+                Ok(head) => head,
+                Err(fault) if fault.is_damage() => {
+                    let series = series_at(id.row, 0);
+                    self.partition.note_damage(base, series);
+                    visit(base, series, Err(fault.chain()));
+                    continue;
+                }
+                Err(fault) => return Err(fault),
+            };
+            for lane in head.lanes() {
+                let series = series_at(id.row, lane);
+                let mut all = vec![Cell::EMPTY; slots];
+                let visit_cell = |slot: usize, cell| all[slot] = cell;
+                let (range, scratch) = (0..slots, &mut scratch);
+                let read =
+                    segment.cells((group, &head), lane, range, Columns::ALL, scratch, visit_cell);
+                self.check_block(index, base..end, series, read.map(|()| all), visit)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Visits the documents of a series in one block of a segment.
+    fn check_block(
+        &self,
+        index: usize,
+        range: Range<UnixMillis>,
+        series: SeriesId,
+        block: Result<Vec<Cell>, StoreError>,
+        visit: &mut DocumentVisitor<'_>,
+    ) -> Result<(), StoreError> {
+        let place = &self.partition.place;
+        let mut document = range.start;
+        while document < range.end {
+            let next = place.next_document(document);
+            let slot = |at: UnixMillis| ((at.0 - range.start.0) / place.width_ms) as usize;
+            if self.row(document, series)?.is_none() {
+                match &block {
+                    Ok(all) => {
+                        let own = &all[slot(document)..slot(next).min(all.len())];
+                        if own.iter().any(|cell| !cell.is_empty()) {
+                            self.check_document(index, document, series, own, visit)?;
+                        }
+                    }
+                    Err(fault) if fault.is_damage() => {
+                        self.partition.note_damage(document, series);
+                        visit(document, series, Err(fault.chain()));
+                    }
+                    Err(_) => {}
+                }
+            }
+            document = next;
+        }
+        block.map(drop).or_else(|fault| if fault.is_damage() { Ok(()) } else { Err(fault) })
+    }
+
+    /// Visits a document with what other segments have of it, unless one before has a part.
+    fn check_document(
+        &self,
+        index: usize,
+        start: UnixMillis,
+        series: SeriesId,
+        own: &[Cell],
+        visit: &mut DocumentVisitor<'_>,
+    ) -> Result<(), StoreError> {
+        let (place, sealed) = (&self.partition.place, self.sealed());
+        let (mut scratch, mut parts, mut slots) = (Scratch::default(), Vec::new(), Vec::new());
+        let found = sealed.find(start, series, &mut scratch, &mut parts).and_then(|()| {
+            let range = start..place.next_document(start);
+            if parts.len() < 2 {
+                return Ok(());
+            }
+            sealed.slots(&parts, series, &range, Columns::ALL, &mut scratch, &mut slots)
+        });
+        match found {
+            Ok(()) => {}
+            Err(fault) if fault.is_damage() || matches!(fault, StoreError::DamagedPart { .. }) => {
+                parts.clear();
+            }
+            Err(fault) => return Err(fault),
+        }
+        let Some(first) = parts.first() else {
+            self.partition.note_damage(start, series);
+            visit(start, series, Err("a part of it is damaged".to_owned()));
+            return Ok(());
+        };
+        if !first.is_of(&self.segments[index]) {
+            return Ok(());
+        }
+        let mut cells = own.to_vec();
+        for slot in slots {
+            cells[place.slot_index(start, slot.start)] = slot.cell;
+        }
+        // Corrections of what is not there.
+        cells.iter_mut().filter(|cell| cell.n == 0).for_each(|cell| *cell = Cell::EMPTY);
+        if cells.iter().any(|cell| cell.n > 0) {
+            visit(start, series, Ok(&cells));
+        }
+        Ok(())
+    }
+}

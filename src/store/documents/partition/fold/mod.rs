@@ -1,0 +1,295 @@
+//! Folding: all documents of a partition, open and sealed, become one segment: when its time is over,
+//! or when much of it is open. While it is not, some segments do that lie over one time.
+//!
+//! Must never know: when a partition's time is over.
+
+mod layers;
+
+use std::{
+    collections::BTreeSet,
+    ops::Range,
+    sync::{Arc, atomic::Ordering},
+};
+
+use redb::{AccessGuard, ReadableTable, StorageError};
+
+use super::{DOCUMENTS, Partition, SEGMENTS, reader::PartitionReader, segments::Named};
+use crate::{
+    model::UnixMillis,
+    store::{
+        documents::{
+            Folded, Slot, Stage,
+            segment::{
+                Columns, Scratch,
+                file::GroupId,
+                group::{GroupWriter, SLOTS_MAX},
+                writer::SegmentWriter,
+            },
+        },
+        encoding::lanes::{SERIES_PER_ROW, row_of, series_at},
+        error::StoreError,
+    },
+};
+
+/// Open documents stay so beside a segment while they take less than this part of it.
+const OPEN_PART: u64 = 8;
+
+/// An open document with its key.
+type Entry<'a> = Result<(AccessGuard<'a, u64>, AccessGuard<'a, &'static [u8]>), StorageError>;
+
+/// What becomes one segment.
+struct Portion {
+    /// It sees no more than that.
+    reader: PartitionReader,
+    /// When it lies there.
+    span: Range<UnixMillis>,
+}
+
+/// How filling a segment ended.
+enum Filled {
+    Whole,
+    /// Some cells would not come back as they are.
+    Refused,
+    /// It was asked to end.
+    Ended,
+}
+
+impl Partition {
+    /// Makes one segment of all that the partition holds, or of some segments of it, if that is worth
+    /// it.
+    pub(crate) fn fold(
+        self: &Arc<Self>,
+        stage: Stage,
+        bytes_min: u64,
+        go_on: &dyn Fn(u64) -> bool,
+    ) -> Result<Option<Folded>, StoreError> {
+        if stage != Stage::Busy && self.is_loose.load(Ordering::Relaxed) {
+            self.shrink()?;
+        }
+        let seen = self.file.stamp().map(|stamp| (stamp, stage));
+        if seen.is_some() && *self.not_worth.lock() == seen {
+            return Ok(None);
+        }
+        // What is damaged would be forgotten.
+        let is_whole = !self.is_going() && self.damage.count() == 0 && !self.segments.has_lost();
+        let portion = if is_whole { self.read()?.portion_to_fold(stage, bytes_min)? } else { None };
+        let Some(portion) = portion else {
+            *self.not_worth.lock() = seen;
+            return Ok(None);
+        };
+        let (number, mut writer) = self.segments.begin()?;
+        match self.fill(&portion, &mut writer, go_on) {
+            Ok(Filled::Whole) => {}
+            Ok(Filled::Refused) => {
+                *self.not_worth.lock() = seen;
+                return Ok(Some(Folded { refused: true, ..Folded::default() }));
+            }
+            // What is damaged is noted by now.
+            Ok(Filled::Ended) | Err(StoreError::DamagedPart { .. }) => return Ok(None),
+            Err(fault) => return Err(fault),
+        }
+        // A query may have met it meanwhile.
+        if self.damage.count() > 0 {
+            return Ok(None);
+        }
+        let segment = Arc::new(writer.finish()?);
+        let bytes = segment.bytes();
+        self.segments.put(number, segment);
+        let Some(documents) = self.install(&portion, number, stage)? else { return Ok(None) };
+        drop(portion);
+        if documents > 0 {
+            self.shrink()?;
+        }
+        Ok(Some(Folded { documents, bytes, refused: false }))
+    }
+
+    /// Gives back the space of what was folded, later when somebody reads.
+    fn shrink(&self) -> Result<(), StoreError> {
+        self.is_loose.store(true, Ordering::Relaxed);
+        if self.file.compact()? {
+            self.is_loose.store(false, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Has a segment count instead of all that a reader has; returns how many open documents are
+    /// gone, and `None` when the partition is being removed.
+    fn install(
+        &self,
+        portion: &Portion,
+        number: u32,
+        stage: Stage,
+    ) -> Result<Option<u64>, StoreError> {
+        let going = self.going.lock();
+        if going.is_some() {
+            return self.segments.remove(number).map(|()| None);
+        }
+        let [from, to] = [portion.span.start, portion.span.end].map(|at| self.place.seconds(at));
+        let documents = self.take_place(&portion.reader, Named { number, from, to }, stage);
+        if documents.is_err() {
+            self.remove_unnamed(number);
+        }
+        let documents = documents?;
+        for own in &portion.reader.named {
+            self.segments.remove(own.number)?;
+        }
+        Ok(Some(documents))
+    }
+
+    /// Writes all documents into a segment.
+    fn fill(
+        &self,
+        portion: &Portion,
+        writer: &mut SegmentWriter,
+        go_on: &dyn Fn(u64) -> bool,
+    ) -> Result<Filled, StoreError> {
+        let (place, reader) = (&self.place, &portion.reader);
+        let rows = reader.rows()?;
+        let (mut group, mut slots, mut bytes) = (GroupWriter::default(), Vec::new(), 0);
+        let mut scratch = Scratch::default();
+        for span in self.spans(&portion.span) {
+            let seconds = place.seconds(UnixMillis(span.start));
+            let count = ((span.end - span.start) / place.width_ms) as usize;
+            let number = |slot: &Slot| ((slot.start.0 - span.start) / place.width_ms) as u16;
+            for row in &rows {
+                let before = std::mem::replace(&mut bytes, writer.bytes());
+                if !go_on(bytes - before) {
+                    return Ok(Filled::Ended);
+                }
+                let id = GroupId { seconds, row: *row };
+                group.clear();
+                for lane in 0..SERIES_PER_ROW {
+                    slots.clear();
+                    let (series, all) = (series_at(*row, lane), Columns::ALL);
+                    reader.slots_and_corrections(series, &span, all, &mut scratch, &mut slots)?;
+                    let cells = slots.iter().map(|slot| (number(slot), &slot.cell));
+                    group.add(id.key(), lane, place.width_ms, cells);
+                }
+                if !group.is_empty() && !writer.add(id, count, &mut group)? {
+                    return Ok(Filled::Refused);
+                }
+            }
+        }
+        Ok(Filled::Whole)
+    }
+
+    /// Spans of whole documents that a group can hold.
+    fn spans(&self, all: &Range<UnixMillis>) -> Vec<Range<i64>> {
+        let place = &self.place;
+        let longest_ms = SLOTS_MAX as i64 * place.width_ms;
+        let mut spans: Vec<Range<i64>> = Vec::new();
+        let mut document = all.start;
+        while document < all.end {
+            let next = place.next_document(document);
+            match spans.last_mut() {
+                Some(span) if next.0 - span.start <= longest_ms => span.end = next.0,
+                _ => spans.push(document.0..next.0),
+            }
+            document = next;
+        }
+        spans
+    }
+
+    /// Names the segment instead of those that it holds, and removes the open documents that are as
+    /// they were: one that has changed stays, and counts. Shells stay where they may be filled yet.
+    /// Returns how many are gone.
+    fn take_place(
+        &self,
+        reader: &PartitionReader,
+        named: Named,
+        stage: Stage,
+    ) -> Result<u64, StoreError> {
+        self.file.transact("seal", |txn| {
+            let mut table = txn.open_table(DOCUMENTS).map_err(self.fail("seal"))?;
+            let mut gone = 0;
+            for entry in reader.open_documents()? {
+                let (key, then) = entry.map_err(self.fail("seal"))?;
+                let key = key.value();
+                if stage != Stage::Over && self.is_shell(key, then.value()) {
+                    continue;
+                }
+                let now = table.get(key).map_err(self.fail("seal"))?;
+                let is_same = now.is_some_and(|now| now.value() == then.value());
+                if is_same {
+                    table.remove(key).map_err(self.fail("seal"))?;
+                    gone += 1;
+                }
+            }
+            let mut segments = txn.open_table(SEGMENTS).map_err(self.fail("seal"))?;
+            for own in &reader.named {
+                segments.remove(own.number).map_err(self.fail("seal"))?;
+            }
+            segments.insert(named.number, named.span()).map_err(self.fail("seal"))?;
+            Ok(gone)
+        })
+    }
+}
+
+impl PartitionReader {
+    /// What is to become one segment; `None` when nothing would become smaller, or fewer files.
+    fn portion_to_fold(self, stage: Stage, bytes_min: u64) -> Result<Option<Portion>, StoreError> {
+        let place = &self.partition.place;
+        if self.is_worth_folding(stage, bytes_min)? {
+            let span = place.id.start..place.end;
+            return Ok(Some(Portion { reader: self, span }));
+        }
+        let numbers = self.layers_to_merge(stage != Stage::Busy, bytes_min);
+        let own = || self.named.iter().filter(|own| numbers.contains(&own.number));
+        let (Some(from), Some(to)) =
+            (own().map(|own| own.from).min(), own().map(|own| own.to).max())
+        else {
+            return Ok(None);
+        };
+        let at = |seconds: u32| place.id.start.plus(i64::from(seconds) * 1000);
+        let span = at(from)..at(to);
+        Ok(Some(Portion { reader: self.only(&numbers), span }))
+    }
+
+    /// Whether all would become smaller, or fewer files.
+    fn is_worth_folding(&self, stage: Stage, bytes_min: u64) -> Result<bool, StoreError> {
+        let open = self.open_bytes()?;
+        let sealed: u64 = self.segments.iter().map(|segment| segment.bytes()).sum();
+        let bytes_min = bytes_min.max(sealed / OPEN_PART);
+        let is_small = open < bytes_min;
+        Ok(match (stage, self.segments.len()) {
+            (Stage::Busy, _) => false,
+            (Stage::Quiet, _) => !is_small && self.filled_bytes()? >= bytes_min,
+            (Stage::Over, 0) => open > 0,
+            (Stage::Over, 1) => !is_small,
+            (Stage::Over, _) => true,
+        })
+    }
+
+    /// The open documents, unless none are looked at.
+    fn open_documents(&self) -> Result<impl Iterator<Item = Entry<'_>>, StoreError> {
+        let partition = &self.partition;
+        let open = || self.documents.iter().map_err(partition.fail("read"));
+        let has_any = !self.open_starts.is_empty();
+        Ok(has_any.then(open).transpose()?.into_iter().flatten())
+    }
+
+    /// Bytes of the open documents that are no shells, about.
+    fn filled_bytes(&self) -> Result<u64, StoreError> {
+        let partition = &self.partition;
+        let mut bytes = 0;
+        for entry in self.open_documents()? {
+            let (key, document) = entry.map_err(partition.fail("read"))?;
+            if !partition.is_shell(key.value(), document.value()) {
+                bytes += document.value().len() as u64;
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// The rows of series that have documents, ascending.
+    fn rows(&self) -> Result<BTreeSet<u32>, StoreError> {
+        let groups = self.segments.iter().flat_map(|segment| segment.groups());
+        let mut rows: BTreeSet<u32> = groups.map(|(id, _)| id.row).collect();
+        let partition = &self.partition;
+        for entry in self.open_documents()? {
+            let (key, _) = entry.map_err(partition.fail("read"))?;
+            rows.insert(row_of(partition.place_of(key.value()).1));
+        }
+        Ok(rows)
+    }
+}

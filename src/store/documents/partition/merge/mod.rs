@@ -1,0 +1,84 @@
+//! Transactions that change the documents of one partition.
+//!
+//! Must never know: what the mark means.
+
+mod fresh;
+mod writer;
+
+use super::{CHECK_KEY, META, Partition, SEGMENTS, THROUGH_KEY, UNTIL_KEY, segments::Named};
+use crate::{
+    model::{SeriesId, UnixMillis},
+    store::{
+        documents::{CellSource, Merged, mark::Mark},
+        error::StoreError,
+        file::holes::Holes,
+    },
+};
+use writer::DocumentWriter;
+
+impl Partition {
+    /// Merges cells into documents and stores the mark, in one transaction. New documents are
+    /// sealed at once when there are at least `sealed_min`, and so is what is late for sealed ones.
+    pub(crate) fn merge(
+        &self,
+        mark: Mark,
+        sealed_min: usize,
+        cells: &mut CellSource<'_>,
+    ) -> Result<Merged, StoreError> {
+        let (mut named, mut holes) = (Vec::new(), None);
+        let outcome = self.file.transact("write", |txn| {
+            let segments = self.segments_of(txn)?;
+            let mut writer = DocumentWriter::new(self, txn, &segments, sealed_min)?;
+            cells(&mut writer)?;
+            let (merged, lost) = writer.finish(&mut named)?;
+            if !lost.is_empty() {
+                let add = |holes: &mut Holes| holes.add_all(&lost);
+                let width_ms = self.place.width_ms;
+                holes = Some(self.damage.change_holes(&self.file, txn, width_ms, add)?);
+            }
+            let mut table = txn.open_table(SEGMENTS).map_err(self.fail("write"))?;
+            for own in &named {
+                table.insert(own.number, own.span()).map_err(self.fail("write"))?;
+            }
+            let mut meta = txn.open_table(META).map_err(self.fail("write"))?;
+            meta.insert(THROUGH_KEY, mark.through as i64).map_err(self.fail("write"))?;
+            meta.insert(UNTIL_KEY, mark.until.0).map_err(self.fail("write"))?;
+            let check = mark.checksum() as i64;
+            meta.insert(CHECK_KEY, check).map_err(self.fail("write"))?;
+            Ok(merged)
+        });
+        if outcome.is_err() {
+            for own in &named {
+                self.remove_unnamed(own.number);
+            }
+        } else if let Some(holes) = holes {
+            self.damage.put_holes(holes);
+        }
+        outcome
+    }
+
+    /// Inserts empty documents for series, ascending, that have none yet; returns how many.
+    pub(crate) fn add_shells(
+        &self,
+        document: UnixMillis,
+        series: &[SeriesId],
+    ) -> Result<usize, StoreError> {
+        self.file.transact("write", |txn| {
+            let segments = self.segments_of(txn)?;
+            DocumentWriter::new(self, txn, &segments, usize::MAX)?.add_shells(document, series)
+        })
+    }
+
+    /// Removes a segment whose naming failed, unless it was named all the same.
+    pub(crate) fn remove_unnamed(&self, number: u32) {
+        let is_named = |named: Vec<Named>| named.iter().any(|own| own.number == number);
+        let named = self.file.read().and_then(|txn| self.named(&txn));
+        if !named.is_ok_and(|named| !is_named(named)) {
+            return;
+        }
+        if let Err(cause) = self.segments.remove(number) {
+            let cause: &dyn std::error::Error = &cause;
+            tracing::warn!(cause, "cannot remove a segment that was not taken in; a start does");
+        }
+    }
+}

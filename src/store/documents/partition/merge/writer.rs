@@ -1,0 +1,295 @@
+//! Changes of the documents of one partition within one transaction.
+//!
+//! Must never know: when it is committed, and with which mark.
+
+use std::{ops::Range, sync::Arc};
+
+use redb::{ReadableTable, ReadableTableMetadata, Table, WriteTransaction};
+
+use super::fresh::{Fresh, FreshDocument};
+use crate::{
+    model::{Cell, SeriesId, UnixMillis},
+    store::{
+        documents::{
+            CellSink, Merged, Slot,
+            partition::{
+                DOCUMENTS, Partition,
+                rows::layout::DocumentLayout,
+                segments::{
+                    Named,
+                    parts::{SealedPart, Source},
+                },
+            },
+            segment::{Columns, Scratch, file::Segment},
+        },
+        error::StoreError,
+        file::holes::Holes,
+    },
+};
+
+/// What is late is put into open rows when a partition has so many segments: those of one that lost
+/// something never become fewer.
+const SEGMENTS_MAX: usize = 128;
+
+/// The documents of one partition within a transaction.
+pub(crate) struct DocumentWriter<'p, 't> {
+    partition: &'p Partition,
+    table: Table<'t, u64, &'static [u8]>,
+    /// Those that the transaction names.
+    segments: &'p [Arc<Segment>],
+    /// Documents that are in no file.
+    fresh: Fresh<'p>,
+    /// What is late for those that are in segments.
+    late: Fresh<'p>,
+    /// Whether the table has rows.
+    has_rows: bool,
+    /// Whether there may be another segment for that.
+    has_room: bool,
+    buffer: Vec<u8>,
+    /// Where the parts of a sealed document are.
+    parts: Vec<Source>,
+    scratch: Scratch,
+    /// What was merged so far.
+    merged: Merged,
+    /// Where something damaged has something else in its place now.
+    lost: Holes,
+}
+
+/// What segments have of a document.
+enum Sealed {
+    /// Something, in the writer's parts.
+    Parts,
+    Nothing,
+    /// As far as their heads tell, and was found before.
+    Damaged,
+}
+
+/// Where the cells of a document go.
+enum Target {
+    /// Into the row that the buffer holds.
+    Row,
+    Fresh,
+    Late,
+}
+
+impl<'p, 't> DocumentWriter<'p, 't> {
+    pub(crate) fn new(
+        partition: &'p Partition,
+        txn: &'t WriteTransaction,
+        segments: &'p [Arc<Segment>],
+        sealed_min: usize,
+    ) -> Result<Self, StoreError> {
+        let table = txn.open_table(DOCUMENTS).map_err(partition.fail("write"))?;
+        let has_rows = !table.is_empty().map_err(partition.fail("read"))?;
+        Ok(Self {
+            partition,
+            table,
+            has_rows,
+            segments,
+            fresh: Fresh::new(partition, sealed_min),
+            late: Fresh::new(partition, sealed_min),
+            has_room: segments.len() < SEGMENTS_MAX,
+            buffer: Vec::new(),
+            parts: Vec::new(),
+            scratch: Scratch::default(),
+            merged: Merged::default(),
+            lost: Holes::default(),
+        })
+    }
+
+    /// Copies a document into the buffer; false when there is none.
+    fn load(&mut self, key: u64) -> Result<bool, StoreError> {
+        self.buffer.clear();
+        if !self.has_rows {
+            return Ok(false);
+        }
+        let found = self.table.get(key).map_err(self.partition.fail("read"))?;
+        self.buffer.extend_from_slice(found.as_ref().map_or(&[], |guard| guard.value()));
+        Ok(found.is_some())
+    }
+
+    pub(crate) fn add_shells(
+        &mut self,
+        document: UnixMillis,
+        series: &[SeriesId],
+    ) -> Result<usize, StoreError> {
+        let partition = self.partition;
+        let layout = partition.layout(document);
+        let mut added = 0;
+        for series in series {
+            let key = partition.key(document, *series);
+            if self.table.get(key).map_err(partition.fail("preallocate"))?.is_some() {
+                continue;
+            }
+            // What is damaged begins anew when something comes.
+            if !matches!(self.sealed(document, *series)?, Sealed::Nothing) {
+                continue;
+            }
+            layout.write_shell(*series, document, &mut self.buffer);
+            layout.seal(&mut self.buffer);
+            self.table.insert(key, &*self.buffer).map_err(partition.fail("preallocate"))?;
+            (self.has_rows, added) = (true, added + 1);
+        }
+        Ok(added)
+    }
+
+    /// What segments have of a document without an open row.
+    fn sealed(&mut self, start: UnixMillis, series: SeriesId) -> Result<Sealed, StoreError> {
+        let partition = self.partition;
+        if partition.damage.has(partition.key(start, series)) {
+            return Ok(Sealed::Damaged);
+        }
+        let (scratch, parts) = (&mut self.scratch, &mut self.parts);
+        let sealed = SealedPart::new(partition, self.segments);
+        match sealed.find(start, series, scratch, parts) {
+            Ok(()) if parts.is_empty() => Ok(Sealed::Nothing),
+            Ok(()) => Ok(Sealed::Parts),
+            // Who writes goes on: there is nothing to ask again.
+            Err(StoreError::DamagedPart { .. }) => Ok(Sealed::Damaged),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Writes a document that has no open row into the buffer: what segments have of it, unless that
+    /// is damaged.
+    fn open_sealed(
+        &mut self,
+        layout: &DocumentLayout,
+        start: UnixMillis,
+        series: SeriesId,
+    ) -> Result<(), StoreError> {
+        let place = &{ self.partition }.place;
+        layout.write_shell(series, start, &mut self.buffer);
+        let range = start..place.next_document(start);
+        match self.sealed(start, series)? {
+            Sealed::Parts => {}
+            Sealed::Nothing => return Ok(()),
+            Sealed::Damaged => {
+                self.lost.add(range);
+                return Ok(());
+            }
+        }
+        let sealed = SealedPart::new(self.partition, self.segments);
+        let mut slots = Vec::new();
+        let (all, scratch) = (Columns::ALL, &mut self.scratch);
+        match sealed.slots(&self.parts, series, &range, all, scratch, &mut slots) {
+            Ok(()) => {}
+            Err(fault) => match sealed.meet(&[start], series, fault) {
+                Ok(()) | Err(StoreError::DamagedPart { .. }) => self.lost.add(range),
+                Err(fault) => return Err(fault),
+            },
+        }
+        for Slot { start: at, cell } in &slots {
+            layout.write_cell(&mut self.buffer, place.slot_index(start, *at), cell);
+        }
+        Ok(())
+    }
+
+    /// Stores what the buffer holds.
+    fn store(&mut self, layout: &DocumentLayout, key: u64) -> Result<(), StoreError> {
+        layout.seal(&mut self.buffer);
+        self.merged.grown += u64::from(self.buffer.len() != layout.length());
+        self.table.insert(key, &*self.buffer).map_err(self.partition.fail("write"))?;
+        self.has_rows = true;
+        Ok(())
+    }
+
+    /// Places the documents that have no open row; puts the segments that are to be named into
+    /// `named`. Returns what was merged, and where something was lost.
+    pub(crate) fn finish(mut self, named: &mut Vec<Named>) -> Result<(Merged, Holes), StoreError> {
+        let mut open = Vec::new();
+        for fresh in [&mut self.fresh, &mut self.late] {
+            let placed = fresh.finish()?;
+            self.merged.refused += placed.refused;
+            open.extend(placed.open);
+            if let Some((own, segment)) = placed.segment {
+                self.partition.segments.put(own.number, segment);
+                named.push(own);
+            }
+        }
+        for FreshDocument { start, series, cells } in &open {
+            let layout = self.partition.layout(*start);
+            self.open_sealed(layout, *start, *series)?;
+            for (slot, cell) in cells {
+                layout.merge_cell(&mut self.buffer, usize::from(*slot), cell);
+            }
+            self.store(layout, self.partition.key(*start, *series))?;
+        }
+        Ok((self.merged, self.lost))
+    }
+
+    /// Finds a document, and counts it.
+    fn target(
+        &mut self,
+        layout: &DocumentLayout,
+        start: UnixMillis,
+        series: SeriesId,
+    ) -> Result<Target, StoreError> {
+        let partition = self.partition;
+        let key = partition.key(start, series);
+        if self.load(key)? {
+            // Who writes goes on: there is nothing to ask again.
+            if !partition.is_sound(layout, &self.buffer, start, series).unwrap_or(false) {
+                self.merged.created += 1;
+                self.begin_anew(layout, start, series);
+                return Ok(Target::Row);
+            }
+            self.merged.patched += 1;
+            if layout.is_shell(&self.buffer) {
+                self.table.remove(key).map_err(partition.fail("write"))?;
+                return Ok(Target::Fresh);
+            }
+            layout.raise(&mut self.buffer);
+            return Ok(Target::Row);
+        }
+        let sealed = self.sealed(start, series)?;
+        let is_there = matches!(sealed, Sealed::Parts);
+        self.merged.patched += u64::from(is_there);
+        self.merged.created += u64::from(!is_there);
+        Ok(match sealed {
+            Sealed::Parts if self.has_room => Target::Late,
+            Sealed::Parts => {
+                self.open_sealed(layout, start, series)?;
+                Target::Row
+            }
+            Sealed::Nothing => Target::Fresh,
+            Sealed::Damaged => {
+                self.begin_anew(layout, start, series);
+                Target::Row
+            }
+        })
+    }
+
+    /// Begins a damaged document anew.
+    fn begin_anew(&mut self, layout: &DocumentLayout, start: UnixMillis, series: SeriesId) {
+        layout.write_shell(series, start, &mut self.buffer);
+        self.lost.add(start..self.partition.place.next_document(start));
+    }
+}
+
+impl CellSink for DocumentWriter<'_, '_> {
+    fn lost(&mut self, times: Range<UnixMillis>) {
+        self.lost.add(times);
+    }
+
+    fn document(
+        &mut self,
+        start: UnixMillis,
+        series: SeriesId,
+        cells: &[(usize, Cell)],
+    ) -> Result<(), StoreError> {
+        let partition = self.partition;
+        let layout = partition.layout(start);
+        self.merged.cells += cells.len() as u64;
+        let document = || FreshDocument::new(start, series, layout.slots(), cells);
+        match self.target(layout, start, series)? {
+            Target::Fresh => return self.fresh.push(document()),
+            Target::Late => return self.late.push(document()),
+            Target::Row => {}
+        }
+        for (slot, cell) in cells {
+            layout.merge_cell(&mut self.buffer, *slot, cell);
+        }
+        self.store(layout, partition.key(start, series))
+    }
+}

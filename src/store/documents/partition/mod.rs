@@ -1,0 +1,324 @@
+//! One partition: all documents of one granularity over one partition span, in one redb file.
+//!
+//! Must never know: where a document's cells come from.
+
+mod check;
+mod fold;
+mod merge;
+pub(crate) mod reader;
+pub(crate) mod rows;
+pub(crate) mod segments;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use parking_lot::Mutex;
+use redb::{ReadTransaction, ReadableTable, TableDefinition, TableError, WriteTransaction};
+
+use super::{
+    Stage,
+    place::{Place, document_span},
+    segment::file::Segment,
+};
+use crate::{
+    model::{DOCUMENT_SLOTS_MAX, Granularity, PartitionId, SeriesId, Span, UnixMillis},
+    store::{
+        error::StoreError,
+        file::{
+            damage::Damage,
+            database::{DatabaseFile, FileOptions},
+            medium::Medium,
+            names::partition_file,
+            version::{self, FORMAT_VERSION, VERSION_KEY},
+        },
+    },
+};
+use rows::{Layouts, layout::DocumentLayout};
+use segments::{Named, Numbers, Segments};
+
+pub(crate) const DOCUMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("documents");
+pub(crate) const META: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
+/// Numbers of the segments that count, and where their documents lie.
+pub(crate) const SEGMENTS: TableDefinition<'_, u32, u64> = TableDefinition::new("segments");
+const START_KEY: &str = "start";
+const END_KEY: &str = "end";
+const WIDTH_KEY: &str = "width";
+const DOCUMENT_KEY: &str = "document";
+const MONTHS_KEY: &str = "document_months";
+/// Documents are not longer.
+const LONGEST_MONTHS: i64 = 12_000;
+pub(crate) const THROUGH_KEY: &str = "applied_through";
+pub(crate) const UNTIL_KEY: &str = "applied_until";
+pub(crate) const CHECK_KEY: &str = "applied_check";
+const OPTIONS: FileOptions = FileOptions { cache_bytes: 2 << 20, quick_repair: true };
+
+/// What the file of a partition whose documents are sealed takes, at most, when it is compact.
+const LOOSE_BYTES: u64 = 256 << 10;
+
+/// Why a partition's files are to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Going {
+    /// It is dropped.
+    Dropped,
+    /// It is damaged: it is set aside, and begun again.
+    SetAside,
+}
+
+/// An open partition: where it lies, and its file.
+#[derive(Debug)]
+pub(crate) struct Partition {
+    pub(crate) place: Place,
+    layouts: Layouts,
+    pub(crate) file: DatabaseFile,
+    /// Keys of documents that were found damaged, and the holes of those that were written anew.
+    pub(crate) damage: Damage,
+    pub(crate) segments: Segments,
+    /// Why its files are to go: who finds that writes nothing there. Held while one segment takes
+    /// the place of others.
+    pub(crate) going: Mutex<Option<Going>>,
+    /// What the sealer saw when it looked last: the file's stamp, and since when it is that.
+    pub(crate) seen: Mutex<Option<(u64, UnixMillis)>>,
+    /// The file's stamp when it was not worth folding, and what was expected of it then.
+    pub(crate) not_worth: Mutex<Option<(u64, Stage)>>,
+    /// Whether it was folded, and somebody read, so that the file did not shrink yet.
+    pub(crate) is_loose: AtomicBool,
+}
+
+impl Partition {
+    /// Opens a partition that is there, and begins at the time that its name says. It says itself
+    /// when it ends, and what documents it has.
+    pub(crate) fn open(
+        medium: &Arc<dyn Medium>,
+        id: PartitionId,
+        granularity: &Granularity,
+        name: String,
+        numbers: Numbers,
+    ) -> Result<Self, StoreError> {
+        let file = DatabaseFile::open(medium, name, OPTIONS)?;
+        let (place, named) = file.guard("open", || {
+            Ok((read_place(&file, id, granularity)?, read_named(&file, &file.read()?)?))
+        })?;
+        let damage = Damage::read(&file, place.width_ms, place.id.start..place.end)?;
+        let own = Self { damage, ..Self::of(medium, place, file, numbers) };
+        own.segments.open_named(&named)?;
+        // The last run may have ended before it gave back what was folded.
+        let is_loose = !named.is_empty() && own.file.bytes()? > LOOSE_BYTES;
+        own.is_loose.store(is_loose, Ordering::Relaxed);
+        Ok(own)
+    }
+
+    /// Makes a partition that is not there.
+    pub(crate) fn create(
+        medium: &Arc<dyn Medium>,
+        granularity: &Granularity,
+        place: Place,
+        numbers: Numbers,
+    ) -> Result<Self, StoreError> {
+        let document = place.document;
+        let months = if let Span::Months(months) = document { months } else { 0 };
+        let rows = [
+            (VERSION_KEY, FORMAT_VERSION as i64),
+            (START_KEY, place.id.start.0),
+            (END_KEY, place.end.0),
+            (WIDTH_KEY, granularity.width_ms),
+            (DOCUMENT_KEY, document.longest_ms()),
+            (MONTHS_KEY, i64::from(months)),
+            (THROUGH_KEY, 0),
+        ];
+        let name = partition_file(granularity, place.range());
+        let file = DatabaseFile::create(medium, name, OPTIONS, |file, txn| {
+            txn.open_table(DOCUMENTS).map_err(file.fail("create"))?;
+            let mut meta = txn.open_table(META).map_err(file.fail("create"))?;
+            for (key, value) in rows {
+                meta.insert(key, value).map_err(file.fail("create"))?;
+            }
+            Ok(())
+        })?;
+        Ok(Self::of(medium, place, file, numbers))
+    }
+
+    fn of(medium: &Arc<dyn Medium>, place: Place, file: DatabaseFile, numbers: Numbers) -> Self {
+        let layouts = Layouts::new(place.width_ms, place.document);
+        let segments = Segments::new(medium, file.name(), &place, numbers);
+        let (damage, going, seen, not_worth, is_loose) = Default::default();
+        Self { place, layouts, file, damage, segments, going, seen, not_worth, is_loose }
+    }
+
+    /// Whether its files are to go.
+    pub(crate) fn is_going(&self) -> bool {
+        self.going.lock().is_some()
+    }
+
+    /// The segments that a view of the file names.
+    pub(crate) fn named(&self, txn: &ReadTransaction) -> Result<Vec<Named>, StoreError> {
+        read_named(&self.file, txn)
+    }
+
+    /// The segments that a transaction names.
+    pub(crate) fn segments_of(
+        &self,
+        txn: &WriteTransaction,
+    ) -> Result<Vec<Arc<Segment>>, StoreError> {
+        let table = txn.open_table(SEGMENTS).map_err(self.fail("write"))?;
+        self.segments.open().get(&rows_named(&self.file, &table)?)
+    }
+
+    /// Since when the file has not changed, as far as was seen by asking this.
+    pub(crate) fn unchanged_since(&self, now: UnixMillis) -> Option<UnixMillis> {
+        let stamp = self.file.stamp()?;
+        let mut seen = self.seen.lock();
+        match *seen {
+            Some((own, since)) if own == stamp => Some(since),
+            _ => seen.insert((stamp, now)).1.into(),
+        }
+    }
+
+    /// The segments, to be copied.
+    pub(crate) fn segment_files(&self) -> Vec<Arc<Segment>> {
+        self.segments.files()
+    }
+
+    /// Path of the file below the data directory.
+    pub(crate) fn file_path(&self) -> &str {
+        self.file.name()
+    }
+
+    /// Granularity and start.
+    pub(crate) fn id(&self) -> PartitionId {
+        self.place.id
+    }
+
+    pub(crate) fn fail<E: Into<redb::Error>>(
+        &self,
+        operation: &'static str,
+    ) -> impl FnOnce(E) -> StoreError + use<'_, E> {
+        self.file.fail(operation)
+    }
+
+    /// Key of a document: seconds from the partition's start to the document's, then the series.
+    pub(crate) fn key(&self, document: UnixMillis, series: SeriesId) -> u64 {
+        u64::from(self.place.seconds(document)) << 32 | u64::from(series.0)
+    }
+
+    /// What a key says: the document's start and series.
+    pub(crate) fn place_of(&self, key: u64) -> (UnixMillis, SeriesId) {
+        (self.place.id.start.plus((key >> 32) as i64 * 1000), SeriesId(key as u32))
+    }
+
+    /// Whether a document is as it was written. A damaged one is as good as none, but for the
+    /// first time, when it is an error, named in the log, and counted.
+    pub(crate) fn is_sound(
+        &self,
+        layout: &DocumentLayout,
+        doc: &[u8],
+        start: UnixMillis,
+        series: SeriesId,
+    ) -> Result<bool, StoreError> {
+        let Err(fault) = layout.check(doc, series, start) else { return Ok(true) };
+        let file = self.file.name();
+        let is_new = self.damage.note(self.key(start, series), || {
+            let series = series.0;
+            tracing::error!(
+                file,
+                series,
+                %start,
+                %fault,
+                "a document is damaged: its samples are missing at its granularity"
+            );
+        });
+        if !is_new {
+            return Ok(false);
+        }
+        let part = format!("the document of series {} at {start}", series.0);
+        Err(StoreError::DamagedPart { file: file.to_owned(), part })
+    }
+
+    /// Whether the document of a key is a shell as it was written.
+    pub(crate) fn is_shell(&self, key: u64, doc: &[u8]) -> bool {
+        let (start, series) = self.place_of(key);
+        let layout = self.layout(start);
+        layout.check(doc, series, start).is_ok() && layout.is_shell(doc)
+    }
+
+    /// Notes a damaged document that is said elsewhere.
+    pub(crate) fn note_damage(&self, start: UnixMillis, series: SeriesId) {
+        self.damage.note(self.key(start, series), || {});
+    }
+
+    /// Starts of the documents that were found damaged, ascending.
+    pub(crate) fn damaged_documents(&self) -> Vec<UnixMillis> {
+        let keys = self.damage.keys().into_iter();
+        let mut starts: Vec<_> = keys.map(|key| self.place_of(key).0).collect();
+        starts.dedup();
+        starts
+    }
+
+    /// Layout of the documents that begin at `document`.
+    pub(crate) fn layout(&self, document: UnixMillis) -> &DocumentLayout {
+        self.layouts.of(document)
+    }
+}
+
+/// The segments that are named; older files have no such table.
+fn read_named(file: &DatabaseFile, txn: &ReadTransaction) -> Result<Vec<Named>, StoreError> {
+    match txn.open_table(SEGMENTS) {
+        Ok(table) => rows_named(file, &table),
+        Err(TableError::TableDoesNotExist(_)) => Ok(Vec::new()),
+        Err(cause) => Err(file.fail("read")(cause)),
+    }
+}
+
+/// What the rows of the table name.
+fn rows_named(
+    file: &DatabaseFile,
+    table: &impl ReadableTable<u32, u64>,
+) -> Result<Vec<Named>, StoreError> {
+    let mut named = Vec::new();
+    for entry in table.iter().map_err(file.fail("read"))? {
+        let (number, span) = entry.map_err(file.fail("read"))?;
+        named.push(Named::of(number.value(), span.value()));
+    }
+    Ok(named)
+}
+
+/// Where a file says that it lies; it must be a place that one of this granularity can have.
+fn read_place(
+    file: &DatabaseFile,
+    id: PartitionId,
+    granularity: &Granularity,
+) -> Result<Place, StoreError> {
+    let txn = file.read()?;
+    let meta = txn.open_table(META).map_err(file.fail("open"))?;
+    let value = |key| {
+        let found = meta.get(key).map_err(file.fail("open"))?;
+        Ok::<_, StoreError>(found.map(|guard| guard.value()))
+    };
+    let corrupt = |problem| StoreError::Corrupt { file: file.name().to_owned(), problem };
+    let number = |key| value(key)?.ok_or_else(|| corrupt(format!("{key} is missing")));
+    version::check(file.name(), number(VERSION_KEY)? as u64)?;
+    let (start, end) = (UnixMillis(number(START_KEY)?), UnixMillis(number(END_KEY)?));
+    let (width_ms, longest_ms) = (number(WIDTH_KEY)?, number(DOCUMENT_KEY)?);
+    let document = match value(MONTHS_KEY)? {
+        Some(months @ 1..=LONGEST_MONTHS) => Span::Months(months as i32),
+        Some(0) => Span::Fixed(longest_ms),
+        Some(months) => return Err(corrupt(format!("{MONTHS_KEY} is {months}"))),
+        None => document_span(longest_ms, start),
+    };
+    let slots = longest_ms / width_ms.max(1);
+    let is_whole = width_ms == granularity.width_ms
+        && document.longest_ms() == longest_ms
+        && document.holds_whole(Span::Fixed(width_ms))
+        && (1..=DOCUMENT_SLOTS_MAX as i64).contains(&slots)
+        && start == id.start
+        && start < end
+        && [start, end].into_iter().all(|at| document.start_of(at) == at);
+    if !is_whole {
+        let problem = format!(
+            "it lies from {start} to {end} with documents of {document} and slots of {width_ms} ms"
+        );
+        return Err(corrupt(problem));
+    }
+    Ok(Place::new(id, end, width_ms, document))
+}

@@ -1,0 +1,307 @@
+//! The documents and the mark of one partition, read within a view of it.
+//!
+//! Must never know: what the mark means.
+
+use std::{ops::Range, sync::Arc};
+
+use redb::{AccessGuard, ReadOnlyTable, ReadableTableMetadata};
+
+use super::{
+    CHECK_KEY, DOCUMENTS, META, Partition, THROUGH_KEY, UNTIL_KEY,
+    rows::layout::DocumentLayout,
+    segments::{
+        Named,
+        parts::{SealedPart, Source},
+    },
+};
+use crate::{
+    model::{Cell, SeriesId, UnixMillis},
+    store::{
+        documents::{
+            Slot,
+            mark::Mark,
+            segment::{Columns, Scratch, file::Segment},
+            stored::{DocumentState, StoredDocument, StoredSlot},
+        },
+        error::StoreError,
+    },
+};
+
+/// A consistent view of a partition and of its mark.
+pub(crate) struct PartitionReader {
+    pub(crate) partition: Arc<Partition>,
+    /// What the documents have.
+    pub(crate) mark: Mark,
+    pub(crate) documents: ReadOnlyTable<u64, &'static [u8]>,
+    /// When those documents begin that are open of any series, ascending.
+    pub(crate) open_starts: Vec<UnixMillis>,
+    pub(crate) named: Vec<Named>,
+    pub(crate) segments: Vec<Arc<Segment>>,
+}
+
+impl Partition {
+    /// A consistent view of the partition.
+    pub(crate) fn read(self: &Arc<Self>) -> Result<PartitionReader, StoreError> {
+        // No segment goes before those that are named now are held.
+        let (open, txn) = self.file.read_under(|| self.segments.open())?;
+        self.file.guard("read", || {
+            let named = self.named(&txn)?;
+            let segments = open.get(&named)?;
+            drop(open);
+            let meta = txn.open_table(META).map_err(self.fail("read"))?;
+            let value = |key| {
+                let found = meta.get(key).map_err(self.fail("read"))?;
+                Ok::<_, StoreError>(found.map(|guard| guard.value()))
+            };
+            let mark = Mark {
+                through: value(THROUGH_KEY)?.unwrap_or(0) as u64,
+                // The first format knew no such time: it wrote all slots.
+                until: UnixMillis(value(UNTIL_KEY)?.unwrap_or(i64::MAX)),
+            };
+            // Older releases wrote none, and a new partition has none.
+            if value(CHECK_KEY)?.is_some_and(|check| check as u64 != mark.checksum()) {
+                let problem = "its mark is not as it was written".to_owned();
+                return Err(StoreError::Corrupt { file: self.file.name().to_owned(), problem });
+            }
+            let documents = txn.open_table(DOCUMENTS).map_err(self.fail("read"))?;
+            let open_starts = self.open_starts(&documents)?;
+            let partition = self.clone();
+            Ok(PartitionReader { partition, mark, documents, open_starts, named, segments })
+        })
+    }
+}
+
+impl Partition {
+    /// When documents begin of which there are rows: one look for each of them.
+    fn open_starts(
+        &self,
+        documents: &ReadOnlyTable<u64, &'static [u8]>,
+    ) -> Result<Vec<UnixMillis>, StoreError> {
+        let (mut starts, mut from) = (Vec::new(), 0);
+        while let Some(row) = documents.range(from..).map_err(self.fail("read"))?.next() {
+            let (key, _) = row.map_err(self.fail("read"))?;
+            let (start, _) = self.place_of(key.value());
+            starts.push(start);
+            from = self.key(self.place.next_document(start), SeriesId(0));
+            if from <= key.value() {
+                break;
+            }
+        }
+        Ok(starts)
+    }
+}
+
+/// The bytes of an open document.
+type Bytes = AccessGuard<'static, &'static [u8]>;
+
+/// Documents of a series that follow each other in the same groups.
+#[derive(Default)]
+struct Run {
+    parts: Vec<Source>,
+    documents: Vec<UnixMillis>,
+}
+
+impl Run {
+    /// Takes in a document, when it is the next one of these groups.
+    fn extend(&mut self, found: &[Source], document: UnixMillis) -> bool {
+        let is_next = Source::extend(&mut self.parts, found);
+        if is_next {
+            self.documents.push(document);
+        }
+        is_next
+    }
+}
+
+impl PartitionReader {
+    /// Hands a document's bytes to `read`; `None` when there is no such document, or a damaged one.
+    pub(crate) fn document<T>(
+        &self,
+        start: UnixMillis,
+        series: SeriesId,
+        read: impl FnOnce(&DocumentLayout, &[u8]) -> T,
+    ) -> Result<Option<T>, StoreError> {
+        let partition = &self.partition;
+        let Some(row) = self.row(start, series)? else { return Ok(None) };
+        let layout = partition.layout(start);
+        let is_sound = partition.is_sound(layout, row.value(), start, series)?;
+        Ok(is_sound.then(|| read(layout, row.value())))
+    }
+
+    /// How many documents there are.
+    pub(crate) fn count(&self) -> Result<u64, StoreError> {
+        let partition = &self.partition;
+        partition.file.guard("read", || self.documents.len().map_err(partition.fail("read")))
+    }
+
+    /// Appends the slots of a series that hold samples and begin within a range of whole slots.
+    pub(crate) fn slots(
+        &self,
+        series: SeriesId,
+        range: &Range<i64>,
+        wanted: Columns,
+        scratch: &mut Scratch,
+        out: &mut Vec<Slot>,
+    ) -> Result<(), StoreError> {
+        let before = out.len();
+        self.slots_and_corrections(series, range, wanted, scratch, out)?;
+        if out[before..].iter().any(|slot| slot.cell.n == 0) {
+            let mut own = out.split_off(before);
+            own.retain(|slot| slot.cell.n > 0);
+            out.append(&mut own);
+        }
+        Ok(())
+    }
+
+    /// The same, with corrections of slots whose samples are in none of the segments that are read.
+    pub(crate) fn slots_and_corrections(
+        &self,
+        series: SeriesId,
+        range: &Range<i64>,
+        wanted: Columns,
+        scratch: &mut Scratch,
+        out: &mut Vec<Slot>,
+    ) -> Result<(), StoreError> {
+        let place = &self.partition.place;
+        let from = UnixMillis(range.start.max(place.id.start.0));
+        let to = UnixMillis(range.end.min(place.end.0));
+        let span = from..to;
+        let (mut run, mut found) = (Run::default(), Vec::new());
+        let mut document = place.document_start(from);
+        while document < to {
+            let next = place.next_document(document);
+            if let Some(row) = self.row(document, series)? {
+                let before = std::mem::take(&mut run);
+                self.push_run(&before, series, &span, wanted, scratch, out)?;
+                self.push_row(document, series, row.value(), span.clone(), out)?;
+            } else {
+                self.sealed().find(document, series, scratch, &mut found)?;
+                if !found.is_empty() && !run.extend(&found, document) {
+                    let parts = std::mem::take(&mut found);
+                    let before =
+                        std::mem::replace(&mut run, Run { parts, documents: vec![document] });
+                    self.push_run(&before, series, &span, wanted, scratch, out)?;
+                }
+            }
+            document = next;
+        }
+        self.push_run(&run, series, &span, wanted, scratch, out)
+    }
+
+    /// A sealed document as it is stored; `None` when there is none.
+    pub(crate) fn stored_sealed(
+        &self,
+        start: UnixMillis,
+        series: SeriesId,
+    ) -> Result<Option<StoredDocument>, StoreError> {
+        let (place, mut scratch) = (&self.partition.place, Scratch::default());
+        let (mut parts, mut cells) = (Vec::new(), Vec::new());
+        self.sealed().find(start, series, &mut scratch, &mut parts)?;
+        if parts.is_empty() {
+            return Ok(None);
+        }
+        let slot = |index: usize| StoredSlot {
+            start: start.plus(index as i64 * place.width_ms),
+            cell: Cell::EMPTY,
+            parts: Vec::new(),
+        };
+        let mut slots: Vec<_> = (0..place.slots(start)).map(slot).collect();
+        let range = start..place.next_document(start);
+        let (sealed, all) = (self.sealed(), Columns::ALL);
+        let read = sealed.slots(&parts, series, &range, all, &mut scratch, &mut cells);
+        if let Err(fault) = read {
+            return sealed.meet(&[start], series, fault).map(|()| None);
+        }
+        for slot in cells.into_iter().filter(|slot| slot.cell.n > 0) {
+            slots[place.slot_index(start, slot.start)].cell = slot.cell;
+        }
+        let mut bytes = Vec::new();
+        for part in &parts {
+            bytes.append(&mut part.block(series)?);
+        }
+        let state = DocumentState::Sealed;
+        Ok(Some(StoredDocument { state, bytes, header: Vec::new(), slots }))
+    }
+
+    /// Whether all documents are open ones.
+    pub(crate) fn is_open(&self) -> bool {
+        self.named.is_empty()
+    }
+
+    /// Whether there are sealed documents and no others.
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.open_starts.is_empty() && !self.named.is_empty()
+    }
+
+    /// Bytes of the open documents, about.
+    pub(crate) fn open_bytes(&self) -> Result<u64, StoreError> {
+        let count = self.documents.len().map_err(self.partition.fail("read"))?;
+        Ok(count * self.partition.layout(self.partition.place.id.start).length() as u64)
+    }
+
+    /// The same of some of the segments alone, without open documents.
+    pub(crate) fn only(mut self, numbers: &[u32]) -> Self {
+        self.open_starts.clear();
+        let (named, segments) =
+            (std::mem::take(&mut self.named), std::mem::take(&mut self.segments));
+        let own = named.into_iter().zip(segments);
+        (self.named, self.segments) = own.filter(|(own, _)| numbers.contains(&own.number)).unzip();
+        self
+    }
+
+    pub(crate) fn sealed(&self) -> SealedPart<'_> {
+        SealedPart::new(&self.partition, &self.segments)
+    }
+
+    /// The bytes of an open document.
+    pub(crate) fn row(
+        &self,
+        start: UnixMillis,
+        series: SeriesId,
+    ) -> Result<Option<Bytes>, StoreError> {
+        if self.open_starts.binary_search(&start).is_err() {
+            return Ok(None);
+        }
+        let partition = &self.partition;
+        partition.file.guard("read", || {
+            self.documents.get(partition.key(start, series)).map_err(partition.fail("read"))
+        })
+    }
+
+    /// Appends what an open document has of a range.
+    fn push_row(
+        &self,
+        document: UnixMillis,
+        series: SeriesId,
+        bytes: &[u8],
+        range: Range<UnixMillis>,
+        out: &mut Vec<Slot>,
+    ) -> Result<(), StoreError> {
+        let (partition, place) = (&self.partition, &self.partition.place);
+        let layout = partition.layout(document);
+        if !partition.is_sound(layout, bytes, document, series)? {
+            return Ok(());
+        }
+        let next = place.next_document(document);
+        let first = place.slot_index(document, range.start.max(document));
+        let last = place.slot_index(document, range.end.min(next));
+        layout.for_each_cell(bytes, first..last, |slot, cell| {
+            let start = document.plus(slot as i64 * place.width_ms);
+            out.push(Slot { start, cell });
+        });
+        Ok(())
+    }
+
+    /// Appends what sealed documents have of a range, when there are any.
+    fn push_run(
+        &self,
+        run: &Run,
+        series: SeriesId,
+        range: &Range<UnixMillis>,
+        wanted: Columns,
+        scratch: &mut Scratch,
+        out: &mut Vec<Slot>,
+    ) -> Result<(), StoreError> {
+        let read = self.sealed().slots(&run.parts, series, range, wanted, scratch, out);
+        read.or_else(|fault| self.sealed().meet(&run.documents, series, fault))
+    }
+}

@@ -1,0 +1,440 @@
+//! The open document: valid BSON of constant length, its cells at computed offsets.
+//!
+//! A header (series, start, width, slots) is followed by one binary column for each field of the
+//! cells, and by a checksum. Columns are little-endian, so a cell is written without looking at the
+//! rest, and a document never grows. Those of older releases have no checksum, and get one when
+//! they are next changed. FORMAT.md describes the bytes.
+
+use std::ops::Range;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::{
+    model::{Cell, DOCUMENT_SLOTS_MAX, SeriesId, UnixMillis},
+    store::documents::stored::StoredPart,
+};
+
+/// Columns in the order in which they lie in a document, with the bytes of one entry.
+const COLUMNS: [(&str, usize); 8] = [
+    ("n", 4),
+    ("first_at", 4),
+    ("last_at", 4),
+    ("sum", 8),
+    ("min", 8),
+    ("max", 8),
+    ("first", 8),
+    ("last", 8),
+];
+
+/// Where things lie in the documents of one granularity with a given number of slots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DocumentLayout {
+    slots: usize,
+    series_at: usize,
+    start_at: usize,
+    columns: [usize; COLUMNS.len()],
+    /// Where the checksum lies; it covers all bytes before it.
+    checksum_at: usize,
+    sealed: Form,
+    /// What older releases wrote: the same without the checksum.
+    plain: Form,
+}
+
+/// An empty document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Form {
+    shell: Vec<u8>,
+    /// What is the same in all documents.
+    fixed: Vec<Range<usize>>,
+}
+
+impl Form {
+    /// Ends a document that is whole but for its length and its version.
+    fn new(mut shell: Vec<u8>, version: i32, mut free: Vec<(usize, usize)>) -> Self {
+        shell.push(0);
+        let length = shell.len() as i32;
+        put(&mut shell, 0, length.to_le_bytes());
+        put(&mut shell, VERSION_AT, version.to_le_bytes());
+        free.push((shell.len(), 0));
+        let mut from = 0;
+        let mut fixed = Vec::with_capacity(free.len());
+        for (at, bytes) in free {
+            fixed.push(from..at);
+            from = at + bytes;
+        }
+        Self { shell, fixed }
+    }
+
+    /// The first byte outside of what is free that differs from a shell's.
+    fn damaged_at(&self, doc: &[u8]) -> Option<usize> {
+        let damaged =
+            self.fixed.iter().find(|part| doc[(*part).clone()] != self.shell[(*part).clone()]);
+        damaged?.clone().find(|at| doc[*at] != self.shell[*at])
+    }
+}
+
+/// Behind the length and the element's kind and name.
+const VERSION_AT: usize = 4 + 3;
+
+/// What is wrong with the bytes of a document.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DocumentFault {
+    /// Not the length of such a document.
+    #[error("{found} bytes instead of {expected}")]
+    Length {
+        /// Bytes found.
+        found: usize,
+        /// Bytes of every document of this layout.
+        expected: usize,
+    },
+    /// The fixed parts differ.
+    #[error("the header at byte {0} is damaged")]
+    Header(usize),
+    /// The document belongs elsewhere.
+    #[error("it says series {series}, start {start}")]
+    Identity {
+        /// The series that the document names.
+        series: i64,
+        /// The start that the document names.
+        start: i64,
+    },
+    /// Some byte is not as it was written.
+    #[error("its checksum does not fit")]
+    Checksum,
+}
+
+impl DocumentLayout {
+    /// The layout of documents of `slots` slots that are `width_ms` wide.
+    ///
+    /// # Panics
+    /// When there are more than [`DOCUMENT_SLOTS_MAX`] slots, which settings rule out.
+    pub fn new(slots: usize, width_ms: i64) -> Self {
+        assert!(slots <= DOCUMENT_SLOTS_MAX, "validated by GranularitySet");
+        let mut shell = vec![0; 4];
+        element(&mut shell, 0x10, "v").extend_from_slice(&[0; 4]);
+        let series_at = element(&mut shell, 0x12, "series").len();
+        shell.extend_from_slice(&[0; 8]);
+        let start_at = element(&mut shell, 0x09, "start").len();
+        shell.extend_from_slice(&[0; 8]);
+        element(&mut shell, 0x12, "width").extend_from_slice(&width_ms.to_le_bytes());
+        element(&mut shell, 0x10, "slots").extend_from_slice(&(slots as i32).to_le_bytes());
+        let mut columns = [0; COLUMNS.len()];
+        for ((name, entry_bytes), column_at) in COLUMNS.into_iter().zip(&mut columns) {
+            let bytes = entry_bytes * slots;
+            element(&mut shell, 0x05, name).extend_from_slice(&(bytes as i32).to_le_bytes());
+            shell.push(0); // generic binary
+            *column_at = shell.len();
+            shell.resize(shell.len() + bytes, 0);
+        }
+        let mut free = vec![(series_at, 8), (start_at, 8)];
+        free.extend(columns.iter().zip(COLUMNS).map(|(at, (_, bytes))| (*at, bytes * slots)));
+        let plain = Form::new(shell.clone(), 1, free.clone());
+        let checksum_at = element(&mut shell, 0x12, "checksum").len();
+        shell.extend_from_slice(&[0; 8]);
+        free.push((checksum_at, 8));
+        let sealed = Form::new(shell, 2, free);
+        Self { slots, series_at, start_at, columns, checksum_at, sealed, plain }
+    }
+
+    /// Number of slots of these documents.
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Length in bytes of every one of these documents.
+    pub fn length(&self) -> usize {
+        self.sealed.shell.len()
+    }
+
+    /// Writes an empty document, every cell zero, over `out`; it is not sealed yet.
+    pub fn write_shell(&self, series: SeriesId, start: UnixMillis, out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(&self.sealed.shell);
+        put(out, self.series_at, i64::from(series.0).to_le_bytes());
+        put(out, self.start_at, start.0.to_le_bytes());
+    }
+
+    /// Writes the checksum of all that is before it.
+    ///
+    /// # Panics
+    /// When the document is too short to have one.
+    pub fn seal(&self, doc: &mut [u8]) {
+        let checksum = xxh3_64(&doc[..self.checksum_at]);
+        put(doc, self.checksum_at, checksum.to_le_bytes());
+    }
+
+    /// Gives a document that an older release wrote, and that was checked, room for a checksum.
+    pub fn raise(&self, doc: &mut Vec<u8>) {
+        if doc.len() == self.plain.shell.len() {
+            doc.truncate(self.plain.shell.len() - 1);
+            doc.extend_from_slice(&self.sealed.shell[doc.len()..]);
+            let head = ..VERSION_AT + 4;
+            doc[head].copy_from_slice(&self.sealed.shell[head]);
+        }
+    }
+
+    /// Checks that the bytes are a document of this layout, of this series and start, and as they
+    /// were written.
+    ///
+    /// # Errors
+    /// With what differs.
+    pub fn check(
+        &self,
+        doc: &[u8],
+        series: SeriesId,
+        start: UnixMillis,
+    ) -> Result<(), DocumentFault> {
+        let (sealed, plain) = (&self.sealed, &self.plain);
+        let Some(form) = [sealed, plain].into_iter().find(|form| form.shell.len() == doc.len())
+        else {
+            return Err(DocumentFault::Length { found: doc.len(), expected: self.length() });
+        };
+        let found_series = i64::from_le_bytes(get(doc, self.series_at));
+        let found_start = i64::from_le_bytes(get(doc, self.start_at));
+        if found_series != i64::from(series.0) || found_start != start.0 {
+            return Err(DocumentFault::Identity { series: found_series, start: found_start });
+        }
+        if let Some(at) = form.damaged_at(doc) {
+            return Err(DocumentFault::Header(at));
+        }
+        let fits =
+            || xxh3_64(&doc[..self.checksum_at]) == u64::from_le_bytes(get(doc, self.checksum_at));
+        let is_plain = doc.len() == plain.shell.len();
+        if is_plain || fits() { Ok(()) } else { Err(DocumentFault::Checksum) }
+    }
+
+    /// The cell of a slot.
+    pub fn cell(&self, doc: &[u8], slot: usize) -> Cell {
+        debug_assert!(slot < self.slots && doc.len() >= self.plain.shell.len());
+        let [n, first_at, last_at, sum, min, max, first, last] = self.columns;
+        let u32_at = |column: usize| u32::from_le_bytes(get(doc, column + slot * 4));
+        let f64_at = |column: usize| f64::from_le_bytes(get(doc, column + slot * 8));
+        if u32_at(n) == 0 {
+            return Cell::EMPTY;
+        }
+        Cell {
+            n: u32_at(n),
+            first_at: u32_at(first_at),
+            last_at: u32_at(last_at),
+            sum: f64_at(sum),
+            min: f64_at(min),
+            max: f64_at(max),
+            first: f64_at(first),
+            last: f64_at(last),
+        }
+    }
+
+    /// Where the numbers of a slot's cell lie, and what they are.
+    pub(crate) fn cell_parts(&self, doc: &[u8], slot: usize) -> Vec<StoredPart> {
+        let columns = COLUMNS.into_iter().zip(self.columns);
+        let part = |((name, length), column): ((&'static str, usize), usize)| {
+            let offset = column + slot * length;
+            let value = match length {
+                4 => f64::from(u32::from_le_bytes(get(doc, offset))),
+                _ => f64::from_le_bytes(get(doc, offset)),
+            };
+            StoredPart { name, offset, length, value: Some(value) }
+        };
+        columns.map(part).collect()
+    }
+
+    /// Where a document says whose and when it is, and its checksum if it has one.
+    pub(crate) fn header_parts(&self, doc: &[u8]) -> Vec<StoredPart> {
+        let whole = |offset: usize| i64::from_le_bytes(get(doc, offset)) as f64;
+        let mut parts = vec![
+            StoredPart { name: "length", offset: 0, length: 4, value: Some(doc.len() as f64) },
+            StoredPart {
+                name: "v",
+                offset: VERSION_AT,
+                length: 4,
+                value: Some(f64::from(i32::from_le_bytes(get(doc, VERSION_AT)))),
+            },
+        ];
+        parts.extend([("series", self.series_at), ("start", self.start_at)].map(
+            |(name, offset)| StoredPart { name, offset, length: 8, value: Some(whole(offset)) },
+        ));
+        if doc.len() == self.length() {
+            let (name, offset) = ("checksum", self.checksum_at);
+            parts.push(StoredPart { name, offset, length: 8, value: None });
+        }
+        parts
+    }
+
+    /// Whether no slot has samples.
+    pub fn is_shell(&self, doc: &[u8]) -> bool {
+        let [n, ..] = self.columns;
+        doc[n..n + self.slots * 4].iter().all(|byte| *byte == 0)
+    }
+
+    /// Hands out the cells of some slots that have samples, without looking each of them up.
+    pub fn for_each_cell(
+        &self,
+        doc: &[u8],
+        slots: Range<usize>,
+        mut visit: impl FnMut(usize, Cell),
+    ) {
+        let [n, first_at, last_at, sum, min, max, first, last] = self.columns;
+        let column_u32 = |at: usize| doc[at..at + self.slots * 4].as_chunks::<4>().0;
+        let column_f64 = |at: usize| doc[at..at + self.slots * 8].as_chunks::<8>().0;
+        let whole = [n, first_at, last_at].map(column_u32);
+        let floats = [sum, min, max, first, last].map(column_f64);
+        for slot in slots {
+            let [n, first_at, last_at] = whole.map(|column| u32::from_le_bytes(column[slot]));
+            if n > 0 {
+                let [sum, min, max, first, last] =
+                    floats.map(|column| f64::from_le_bytes(column[slot]));
+                visit(slot, Cell { n, first_at, last_at, sum, min, max, first, last });
+            }
+        }
+    }
+
+    /// Replaces the cell of a slot. The document is to be sealed again.
+    ///
+    /// # Panics
+    /// When the slot or the length is not of this layout.
+    pub fn write_cell(&self, doc: &mut [u8], slot: usize, cell: &Cell) {
+        assert!(slot < self.slots && doc.len() == self.length(), "slot {slot} of a document");
+        let [n, first_at, last_at, sum, min, max, first, last] = self.columns;
+        for (column, value) in [(n, cell.n), (first_at, cell.first_at), (last_at, cell.last_at)] {
+            put(doc, column + slot * 4, value.to_le_bytes());
+        }
+        let floats = [
+            (sum, cell.sum),
+            (min, cell.min),
+            (max, cell.max),
+            (first, cell.first),
+            (last, cell.last),
+        ];
+        for (column, value) in floats {
+            put(doc, column + slot * 8, value.to_le_bytes());
+        }
+    }
+
+    /// Merges a cell into that of a slot. The document is to be sealed again.
+    pub fn merge_cell(&self, doc: &mut [u8], slot: usize, delta: &Cell) {
+        let mut cell = self.cell(doc, slot);
+        cell.merge(delta);
+        self.write_cell(doc, slot, &cell);
+    }
+}
+
+fn element<'a>(doc: &'a mut Vec<u8>, kind: u8, name: &str) -> &'a mut Vec<u8> {
+    doc.push(kind);
+    doc.extend_from_slice(name.as_bytes());
+    doc.push(0);
+    doc
+}
+
+fn put<const N: usize>(doc: &mut [u8], at: usize, bytes: [u8; N]) {
+    doc[at..at + N].copy_from_slice(&bytes);
+}
+
+fn get<const N: usize>(doc: &[u8], at: usize) -> [u8; N] {
+    let mut bytes = [0; N];
+    bytes.copy_from_slice(&doc[at..at + N]);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::DOCUMENT_PAGE_BYTES;
+
+    const SERIES: SeriesId = SeriesId(7);
+    const START: UnixMillis = UnixMillis(1_763_712_000_000);
+
+    fn shell(layout: &DocumentLayout) -> Vec<u8> {
+        let mut doc = Vec::new();
+        layout.write_shell(SERIES, START, &mut doc);
+        layout.seal(&mut doc);
+        doc
+    }
+
+    #[test]
+    fn a_shell_is_bson_with_the_documented_fields() {
+        let layout = DocumentLayout::new(60, 60_000);
+        let mut doc = shell(&layout);
+        layout.write_cell(&mut doc, 59, &Cell::single(30_000, -0.5));
+        assert_eq!(layout.check(&doc, SERIES, START), Err(DocumentFault::Checksum));
+        layout.seal(&mut doc);
+        assert_eq!(layout.check(&doc, SERIES, START), Ok(()));
+        let bson = bson::RawDocument::from_bytes(&doc).unwrap();
+        assert_eq!(bson.get_i64("series").unwrap(), 7);
+        assert_eq!(bson.get_datetime("start").unwrap().timestamp_millis(), START.0);
+        assert_eq!(bson.get_i64("width").unwrap(), 60_000);
+        assert_eq!(bson.get_i32("slots").unwrap(), 60);
+        for (name, entry_bytes) in COLUMNS {
+            assert_eq!(bson.get_binary(name).unwrap().bytes.len(), entry_bytes * 60, "{name}");
+        }
+        let sums = bson.get_binary("sum").unwrap().bytes;
+        assert_eq!(sums[59 * 8..], (-0.5_f64).to_le_bytes());
+        assert_eq!(bson.get_i32("v").unwrap(), 2);
+        assert!(bson.get_i64("checksum").is_ok());
+        assert_eq!(bson.iter().count(), 6 + COLUMNS.len());
+    }
+
+    #[test]
+    fn the_largest_document_fits_one_page() {
+        // 4 bytes of page header, 8 of key and 8 for its end and the value's.
+        let layout = DocumentLayout::new(DOCUMENT_SLOTS_MAX, 1000);
+        assert!(layout.length() + 20 <= DOCUMENT_PAGE_BYTES, "{}", layout.length());
+    }
+
+    #[test]
+    fn cells_are_patched_in_place_and_zero_is_not_empty() {
+        let layout = DocumentLayout::new(24, 3_600_000);
+        let mut doc = shell(&layout);
+        let before = doc.len();
+        layout.merge_cell(&mut doc, 3, &Cell::single(5, 0.0));
+        layout.merge_cell(&mut doc, 3, &Cell::single(9, 4.0));
+        let cell = layout.cell(&doc, 3);
+        assert_eq!((cell.n, cell.sum, cell.min, cell.last), (2, 4.0, 0.0, 4.0));
+        assert!(layout.cell(&doc, 2).is_empty() && layout.cell(&doc, 4).is_empty());
+        layout.write_cell(&mut doc, 23, &Cell::single(1, 7.0));
+        let mut found = Vec::new();
+        layout.for_each_cell(&doc, 0..24, |slot, cell| found.push((slot, cell)));
+        assert_eq!(found, [(3, layout.cell(&doc, 3)), (23, layout.cell(&doc, 23))]);
+        assert_eq!(doc.len(), before);
+    }
+
+    #[test]
+    fn every_flipped_bit_is_found() {
+        let layout = DocumentLayout::new(28, 86_400_000);
+        let mut good = shell(&layout);
+        layout.write_cell(&mut good, 3, &Cell::single(5, 12_345.678));
+        layout.seal(&mut good);
+        assert_eq!(layout.check(&good, SERIES, START), Ok(()));
+        for bit in 0..good.len() * 8 {
+            let mut doc = good.clone();
+            doc[bit / 8] ^= 1 << (bit % 8);
+            assert!(layout.check(&doc, SERIES, START).is_err(), "bit {bit}");
+        }
+        assert!(layout.check(&good[1..], SERIES, START).is_err());
+    }
+
+    #[test]
+    fn a_document_of_an_older_release_is_read_and_gets_a_checksum_when_it_changes() {
+        let layout = DocumentLayout::new(24, 3_600_000);
+        let mut doc = layout.plain.shell.clone();
+        put(&mut doc, layout.series_at, i64::from(SERIES.0).to_le_bytes());
+        put(&mut doc, layout.start_at, START.0.to_le_bytes());
+        let columns: usize = COLUMNS.iter().map(|(_, bytes)| bytes * 24).sum();
+        let damaged = (0..doc.len()).filter(|at| {
+            let mut doc = doc.clone();
+            doc[*at] ^= 1;
+            layout.check(&doc, SERIES, START).is_err()
+        });
+        assert_eq!(damaged.count(), doc.len() - columns);
+        layout.check(&doc, SERIES, START).unwrap();
+        layout.raise(&mut doc);
+        layout.write_cell(&mut doc, 23, &Cell::single(1, 7.0));
+        layout.seal(&mut doc);
+        layout.check(&doc, SERIES, START).unwrap();
+        let mut new = shell(&layout);
+        layout.write_cell(&mut new, 23, &Cell::single(1, 7.0));
+        layout.seal(&mut new);
+        assert_eq!(doc, new);
+        layout.raise(&mut doc);
+        assert_eq!(doc, new);
+    }
+}

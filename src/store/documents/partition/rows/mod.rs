@@ -1,0 +1,48 @@
+//! The documents of one partition: how long they are, and the layouts that they have; one, or for
+//! months one for each length.
+//!
+//! Must never know: the bytes of a document, which `layout` knows.
+
+pub(crate) mod layout;
+
+use crate::model::{Span, UnixMillis};
+use layout::DocumentLayout;
+
+/// The layouts of the documents of one partition.
+#[derive(Debug)]
+pub(crate) struct Layouts {
+    width_ms: i64,
+    document: Span,
+    /// By number of slots, ascending.
+    by_slots: Vec<DocumentLayout>,
+}
+
+impl Layouts {
+    /// Of documents that are this long, with slots of this width.
+    pub(crate) fn new(width_ms: i64, document: Span) -> Self {
+        let longest = (document.longest_ms() / width_ms) as usize;
+        // Four years hold every length that a calendar span can have.
+        let mut start = document.start_of(UnixMillis(0));
+        let mut slots: Vec<usize> = Vec::new();
+        for _ in 0..48 {
+            let next = document.next(start);
+            slots.push(((next.0 - start.0) / width_ms) as usize);
+            start = next;
+        }
+        slots.sort_unstable();
+        slots.dedup();
+        assert!(slots.last().is_some_and(|most| *most <= longest));
+        let by_slots = slots.into_iter().map(|n| DocumentLayout::new(n, width_ms)).collect();
+        Self { width_ms, document, by_slots }
+    }
+
+    /// The layout of the document that begins at `start`.
+    pub(crate) fn of(&self, start: UnixMillis) -> &DocumentLayout {
+        if let [only] = &self.by_slots[..] {
+            return only;
+        }
+        let slots = ((self.document.next(start).0 - start.0) / self.width_ms) as usize;
+        let found = self.by_slots.iter().find(|layout| layout.slots() == slots);
+        found.unwrap_or(&self.by_slots[0])
+    }
+}

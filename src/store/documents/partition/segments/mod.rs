@@ -1,0 +1,223 @@
+//! The segments of a partition: which files its redb file names, and those files open.
+//!
+//! A segment that is not named holds nothing: it is removed at the next start. Must never know: what
+//! is in segments.
+
+pub(crate) mod parts;
+
+use std::{
+    collections::BTreeMap,
+    io,
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+
+use crate::{
+    model::UnixMillis,
+    store::{
+        documents::{
+            place::Place,
+            segment::{file::Segment, writer::SegmentWriter},
+        },
+        error::StoreError,
+        file::{
+            medium::Medium,
+            names::{segment_file, segment_number},
+        },
+    },
+};
+
+/// What the partition says of a segment: its number, and the seconds from the partition's start
+/// between which its documents lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Named {
+    pub(crate) number: u32,
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+}
+
+impl Named {
+    /// From a row of the table.
+    pub(crate) fn of(number: u32, span: u64) -> Self {
+        Self { number, from: (span >> 32) as u32, to: span as u32 }
+    }
+
+    /// For a row of the table.
+    pub(crate) fn span(self) -> u64 {
+        u64::from(self.from) << 32 | u64::from(self.to)
+    }
+}
+
+/// The number of the next segment. Whoever still has a partition that is gone, to fold it or to write
+/// into it, shares it with the partition that has taken its place: no two make files of one name.
+pub(crate) type Numbers = Arc<AtomicU32>;
+
+/// The open segments of a partition.
+#[derive(Debug)]
+pub(crate) struct Segments {
+    medium: Arc<dyn Medium>,
+    /// The partition's file.
+    partition: String,
+    start: UnixMillis,
+    width_ms: i64,
+    /// By number; what is named is here before, and until after.
+    open: RwLock<BTreeMap<u32, Arc<Segment>>>,
+    numbers: Numbers,
+    /// Named, and not there, or not as they were written.
+    lost: Mutex<BTreeMap<u32, Named>>,
+}
+
+impl Segments {
+    pub(crate) fn new(
+        medium: &Arc<dyn Medium>,
+        partition: &str,
+        place: &Place,
+        numbers: Numbers,
+    ) -> Self {
+        Self {
+            medium: medium.clone(),
+            partition: partition.to_owned(),
+            start: place.id.start,
+            width_ms: place.width_ms,
+            open: RwLock::default(),
+            numbers,
+            lost: Mutex::default(),
+        }
+    }
+
+    /// Opens what is named, and removes those of the partition's files that are not: they were being
+    /// made, or replaced, when the last run ended.
+    pub(crate) fn open_named(&self, named: &[Named]) -> Result<(), StoreError> {
+        for own in named {
+            match Segment::open(&self.medium, self.file(own.number), self.start, self.width_ms) {
+                Ok(segment) => self.put(own.number, Arc::new(segment)),
+                Err(fault) if is_loss(&fault) => {
+                    let (file, cause) = (self.file(own.number), fault.chain());
+                    tracing::error!(
+                        file,
+                        cause,
+                        "a segment is damaged or missing: its samples are missing at its \
+                         granularity; restore it from a snapshot"
+                    );
+                    self.lost.lock().insert(own.number, *own);
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+        let mut last = named.iter().map(|own| own.number).max().unwrap_or(0);
+        for number in self.numbers_there()? {
+            last = last.max(number);
+            if !named.iter().any(|own| own.number == number) {
+                self.remove(number)?;
+            }
+        }
+        self.numbers.fetch_max(last.saturating_add(1), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Numbers of the partition's segments that are on the medium.
+    fn numbers_there(&self) -> Result<Vec<u32>, StoreError> {
+        let (folder, own) = self.partition.rsplit_once('/').unwrap_or(("", &self.partition));
+        let fault = |cause| StoreError::Io { operation: "list", file: folder.to_owned(), cause };
+        let names = self.medium.list(folder).map_err(fault)?;
+        Ok(names.iter().filter_map(|name| segment_number(own, name)).collect())
+    }
+
+    fn file(&self, number: u32) -> String {
+        segment_file(&self.partition, number)
+    }
+
+    /// Begins a segment; returns its number.
+    pub(crate) fn begin(&self) -> Result<(u32, SegmentWriter), StoreError> {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let writer =
+            SegmentWriter::create(&self.medium, self.file(number), self.start, self.width_ms)?;
+        Ok((number, writer))
+    }
+
+    /// Has a segment ready that is to be named.
+    pub(crate) fn put(&self, number: u32, segment: Arc<Segment>) {
+        self.open.write().insert(number, segment);
+    }
+
+    /// The segments that are open: none goes while this is held.
+    pub(crate) fn open(&self) -> OpenSegments<'_> {
+        OpenSegments { all: self, open: self.open.read() }
+    }
+
+    /// Removes a segment that is not named, or not any more. Who reads it finishes.
+    pub(crate) fn remove(&self, number: u32) -> Result<(), StoreError> {
+        self.open.write().remove(&number);
+        self.lost.lock().remove(&number);
+        self.remove_file(number)
+    }
+
+    fn remove_file(&self, number: u32) -> Result<(), StoreError> {
+        let file = self.file(number);
+        let fault = |cause| StoreError::Io { operation: "remove", file: file.clone(), cause };
+        self.medium.remove(&file).map_err(fault)
+    }
+
+    /// Removes the files of all, whose partition is gone. Who has that one still can read them.
+    pub(crate) fn remove_files(&self) -> Result<(), StoreError> {
+        self.numbers_there()?.into_iter().try_for_each(|number| self.remove_file(number))
+    }
+
+    /// Times of which segments are lost.
+    pub(crate) fn lost(&self) -> Vec<Range<UnixMillis>> {
+        let at = |seconds: u32| self.start.plus(i64::from(seconds) * 1000);
+        self.lost.lock().values().map(|own| at(own.from)..at(own.to)).collect()
+    }
+
+    /// Whether there are any.
+    pub(crate) fn has_lost(&self) -> bool {
+        !self.lost.lock().is_empty()
+    }
+
+    /// Where numbers go on.
+    pub(crate) fn numbers(&self) -> &Numbers {
+        &self.numbers
+    }
+
+    /// The files that are open.
+    pub(crate) fn files(&self) -> Vec<Arc<Segment>> {
+        self.open.read().values().cloned().collect()
+    }
+}
+
+/// The open segments of a partition, while none of them goes.
+pub(crate) struct OpenSegments<'a> {
+    all: &'a Segments,
+    open: RwLockReadGuard<'a, BTreeMap<u32, Arc<Segment>>>,
+}
+
+impl OpenSegments<'_> {
+    /// The segments that a transaction names, which was begun while this was held; those that are
+    /// lost are left out.
+    pub(crate) fn get(&self, named: &[Named]) -> Result<Vec<Arc<Segment>>, StoreError> {
+        let lost = self.all.lost.lock();
+        let there = named.iter().filter(|own| !lost.contains_key(&own.number));
+        let found = there.map(|own| self.open.get(&own.number).cloned());
+        found.collect::<Option<_>>().ok_or_else(|| {
+            let problem = "it names a segment that was removed".to_owned();
+            StoreError::Mismatch { file: self.all.partition.clone(), problem }
+        })
+    }
+}
+
+/// Whether a segment is gone for good.
+fn is_loss(fault: &StoreError) -> bool {
+    let is_missing = matches!(
+        fault,
+        StoreError::Io { cause, .. } if matches!(
+            cause.kind(),
+            io::ErrorKind::NotFound | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof
+        )
+    );
+    is_missing || fault.is_damage()
+}

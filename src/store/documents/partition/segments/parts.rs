@@ -1,0 +1,185 @@
+//! The sealed documents of one partition, as of one moment.
+//!
+//! A document may have a part in each of them, and is all of these merged, unless it has an open row,
+//! which has all of it. Must never know: open rows.
+
+use std::{ops::Range, sync::Arc};
+
+use crate::{
+    model::{Cell, SeriesId, UnixMillis},
+    store::{
+        documents::{
+            Slot, merge_equal,
+            partition::Partition,
+            segment::{Columns, Scratch, file::Segment, group::GroupHead},
+        },
+        encoding::lanes::row_and_lane,
+        error::StoreError,
+    },
+};
+
+/// Where a part of a document's cells is: slots of a group.
+#[derive(Debug, Clone)]
+pub(crate) struct Source {
+    segment: Arc<Segment>,
+    group: usize,
+    head: Arc<GroupHead>,
+    /// Its slots there.
+    from: usize,
+    to: usize,
+    /// When slot 0 of the group begins.
+    base: UnixMillis,
+}
+
+impl Source {
+    /// The bytes in which it lies, perhaps with documents before and after it.
+    pub(crate) fn block(&self, series: SeriesId) -> Result<Vec<u8>, StoreError> {
+        self.segment.block((self.group, &self.head), row_and_lane(series).1)
+    }
+
+    /// Whether it lies in a segment.
+    pub(crate) fn is_of(&self, segment: &Arc<Segment>) -> bool {
+        Arc::ptr_eq(&self.segment, segment)
+    }
+
+    /// Whether a document lies behind it in the same group.
+    fn is_before(&self, next: &Self) -> bool {
+        Arc::ptr_eq(&self.segment, &next.segment)
+            && self.group == next.group
+            && self.to == next.from
+    }
+
+    /// Takes in the next document, when all parts of it are behind those that are here.
+    pub(crate) fn extend(all: &mut [Self], next: &[Self]) -> bool {
+        let is_next =
+            all.len() == next.len() && all.iter().zip(next).all(|(own, next)| own.is_before(next));
+        if is_next {
+            all.iter_mut().zip(next).for_each(|(own, next)| own.to = next.to);
+        }
+        is_next
+    }
+}
+
+/// The segments that a view of a partition names.
+pub(crate) struct SealedPart<'p> {
+    partition: &'p Partition,
+    segments: &'p [Arc<Segment>],
+}
+
+impl<'p> SealedPart<'p> {
+    pub(crate) fn new(partition: &'p Partition, segments: &'p [Arc<Segment>]) -> Self {
+        Self { partition, segments }
+    }
+
+    /// Where the parts of a document are: nowhere when it is not there. A damaged one is as good as
+    /// none, but for the first time, when it is an error.
+    pub(crate) fn find(
+        &self,
+        start: UnixMillis,
+        series: SeriesId,
+        scratch: &mut Scratch,
+        found: &mut Vec<Source>,
+    ) -> Result<(), StoreError> {
+        let place = &self.partition.place;
+        let (row, lane) = row_and_lane(series);
+        let seconds = place.seconds(start);
+        found.clear();
+        for segment in self.segments {
+            let Some((group, first, slots)) = segment.find(seconds, row) else { continue };
+            let head = match segment.head(group, scratch) {
+                Ok(head) => head,
+                Err(fault) => {
+                    found.clear();
+                    return self.meet(&[start], series, fault);
+                }
+            };
+            let base = place.id.start.plus(i64::from(first) * 1000);
+            let from = ((start.0 - base.0) / place.width_ms) as usize;
+            let to = (from + place.slots(start)).min(slots);
+            if head.has(lane, from..to) {
+                found.push(Source { segment: segment.clone(), group, head, from, to, base });
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the slots of what was found, between two times, ascending, with corrections of slots
+    /// that lie elsewhere; nothing when it fails.
+    pub(crate) fn slots(
+        &self,
+        found: &[Source],
+        series: SeriesId,
+        range: &Range<UnixMillis>,
+        wanted: Columns,
+        scratch: &mut Scratch,
+        out: &mut Vec<Slot>,
+    ) -> Result<(), StoreError> {
+        let before = out.len();
+        // Two cells of one sample may be one of two.
+        let wanted = if found.len() > 1 { Columns::ALL } else { wanted };
+        for source in found {
+            let push = |start, cell| out.push(Slot { start, cell });
+            if let Err(fault) = self.part(source, series, (range, wanted), scratch, push) {
+                out.truncate(before);
+                return Err(fault);
+            }
+        }
+        if found.len() > 1 {
+            let mut parts = out.split_off(before);
+            merge_equal(&mut parts);
+            out.append(&mut parts);
+        }
+        Ok(())
+    }
+
+    /// Hands out the cells of a part, between two times, with the starts of their slots; of columns
+    /// that are not wanted anything.
+    fn part(
+        &self,
+        source: &Source,
+        series: SeriesId,
+        (range, wanted): (&Range<UnixMillis>, Columns),
+        scratch: &mut Scratch,
+        mut visit: impl FnMut(UnixMillis, Cell),
+    ) -> Result<(), StoreError> {
+        let width_ms = self.partition.place.width_ms;
+        let slot = |at: UnixMillis| ((at.0 - source.base.0).max(0) / width_ms) as usize;
+        let range = source.from.max(slot(range.start))..source.to.min(slot(range.end));
+        let (_, lane) = row_and_lane(series);
+        let group = (source.group, &*source.head);
+        source.segment.cells(group, lane, range, wanted, scratch, |slot, cell| {
+            visit(source.base.plus(slot as i64 * width_ms), cell);
+        })
+    }
+
+    /// What is to be said of documents that are damaged: an error, when that is not known yet.
+    pub(crate) fn meet(
+        &self,
+        starts: &[UnixMillis],
+        series: SeriesId,
+        fault: StoreError,
+    ) -> Result<(), StoreError> {
+        if !fault.is_damage() {
+            return Err(fault);
+        }
+        let mut is_new = false;
+        for start in starts {
+            let key = self.partition.key(*start, series);
+            is_new |= self.partition.damage.note(key, || {
+                let (series, cause) = (series.0, fault.chain());
+                tracing::error!(
+                    series,
+                    %start,
+                    cause,
+                    "a sealed document is damaged: its samples are missing at its granularity"
+                );
+            });
+        }
+        if !is_new {
+            return Ok(());
+        }
+        let first = starts.first().copied().unwrap_or(UnixMillis::MIN);
+        let part = format!("the document of series {} at {first}", series.0);
+        Err(StoreError::DamagedPart { file: fault.file().to_owned(), part })
+    }
+}

@@ -1,0 +1,373 @@
+//! The open partitions, by granularity and start.
+//!
+//! Must never know: what is in documents.
+
+mod orphans;
+pub(crate) mod view;
+
+use std::{
+    collections::BTreeMap,
+    ops::Range,
+    sync::{Arc, Weak, atomic::AtomicU32},
+};
+
+use parking_lot::{Mutex, MutexGuard, RwLock};
+
+use super::{
+    PartitionInfo,
+    partition::{Going, Partition, segments::Numbers},
+    place::Place,
+    segment::heads::GroupHeads,
+};
+use crate::{
+    model::{Granularity, GranularityIndex, PartitionId, UnixMillis},
+    store::{
+        error::StoreError,
+        file::{
+            database::UNFINISHED,
+            medium::Medium,
+            names::{
+                folders_without_partitions, partition_file, partition_folder, partition_of_segment,
+                partition_start,
+            },
+        },
+        journal::register::Register,
+    },
+};
+
+/// All open partitions, and what is needed to make more.
+#[derive(Debug)]
+pub(super) struct Partitions {
+    /// Those of the settings, then the retired ones.
+    granularities: Vec<Granularity>,
+    pub(super) medium: Arc<dyn Medium>,
+    pub(super) register: Arc<Register>,
+    /// By granularity and start; none overlap.
+    pub(super) open: RwLock<BTreeMap<PartitionId, Arc<Partition>>>,
+    /// Held while files are made, set aside and removed, so that nobody waits for a disk to look
+    /// a partition up.
+    changing: Mutex<()>,
+    /// Partitions that are gone, of which somebody may still make segments.
+    gone: Mutex<Vec<Weak<Partition>>>,
+    /// What views have decoded lately.
+    pub(super) heads: Arc<GroupHeads>,
+}
+
+impl Partitions {
+    /// Opens every partition of the medium.
+    pub(super) fn open(
+        medium: Arc<dyn Medium>,
+        granularities: Vec<Granularity>,
+        register: Arc<Register>,
+    ) -> Result<Self, StoreError> {
+        let (open, changing, gone) = Default::default();
+        let heads = Arc::new(GroupHeads::new());
+        let this = Self { granularities, medium, register, open, changing, gone, heads };
+        let mut files = Vec::new();
+        for (index, granularity) in this.granularities.iter().enumerate() {
+            let folder = partition_folder(granularity);
+            for name in this.list(&folder)? {
+                if name.ends_with(UNFINISHED) {
+                    this.remove_unfinished(&format!("{folder}/{name}"))?;
+                    continue;
+                }
+                let file = format!("{folder}/{name}");
+                if partition_of_segment(&name).is_some() {
+                    continue;
+                }
+                let Some(start) = partition_start(&name) else {
+                    tracing::warn!(file, "passed over a file that is no partition");
+                    continue;
+                };
+                let id = PartitionId { granularity: GranularityIndex(index), start };
+                if let Some(partition) = this.open_or_set_aside(id, &file)? {
+                    files.push((file, partition.place.end));
+                    this.open.write().insert(id, Arc::new(partition));
+                }
+            }
+            this.remove_orphans(&folder)?;
+        }
+        // Nobody looks into those of granularities that are not known any more.
+        for folder in folders_without_partitions(&this.medium)? {
+            this.remove_orphans(&folder)?;
+        }
+        this.register.note_partitions(files)?;
+        Ok(this)
+    }
+
+    pub(super) fn list(&self, folder: &str) -> Result<Vec<String>, StoreError> {
+        let fault = |cause| StoreError::Io { operation: "list", file: folder.to_owned(), cause };
+        self.medium.list(folder).map_err(fault)
+    }
+
+    /// Where a granularity lacks what partitions held, because files were lost or documents are
+    /// damaged.
+    pub(super) fn holes(&self, index: GranularityIndex) -> Vec<Range<UnixMillis>> {
+        let granularity = self.granularity(index);
+        let lost = self.register.lost(&partition_folder(granularity)).into_iter();
+        // What an older release lost is taken to be as long as the settings say.
+        let presumed = |start| granularity.partition_end(granularity.partition_start(start));
+        let hole = |(name, end): (String, Option<UnixMillis>)| {
+            let start = partition_start(&name)?;
+            Some(start..end.unwrap_or_else(|| presumed(start)))
+        };
+        let mut holes: Vec<_> = lost.filter_map(hole).collect();
+        for partition in self.overlapping(index, i64::MIN..i64::MAX) {
+            let documents = partition.damaged_documents().into_iter();
+            holes.extend(documents.map(|start| start..partition.place.next_document(start)));
+            holes.extend(partition.segments.lost());
+            holes.extend_from_slice(partition.damage.holes().stretches());
+        }
+        holes
+    }
+
+    /// Opens a partition that is there; a damaged one is set aside.
+    fn open_or_set_aside(
+        &self,
+        id: PartitionId,
+        file: &str,
+    ) -> Result<Option<Partition>, StoreError> {
+        let granularity = self.granularity(id.granularity);
+        let numbers = self.numbers(id);
+        let opened = Partition::open(&self.medium, id, granularity, file.to_owned(), numbers);
+        let opened = opened.and_then(|partition| {
+            match self.overlapping(id.granularity, partition.place.range()).first() {
+                None => Ok(partition),
+                Some(other) => {
+                    let problem = format!("it overlaps {}", other.file_path());
+                    Err(StoreError::Corrupt { file: file.to_owned(), problem })
+                }
+            }
+        });
+        match opened {
+            Err(fault) if fault.is_damage() => {
+                self.set_aside(file, &fault)?;
+                Ok(None)
+            }
+            outcome => outcome.map(Some),
+        }
+    }
+
+    /// Sets a partition aside when an operation on it failed because it is damaged; returns
+    /// whether that was done, and a new one is in its place. Whoever reads the old one finishes.
+    pub(super) fn replace_if_damaged(
+        &self,
+        partition: &Arc<Partition>,
+        fault: &StoreError,
+    ) -> Result<bool, StoreError> {
+        let is_damaged = fault.is_damage_of(partition.file_path());
+        // Its file may have lost its name already.
+        if !is_damaged && !partition.is_going() {
+            return Ok(false);
+        }
+        let _one_at_a_time = self.changing.lock();
+        let current = self.get(partition.id());
+        if !current.is_some_and(|current| Arc::ptr_eq(&current, partition)) {
+            return Ok(true);
+        }
+        let going = *partition.going.lock().get_or_insert(Going::SetAside);
+        self.take_away(partition, going, fault)?;
+        if going == Going::SetAside {
+            self.add(partition.place.clone())?;
+        }
+        Ok(true)
+    }
+
+    /// Takes away the files of a partition that is going, and so the partition.
+    fn take_away(
+        &self,
+        partition: &Arc<Partition>,
+        going: Going,
+        fault_found: &StoreError,
+    ) -> Result<(), StoreError> {
+        let file = partition.file_path();
+        match going {
+            Going::SetAside => self.set_aside(file, fault_found)?,
+            Going::Dropped => {
+                self.register.forget(file)?;
+                let fault =
+                    |cause| StoreError::Io { operation: "remove", file: file.to_owned(), cause };
+                self.medium.remove(file).map_err(fault)?;
+            }
+        }
+        self.open.write().remove(&partition.id());
+        let mut gone = self.gone.lock();
+        gone.retain(|own| own.strong_count() > 0);
+        gone.push(Arc::downgrade(partition));
+        drop(gone);
+        if going == Going::Dropped
+            && let Err(cause) = partition.segments.remove_files()
+        {
+            let cause: &dyn std::error::Error = &cause;
+            tracing::warn!(
+                file,
+                cause,
+                "cannot remove a dropped partition's segments; a start does"
+            );
+        }
+        Ok(())
+    }
+
+    /// Where the numbers of a partition's segments begin, or go on.
+    fn numbers(&self, id: PartitionId) -> Numbers {
+        let gone = self.gone.lock();
+        let before = gone.iter().rev().filter_map(Weak::upgrade).find(|own| own.id() == id);
+        before.map_or_else(|| Arc::new(AtomicU32::new(1)), |own| own.segments.numbers().clone())
+    }
+
+    /// Has no partition be made, set aside or removed while it is held.
+    pub(super) fn hold(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock()
+    }
+
+    /// After damage of a partition the next attempt finds a new one in its place.
+    pub(super) fn or_replace<T>(
+        &self,
+        partition: &Arc<Partition>,
+        outcome: Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        if let Err(fault) = &outcome {
+            self.replace_if_damaged(partition, fault)?;
+        }
+        outcome
+    }
+
+    /// A granularity: those of the settings come first, then those that are retired.
+    pub(super) fn granularities(&self) -> &[Granularity] {
+        &self.granularities
+    }
+
+    /// One of them.
+    pub(super) fn granularity(&self, index: GranularityIndex) -> &Granularity {
+        &self.granularities[index.0]
+    }
+
+    /// The partition that begins there.
+    pub(super) fn get(&self, id: PartitionId) -> Option<Arc<Partition>> {
+        self.open.read().get(&id).cloned()
+    }
+
+    /// The partition that holds a time, if it is there.
+    pub(super) fn holding(
+        &self,
+        index: GranularityIndex,
+        at: UnixMillis,
+    ) -> Option<Arc<Partition>> {
+        self.overlapping(index, at.0..at.0 + 1).pop()
+    }
+
+    /// Where the partition lies that holds a time, or would.
+    pub(super) fn place(&self, index: GranularityIndex, at: UnixMillis) -> Place {
+        let open = self.open.read();
+        let id = PartitionId { granularity: index, start: at };
+        let of_level = |(id, partition): (&PartitionId, &Arc<Partition>)| {
+            (id.granularity == index).then(|| partition.place.clone())
+        };
+        let before = open.range(..=id).next_back().and_then(of_level);
+        let after = open.range(id..).find(|(own, _)| **own > id).and_then(of_level);
+        match before {
+            Some(holder) if at < holder.end => holder,
+            before => {
+                let granularity = self.granularity(index);
+                Place::between(granularity, index, at, before.as_ref(), after.as_ref())
+            }
+        }
+    }
+
+    /// The partition that holds a time, created when it is not there. One that is going is no
+    /// place for anything: its file may have lost its name, although taking it away failed.
+    pub(super) fn get_or_create(
+        &self,
+        index: GranularityIndex,
+        at: UnixMillis,
+    ) -> Result<Arc<Partition>, StoreError> {
+        let holding = || self.holding(index, at).filter(|own| !own.is_going());
+        if let Some(partition) = holding() {
+            return Ok(partition);
+        }
+        let _one_at_a_time = self.changing.lock();
+        if let Some(partition) = self.holding(index, at) {
+            let Some(going) = *partition.going.lock() else { return Ok(partition) };
+            self.take_away(&partition, going, &found_before(&partition))?;
+        }
+        self.add(self.place(index, at))
+    }
+
+    /// Makes a partition, or opens one whose making went wrong, and registers it before anything is
+    /// in it.
+    fn add(&self, place: Place) -> Result<Arc<Partition>, StoreError> {
+        let granularity = self.granularity(place.id.granularity);
+        let file = partition_file(granularity, place.range());
+        let fault = |cause| StoreError::Io { operation: "look for", file: file.clone(), cause };
+        let found = if self.medium.exists(&file).map_err(fault)? {
+            self.open_or_set_aside(place.id, &file)?
+        } else {
+            None
+        };
+        let made = || {
+            // Segments of one that was dropped, or lost, are none of its own.
+            self.remove_orphans(&partition_folder(granularity))?;
+            let problem = "its partition was lost".to_owned();
+            self.set_aside(&file, &StoreError::Corrupt { file: file.clone(), problem })?;
+            let numbers = self.numbers(place.id);
+            Partition::create(&self.medium, granularity, place, numbers)
+        };
+        let partition = Arc::new(found.map_or_else(made, Ok)?);
+        self.register.note_partitions([(file, partition.place.end)])?;
+        self.open.write().insert(partition.id(), partition.clone());
+        Ok(partition)
+    }
+
+    /// Partitions of a granularity that overlap the range, ascending.
+    pub(super) fn overlapping(
+        &self,
+        index: GranularityIndex,
+        range: Range<i64>,
+    ) -> Vec<Arc<Partition>> {
+        let open = self.open.read();
+        let first = PartitionId { granularity: index, start: UnixMillis(i64::MIN) };
+        let last = PartitionId { granularity: index, start: UnixMillis(range.end - 1) };
+        let overlaps = |partition: &&Arc<Partition>| partition.place.end.0 > range.start;
+        open.range(first..=last).map(|(_, p)| p).filter(overlaps).cloned().collect()
+    }
+
+    /// All partitions.
+    pub(super) fn all(&self) -> Vec<Arc<Partition>> {
+        self.open.read().values().cloned().collect()
+    }
+
+    /// All partitions with their sizes.
+    pub(super) fn infos(&self) -> Vec<PartitionInfo> {
+        let describe = |partition: Arc<Partition>| PartitionInfo {
+            id: partition.id(),
+            end: partition.place.end,
+            bytes: self.bytes(&partition),
+            file: partition.file_path().to_owned(),
+        };
+        self.all().into_iter().map(describe).collect()
+    }
+
+    /// Bytes that a partition's files take.
+    fn bytes(&self, partition: &Partition) -> u64 {
+        let segments = partition.segments.files();
+        let names = segments.iter().map(|segment| segment.name());
+        let files = std::iter::once(partition.file_path()).chain(names);
+        files.map(|file| self.medium.allocated_bytes(file).unwrap_or(0)).sum()
+    }
+
+    /// Removes a partition and its files. Readers that hold it finish. When it fails, the partition
+    /// is still there, to be removed again; segments without one are removed by a start.
+    pub(super) fn remove(&self, id: PartitionId) -> Result<bool, StoreError> {
+        let _one_at_a_time = self.changing.lock();
+        let Some(partition) = self.get(id) else { return Ok(false) };
+        let going = *partition.going.lock().get_or_insert(Going::Dropped);
+        self.take_away(&partition, going, &found_before(&partition))?;
+        Ok(true)
+    }
+}
+
+/// Why a partition is set aside, when that was begun before.
+fn found_before(partition: &Partition) -> StoreError {
+    let problem = "it was found so before, and could not be set aside".to_owned();
+    StoreError::Corrupt { file: partition.file_path().to_owned(), problem }
+}

@@ -1,0 +1,47 @@
+//! Files of partitions that are to be out of the way: those whose making was cut short, segments
+//! without a partition, and what is set aside.
+//!
+//! Must never know: what is in files.
+
+use std::collections::BTreeSet;
+
+use super::Partitions;
+use crate::store::{error::StoreError, file::names::partition_of_segment};
+
+impl Partitions {
+    /// Removes a file whose making was cut short; nothing was ever in it.
+    pub(super) fn remove_unfinished(&self, file: &str) -> Result<(), StoreError> {
+        let fault = |cause| StoreError::Io { operation: "remove", file: file.to_owned(), cause };
+        self.medium.remove(file).map_err(fault)
+    }
+
+    /// Removes segments whose partition was dropped before them. Those of one that was lost stay.
+    pub(super) fn remove_orphans(&self, folder: &str) -> Result<(), StoreError> {
+        let open = self.open.read();
+        let there: BTreeSet<&str> = open.values().map(|own| own.file_path()).collect();
+        for (name, partition) in self.segments(folder)? {
+            if !there.contains(&*partition) && !self.register.is_lost(&partition) {
+                self.remove_unfinished(&name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The segments in a folder, with the partitions whose they are.
+    fn segments(&self, folder: &str) -> Result<Vec<(String, String)>, StoreError> {
+        let names = self.list(folder)?.into_iter().map(|name| format!("{folder}/{name}"));
+        let of_partition = |name: String| partition_of_segment(&name).map(|own| (name, own));
+        Ok(names.filter_map(of_partition).collect())
+    }
+
+    /// Moves a partition's files out of the way, its own last: it is what is found at a start.
+    pub(super) fn set_aside(&self, file: &str, fault: &StoreError) -> Result<(), StoreError> {
+        let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
+        for (name, partition) in self.segments(folder)? {
+            if partition == file {
+                self.register.set_aside(&name, fault)?;
+            }
+        }
+        self.register.set_aside(file, fault)
+    }
+}

@@ -1,0 +1,100 @@
+//! A consistent view of the documents of one granularity over a range.
+//!
+//! Must never know: what is not in documents.
+
+use std::{ops::Range, sync::Arc};
+
+use parking_lot::Mutex;
+
+use super::Partitions;
+use crate::{
+    model::{GranularityIndex, SeriesId, UnixMillis},
+    store::{
+        documents::{
+            DocumentsView, Slot,
+            mark::Mark,
+            partition::{reader::PartitionReader, rows::layout::DocumentLayout},
+            segment::{Columns, Scratch},
+            stored::{DocumentState, StoredDocument, StoredSlot},
+        },
+        error::StoreError,
+    },
+};
+
+/// A reader of each partition that overlaps the range.
+pub(crate) struct PartitionsView {
+    partitions: Arc<Partitions>,
+    range: Range<i64>,
+    /// In order of time.
+    readers: Vec<PartitionReader>,
+    marks: Vec<(Range<i64>, Mark)>,
+    /// Room for reading one series after the other.
+    scratch: Mutex<Scratch>,
+}
+
+impl PartitionsView {
+    pub(crate) fn new(
+        partitions: Arc<Partitions>,
+        granularity: GranularityIndex,
+        range: Range<i64>,
+    ) -> Result<Self, StoreError> {
+        let mut readers = Vec::new();
+        for partition in partitions.overlapping(granularity, range.clone()) {
+            readers.push(partitions.or_replace(&partition, partition.read())?);
+        }
+        let marks = readers.iter().map(|reader| (reader.partition.place.range(), reader.mark));
+        let marks = marks.collect();
+        let scratch = Mutex::new(Scratch::with_heads(partitions.heads.clone()));
+        Ok(Self { partitions, range, readers, marks, scratch })
+    }
+}
+
+impl DocumentsView for PartitionsView {
+    fn marks(&self) -> &[(Range<i64>, Mark)] {
+        &self.marks
+    }
+
+    fn slots(
+        &self,
+        series: SeriesId,
+        wanted: Columns,
+        out: &mut Vec<Slot>,
+    ) -> Result<(), StoreError> {
+        let mut scratch = self.scratch.lock();
+        for reader in &self.readers {
+            let outcome = reader.slots(series, &self.range, wanted, &mut scratch, out);
+            self.partitions.or_replace(&reader.partition, outcome)?;
+        }
+        Ok(())
+    }
+
+    fn stored(
+        &self,
+        start: UnixMillis,
+        series: SeriesId,
+    ) -> Result<Option<StoredDocument>, StoreError> {
+        let holds = |reader: &&PartitionReader| reader.partition.place.range().contains(&start.0);
+        let Some(reader) = self.readers.iter().find(holds) else { return Ok(None) };
+        let width_ms = reader.partition.place.width_ms;
+        let open = reader.document(start, series, |layout, doc| show(layout, doc, start, width_ms));
+        let outcome = open.and_then(|open| match open {
+            // A damaged row hides what was sealed before it.
+            None if reader.row(start, series)?.is_none() => reader.stored_sealed(start, series),
+            open => Ok(open),
+        });
+        self.partitions.or_replace(&reader.partition, outcome)
+    }
+}
+
+/// A document that was checked, as it is stored.
+fn show(layout: &DocumentLayout, doc: &[u8], start: UnixMillis, width_ms: i64) -> StoredDocument {
+    let slot = |index: usize| StoredSlot {
+        start: start.plus(index as i64 * width_ms),
+        cell: layout.cell(doc, index),
+        parts: layout.cell_parts(doc, index),
+    };
+    let slots: Vec<_> = (0..layout.slots()).map(slot).collect();
+    let is_shell = slots.iter().all(|slot| slot.cell.is_empty());
+    let state = if is_shell { DocumentState::Shell } else { DocumentState::Open };
+    StoredDocument { state, bytes: doc.to_vec(), header: layout.header_parts(doc), slots }
+}

@@ -1,0 +1,288 @@
+//! A segment: groups in a flat file, one after the other, an index of them at its end, and a footer.
+//! It never changes.
+//!
+//! Must never know: which segments count.
+
+use std::{io, ops::Range, sync::Arc};
+
+use parking_lot::Mutex;
+use redb::StorageBackend;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::{Columns, Misfit, Scratch, bits::PADDING, group::GroupHead, heads::next_number};
+use crate::{
+    model::{Cell, UnixMillis},
+    store::{error::StoreError, file::medium::Medium},
+};
+
+/// How a footer begins.
+pub(super) const MAGIC: &[u8; 8] = b"granseal";
+/// The version of this layout. Of the first one, a document's cells were all in one segment.
+pub(super) const VERSION: u64 = 2;
+const VERSION_MIN: u64 = 1;
+/// Magic, version, partition's start, slot width, index's place, its entries, its checksum, and that
+/// of the footer.
+const FOOTER_BYTES: usize = 64;
+const ENTRY_BYTES: usize = 24;
+/// Groups of a segment, at most: an index of 1.5 GB.
+const ENTRIES_MAX: u64 = 1 << 26;
+
+/// Where a group lies in time and among the series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct GroupId {
+    /// From the partition's start to that of the first slot.
+    pub(crate) seconds: u32,
+    /// The row of its series.
+    pub(crate) row: u32,
+}
+
+impl GroupId {
+    /// As checksums know it.
+    pub(crate) fn key(self) -> u64 {
+        u64::from(self.seconds) << 32 | u64::from(self.row)
+    }
+}
+
+/// A group in the index.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    pub(super) id: GroupId,
+    pub(super) offset: u64,
+    /// Bytes of its head.
+    pub(super) head: u32,
+    pub(super) slots: u32,
+}
+
+pub(super) fn fault<'a>(
+    operation: &'static str,
+    file: &'a str,
+) -> impl FnOnce(io::Error) -> StoreError + 'a {
+    move |cause| StoreError::Io { operation, file: file.to_owned(), cause }
+}
+
+/// A segment that is there.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    name: String,
+    /// Which of all that were opened.
+    number: u64,
+    file: Box<dyn StorageBackend>,
+    width_ms: i64,
+    bytes: u64,
+    entries: Vec<Entry>,
+    /// When groups begin, ascending, each with the first entry of those that do.
+    starts: Vec<(u32, usize)>,
+    /// Seconds from the partition's start to the first slot, and to the end of the last one.
+    span: Range<i64>,
+    /// Where the index begins, and the last group ends.
+    index_at: u64,
+    /// The group that was read last: series are asked for one after the other.
+    recent: Mutex<Option<(usize, Arc<GroupHead>)>>,
+}
+
+impl Segment {
+    /// Opens a segment of a partition.
+    pub(crate) fn open(
+        medium: &Arc<dyn Medium>,
+        name: String,
+        start: UnixMillis,
+        width_ms: i64,
+    ) -> Result<Self, StoreError> {
+        let file = medium.open(&name).map_err(fault("open", &name))?;
+        let corrupt =
+            |problem: &str| StoreError::Corrupt { file: name.clone(), problem: problem.to_owned() };
+        let bytes = file.len().map_err(fault("read", &name))?;
+        let footer_at =
+            bytes.checked_sub(FOOTER_BYTES as u64).ok_or_else(|| corrupt("it is too short"))?;
+        let mut footer = [0; FOOTER_BYTES];
+        file.read(footer_at, &mut footer).map_err(fault("read", &name))?;
+        let [magic, version, own_start, own_width, index_at, count, check, footer_check] =
+            footer.as_chunks::<8>().0
+        else {
+            return Err(corrupt("it has no footer"));
+        };
+        let number = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
+        if magic != MAGIC || number(footer_check) != xxh3_64(&footer[..FOOTER_BYTES - 8]) {
+            return Err(corrupt("its footer is not as it was written"));
+        }
+        if !(VERSION_MIN..=VERSION).contains(&number(version)) {
+            let problem =
+                format!("it has version {} of segments: use a newer release", number(version));
+            return Err(StoreError::Mismatch { file: name, problem });
+        }
+        let (index_at, count) = (number(index_at), number(count));
+        let fits = number(own_start) as i64 == start.0
+            && number(own_width) as i64 == width_ms
+            && count <= ENTRIES_MAX
+            && index_at.checked_add(count * ENTRY_BYTES as u64) == Some(footer_at);
+        if !fits {
+            return Err(corrupt("its footer is that of another segment"));
+        }
+        let mut index = vec![0; count as usize * ENTRY_BYTES];
+        file.read(index_at, &mut index).map_err(fault("read", &name))?;
+        if xxh3_64(&index) != number(check) {
+            return Err(corrupt("its index is not as it was written"));
+        }
+        let entries: Vec<_> = index.as_chunks::<ENTRY_BYTES>().0.iter().map(read_entry).collect();
+        let end = |last: &Entry| i64::from(last.id.seconds) + seconds_of(last.slots, width_ms);
+        let first = entries.first().map_or(0, |first| i64::from(first.id.seconds));
+        let span = first..entries.last().map_or(0, end);
+        let mut starts: Vec<(u32, usize)> = Vec::new();
+        for (index, entry) in entries.iter().enumerate() {
+            if starts.last().is_none_or(|(seconds, _)| *seconds != entry.id.seconds) {
+                starts.push((entry.id.seconds, index));
+            }
+        }
+        let recent = Mutex::default();
+        let number = next_number();
+        Ok(Self { name, number, file, width_ms, bytes, entries, starts, span, index_at, recent })
+    }
+
+    /// Path of the file below the data directory.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Bytes of the file.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The groups, ascending, each with its number of slots.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (GroupId, usize)> + '_ {
+        self.entries.iter().map(|entry| (entry.id, entry.slots as usize))
+    }
+
+    /// The spans that its groups have, ascending, in seconds from the partition's start, each with
+    /// the bytes of its groups.
+    pub(crate) fn spans(&self) -> Vec<(Range<i64>, u64)> {
+        let offset = |own: &Entry| own.offset;
+        let spans = self.starts.iter().enumerate().map(|(place, (seconds, first))| {
+            let (own, from) = (&self.entries[*first], i64::from(*seconds));
+            let next = self.starts.get(place + 1).map(|(_, next)| &self.entries[*next]);
+            let bytes = next.map_or(self.index_at, offset).saturating_sub(own.offset);
+            (from..from + seconds_of(own.slots, self.width_ms), bytes)
+        });
+        spans.collect()
+    }
+
+    /// Number of the group that has a row's slot that begins so many seconds after the
+    /// partition, with its first slot's and how many it has.
+    pub(crate) fn find(&self, seconds: u32, row: u32) -> Option<(usize, u32, usize)> {
+        if !self.span.contains(&i64::from(seconds)) {
+            return None;
+        }
+        let behind = self.starts.partition_point(|(start, _)| *start <= seconds);
+        let (start, first) = *self.starts[..behind].last()?;
+        let end = self.starts.get(behind).map_or(self.entries.len(), |(_, next)| *next);
+        let rows = &self.entries[first..end];
+        // Mostly no row is left out.
+        let guess = row.checked_sub(rows.first()?.id.row)? as usize;
+        let is_it = rows.get(guess).is_some_and(|entry| entry.id.row == row);
+        let search = || rows.binary_search_by_key(&row, |entry| entry.id.row).ok();
+        let found = first + if is_it { guess } else { search()? };
+        let slots = self.entries[found].slots as usize;
+        let length_ms = slots as i64 * self.width_ms;
+        let is_in = (i64::from(seconds) - i64::from(start)) * 1000 < length_ms;
+        is_in.then_some((found, start, slots))
+    }
+
+    /// The head of a group.
+    pub(crate) fn head(
+        &self,
+        group: usize,
+        scratch: &mut Scratch,
+    ) -> Result<Arc<GroupHead>, StoreError> {
+        if let Some((own, head)) = &*self.recent.lock()
+            && *own == group
+        {
+            return Ok(head.clone());
+        }
+        if let Some(head) = scratch.heads.as_ref().and_then(|own| own.get(self.number, group)) {
+            *self.recent.lock() = Some((group, head.clone()));
+            return Ok(head);
+        }
+        let entry = self.entries[group];
+        let end = self.entries.get(group + 1).map_or(self.index_at, |next| next.offset);
+        let length = entry.head as usize;
+        if entry.offset.checked_add(length as u64).is_none_or(|behind| behind > end) {
+            return Err(self.corrupt(Misfit(0), entry.id));
+        }
+        let mut bytes = std::mem::take(&mut scratch.bytes);
+        self.read(entry.offset, length, &mut bytes)?;
+        let (key, span) = (entry.id.key(), (entry.slots as usize, self.width_ms));
+        let head = GroupHead::read(&bytes, length, key, span, &mut scratch.buffers);
+        scratch.bytes = bytes;
+        let head = Arc::new(head.map_err(|misfit| self.corrupt(misfit, entry.id))?);
+        if entry.offset + (length + head.blocks_bytes()) as u64 != end {
+            return Err(self.corrupt(Misfit(length), entry.id));
+        }
+        *self.recent.lock() = Some((group, head.clone()));
+        if let Some(heads) = &scratch.heads {
+            heads.keep(self.number, group, head.clone());
+        }
+        Ok(head)
+    }
+
+    /// Hands out the cells of a series of a group, whose head was read: of a range of slots, those
+    /// that are there.
+    pub(crate) fn cells(
+        &self,
+        (group, head): (usize, &GroupHead),
+        lane: usize,
+        slots: Range<usize>,
+        wanted: Columns,
+        scratch: &mut Scratch,
+        visit: impl FnMut(usize, Cell),
+    ) -> Result<(), StoreError> {
+        let Some((at, length)) = head.block(lane) else { return Ok(()) };
+        let entry = self.entries[group];
+        let mut block = std::mem::take(&mut scratch.bytes);
+        self.read(entry.offset + u64::from(entry.head) + at as u64, length, &mut block)?;
+        let outcome = head.cells(lane, &block, slots, wanted, &mut scratch.buffers, visit);
+        scratch.bytes = block;
+        outcome.map_err(|misfit| self.corrupt(misfit, entry.id))
+    }
+
+    /// The bytes of a series' block, with its checksum.
+    pub(crate) fn block(
+        &self,
+        (group, head): (usize, &GroupHead),
+        lane: usize,
+    ) -> Result<Vec<u8>, StoreError> {
+        let Some((at, length)) = head.block(lane) else { return Ok(Vec::new()) };
+        let entry = self.entries[group];
+        let mut block = Vec::new();
+        self.read(entry.offset + u64::from(entry.head) + at as u64, length, &mut block)?;
+        block.truncate(length);
+        Ok(block)
+    }
+
+    /// Bytes of the file in place of what is in `out`, padded.
+    fn read(&self, at: u64, length: usize, out: &mut Vec<u8>) -> Result<(), StoreError> {
+        out.truncate(length);
+        out.resize(length + PADDING, 0);
+        self.file.read(at, &mut out[..length]).map_err(fault("read", &self.name))
+    }
+
+    fn corrupt(&self, misfit: Misfit, id: GroupId) -> StoreError {
+        let problem = format!("group {} at {} s: {misfit}", id.row, id.seconds);
+        StoreError::Corrupt { file: self.name.clone(), problem }
+    }
+}
+
+/// How long so many slots are.
+fn seconds_of(slots: u32, width_ms: i64) -> i64 {
+    i64::from(slots) * width_ms / 1000
+}
+
+fn read_entry(bytes: &[u8; ENTRY_BYTES]) -> Entry {
+    let number = |at: usize| {
+        let mut own = [0; 4];
+        own.copy_from_slice(&bytes[at..at + 4]);
+        u32::from_le_bytes(own)
+    };
+    let offset = u64::from(number(8)) | u64::from(number(12)) << 32;
+    let id = GroupId { seconds: number(0), row: number(4) };
+    Entry { id, offset, head: number(16), slots: number(20) }
+}

@@ -1,0 +1,38 @@
+//! What a fuzz target calls: any bytes as a group's head, and as a block.
+//!
+//! Must never know: checksums, which would keep changed bytes out.
+
+use super::{
+    bits::PADDING,
+    buffers::Buffers,
+    group::{GroupHead, LANES, SLOTS_MAX},
+    times::Times,
+    values::{self, Columns},
+};
+use crate::model::Cell;
+
+const WIDTH_MS: i64 = 60_000;
+
+/// The first two bytes say how many slots there are, the third how many samples each has.
+pub(crate) fn read(bytes: &[u8]) {
+    let [low, high, n, rest @ ..] = bytes else { return };
+    let slots = usize::from(u16::from_le_bytes([*low, *high])) % SLOTS_MAX + 1;
+    let (mut padded, mut buffers) = (rest.to_vec(), Buffers::default());
+    padded.resize(rest.len() + PADDING, 0);
+    let cell = Cell { n: u32::from(*n), last_at: 40_000, ..Cell::single(0, 1.0) };
+    let cells: Vec<_> = (0..slots as u16).map(|slot| (slot, cell)).collect();
+    let times = Times::of(cells.iter().map(|(slot, cell)| (*slot, cell)));
+    for wanted in [Columns::ALL, Columns::ENDS, Columns::SUM] {
+        let limit = if wanted == Columns::SUM { slots / 2 } else { slots };
+        if let Ok(found) = values::read(&padded, &times, WIDTH_MS, limit, wanted, &mut buffers) {
+            assert!(found.first.len() <= limit && found.sum.len() <= limit);
+        }
+    }
+    let span = (slots, WIDTH_MS);
+    if let Ok(head) = GroupHead::parse(&padded, rest.len(), 0, span, &mut buffers) {
+        assert!(head.lanes().count() <= LANES);
+        for lane in head.lanes() {
+            assert!(head.block(lane).is_some() || !head.has(lane, 0..slots));
+        }
+    }
+}

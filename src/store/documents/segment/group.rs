@@ -1,0 +1,353 @@
+//! A group: neighbouring series over one span of slots, what they share first, then a block each.
+//!
+//! The head says which series are there, how long their blocks are, and when their samples came. So
+//! one series is read with the head and its block. Must never know: files, and which series.
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::{
+    bits::PADDING,
+    buffers::Buffers,
+    cursor::{Cursor, Misfit, put_varint},
+    times::Times,
+    values::{self, Columns, Values},
+};
+use crate::model::Cell;
+
+/// Series of a group, at most.
+pub(crate) const LANES: usize = 64;
+/// Slots of a span, at most.
+pub(crate) const SLOTS_MAX: usize = 1024;
+/// A column that is not wanted.
+static NO_VALUES: [f64; SLOTS_MAX] = [0.0; SLOTS_MAX];
+/// Bytes of a checksum.
+const CHECK_BYTES: usize = 4;
+
+/// What a group's checksums begin with, so that no block is taken for another one.
+fn seed(group: u64, lane: usize) -> u64 {
+    group.wrapping_mul(LANES as u64 + 1).wrapping_add(lane as u64)
+}
+
+fn checksum(bytes: &[u8], group: u64, lane: usize) -> [u8; CHECK_BYTES] {
+    (xxh3_64_with_seed(bytes, seed(group, lane)) as u32).to_le_bytes()
+}
+
+/// Writes groups, one after the other, with the room of the one before.
+#[derive(Debug, Default)]
+pub(crate) struct GroupWriter {
+    lanes: u64,
+    times: Vec<Times>,
+    /// Number of each series' times in `times`.
+    shared: Vec<u8>,
+    blocks: Vec<u8>,
+    lengths: Vec<usize>,
+    cells: Vec<Cell>,
+    /// Of each series: its number in the group, and where its cells begin.
+    ranges: Vec<(usize, usize)>,
+    /// Of the series that is being added.
+    own: Times,
+    values: Values,
+    buffers: Buffers,
+}
+
+impl GroupWriter {
+    /// Begins a group.
+    pub(crate) fn clear(&mut self) {
+        self.lanes = 0;
+        self.times.clear();
+        self.shared.clear();
+        self.blocks.clear();
+        self.lengths.clear();
+        self.cells.clear();
+        self.ranges.clear();
+    }
+
+    /// Adds a series, whose number in the group is higher than those before: its cells by their
+    /// slots, ascending, of which those that change nothing are left out. Nothing is added when none
+    /// is left.
+    ///
+    /// # Panics
+    /// When numbers are not as said.
+    pub(crate) fn add<'a>(
+        &mut self,
+        group: u64,
+        lane: usize,
+        width_ms: i64,
+        cells: impl Iterator<Item = (u16, &'a Cell)> + Clone,
+    ) {
+        assert!(lane < LANES && self.lanes >> lane == 0, "series ascend");
+        let filled = cells.filter(|(_, cell)| !cell.is_empty());
+        self.own.fill(filled.clone());
+        if self.own.count() == 0 {
+            return;
+        }
+        self.ranges.push((lane, self.cells.len()));
+        self.cells.extend(filled.map(|(_, cell)| *cell));
+        self.lanes |= 1 << lane;
+        let from = self.blocks.len();
+        let cells = &self.cells[self.cells.len() - self.own.count()..];
+        self.values.fill(cells);
+        let (buffers, blocks) = (&mut self.buffers, &mut self.blocks);
+        values::write(cells, &self.values, &self.own, width_ms, buffers, blocks);
+        let check = checksum(&self.blocks[from..], group, lane);
+        self.blocks.extend(check);
+        self.lengths.push(self.blocks.len() - from);
+        let place = self.share();
+        self.shared.push(place);
+    }
+
+    /// The number of the series' times, most often those of the series before.
+    fn share(&mut self) -> u8 {
+        if let Some(last) = self.shared.last()
+            && self.times[usize::from(*last)] == self.own
+        {
+            return *last;
+        }
+        let next = self.times.len() as u8;
+        if let Some(known) = self.times.iter().position(|times| *times == self.own) {
+            return known as u8;
+        }
+        self.times.push(self.own.clone());
+        next
+    }
+
+    /// Whether no series was added.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lanes == 0
+    }
+
+    /// Appends the group; returns the length of its head.
+    pub(crate) fn finish(&mut self, group: u64, slots: usize, out: &mut Vec<u8>) -> usize {
+        let from = out.len();
+        out.extend_from_slice(&self.lanes.to_le_bytes());
+        out.push(self.times.len() as u8);
+        for (index, times) in self.times.iter().enumerate() {
+            let first = (index > 0).then(|| &self.times[0]);
+            times.write(slots, first, out);
+        }
+        for (shared, length) in self.shared.iter().zip(&self.lengths) {
+            if self.times.len() > 1 {
+                out.push(*shared);
+            }
+            put_varint(*length as u64, out);
+        }
+        let check = checksum(&out[from..], group, LANES);
+        out.extend(check);
+        let head = out.len() - from;
+        out.extend_from_slice(&self.blocks);
+        head
+    }
+}
+
+impl GroupWriter {
+    /// Whether a group that was written, and is padded, has the very cells that were added.
+    pub(crate) fn comes_back(
+        &self,
+        bytes: &[u8],
+        head: usize,
+        group: u64,
+        slots: usize,
+        width_ms: i64,
+        buffers: &mut Buffers,
+    ) -> bool {
+        let Ok(read) = GroupHead::read(bytes, head, group, (slots, width_ms), buffers) else {
+            return false;
+        };
+        let mut same = read.lanes().eq(self.ranges.iter().map(|(lane, _)| *lane));
+        for (index, (lane, from)) in self.ranges.iter().enumerate() {
+            let to = self.ranges.get(index + 1).map_or(self.cells.len(), |(_, next)| *next);
+            let mut cells = self.cells[*from..to].iter();
+            let (at, times) = (read.block(*lane), &self.times[usize::from(self.shared[index])]);
+            let mut place = times.slots.iter();
+            let Some(block) = at.and_then(|(at, _)| bytes.get(head + at..)) else { return false };
+            let outcome =
+                read.cells(*lane, block, 0..slots, Columns::ALL, buffers, |slot, cell| {
+                    let own = place.next().is_some_and(|own| usize::from(*own) == slot);
+                    same &= own && cells.next().is_some_and(|own| is_same(own, &cell));
+                });
+            same &= outcome.is_ok() && cells.next().is_none();
+        }
+        same
+    }
+}
+
+/// Whether cells are the same to the last bit.
+fn is_same(one: &Cell, other: &Cell) -> bool {
+    let differs = |value: fn(&Cell) -> f64| value(one).to_bits() ^ value(other).to_bits();
+    // One by one, as comparing arrays is a call.
+    let values = differs(|cell| cell.sum)
+        | differs(|cell| cell.min)
+        | differs(|cell| cell.max)
+        | differs(|cell| cell.first)
+        | differs(|cell| cell.last);
+    let numbers = one.n ^ other.n | one.first_at ^ other.first_at | one.last_at ^ other.last_at;
+    values == 0 && numbers == 0
+}
+
+/// The head of a group as it was read.
+#[derive(Debug)]
+pub(crate) struct GroupHead {
+    /// The group, as its checksums know it.
+    group: u64,
+    /// Of a slot.
+    width_ms: i64,
+    times: Vec<Times>,
+    /// Of each series: its number in the group, that of its times, where its block begins behind
+    /// the head, and how long it is.
+    series: Vec<(u8, u8, usize, usize)>,
+}
+
+impl GroupHead {
+    /// Reads a head of `length` bytes, which [`PADDING`] follows; `span` is the number of slots and
+    /// their width.
+    pub(crate) fn read(
+        bytes: &[u8],
+        length: usize,
+        group: u64,
+        span: (usize, i64),
+        buffers: &mut Buffers,
+    ) -> Result<Self, Misfit> {
+        let end = length.checked_sub(CHECK_BYTES).ok_or(Misfit(0))?;
+        if bytes.len() < length || bytes[end..length] != checksum(&bytes[..end], group, LANES) {
+            return Err(Misfit(end));
+        }
+        Self::parse(bytes, end, group, span, buffers)
+    }
+
+    /// The same of bytes whose checksum was looked at.
+    pub(crate) fn parse(
+        bytes: &[u8],
+        end: usize,
+        group: u64,
+        (slots, width_ms): (usize, i64),
+        buffers: &mut Buffers,
+    ) -> Result<Self, Misfit> {
+        let mut from = Cursor::new(bytes, end)?;
+        if slots > SLOTS_MAX {
+            return Err(from.misfit());
+        }
+        let lanes = from.word()?;
+        let count = usize::from(from.byte()?);
+        if count > LANES {
+            return Err(from.misfit());
+        }
+        let mut times: Vec<Times> = Vec::with_capacity(count);
+        for _ in 0..count {
+            let own = Times::read(&mut from, slots, times.first(), buffers)?;
+            times.push(own);
+        }
+        let (mut series, mut at) = (Vec::with_capacity(lanes.count_ones() as usize), 0_usize);
+        for lane in (0..LANES).filter(|lane| lanes >> lane & 1 == 1) {
+            let shared = if count > 1 { from.byte()? } else { 0 };
+            let length = usize::try_from(from.varint()?).map_err(|_| from.misfit())?;
+            if usize::from(shared) >= count || length > BLOCK_BYTES_MAX {
+                return Err(from.misfit());
+            }
+            series.push((lane as u8, shared, at, length));
+            at += length;
+        }
+        if from.at() == end {
+            Ok(Self { group, width_ms, times, series })
+        } else {
+            Err(from.misfit())
+        }
+    }
+
+    /// Memory that it takes, about.
+    pub(super) fn bytes(&self) -> usize {
+        let slots: usize = self.times.iter().map(Times::count).sum();
+        size_of::<Self>()
+            + size_of_val(&self.times[..])
+            + size_of_val(&self.series[..])
+            + slots * Times::SLOT_BYTES
+    }
+
+    /// The series that are there.
+    pub(crate) fn lanes(&self) -> impl Iterator<Item = usize> + '_ {
+        self.series.iter().map(|(lane, ..)| usize::from(*lane))
+    }
+
+    /// Bytes that all blocks take.
+    pub(crate) fn blocks_bytes(&self) -> usize {
+        self.series.last().map_or(0, |(_, _, at, length)| at + length)
+    }
+
+    /// Where the block of a series begins behind the head, and its length.
+    pub(crate) fn block(&self, lane: usize) -> Option<(usize, usize)> {
+        self.find(lane).map(|(_, _, at, length)| (at, length))
+    }
+
+    /// Whether a series has any of these slots.
+    pub(crate) fn has(&self, lane: usize, slots: std::ops::Range<usize>) -> bool {
+        let Some((_, shared, ..)) = self.find(lane) else { return false };
+        let own = &self.times[usize::from(shared)].slots;
+        let next = own.partition_point(|slot| usize::from(*slot) < slots.start);
+        own.get(next).is_some_and(|slot| usize::from(*slot) < slots.end)
+    }
+
+    fn find(&self, lane: usize) -> Option<(u8, u8, usize, usize)> {
+        let place = self.series.binary_search_by_key(&lane, |own| usize::from(own.0)).ok()?;
+        self.series.get(place).copied()
+    }
+
+    /// Hands out the cells of a series from its block, which [`PADDING`] follows: of a range of
+    /// slots, those that are there, of cells of one sample or more than two perhaps only the columns
+    /// that are wanted.
+    pub(crate) fn cells(
+        &self,
+        lane: usize,
+        block: &[u8],
+        slots: std::ops::Range<usize>,
+        wanted: Columns,
+        buffers: &mut Buffers,
+        mut visit: impl FnMut(usize, Cell),
+    ) -> Result<(), Misfit> {
+        let Some((_, shared, _, length)) = self.find(lane) else { return Ok(()) };
+        let end = length.checked_sub(CHECK_BYTES).ok_or(Misfit(0))?;
+        if block.len() < length + PADDING {
+            return Err(Misfit(block.len()));
+        }
+        if block[end..length] != checksum(&block[..end], self.group, lane) {
+            return Err(Misfit(end));
+        }
+        let times = &self.times[usize::from(shared)];
+        let place = |slot: usize| times.slots.partition_point(|own| usize::from(*own) < slot);
+        let (from, to) = (place(slots.start), place(slots.end));
+        let block = &block[..end + PADDING];
+        // Who reads a cell of two samples takes it for both of them.
+        let has_pairs = times.n.get(from..to).is_some_and(|n| n.contains(&2));
+        let wanted = if has_pairs { Columns::ALL } else { wanted };
+        let values = values::read(block, times, self.width_ms, to, wanted, buffers)?;
+        // All of one length, so that none is asked for each slot whether it is there.
+        let own = from..to.max(from);
+        let column = |all| column_of(all, own.clone());
+        let (sum, min, max) = (column(&values.sum), column(&values.min), column(&values.max));
+        let (first, last) = (column(&values.first), column(&values.last));
+        let (n, slots) = (&times.n[own.clone()], &times.slots[own.clone()]);
+        let (first_at, last_at) = (&times.first_at[own.clone()], &times.last_at[own.clone()]);
+        for index in 0..own.len() {
+            let cell = Cell {
+                n: n[index],
+                first_at: first_at[index],
+                last_at: last_at[index],
+                sum: sum[index],
+                min: min[index],
+                max: max[index],
+                first: first[index],
+                last: last[index],
+            };
+            visit(usize::from(slots[index]), cell);
+        }
+        values.give_back(buffers);
+        Ok(())
+    }
+}
+
+/// A part of a column; zeros when it was not read.
+fn column_of(column: &[f64], part: std::ops::Range<usize>) -> &[f64] {
+    let length = part.len();
+    column.get(part).unwrap_or(&NO_VALUES[..length])
+}
+
+/// What a block can take: no stream is longer than its numbers and their patches.
+const BLOCK_BYTES_MAX: usize = SLOTS_MAX * 256;

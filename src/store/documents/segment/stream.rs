@@ -1,0 +1,308 @@
+//! A stream: whole numbers that lie near each other or near zero, packed; those that are far off
+//! are patched.
+//!
+//! Its first byte says how: bit 0, numbers are zigzag, else the smallest number is taken
+//! off; bit 1, some are patched; bit 2, zeros are left out. Must never know: what the numbers mean.
+
+use super::{
+    bits::{bits_of, pack, packed_bytes, unpack},
+    buffers::Buffers,
+    cursor::{Cursor, Misfit, put_varint, put_zigzag, unzigzag, zigzag},
+};
+
+const ZIGZAG: u8 = 1;
+const PATCHED: u8 = 2;
+const SPARSE: u8 = 4;
+
+/// How numbers are packed, and what that takes.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    bits: usize,
+    width: u32,
+    /// Bits of the longest number.
+    longest: u32,
+    patches: usize,
+}
+
+impl Plan {
+    /// The cheapest width for numbers, of which so many have so many bits, at most `longest`.
+    fn of(counts: &[u16; 65], count: usize, longest: u32) -> Self {
+        let place = place_width(count) as usize;
+        let whole = Self { bits: count * longest as usize, width: longest, longest, patches: 0 };
+        let (mut best, mut patches) = (whole, 0);
+        for width in (0..longest).rev() {
+            patches += usize::from(counts[width as usize + 1]);
+            let bits = count * width as usize + patches * (place + (longest - width) as usize) + 24;
+            if bits < best.bits {
+                best = Self { bits, width, longest, patches };
+            }
+        }
+        best
+    }
+}
+
+/// Bits of a place among so many numbers.
+fn place_width(count: usize) -> u32 {
+    bits_of(count.saturating_sub(1) as u64)
+}
+
+/// How many numbers have how many bits, at most 65,535 of them.
+struct Lengths {
+    counts: [u16; 65],
+    any: u64,
+}
+
+impl Lengths {
+    const NONE: Self = Self { counts: [0; 65], any: 0 };
+
+    fn add(&mut self, number: u64) {
+        self.counts[bits_of(number) as usize] += 1;
+        self.any |= number;
+    }
+
+    fn plan(&self, count: usize) -> Plan {
+        Plan::of(&self.counts, count, bits_of(self.any))
+    }
+}
+
+/// How numbers are written at the least cost.
+#[derive(Debug, Clone, Copy)]
+enum Form {
+    Signed(Plan),
+    Based(i64, Plan),
+}
+
+impl Form {
+    fn of(values: &[i64]) -> Self {
+        let base = values.iter().copied().min().unwrap_or(0);
+        // Side by side, as each waits for its own counts.
+        let (mut signed, mut based) = (Lengths::NONE, Lengths::NONE);
+        for value in values {
+            signed.add(zigzag(*value));
+            based.add(value.wrapping_sub(base) as u64);
+        }
+        let (signed, based) = (signed.plan(values.len()), based.plan(values.len()));
+        let base_bits = bits_of(zigzag(base)).div_ceil(7).max(1) as usize * 8;
+        if based.bits + base_bits < signed.bits {
+            Self::Based(base, based)
+        } else {
+            Self::Signed(signed)
+        }
+    }
+
+    fn bits(self) -> usize {
+        16 + match self {
+            Self::Signed(plan) => plan.bits,
+            Self::Based(base, plan) => {
+                plan.bits + bits_of(zigzag(base)).div_ceil(7).max(1) as usize * 8
+            }
+        }
+    }
+}
+
+/// A stream at its least cost.
+#[derive(Debug)]
+pub(super) struct Chosen<'a> {
+    values: &'a [i64],
+    form: Form,
+    /// Those that are not zero, when the others are left out.
+    others: Option<(Vec<i64>, Form)>,
+}
+
+/// Chooses how to write numbers.
+pub(super) fn choose(values: &[i64]) -> Chosen<'_> {
+    let form = Form::of(values);
+    let zeros = values.iter().filter(|value| **value == 0).count();
+    let mut others = None;
+    if zeros > values.len() / 8 && zeros < values.len() && form.bits() > values.len() {
+        let rest: Vec<i64> = values.iter().copied().filter(|value| *value != 0).collect();
+        let own = Form::of(&rest);
+        if own.bits() + values.len() + 8 < form.bits() {
+            others = Some((rest, own));
+        }
+    }
+    Chosen { values, form, others }
+}
+
+impl Chosen<'_> {
+    /// Whether all its numbers are zero.
+    pub(super) fn is_zero(&self) -> bool {
+        self.values.iter().all(|value| *value == 0)
+    }
+
+    /// Bits that it takes.
+    pub(super) fn bits(&self) -> usize {
+        match &self.others {
+            Some((_, own)) => own.bits() + self.values.len() + 8,
+            None => self.form.bits(),
+        }
+    }
+
+    /// Appends it.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        match &self.others {
+            Some((rest, own)) => {
+                out.push(SPARSE);
+                pack(self.values.iter().map(|value| u64::from(*value != 0)), 1, out);
+                write(rest, *own, out);
+            }
+            None => write(self.values, self.form, out),
+        }
+    }
+}
+
+fn write(values: &[i64], form: Form, out: &mut Vec<u8>) {
+    match form {
+        Form::Signed(plan) => {
+            out.push(ZIGZAG | patched(plan));
+            out.push(plan.width as u8);
+            write_packed(values.iter().map(|value| zigzag(*value)), values.len(), plan, out);
+        }
+        Form::Based(base, plan) => {
+            out.push(patched(plan));
+            out.push(plan.width as u8);
+            put_zigzag(base, out);
+            let numbers = values.iter().map(|value| value.wrapping_sub(base) as u64);
+            write_packed(numbers, values.len(), plan, out);
+        }
+    }
+}
+
+fn patched(plan: Plan) -> u8 {
+    if plan.patches > 0 { PATCHED } else { 0 }
+}
+
+fn write_packed(
+    numbers: impl Iterator<Item = u64> + Clone,
+    count: usize,
+    plan: Plan,
+    out: &mut Vec<u8>,
+) {
+    let Plan { width, longest, patches, .. } = plan;
+    if patches > 0 {
+        put_varint(patches as u64, out);
+        out.push((longest - width) as u8);
+    }
+    pack(numbers.clone(), width, out);
+    if patches > 0 {
+        let far = numbers.enumerate().filter(|(_, number)| bits_of(*number) > width);
+        pack(far.clone().map(|(place, _)| place as u64), place_width(count), out);
+        pack(far.map(|(_, number)| number >> width), longest - width, out);
+    }
+}
+
+/// How a stream that is not sparse lies.
+struct Shape {
+    mode: u8,
+    width: u32,
+    base: i64,
+    patches: usize,
+    high: u32,
+}
+
+impl Shape {
+    fn read(from: &mut Cursor<'_>, mode: u8, count: usize) -> Result<Self, Misfit> {
+        let width = u32::from(from.byte()?);
+        let base = if mode & ZIGZAG == 0 { from.zigzag()? } else { 0 };
+        let (mut patches, mut high) = (0, 0);
+        if mode & PATCHED != 0 {
+            patches = usize::try_from(from.varint()?).unwrap_or(usize::MAX);
+            high = u32::from(from.byte()?);
+        }
+        if mode > (ZIGZAG | PATCHED) || width + high > u64::BITS || patches > count {
+            return Err(from.misfit());
+        }
+        Ok(Self { mode, width, base, patches, high })
+    }
+}
+
+/// Reads a stream of `count` numbers, the first `limit` of them in place of what is in `out`.
+pub(super) fn read(
+    from: &mut Cursor<'_>,
+    count: usize,
+    limit: usize,
+    buffers: &mut Buffers,
+    out: &mut Vec<i64>,
+) -> Result<(), Misfit> {
+    let mode = from.byte()?;
+    if mode != SPARSE {
+        return read_dense(from, mode, count, limit, buffers, out);
+    }
+    let bytes = packed_bytes(count, 1);
+    let bitmap = &from.take(bytes)?[..bytes];
+    let filled = ones(bitmap, count);
+    let mode = from.byte()?;
+    let mut rest = buffers.whole.take();
+    read_dense(from, mode, filled, filled, buffers, &mut rest)?;
+    // Bits behind the last are never set; if they were, zeros would be taken for them.
+    rest.resize(count + 1, 0);
+    let mut next = 0;
+    out.clear();
+    for byte in bitmap {
+        for bit in 0..8 {
+            let is_there = byte >> bit & 1;
+            out.push(rest[next.min(count)] * i64::from(is_there));
+            next += usize::from(is_there);
+        }
+    }
+    out.truncate(count.min(limit));
+    buffers.whole.give([rest]);
+    Ok(())
+}
+
+/// How many bits are set, at most `count`.
+fn ones(bitmap: &[u8], count: usize) -> usize {
+    let ones: u32 = bitmap.iter().map(|byte| byte.count_ones()).sum();
+    count.min(ones as usize)
+}
+
+fn read_dense(
+    from: &mut Cursor<'_>,
+    mode: u8,
+    count: usize,
+    limit: usize,
+    buffers: &mut Buffers,
+    out: &mut Vec<i64>,
+) -> Result<(), Misfit> {
+    let Shape { mode, width, base, patches, high } = Shape::read(from, mode, count)?;
+    let Buffers { numbers, places, highs, .. } = buffers;
+    unpack(from.take(packed_bytes(count, width))?, count.min(limit), width, numbers);
+    if patches > 0 {
+        let place = place_width(count);
+        unpack(from.take(packed_bytes(patches, place))?, patches, place, places);
+        unpack(from.take(packed_bytes(patches, high))?, patches, high, highs);
+        for (place, high) in places.iter().zip(&*highs) {
+            match numbers.get_mut(*place as usize) {
+                Some(number) => *number |= high.checked_shl(width).unwrap_or(0),
+                None if (*place as usize) < count => {}
+                None => return Err(from.misfit()),
+            }
+        }
+    }
+    out.clear();
+    if mode & ZIGZAG == 0 {
+        out.extend(numbers.iter().map(|number| base.wrapping_add(*number as i64)));
+    } else {
+        out.extend(numbers.iter().map(|number| unzigzag(*number)));
+    }
+    Ok(())
+}
+
+/// Passes over a stream.
+pub(super) fn skip(from: &mut Cursor<'_>, count: usize) -> Result<(), Misfit> {
+    let mut mode = from.byte()?;
+    let mut count = count;
+    if mode == SPARSE {
+        let bytes = packed_bytes(count, 1);
+        let bitmap = &from.take(bytes)?[..bytes];
+        count = ones(bitmap, count);
+        mode = from.byte()?;
+    }
+    let Shape { width, patches, high, .. } = Shape::read(from, mode, count)?;
+    from.take(packed_bytes(count, width))?;
+    if patches > 0 {
+        from.take(packed_bytes(patches, place_width(count)))?;
+        from.take(packed_bytes(patches, high))?;
+    }
+    Ok(())
+}

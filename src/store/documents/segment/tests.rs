@@ -1,0 +1,297 @@
+//! Any cells come back bit for bit, and any bytes are read without harm.
+
+use std::{fmt::Write, process::Command, sync::Arc};
+
+use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
+
+use super::{
+    bits::PADDING,
+    buffers::Buffers,
+    file::GroupId,
+    group::{GroupHead, GroupWriter, LANES},
+    times::Times,
+    values::{self, Columns},
+    writer::SegmentWriter,
+};
+use crate::{
+    model::{Cell, UnixMillis},
+    store::file::{folder::Folder, medium::Medium},
+};
+
+const WIDTH_MS: i64 = 60_000;
+const GROUP: u64 = 77;
+
+/// A series: its place in the group, and its cells by their slots.
+type Series = (usize, Vec<(u16, Cell)>);
+
+fn bits(cell: &Cell) -> ([u32; 3], [u64; 5]) {
+    let values = [cell.sum, cell.min, cell.max, cell.first, cell.last];
+    ([cell.n, cell.first_at, cell.last_at], values.map(f64::to_bits))
+}
+
+fn seal(series: &[Series], slots: usize) -> (usize, Vec<u8>) {
+    let mut writer = GroupWriter::default();
+    for (lane, cells) in series {
+        writer.add(GROUP, *lane, WIDTH_MS, cells.iter().map(|(slot, cell)| (*slot, cell)));
+    }
+    let mut out = Vec::new();
+    let head = writer.finish(GROUP, slots, &mut out);
+    out.resize(out.len() + PADDING, 0);
+    (head, out)
+}
+
+fn unseal(bytes: &[u8], head: usize, slots: usize) -> Option<Vec<Series>> {
+    let mut buffers = Buffers::default();
+    let head_of = GroupHead::read(bytes, head, GROUP, (slots, WIDTH_MS), &mut buffers).ok()?;
+    let mut all = Vec::new();
+    for lane in head_of.lanes() {
+        let (at, length) = head_of.block(lane)?;
+        let block = bytes.get(head + at..head + at + length + PADDING)?;
+        let mut cells = Vec::new();
+        let visit = |slot: usize, cell| cells.push((slot as u16, cell));
+        head_of.cells(lane, block, 0..slots, Columns::ALL, &mut buffers, visit).ok()?;
+        all.push((lane, cells));
+    }
+    Some(all)
+}
+
+fn assert_same(found: &[Series], series: &[Series]) {
+    let filled = |series: &[Series]| -> Vec<_> {
+        let own = series.iter().map(|(lane, cells)| {
+            let there = cells.iter().filter(|(_, cell)| !cell.is_empty());
+            (*lane, there.map(|(slot, cell)| (*slot, bits(cell))).collect::<Vec<_>>())
+        });
+        own.filter(|(_, cells)| !cells.is_empty()).collect()
+    };
+    assert_eq!(filled(found), filled(series));
+}
+
+fn value() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        4 => (-20..20_i32).prop_map(f64::from),
+        4 => (-3000..3000_i32).prop_map(|number| f64::from(number) / 100.0),
+        2 => any::<u64>().prop_map(f64::from_bits),
+        1 => prop::sample::select(vec![
+            0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, f64::MAX, f64::MIN_POSITIVE, 5e-324,
+            9_007_199_254_740_993.0, -9_007_199_254_740_992.0, 1e300,
+        ]),
+    ]
+}
+
+fn any_cell() -> impl Strategy<Value = Cell> {
+    let number = prop_oneof![0..4_u32, Just(1), any::<u32>()];
+    (number, any::<u32>(), any::<u32>(), [value(), value(), value(), value(), value()]).prop_map(
+        |(n, first_at, last_at, [sum, min, max, first, last])| Cell {
+            n,
+            first_at,
+            last_at,
+            sum,
+            min,
+            max,
+            first,
+            last,
+        },
+    )
+}
+
+/// Cells as samples make them, of a gauge or a counter, a value perhaps strange.
+fn made_cells() -> impl Strategy<Value = Vec<(u16, Cell)>> {
+    let step = (1..4_usize, prop::collection::vec((value(), 0..15_000_u32), 1..4));
+    (any::<bool>(), prop::collection::vec(step, 1..90)).prop_map(|(is_counter, steps)| {
+        let (mut slot, mut before) = (0_usize, None);
+        let mut cells: Vec<(u16, Cell)> = Vec::new();
+        for (skip, samples) in steps {
+            let mut cell = Cell::EMPTY;
+            for (index, (value, jitter)) in samples.into_iter().enumerate() {
+                let offset = index as u32 * 15_000 + jitter;
+                let at = slot as i64 * WIDTH_MS + i64::from(offset);
+                let own = match before.replace((at, value)) {
+                    _ if !is_counter => Cell::single(offset, value),
+                    None => Cell::reading(offset, value, 0.0, None),
+                    Some((then, last)) => {
+                        let increase = if value < last { value } else { value - last };
+                        let rate = increase / ((at - then) as f64 / 1000.0);
+                        Cell::reading(offset, value, increase, Some(rate))
+                    }
+                };
+                cell.merge(&own);
+            }
+            cells.push((slot as u16, cell));
+            slot += skip;
+        }
+        cells
+    })
+}
+
+fn any_cells() -> impl Strategy<Value = Vec<(u16, Cell)>> {
+    prop::collection::vec(prop::option::weighted(0.7, any_cell()), 1..90).prop_map(|cells| {
+        let slots = (0_u16..).zip(cells);
+        slots.filter_map(|(slot, cell)| Some((slot, cell?))).collect()
+    })
+}
+
+fn series() -> impl Strategy<Value = Vec<Series>> {
+    let cells = prop_oneof![any_cells(), made_cells()];
+    prop::collection::btree_map(0..LANES, cells, 1..5)
+        .prop_map(|series| series.into_iter().collect())
+}
+
+#[test]
+fn another_reader_finds_the_same_cells() {
+    let dir = tempfile::tempdir().unwrap();
+    let medium: Arc<dyn Medium> = Arc::new(Folder::new(dir.path()).unwrap());
+    let start = UnixMillis(1_795_262_400_000);
+    let name = "one.1.sealed".to_owned();
+    let mut writer = SegmentWriter::create(&medium, name.clone(), start, WIDTH_MS).unwrap();
+    let (mut runner, mut expected) = (TestRunner::deterministic(), String::new());
+    for row in 0..100 {
+        let id = GroupId { seconds: 3600, row };
+        let mut series = series().new_tree(&mut runner).unwrap().current();
+        if row == 0 {
+            series = vec![(5, cpu_seconds(288))];
+        }
+        let mut group = GroupWriter::default();
+        for (lane, cells) in &series {
+            let cells = cells.iter().map(|(slot, cell)| (*slot, cell));
+            group.add(id.key(), *lane, WIDTH_MS, cells.clone());
+            for (slot, cell) in cells.filter(|(_, cell)| !cell.is_empty()) {
+                let at = start.0 + 3_600_000 + i64::from(slot) * WIDTH_MS;
+                let ([n, first_at, last_at], values) = bits(cell);
+                write!(expected, "{} {at} {n} {first_at} {last_at}", row * 64 + *lane as u32)
+                    .unwrap();
+                for value in values {
+                    write!(expected, " {value:016x}").unwrap();
+                }
+                expected.push('\n');
+            }
+        }
+        assert!(group.is_empty() || writer.add(id, 300, &mut group).unwrap());
+    }
+    drop(writer.finish().unwrap());
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sealed_reader.py");
+    let output = Command::new("python3").arg(script).arg(dir.path().join(name)).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{said}");
+}
+
+/// Slots of 5 minutes with a reading a minute, of seconds with two decimals.
+fn cpu_seconds(slots: u16) -> Vec<(u16, Cell)> {
+    let mut random = TestRunner::deterministic();
+    let mut hundredths = 123_456_789_u32;
+    let mut cells = Vec::new();
+    for slot in 0..slots {
+        let mut cell = Cell::EMPTY;
+        for minute in 0..5 {
+            let before = f64::from(hundredths) / 100.0;
+            hundredths += (0..4000_u32).new_tree(&mut random).unwrap().current();
+            let value = f64::from(hundredths) / 100.0;
+            let increase = value - before;
+            cell.merge(&Cell::reading(minute * 60_000, value, increase, Some(increase / 60.0)));
+        }
+        cells.push((slot, cell));
+    }
+    cells
+}
+
+#[test]
+fn rates_of_readings_with_decimals_take_little() {
+    let series = [(5, cpu_seconds(288))];
+    let (head, bytes) = seal(&series, 288);
+    assert_same(&unseal(&bytes, head, 288).unwrap(), &series);
+    let a_slot = (bytes.len() - head) as f64 / 288.0;
+    assert!(a_slot < 10.0, "{a_slot} bytes a slot");
+}
+
+proptest! {
+    #[test]
+    fn a_group_is_found_by_any_of_its_slots_and_no_other_is(
+        groups in prop::collection::btree_set((0..3_u32, 0..9_u32), 0..20),
+        first in 0..3_u32,
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let medium: Arc<dyn Medium> = Arc::new(Folder::new(dir.path()).unwrap());
+        let (start, name) = (UnixMillis(1_795_262_400_000), "one.1.sealed".to_owned());
+        let mut writer = SegmentWriter::create(&medium, name, start, WIDTH_MS).unwrap();
+        // Each hour has half an hour of slots; rows need not begin with 0.
+        for (hour, row) in &groups {
+            let mut group = GroupWriter::default();
+            let id = GroupId { seconds: hour * 3600, row: first + row };
+            group.add(id.key(), 0, WIDTH_MS, [(3, &Cell::single(0, 1.0))].into_iter());
+            prop_assert!(writer.add(id, 30, &mut group).unwrap());
+        }
+        let segment = writer.finish().unwrap();
+        for (hour, row) in (0..4).flat_map(|hour| (0..14).map(move |row| (hour, row))) {
+            let place = groups.iter().position(|own| (own.0, first + own.1) == (hour, row));
+            let found = place.map(|place| (place, hour * 3600, 30));
+            for (seconds, expected) in [(0, found), (1740, found), (1800, None), (3540, None)] {
+                prop_assert_eq!(segment.find(hour * 3600 + seconds, row), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn any_cells_come_back_bit_for_bit(series in series()) {
+        let (head, bytes) = seal(&series, 300);
+        let found = unseal(&bytes, head, 300).unwrap();
+        assert_same(&found, &series);
+    }
+
+    #[test]
+    fn a_part_of_the_slots_and_columns_is_that_part_of_all(
+        cells in prop_oneof![any_cells(), made_cells()], from in 0..300_usize, length in 0..300_usize,
+    ) {
+        let (head, bytes) = seal(&[(3, cells.clone())], 300);
+        let mut buffers = Buffers::default();
+        let head_of = GroupHead::read(&bytes, head, GROUP, (300, WIDTH_MS), &mut buffers).unwrap();
+        prop_assume!(head_of.block(3).is_some());
+        let range = from..(from + length).min(300);
+        for wanted in [Columns::ALL, Columns::ENDS, Columns::SUM, Columns::MIN, Columns::MAX, Columns::NONE] {
+            let mut found = Vec::new();
+            let visit = |slot, cell: Cell| found.push((slot, cell));
+            head_of.cells(3, &bytes[head..], range.clone(), wanted, &mut buffers, visit)
+                .unwrap();
+            let own = cells.iter().filter(|(slot, cell)| {
+                !cell.is_empty() && range.contains(&usize::from(*slot))
+            });
+            let own: Vec<_> = own.collect();
+            prop_assert_eq!(own.len(), found.len());
+            for ((slot, cell), (found_slot, found)) in own.into_iter().zip(found) {
+                prop_assert_eq!(usize::from(*slot), found_slot);
+                let same = |has: Columns, value: fn(&Cell) -> f64| {
+                    // Who reads a cell of two samples takes it for both of them.
+                    !(wanted.has_any(has) || cell.n == 2) || value(cell).to_bits() == value(&found).to_bits()
+                };
+                prop_assert!(same(Columns::SUM, |cell| cell.sum), "{:?} {:?}", cell, found);
+                prop_assert!(same(Columns::MIN, |cell| cell.min), "{:?} {:?}", cell, found);
+                prop_assert!(same(Columns::MAX, |cell| cell.max), "{:?} {:?}", cell, found);
+                prop_assert!(same(Columns::ENDS, |cell| cell.first));
+                prop_assert!(same(Columns::ENDS, |cell| cell.last));
+            }
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_is_noticed(series in series(), at: prop::sample::Index, bit in 0..8_u8) {
+        let (head, mut bytes) = seal(&series, 300);
+        let length = bytes.len() - PADDING;
+        bytes[at.index(length)] ^= 1 << bit;
+        prop_assert!(unseal(&bytes, head, 300).is_none());
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_harm(
+        mut bytes in prop::collection::vec(any::<u8>(), 0..400), slots in 1..300_usize,
+    ) {
+        let mut buffers = Buffers::default();
+        let cells: Vec<_> = (0..300_u16).map(|slot| (slot, Cell::single(0, 1.0))).collect();
+        let times = Times::of(cells[..slots].iter().map(|(slot, cell)| (*slot, cell)));
+        bytes.resize(bytes.len() + PADDING, 0);
+        if let Ok(found) = values::read(&bytes, &times, WIDTH_MS, 300, Columns::ALL, &mut buffers) {
+            prop_assert!(found.sum.len() <= slots && found.min.len() <= slots);
+        }
+        let length = bytes.len() - PADDING;
+        if let Ok(found) = GroupHead::parse(&bytes, length, GROUP, (slots, WIDTH_MS), &mut buffers) {
+            prop_assert!(found.lanes().count() <= LANES);
+        }
+    }
+}

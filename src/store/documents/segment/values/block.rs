@@ -1,0 +1,242 @@
+//! The bytes of a block: columns of values as streams, of which those that are all zero are left out.
+//!
+//! Must never know: what columns have to do with each other.
+
+use crate::{
+    model::Cell,
+    store::{
+        documents::segment::{
+            buffers::Buffers,
+            cursor::{Cursor, Misfit, put_zigzag},
+            stream::{self, Chosen, choose},
+        },
+        encoding::number::Scale,
+    },
+};
+
+/// The block is that of a counter.
+pub(super) const COUNTER: u8 = 8;
+
+/// Which columns of cells are wanted, beside how many samples there are and when they came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Columns(u8);
+
+impl Columns {
+    /// No other ones.
+    pub const NONE: Self = Self(0);
+    /// The sum.
+    pub const SUM: Self = Self(1);
+    /// The smallest value, of a counter the smallest rate.
+    pub const MIN: Self = Self(2);
+    /// The largest one.
+    pub const MAX: Self = Self(4);
+    /// Smallest and largest.
+    pub(crate) const RATES: Self = Self(6);
+    /// The first and the last value.
+    pub const ENDS: Self = Self(8);
+    /// All.
+    pub const ALL: Self = Self(15);
+
+    /// These and others.
+    pub const fn and(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
+    /// Whether it has any of others.
+    pub(crate) fn has_any(self, others: Self) -> bool {
+        self.0 & others.0 != 0
+    }
+}
+
+/// The columns of values, a row for each slot that is there.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Values {
+    pub(crate) sum: Vec<f64>,
+    pub(crate) min: Vec<f64>,
+    pub(crate) max: Vec<f64>,
+    pub(crate) first: Vec<f64>,
+    pub(crate) last: Vec<f64>,
+}
+
+impl Values {
+    /// Those of cells in place of what is there.
+    pub(crate) fn fill(&mut self, cells: &[Cell]) {
+        let fill = |column: &mut Vec<f64>, value: fn(&Cell) -> f64| {
+            column.clear();
+            column.extend(cells.iter().map(value));
+        };
+        fill(&mut self.sum, |cell| cell.sum);
+        fill(&mut self.min, |cell| cell.min);
+        fill(&mut self.max, |cell| cell.max);
+        fill(&mut self.first, |cell| cell.first);
+        fill(&mut self.last, |cell| cell.last);
+    }
+
+    /// Gives the columns back that are not needed any more.
+    pub(crate) fn give_back(self, buffers: &mut Buffers) {
+        let Self { sum, min, max, first, last } = self;
+        buffers.doubles.give([sum, min, max, first, last]);
+    }
+}
+
+/// The first bytes of a block: how its numbers are to be read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Head {
+    pub(crate) scale: Scale,
+    /// The upper four bits are the model's.
+    pub(crate) flags: u8,
+    /// The last number before the span, or what is taken for it.
+    pub(crate) base: i64,
+}
+
+/// Streams of a block, of which those that are all zero are left out.
+pub(crate) struct Writer<'a> {
+    out: &'a mut Vec<u8>,
+    /// Where the byte lies that says which are there.
+    mask_at: usize,
+    next: u8,
+}
+
+impl<'a> Writer<'a> {
+    pub(crate) fn new(head: Head, is_counter: bool, out: &'a mut Vec<u8>) -> Self {
+        let counter = if is_counter { COUNTER } else { 0 };
+        out.extend([head.scale.power() | counter | head.flags, head.scale.shift, 0]);
+        let mask_at = out.len() - 1;
+        put_zigzag(head.base, out);
+        Self { out, mask_at, next: 1 }
+    }
+
+    /// What lies outside of streams.
+    pub(crate) fn out(&mut self) -> &mut Vec<u8> {
+        self.out
+    }
+
+    /// Notes whether what comes next is there.
+    pub(crate) fn mark(&mut self, is_there: bool) -> bool {
+        if is_there {
+            self.out[self.mask_at] |= self.next;
+        }
+        self.next = self.next.wrapping_shl(1);
+        is_there
+    }
+
+    pub(crate) fn stream(&mut self, numbers: &[i64]) {
+        if self.mark(numbers.iter().any(|number| *number != 0)) {
+            choose(numbers).write(self.out);
+        }
+    }
+
+    /// A stream of which it is known how.
+    pub(crate) fn chosen(&mut self, stream: &Chosen<'_>) {
+        if self.mark(!stream.is_zero()) {
+            stream.write(self.out);
+        }
+    }
+}
+
+/// Reads the streams of a block.
+pub(crate) struct Reader<'a, 's> {
+    pub(crate) from: Cursor<'a>,
+    mask: u8,
+    pub(crate) buffers: &'s mut Buffers,
+    /// Numbers that are wanted of each stream.
+    limit: usize,
+}
+
+impl<'a, 's> Reader<'a, 's> {
+    pub(crate) fn new(from: Cursor<'a>, mask: u8, buffers: &'s mut Buffers, limit: usize) -> Self {
+        Self { from, mask, buffers, limit }
+    }
+
+    /// Whether what comes next is there.
+    pub(crate) fn is_there(&mut self) -> bool {
+        let is_there = self.mask & 1 == 1;
+        self.mask >>= 1;
+        is_there
+    }
+
+    /// The next stream; `None` when all its numbers are zero, or it is not wanted.
+    pub(crate) fn stream(
+        &mut self,
+        count: usize,
+        is_wanted: bool,
+    ) -> Result<Option<Vec<i64>>, Misfit> {
+        if !self.is_there() {
+            return Ok(None);
+        }
+        if !is_wanted {
+            return stream::skip(&mut self.from, count).map(|()| None);
+        }
+        let mut numbers = self.buffers.whole.take();
+        stream::read(&mut self.from, count, self.limit, self.buffers, &mut numbers)?;
+        Ok(Some(numbers))
+    }
+
+    /// The next stream, or as many zeros.
+    pub(crate) fn numbers(&mut self, count: usize) -> Result<Vec<i64>, Misfit> {
+        let stream = self.stream(count, true)?;
+        Ok(stream.unwrap_or_else(|| self.zeros()))
+    }
+
+    pub(crate) fn zeros(&mut self) -> Vec<i64> {
+        let mut zeros = self.buffers.whole.take();
+        zeros.resize(self.limit, 0);
+        zeros
+    }
+
+    /// The doubles of numbers.
+    pub(crate) fn doubles(&mut self, scale: Scale, numbers: impl Iterator<Item = i64>) -> Vec<f64> {
+        let mut doubles = self.buffers.doubles.take();
+        scale.doubles(numbers, &mut doubles);
+        doubles
+    }
+
+    /// The same column again.
+    pub(crate) fn copy(&mut self, column: &[f64]) -> Vec<f64> {
+        let mut copy = self.buffers.doubles.take();
+        copy.extend_from_slice(column);
+        copy
+    }
+
+    /// Gives columns back that are not needed any more.
+    pub(crate) fn give_back(&mut self, columns: impl IntoIterator<Item = Vec<i64>>) {
+        self.buffers.whole.give(columns);
+    }
+
+    /// A stream that is always there, whole.
+    pub(crate) fn unmarked_stream(&mut self, count: usize) -> Result<Vec<i64>, Misfit> {
+        let mut numbers = self.buffers.whole.take();
+        stream::read(&mut self.from, count, usize::MAX, self.buffers, &mut numbers)?;
+        Ok(numbers)
+    }
+
+    /// The next stream whole.
+    pub(crate) fn whole_stream(&mut self, count: usize) -> Result<Option<Vec<i64>>, Misfit> {
+        let limit = std::mem::replace(&mut self.limit, usize::MAX);
+        let stream = self.stream(count, true);
+        self.limit = limit;
+        stream
+    }
+}
+
+/// Turns differences into sums of all so far, one column after the other: `first` begins where the
+/// `last` before it ended.
+pub(crate) fn chain(base: i64, first: &mut [i64], last: &mut [i64]) {
+    let mut before = base;
+    for (first, last) in first.iter_mut().zip(last) {
+        *first = first.wrapping_add(before);
+        *last = last.wrapping_add(*first);
+        before = *last;
+    }
+}
+
+/// What [`chain`] undoes.
+pub(crate) fn unchain(base: i64, first: &mut [i64], last: &mut [i64]) {
+    let mut before = base;
+    for (first, last) in first.iter_mut().zip(last) {
+        let end = *last;
+        *last = end.wrapping_sub(*first);
+        *first = first.wrapping_sub(before);
+        before = end;
+    }
+}

@@ -1,0 +1,208 @@
+//! Values of gauges and deltas: min and max lie around first and last, and the sum near as many times
+//! their mean.
+//!
+//! Must never know: when samples came.
+
+use super::block::{Columns, Head, Reader, Values, Writer, chain, unchain};
+use crate::store::{
+    documents::segment::{buffers::Buffers, cursor::Misfit, stream::choose, times::Times},
+    encoding::number::{Scale, ordered, unordered},
+};
+
+/// First values are as they are, not steps from the last before.
+const LEVEL: u8 = 16;
+
+/// Appends the values.
+pub(super) fn write(values: &Values, times: &Times, buffers: &mut Buffers, out: &mut Vec<u8>) {
+    let Values { sum, min, max, first, last } = values;
+    let scale = scale_of(values);
+    let [mut firsts, mut lasts, mut steps, mut lengths, mut off, mut ulps] =
+        [(); 6].map(|()| buffers.whole.take());
+    firsts.extend(first.iter().map(|value| scale.number(*value)));
+    lasts.extend(last.iter().map(|value| scale.number(*value)));
+    let base = firsts.first().copied().unwrap_or(0);
+    steps.extend_from_slice(&firsts);
+    lengths.extend_from_slice(&lasts);
+    unchain(base, &mut steps, &mut lengths);
+    let (levels, chain) = (choose(&firsts), choose(&steps));
+    let is_level = levels.bits() < chain.bits();
+    let head = if is_level {
+        Head { scale, flags: LEVEL, base: 0 }
+    } else {
+        Head { scale, flags: 0, base }
+    };
+    let mut writer = Writer::new(head, false, out);
+    writer.chosen(if is_level { &levels } else { &chain });
+    writer.stream(&lengths);
+    let ends = firsts.iter().zip(&lasts);
+    let below = |(min, (first, last)): (&f64, (&i64, &i64))| {
+        (*first.min(last)).wrapping_sub(scale.number(*min))
+    };
+    off.extend(min.iter().zip(ends.clone()).map(below));
+    writer.stream(&off);
+    let above = |(max, (first, last)): (&f64, (&i64, &i64))| {
+        scale.number(*max).wrapping_sub(*first.max(last))
+    };
+    off.clear();
+    off.extend(max.iter().zip(ends).map(above));
+    writer.stream(&off);
+    off.clear();
+    for (index, sum) in sum.iter().enumerate() {
+        let n = times.n[index];
+        if scale.is_decimal() {
+            let whole = scale.number(*sum);
+            off.push(whole.wrapping_sub(middle(n, firsts[index], lasts[index])));
+            ulps.push(ordered(*sum).wrapping_sub(ordered(scale.double(whole))));
+        } else {
+            off.push(0);
+            let likely = mean_times(n, first[index], last[index]);
+            ulps.push(ordered(*sum).wrapping_sub(ordered(likely)));
+        }
+    }
+    writer.stream(&off);
+    writer.stream(&ulps);
+    buffers.whole.give([firsts, lasts, steps, lengths, off, ulps]);
+}
+
+fn scale_of(values: &Values) -> Scale {
+    let Values { min, max, first, last, .. } = values;
+    let is_first = |column: &Vec<f64>| {
+        column.iter().zip(first).all(|(own, first)| own.to_bits() == first.to_bits())
+    };
+    if [min, max, last].into_iter().all(is_first) {
+        return Scale::of(first.iter().copied());
+    }
+    Scale::of([first, last, min, max].into_iter().flatten().copied())
+}
+
+/// `n` times the mean of two numbers.
+fn middle(n: u32, first: i64, last: i64) -> i64 {
+    first.wrapping_add(last).wrapping_mul(i64::from(n)) >> 1
+}
+
+/// `n` times the mean of two doubles.
+fn mean_times(n: u32, first: f64, last: f64) -> f64 {
+    let likely = f64::from(n) * (first + last) / 2.0;
+    // What bits a NaN gets is not the same on all machines.
+    if n == 1 || likely.is_nan() { first } else { likely }
+}
+
+/// The numbers of the first and the last samples.
+struct Ends {
+    scale: Scale,
+    firsts: Vec<i64>,
+    lasts: Vec<i64>,
+    /// Whether they are the same.
+    is_point: bool,
+}
+
+impl Ends {
+    fn read(head: Head, reader: &mut Reader<'_, '_>, count: usize) -> Result<Self, Misfit> {
+        let mut firsts = reader.numbers(count)?;
+        let lengths = reader.stream(count, true)?;
+        let is_point = lengths.is_none();
+        let mut lasts = lengths.unwrap_or_else(|| reader.zeros());
+        if head.flags & LEVEL == 0 {
+            chain(head.base, &mut firsts, &mut lasts);
+        } else {
+            lasts
+                .iter_mut()
+                .zip(&firsts)
+                .for_each(|(last, first)| *last = last.wrapping_add(*first));
+        }
+        Ok(Self { scale: head.scale, firsts, lasts, is_point })
+    }
+
+    fn pairs(&self) -> impl Iterator<Item = (i64, i64)> {
+        self.firsts.iter().copied().zip(self.lasts.iter().copied())
+    }
+
+    /// The smallest or the largest values, which lie so far off the nearer end.
+    fn side(
+        &self,
+        off: Option<Vec<i64>>,
+        reader: &mut Reader<'_, '_>,
+        value: impl Fn(i64, i64, i64) -> i64,
+    ) -> Vec<f64> {
+        let Some(off) = off else {
+            return reader
+                .doubles(self.scale, self.pairs().map(|(first, last)| value(first, last, 0)));
+        };
+        let pairs = self.pairs().zip(&off);
+        let side =
+            reader.doubles(self.scale, pairs.map(|((first, last), off)| value(first, last, *off)));
+        reader.give_back([off]);
+        side
+    }
+}
+
+/// Reads the values.
+pub(super) fn read(
+    head: Head,
+    reader: &mut Reader<'_, '_>,
+    times: &Times,
+    wanted: Columns,
+) -> Result<Values, Misfit> {
+    let (scale, count) = (head.scale, times.count());
+    let ends = Ends::read(head, reader, count)?;
+    let mut values = Values::default();
+    // Without decimals the sums go by them.
+    if wanted.has_any(Columns::ENDS) || !scale.is_decimal() {
+        values.first = reader.doubles(scale, ends.firsts.iter().copied());
+        values.last = if ends.is_point {
+            reader.copy(&values.first)
+        } else {
+            reader.doubles(scale, ends.lasts.iter().copied())
+        };
+    }
+    let below = reader.stream(count, wanted.has_any(Columns::MIN))?;
+    if wanted.has_any(Columns::MIN) {
+        values.min = ends.side(below, reader, |first, last, off| first.min(last).wrapping_sub(off));
+    }
+    let above = reader.stream(count, wanted.has_any(Columns::MAX))?;
+    if wanted.has_any(Columns::MAX) {
+        values.max = ends.side(above, reader, |first, last, off| first.max(last).wrapping_add(off));
+    }
+    if wanted.has_any(Columns::SUM) {
+        values.sum = read_sum(reader, times, &ends, &values)?;
+    }
+    reader.give_back([ends.firsts, ends.lasts]);
+    Ok(values)
+}
+
+fn read_sum(
+    reader: &mut Reader<'_, '_>,
+    times: &Times,
+    ends: &Ends,
+    values: &Values,
+) -> Result<Vec<f64>, Misfit> {
+    let count = times.count();
+    let rests = reader.stream(count, true)?;
+    let ulps = reader.stream(count, true)?;
+    let likely = times.n.iter().zip(ends.pairs());
+    let likely = likely.map(|(n, (first, last))| middle(*n, first, last));
+    let mut sums = match &rests {
+        _ if !ends.scale.is_decimal() => {
+            let doubles = values.first.iter().zip(&values.last);
+            let likely = times.n.iter().zip(doubles);
+            let mut sums = reader.buffers.doubles.take();
+            sums.extend(likely.map(|(n, (first, last))| mean_times(*n, *first, *last)));
+            sums
+        }
+        None => reader.doubles(ends.scale, likely),
+        Some(rests) => {
+            let sums = likely.zip(rests).map(|(likely, rest)| rest.wrapping_add(likely));
+            reader.doubles(ends.scale, sums)
+        }
+    };
+    add_ulps(&mut sums, ulps.as_deref());
+    reader.give_back(rests.into_iter().chain(ulps));
+    Ok(sums)
+}
+
+/// Moves each double on by so many.
+pub(super) fn add_ulps(values: &mut [f64], ulps: Option<&[i64]>) {
+    for (value, ulps) in values.iter_mut().zip(ulps.into_iter().flatten()) {
+        *value = unordered(ordered(*value).wrapping_add(*ulps));
+    }
+}

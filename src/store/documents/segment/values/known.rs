@@ -1,0 +1,125 @@
+//! What is known of a counter's slots before their rates are: increases, and the likely rates.
+//!
+//! Must never know: how rates are stored.
+
+use crate::store::documents::segment::{buffers::Buffers, times::Times};
+
+/// The smallest or the largest rate of each slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Min,
+    Max,
+}
+
+impl Side {
+    /// Where its flags lie beside those of the smallest.
+    pub(super) fn shift(self) -> u32 {
+        match self {
+            Self::Min => 0,
+            Self::Max => 1,
+        }
+    }
+
+    pub(super) fn pick(self, one: f64, other: f64) -> f64 {
+        match self {
+            Self::Min if other < one => other,
+            Self::Max if other > one => other,
+            Self::Min | Self::Max => one,
+        }
+    }
+
+    /// What an increase is likely to be at least, or at most.
+    pub(super) fn bound(self, one: i64, other: i64) -> i64 {
+        match self {
+            Self::Min => one.min(other),
+            Self::Max => one.max(other),
+        }
+    }
+}
+
+/// What is known of each slot before its rates are.
+pub(super) struct Known {
+    /// Number of the increase up to the first reading, and from there to the last.
+    pub(super) before: Vec<i64>,
+    pub(super) within: Vec<i64>,
+    /// The increase.
+    pub(super) sum: Vec<f64>,
+    /// Of each side the likely rate.
+    likely: [Vec<f64>; 2],
+    /// Milliseconds between readings, in the mean.
+    pub(super) step: Vec<i64>,
+}
+
+impl Known {
+    pub(super) fn of(
+        numbers: (Vec<i64>, Vec<i64>),
+        values: (&[f64], &[f64]),
+        base: f64,
+        times: &Times,
+        passed: impl Iterator<Item = i64>,
+        buffers: &mut Buffers,
+    ) -> Self {
+        let (before, within) = numbers;
+        let (first, last) = values;
+        let count = first.len();
+        let [sum, min, max] = [(); 3].map(|()| buffers.doubles.take());
+        let mut known =
+            Self { before, within, sum, likely: [min, max], step: buffers.whole.take() };
+        known.step.reserve(count);
+        let columns = std::iter::once(&mut known.sum).chain(&mut known.likely);
+        columns.for_each(|column| column.reserve(count));
+        let mut previous = base;
+        for (index, passed) in passed.take(count).enumerate() {
+            let (first, last, n) = (first[index], last[index], times.n[index]);
+            let length = i64::from(times.last_at[index]) - i64::from(times.first_at[index]);
+            let increase = increase_of(first, previous);
+            let rate = per_second(increase, passed);
+            let (mut sum, mut rates) = (increase, [rate; 2]);
+            if n > 1 {
+                let within = increase_of(last, first);
+                sum += within;
+                if n == 2 {
+                    let second = per_second(within, length);
+                    rates = [Side::Min.pick(rate, second), Side::Max.pick(rate, second)];
+                }
+            }
+            known.sum.push(sane(sum));
+            known.likely[0].push(rates[0]);
+            known.likely[1].push(rates[1]);
+            known.step.push((passed + length) / i64::from(n.max(1)));
+            previous = last;
+        }
+        known
+    }
+
+    /// What the number of an increase is taken from.
+    pub(super) fn bound(&self, side: Side, index: usize, n: u32) -> i64 {
+        let (before, within) = (self.before[index], self.within[index]);
+        if n < 2 { before } else { side.bound(before, within / i64::from(n - 1)) }
+    }
+
+    /// Gives the columns back that are not needed any more.
+    pub(super) fn give_back(self, buffers: &mut Buffers) {
+        let Self { before, within, sum, likely, step } = self;
+        buffers.whole.give([before, within, step]);
+        buffers.doubles.give(likely.into_iter().chain([sum]));
+    }
+
+    pub(super) fn likely(&self, side: Side) -> &[f64] {
+        &self.likely[side.shift() as usize]
+    }
+}
+
+/// As the model counts: a decrease tells of a reset.
+pub(super) fn increase_of(value: f64, before: f64) -> f64 {
+    if value < before { value } else { value - before }
+}
+
+pub(super) fn per_second(increase: f64, passed_ms: i64) -> f64 {
+    sane(increase / (passed_ms as f64 / 1000.0))
+}
+
+/// What bits a NaN gets is not the same on all machines.
+fn sane(value: f64) -> f64 {
+    if value.is_nan() { 0.0 } else { value }
+}

@@ -1,0 +1,76 @@
+//! The values of one series over one span: sum, min, max, first and last of each slot, by what they
+//! have to do with each other.
+//!
+//! Must never know: where the bytes lie, and which slots they are of.
+
+mod block;
+mod counter;
+mod gauge;
+mod known;
+mod rates;
+
+use super::{
+    bits::PADDING,
+    buffers::Buffers,
+    cursor::{Cursor, Misfit},
+    times::Times,
+};
+use crate::{model::Cell, store::encoding::number::Scale};
+pub use block::Columns;
+pub(crate) use block::Values;
+use block::{COUNTER, Head, Reader};
+
+/// Below them: how values become numbers.
+const POWER: u8 = 7;
+
+/// Appends the values of cells, most of which have samples.
+pub(super) fn write(
+    cells: &[Cell],
+    values: &Values,
+    times: &Times,
+    width_ms: i64,
+    buffers: &mut Buffers,
+    out: &mut Vec<u8>,
+) {
+    if is_counter(cells) {
+        counter::write(values, times, width_ms, buffers, out);
+    } else {
+        gauge::write(values, times, buffers, out);
+    }
+}
+
+/// Whether the values are readings, with increases and rates.
+fn is_counter(cells: &[Cell]) -> bool {
+    // Of a gauge, each value lies between the smallest and the largest.
+    let is_level = |cell: &&Cell| {
+        cell.min <= cell.first && cell.first <= cell.max || cell.sum.is_nan() || cell.first.is_nan()
+    };
+    cells.iter().filter(is_level).count() * 2 < cells.len()
+}
+
+/// Reads the values of the first `limit` slots, those columns that are wanted; `bytes` are
+/// followed by [`PADDING`].
+pub(super) fn read(
+    bytes: &[u8],
+    times: &Times,
+    width_ms: i64,
+    limit: usize,
+    wanted: Columns,
+    buffers: &mut Buffers,
+) -> Result<Values, Misfit> {
+    let mut from = Cursor::new(bytes, bytes.len().saturating_sub(PADDING))?;
+    let (how, shift, mask) = (from.byte()?, from.byte()?, from.byte()?);
+    let scale = Scale::from_bytes(how & POWER, shift).ok_or_else(|| from.misfit())?;
+    let head = Head { scale, flags: how & 0xf0, base: from.zigzag()? };
+    if wanted == Columns::NONE {
+        return Ok(Values::default());
+    }
+    let limit = limit.min(times.count());
+    let mut reader = Reader::new(from, mask, buffers, limit);
+    let values = if how & COUNTER == 0 {
+        gauge::read(head, &mut reader, times, wanted)?
+    } else {
+        counter::read(head, &mut reader, times, width_ms, wanted)?
+    };
+    Ok(values)
+}

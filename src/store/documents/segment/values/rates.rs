@@ -1,0 +1,332 @@
+//! The smallest and the largest rate of a counter's slots: an increase in a number of milliseconds.
+//!
+//! Where readings have decimals, an increase is off by how they are rounded. Must never know: what
+//! else is in a slot.
+
+use super::{
+    block::{Reader, Writer},
+    gauge::add_ulps,
+    known::{Known, Side, per_second},
+};
+use crate::store::{
+    documents::segment::{
+        cursor::{Misfit, put_varint},
+        stream::choose,
+        times::Times,
+    },
+    encoding::number::{Scale, ordered},
+};
+
+/// Of the smallest rate: it is an increase and its milliseconds, not a double near the likely one.
+const PAIRS: u8 = 16;
+/// Of it: increases are as they are, not less what is likely. Without [`PAIRS`]: such pairs, whose
+/// increases are off by what readings are rounded.
+const PLAIN: u8 = 64;
+/// Increases in pairs, so that nothing overflows.
+const NUMBER_MAX: u64 = 1 << 53;
+/// Of jitter, so many ms each way are looked through first.
+const JITTER_MS: i64 = 24;
+/// Rates that are tried before it is given up to find increases behind them.
+const TRIED_MIN: usize = 16;
+/// An increase is off by the rounding of two readings.
+const ROUNDED_MAX: f64 = 4.0;
+/// Denominators that are looked for.
+const MILLIS_MAX: f64 = 16_777_216.0;
+
+/// What the rates of a series go by.
+pub(super) struct Series<'a> {
+    pub(super) known: &'a Known,
+    pub(super) times: &'a Times,
+    pub(super) scale: Scale,
+    pub(super) last: &'a [f64],
+}
+
+/// How increases are rounded: to a whole number of units of a reading.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Rounding {
+    /// Not at all.
+    None,
+    Like(f64),
+}
+
+impl Rounding {
+    /// What one more of the last bit adds.
+    fn unit(self) -> f64 {
+        match self {
+            Self::Like(reading) if reading.abs() < f64::MAX => {
+                let size = reading.abs();
+                f64::from_bits(size.to_bits() + 1) - size
+            }
+            Self::None | Self::Like(_) => 0.0,
+        }
+    }
+
+    /// The increase that readings would have told.
+    fn apply(self, increase: f64, units: i64) -> f64 {
+        match self {
+            Self::None => increase,
+            Self::Like(reading) => reading - (reading - increase) + units as f64 * self.unit(),
+        }
+    }
+}
+
+/// The rates of one side, as they are written.
+#[derive(Default)]
+pub(super) struct Rates {
+    pub(super) flags: u8,
+    /// 0 where it is the likely one.
+    numbers: Vec<i64>,
+    /// Of pairs that are not: milliseconds, less the mean.
+    millis: Vec<i64>,
+    /// Of those, what increases are off by rounding; empty when they are not rounded.
+    rounded: Vec<i64>,
+    /// Those that are none of it, as they are.
+    pub(super) raw: Vec<(usize, f64)>,
+}
+
+impl Rates {
+    pub(super) fn of(side: Side, rates: &[f64], series: &Series<'_>) -> Self {
+        let likely = series.known.likely(side);
+        let off = rates
+            .iter()
+            .zip(likely)
+            .map(|(own, likely)| ordered(*own).wrapping_sub(ordered(*likely)));
+        let near = Self { numbers: off.collect(), ..Self::default() };
+        if !series.scale.is_decimal() || near.numbers.iter().all(|own| *own == 0) {
+            return near;
+        }
+        let exact = Self::pairs(side, rates, series, |_| Rounding::None);
+        let rounded = (series.scale.power() > 0)
+            .then(|| Self::pairs(side, rates, series, |index| Rounding::Like(series.last[index])));
+        let pairs = [exact, rounded.flatten()].into_iter().flatten();
+        match pairs.min_by_key(Self::bits) {
+            Some(pairs) if pairs.raw.is_empty() || pairs.bits() < near.bits() => pairs,
+            Some(_) | None => near,
+        }
+    }
+
+    fn bits(&self) -> usize {
+        let streams = [&self.numbers, &self.millis, &self.rounded];
+        let streams = streams.into_iter().filter(|own| !own.is_empty());
+        streams.map(|own| choose(own).bits()).sum::<usize>() + self.raw.len() * 72
+    }
+
+    /// `None` when most rates are no such pairs.
+    fn pairs(
+        side: Side,
+        rates: &[f64],
+        series: &Series<'_>,
+        rounding: impl Fn(usize) -> Rounding,
+    ) -> Option<Self> {
+        let Series { known, times, scale, .. } = *series;
+        let mut hint = 0;
+        let (mut plain, mut less) = (vec![0; rates.len()], vec![0; rates.len()]);
+        let mut own = Self::default();
+        for (index, rate) in rates.iter().enumerate() {
+            if rate.to_bits() == known.likely(side)[index].to_bits() {
+                continue;
+            }
+            let step = known.step[index];
+            let Some(pair) = Pair::of(*rate, scale, [hint, step], rounding(index)) else {
+                own.raw.push((index, *rate));
+                if own.raw.len() > TRIED_MIN.max(own.millis.len()) {
+                    return None;
+                }
+                continue;
+            };
+            hint = pair.ms;
+            let bound = known.bound(side, index, times.n[index]);
+            let off = match side {
+                Side::Min => bound.wrapping_sub(pair.number),
+                Side::Max => pair.number.wrapping_sub(bound),
+            };
+            // Zero says that it is the likely one.
+            plain[index] = past_zero(pair.number);
+            less[index] = past_zero(off);
+            own.millis.push(pair.ms - step);
+            if rounding(index) != Rounding::None {
+                own.rounded.push(pair.rounded);
+            }
+        }
+        if own.rounded.is_empty() {
+            let is_plain = choose(&plain).bits() < choose(&less).bits();
+            own.flags = PAIRS | if is_plain { PLAIN } else { 0 };
+            own.numbers = if is_plain { plain } else { less };
+        } else {
+            (own.flags, own.numbers) = (PLAIN, less);
+        }
+        Some(own)
+    }
+
+    /// Appends the streams.
+    pub(super) fn write(&self, writer: &mut Writer<'_>) {
+        writer.stream(&self.numbers);
+        writer.stream(&self.millis);
+        if !self.rounded.is_empty() {
+            choose(&self.rounded).write(writer.out());
+        }
+    }
+
+    /// Appends those that are kept as they are.
+    pub(super) fn write_raw(&self, out: &mut Vec<u8>) {
+        put_varint(self.raw.len() as u64, out);
+        for (index, rate) in &self.raw {
+            put_varint(*index as u64, out);
+            out.extend_from_slice(&rate.to_bits().to_le_bytes());
+        }
+    }
+}
+
+/// Leaves out zero.
+fn past_zero(number: i64) -> i64 {
+    if number >= 0 { number.wrapping_add(1) } else { number }
+}
+
+fn before_zero(number: i64) -> i64 {
+    if number > 0 || number == i64::MIN { number.wrapping_sub(1) } else { number }
+}
+
+/// An increase and milliseconds that make a rate.
+struct Pair {
+    /// Of the increase.
+    number: i64,
+    /// By how many units it is off.
+    rounded: i64,
+    ms: i64,
+}
+
+impl Pair {
+    /// The pair of a rate, with likely milliseconds.
+    fn of(rate: f64, scale: Scale, likely_ms: [i64; 2], rounding: Rounding) -> Option<Self> {
+        if !rate.is_finite() {
+            return None;
+        }
+        let check = |ms: i64| Self::check(rate, scale, ms, rounding);
+        if let Some(found) = likely_ms.into_iter().find_map(check) {
+            return Some(found);
+        }
+        let target = rate / scale.double(1) / 1000.0;
+        let near = 1e-6 + ROUNDED_MAX * rounding.unit() / scale.double(1);
+        let around = likely_ms[1] - JITTER_MS..=likely_ms[1] + JITTER_MS;
+        let is_near = |ms: &i64| {
+            let number = target * *ms as f64;
+            let off = number - ((number + 0.5) as i64) as f64;
+            off.abs() < near
+        };
+        if let Some(found) = around.filter(is_near).find_map(check) {
+            return Some(found);
+        }
+        // The fractions that are nearest to it, by smaller and smaller parts.
+        let step = likely_ms[1].max(1) as f64;
+        let (mut rest, mut denominator, mut before) = (target, 1.0_f64, 0.0_f64);
+        for _ in 0..24 {
+            let part = rest - rest.floor();
+            let multiple = (step / denominator).round().max(1.0);
+            if let Some(found) = check((denominator * multiple) as i64) {
+                return Some(found);
+            }
+            if part < 1e-12 {
+                return None;
+            }
+            rest = 1.0 / part;
+            (denominator, before) = (rest.floor() * denominator + before, denominator);
+            if denominator > MILLIS_MAX {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// The pair with these milliseconds, if they make the rate.
+    fn check(rate: f64, scale: Scale, ms: i64, rounding: Rounding) -> Option<Self> {
+        if ms <= 0 {
+            return None;
+        }
+        let increase = rate * (ms as f64 / 1000.0);
+        let number = scale.number(increase);
+        if number.unsigned_abs() >= NUMBER_MAX {
+            return None;
+        }
+        let (exact, unit) = (scale.double(number), rounding.unit());
+        let is_it = |units: i64| {
+            let increase = rounding.apply(exact, units);
+            per_second(increase, ms).to_bits() == rate.to_bits()
+        };
+        if unit == 0.0 {
+            return is_it(0).then_some(Self { number, rounded: 0, ms });
+        }
+        let off = (increase - rounding.apply(exact, 0)) / unit;
+        if off.abs() > ROUNDED_MAX {
+            return None;
+        }
+        let near = off.round() as i64;
+        let rounded = [near, near - 1, near + 1].into_iter().find(|units| is_it(*units))?;
+        Some(Self { number, rounded, ms })
+    }
+}
+
+/// Reads the rates of one side, but for those that are kept as they are.
+pub(super) fn read(
+    side: Side,
+    flags: u8,
+    series: &Series<'_>,
+    reader: &mut Reader<'_, '_>,
+) -> Result<Vec<f64>, Misfit> {
+    let Series { known, times, scale, last } = *series;
+    let (flags, count) = (flags >> side.shift(), times.count());
+    let mut rates = known.likely(side).to_vec();
+    let is_rounded = flags & (PAIRS | PLAIN) == PLAIN;
+    if flags & (PAIRS | PLAIN) == 0 {
+        let ulps = reader.stream(count, true)?;
+        add_ulps(&mut rates, ulps.as_deref());
+        reader.give_back(ulps);
+        reader.is_there();
+        return Ok(rates);
+    }
+    let Some(numbers) = reader.whole_stream(count)? else {
+        reader.is_there();
+        return Ok(rates);
+    };
+    let pairs = numbers.iter().filter(|number| **number != 0).count();
+    let mut millis = reader.whole_stream(pairs)?.unwrap_or_default().into_iter();
+    let rounded = if is_rounded { reader.unmarked_stream(pairs)? } else { Vec::new() };
+    let mut rounded = rounded.into_iter();
+    for (index, (rate, number)) in rates.iter_mut().zip(numbers).enumerate() {
+        if number == 0 {
+            continue;
+        }
+        let off = before_zero(number);
+        let number = if is_rounded || flags & PLAIN == 0 {
+            let bound = known.bound(side, index, times.n[index]);
+            match side {
+                Side::Min => bound.wrapping_sub(off),
+                Side::Max => bound.wrapping_add(off),
+            }
+        } else {
+            off
+        };
+        let ms = millis.next().unwrap_or(0).wrapping_add(known.step[index]);
+        let rounding = if is_rounded { Rounding::Like(last[index]) } else { Rounding::None };
+        let increase = rounding.apply(scale.double(number), rounded.next().unwrap_or(0));
+        *rate = per_second(increase, ms);
+    }
+    Ok(rates)
+}
+
+/// Reads those that are kept as they are.
+pub(super) fn read_raw(
+    reader: &mut Reader<'_, '_>,
+    count: usize,
+    rates: &mut [f64],
+) -> Result<(), Misfit> {
+    for _ in 0..reader.from.varint()?.min(count as u64) {
+        let index = reader.from.varint()? as usize;
+        let rate = f64::from_bits(reader.from.word()?);
+        match rates.get_mut(index) {
+            Some(own) => *own = rate,
+            None if index < count => {}
+            None => return Err(reader.from.misfit()),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! Making a segment: it is filled under another name, synced and renamed.
+//!
+//! Must never know: what segments are read for.
+
+use std::sync::Arc;
+
+use redb::StorageBackend;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::{
+    bits::PADDING,
+    buffers::Buffers,
+    file::{Entry, GroupId, MAGIC, Segment, VERSION, fault},
+    group::GroupWriter,
+};
+use crate::{
+    model::UnixMillis,
+    store::{
+        error::StoreError,
+        file::{database::UNFINISHED, medium::Medium, watched::note_written},
+    },
+};
+
+/// Bytes that are written at once.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// A segment that is being filled.
+pub(crate) struct SegmentWriter {
+    medium: Arc<dyn Medium>,
+    name: String,
+    file: Box<dyn StorageBackend>,
+    start: UnixMillis,
+    width_ms: i64,
+    buffer: Vec<u8>,
+    /// Bytes before the buffer.
+    written: u64,
+    entries: Vec<Entry>,
+    buffers: Buffers,
+    is_finished: bool,
+}
+
+impl SegmentWriter {
+    /// Begins a segment of a partition.
+    pub(crate) fn create(
+        medium: &Arc<dyn Medium>,
+        name: String,
+        start: UnixMillis,
+        width_ms: i64,
+    ) -> Result<Self, StoreError> {
+        let unfinished = format!("{name}{UNFINISHED}");
+        medium.remove(&unfinished).map_err(fault("remove", &unfinished))?;
+        let file = medium.create(&unfinished).map_err(fault("create", &unfinished))?;
+        Ok(Self {
+            medium: medium.clone(),
+            name,
+            file,
+            start,
+            width_ms,
+            buffer: Vec::new(),
+            written: 0,
+            entries: Vec::new(),
+            buffers: Buffers::default(),
+            is_finished: false,
+        })
+    }
+
+    /// Bytes written so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    /// Adds a group, behind all those before it. False when it would not come back as it is: then
+    /// it is left out.
+    pub(crate) fn add(
+        &mut self,
+        id: GroupId,
+        slots: usize,
+        group: &mut GroupWriter,
+    ) -> Result<bool, StoreError> {
+        assert!(self.entries.last().is_none_or(|last| last.id < id), "groups ascend");
+        let from = self.buffer.len();
+        let head = group.finish(id.key(), slots, &mut self.buffer);
+        let end = self.buffer.len();
+        self.buffer.resize(end + PADDING, 0);
+        let (bytes, width_ms) = (&self.buffer[from..], self.width_ms);
+        if !group.comes_back(bytes, head, id.key(), slots, width_ms, &mut self.buffers) {
+            self.buffer.truncate(from);
+            return Ok(false);
+        }
+        self.buffer.truncate(end);
+        let offset = self.written + from as u64;
+        self.entries.push(Entry { id, offset, head: head as u32, slots: slots as u32 });
+        if self.buffer.len() >= BUFFER_BYTES {
+            self.flush()?;
+        }
+        Ok(true)
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        self.file.write(self.written, &self.buffer).map_err(fault("write", &self.name))?;
+        self.written += self.buffer.len() as u64;
+        note_written(self.buffer.len());
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Ends it, durably, and opens it.
+    pub(crate) fn finish(mut self) -> Result<Segment, StoreError> {
+        let index_at = self.written + self.buffer.len() as u64;
+        let from = self.buffer.len();
+        for Entry { id, offset, head, slots } in &self.entries {
+            self.buffer.extend(id.seconds.to_le_bytes());
+            self.buffer.extend(id.row.to_le_bytes());
+            self.buffer.extend(offset.to_le_bytes());
+            self.buffer.extend(head.to_le_bytes());
+            self.buffer.extend(slots.to_le_bytes());
+        }
+        let check = xxh3_64(&self.buffer[from..]);
+        let footer = self.buffer.len();
+        self.buffer.extend(MAGIC);
+        let entries = self.entries.len() as u64;
+        let fields = [VERSION, self.start.0 as u64, self.width_ms as u64, index_at, entries, check];
+        self.buffer.extend(fields.into_iter().flat_map(u64::to_le_bytes));
+        let check = xxh3_64(&self.buffer[footer..]);
+        self.buffer.extend(check.to_le_bytes());
+        self.flush()?;
+        self.file.sync_data().map_err(fault("sync", &self.name))?;
+        let unfinished = self.unfinished();
+        self.medium.rename(&unfinished, &self.name).map_err(fault("rename", &unfinished))?;
+        self.is_finished = true;
+        Segment::open(&self.medium, self.name.clone(), self.start, self.width_ms)
+    }
+
+    fn unfinished(&self) -> String {
+        format!("{}{UNFINISHED}", self.name)
+    }
+}
+
+impl Drop for SegmentWriter {
+    fn drop(&mut self) {
+        if self.is_finished {
+            return;
+        }
+        let file = self.unfinished();
+        if let Err(cause) = self.medium.remove(&file) {
+            tracing::warn!(file, %cause, "cannot remove a segment that was not finished");
+        }
+    }
+}

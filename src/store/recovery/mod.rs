@@ -1,0 +1,330 @@
+//! Opening the store: what the files hold, and the journal's records after them, become what is in
+//! memory.
+//!
+//! Must never know: who opens it, and how batches come in.
+
+mod lost_head;
+
+use std::{
+    ops::ControlFlow,
+    panic::resume_unwind,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+use crossbeam_channel::{Receiver, bounded};
+use parking_lot::{Mutex, RwLock};
+
+use super::{
+    append::Appender,
+    catalog::{Catalog, series_states::SeriesStates},
+    dictionary::{Dictionary, changes::SeriesUpdate, filling::Filling},
+    documents::{Documents, local::LocalDocuments},
+    encoding::lanes::row_of,
+    error::StoreError,
+    file::{
+        medium::Medium,
+        names::{HEAD_FILE, JOURNAL_FILE, granularities_with_files},
+    },
+    handle::{Counters, Inner, Store},
+    head::Head,
+    journal::{Journal, granularities, register::Register, series_row},
+    objects::Objects,
+};
+use crate::model::{AcceptedBatch, GranularitySet, Kind, SeriesId, SeriesKey, UnixMillis};
+use lost_head::records_in_files;
+
+/// How long the last run may have gone on after it last remembered the time.
+const LAST_RUN_LATE_MS: i64 = 86_400_000;
+
+/// Chunks of series that are read ahead of the dictionary; full: the reader waits.
+const CHUNKS_AHEAD: usize = 8;
+
+/// What was found when the store was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RecoveryReport {
+    /// Journal records applied to the catalog.
+    pub records: u64,
+    /// Samples in them.
+    pub samples: u64,
+    /// Whether a checkpoint was cut short when the store was closed; the next one finishes it.
+    pub resumes_checkpoint: bool,
+    /// What the time was at least when the store was last run; `None` for a new one.
+    pub last_run: Option<UnixMillis>,
+}
+
+impl Store {
+    /// Opens the store and recovers what was accepted but not yet in documents.
+    ///
+    /// # Errors
+    /// When a file cannot be read or is of another format.
+    pub fn open(
+        medium: Arc<dyn Medium>,
+        granularities: GranularitySet,
+        now: UnixMillis,
+    ) -> Result<(Self, Appender, RecoveryReport), StoreError> {
+        let granularities = Arc::new(granularities);
+        let (journal, known) = Self::open_journal(&medium, &granularities, now)?;
+        let register = Arc::new(Register::open(medium.clone(), journal.clone())?);
+        let mut catalog = Catalog::new(granularities.clone(), journal.checkpointed_through()?);
+        let dictionary = load(&journal, catalog.states_mut())?;
+        let last_run = journal.last_run()?;
+        let ran_until = last_run.or(catalog.latest()).unwrap_or(now);
+        catalog.senders_mut().restore(journal.senders()?, ran_until, now);
+        let ran_until = last_run.or(catalog.latest());
+        // What was dropped so far was so before this.
+        let dropped_by = ran_until.map_or(now, |last| now.min(last.plus(LAST_RUN_LATE_MS)));
+        let with_files = granularities_with_files(&medium)?;
+        let latest = catalog.latest();
+        let stored =
+            granularities::reconcile(&known, &granularities, &with_files, latest, dropped_by);
+        let all = [granularities.as_slice(), &granularities::retired(&stored)].concat();
+        let (living, ran_last) = (granularities.count(), ran_until.unwrap_or(now));
+        let head = Head::open(medium.clone(), &all, living, register.clone(), ran_last)?;
+        let objects = Objects::open(medium.clone(), register.clone())?;
+        let documents = LocalDocuments::open(medium.clone(), all, register.clone())?;
+        // What was accepted so far was so after this.
+        let now = ran_until.map_or(now, |last| now.min(last));
+        if stored != known {
+            journal.set_granularities(&stored)?;
+        }
+        let living_series = AtomicUsize::new(dictionary.len());
+        // In the order of the partitions' granularities.
+        let (living, retired): (Vec<_>, Vec<_>) =
+            stored.iter().partition(|own| own.retired.is_none());
+        let gaps =
+            living.into_iter().chain(retired).map(granularities::StoredGranularity::gaps).collect();
+        let inner = Inner {
+            granularities,
+            medium,
+            journal,
+            register,
+            head,
+            documents,
+            objects,
+            gaps: RwLock::new(gaps),
+            dictionary: RwLock::new(dictionary),
+            catalog: RwLock::new(catalog),
+            catalog_bytes: AtomicUsize::new(0),
+            journal_pending: AtomicUsize::new(0),
+            living_series,
+            known_long: Mutex::default(),
+            room_wanted: AtomicBool::new(false),
+            checkpointing: Mutex::new(()),
+            sealing: Mutex::new(()),
+            counters: Counters::default(),
+        };
+        let store = Self { inner: Arc::new(inner) };
+        let report = store.recover(now)?;
+        if store.inner.journal.is_through_damaged()? {
+            // Should the head be damaged next, nothing would tell it any more.
+            store.checkpoint(now)?;
+        }
+        let last_run = last_run.or(store.inner.catalog.read().latest());
+        let report = RecoveryReport { last_run, ..report };
+        Ok((store.clone(), Appender::new(store), report))
+    }
+
+    /// Opens the journal. What it has for granularities that are taken away now goes into their
+    /// files before.
+    fn open_journal(
+        medium: &Arc<dyn Medium>,
+        settings: &GranularitySet,
+        now: UnixMillis,
+    ) -> Result<(Arc<Journal>, Vec<granularities::StoredGranularity>), StoreError> {
+        let mut journal = Arc::new(Journal::open(medium)?);
+        let mut known = journal.granularities()?;
+        journal.settle_through(|| records_in_files(medium, &journal, &known))?;
+        let taken_away = granularities::taken_away(&known, settings);
+        if !taken_away.is_empty()
+            && let Ok(before) = granularities::as_set(&known, JOURNAL_FILE)
+        {
+            for own in taken_away {
+                let (granularity, kept) = (&own.name, own.retention.to_string());
+                tracing::warn!(
+                    granularity,
+                    kept,
+                    "a granularity is not in the settings any more: it takes no samples, and what \
+                     it has is kept for its retention"
+                );
+            }
+            drop(journal);
+            Self::finish_before(medium, before, now)?;
+            journal = Arc::new(Journal::open(medium)?);
+            known = journal.granularities()?;
+        }
+        Ok((journal, known))
+    }
+
+    /// Has what was accepted for some granularities put into their files: the next start knows
+    /// fewer.
+    fn finish_before(
+        medium: &Arc<dyn Medium>,
+        before: GranularitySet,
+        now: UnixMillis,
+    ) -> Result<(), StoreError> {
+        let (store, _appender, report) = Self::open(medium.clone(), before, now)?;
+        store.checkpoint(report.last_run.map_or(now, |last| last.min(now)))?;
+        Ok(())
+    }
+
+    /// Replays the journal. What a checkpoint that was cut short had set aside is set aside again:
+    /// some files hold its cells and some do not, and they tell.
+    fn recover(&self, now: UnixMillis) -> Result<RecoveryReport, StoreError> {
+        let mut report = RecoveryReport::default();
+        let inner = &*self.inner;
+        let after = inner.catalog.read().applied();
+        let (begun_through, begun_in) = self.begun_through()?;
+        let (states_through, states_rows) = inner.journal.states_ahead()?;
+        let mut lost = self.cells_of_lost_head(states_through)?;
+        let begun = (begun_through, begun_in);
+        let (begun_through, begun_in) = begun.max((states_through, JOURNAL_FILE.into()));
+        inner.journal.replay(after, |sequence, record| {
+            let mut batches = record.batches;
+            let mut catalog = inner.catalog.write();
+            if sequence == begun_through + 1 && sequence > after + 1 {
+                catalog.freeze();
+            }
+            self.check_record(sequence, &batches)?;
+            report.records += 1;
+            let weight: usize = batches.iter().map(AcceptedBatch::weight).sum();
+            inner.journal_pending.fetch_add(weight, Ordering::Relaxed);
+            report.samples += batches.iter().map(|batch| batch.values.len() as u64).sum::<u64>();
+            if sequence <= states_through {
+                // These states know the record, and its cells are in files.
+                let is_behind = |id: SeriesId| row_of(id) >= states_rows;
+                for batch in &mut batches {
+                    lost.note(batch, |id| !is_behind(id));
+                    batch.retain(is_behind);
+                }
+            }
+            catalog.apply(sequence, batches.iter(), record.now.unwrap_or(now));
+            Ok(())
+        })?;
+        inner.head.add_lost(&lost.slots);
+        let mut catalog = inner.catalog.write();
+        let applied = catalog.applied();
+        if begun_through > applied {
+            return Err(StoreError::Corrupt {
+                file: JOURNAL_FILE.to_owned(),
+                problem: format!(
+                    "it ends with record {applied}, but {begun_in} holds record \
+                     {begun_through}: restore the journal that belongs to it"
+                ),
+            });
+        }
+        if begun_through > after && begun_through == applied {
+            catalog.freeze();
+        }
+        self.forget_deleted(&mut catalog);
+        report.resumes_checkpoint = catalog.frozen().is_some();
+        inner.catalog_bytes.store(catalog.bytes(), Ordering::Relaxed);
+        Ok(report)
+    }
+
+    /// Forgets what was remembered of series that are deleted: their rows may be older than that.
+    fn forget_deleted(&self, catalog: &mut Catalog) {
+        let dictionary = self.inner.dictionary.read();
+        let ids = (0..dictionary.id_count() as u32).map(SeriesId);
+        let is_remembered = |id| catalog.state(id).is_some_and(|state| !state.is_fresh());
+        let deleted: Vec<_> =
+            ids.filter(|id| dictionary.key(*id).is_none() && is_remembered(*id)).collect();
+        catalog.forget(&deleted);
+    }
+
+    /// The last record that any file holds, and the file.
+    fn begun_through(&self) -> Result<(u64, String), StoreError> {
+        let inner = &*self.inner;
+        let mut last = (0, String::new());
+        for (index, _) in inner.granularities.indexed() {
+            let through = match inner.head.read(index) {
+                Ok(head) => head.through,
+                Err(fault) if inner.head.replace_if_damaged(&fault)? => 0,
+                Err(fault) => return Err(fault),
+            };
+            last = last.max((through, HEAD_FILE.to_owned()));
+        }
+        last = last.max(inner.documents.last_record()?.unwrap_or_default());
+        Ok(last)
+    }
+
+    /// A record of another store, or a damaged one, may name series that are not there.
+    fn check_record(&self, sequence: u64, batches: &[AcceptedBatch]) -> Result<(), StoreError> {
+        let count = self.inner.dictionary.read().id_count();
+        let unknown = batches.iter().flat_map(|batch| &batch.series);
+        match unknown.copied().find(|series| series.0 as usize >= count) {
+            None => Ok(()),
+            Some(series) => Err(StoreError::Corrupt {
+                file: JOURNAL_FILE.to_owned(),
+                problem: format!("record {sequence} names series {} of {count}", series.0),
+            }),
+        }
+    }
+}
+
+/// Reads the series of the journal, as they are by now, and what is remembered of each. A thread of
+/// its own fills the dictionary meanwhile; the journal is read by this one alone, in order.
+fn load(journal: &Journal, states: &mut SeriesStates) -> Result<Dictionary, StoreError> {
+    let changes = journal.changes()?;
+    let count = journal.series_count()?;
+    states.reserve(count);
+    thread::scope(|scope| {
+        let (series_out, series_in) = bounded::<Vec<u8>>(CHUNKS_AHEAD);
+        let filling = scope.spawn(move || fill(series_in, changes, count));
+        let read = journal.load(states, |series| match series_out.send(series) {
+            Ok(()) => ControlFlow::Continue(()),
+            // It ended, and says why.
+            Err(_) => ControlFlow::Break(()),
+        });
+        drop(series_out);
+        let filled = filling.join().unwrap_or_else(|panic| resume_unwind(panic));
+        let mut dictionary = read.and(filled)?;
+        dictionary.note_merged(&journal.merged()?);
+        Ok(dictionary)
+    })
+}
+
+/// Fills a dictionary with series as they were made known, and what became of them since.
+fn fill(
+    series: Receiver<Vec<u8>>,
+    changes: Vec<SeriesUpdate>,
+    count: usize,
+) -> Result<Dictionary, StoreError> {
+    let damaged = |problem| StoreError::Corrupt { file: JOURNAL_FILE.to_owned(), problem };
+    let gone = changes.iter().filter(|change| change.key.is_none()).count();
+    let mut filling = Filling::with_room(count, count.saturating_sub(gone));
+    let mut changes = changes.into_iter().peekable();
+    for chunk in series {
+        let mut rest = &*chunk;
+        while !rest.is_empty() {
+            let id = filling.next_id();
+            let unreadable = || damaged(format!("series {} cannot be read", id.0));
+            let own = series_row::take(&mut rest).ok_or_else(unreadable)?;
+            let change = changes.next_if(|change| change.id == id).map(|change| change.key);
+            let Some(own) = own else {
+                filling.add_deleted(Kind::Gauge);
+                continue;
+            };
+            let key = match change {
+                Some(None) => {
+                    filling.add_deleted(own.kind);
+                    continue;
+                }
+                Some(Some(key)) => key,
+                None => SeriesKey::from_bytes(own.key).ok_or_else(unreadable)?,
+            };
+            if !filling.add(&key, own.kind, own.unit, own.sender) {
+                let problem = format!("series {} is {key}, which is another one", id.0);
+                return Err(damaged(problem));
+            }
+        }
+    }
+    let count = filling.next_id().0;
+    changes.next().map_or_else(
+        || Ok(filling.done()),
+        |change| Err(damaged(format!("series {} of {count} was changed", change.id.0))),
+    )
+}

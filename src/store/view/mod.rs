@@ -1,0 +1,289 @@
+//! Reading: documents merged with what is not yet in them, each sample exactly once.
+//!
+//! A view copies what is in memory first, under the catalog's lock for a moment, then begins its
+//! read of the head, then those of the partitions, without any lock. What it copied has a number:
+//! everything up to a journal record. Cells move one way, from memory to the head and to documents,
+//! and with them moves the number of the last record that is there, in the same transaction. So a
+//! copied cell counts unless the head or its documents say that they have everything up to its
+//! number, and a row of the head counts unless its documents do. Checkpoints may begin and end
+//! meanwhile: a view has all that was accepted before it, each sample once, and perhaps some of
+//! what came since.
+//!
+//! Must never know: what is asked of the cells.
+
+mod gathered;
+
+use std::{collections::HashMap, ops::Range, sync::Arc};
+
+use super::{
+    catalog::frozen::{self, Frozen},
+    documents::{
+        Columns, Documents, DocumentsView, PartitionInfo, Slot, merge_equal, stored::StoredDocument,
+    },
+    encoding::lanes::row_and_lane,
+    error::StoreError,
+    handle::Store,
+    head::HeadReader,
+};
+use crate::model::{GranularityIndex, SeriesId, Span, UnixMillis};
+use gathered::{BySeries, Gathered, rows};
+
+/// Slots that room is made for before any is read.
+const SLOTS_AT_ONCE: usize = 4096;
+
+/// A consistent view of some series at one granularity over a range of time.
+pub struct View {
+    store: Store,
+    index: GranularityIndex,
+    range: Range<i64>,
+    /// Ascending.
+    series: Vec<SeriesId>,
+    /// The series that some of them are made of besides themselves.
+    parts: HashMap<SeriesId, Vec<SeriesId>>,
+    /// Cells in memory that are in no document, and neither in the head.
+    memory: BySeries,
+    /// The head's cells that are in no document.
+    head: BySeries,
+    documents: Box<dyn DocumentsView>,
+}
+
+impl Store {
+    /// Takes a consistent view. `range` is widened to whole slots of the granularity.
+    ///
+    /// # Errors
+    /// When a partition cannot be read.
+    pub fn view(
+        &self,
+        index: GranularityIndex,
+        range: Range<UnixMillis>,
+        series: &[SeriesId],
+    ) -> Result<View, StoreError> {
+        let (mut all, mut parts) = (series.to_vec(), HashMap::new());
+        let dictionary = self.dictionary();
+        if dictionary.has_parts() {
+            for id in series {
+                let own = dictionary.parts(*id);
+                all.extend_from_slice(own);
+                if !own.is_empty() {
+                    parts.insert(*id, own.to_vec());
+                }
+            }
+        }
+        drop(dictionary);
+        Ok(View { parts, ..self.view_apart(index, range, all)? })
+    }
+
+    /// The same, each series without its parts.
+    fn view_apart(
+        &self,
+        index: GranularityIndex,
+        range: Range<UnixMillis>,
+        mut series: Vec<SeriesId>,
+    ) -> Result<View, StoreError> {
+        let granularity = self.granularity(index);
+        let width = granularity.width_ms;
+        let from = granularity.slot_start(range.start).0;
+        let range = from..(granularity.slot_start(range.end.minus(1)).0 + width).max(from);
+        series.sort_unstable();
+        series.dedup();
+        let (mut memory, frozen, through) = self.copy_memory(index, &range, &series);
+        // Before the partitions: what leaves the head is in documents by then.
+        let head = self.or_replace_head(self.inner.head.read(index))?;
+        let documents = self.inner.documents.view(index, range.clone())?;
+        let (store, own) = (self.clone(), BySeries::default);
+        let (memory_cells, head_cells, parts) = (own(), own(), HashMap::new());
+        let mut view = View {
+            store,
+            index,
+            range,
+            series,
+            parts,
+            memory: memory_cells,
+            head: head_cells,
+            documents,
+        };
+        memory.retain(|slot| head.through < through && !view.has_absorbed(through, slot));
+        if let Some(frozen) = frozen.filter(|frozen| frozen.through > head.through) {
+            view.take_frozen(&frozen, &mut memory);
+        }
+        view.memory = memory.by_series(view.series.len());
+        let in_head = self.or_replace_head(view.in_head(&head))?;
+        view.head = in_head.by_series(view.series.len());
+        Ok(view)
+    }
+
+    /// What the catalog holds: the active cells of series, the frozen ones, and the last record that
+    /// is in them.
+    fn copy_memory(
+        &self,
+        index: GranularityIndex,
+        range: &Range<i64>,
+        series: &[SeriesId],
+    ) -> (Gathered, Option<Arc<Frozen>>, u64) {
+        let catalog = self.inner.catalog.read();
+        let mut active = Gathered::default();
+        if index > self.granularities().coarsest() {
+            return (active, None, catalog.applied());
+        }
+        catalog.active_cells(index, series, range.clone(), |place, start, cell| {
+            active.push(place, start, cell);
+        });
+        (active, catalog.frozen().cloned(), catalog.applied())
+    }
+}
+
+impl View {
+    /// The slots of a series that hold samples, ascending.
+    ///
+    /// # Errors
+    /// When a document cannot be read.
+    pub fn slots(&self, series: SeriesId) -> Result<Vec<Slot>, StoreError> {
+        let mut slots = Vec::new();
+        self.slots_into(series, Columns::ALL, &mut slots)?;
+        Ok(slots)
+    }
+
+    /// The same, in place of what is in `slots`; in cells of one sample or more than two, columns that
+    /// are not wanted may hold anything.
+    ///
+    /// # Errors
+    /// When a document cannot be read.
+    pub fn slots_into(
+        &self,
+        series: SeriesId,
+        wanted: Columns,
+        slots: &mut Vec<Slot>,
+    ) -> Result<(), StoreError> {
+        let Some(parts) = self.parts.get(&series) else {
+            return self.slots_apart(series, wanted, slots);
+        };
+        self.slots_apart(series, Columns::ALL, slots)?;
+        let mut of_part = Vec::new();
+        for part in parts {
+            self.slots_apart(*part, Columns::ALL, &mut of_part)?;
+            slots.append(&mut of_part);
+        }
+        merge_equal(slots);
+        slots.retain(|slot| !slot.cell.is_empty());
+        Ok(())
+    }
+
+    /// The same of a series without its parts.
+    fn slots_apart(
+        &self,
+        series: SeriesId,
+        wanted: Columns,
+        slots: &mut Vec<Slot>,
+    ) -> Result<(), StoreError> {
+        slots.clear();
+        let width = self.store.granularity(self.index).width_ms;
+        let longest = ((self.range.end - self.range.start) / width) as usize;
+        slots.reserve(longest.min(SLOTS_AT_ONCE));
+        self.documents.slots(series, wanted, slots)?;
+        let in_documents = slots.len();
+        if let Ok(place) = self.series.binary_search(&series) {
+            let (head, memory) = (self.head.of(place), self.memory.of(place));
+            let last = slots.last().map(|slot| slot.start);
+            let is_late = |slot: &Slot| last.is_some_and(|last| slot.start <= last);
+            if wanted != Columns::ALL && head.iter().chain(memory).any(is_late) {
+                // Two cells of one sample may be one of two.
+                slots.clear();
+                self.documents.slots(series, Columns::ALL, slots)?;
+            }
+            // Most often the newest are behind; what came late is put in its place below.
+            slots.extend_from_slice(head);
+            slots.extend_from_slice(memory);
+        }
+        if slots.len() > in_documents {
+            merge_equal(slots);
+            slots.retain(|slot| !slot.cell.is_empty());
+        }
+        Ok(())
+    }
+
+    /// Adds the frozen cells that documents do not have.
+    fn take_frozen(&self, frozen: &Frozen, out: &mut Gathered) {
+        let (granularities, range) = (self.store.granularities(), self.range.clone());
+        let (index, series) = (self.index, &self.series);
+        frozen::cells(&frozen.maps, granularities, index, series, range, |place, at, cell| {
+            if !self.has_absorbed(frozen.through, at) {
+                out.push(place, at, cell);
+            }
+        });
+    }
+
+    /// The cells of the head that are not in documents.
+    fn in_head(&self, head: &HeadReader) -> Result<Gathered, StoreError> {
+        let mut found = Gathered::default();
+        let slots = head.slots(self.range.clone())?;
+        found.reserve(slots.len().saturating_mul(self.series.len()));
+        for slot in slots {
+            if self.has_absorbed(head.through, slot) {
+                continue;
+            }
+            let slot_rows = head.slot(slot);
+            for (row, series, from) in rows(&self.series) {
+                let wanted = series.iter().fold(0, |all, id| all | 1_u64 << row_and_lane(*id).1);
+                slot_rows.row(row, |cells| {
+                    // What was written can be read.
+                    let _all = cells.cells(wanted, |lane, cell| {
+                        let before = wanted & ((1 << lane) - 1);
+                        found.push(from + before.count_ones() as usize, slot, cell);
+                    });
+                })?;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether documents have what is held elsewhere of a slot, see [`Mark::has_absorbed`].
+    fn has_absorbed(&self, through: u64, slot: i64) -> bool {
+        let marks = self.documents.marks();
+        let next = marks.partition_point(|(range, _)| range.start <= slot);
+        let holder = next.checked_sub(1).and_then(|index| marks.get(index));
+        holder.is_some_and(|(range, mark)| slot < range.end && mark.has_absorbed(through, slot))
+    }
+}
+
+/// Where the cells of a series lie that belong to one document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Whereabouts {
+    /// What the document covers, or would.
+    pub range: Range<UnixMillis>,
+    /// How long it is.
+    pub span: Span,
+    /// Its partition, when there is one.
+    pub partition: Option<PartitionInfo>,
+    /// The document, when it is there.
+    pub document: Option<StoredDocument>,
+    /// Cells that are in the head only, ascending.
+    pub head: Vec<Slot>,
+    /// Cells that are in memory, and in the journal, only, ascending.
+    pub memory: Vec<Slot>,
+}
+
+impl Store {
+    /// Where the cells of a series lie that belong to the document that holds a time, each sample
+    /// in one place, as of one moment.
+    ///
+    /// # Errors
+    /// When the document, or the head, cannot be read.
+    pub fn whereabouts(
+        &self,
+        index: GranularityIndex,
+        series: SeriesId,
+        at: UnixMillis,
+    ) -> Result<Whereabouts, StoreError> {
+        let documents = &self.inner.documents;
+        let place = documents.place(index, at);
+        let start = place.document_start(at);
+        let range = start..place.next_document(start);
+        let view = self.view_apart(index, range.clone(), vec![series])?;
+        let document = view.documents.stored(start, series)?;
+        let (mut memory, mut head) = (view.memory.of(0).to_vec(), view.head.of(0).to_vec());
+        merge_equal(&mut memory);
+        merge_equal(&mut head);
+        let partition = documents.partitions().into_iter().find(|own| own.id == place.id);
+        Ok(Whereabouts { range, span: place.document, partition, document, head, memory })
+    }
+}
