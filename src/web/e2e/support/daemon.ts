@@ -12,7 +12,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ChartAnswer, Tags } from "../../src/api/types";
 import { eventually } from "./eventually";
-import { RULES } from "./rules";
 
 const BINARIES =
   process.env["GRANARY_BIN"] ?? join(import.meta.dirname, "../../../../target/debug");
@@ -39,7 +38,7 @@ const SETTINGS = [
 
 /** Texts of files beside the daemon's settings. */
 export interface Files {
-  "rules.yml"?: string;
+  "rules.yml": string;
   "told.yml"?: string;
 }
 
@@ -86,11 +85,10 @@ export class Daemon {
     readonly url: string,
   ) {}
 
-  /** `files` are others than the usual rules, and who is told: `rules.yml`, `told.yml`. */
-  static async start(files: Files = {}): Promise<Daemon> {
+  static async start(files: Files): Promise<Daemon> {
     const folder = await mkdtemp(join(SCRATCH, "granary-page-"));
-    const all = { "rules.yml": RULES, ...files };
-    for (const [name, text] of Object.entries(all)) await writeFile(join(folder, name), text);
+    for (const [name, text] of Object.entries<string>({ ...files }))
+      await writeFile(join(folder, name), text);
     const alerts = [`[alerts]`, `rules = ['${join(folder, "rules.yml")}']`];
     if (files["told.yml"]) alerts.push(`notifications = '${join(folder, "told.yml")}'`);
     await writeFile(join(folder, "granary.toml"), `${alerts.join("\n")}\n${SETTINGS}`);

@@ -2,14 +2,17 @@
 import { test as base, expect } from "@playwright/test";
 import { Daemon, type Files } from "./daemon";
 import { fill } from "./data";
+import { RULES } from "./rules";
 import { Watch } from "./watch";
+
+const USUAL: Files = { "rules.yml": RULES };
 
 interface ForTests {
   watch: Watch;
   /** The daemons of the test's own; they end with the test, after what watches its pages. */
   daemons: Daemon[];
-  /** Starts one more of them, without data. */
-  startDaemon: (files?: Files) => Promise<Daemon>;
+  /** Starts one more of them, without data; `files` replace or complete the usual ones. */
+  startDaemon: (files?: Partial<Files>) => Promise<Daemon>;
 }
 
 interface ForWorkers {
@@ -20,7 +23,7 @@ interface ForWorkers {
 export const test = base.extend<ForTests, ForWorkers>({
   daemon: [
     async ({}, use) => {
-      const daemon = await Daemon.start();
+      const daemon = await Daemon.start(USUAL);
       await daemon.sampleThisMachine("real-host");
       await fill(daemon);
       await use(daemon);
@@ -48,7 +51,7 @@ export const test = base.extend<ForTests, ForWorkers>({
   ],
   startDaemon: async ({ daemons, watch }, use) => {
     await use(async (files) => {
-      const daemon = await Daemon.start(files);
+      const daemon = await Daemon.start({ ...USUAL, ...files });
       daemons.push(daemon);
       watch.origins.push(daemon.url);
       return daemon;

@@ -67,6 +67,11 @@ export function param(name: string, fallback = "") {
   return computed(() => address.value.params.get(name) ?? fallback);
 }
 
+/** The address of a host's view. */
+export function hostPath(host: string): string {
+  return `/hosts/${encodeURIComponent(host)}`;
+}
+
 /** The address of a view with these parameters. */
 export function href(path: string, params: Record<string, string | undefined> = {}): string {
   const search = new URLSearchParams();

@@ -3,6 +3,7 @@ import { signal } from "@preact/signals";
 import { api } from "../api/client";
 import type { PanelQuery, RuleGroup } from "../api/types";
 import { comparisonOf, isAbout, plain, type Comparison } from "../model/comparison";
+import { isSame } from "../model/same";
 import type { DrawnSeries } from "./data";
 import type { Threshold } from "./marks";
 
@@ -52,8 +53,7 @@ async function ask(signal: AbortSignal): Promise<void> {
   try {
     const { data } = await api.alertingRules(signal);
     const lines = linesOf(data.groups);
-    const isSame = JSON.stringify(lines) === JSON.stringify(alertLines.peek());
-    if (!isSame && !signal.aborted) alertLines.value = lines;
+    if (!signal.aborted && !isSame(lines, alertLines.peek())) alertLines.value = lines;
   } catch {
     // Charts are drawn without them: the view of alerts says what is wrong.
   }

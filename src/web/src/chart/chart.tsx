@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { setParams } from "../app/address";
+import { useSteady } from "../app/steady";
 import { Icon } from "../parts/icon";
 import type { ChartData, Failure } from "./data";
 import type { TimeFrame } from "./frame";
@@ -34,10 +35,9 @@ function keep(id: string, state: ChartState): void {
 export function Chart(props: ChartProps) {
   // No closure here holds `props`: effects outlive a drawing, and its elements would hold all later ones.
   const { title, frame, onData, onFailures } = props;
-  const wish = wishOf(props);
+  const wish = useSteady(wishOf(props));
   const live = useMemo(() => new LiveChart(frame, wish), [frame, title]);
-  const text = JSON.stringify(wish);
-  useLayoutEffect(() => void (live.wish.value = wish), [live, text, wish.derive]);
+  useLayoutEffect(() => void (live.wish.value = wish), [live, wish]);
 
   const root = useRef<HTMLElement>(null);
   const plot = useRef<HTMLDivElement>(null);

@@ -8,6 +8,8 @@ import { api, now, whenBack } from "../api/client";
 import type { Annotation } from "../api/types";
 import { address, setParams } from "../app/address";
 import { preferredZone } from "../app/preferences";
+import { steady } from "../app/steady";
+import { isSame } from "../model/same";
 import {
   panned,
   readChoice,
@@ -55,13 +57,9 @@ export class TimeFrame {
       ...(options.range ? { range: options.range } : {}),
       zone: preferredZone.value,
     }));
-    const text = computed(() =>
-      JSON.stringify(readChoice(address.value.params, this.defaults.value)),
-    );
-    // Through text, so that what else changes in the address changes nothing here.
-    this.choice = computed(() => JSON.parse(text.value) as Choice);
-    const shown = computed(() => JSON.stringify(windowOf(this.choice.value, this.moment.value)));
-    this.window = computed(() => JSON.parse(shown.value) as Window);
+    // Steady: other changes of the address change nothing here.
+    this.choice = steady(() => readChoice(address.value.params, this.defaults.value));
+    this.window = steady(() => windowOf(this.choice.value, this.moment.value));
     this.asked = computed(() => ({ ...this.window.value, turn: this.turn.value }));
   }
 
@@ -153,8 +151,7 @@ export class TimeFrame {
       const tags = this.options.annotationTags;
       api.annotations({ start, end, ...(tags ? { tags } : {}) }, abort.signal).then(
         ({ annotations }) => {
-          const isSame = JSON.stringify(annotations) === JSON.stringify(this.annotations.peek());
-          if (!isSame) this.annotations.value = annotations;
+          if (!isSame(annotations, this.annotations.peek())) this.annotations.value = annotations;
         },
         () => {
           // Charts are drawn without them: what failed is said where values are missing.

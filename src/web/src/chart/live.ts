@@ -4,6 +4,7 @@
  */
 import { computed, effect, signal, type ReadonlySignal } from "@preact/signals";
 import { isDark } from "../app/preferences";
+import { steady } from "../app/steady";
 import { Places, lookOf } from "../model/colours";
 import { clockAt, dateText, timeText, zoneName } from "../model/zone";
 import { alertLines, thresholdsOf } from "./alert-lines";
@@ -60,14 +61,11 @@ export class LiveChart implements Follower {
     this.wish = signal(wish);
     this.loader = new Loader(frame, this.wish);
     const id = computed(() => this.wish.value.id);
-    const state = computed(() => JSON.stringify(readState(address.value.params, id.value)));
-    this.state = computed(() => JSON.parse(state.value) as ChartState);
+    this.state = steady(() => readState(address.value.params, id.value));
     this.isStacked = computed(() => this.state.value.stacked ?? this.wish.value.stacked);
     this.isLog = computed(() => this.state.value.log ?? this.wish.value.log);
-    const rows = computed(() => JSON.stringify(this.makeRows()));
-    this.rows = computed(() => JSON.parse(rows.value) as LegendRow[]);
-    const thresholds = computed(() => JSON.stringify(this.makeThresholds()));
-    this.thresholds = computed(() => JSON.parse(thresholds.value) as Threshold[]);
+    this.rows = steady(() => this.makeRows());
+    this.thresholds = steady(() => this.makeThresholds());
   }
 
   /** Those of alerts, unless what is drawn was made of what they compare. */

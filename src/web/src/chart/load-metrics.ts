@@ -8,7 +8,7 @@ import type { ChartAnswer, Display, Kind, MetricQuery, SeriesEntry } from "../ap
 import { quoted } from "../model/quoted";
 import { resolutionOfApi } from "../model/timeframe";
 import { partOfChart, type Part } from "./data";
-import type { Asked } from "./load";
+import type { Asked } from "./wish";
 
 /** With more lines than this bands would hide each other. */
 const BANDS_MAX = 8;

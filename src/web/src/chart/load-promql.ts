@@ -3,7 +3,7 @@ import { ApiError, api, now } from "../api/client";
 import type { PromqlMatrix, PromqlQuery } from "../api/types";
 import { slotOf, slotStarts, type Window } from "../model/timeframe";
 import { partOfPromql, type Part } from "./data";
-import type { Asked } from "./load";
+import type { Asked } from "./wish";
 
 export async function loadPromql(
   query: PromqlQuery,

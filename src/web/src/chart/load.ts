@@ -1,18 +1,9 @@
 /** Asks the daemon for what a chart draws. */
-import { coarser, type FrameDisplay, type Window } from "../model/timeframe";
+import { coarser, type Window } from "../model/timeframe";
 import { joined, type ChartData, type Failure, type Part } from "./data";
 import { loadMetrics } from "./load-metrics";
 import { loadPromql } from "./load-promql";
-import type { Question } from "./wish";
-
-/** What the chart itself wants, and where. */
-export interface Asked extends Question {
-  window: Window;
-  /** What the reader chose for all charts. */
-  frameDisplay: FrameDisplay | undefined;
-  /** Told which queries were not answered, each time that all are through. */
-  onFailures?: ((failures: Failure[]) => void) | undefined;
-}
+import type { Asked } from "./wish";
 
 /** How long the fine slots may take before coarser ones are asked for as well. */
 const PATIENCE_MS = 150;

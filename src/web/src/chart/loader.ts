@@ -1,11 +1,13 @@
 /** Keeps a chart's numbers up to date: asks while the chart is near what is seen. */
-import { batch, computed, effect, signal, type ReadonlySignal } from "@preact/signals";
+import { batch, effect, signal, type ReadonlySignal } from "@preact/signals";
 import { ApiError } from "../api/client";
-import { isSameWindow, type Window } from "../model/timeframe";
+import { steady } from "../app/steady";
+import { isSame } from "../model/same";
+import type { Window } from "../model/timeframe";
 import type { ChartData, Failure } from "./data";
 import type { TimeFrame } from "./frame";
-import { load, type Asked } from "./load";
-import { questionOf, type ChartWish, type Question } from "./wish";
+import { load } from "./load";
+import { questionOf, type Asked, type ChartWish } from "./wish";
 
 /** A refresh moves a window by less than this part of its length. */
 const MOVED_MAX = 0.1;
@@ -31,21 +33,21 @@ export class Loader {
   /** Asks until what is returned is called. */
   run(): () => void {
     let abort = new AbortController();
-    const question = computed(() => JSON.stringify(questionOf(this.wish.value)));
+    const question = steady(() => questionOf(this.wish.value));
     const stop = effect(() => {
       const { turn, ...window } = this.frame.asked.value;
       const { display: frameDisplay } = this.frame.choice.value;
-      const text = question.value;
+      const wanted = question.value;
       if (!this.isNear.value) return;
-      const key = JSON.stringify([text, window, frameDisplay, turn]);
+      const key = JSON.stringify([wanted, window, frameDisplay, turn]);
       // Away and back again: it is there, or on its way.
       if (key === this.key) return;
       this.key = key;
       abort.abort();
       abort = new AbortController();
       const onFailures = (failures: Failure[]) => (this.failures.value = failures);
-      const asked = { ...(JSON.parse(text) as Question), window, frameDisplay, onFailures };
-      void this.ask(asked, JSON.stringify([text, frameDisplay]), abort.signal);
+      const asked = { ...wanted, window, frameDisplay, onFailures };
+      void this.ask(asked, JSON.stringify([wanted, frameDisplay]), abort.signal);
     });
     return () => {
       stop();
@@ -57,7 +59,7 @@ export class Loader {
   /** Whether the data of this window is yet to come. */
   isAwaited(window: Window): boolean {
     const data = this.data.value;
-    return data !== undefined && !this.error.value && !isSameWindow(data.window, window);
+    return data !== undefined && !this.error.value && !isSame(data.window, window);
   }
 
   private async ask(asked: Asked, question: string, abort: AbortSignal): Promise<void> {

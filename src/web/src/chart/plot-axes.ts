@@ -1,8 +1,10 @@
 /** The axes of a plot: where they begin and end, and what stands beside them. */
 import uPlot from "uplot";
+import { isSame } from "../model/same";
 import { timeTicks } from "../model/ticks";
+import type { Window } from "../model/timeframe";
 import { logTickTexts, tickSteps, tickTexts, topOf, type Unit } from "../model/units";
-import type { Shown } from "./plot";
+import type { Shown } from "./shown";
 import type { Colours } from "./plot-colours";
 
 /** Room for the numbers beside the axis, so that charts above each other line up. */
@@ -17,7 +19,7 @@ const NO_UNIT: Unit = { word: "", perSecond: false };
 
 /** The axes of one plot, which ask what is shown each time they are drawn. */
 export class Axes {
-  private top: { window: string; min: number; max: number } | undefined;
+  private top: { window: Window | undefined; min: number; max: number } | undefined;
 
   constructor(private readonly shown: () => Shown | undefined) {}
 
@@ -58,8 +60,8 @@ export class Axes {
     // Sums of shares miss the whole by what numbers are rounded by.
     if (axisTop !== undefined && most <= axisTop * 1.001) max = axisTop;
     let min = least < 0 ? least * 1.08 : 0;
-    const window = JSON.stringify(this.shown()?.window);
-    if (this.top?.window === window && this.shown()?.isRead()) {
+    const { window, isRead } = this.shown() ?? {};
+    if (this.top && isSame(this.top.window, window) && isRead?.()) {
       max = Math.max(max, this.top.max);
       min = Math.min(min, this.top.min);
     }

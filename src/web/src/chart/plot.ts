@@ -6,29 +6,11 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { lookOf } from "../model/colours";
 import { alone, stacked, type Values } from "../model/stack";
-import type { Window } from "../model/timeframe";
-import type { ChartData } from "./data";
 import { drawAbove, drawBeneath, type Marks } from "./marks";
 import { drawOpen, openGap } from "./open-slot";
 import { Axes } from "./plot-axes";
 import { readColours, withAlpha } from "./plot-colours";
-
-export interface Shown {
-  data: ChartData;
-  window: Window;
-  /** Place of each series in the palette. */
-  places: number[];
-  /** Whether each series is shown. */
-  shown: boolean[];
-  stacked: boolean;
-  log: boolean;
-  /** Where the axis ends, unless numbers are beyond. */
-  axisTop: number | undefined;
-  dark: boolean;
-  marks: Marks;
-  /** Whether the axis must not move under somebody who reads a value. */
-  isRead: () => boolean;
-}
+import type { Shown } from "./shown";
 
 export class Plot {
   private u: uPlot | undefined;

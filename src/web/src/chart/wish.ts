@@ -1,6 +1,7 @@
 /** What a chart is asked to show. */
 import type { Display, PanelQuery } from "../api/types";
-import type { ChartData } from "./data";
+import type { FrameDisplay, Window } from "../model/timeframe";
+import type { ChartData, Failure } from "./data";
 import type { Threshold } from "./marks";
 import { slug } from "./state";
 
@@ -73,4 +74,13 @@ export type Question = Pick<ChartWish, "queries" | "display" | "unit" | "band" |
 
 export function questionOf({ queries, display, unit, band, labels }: ChartWish): Question {
   return { queries, display, unit, band, labels };
+}
+
+/** What the chart itself wants, and where. */
+export interface Asked extends Question {
+  window: Window;
+  /** What the reader chose for all charts. */
+  frameDisplay: FrameDisplay | undefined;
+  /** Told which queries were not answered, each time that all are through. */
+  onFailures?: ((failures: Failure[]) => void) | undefined;
 }

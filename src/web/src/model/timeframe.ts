@@ -95,11 +95,6 @@ export interface Window {
   zone: string;
 }
 
-export function isSameWindow(a: Window, b: Window): boolean {
-  const isSameStretch = a.start === b.start && a.end === b.end;
-  return isSameStretch && a.resolution === b.resolution && a.zone === b.zone;
-}
-
 /** The longest and the shortest stretch that can be looked at. */
 const STRETCH_MAX = 5 * 366 * DAY;
 const STRETCH_MIN = 2 * MINUTE;

@@ -3,14 +3,13 @@ import { signal, type ReadonlySignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { PanelQuery } from "../api/types";
 import { address, setParams } from "../app/address";
+import { isSame } from "../model/same";
 import { paramsOf, queriesOf } from "./address";
 
 export interface AddressedQueries {
   queries: ReadonlySignal<PanelQuery[]>;
   change: (queries: PanelQuery[]) => void;
 }
-
-const written = (queries: readonly PanelQuery[]) => JSON.stringify(paramsOf(queries));
 
 export function useQueries(empty: PanelQuery): AddressedQueries {
   const queries = useMemo(() => {
@@ -21,7 +20,7 @@ export function useQueries(empty: PanelQuery): AddressedQueries {
     () =>
       address.subscribe(({ params }) => {
         const read = queriesOf(params);
-        if (written(read) === written(queries.peek())) return;
+        if (isSame(paramsOf(read), paramsOf(queries.peek()))) return;
         queries.value = read.length > 0 ? read : [empty];
       }),
     [],

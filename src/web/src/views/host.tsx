@@ -5,6 +5,7 @@ import { api } from "../api/client";
 import { useResource } from "../api/resource";
 import type { SeriesEntry } from "../api/types";
 import { address } from "../app/address";
+import { useSteady } from "../app/steady";
 import { Chart } from "../chart/chart";
 import { TimeControls } from "../chart/controls";
 import { useTimeFrame, type TimeFrame } from "../chart/frame";
@@ -19,6 +20,7 @@ import { FIRST_METRICS, sectionsOf, tagsOfHost } from "./host/sections";
 import "../styles/tiles.css";
 import "./host/host.css";
 
+const NONE: SeriesEntry[] = [];
 /** New metrics of a host are looked for this often. */
 const SERIES_EVERY_MS = 60_000;
 
@@ -79,9 +81,7 @@ function Metrics({ frame, name }: MetricsProps) {
   // While it is rendered: the answers are on their way before anything is drawn. Behind the question
   // for the series, without which nothing is: a browser asks for six things at a time.
   useMemo(() => askEarly(frame, name), [frame]);
-  // The same as long as the series are, so that charts stay as they are.
-  const text = JSON.stringify(data?.series ?? []);
-  const series = useMemo(() => JSON.parse(text) as SeriesEntry[], [text]);
+  const series = useSteady(data?.series ?? NONE);
   const metrics = useMemo(() => new Set(series.map(({ metric }) => metric)), [series]);
   const sections = useMemo(() => sectionsOf(name, metrics), [name, metrics]);
   // The first paint has what is seen first; the rest comes with the next one.

@@ -5,10 +5,12 @@ import { ApiError, api } from "../../api/client";
 import type { ChartPanel, Dashboard, DashboardAnswer, Panel } from "../../api/types";
 import { address, go, param, setParams } from "../../app/address";
 import { unsaved, useUnsaved } from "../../app/guard";
+import { useSteady } from "../../app/steady";
 import { Chart } from "../../chart/chart";
 import { TimeControls } from "../../chart/controls";
 import { useTimeFrame, type TimeFrame } from "../../chart/frame";
 import { saveFile } from "../../chart/save";
+import { isSame } from "../../model/same";
 import { Problem } from "../../parts/dialog";
 import { Empty } from "../../parts/states";
 import { asked, chosenOf, titled, type Chosen } from "../../queries/variables";
@@ -47,12 +49,12 @@ export function Board({ loaded, onReload }: Props) {
   const { range, resolution } = loaded.dashboard;
   const frame = useTimeFrame({ range, resolution }, name);
   const isEditing = edit.value === "1";
-  const isChanged = useComputed(() => JSON.stringify(draft.value) !== JSON.stringify(saved.value));
+  const isChanged = useComputed(() => !isSame(draft.value, saved.value));
   useEffect(() => {
     document.title = `${saved.value.title || name} · Granary`;
   }, [saved.value.title]);
   useUnsaved(isChanged.value ? "Changes of this dashboard are not saved." : undefined);
-  const chosen = useChosen(draft.value);
+  const chosen = useSteady(chosenOf(address.value.params, draft.value.variables));
 
   const isTyping = useRef(false);
   const change = (next: Dashboard) => {
@@ -186,12 +188,6 @@ export function Board({ loaded, onReload }: Props) {
       />
     </>
   );
-}
-
-/** What was chosen, from the address; the same object while nothing else is chosen. */
-function useChosen({ variables }: Dashboard): Chosen {
-  const text = JSON.stringify(chosenOf(address.value.params, variables));
-  return useMemo(() => JSON.parse(text) as Chosen, [text]);
 }
 
 /** The version that a conflict found. */

@@ -1,14 +1,14 @@
 /** The rows of the fleet: a grid that scrolls with the page, by mouse and by keys. */
 import { useSignal } from "@preact/signals";
 import { useCallback, useEffect, useRef } from "preact/hooks";
-import { go, setParams } from "../../app/address";
+import { go, hostPath, setParams } from "../../app/address";
 import { Icon } from "../../parts/icon";
 import { rowOfKey } from "../../parts/row-window";
 import { VirtualRows } from "../../parts/virtual-rows";
 import { narrow } from "../../parts/narrow";
 import { nextSort } from "./choice";
 import { COLUMN_NAMES } from "./columns";
-import { HostRow, hostPath } from "./host-row";
+import { HostRow } from "./host-row";
 import { COLUMNS, type Choice, type Column, type Row } from "./order";
 
 const ROW_HEIGHT = 44;

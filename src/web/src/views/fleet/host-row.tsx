@@ -1,6 +1,6 @@
 /** One host: a row, or a card on small screens. Drawn again only when something of it changed. */
 import { Component } from "preact";
-import { href } from "../../app/address";
+import { hostPath } from "../../app/address";
 import type { HostLines, HostState, Spark } from "../../api/types";
 import { Ago, second } from "../../parts/ago";
 import { Sparkline } from "../../parts/sparkline";
@@ -19,10 +19,6 @@ interface Props {
 }
 
 const WORDS: Record<HostState, string> = { up: "Up", late: "Late", down: "Down" };
-
-export function hostPath(host: string): string {
-  return href(`/hosts/${encodeURIComponent(host)}`);
-}
 
 export class HostRow extends Component<Props> {
   override shouldComponentUpdate(next: Props) {

@@ -1,10 +1,9 @@
 /** What can be done with a host. */
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { go, href } from "../../app/address";
+import { go, hostPath, href } from "../../app/address";
 import type { Host } from "../../api/types";
 import { Icon } from "../../parts/icon";
-import { hostPath } from "./host-row";
 
 interface Props {
   host: Host;

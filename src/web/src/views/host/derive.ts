@@ -1,6 +1,7 @@
 /** Series that are made of others: shares of all, times of one operation. And how rules ask for the same. */
 import type { ChartData, DrawnSeries } from "../../chart/data";
 import type { Derive } from "../../chart/wish";
+import { isSame } from "../../model/same";
 import type { Values } from "../../model/stack";
 
 const PERCENT = { word: "percent", perSecond: false };
@@ -76,7 +77,7 @@ const operationsOf = (time: string) => time.replace("_latency_", "_iops_");
 
 function timeOfOperations(data: ChartData): ChartData {
   const find = (metric: string, like: DrawnSeries) =>
-    data.series.find((one) => one.metric === metric && sameTags(one, like));
+    data.series.find((one) => one.metric === metric && isSame(one.tags, like.tags));
   const series = data.series
     .filter(({ metric }) => isTime(metric))
     .flatMap((time): DrawnSeries[] => {
@@ -87,8 +88,4 @@ function timeOfOperations(data: ChartData): ChartData {
       return [{ ...time, label, unit: SECONDS, values }];
     });
   return { ...data, series };
-}
-
-function sameTags(a: DrawnSeries, b: DrawnSeries): boolean {
-  return JSON.stringify(a.tags) === JSON.stringify(b.tags);
 }

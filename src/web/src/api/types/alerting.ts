@@ -1,5 +1,5 @@
 /** What the daemon says of rules, alerts and silences. */
-import type { Tags } from "./types";
+import type { Tags } from "./series";
 
 /** `/api/v1/rules`, Prometheus' form: times are RFC 3339, lengths seconds. */
 export interface RulesAnswer {

@@ -1,0 +1,67 @@
+/** Hosts and their agents. */
+import type { Tags } from "./series";
+
+/** `/api/v1/hosts` */
+export interface HostsAnswer {
+  now: number;
+  late_after_ms: number;
+  down_after_ms: number;
+  totals: { up: number; late: number; down: number };
+  hosts: Host[];
+}
+
+export type HostState = "up" | "late" | "down";
+
+export interface Host {
+  host: string;
+  state: HostState;
+  /** When its last ping came. */
+  pinged: number;
+  first_seen: number;
+  /** When it was started, where an agent knows. */
+  booted: number | null;
+  tags: Tags;
+  version: string;
+  agents: HostAgent[];
+}
+
+export interface HostAgent {
+  agent: string;
+  program: string;
+  version: string;
+  started: number;
+  pinged: number;
+  interval_ms: number;
+  state: HostState;
+  /** How far its clock is ahead of the daemon's. */
+  silent_ms: number;
+  skew_ms: number;
+}
+
+/** `/api/v1/hosts/sparklines`: the last hour of all hosts. */
+export interface SparklinesAnswer {
+  start: number;
+  step_ms: number;
+  points: number;
+  hosts: Record<string, HostLines>;
+}
+
+export interface HostLines {
+  /** Percent. */
+  cpu?: Spark;
+  /** Percent. */
+  memory?: Spark;
+  /** Percent used of the fullest file system. */
+  disk?: Spark;
+  /** Bytes a second, in and out. */
+  network?: Spark;
+  /** The fullest file system. */
+  filesystem?: { mount: string; used_percent: number };
+}
+
+/** A line of coarse points: `.` is none, `0-9A-Za-z` are 0 to 61 parts of `max`. */
+export interface Spark {
+  last: number | null;
+  max: number;
+  line: string;
+}

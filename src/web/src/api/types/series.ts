@@ -1,0 +1,97 @@
+/** Series, their numbers, and searches for them. */
+
+/** How the values of a series are to be read. */
+export type Kind = "gauge" | "counter" | "delta";
+
+export type Tags = Record<string, string>;
+
+/** What goes wrong, as the daemon says it. */
+export interface ErrorAnswer {
+  error: string;
+  message: string;
+}
+
+/** `/api/v1/chart` */
+export interface ChartAnswer {
+  resolution: string;
+  time_zone?: string;
+  start: number;
+  end: number;
+  /** Start of the first slot that is not over yet. */
+  incomplete_from?: number;
+  series: ChartSeries[];
+  notes: string[];
+}
+
+export interface SeriesEntry {
+  metric: string;
+  tags: Tags;
+  kind: Kind;
+  unit: string;
+}
+
+export interface ChartSeries extends SeriesEntry {
+  merged?: number;
+  display: Display;
+  /** Slot start, and its number; `null` where the slot is empty. */
+  points: [number, number | null][];
+}
+
+/** Which number of a slot is shown. */
+export type Display =
+  "avg" | "avg_per_sec" | "sum_per_sec" | "total" | "min" | "max" | "count" | "first" | "last";
+
+/** `/api/v1/series` */
+export interface SeriesAnswer {
+  total: number;
+  series: SeriesEntry[];
+}
+
+/** `/api/v1/find` */
+export interface FindAnswer {
+  total: number;
+  metrics: FoundMetric[];
+}
+
+export interface FoundMetric {
+  metric: string;
+  kind: Kind;
+  unit: string;
+  series: number;
+}
+
+/** `/api/v1/facets` */
+export interface FacetsAnswer {
+  series: number;
+  /** How many tags there are; at most 200 are told. */
+  tags_total: number;
+  tags: Facet[];
+  /** Why no series matches. */
+  notes?: string[];
+}
+
+export interface Facet {
+  name: string;
+  values_total: number;
+  values: { value: string; series: number }[];
+}
+
+/** `/api/v1/query` and `/api/v1/query_range`, Prometheus' form. */
+export interface PromqlAnswer<T> {
+  status: "success" | "error";
+  data?: T;
+  errorType?: string;
+  error?: string;
+  warnings?: string[];
+  infos?: string[];
+}
+
+export interface PromqlMatrix {
+  resultType: "matrix";
+  result: { metric: Tags; values: [number, string][] }[];
+}
+
+export interface PromqlVector {
+  resultType: "vector";
+  result: { metric: Tags; value: [number, string] }[];
+}

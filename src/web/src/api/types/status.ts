@@ -1,0 +1,33 @@
+/** The daemon's health and work. */
+
+/** Something that an operator should know of. */
+export interface Condition {
+  name: string;
+  message: string;
+}
+
+/** `/api/v1/status` */
+export interface StatusAnswer {
+  version: string;
+  started: number;
+  now: number;
+  health: { state: string; conditions: Condition[]; warnings: Condition[] };
+  protocols: { protocol: string; accepted: number; duplicate: number; refused: number }[];
+  queue: { bytes: number; bytes_max: number };
+  commits: { count: number; p50_ms: number | null; p99_ms: number | null; max_ms: number | null };
+  requests: { outcomes: Record<string, number>; p50_ms: number | null; p99_ms: number | null };
+  refused: {
+    protocol: string;
+    reason: string;
+    count: number;
+    examples: { at: number; text: string }[];
+  }[];
+  senders: {
+    total: number;
+    /** `samples` since the start; `heard` is null when that is not known. */
+    top: { agent: string; series: number; samples: number; heard: number | null }[];
+  };
+  queries: { under_way: number; queries_max: number; memory_bytes: number; memory_max: number };
+  limits: { name: string; used: number; max: number; setting: string }[];
+  memory: { resident: number };
+}

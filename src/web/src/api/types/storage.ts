@@ -1,0 +1,99 @@
+/** Stored files and documents. */
+import type { SeriesEntry } from "./series";
+
+/** `/api/v1/storage` */
+export interface StorageAnswer {
+  now: number;
+  data_dir: string;
+  bytes: number;
+  /** Null when the system does not say. */
+  disk: { free: number; total: number } | null;
+  series: number;
+  granularities: StoredGranularity[];
+  /** Bytes and records that wait for a checkpoint, and what the file takes. */
+  journal: { bytes: number; bytes_max: number; records: number; file_bytes: number };
+  head: { bytes: number };
+  catalog: { bytes: number; bytes_max: number };
+  objects: { bytes: number };
+  preallocation: { enabled: boolean; documents_ahead: number | null; until: number | null };
+  checkpoints: Checkpoint[];
+  damaged: string[];
+}
+
+export interface StoredGranularity {
+  name: string;
+  slot_ms: number;
+  retention: string;
+  partitions: Partition[];
+}
+
+export interface Partition {
+  file: string;
+  start: number;
+  end: number;
+  bytes: number;
+  state: "ahead" | "open" | "over" | "sealed";
+  dropped_at: number;
+  documents: number | null;
+  shells: number | null;
+}
+
+export interface Checkpoint {
+  at: number;
+  elapsed_ms: number;
+  cells: number;
+  documents: number;
+  bytes_written: number;
+}
+
+/** `/api/v1/storage/document` */
+export interface StoredDocumentAnswer {
+  series: SeriesEntry & { id: number };
+  granularity: string;
+  state: "none" | "shell" | "open" | "sealed" | "head" | "memory";
+  partition: {
+    file: string;
+    start: number;
+    end: number;
+    bytes: number;
+    dropped_at: number;
+  } | null;
+  document: {
+    start: number;
+    end: number;
+    bytes_hex: string;
+    /** What is not of a slot. */
+    header?: StoredPart[];
+    nested: unknown;
+    slots: StoredSlot[];
+  } | null;
+  head: StoredCell[];
+  memory: StoredCell[];
+}
+
+/** The numbers of a cell lie in columns: `offset` is where the first begins, `length` what all take. */
+export interface StoredSlot {
+  start: number;
+  n: number;
+  offset: number;
+  length: number;
+  columns: StoredPart[];
+}
+
+/** A number of a document, and where its bytes lie. */
+export interface StoredPart {
+  name: string;
+  offset: number;
+  length: number;
+  value: number | null;
+}
+
+export interface StoredCell {
+  start: number;
+  n: number;
+  sum: number | null;
+  min: number | null;
+  max: number | null;
+  first: number | null;
+  last: number | null;
+}
