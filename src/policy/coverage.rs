@@ -3,7 +3,7 @@
 //! A granularity is asked where it is kept and holds all samples. Elsewhere finer ones make its
 //! slots, and where those are gone too the next coarser one goes on.
 
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, iter, ops::Range};
 
 use super::times::{Times, ceil, floor};
 use crate::model::{Gaps, Granularity, GranularityIndex, GranularitySet, UnixMillis};
@@ -235,9 +235,14 @@ impl<'a> Coverage<'a> {
                 name(own.granularity)
             ));
         }
-        let oldest = segments.first().map_or(range.end, |own| own.range.start);
-        if oldest > range.start {
-            notes.push(format!("nothing is kept before {oldest}"));
+        let ends = iter::once(range.start).chain(segments.iter().map(|own| own.range.end));
+        let starts = segments.iter().map(|own| own.range.start).chain(iter::once(range.end));
+        for gap in ends.zip(starts).map(|(from, until)| from..until).filter(|gap| !gap.is_empty()) {
+            let mut all = self.granularities.indexed().map(|(index, _)| index);
+            notes.push(match all.find(|index| self.keeps(*index, gap.start)) {
+                Some(finest) => format!("{}: nothing is shown there", self.why_not(finest, &gap)),
+                None => format!("nothing is kept before {}", gap.end),
+            });
         }
         notes
     }

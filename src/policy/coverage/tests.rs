@@ -136,6 +136,27 @@ fn a_hole_is_filled_from_the_coarser_level() {
     assert!(notes[0].starts_with("documents of 1m are damaged or missing from 2026-11-20T"));
 }
 
+/// Damaged or lost partitions of all granularities left a blank in the chart without a word.
+#[test]
+fn a_hole_of_all_granularities_is_noted_wherever_it_lies() {
+    let set = GranularitySet::default();
+    let range = NOW.minus(40 * HOUR)..NOW;
+    let check = |from: i64, until: i64| {
+        let hole = NOW.minus(from * HOUR)..NOW.minus(until * HOUR);
+        let gaps = Gaps { holes: vec![hole.clone()], ..Gaps::NONE };
+        let coverage = Coverage::new(&set, vec![gaps; 4], NOW);
+        let segments = coverage.segments(GranularityIndex(0), range.clone());
+        let notes = coverage.notes(GranularityIndex(0), &segments, &range);
+        let from = floor(hole.start, 60_000).max(range.start);
+        let until = ceil(hole.end, 60_000).min(range.end);
+        let why = format!("documents of 1m are damaged or missing from {from} to {until}");
+        assert_eq!(notes, [format!("{why}: nothing is shown there")]);
+    };
+    check(30, 24);
+    check(44, 38);
+    check(3, 0);
+}
+
 /// Gaps of a granularity: since when it is complete, if not always, and a hole.
 fn gaps() -> impl Strategy<Value = Gaps> {
     let days = |most: i64| 0..most * 24 * 60;
