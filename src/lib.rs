@@ -1,8 +1,8 @@
 //! Granary: a monitoring store that keeps every sample pre-aggregated.
 //!
 //! ARCHITECTURE.md has the map. Arrows point from the user to the used, and `tests/it/tidy.rs` holds
-//! them: `model` <- `clock`, `policy`, `shell`, `store` <- `ingest`, `import`, `query`, `objects`, `telemetry` <-
-//! `alerts` <- `actors` <- `api` <- `config` <- `daemon` <- `cli` <- `main`.
+//! them: `model` <- `policy` <- `clock`, `shell`, `store` <- `ingest`, `import`, `query`, `telemetry` <-
+//! `alerts` <- `notify`, `kept` <- `actors` <- `api` <- `config` <- `daemon` <- `cli` <- `main`.
 
 /// What tests share names the crate as they do.
 #[cfg(test)]
@@ -22,8 +22,9 @@ pub mod daemon;
 pub mod fuzzing;
 pub mod import;
 pub mod ingest;
+pub mod kept;
 pub mod model;
-pub mod objects;
+pub mod notify;
 pub mod policy;
 pub mod query;
 mod shell;

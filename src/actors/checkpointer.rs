@@ -5,12 +5,12 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use actix::prelude::{Actor, ActorContext, AsyncContext, Context, Handler, Message, SpawnHandle};
 use parking_lot::Mutex;
 
-use super::{Condition, Health, Lifeline, Stop};
+use super::{Lifeline, Stop};
 use crate::{
     clock::{Clock, Stopwatch},
     model::UnixMillis,
     store::{CheckpointBounds, CheckpointReport, Store},
-    telemetry::Metrics,
+    telemetry::{Condition, Health, Metrics},
 };
 
 /// A checkpoint that failed is tried again after this time.

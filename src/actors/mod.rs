@@ -13,40 +13,29 @@
 //! | host keeper | arbiter thread | timer only |
 //! | sealer | arbiter thread | timer only |
 //! | alerter | arbiter thread, and one for each of eight groups while it is evaluated | those not made are counted; 64 acknowledgements, others are refused |
-//! | posted alerts | the caller's thread | 10,000 alerts and 16 MiB; others are refused and counted |
-//! | silences | the caller's thread | one change at a time; others wait |
 //! | notifier | arbiter thread, one an Alertmanager | none: what fires is remembered, and told when it can be |
 //! | messenger | arbiter thread, and one for each way of a receiver while it is told | 2,000 groups of 500 alerts, stored; the others are told as a number; 4 tests of receivers, others are refused |
 //! | line keeper | arbiter thread | timer only |
 //! | self-sampler | the main thread | one round at a time; others are left out |
-//! | snapshots | the caller's thread | one at a time, others are refused |
 //! | Graphite listeners | the main thread | TCP: read no further; UDP: dropped and counted |
 
 mod alerter;
 mod checkpointer;
 mod collector;
 mod graphite;
-mod health;
-mod hosts;
+mod host_keeper;
 mod lifeline;
 mod line_keeper;
 mod messenger;
 mod notifier;
 mod observed;
-mod posted;
-mod posting;
 mod preallocator;
 mod retention;
 mod sealer;
 mod self_sampler;
-mod silences;
-mod snapshots;
-mod trusted_clock;
 mod writer;
 
-pub use alerter::{
-    Acknowledge, AcknowledgeFault, Alerter, AlerterParts, GroupStatus, KnownRules, ToldGroup,
-};
+pub use alerter::{Alerter, AlerterParts};
 pub use checkpointer::{
     CheckpointHistory, CheckpointNow, Checkpointer, CheckpointerParts, PastCheckpoint,
 };
@@ -55,21 +44,16 @@ pub use collector::{
     IngestTally, RefusedSample, RowsAnswer, counted_as,
 };
 pub use graphite::{CannotListen, GraphiteListeners, GraphiteSettings};
-pub use health::{Condition, Health, Shortfall};
-pub use hosts::{HostKeeper, KnownHosts};
+pub use host_keeper::HostKeeper;
 pub use lifeline::{Death, Lifeline, Lifelines, Watcher, lifelines};
 pub use line_keeper::LineKeeper;
-pub use messenger::{Messenger, MessengerParts, Muting, ReceiverTests, TooManyTests, WayTested};
-pub use notifier::{Alertmanager, Notifier, NotifierParts};
+pub use messenger::{Messenger, MessengerParts, Muting};
+pub use notifier::{Notifier, NotifierParts};
 pub use observed::Observed;
-pub use posted::KnownPosted;
 pub use preallocator::{Preallocator, PreallocatorParts, ShellsAhead, ShellsMade};
 pub use retention::{Dropped, Retention, drop_expired};
 pub use sealer::{SealSettings, Sealer, SealingEnd};
 pub use self_sampler::{ReadSelf, SelfSampler, SelfSamplerParts};
-pub use silences::{KnownSilences, SilencingFault};
-pub use snapshots::{SnapshotFault, SnapshotSettings, Snapshots};
-pub use trusted_clock::{ClockReport, TrustedClock};
 pub use writer::{WriteFault, Writer, WriterHandle, WriterParts};
 
 use actix::prelude::Message;

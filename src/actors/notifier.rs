@@ -6,13 +6,13 @@ use std::{collections::BTreeSet, fmt, ops::Range, time::Duration};
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
-use super::{
-    KnownRules, Lifeline, Stop, TrustedClock,
-    posting::{client, is_refusal, json_request},
-};
+use super::{Lifeline, Stop};
 use crate::{
-    alerts::{Http, Telling, ToldAlert, backoff_ms},
+    alerts::{Alertmanager, Telling, ToldAlert, backoff_ms},
+    clock::TrustedClock,
+    kept::KnownRules,
     model::{UnixMillis, without_password},
+    notify::{client, is_refusal, json_request},
     telemetry::Metrics,
 };
 
@@ -22,15 +22,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Alerts of one request, as Prometheus has it.
 const ALERTS_PER_REQUEST: usize = 64;
-
-/// An Alertmanager that is told of alerts.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Alertmanager {
-    /// Its address without a slash at the end, such as `http://localhost:9093`.
-    pub url: String,
-    /// How it is asked.
-    pub http: Http,
-}
 
 /// What the role is made of.
 #[derive(Debug)]

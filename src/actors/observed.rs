@@ -2,7 +2,8 @@
 //!
 //! Must never know: who looks.
 
-use super::{CheckpointHistory, Health, IngestTally, ShellsAhead};
+use super::{CheckpointHistory, IngestTally, ShellsAhead};
+use crate::telemetry::Health;
 
 /// What roles let be seen of their work. Cheap to clone.
 #[derive(Debug, Clone, Default)]

@@ -5,12 +5,13 @@ use std::{sync::Arc, time::Duration};
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 use parking_lot::Mutex;
 
-use super::{Condition, Health, Lifeline, Stop};
+use super::{Lifeline, Stop};
 use crate::{
     clock::Clock,
     model::{Granularity, SeriesId, UnixMillis},
     policy::preallocation,
     store::{DocumentLayout, Store, StoreError},
+    telemetry::{Condition, Health},
 };
 
 /// How often shells are looked for that are due.

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
-use super::{Condition, Health, Lifeline, Stop, TrustedClock, WriterHandle};
+use super::{Lifeline, Stop, WriterHandle};
 use crate::{
-    clock::Stopwatch,
+    clock::{Stopwatch, TrustedClock},
     model::Moment,
     policy::retention,
     store::{PartitionInfo, Store, StoreError},
+    telemetry::{Condition, Health},
 };
 
 /// Series of which there never was a sample are looked for this often.

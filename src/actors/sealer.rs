@@ -12,10 +12,11 @@ use std::{
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 use parking_lot::{Condvar, Mutex};
 
-use super::{Condition, Health, Lifeline, Stop, TrustedClock};
+use super::{Lifeline, Stop};
 use crate::{
-    clock::Stopwatch,
+    clock::{Stopwatch, TrustedClock},
     store::{SealReport, Store},
+    telemetry::{Condition, Health},
 };
 
 /// Partitions are looked at this often at least.

@@ -11,11 +11,11 @@ use actix::{
 };
 use serde_json::json;
 
-use super::{CollectBatches, Collector, Health, Lifeline, Shortfall, Stop};
+use super::{CollectBatches, Collector, Lifeline, Stop};
 use crate::{
     ingest::{memory::IngestMemory, protocol::BatchEncoding},
     model::{UnixMillis, own_sender},
-    telemetry::SelfReading,
+    telemetry::{Health, SelfReading, Shortfall},
 };
 
 /// Under which name the daemon sends.

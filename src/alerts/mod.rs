@@ -18,7 +18,6 @@ mod routing;
 mod rule;
 mod schedule;
 mod silences;
-mod sources;
 mod state;
 mod telling;
 mod template;
@@ -35,12 +34,11 @@ pub use routing::{
     Command, Discord, Email, Escalation, GroupKey, Groups, Http, Inhibitors, Integration, Message,
     MessageAlert, Opsgenie, Owing, Pagerduty, RESOLVE_TIMEOUT_MS, Receiver, Route, Routing, Secret,
     Slack, SlackField, StoredGroup, Target, Teams, Telegram, Tls, Webhook, by_job, by_labels,
-    read_http, read_routing,
+    check_routing, read_http,
 };
 pub use rule::{Action, AlertPolicy, NoData, Rule, RuleGroup};
 pub use schedule::{Due, due, next_after};
 pub use silences::{NewSilence, Recurrence, Silence, SilenceFault, SilenceState, Silences};
-pub use sources::{RuleSet, RuleSources, SourceFault};
 pub use state::{GroupState, RuleState};
-pub use telling::{Telling, ToldAlert, backoff_ms, fires_until};
+pub use telling::{Alertmanager, Telling, ToldAlert, backoff_ms, fires_until};
 pub use template::{Expanding, MessageTemplates, TemplateQuery, TemplateTime};

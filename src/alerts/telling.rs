@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde::Serialize;
 
-use super::{Alert, External, LabelSet};
+use super::{Alert, External, Http, LabelSet};
 use crate::model::UnixMillis;
 
 /// How often an alert that fires is told again, in milliseconds: an Alertmanager that hears of it no
@@ -44,6 +44,15 @@ impl ToldAlert {
 /// Until when an alert counts as firing that is heard of no more.
 pub fn fires_until(interval_ms: i64, now: UnixMillis) -> UnixMillis {
     now.plus(SILENT_TIMES.saturating_mul(interval_ms.max(AGAIN_MS)))
+}
+
+/// An Alertmanager that is told of alerts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Alertmanager {
+    /// Its address without a slash at the end, such as `http://localhost:9093`.
+    pub url: String,
+    /// How it is asked.
+    pub http: Http,
 }
 
 /// What one Alertmanager was told.

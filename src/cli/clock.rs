@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use super::{flags::AskArgs, http::read};
-use crate::actors::ClockReport;
+use crate::clock::ClockReport;
 
 /// Show whether a running daemon believes its machine's clock, or confirm that it is right
 ///

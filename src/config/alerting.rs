@@ -9,8 +9,8 @@ use super::{
     raw::{Raw, RawAlerts},
 };
 use crate::{
-    actors::Alertmanager,
-    alerts::{External, Http, LabelSet, RuleSources, is_label_name, read_http},
+    alerts::{Alertmanager, External, Http, LabelSet, is_label_name, read_http},
+    kept::RuleSources,
     model::{METRIC_TAG, without_password},
 };
 

@@ -15,9 +15,10 @@ use super::{
     },
 };
 use crate::{
-    actors::{Alertmanager, GraphiteSettings, SealSettings},
-    alerts::{External, RuleSources},
+    actors::{GraphiteSettings, SealSettings},
+    alerts::{Alertmanager, External},
     ingest::graphite::Template,
+    kept::RuleSources,
     model::{GranularitySet, SeriesLimits},
     policy::{SnapshotPolicy, TrustRules},
     query::PromqlSettings,

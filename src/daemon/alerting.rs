@@ -10,11 +10,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::{start_on_arbiter, within};
 use crate::{
     actors::{
-        Alerter, AlerterParts, Alertmanager, KnownRules, Lifelines, Messenger, MessengerParts,
-        Notifier, NotifierParts, Stop,
+        Alerter, AlerterParts, Lifelines, Messenger, MessengerParts, Notifier, NotifierParts, Stop,
     },
+    alerts::Alertmanager,
     api::ApiParts,
     config::Settings,
+    kept::KnownRules,
 };
 
 /// The roles.

@@ -15,19 +15,22 @@ use tokio::{net::TcpStream, sync::Semaphore};
 use super::binding::cannot_listen;
 use crate::{
     actors::{
-        CannotListen, Collector, CollectorParts, GraphiteListeners, KnownHosts, KnownPosted,
-        KnownRules, KnownSilences, Lifeline, Lifelines, LineKeeper, Observed, ReceiverTests,
-        SelfSampler, SelfSamplerParts, SnapshotSettings, Snapshots, TrustedClock, WriterHandle,
+        CannotListen, Collector, CollectorParts, GraphiteListeners, Lifeline, Lifelines,
+        LineKeeper, Observed, SelfSampler, SelfSamplerParts, WriterHandle,
     },
     api::{
         self, AdminParts, AlertingParts, ApiParts, Bodies, BodyLimits, Collectors, Connections,
         HostNames, Lines, ObjectsParts, OneAtATime, OverviewLimits, OverviewParts, QueryParts,
         Tails,
     },
-    clock::{Clock, SystemClock},
+    clock::{Clock, SystemClock, TrustedClock},
     config::Settings,
     ingest::memory::IngestMemory,
-    objects::Annotations,
+    kept::{
+        Annotations, KnownHosts, KnownPosted, KnownRules, KnownSilences, SnapshotSettings,
+        Snapshots,
+    },
+    notify::ReceiverTests,
     query::{QueryLimits, QueryResources, Scheduler},
     store::{SnapshotFolder, Store, StoreLimits},
     telemetry::Metrics,

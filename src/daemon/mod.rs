@@ -18,17 +18,16 @@ use tokio::{
 
 use crate::{
     actors::{
-        Checkpointer, CheckpointerParts, Condition, Death, GraphiteListeners, Health, HostKeeper,
-        Lifelines, LineKeeper, Observed, Preallocator, PreallocatorParts, Retention, Sealer,
-        SealingEnd, SelfSampler, Stop, TrustedClock, Watcher, Writer, WriterHandle, WriterParts,
-        lifelines,
+        Checkpointer, CheckpointerParts, Death, GraphiteListeners, HostKeeper, Lifelines,
+        LineKeeper, Observed, Preallocator, PreallocatorParts, Retention, Sealer, SealingEnd,
+        SelfSampler, Stop, Watcher, Writer, WriterHandle, WriterParts, lifelines,
     },
     api::Tails,
-    clock::{Clock, Stopwatch, SystemClock},
+    clock::{Clock, Stopwatch, SystemClock, TrustedClock},
     config::Settings,
     model::UnixMillis,
     store::{Appender, Folder, Store, StoreError},
-    telemetry::Metrics,
+    telemetry::{Condition, Health, Metrics},
 };
 use alerting::{Alerting, reload_on_signal};
 use data_dir::DataDir;

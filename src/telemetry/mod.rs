@@ -2,6 +2,7 @@
 //!
 //! Must never know: the roles that count and log, settings.
 
+mod health;
 mod labels;
 mod log_limit;
 mod logging;
@@ -9,6 +10,7 @@ mod metrics;
 mod readings;
 mod summary;
 
+pub use health::{Condition, Health, Shortfall};
 pub use labels::{DatagramLoss, IngestOutcome, Protocol, QueryOutcome};
 pub use logging::{LogFormat, init_logging};
 pub use metrics::{HOST_METRICS, METRIC_NAMES, Metrics};

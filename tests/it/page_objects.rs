@@ -4,8 +4,8 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 use granary::{
+    kept::{Annotations, AnnotationsWanted, Dashboard, NewAnnotation, ObjectFault, dashboards},
     model::UnixMillis,
-    objects::{Annotations, AnnotationsWanted, Dashboard, NewAnnotation, ObjectFault, dashboards},
     store::{ObjectKind, ObjectRefusal, Store},
     telemetry::METRIC_NAMES,
 };

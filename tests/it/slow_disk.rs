@@ -13,13 +13,11 @@ use std::{
 
 use actix::{Actor, System};
 use granary::{
-    actors::{
-        CheckpointHistory, CheckpointNow, Checkpointer, CheckpointerParts, Health, Stop, lifelines,
-    },
+    actors::{CheckpointHistory, CheckpointNow, Checkpointer, CheckpointerParts, Stop, lifelines},
     clock::SystemClock,
     model::{AcceptedBatch, GranularitySet, Kind, SeriesId, UnixMillis},
     store::{Appender, CheckpointBounds, Store},
-    telemetry::Metrics,
+    telemetry::{Health, Metrics},
 };
 
 use crate::{

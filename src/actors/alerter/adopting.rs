@@ -3,15 +3,15 @@
 //! Must never know: how a group is evaluated.
 
 use super::{
-    GroupStatus, Shared,
+    Shared,
     evaluating::{Groups, Place},
     group::{HISTORIES, Running},
-    known::Loaded,
     recording::{Numbering, STAGES_MAX},
     stored::StoredState,
 };
 use crate::{
-    alerts::{GroupRun, GroupState, RuleSet},
+    alerts::{GroupRun, GroupState},
+    kept::{GroupStatus, Loaded, RuleSet},
     model::{UnixMillis, own_sender},
     store::ObjectKind,
 };

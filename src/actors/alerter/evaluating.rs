@@ -21,11 +21,11 @@ use tokio::{
 };
 
 use super::{
-    GroupStatus, Shared, acknowledging::Asking, group::Running, hosts::HostSeries,
-    reviewing::Reviewed,
+    Shared, acknowledging::Asking, group::Running, hosts::HostSeries, reviewing::Reviewed,
 };
 use crate::{
     alerts::{Answered, Ask, Due, RuleGroup, TemplateQuery, TemplateTime, due},
+    kept::GroupStatus,
     model::UnixMillis,
     query::{Waiter, evaluate_vector},
 };

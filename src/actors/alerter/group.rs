@@ -7,9 +7,7 @@
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use super::{
-    super::Shortfall,
-    Acknowledge, GroupStatus, Shared,
-    acknowledging::{AcknowledgeFault, Outcome},
+    Shared,
     recording::{Numbering, Recording},
     stored::StoredState,
 };
@@ -19,8 +17,10 @@ use crate::{
         stages,
     },
     clock::Stopwatch,
+    kept::{Acknowledge, AcknowledgeFault, Acknowledged, GroupStatus},
     model::{UnixMillis, counted, own_sender},
     store::{ObjectKind, ObjectRefusal, Store},
+    telemetry::Shortfall,
 };
 
 /// The prefix of the names of what ended.
@@ -212,7 +212,7 @@ impl Running {
         asked: &Acknowledge,
         now: UnixMillis,
         store: &Store,
-    ) -> Outcome {
+    ) -> Acknowledged {
         let mut count = 0;
         for alert in self.state.rules.values_mut().flat_map(|rule| &mut rule.alerts) {
             if asked.is_about(alert) {

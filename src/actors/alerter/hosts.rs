@@ -4,8 +4,8 @@
 
 use super::recording::{Numbering, Recording};
 use crate::{
-    actors::KnownHosts,
     alerts::{GroupRun, Written},
+    kept::KnownHosts,
     model::{HostState, HostStatus, METRIC_TAG, UnixMillis, own_sender},
     query::Labels,
     telemetry::HOST_METRICS,

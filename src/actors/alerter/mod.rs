@@ -10,11 +10,9 @@ mod evaluating;
 mod former;
 mod group;
 mod hosts;
-mod known;
 mod recording;
 mod reviewing;
 mod stored;
-mod told;
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,17 +21,15 @@ use actix::{
     WrapFuture,
 };
 
-pub use acknowledging::{Acknowledge, AcknowledgeFault};
-pub use known::{GroupStatus, KnownRules};
-pub use told::ToldGroup;
-
-use super::{Health, KnownHosts, Lifeline, Stop, TrustedClock, WriterHandle};
+use super::{Lifeline, Stop, WriterHandle};
 use crate::{
     alerts::next_after,
+    clock::TrustedClock,
+    kept::{KnownHosts, KnownRules},
     model::SeriesLimits,
     query::{PromqlSettings, QueryResources},
     store::Store,
-    telemetry::Metrics,
+    telemetry::{Health, Metrics},
 };
 use evaluating::{Groups, UnderWay};
 use former::Former;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::former::Former;
 use crate::{
-    actors::{Health, Shortfall, WriteFault, WriterHandle},
+    actors::{WriteFault, WriterHandle},
     alerts::GroupRun,
     model::{
         AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, DefinitionVerdict, Kind, METRIC_TAG,
@@ -15,7 +15,7 @@ use crate::{
     },
     query::Labels,
     store::Store,
-    telemetry::Metrics,
+    telemetry::{Health, Metrics, Shortfall},
 };
 
 /// Seconds of an epoch of numbers: 12 days.

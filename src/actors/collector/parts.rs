@@ -9,7 +9,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::tally::IngestTally;
 use crate::{
-    actors::{TrustedClock, WriteFault, WriterHandle},
+    actors::{WriteFault, WriterHandle},
+    clock::TrustedClock,
     ingest::{
         graphite::Template, memory::NoMemory, native::UnknownRef, protocol::RowProtocol,
         refusals::Refusals,

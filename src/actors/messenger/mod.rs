@@ -5,14 +5,7 @@
 //! message under way at most, in a thread of its own, so one that is away holds up no other. Must
 //! never know: HTTP's bodies, mails, rules.
 
-mod chat;
-mod command;
-mod courier;
-mod delivery;
-mod http;
-mod mail;
 mod sending;
-mod trial;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,15 +16,16 @@ use std::{
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
-use super::{Health, KnownPosted, KnownRules, Lifeline, Shortfall, Stop, TrustedClock};
+use super::{Lifeline, Stop};
 use crate::{
     alerts::{Groups, LabelSet, MessageTemplates, Routing},
+    clock::TrustedClock,
+    kept::{KnownPosted, KnownRules},
     model::UnixMillis,
+    notify::Courier,
     store::{OWED_NAMES, ObjectKind, Store, StoreError},
-    telemetry::Metrics,
+    telemetry::{Health, Metrics, Shortfall},
 };
-use courier::Courier;
-pub use trial::{ReceiverTests, TooManyTests, WayTested};
 
 /// How often is looked for what is to be told.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

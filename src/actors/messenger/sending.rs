@@ -7,11 +7,11 @@ use std::{collections::BTreeMap, sync::Arc, thread};
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 use tokio::sync::oneshot;
 
-use super::{
-    Messenger, Way, Written,
-    delivery::{Outcome, deliver},
+use super::{Messenger, Way, Written};
+use crate::{
+    alerts::{Integration, Message, MessageTemplates, Owing},
+    notify::{Outcome, deliver},
 };
-use crate::alerts::{Integration, Message, MessageTemplates, Owing};
 
 impl Messenger {
     /// Tells each way that is not busy of a group that it is owed.

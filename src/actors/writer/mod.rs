@@ -20,12 +20,12 @@ use actix::Recipient;
 use crossbeam_channel::{Sender, TrySendError};
 use tokio::sync::oneshot;
 
-use super::{CheckpointNow, Health, Lifeline};
+use super::{CheckpointNow, Lifeline};
 use crate::{
     clock::Clock,
     model::{AcceptedBatch, BatchVerdict, DefinitionVerdict, SeriesId, SeriesInfo},
     store::{Appender, ChangeRefusal, CheckpointBounds, SeriesChange, Store},
-    telemetry::Metrics,
+    telemetry::{Health, Metrics},
 };
 use role::Role;
 

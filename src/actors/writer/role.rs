@@ -12,11 +12,12 @@ use super::{
     linger::Linger,
 };
 use crate::{
-    actors::{CheckpointNow, Condition},
+    actors::CheckpointNow,
     clock::Stopwatch,
     model::{AcceptedBatch, SeriesId},
     policy::retention,
     store::{SeriesChange, StoreError},
+    telemetry::Condition,
 };
 
 pub(super) struct Role {

@@ -7,11 +7,12 @@ use actix::{Actor, Arbiter, System};
 
 use super::*;
 use crate::{
-    actors::{CheckpointHistory, Checkpointer, CheckpointerParts, Condition, lifelines},
+    actors::{CheckpointHistory, Checkpointer, CheckpointerParts, lifelines},
     clock::{Stopwatch, SystemClock},
     model::{GranularitySet, Kind},
     setup::{define, open_on, series},
     store::faulty::{Call, ENOSPC, Effect, Fault, FaultyMedium},
+    telemetry::Condition,
 };
 
 const DEADLINE: Duration = Duration::from_secs(30);

@@ -14,7 +14,7 @@ pub use check::is_label_name;
 use raw::RawFile;
 
 /// Bytes of a rule file, at most.
-pub(super) const FILE_BYTES_MAX: usize = 1 << 20;
+const FILE_BYTES_MAX: usize = 1 << 20;
 
 /// What is wrong with a rule file, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]

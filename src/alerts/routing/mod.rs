@@ -11,7 +11,7 @@ mod message;
 mod receiver;
 mod route;
 
-pub use file::{RESOLVE_TIMEOUT_MS, read_http, read_routing};
+pub use file::{RESOLVE_TIMEOUT_MS, check_routing, read_http};
 pub use groups::{Groups, Owing, StoredGroup};
 pub use inhibition::Inhibitors;
 pub(crate) use interval::TimeInterval;

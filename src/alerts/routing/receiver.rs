@@ -2,10 +2,7 @@
 //!
 //! Must never know: how anything is sent. Texts are templates.
 
-use std::{collections::BTreeMap, fmt, fs, io, path::PathBuf};
-
-/// Bytes of a file with a secret.
-const SECRET_BYTES_MAX: u64 = 64 << 10;
+use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 /// Somebody, or something, who is told.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -98,27 +95,6 @@ pub enum Secret {
     Text(String),
     /// In a file, without the end of its line.
     File(PathBuf),
-}
-
-impl Secret {
-    /// What it is now.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
-    pub fn read(&self) -> io::Result<String> {
-        match self {
-            Self::Text(text) => Ok(text.clone()),
-            Self::File(path) => {
-                let named = |cause: io::Error| {
-                    io::Error::new(cause.kind(), format!("read {}: {cause}", path.display()))
-                };
-                if fs::metadata(path).map_err(named)?.len() > SECRET_BYTES_MAX {
-                    return Err(named(io::ErrorKind::FileTooLarge.into()));
-                }
-                Ok(fs::read_to_string(path).map_err(named)?.trim().to_owned())
-            }
-        }
-    }
 }
 
 impl Default for Secret {

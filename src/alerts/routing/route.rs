@@ -125,7 +125,7 @@ impl Routing {
     }
 
     /// All templates of receivers, each with its place.
-    pub(super) fn texts(&self) -> Vec<(String, &str)> {
+    pub fn texts(&self) -> Vec<(String, &str)> {
         let mut texts = Vec::new();
         for receiver in &self.receivers {
             for own in &receiver.integrations {

@@ -14,11 +14,13 @@ use actix_web::http::Method;
 
 use super::{body::Bodies, scope::Scope};
 use crate::{
-    actors::{Health, KnownHosts, KnownRules, Snapshots, TrustedClock, WriterHandle},
+    actors::WriterHandle,
+    clock::TrustedClock,
+    kept::{KnownHosts, KnownRules, Snapshots},
     model::SeriesLimits,
     query::QueryLimits,
     store::Store,
-    telemetry::Metrics,
+    telemetry::{Health, Metrics},
 };
 
 /// What the handlers of changes need, and those that tell how the daemon is.

@@ -3,8 +3,8 @@
 use actix_web::{HttpResponse, http::StatusCode, web};
 
 use crate::{
-    actors::SnapshotFault,
     api::{AdminParts, answer},
+    kept::SnapshotFault,
 };
 
 pub(super) async fn snapshot(parts: web::Data<AdminParts>) -> HttpResponse {

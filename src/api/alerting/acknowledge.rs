@@ -6,9 +6,9 @@ use serde_json::json;
 
 use super::AlertingParts;
 use crate::{
-    actors::{Acknowledge, AcknowledgeFault},
     alerts::{Acknowledgement, LabelSet},
     api::answer,
+    kept::{Acknowledge, AcknowledgeFault},
     model::UnixMillis,
 };
 

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use super::{AlertingParts, fault, params::Params, time};
 use crate::{
-    actors::ToldGroup,
     alerts::{
         Acknowledgement, External, GroupKey, Inhibitors, LabelMatcher, MessageAlert, PostedFiring,
         Routing, Silences, by_job, by_labels, fingerprint, fires_until,
     },
+    kept::ToldGroup,
     model::UnixMillis,
 };
 

@@ -19,8 +19,10 @@ use actix_web::{
 
 use super::{body::Bodies, scope::Scope};
 use crate::{
-    actors::{KnownPosted, KnownRules, KnownSilences, ReceiverTests, TrustedClock},
+    clock::TrustedClock,
+    kept::{KnownPosted, KnownRules, KnownSilences},
     model::UnixMillis,
+    notify::ReceiverTests,
 };
 
 /// What the handlers of alerts need.

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::{AlertingParts, fault, params::Params, time};
 use crate::{
-    actors::SilencingFault,
     alerts::{LabelMatcher, NewSilence, Recurrence, Silence, SilenceFault, SilenceState},
     api::{answer, refusal::Refusal},
+    kept::SilencingFault,
     model::UnixMillis,
     store::ObjectRefusal,
 };

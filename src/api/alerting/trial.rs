@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::AlertingParts;
 use crate::{
-    actors::{TooManyTests, WayTested},
     api::{answer, refusal::Refusal},
+    notify::{TooManyTests, WayTested},
 };
 
 /// Names of receivers that an answer lists, at most.

@@ -16,8 +16,9 @@ use actix_web::{HttpResponse, http::Method, web};
 use super::refusal::Refusal;
 use super::{body::Bodies, scope::Scope};
 use crate::{
-    actors::{Collector, KnownHosts},
+    actors::Collector,
     clock::Stopwatch,
+    kept::KnownHosts,
     telemetry::{IngestOutcome, Metrics},
 };
 

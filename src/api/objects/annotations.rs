@@ -10,10 +10,8 @@ use serde_json::json;
 use super::{ObjectsParts, respond};
 use crate::{
     api::{answer, query::selector, refusal::Refusal},
+    kept::{ANNOTATIONS_ANSWERED_MAX, Annotation, AnnotationsWanted, NewAnnotation, ObjectFault},
     model::UnixMillis,
-    objects::{
-        ANNOTATIONS_ANSWERED_MAX, Annotation, AnnotationsWanted, NewAnnotation, ObjectFault,
-    },
     query::QueryError,
 };
 

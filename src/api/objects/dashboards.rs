@@ -10,7 +10,7 @@ use serde_json::{json, value::RawValue};
 use super::{ObjectsParts, respond};
 use crate::{
     api::{answer, refusal::Refusal},
-    objects::{Dashboard, ObjectFault, dashboards},
+    kept::{Dashboard, ObjectFault, dashboards},
     query::QueryError,
 };
 

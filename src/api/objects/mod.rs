@@ -14,8 +14,8 @@ use serde_json::json;
 
 use super::{answer, body::Bodies, scope::Scope};
 use crate::{
-    actors::{KnownHosts, TrustedClock},
-    objects::{Annotations, ObjectFault},
+    clock::TrustedClock,
+    kept::{Annotations, KnownHosts, ObjectFault},
     store::{ObjectRefusal, Store},
     telemetry::Metrics,
 };

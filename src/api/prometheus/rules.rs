@@ -17,11 +17,11 @@ use super::{
     receive::{Asked, Received, respond},
 };
 use crate::{
-    actors::GroupStatus,
     alerts::{
         Action, Alert, AlertPolicy, AlertState, External, Rule, RuleFault, RuleGroup, RuleReport,
         Silences, read_rules,
     },
+    kept::GroupStatus,
     model::UnixMillis,
 };
 

@@ -11,8 +11,8 @@ use tokio::sync::Mutex;
 
 use super::endpoints::respond;
 use crate::{
-    actors::KnownHosts,
     api::QueryParts,
+    kept::KnownHosts,
     query::{HostsAnswer, QueryError, Sparklines, run_until_settled},
 };
 

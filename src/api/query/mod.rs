@@ -21,7 +21,8 @@ use tokio::sync::Semaphore;
 
 use super::{body::Bodies, scope::Scope};
 use crate::{
-    actors::{KnownHosts, KnownRules, KnownSilences, TrustedClock},
+    clock::TrustedClock,
+    kept::{KnownHosts, KnownRules, KnownSilences},
     model::UnixMillis,
     query::{PromqlSettings, QueryLimits, QueryResources},
     store::Store,

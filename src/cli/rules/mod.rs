@@ -14,8 +14,9 @@ use clap::{Args, Subcommand};
 
 use super::screen;
 use crate::{
-    alerts::{Action, LabelSet, RuleFault, RuleSet, RuleSources, read_routing},
+    alerts::{Action, LabelSet, RuleFault},
     config::{self, Overrides, Settings},
+    kept::{RuleSet, RuleSources, read_routing},
     model::counted,
 };
 

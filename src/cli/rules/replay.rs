@@ -14,12 +14,13 @@ use serde_json::{Value, json};
 
 use crate::{
     alerts::{
-        Action, Alert, Ask, External, GroupState, LabelSet, Rule, RuleGroup, RuleSources,
-        TemplateTime, Written, evaluate,
+        Action, Alert, Ask, External, GroupState, LabelSet, Rule, RuleGroup, TemplateTime, Written,
+        evaluate,
     },
     cli::{flags::AskArgs, progress, screen, table::table},
     clock::{Clock, SystemClock},
     config::Settings,
+    kept::RuleSources,
     model::{Span, UnixMillis},
 };
 use answers::Answers;

@@ -1,7 +1,5 @@
 //! What files of notifications may say, and what is told of those that cannot be used.
 
-use std::fs;
-
 use super::*;
 use crate::alerts::{LabelSet, Target};
 
@@ -176,24 +174,4 @@ fn what_is_wrong_is_named_with_its_place() {
     assert!(read(twice).unwrap_err().contains("there twice"));
     let deep = (0..40).fold("{receiver: a}".to_owned(), |own, _| format!("{{routes: [{own}]}}"));
     read(&format!("route: {{receiver: a, routes: [{deep}]}}\n{receivers}")).unwrap_err();
-}
-
-#[test]
-fn templates_are_read_beside_the_file_and_checked() {
-    let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name);
-    let text = "route: {receiver: a}\ntemplates: ['*.tmpl']\nreceivers:\n- name: a\n  \
-                slack_configs: [{api_url: 'http://x', title: '{{ template \"own\" . }}'}]\n";
-    fs::write(at("notify.yml"), text).unwrap();
-    let problem = |expected: &str| {
-        let faults = read_routing(&at("notify.yml")).unwrap_err();
-        let message = faults.iter().map(RuleFault::to_string).collect::<String>();
-        assert!(message.contains(expected), "{message}");
-    };
-    problem("receiver \"a\", slack/0: title: the template \"own\" is not defined");
-    fs::write(at("own.tmpl"), "{{ define \"own\" }}{{ .Status }}{{ end }}").unwrap();
-    assert_eq!(read_routing(&at("notify.yml")).unwrap().templates.len(), 1);
-    fs::write(at("own.tmpl"), "{{ define \"own\" }}{{ .Status").unwrap();
-    problem("templates");
-    assert!(read_routing(&at("none.yml")).is_err());
 }

@@ -11,8 +11,9 @@ use std::{collections::BTreeSet, fs, path::Path};
 use anyhow::{Context, bail};
 
 use crate::{
-    alerts::{External, LabelSet, RuleGroup, RuleSources},
+    alerts::{External, LabelSet, RuleGroup},
     config::Settings,
+    kept::RuleSources,
     model::{UnixMillis, length_ms},
     query::{Budget, Labels},
 };

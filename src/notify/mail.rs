@@ -18,7 +18,10 @@ use lettre::{
 };
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::delivery::{Outcome, Sent, expand, failed, one_line};
+use super::{
+    outcome::{Outcome, Sent, expand, failed, one_line},
+    secret,
+};
 use crate::{
     alerts::{Email, Message, MessageTemplates},
     model::chain,
@@ -65,9 +68,9 @@ fn transport(own: &Email) -> Result<SmtpTransport, Outcome> {
         .tls(encryption)
         .timeout(Some(TIMEOUT))
         .hello_name(ClientId::Domain(own.hello.clone()));
-    if let Some((name, secret)) = &own.auth {
-        let secret = secret.read().map_err(failed)?;
-        builder = builder.credentials(Credentials::new(name.clone(), secret));
+    if let Some((name, password)) = &own.auth {
+        let password = secret::read(password).map_err(failed)?;
+        builder = builder.credentials(Credentials::new(name.clone(), password));
     }
     Ok(builder.build())
 }
@@ -130,7 +133,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::{actors::messenger::delivery::message_of_tests, alerts::Tls};
+    use crate::{alerts::Tls, notify::outcome::message_of_tests};
 
     fn email() -> Email {
         Email {

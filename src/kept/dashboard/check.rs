@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use super::{Dashboard, Panel, PanelKind, Query, QueryKind, SCHEMA, Variable};
 use crate::{
+    kept::{ObjectFault, check_line, check_text},
     model::{Span, tag_pairs},
-    objects::{ObjectFault, check_line, check_text},
 };
 
 /// Panels of a dashboard.

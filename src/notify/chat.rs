@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{
-    delivery::{Outcome, Sent, expand, failed},
     http::{self, Posting},
+    outcome::{Outcome, Sent, expand, failed},
+    secret,
 };
 use crate::alerts::{Discord, Message, MessageTemplates, Opsgenie, Teams, Telegram};
 
@@ -28,7 +29,7 @@ const FIRING: u32 = 0x00b0_0000;
 const RESOLVED: u32 = 0x0000_7000;
 
 pub(super) fn opsgenie(own: &Opsgenie, message: &Message, templates: &MessageTemplates) -> Sent {
-    let key = own.api_key.read().map_err(failed)?;
+    let key = secret::read(&own.api_key).map_err(failed)?;
     let (path, body) = opsgenie_call(own, message, templates)?;
     let url = format!("{}/{path}", own.api_url.trim_end_matches('/'));
     let posting =
@@ -91,7 +92,7 @@ fn opsgenie_call(
 }
 
 pub(super) fn teams(own: &Teams, message: &Message, templates: &MessageTemplates) -> Sent {
-    let url = own.webhook_url.read().map_err(failed)?;
+    let url = secret::read(&own.webhook_url).map_err(failed)?;
     let body = teams_card(own, message, templates)?;
     Ok(http::post(&Posting::of(&own.http), &url, body.to_string())?.said)
 }
@@ -119,7 +120,7 @@ fn teams_card(
 }
 
 pub(super) fn telegram(own: &Telegram, message: &Message, templates: &MessageTemplates) -> Sent {
-    let token = own.bot_token.read().map_err(failed)?;
+    let token = secret::read(&own.bot_token).map_err(failed)?;
     let url = format!("{}/bot{token}/sendMessage", own.api_url.trim_end_matches('/'));
     let body = telegram_message(own, message, templates)?;
     Ok(http::post(&Posting::of(&own.http), &url, body.to_string())?.said)
@@ -160,7 +161,7 @@ fn telegram_message(
 }
 
 pub(super) fn discord(own: &Discord, message: &Message, templates: &MessageTemplates) -> Sent {
-    let url = own.webhook_url.read().map_err(failed)?;
+    let url = secret::read(&own.webhook_url).map_err(failed)?;
     let body = discord_embed(own, message, templates)?;
     Ok(http::post(&Posting::of(&own.http), &url, body.to_string())?.said)
 }
@@ -200,8 +201,8 @@ fn cut(text: &str, characters_max: usize, line: Option<String>) -> String {
 mod tests {
     use super::*;
     use crate::{
-        actors::messenger::delivery::message_of_tests,
         alerts::{Http, LabelSet, MessageAlert, Secret},
+        notify::outcome::message_of_tests,
     };
 
     fn secret() -> Secret {

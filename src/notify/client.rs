@@ -12,6 +12,7 @@ use ureq::{
     typestate::WithBody,
 };
 
+use super::secret;
 use crate::alerts::{Http, Tls};
 
 /// How long a connection may take: who is back is told soon.
@@ -22,7 +23,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 ///
 /// # Errors
 /// When the proxy or the certificates cannot be used.
-pub(super) fn client(http: &Http, timeout: Duration) -> Result<ureq::Agent, String> {
+pub(crate) fn client(http: &Http, timeout: Duration) -> Result<ureq::Agent, String> {
     let proxy = http.proxy.as_deref().map(ureq::Proxy::new).transpose();
     let proxy = proxy.map_err(|cause| format!("proxy_url: {cause}"))?;
     let config = ureq::Agent::config_builder()
@@ -41,26 +42,26 @@ pub(super) fn client(http: &Http, timeout: Duration) -> Result<ureq::Agent, Stri
 ///
 /// # Errors
 /// When a secret cannot be read.
-pub(super) fn json_request(
+pub(crate) fn json_request(
     client: &ureq::Agent,
     http: &Http,
     url: &str,
 ) -> io::Result<RequestBuilder<WithBody>> {
     let mut request = client.post(url).content_type("application/json");
-    if let Some((scheme, secret)) = &http.authorization {
-        request = request.header("Authorization", format!("{scheme} {}", secret.read()?));
+    if let Some((scheme, token)) = &http.authorization {
+        request = request.header("Authorization", format!("{scheme} {}", secret::read(token)?));
     }
     if let Some((name, password)) = &http.basic {
-        request = request.header("Authorization", basic(name, &password.read()?));
+        request = request.header("Authorization", basic(name, &secret::read(password)?));
     }
     for (name, value) in &http.headers {
-        request = request.header(name, value.read()?);
+        request = request.header(name, secret::read(value)?);
     }
     Ok(request)
 }
 
 /// Whether what was sent is wrong by an answer's status, and not the time.
-pub(super) fn is_refusal(status: u16) -> bool {
+pub(crate) fn is_refusal(status: u16) -> bool {
     matches!(status, 400..=407 | 409..=428 | 430..=499)
 }
 

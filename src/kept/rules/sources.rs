@@ -10,10 +10,11 @@ use std::{
     sync::Arc,
 };
 
-use super::{
-    External, Routing, RuleFault, RuleGroup, file::FILE_BYTES_MAX, read_routing, read_rules,
+use super::routing::{bounded_text, read_routing};
+use crate::{
+    alerts::{External, Routing, RuleFault, RuleGroup, read_rules},
+    query::{Budget, PromqlSettings},
 };
-use crate::query::{Budget, PromqlSettings};
 
 /// Rule files, at most.
 const FILES_MAX: usize = 1000;
@@ -119,7 +120,7 @@ impl RuleSources {
         let limits = promql.limits(&Budget::UNLIMITED);
         let (mut groups, mut faults) = (Vec::new(), Vec::new());
         for path in files {
-            match text(&path) {
+            match bounded_text(&path) {
                 Err(cause) => {
                     unread.push(path.clone());
                     fault.get_or_insert(SourceFault::Read { path, cause });
@@ -233,15 +234,6 @@ fn matching(pattern: &str) -> Result<Vec<PathBuf>, SourceFault> {
         }
     }
     Ok(files)
-}
-
-/// A larger file is not read, and its text too long for what reads it.
-fn text(path: &Path) -> io::Result<String> {
-    if fs::metadata(path)?.len() > FILE_BYTES_MAX as u64 {
-        let message = format!("it has more than {FILE_BYTES_MAX} bytes: split it");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
-    }
-    fs::read_to_string(path)
 }
 
 fn at_most(count: usize, what: &'static str, limit: usize) -> Result<(), SourceFault> {

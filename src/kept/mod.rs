@@ -1,12 +1,24 @@
-//! What people make for the page, as it is kept in the store's objects: dashboards and annotations.
+//! State that outlives requests and that several roles share: rules, hosts, silences, alerts of other
+//! programs, dashboards, annotations, snapshots. Most of it is stored in the store's objects.
 //!
-//! What is taken in is checked here, so that whoever reads it later finds it whole. Must never know:
-//! HTTP, and how any of it is drawn.
+//! Each file is a handle that is cheap to clone; it checks what it takes in and works on the caller's
+//! thread. Must never know: HTTP, actors, how any of it is drawn.
+//!
+//! | handle | limit and overflow rule |
+//! |---|---|
+//! | posted alerts | 10,000 alerts and 16 MiB; others are refused and counted |
+//! | silences | one change at a time; others wait |
+//! | snapshots | one at a time; others are refused |
 
 pub mod annotation;
 pub mod annotations;
 pub mod dashboard;
 pub mod dashboards;
+mod hosts;
+mod posted;
+mod rules;
+mod silences;
+mod snapshots;
 
 pub use annotation::{Annotation, AnnotationSource, NewAnnotation};
 pub use annotations::{
@@ -14,6 +26,15 @@ pub use annotations::{
 };
 pub use dashboard::Dashboard;
 pub use dashboards::{DashboardAnswer, DashboardsAnswer};
+pub use hosts::KnownHosts;
+pub use posted::KnownPosted;
+pub use rules::{
+    Acknowledge, AcknowledgeFault, GroupStatus, KnownRules, RuleSet, RuleSources, SourceFault,
+    ToldGroup, read_routing,
+};
+pub(crate) use rules::{Acknowledged, Loaded, WAITING_MAX};
+pub use silences::{KnownSilences, SilencingFault};
+pub use snapshots::{SnapshotFault, SnapshotSettings, Snapshots};
 
 use crate::store::{ObjectRefusal, StoreError};
 

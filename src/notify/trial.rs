@@ -11,7 +11,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::delivery::{Outcome, deliver};
+use super::{Outcome, deliver};
 use crate::{
     alerts::{
         External, Integration, LabelSet, Message, MessageAlert, MessageTemplates, Receiver, Routing,

@@ -10,8 +10,8 @@ use std::sync::{
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
+use super::{Clock, SystemClock, uptime_ms};
 use crate::{
-    clock::{Clock, SystemClock, uptime_ms},
     model::{Moment, UnixMillis},
     policy::{Change, Doubt, Trust, TrustRules},
 };

@@ -4,8 +4,8 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use super::known::{GroupStatus, KnownRules};
-use crate::alerts::{Alert, External, GroupState, MessageAlert, RuleGroup, RuleSet};
+use super::{GroupStatus, KnownRules, RuleSet};
+use crate::alerts::{Alert, External, MessageAlert, RuleGroup};
 
 impl KnownRules {
     /// How often what people are told of has changed: who remembers the number need not look again
@@ -90,23 +90,13 @@ impl ToldGroup {
     }
 }
 
-/// What people are told of: all by which a [`MessageAlert`] is made.
-pub(super) fn told(state: &GroupState) -> impl Iterator<Item = impl PartialEq> {
-    let alerts = state.rules.values().flat_map(|rule| &rule.alerts);
-    let is_any = |own: &&Alert| own.state.is_told() || own.resolved_at.is_some();
-    alerts.filter(is_any).map(|own| {
-        let times = (own.active_at, own.fired_at, own.resolved_at);
-        (&own.labels, &own.annotations, own.state.is_told(), times, &own.acknowledged)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        actors::alerter::known::GroupStatus,
-        alerts::{RuleSources, RuleState},
+        alerts::{GroupState, RuleState},
         config,
+        kept::RuleSources,
         telemetry::Metrics,
     };
 

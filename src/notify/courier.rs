@@ -14,7 +14,7 @@ const JITTER_PARTS: i64 = 4;
 
 /// One way of a receiver.
 #[derive(Debug, Default)]
-pub(super) struct Courier {
+pub(crate) struct Courier {
     is_busy: bool,
     /// How often it was tried in vain, a group and another one beside it counted once.
     failures: u32,
@@ -47,7 +47,7 @@ fn after(failures: u32, now: UnixMillis) -> UnixMillis {
 impl Courier {
     /// The place of the group, among those that it is owed, the newest first, of which it is told now;
     /// it is busy then.
-    pub(super) fn take(&mut self, owed: &[&str], now: UnixMillis) -> Option<usize> {
+    pub(crate) fn take(&mut self, owed: &[&str], now: UnixMillis) -> Option<usize> {
         if self.is_busy || owed.is_empty() {
             return None;
         }
@@ -74,19 +74,19 @@ impl Courier {
     }
 
     /// Whether it is being told.
-    pub(super) fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         self.is_busy
     }
 
     /// Notes that nothing is to be told of the group any more.
-    pub(super) fn put_back(&mut self) {
+    pub(crate) fn put_back(&mut self) {
         self.is_busy = false;
         self.alone = self.beside.take().or_else(|| self.alone.take());
     }
 
     /// Notes that it has taken or refused what it was told of a group: it is there. Returns whether it
     /// was not before.
-    pub(super) fn answer(&mut self, group: &str) -> bool {
+    pub(crate) fn answer(&mut self, group: &str) -> bool {
         self.is_busy = false;
         let was_away = self.failures > 0;
         let beside = self.beside.take();
@@ -100,7 +100,7 @@ impl Courier {
     }
 
     /// Notes that it could not be told of a group. Returns whether it could before.
-    pub(super) fn fail(&mut self, group: &str, now: UnixMillis) -> bool {
+    pub(crate) fn fail(&mut self, group: &str, now: UnixMillis) -> bool {
         self.is_busy = false;
         let own = self.failed.entry(group.to_owned()).or_default();
         own.next_at = Some(after(own.times, now));

@@ -4,22 +4,17 @@
 //! an agent is still there is kept once a minute: after a crash the hosts were heard as of the last
 //! minute, and the time since counts as the daemon's time away. Must never know: HTTP.
 
-use std::{collections::BTreeSet, ops::Range, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, ops::Range, sync::Arc};
 
-use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 use granary_protocol::{Ping, PingAnswer, RefusedPing};
 use parking_lot::{Mutex, RwLock};
 
-use super::{Lifeline, Stop, TrustedClock};
 use crate::{
-    clock::Stopwatch,
+    clock::{Stopwatch, TrustedClock},
     model::{HostEventEntry, HostStatus, HostTotals, UnixMillis},
     policy::{DOWN_AFTER_MS, Hearing, Hosts, LATE_AFTER_MS},
     store::{Store, StoreError},
 };
-
-/// How often what changed is kept.
-const KEEP_EVERY: Duration = Duration::from_secs(60);
 
 /// The hosts that ping. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -148,7 +143,10 @@ impl KnownHosts {
     }
 
     /// Writes what changed.
-    fn keep(&self) -> Result<(), StoreError> {
+    ///
+    /// # Errors
+    /// When that cannot be written; the next call writes it.
+    pub fn keep(&self) -> Result<(), StoreError> {
         let _keeping = self.0.keeping.lock();
         let changes = {
             let mut hosts = self.0.hosts.write();
@@ -160,52 +158,5 @@ impl KnownHosts {
         self.0.store.keep_hosts(&changes).inspect_err(|_| {
             self.0.hosts.write().take_back(changes);
         })
-    }
-}
-
-/// The role that keeps them. It blocks its thread while it writes, so it needs an arbiter of its
-/// own.
-#[derive(Debug)]
-pub struct HostKeeper {
-    hosts: KnownHosts,
-    lifeline: Lifeline,
-    failing: bool,
-}
-
-impl HostKeeper {
-    /// A role that has not begun.
-    pub fn new(hosts: KnownHosts, lifeline: Lifeline) -> Self {
-        Self { hosts, lifeline, failing: false }
-    }
-
-    fn keep(&mut self) {
-        let outcome = self.hosts.keep();
-        match &outcome {
-            Err(cause) if !self.failing => {
-                let cause: &dyn std::error::Error = cause;
-                tracing::error!(cause, "cannot keep hosts; it will be tried again");
-            }
-            Ok(()) if self.failing => tracing::info!("hosts can be kept again"),
-            Err(_) | Ok(()) => {}
-        }
-        self.failing = outcome.is_err();
-    }
-}
-
-impl Actor for HostKeeper {
-    type Context = Context<Self>;
-
-    fn started(&mut self, ctx: &mut Self::Context) {
-        ctx.run_interval(KEEP_EVERY, |role, _| role.keep());
-    }
-}
-
-impl Handler<Stop> for HostKeeper {
-    type Result = ();
-
-    fn handle(&mut self, _: Stop, ctx: &mut Self::Context) {
-        self.keep();
-        self.lifeline.release();
-        ctx.stop();
     }
 }

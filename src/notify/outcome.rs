@@ -1,15 +1,14 @@
-//! One message to one way of a receiver: what is sent where, and what that gave.
+//! The outcome of a message that was sent, and the words of its receiver.
 //!
-//! Must never know: groups, what happens after.
+//! Must never know: groups of alerts, when a message is sent again.
 
-use super::{chat, command, http, mail};
 #[cfg(test)]
 use crate::alerts::{LabelSet, MessageAlert};
-use crate::alerts::{Message, MessageTemplates, Target};
+use crate::alerts::{Message, MessageTemplates};
 
 /// What became of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub enum Outcome {
     /// The receiver has it, and answered this.
     Confirmed(String),
     /// It would be refused again as it is.
@@ -46,22 +45,6 @@ pub(super) fn one_line(text: &str) -> String {
         line.extend([if line.is_empty() { "" } else { " " }, word]);
     }
     line.chars().take(SAID_MAX).collect::<String>().trim_end_matches(':').to_owned()
-}
-
-/// Sends a message; takes as long as the target allows.
-pub(super) fn deliver(target: &Target, message: &Message, templates: &MessageTemplates) -> Outcome {
-    let outcome = match target {
-        Target::Webhook(own) => http::webhook(own, message),
-        Target::Slack(own) => http::slack(own, message, templates),
-        Target::Pagerduty(own) => http::pagerduty(own, message, templates),
-        Target::Email(own) => mail::send(own, message, templates),
-        Target::Opsgenie(own) => chat::opsgenie(own, message, templates),
-        Target::Teams(own) => chat::teams(own, message, templates),
-        Target::Telegram(own) => chat::telegram(own, message, templates),
-        Target::Discord(own) => chat::discord(own, message, templates),
-        Target::Command(own) => command::run(own, message),
-    };
-    outcome.map_or_else(|outcome| outcome, Outcome::Confirmed)
 }
 
 /// The text of a template; one that cannot be expanded would not be the next time.

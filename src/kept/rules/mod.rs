@@ -3,6 +3,19 @@
 //!
 //! Must never know: HTTP, how a rule is evaluated.
 
+mod acknowledging;
+mod routing;
+mod sources;
+mod status;
+mod told;
+
+pub use acknowledging::{Acknowledge, AcknowledgeFault};
+pub(crate) use acknowledging::{Acknowledged, WAITING_MAX};
+pub use routing::read_routing;
+pub use sources::{RuleSet, RuleSources, SourceFault};
+pub use status::GroupStatus;
+pub use told::ToldGroup;
+
 use std::{
     collections::BTreeMap,
     sync::{
@@ -13,15 +26,11 @@ use std::{
 
 use parking_lot::{Mutex, RwLock};
 
-use super::{
-    acknowledging::{Acknowledge, AcknowledgeFault, Waiting},
-    told::told,
-};
+use acknowledging::Waiting;
+use status::told;
+
 use crate::{
-    alerts::{
-        Action, Alert, AlertState, External, GroupHistory, GroupState, Routing, Rule, RuleGroup,
-        RuleReport, RuleSet, RuleSources, SourceFault,
-    },
+    alerts::{Action, Alert, AlertState, External, GroupHistory, GroupState, Routing, RuleGroup},
     clock::{Clock, SystemClock},
     model::{UnixMillis, chain, counted},
     query::PromqlSettings,
@@ -30,20 +39,20 @@ use crate::{
 
 /// The rules. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct KnownRules(pub(super) Arc<Inner>);
+pub struct KnownRules(Arc<Inner>);
 
 #[derive(Debug)]
-pub(super) struct Inner {
+struct Inner {
     sources: RuleSources,
     promql: PromqlSettings,
     metrics: Metrics,
     loaded: RwLock<Loaded>,
     /// By the groups' ids.
-    pub(super) statuses: RwLock<BTreeMap<String, Arc<GroupStatus>>>,
+    statuses: RwLock<BTreeMap<String, Arc<GroupStatus>>>,
     /// What is remembered of groups whose files were left out; `None` until that is known.
-    pub(super) unread: RwLock<Option<Vec<Arc<GroupStatus>>>>,
+    unread: RwLock<Option<Vec<Arc<GroupStatus>>>>,
     /// How often what people are told of has changed.
-    pub(super) told_changes: AtomicU64,
+    told_changes: AtomicU64,
     /// Alerts that fire and are listed in no message.
     unlisted: AtomicUsize,
     /// Held while files are read: the last to begin is the last to end.
@@ -55,38 +64,12 @@ pub(super) struct Inner {
 
 /// The rules as they were read last.
 #[derive(Debug, Clone)]
-pub(super) struct Loaded {
-    pub(super) set: Arc<RuleSet>,
+pub(crate) struct Loaded {
+    pub(crate) set: Arc<RuleSet>,
     /// Another one each time they are read.
-    pub(super) generation: u64,
+    pub(crate) generation: u64,
     /// The time at which the rules were read.
     read_at: UnixMillis,
-}
-
-/// What became of a group.
-#[derive(Debug, Clone, Default)]
-pub struct GroupStatus {
-    /// What is remembered of it.
-    pub state: GroupState,
-    /// What its alerts were before.
-    pub history: Arc<GroupHistory>,
-    /// When it was evaluated last, by the clock.
-    pub evaluated_at: Option<UnixMillis>,
-    /// How long that took, in seconds.
-    pub seconds: f64,
-    /// Evaluations that nobody made, since the start.
-    pub missed: u64,
-    /// What became of each rule, in their order then, and how many seconds it took; empty before
-    /// the first evaluation.
-    pub reports: Vec<(RuleReport, f64)>,
-}
-
-impl GroupStatus {
-    /// What became of a rule; it may have had another place when it was evaluated.
-    pub fn report(&self, place: usize, rule: &Rule) -> Option<&(RuleReport, f64)> {
-        let is_it = |(report, _): &&(RuleReport, f64)| report.rule == rule.key;
-        self.reports.get(place).filter(is_it).or_else(|| self.reports.iter().find(is_it))
-    }
 }
 
 impl KnownRules {
@@ -195,7 +178,7 @@ impl KnownRules {
         &self.0.sources.external
     }
 
-    pub(super) fn loaded(&self) -> Loaded {
+    pub(crate) fn loaded(&self) -> Loaded {
         self.0.loaded.read().clone()
     }
 
@@ -207,19 +190,19 @@ impl KnownRules {
         self.0.acknowledgements.ask(asked).await
     }
 
-    pub(super) fn acknowledgements(&self) -> &Waiting {
+    pub(crate) fn acknowledgements(&self) -> &Waiting {
         &self.0.acknowledgements
     }
 
     /// Whether an alert of a group was so when it was evaluated last.
-    pub(super) fn has_alert(&self, id: &str, is_so: impl Fn(&Alert) -> bool) -> bool {
+    pub(crate) fn has_alert(&self, id: &str, is_so: impl Fn(&Alert) -> bool) -> bool {
         let status = self.0.statuses.read().get(id).cloned();
         let rules = status.iter().flat_map(|own| own.state.rules.values());
         rules.flat_map(|rule| &rule.alerts).any(is_so)
     }
 
     /// Notes what a group's alerts are now, between its evaluations.
-    pub(super) fn note_state(&self, id: &str, state: &GroupState) {
+    pub(crate) fn note_state(&self, id: &str, state: &GroupState) {
         let mut statuses = self.0.statuses.write();
         if let Some(status) = statuses.get_mut(id) {
             *status = Arc::new(GroupStatus { state: state.clone(), ..GroupStatus::clone(status) });
@@ -234,7 +217,7 @@ impl KnownRules {
     }
 
     /// Notes what is known now of what a group's alerts were.
-    pub(super) fn note_history(&self, id: &str, history: &Arc<GroupHistory>) {
+    pub(crate) fn note_history(&self, id: &str, history: &Arc<GroupHistory>) {
         let mut statuses = self.0.statuses.write();
         if let Some(status) = statuses.get_mut(id) {
             let history = history.clone();
@@ -243,7 +226,7 @@ impl KnownRules {
     }
 
     /// Notes what became of a group.
-    pub(super) fn note(&self, id: &str, status: GroupStatus) {
+    pub(crate) fn note(&self, id: &str, status: GroupStatus) {
         let status = Arc::new(status);
         let before = self.0.statuses.write().insert(id.to_owned(), status.clone());
         if before.is_none_or(|before| !told(&before.state).eq(told(&status.state))) {
@@ -252,19 +235,19 @@ impl KnownRules {
     }
 
     /// Notes what is remembered of groups whose files were left out.
-    pub(super) fn note_unread(&self, states: Vec<GroupState>) {
+    pub(crate) fn note_unread(&self, states: Vec<GroupState>) {
         let status = |state| Arc::new(GroupStatus { state, ..GroupStatus::default() });
         *self.0.unread.write() = Some(states.into_iter().map(status).collect());
         self.note_change();
     }
 
     /// Forgets all groups but those for which `keep` says so.
-    pub(super) fn retain(&self, keep: impl Fn(&str) -> bool) {
+    pub(crate) fn retain(&self, keep: impl Fn(&str) -> bool) {
         self.0.statuses.write().retain(|id, _| keep(id));
     }
 
     /// Counts the alerts in each state, once a round.
-    pub(super) fn count_alerts(&self) {
+    pub(crate) fn count_alerts(&self) {
         let statuses = self.0.statuses.read();
         let rules = statuses.values().flat_map(|own| own.state.rules.values());
         let mut counts = BTreeMap::new();

@@ -10,13 +10,13 @@ const BUILTIN: [(&str, &str); 3] = [
 ];
 
 /// A dashboard that is built in; `None` when none of them has the name.
-pub(in crate::objects) fn get(name: &str) -> Option<Dashboard> {
+pub(in crate::kept) fn get(name: &str) -> Option<Dashboard> {
     let (_, json) = BUILTIN.iter().find(|(own, _)| *own == name)?;
     // A test holds each of them to what is read.
     Dashboard::read(json).ok()
 }
 
 /// Their names.
-pub(in crate::objects) fn names() -> impl Iterator<Item = &'static str> {
+pub(in crate::kept) fn names() -> impl Iterator<Item = &'static str> {
     BUILTIN.iter().map(|(name, _)| *name)
 }

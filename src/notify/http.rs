@@ -7,11 +7,12 @@ use std::{collections::BTreeMap, io::Read, time::Duration};
 use serde_json::{Map, Value, json};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::delivery::{Outcome, Sent, expand, failed, one_line};
-use crate::{
-    actors::posting::{client, is_refusal, json_request},
-    alerts::{Http, Message, MessageTemplates, Pagerduty, Slack, Webhook},
+use super::{
+    client::{client, is_refusal, json_request},
+    outcome::{Outcome, Sent, expand, failed, one_line},
+    secret,
 };
+use crate::alerts::{Http, Message, MessageTemplates, Pagerduty, Slack, Webhook};
 
 /// How long an answer may take, where nothing else is set.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -23,7 +24,7 @@ const NO_ADDRESS: &str = "its address cannot be used: write https://example.org/
 const SUMMARY_MAX: usize = 1024;
 
 pub(super) fn webhook(own: &Webhook, message: &Message) -> Sent {
-    let url = own.url.read().map_err(failed)?;
+    let url = secret::read(&own.url).map_err(failed)?;
     let timeout = own.timeout_ms.map(|ms| Duration::from_millis(ms.unsigned_abs()));
     let posting = Posting { timeout: timeout.unwrap_or(TIMEOUT), ..Posting::of(&own.http) };
     Ok(post(&posting, &url, message.to_json(own.max_alerts))?.said)
@@ -52,7 +53,7 @@ impl<'a> Posting<'a> {
 }
 
 pub(super) fn slack(own: &Slack, message: &Message, templates: &MessageTemplates) -> Sent {
-    let url = own.api_url.read().map_err(failed)?;
+    let url = secret::read(&own.api_url).map_err(failed)?;
     let body = slack_body(own, message, templates)?;
     let answer = post(&Posting::of(&own.http), &url, body.to_string())?;
     // Slack's API answers well when it does not take something.
@@ -108,7 +109,7 @@ fn pagerduty_event(
     let expand = |text: &str| expand(templates, text, message);
     let is_firing = message.status() == "firing";
     let mut event = json!({
-        "routing_key": own.routing_key.read().map_err(failed)?,
+        "routing_key": secret::read(&own.routing_key).map_err(failed)?,
         "event_action": if is_firing { "trigger" } else { "resolve" },
         "dedup_key": format!("{:032x}", xxh3_128(message.group_key.as_bytes())),
     });
@@ -199,7 +200,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{actors::messenger::delivery::message_of_tests, alerts::Secret};
+    use crate::{alerts::Secret, notify::outcome::message_of_tests};
 
     fn webhook_at(url: Secret) -> Sent {
         let own = Webhook { url, max_alerts: 0, timeout_ms: None, http: Http::default() };

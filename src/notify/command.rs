@@ -16,7 +16,7 @@ use rustix::{
     process::{Pid, Signal, kill_process_group},
 };
 
-use super::delivery::{Outcome, Sent, failed, one_line};
+use super::outcome::{Outcome, Sent, failed, one_line};
 use crate::{
     alerts::{Command, Message},
     clock::Stopwatch,
@@ -131,7 +131,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::actors::messenger::delivery::message_of_tests;
+    use crate::notify::outcome::message_of_tests;
 
     fn shell(script: &str, timeout_ms: i64) -> Sent {
         let command = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();

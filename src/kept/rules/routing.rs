@@ -1,0 +1,99 @@
+//! The file of notifications, read with the templates that it names.
+//!
+//! `alerts` checks what it says. Must never know: what is sent, and when.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use crate::alerts::{MessageTemplates, Routing, RuleFault, check_routing};
+
+/// Bytes of a file, and of all templates, at most.
+const FILE_BYTES_MAX: usize = 1 << 20;
+/// Files of templates, at most.
+const TEMPLATE_FILES_MAX: usize = 100;
+
+/// Reads a file of notifications, and the templates that it names.
+///
+/// # Errors
+/// With everything that is wrong.
+pub fn read_routing(path: &Path) -> Result<Routing, Vec<RuleFault>> {
+    let file = path.to_string_lossy();
+    let fault = |problem: String| RuleFault {
+        file: file.clone().into_owned(),
+        place: String::new(),
+        problem,
+    };
+    let text = bounded_text(path).map_err(|cause| vec![fault(cause.to_string())])?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let mut routing = check_routing(&file, folder, &text)?;
+    let mut faults = Vec::new();
+    for pattern in std::mem::take(&mut routing.templates) {
+        match templates(folder, &pattern) {
+            Ok(texts) => routing.templates.extend(texts),
+            Err(problem) => faults.push(fault(format!("templates: {pattern:?}: {problem}"))),
+        }
+    }
+    if routing.templates.iter().map(String::len).sum::<usize>() > FILE_BYTES_MAX {
+        faults.push(fault(format!("templates have more than {FILE_BYTES_MAX} bytes")));
+    }
+    if faults.is_empty() {
+        match MessageTemplates::new(&routing.templates) {
+            Ok(templates) => {
+                faults.extend(routing.texts().into_iter().filter_map(|(place, text)| {
+                    let problem = templates.check(text).err()?;
+                    Some(RuleFault { place, ..fault(problem) })
+                }));
+            }
+            Err(problem) => faults.push(fault(format!("templates: {problem}"))),
+        }
+    }
+    if faults.is_empty() { Ok(routing) } else { Err(faults) }
+}
+
+/// The text of a file that an operator wrote; a larger one is not read.
+pub(super) fn bounded_text(path: &Path) -> io::Result<String> {
+    if fs::metadata(path)?.len() > FILE_BYTES_MAX as u64 {
+        let message = format!("it has more than {FILE_BYTES_MAX} bytes: split it");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    fs::read_to_string(path)
+}
+
+/// The texts of the files that a pattern names, from the folder of the file that names it.
+fn templates(folder: &Path, pattern: &str) -> Result<Vec<String>, String> {
+    let pattern = folder.join(pattern);
+    let found = glob::glob(&pattern.to_string_lossy()).map_err(|cause| cause.to_string())?;
+    let paths: Result<Vec<PathBuf>, _> = found.take(TEMPLATE_FILES_MAX).collect();
+    let texts = paths
+        .map_err(|cause| cause.to_string())?
+        .into_iter()
+        .map(|path| bounded_text(&path).map_err(|cause| format!("{}: {cause}", path.display())));
+    texts.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_are_read_beside_the_file_and_checked() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let text = "route: {receiver: a}\ntemplates: ['*.tmpl']\nreceivers:\n- name: a\n  \
+                    slack_configs: [{api_url: 'http://x', title: '{{ template \"own\" . }}'}]\n";
+        fs::write(at("notify.yml"), text).unwrap();
+        let problem = |expected: &str| {
+            let faults = read_routing(&at("notify.yml")).unwrap_err();
+            let message = faults.iter().map(RuleFault::to_string).collect::<String>();
+            assert!(message.contains(expected), "{message}");
+        };
+        problem("receiver \"a\", slack/0: title: the template \"own\" is not defined");
+        fs::write(at("own.tmpl"), "{{ define \"own\" }}{{ .Status }}{{ end }}").unwrap();
+        assert_eq!(read_routing(&at("notify.yml")).unwrap().templates.len(), 1);
+        fs::write(at("own.tmpl"), "{{ define \"own\" }}{{ .Status").unwrap();
+        problem("templates");
+        assert!(read_routing(&at("none.yml")).is_err());
+    }
+}

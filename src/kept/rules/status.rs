@@ -1,0 +1,46 @@
+//! The result of a group's evaluations, as others read it.
+//!
+//! Must never know: how a group is evaluated, who is told of its alerts.
+
+use std::sync::Arc;
+
+use crate::{
+    alerts::{Alert, GroupHistory, GroupState, Rule, RuleReport},
+    model::UnixMillis,
+};
+
+/// What became of a group.
+#[derive(Debug, Clone, Default)]
+pub struct GroupStatus {
+    /// What is remembered of it.
+    pub state: GroupState,
+    /// What its alerts were before.
+    pub history: Arc<GroupHistory>,
+    /// When it was evaluated last, by the clock.
+    pub evaluated_at: Option<UnixMillis>,
+    /// How long that took, in seconds.
+    pub seconds: f64,
+    /// Evaluations that nobody made, since the start.
+    pub missed: u64,
+    /// What became of each rule, in their order then, and how many seconds it took; empty before
+    /// the first evaluation.
+    pub reports: Vec<(RuleReport, f64)>,
+}
+
+impl GroupStatus {
+    /// What became of a rule; it may have had another place when it was evaluated.
+    pub fn report(&self, place: usize, rule: &Rule) -> Option<&(RuleReport, f64)> {
+        let is_it = |(report, _): &&(RuleReport, f64)| report.rule == rule.key;
+        self.reports.get(place).filter(is_it).or_else(|| self.reports.iter().find(is_it))
+    }
+}
+
+/// What people are told of: all by which a [`MessageAlert`] is made.
+pub(super) fn told(state: &GroupState) -> impl Iterator<Item = impl PartialEq> {
+    let alerts = state.rules.values().flat_map(|rule| &rule.alerts);
+    let is_any = |own: &&Alert| own.state.is_told() || own.resolved_at.is_some();
+    alerts.filter(is_any).map(|own| {
+        let times = (own.active_at, own.fired_at, own.resolved_at);
+        (&own.labels, &own.annotations, own.state.is_told(), times, &own.acknowledged)
+    })
+}
