@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+"""What bad targets do to an agent: granary-agent with targets that hang, are huge, lie or vanish, beside
+one that has only the healthy ones.
+
+    benches/agent_targets.py target/release/granary target/release/granary-agent [--minutes 60]
+
+Both sample this host, scrape ten healthy targets each 10 s and send to one daemon. Printed each few
+minutes are memory and CPU of both; at the end the samples of healthy targets, which must be as many
+in both, and how often each bad target was up. Ends with 1 when a healthy sample is missing or the
+agent took more memory than its unit allows.
+"""
+import argparse, gzip, http.server, json, os, re, signal, socket, subprocess, sys, tempfile, threading, time
+import urllib.parse, urllib.request
+
+DAEMON, HEALTHY, BAD = 7465, 7466, 7470
+TARGETS, METRICS, INTERVAL = 10, 200, 10
+UNIT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../deploy/granary-agent.service")
+TEXT = b"text/plain; version=0.0.4"
+
+
+def healthy_body():
+    return b"".join(b"# TYPE m%d gauge\nm%d %d\n" % (n, n, n) for n in range(METRICS))
+
+
+def head(length, kind=TEXT, more=b""):
+    return b"HTTP/1.1 200 OK\r\nContent-Type: " + kind + b"\r\n" + more + (
+        b"" if length is None else b"Content-Length: %d\r\n" % length) + b"Connection: close\r\n\r\n"
+
+
+def hanging(one):
+    time.sleep(60)
+
+
+def dripping(one):
+    """A byte a second, for ever."""
+    one.sendall(head(None))
+    for byte in iter(lambda: b"a", None):
+        one.sendall(byte)
+        time.sleep(1)
+
+
+def huge(one):
+    """100 MB of good lines, each of a series of its own."""
+    one.sendall(head(None))
+    for part in range(1000):
+        one.sendall(b"".join(b'huge{part="%d",line="%d",padding="%s"} 1\n' % (part, line, b"x" * 60) for line in range(1000)))
+
+
+def one_line(one):
+    """100 MB without the end of a line."""
+    one.sendall(head(100 << 20))
+    for _ in range(100):
+        one.sendall(b"x" * (1 << 20))
+
+
+def bomb(one):
+    one.sendall(head(None, more=b"Content-Encoding: gzip\r\n") + BOMB)
+
+
+def too_short(one):
+    one.sendall(head(1 << 20) + healthy_body())
+
+
+def too_long(one):
+    one.sendall(head(50) + healthy_body())
+
+
+def garbage(one):
+    one.sendall(head(65536, kind=b"image/png") + os.urandom(65536))
+
+
+def wrong_kind(one):
+    """Protobuf is promised, text comes."""
+    body = healthy_body()
+    one.sendall(head(len(body), kind=b"application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; "
+                     b"encoding=delimited") + body)
+
+
+def redirected(one):
+    one.sendall(b"HTTP/1.1 302 Found\r\nLocation: /again\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+
+def endless_head(one):
+    while True:
+        one.sendall(b"X-Padding: " + b"x" * 65536 + b"\r\n")
+
+
+def vanishing(one):
+    body = healthy_body()
+    one.sendall(head(len(body)) + body)
+
+
+def resetting(one):
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    one.sendall(head(1000) + b"a 1\n")
+
+
+TARGETS_BAD = [hanging, dripping, huge, one_line, bomb, too_short, too_long, garbage, wrong_kind, redirected,
+               endless_head, vanishing, resetting]
+BOMB = gzip.compress(b'bomb{a="b"} 1\n' * 8_000_000, 9)
+
+
+def answer(one, act):
+    try:
+        one.settimeout(60)
+        one.recv(65536)
+        act(one)
+    except OSError:
+        pass
+    finally:
+        one.close()
+
+
+def listen(port):
+    server = socket.socket()
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    server.bind(("127.0.0.1", port))
+    server.listen(100)
+    return server
+
+
+def serve(port, act):
+    """The vanishing target is away for every other minute."""
+    server = listen(port)
+    while True:
+        if act is vanishing and int(time.time() / 60) % 2:
+            server.close()
+            time.sleep(60 - time.time() % 60)
+            server = listen(port)
+        server.settimeout(1)
+        try:
+            one, _ = server.accept()
+        except TimeoutError:
+            continue
+        threading.Thread(target=answer, args=(one, act), daemon=True).start()
+
+
+def healthy_server():
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            body = healthy_body()
+            self.send_response(200)
+            self.send_header("Content-Type", TEXT.decode())
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", HEALTHY), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+
+
+def agent(binary, work, name, bad):
+    jobs = [{"job_name": "healthy", "static_configs": [
+        {"targets": [f"127.0.0.1:{HEALTHY}"], "labels": {"target": str(n), "via": name}} for n in range(TARGETS)]}]
+    jobs += [{"job_name": act.__name__, "static_configs": [{"targets": [f"127.0.0.1:{BAD + n}"], "labels": {"via": name}}]}
+             for n, act in enumerate(bad)]
+    json.dump({"global": {"scrape_interval": f"{INTERVAL}s"}, "scrape_configs": jobs}, open(f"{work}/{name}.yml", "w"))
+    open(f"{work}/{name}.toml", "w").write(
+        f'[agent]\nurl = "http://127.0.0.1:{DAEMON}"\ninterval = "{INTERVAL}s"\nagent_id = "{name}"\n'
+        f'spool_dir = "{work}/{name}"\n[host]\n[scrape]\nconfig = "{name}.yml"\n')
+    return subprocess.Popen([binary, "--config", f"{work}/{name}.toml"], stderr=open(f"{work}/{name}.log", "w"))
+
+
+def ask(query):
+    url = f"http://127.0.0.1:{DAEMON}/api/v1/query?" + urllib.parse.urlencode({"query": query})
+    return {tuple(sorted(one["metric"].items())): float(one["value"][1])
+            for one in json.load(urllib.request.urlopen(url, timeout=60))["data"]["result"]}
+
+
+def memory(pid, key):
+    return next(int(line.split()[1]) / 1024 for line in open(f"/proc/{pid}/status") if line.startswith(key))
+
+
+def cpu(pid):
+    return sum(map(int, open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+def look(agents, begun):
+    for name, process in agents.items():
+        if process.poll() is not None:
+            sys.exit(f"{name} ended with {process.returncode}")
+    print(f"{(time.time() - begun) / 60:5.1f} min  " + "   ".join(
+        f"{name}: {memory(one.pid, 'VmRSS'):.1f} MiB (most {memory(one.pid, 'VmHWM'):.1f}), {cpu(one.pid):.1f} s of CPU"
+        for name, one in agents.items()), flush=True)
+
+
+def report(window):
+    """How many samples of healthy targets are missing beside the agent that has only those."""
+    missing = 0
+    for name, query in (("samples of ten healthy targets", f"sum by (via) (count_over_time({{job='healthy', __name__=~'m[0-9]+'}}[{window}]))"),
+                        ("of them up", f"sum by (via) (sum_over_time(up{{job='healthy'}}[{window}]))"),
+                        ("samples of the host", f"sum by (agent, host) (count_over_time(system_load_1m[{window}]))")):
+        counts = {dict(key).get("via") or dict(key)["host"]: int(value) for key, value in ask(query).items()}
+        print(f"{name}: {counts}")
+        missing += max(0, counts["plain"] - counts["beset"])
+    up = ask(f"sum by (job) (sum_over_time(up{{via='beset', job!='healthy'}}[{window}]))")
+    tried = ask(f"sum by (job) (count_over_time(up{{via='beset', job!='healthy'}}[{window}]))")
+    for key, count in sorted(tried.items()):
+        print(f"  {dict(key)['job']:13} up in {up.get(key, 0):.0f} of {count:.0f} scrapes")
+    return missing
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("daemon")
+    parser.add_argument("agent")
+    parser.add_argument("--minutes", type=float, default=60)
+    args = parser.parse_args()
+    allowed = int(re.search(r"MemoryMax=(\d+)M", open(UNIT).read())[1])
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as work:
+        healthy_server()
+        for n, act in enumerate(TARGETS_BAD):
+            threading.Thread(target=serve, args=(BAD + n, act), daemon=True).start()
+        daemon = subprocess.Popen([args.daemon, "serve", "--data-dir", f"{work}/data", "--listen", f"127.0.0.1:{DAEMON}"],
+                                  stderr=open(f"{work}/daemon.log", "w"))
+        subprocess.run([args.daemon, "ready", "--url", f"http://127.0.0.1:{DAEMON}", "--wait", "30s"], check=True)
+        begun = time.time()
+        agents = {"plain": agent(args.agent, work, "plain", []), "beset": agent(args.agent, work, "beset", TARGETS_BAD)}
+        try:
+            time.sleep(5)
+            while time.time() < begun + args.minutes * 60:
+                look(agents, begun)
+                time.sleep(min(300, max(1, begun + args.minutes * 60 - time.time())))
+            look(agents, begun)
+            most = memory(agents["beset"].pid, "VmHWM")
+            for one in agents.values():
+                one.send_signal(signal.SIGTERM)
+                one.wait()
+            missing = report(f"{int(args.minutes * 60) + 60}s")
+            for name in agents:
+                log = open(f"{work}/{name}.log").read().splitlines()
+                print(f"{name}: {len(log)} lines in the log, {sum(' WARN ' in re.sub(chr(27) + '[^m]*m', '', line) for line in log)} warnings")
+        finally:
+            daemon.send_signal(signal.SIGTERM)
+            daemon.wait()
+            for one in agents.values():
+                one.kill()
+    print(f"missing beside the plain agent: {missing}; most memory {most:.1f} MiB of {allowed} in the unit")
+    sys.exit(0 if missing == 0 and most < allowed else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""All hosts down at once: when a receiver is told, in how many messages, and what that costs.
+
+    benches/hosts_down.py target/release/granary [--hosts 100000]
+
+Hosts ping each 30 s for some minutes, and stop. deploy/rules/hosts.yml calls a host down after 240 s
+without a ping. Printed is each message that a webhook got, with the seconds since the last host was
+silent for so long, then the daemon's memory, its CPU in the half minutes before and after, and how
+long /healthz took. Ends with 1 when no message of HostDown came within a minute, or more than one did.
+"""
+import argparse, http.client, http.server, json, os, signal, subprocess, sys, tempfile, threading, time
+import urllib.request
+
+PORT, HOOK = 7460, 7461
+RULES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../deploy/rules/hosts.yml")
+SILENT, EVERY = 240, 30
+NOTIFICATIONS = """
+route: {{receiver: all, group_by: [alertname], group_wait: 10s, group_interval: 1m}}
+receivers:
+- {{name: all, webhook_configs: [{{url: 'http://127.0.0.1:{port}/'}}]}}
+"""
+
+
+class Hook:
+    def __init__(self):
+        self.messages = []
+        hook = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                size = int(self.headers["Content-Length"])
+                hook.messages.append((time.time(), size, json.loads(self.rfile.read(size))))
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", HOOK), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+
+    def of(self, name, status, since):
+        return [(at, size, body) for at, size, body in self.messages
+                if at >= since and body["status"] == status and body["commonLabels"].get("alertname") == name]
+
+
+def ping(hosts, started):
+    """One ping of each host; when the first request was sent and the last answered."""
+    one, begun, slowest = http.client.HTTPConnection("127.0.0.1", PORT, timeout=60), time.time(), 0
+    for first in range(0, hosts, 1000):
+        now = int(time.time() * 1000)
+        pings = [{"agent": f"h{n:06}", "program": "script", "version": "1.0", "started": started,
+                  "interval_ms": 30000, "sent": now} for n in range(first, min(first + 1000, hosts))]
+        at = time.time()
+        one.request("POST", "/api/v1/ping", json.dumps({"pings": pings}), {"Content-Type": "application/json"})
+        answer = one.getresponse()
+        body = json.loads(answer.read())
+        slowest = max(slowest, time.time() - at)
+        assert answer.status == 200 and not body["refused"], body
+    return begun, time.time(), slowest
+
+
+def health(times):
+    while True:
+        at = time.time()
+        urllib.request.urlopen(f"http://127.0.0.1:{PORT}/healthz", timeout=30).read()
+        times.append(time.time() - at)
+        time.sleep(0.1)
+
+
+def status(pid, key):
+    return next(int(line.split()[1]) // 1024 for line in open(f"/proc/{pid}/status") if line.startswith(key))
+
+
+def cpu(pid):
+    return sum(map(int, open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+def shown(message, since):
+    at, size, body = message
+    left_out = [alert["annotations"] for alert in body["alerts"] if "left_out" in alert["labels"]]
+    return (f"  {at - since:+7.1f} s {body['status']:8} {body['commonLabels'].get('alertname')}: {len(body['alerts'])} alerts "
+            f"listed, {body['truncatedAlerts']} more counted, {size // 1024} KiB {left_out or ''}")
+
+
+def run(binary, hosts, work):
+    hook, times = Hook(), []
+    open(f"{work}/notifications.yml", "w").write(NOTIFICATIONS.format(port=HOOK))
+    open(f"{work}/granary.toml", "w").write(
+        f"[alerts]\nrules = ['{os.path.abspath(RULES)}']\nnotifications = '{work}/notifications.yml'\n")
+    log = open(f"{work}/log", "w")
+    daemon = subprocess.Popen([binary, "serve", "--config", f"{work}/granary.toml", "--data-dir", f"{work}/data",
+                               "--listen", f"127.0.0.1:{PORT}"], stdout=log, stderr=log)
+    try:
+        url = f"http://127.0.0.1:{PORT}"
+        subprocess.run([binary, "ready", "--url", url, "--pid", str(daemon.pid), "--wait", "30s"], check=True)
+        threading.Thread(target=health, args=(times,), daemon=True).start()
+        started, begun = int(time.time() * 1000), time.time()
+        for turn in range(6):
+            first, last, slowest = ping(hosts, started)
+            print(f"ping {turn}: {last - first:.1f} s for {hosts} hosts, the slowest 1,000 {slowest * 1000:.0f} ms", flush=True)
+            time.sleep(max(0, begun + EVERY * (turn + 1) - time.time()))
+        calm, calm_times = cpu(daemon.pid), len(times)
+        down = last + SILENT  # From here on each host is down.
+        time.sleep(max(0, down - 30 - time.time()))
+        before, before_times = cpu(daemon.pid), len(times)
+        while time.time() < down + 120:
+            time.sleep(1)
+        print(f"memory {status(daemon.pid, 'VmRSS')} MiB, most {status(daemon.pid, 'VmHWM')} MiB; CPU "
+              f"{before - calm:.1f} s in {down - 30 - begun - EVERY * 6:.0f} s of silence, "
+              f"{cpu(daemon.pid) - before:.1f} s in the 150 s around the news")
+        for what, part in (("before", times[calm_times:before_times]), ("around the news", times[before_times:])):
+            print(f"/healthz {what}: p99 {sorted(part)[int(len(part) * 0.99)] * 1000:.1f} ms, most {max(part) * 1000:.0f} ms")
+        told = hook.of("HostDown", "firing", begun)
+        again, back = time.time(), None
+        while time.time() < again + 180 and not back:
+            ping(hosts, started)
+            time.sleep(15)
+            back = hook.of("HostDown", "resolved", again)
+        print("messages, by the moment at which all hosts were down:")
+        for message in hook.messages:
+            print(shown(message, down))
+        print(f"the first ping after it: {again - down:+.1f} s; " + (f"the end was told {back[0][0] - again:.1f} s later" if back else "no end"))
+        print("readyz:", urllib.request.urlopen(url + "/readyz").read().decode().strip()[:600])
+        metrics = urllib.request.urlopen(url + "/metrics").read().decode().splitlines()
+        print("\n".join(line for line in metrics if line.startswith(("granary_rule", "granary_notification", "granary_hosts"))))
+        return [message for message in told if message[0] <= down + 60]
+    finally:
+        daemon.send_signal(signal.SIGTERM)
+        daemon.wait()
+        warnings = [line for line in open(f"{work}/log") if " WARN " in line or "ERROR" in line]
+        print(f"{len(warnings)} warnings in the log", *warnings[:5], sep="\n  ")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("binary")
+    parser.add_argument("--hosts", type=int, default=100_000)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as work:
+        told = run(os.path.abspath(args.binary), args.hosts, work)
+    sys.exit(0 if len(told) == 1 else 1)
+
+
+if __name__ == "__main__":
+    main()
