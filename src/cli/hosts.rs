@@ -1,4 +1,4 @@
-//! `granary hosts`: the hosts that ping, and which of them are up, late or down.
+//! `granary hosts`: the hosts that ping, and which of them are up, late, down or stopped.
 
 use std::{collections::BTreeSet, process::ExitCode};
 
@@ -29,8 +29,8 @@ Examples:
   granary hosts --down
   granary hosts remove web1
 
-A host is late when none of its agents was heard for 90 seconds, and down after 4 minutes. One that is
-removed is back with its next ping; its series stay.")]
+A host is late when none of its agents was heard for 90 seconds, and down after 4 minutes. A host whose
+agents ended in order is stopped. A host that is removed is back with its next ping; its series stay.")]
 pub(super) struct HostsArgs {
     #[command(flatten)]
     ask: AskArgs,
@@ -76,8 +76,10 @@ pub(super) fn hosts(args: &HostsArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn shown(listed: &HostsAnswer) -> String {
-    let (up, late, down) = (listed.totals.up, listed.totals.late, listed.totals.down);
-    let totals = format!("{up} up, {late} late, {down} down");
+    let states = HostState::ALL.iter();
+    let totals: Vec<_> =
+        states.map(|state| format!("{} {}", listed.totals.of(*state), state.as_str())).collect();
+    let totals = totals.join(", ");
     if listed.hosts.is_empty() {
         return totals;
     }

@@ -16,11 +16,13 @@ pub enum HostState {
     Late,
     /// None was heard for long.
     Down,
+    /// The agents ended in order.
+    Stopped,
 }
 
 impl HostState {
     /// All states.
-    pub const ALL: [Self; 3] = [Self::Up, Self::Late, Self::Down];
+    pub const ALL: [Self; 4] = [Self::Up, Self::Late, Self::Down, Self::Stopped];
 
     /// Its word.
     pub fn as_str(self) -> &'static str {
@@ -28,6 +30,7 @@ impl HostState {
             Self::Up => "up",
             Self::Late => "late",
             Self::Down => "down",
+            Self::Stopped => "stopped",
         }
     }
 }
@@ -57,6 +60,9 @@ pub struct AgentRecord {
     /// What it says of its host.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
+    /// Its last ping reported an ordered end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
 }
 
 /// What is known of a host.
@@ -150,7 +156,7 @@ pub struct HostChanges {
 pub struct HostStatus {
     /// Its name.
     pub host: String,
-    /// That of the agent that was heard last.
+    /// The state of the agent that was heard last.
     pub state: HostState,
     /// When that was.
     pub pinged: i64,
@@ -214,6 +220,8 @@ pub struct HostTotals {
     pub up: usize,
     pub late: usize,
     pub down: usize,
+    #[serde(default)]
+    pub stopped: usize,
 }
 
 impl HostTotals {
@@ -223,6 +231,7 @@ impl HostTotals {
             HostState::Up => self.up += 1,
             HostState::Late => self.late += 1,
             HostState::Down => self.down += 1,
+            HostState::Stopped => self.stopped += 1,
         }
     }
 
@@ -232,6 +241,7 @@ impl HostTotals {
             HostState::Up => self.up,
             HostState::Late => self.late,
             HostState::Down => self.down,
+            HostState::Stopped => self.stopped,
         }
     }
 }

@@ -343,10 +343,22 @@ fn hosts_that_ping_become_series_for_rules() {
     let booted = (now - 60_000) as f64 / 1000.0;
     assert_eq!(values(&daemon, "granary_host_boot_time_seconds{host=\"web1\"}"), [booted]);
     assert_eq!(values(&daemon, "time() - granary_host_first_seen_seconds < 600").len(), 2);
+    // A host whose agent ended in order is not down, and nothing is silent there.
+    let mut last = ping("web1");
+    last["ending"] = json!(true);
+    let body = json!({ "pings": [last] }).to_string();
+    let (_, said) = request(&daemon.url, "POST", "/api/v1/ping", &kind, &body).unwrap();
+    assert_eq!(said["accepted"], 1, "{said}");
+    until(&daemon, "the ordered end", || {
+        (values(&daemon, "granary_host_stopped_seconds{host=\"web1\"}").len() == 1).then_some(())
+    });
+    for ended in ["granary_host_up", "granary_host_silent_seconds"] {
+        assert_eq!(values(&daemon, &format!("{ended}{{host=\"web1\"}}")), [0.0; 0], "{ended}");
+    }
     // A host that is removed ends.
     let (status, _) = request(&daemon.url, "DELETE", "/api/v1/hosts?host=web2", &[], "").unwrap();
     assert_eq!(status, 204);
-    until(&daemon, "the end", || (values(&daemon, "granary_host_up").len() == 1).then_some(()));
+    until(&daemon, "the end", || values(&daemon, "granary_host_up").is_empty().then_some(()));
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn names(hosts: &Value) -> Vec<&str> {
 #[test]
 fn hosts_are_those_that_ping_and_outlive_a_stop() {
     let mut daemon = Daemon::start("");
-    assert_eq!(hosts(&daemon, "")["totals"], json!({"up": 0, "late": 0, "down": 0}));
+    assert_eq!(hosts(&daemon, "")["totals"], json!({"up": 0, "late": 0, "down": 0, "stopped": 0}));
     assert!(!daemon.data("objects.redb").exists());
     let mut bad = of("bad", 5);
     bad["interval_ms"] = json!("often");
@@ -166,6 +166,12 @@ fn stop(mut agent: Child) {
     agent.wait().unwrap();
 }
 
+fn stop_in_order(mut agent: Child) {
+    let pid = agent.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    assert_eq!(agent.wait().unwrap().code(), Some(0));
+}
+
 #[test]
 fn an_agent_makes_its_host_known_and_its_restarts() {
     let mut daemon = Daemon::start("");
@@ -234,4 +240,25 @@ fn sparklines_are_there_for_what_a_fleet_sent() {
             assert!((27..=31).contains(&known), "{host} {line}: {own}");
         }
     }
+}
+
+/// Each stop of an agent for maintenance raised HostDown.
+#[test]
+fn an_agent_that_ends_in_order_leaves_a_stopped_host_and_one_that_is_killed_does_not() {
+    let mut daemon = Daemon::start("");
+    let state = |daemon: &Daemon| hosts(daemon, "")["hosts"][0]["state"].clone();
+    let first = agent(&daemon);
+    until(|| (state(&daemon) == "up").then_some(()));
+    stop_in_order(first);
+    assert_eq!(state(&daemon), "stopped");
+    daemon.kill();
+    daemon.restart();
+    assert_eq!(state(&daemon), "stopped", "a restart of the daemon keeps it");
+    let output = granary().args(["hosts", "--url", &daemon.url]).output().unwrap();
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(shown.contains("0 up, 0 late, 0 down, 1 stopped"), "{shown}");
+    let second = agent(&daemon);
+    until(|| (state(&daemon) == "up").then_some(()));
+    stop(second);
+    assert_eq!(state(&daemon), "up", "its silence says the rest");
 }

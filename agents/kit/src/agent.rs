@@ -179,7 +179,7 @@ fn deliver(
     let mut sampler = Sampler {
         problems: Problems::default(),
         readings: Readings::new(args.tags.clone()),
-        watched: watched.clone(),
+        watched,
         started_ms: unix_ms(),
         schedule: Schedule::new(args.interval),
         agent: agent.clone(),
@@ -230,6 +230,7 @@ fn about(program: &str, agent: &str, args: &AgentArgs, sources: &[Box<dyn Source
         sent: 0,
         tags,
         absent: false,
+        ending: false,
     }
 }
 

@@ -179,8 +179,12 @@ impl Client {
         }
         let answer: PingAnswer = serde_json::from_slice(&text)
             .map_err(|cause| format!("status 200, but not the daemon's answer: {cause}"))?;
-        // An older daemon knows no hosts that are absent.
-        let is_old = |reason: &str| reason.contains("unknown field `absent`");
+        // An older daemon knows neither absent hosts nor agents that end in order.
+        let is_old = |reason: &str| {
+            ["`absent`", "`ending`"]
+                .iter()
+                .any(|field| reason.contains(&format!("unknown field {field}")))
+        };
         let refused = answer.refused.into_iter().find(|refused| !is_old(&refused.reason));
         refused.map_or(Ok(()), |refused| Err(refused.reason))
     }

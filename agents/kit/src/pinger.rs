@@ -61,9 +61,7 @@ impl Pinger {
         }
         self.last = Some(Stopwatch::start());
         self.newcomers = self.watched.newcomers();
-        let own = Ping { sent: unix_ms(), ..self.about.clone() };
-        let pings = self.watched.pings(&own);
-        let failure = client.ping(pings, PING_TIMEOUT).err();
+        let failure = self.ping(client, false).err();
         match (&failure, &self.failure) {
             (Some(cause), None) => {
                 warn!(cause, "cannot ping; the daemon does not know that this agent is there");
@@ -73,5 +71,19 @@ impl Pinger {
             (None, None) => debug!("pinged"),
         }
         self.failure = failure;
+    }
+
+    /// Sends the last ping of an agent that ends in order, so that nobody is alerted to its silence.
+    pub(crate) fn ping_end(&self, client: &Client) {
+        if self.watched.has_ended()
+            && let Err(cause) = self.ping(client, true)
+        {
+            warn!(cause, "cannot report the ordered end; the daemon will take this host for down");
+        }
+    }
+
+    fn ping(&self, client: &Client, ending: bool) -> Result<(), String> {
+        let own = Ping { sent: unix_ms(), ending, ..self.about.clone() };
+        client.ping(self.watched.pings(&own), PING_TIMEOUT)
     }
 }

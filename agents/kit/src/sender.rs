@@ -154,13 +154,14 @@ impl Sender {
                 }
             };
             if stopped {
-                return self.flush();
+                return self.flush(&pinger);
             }
         }
     }
 
-    fn flush(&mut self) -> Result<(), SpoolError> {
+    fn flush(&mut self, pinger: &Pinger) -> Result<(), SpoolError> {
         let watch = Stopwatch::start();
+        pinger.ping_end(&self.client);
         loop {
             let left = watch.left_of(FLUSH_DEADLINE);
             if left.is_zero() {

@@ -4,7 +4,7 @@
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -40,13 +40,25 @@ pub(crate) struct Watched {
     lasts: Duration,
     /// How often a host came that was not in the round before.
     newcomers: Arc<AtomicU64>,
+    /// The agent ended in order.
+    has_ended: Arc<AtomicBool>,
 }
 
 impl Watched {
     /// No host yet, of an agent that samples so often.
     pub(crate) fn new(sampling: Duration) -> Self {
         let lasts = sampling.saturating_mul(2).saturating_add(ROUND_SLACK);
-        Self { hosts: Arc::default(), lasts, newcomers: Arc::default() }
+        Self { hosts: Arc::default(), lasts, newcomers: Arc::default(), has_ended: Arc::default() }
+    }
+
+    /// Ends the watch in order: no round follows.
+    pub(crate) fn end(&self) {
+        self.has_ended.store(true, Ordering::Release);
+    }
+
+    /// Whether the watch ended in order.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Acquire)
     }
 
     /// Who answered in the round that ended now.

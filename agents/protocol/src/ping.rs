@@ -46,6 +46,9 @@ pub struct Ping {
     /// The agent watches the host, and it does not answer: it is known by this, and not up.
     #[serde(default, skip_serializing_if = "is_false")]
     pub absent: bool,
+    /// The agent ends in order with this ping: its silence from now on is no failure.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub ending: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]

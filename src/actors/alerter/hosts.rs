@@ -6,7 +6,7 @@ use super::recording::{Numbering, Recording};
 use crate::{
     alerts::{GroupRun, Written},
     kept::KnownHosts,
-    model::{HostState, HostStatus, METRIC_TAG, UnixMillis, own_sender},
+    model::{AgentStatus, HostState, HostStatus, METRIC_TAG, UnixMillis, own_sender},
     query::Labels,
     telemetry::HOST_METRICS,
 };
@@ -56,18 +56,26 @@ impl HostSeries {
 }
 
 fn of_host(host: &HostStatus, samples: &mut Vec<(Labels, f64)>) {
-    let [silent, up, first_seen, booted, skew] = HOST_METRICS.map(|(name, _)| name);
+    let [silent, up, stopped, first_seen, booted, skew] = HOST_METRICS.map(|(name, _)| name);
     let mut add = |name: &str, tags: &[(&str, &str)], value: f64| {
         let all = [(METRIC_TAG, name), ("host", &host.host)];
         let all = all.iter().chain(tags).map(|(name, value)| ((*name).into(), (*value).into()));
         samples.push((Labels::new(all.collect()), value));
     };
-    add(up, &[], f64::from(u8::from(host.state != HostState::Down)));
+    let is_stopped = host.state == HostState::Stopped;
+    if is_stopped {
+        let silent_ms = host.agents.iter().map(|agent| agent.silent_ms).min();
+        add(stopped, &[], seconds(silent_ms.unwrap_or(0)));
+    } else {
+        add(up, &[], f64::from(u8::from(host.state != HostState::Down)));
+    }
     add(first_seen, &[], seconds(host.first_seen));
     if let Some(at) = host.booted {
         add(booted, &[], seconds(at));
     }
-    for agent in &host.agents {
+    // The silence of an agent that ended in order is no failure.
+    let is_expected = |agent: &&AgentStatus| !is_stopped && agent.state != HostState::Stopped;
+    for agent in host.agents.iter().filter(is_expected) {
         let tags = [("agent", agent.agent.as_str()), ("program", agent.program.as_str())];
         add(silent, &tags, seconds(agent.silent_ms));
         add(skew, &tags, seconds(agent.skew_ms));

@@ -46,6 +46,10 @@ struct Agent {
 }
 
 impl Agent {
+    fn state(&self, now: Hearing) -> HostState {
+        if self.record.stopped { HostState::Stopped } else { state_of(self.silent_ms(now)) }
+    }
+
     fn silent_ms(&self, now: Hearing) -> i64 {
         let since = match self.heard_ms {
             Some(heard_ms) => now.listened_ms.saturating_sub(heard_ms),
@@ -122,6 +126,7 @@ impl Host {
             Some((started, _)) => Some(started),
             None => None,
         };
+        is_news |= ping.ending;
         is_news |= known.is_none_or(|Agent { record, .. }| {
             (&record.version, &record.tags) != (&ping.version, &ping.tags)
         });
@@ -149,6 +154,7 @@ impl Host {
         if let Some(agent) = self.agents.get_mut(index) {
             agent.heard_ms = Some(now.listened_ms);
             (agent.record.pinged, agent.record.silent_ms) = (now.at.0, 0);
+            agent.record.stopped = false;
             self.is_changed = true;
         }
     }
@@ -170,7 +176,9 @@ impl Host {
         }
         self.first_seen = now.at.0;
         let at = now.at.0.saturating_sub(DOWN_AFTER_MS);
-        let record = AgentRecord { pinged: at, sent: at, booted: None, ..record_of(ping, now) };
+        let (pinged, sent) = (at, at);
+        let record =
+            AgentRecord { pinged, sent, booted: None, stopped: false, ..record_of(ping, now) };
         let heard_ms = Some(now.listened_ms.saturating_sub(DOWN_AFTER_MS));
         self.agents.push(Agent { record, heard_ms, started_before: None });
         true
@@ -235,14 +243,26 @@ impl Host {
         last.map_or(since, |last| last.record.pinged)
     }
 
+    /// The state by the agents that did not end in order. An agent that was down already when
+    /// another one ended is no longer expected.
     pub(super) fn state(&self, now: Hearing) -> HostState {
-        state_of(self.silent_ms(now))
+        let least = |stopped: bool| {
+            let agents = self.agents.iter().filter(|agent| agent.record.stopped == stopped);
+            agents.map(|agent| agent.silent_ms(now)).min()
+        };
+        match (least(true), least(false)) {
+            (Some(_), None) => HostState::Stopped,
+            (Some(ended), Some(silent)) if silent >= ended.saturating_add(DOWN_AFTER_MS) => {
+                HostState::Stopped
+            }
+            (_, silent) => state_of(silent.unwrap_or(0)),
+        }
     }
 
     /// What happened, and the gap that goes on.
     pub(super) fn events(&self, now: Hearing, since: i64) -> impl Iterator<Item = HostEvent> {
-        let is_down = self.state(now) == HostState::Down;
-        let open = is_down.then(|| gap(self.silent_since(since), now.at.0));
+        let is_silent = self.silent_ms(now) >= DOWN_AFTER_MS;
+        let open = is_silent.then(|| gap(self.silent_since(since), now.at.0));
         self.events.iter().cloned().chain(open)
     }
 
@@ -275,7 +295,7 @@ impl Host {
                 started,
                 pinged,
                 interval_ms,
-                state: state_of(own.silent_ms(now)),
+                state: own.state(now),
                 silent_ms: own.silent_ms(now),
                 skew_ms: sent.saturating_sub(pinged),
             }
@@ -306,6 +326,7 @@ fn record_of(ping: Ping, now: Hearing) -> AgentRecord {
         pinged: now.at.0,
         silent_ms: 0,
         tags: ping.tags,
+        stopped: ping.ending,
     }
 }
 

@@ -27,8 +27,8 @@ fn ping(host: &str, agent: &str, at: UnixMillis) -> Ping {
 /// What may happen.
 #[derive(Debug, Clone)]
 enum Step {
-    /// An agent of a host pings, perhaps started or booted anew.
-    Ping { host: usize, agent: usize, restart: bool, reboot: bool },
+    /// An agent of a host pings, perhaps started or booted anew, perhaps for the last time.
+    Ping { host: usize, agent: usize, restart: bool, reboot: bool, ending: bool },
     /// Time passes.
     Wait(i64),
     /// The wall clock is set.
@@ -43,8 +43,11 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        8 => (0..3_usize, 0..2_usize, prop::bool::weighted(0.1), prop::bool::weighted(0.1))
-            .prop_map(|(host, agent, restart, reboot)| Step::Ping { host, agent, restart, reboot }),
+        8 => (0..3_usize, 0..2_usize, [0.1, 0.1, 0.2].map(prop::bool::weighted)).prop_map(
+            |(host, agent, [restart, reboot, ending])| {
+                Step::Ping { host, agent, restart, reboot, ending }
+            }
+        ),
         8 => (1..200_000_i64).prop_map(Step::Wait),
         1 => (-500_000..500_000_i64).prop_map(Step::Set),
         2 => Just(Step::Keep),
@@ -71,6 +74,8 @@ struct ModelHost {
     silent: i64,
     /// Whether it pinged in this run.
     is_heard: bool,
+    /// For how long each agent is silent that is expected to ping again.
+    expected: BTreeMap<String, i64>,
     events: Vec<HostEvent>,
 }
 
@@ -84,6 +89,7 @@ impl Model {
         for host in self.hosts.values_mut() {
             host.silent_in_run += ms;
             host.silent += ms;
+            host.expected.values_mut().for_each(|silent| *silent += ms);
         }
     }
 
@@ -92,6 +98,11 @@ impl Model {
         if host.silent >= DOWN_AFTER_MS {
             let from = if host.is_heard { host.pinged } else { since };
             host.events.push(event(HostEventKind::Gap, from, Some(now)));
+        }
+        host.expected.insert(ping.agent.clone(), 0);
+        if ping.ending {
+            host.expected.remove(&ping.agent);
+            host.expected.retain(|_, silent| *silent < DOWN_AFTER_MS);
         }
         let told = (ping.started, ping.booted.unwrap(), ping.sent);
         if let Some((started, booted, sent)) = host.agents.insert(ping.agent.clone(), told) {
@@ -162,11 +173,12 @@ impl World {
 
     fn go(&mut self, step: &Step) {
         match *step {
-            Step::Ping { host, agent, restart, reboot } => {
+            Step::Ping { host, agent, restart, reboot, ending } => {
                 // No two pings come at one time.
                 self.go(&Step::Wait(1));
                 let (name, agent) = (format!("h{host}"), format!("a{agent}"));
-                let mut own = ping(&name, &agent, UnixMillis(self.wall));
+                let own = ping(&name, &agent, UnixMillis(self.wall));
+                let mut own = Ping { ending, ..own };
                 let known = self.model.hosts.get(&name).and_then(|host| host.agents.get(&agent));
                 if let Some((started, booted, sent)) = known {
                     let latest = self.wall.max(*sent + 1);
@@ -208,10 +220,11 @@ impl World {
         let listed = self.hosts.list(None, now);
         assert_eq!(listed.len(), self.model.hosts.len());
         for (status, (name, model)) in listed.iter().zip(&self.model.hosts) {
-            let state = match model.silent {
-                ..90_000 => HostState::Up,
-                90_000..240_000 => HostState::Late,
-                _ => HostState::Down,
+            let state = match model.expected.values().min() {
+                None => HostState::Stopped,
+                Some(..90_000) => HostState::Up,
+                Some(90_000..240_000) => HostState::Late,
+                Some(_) => HostState::Down,
             };
             assert_eq!((&status.host, status.state), (name, state), "{model:?}");
             assert_eq!(status.pinged, model.pinged);
@@ -221,7 +234,7 @@ impl World {
             let mut found: Vec<_> = found.map(|own| (own.time, own.end, own.source)).collect();
             let skipped = model.events.len().saturating_sub(EVENTS_MAX);
             let mut expected: Vec<_> = model.events[skipped..].to_vec();
-            if state == HostState::Down {
+            if model.silent >= DOWN_AFTER_MS {
                 let from = if model.is_heard { model.pinged } else { self.since };
                 expected.push(event(HostEventKind::Gap, from, Some(self.wall)));
             }
@@ -401,6 +414,32 @@ fn a_host_that_is_watched_and_does_not_answer_is_down_and_has_no_role() {
     );
     hosts.ping(ping("typo", "watcher", later.at), later).unwrap();
     assert_eq!(state(&hosts, "typo", later).0, HostState::Up);
+}
+
+/// Each stop of an agent for maintenance raised HostDown.
+#[test]
+fn a_host_whose_agents_ended_in_order_is_stopped_also_after_a_restart_of_the_daemon() {
+    let mut hosts = Hosts::new(10, KeptHosts::default(), at(0).at);
+    let ending = |agent: &str, now: Hearing| Ping { ending: true, ..ping("web1", agent, now.at) };
+    let listed = |hosts: &Hosts, now: Hearing| hosts.list(Some("web1"), now).remove(0);
+    hosts.ping(ping("web1", "host", at(0).at), at(0)).unwrap();
+    hosts.ping(ping("web1", "statsd", at(0).at), at(0)).unwrap();
+    assert!(hosts.ping(ending("host", at(1)), at(1)).unwrap(), "it is to be kept at once");
+    assert_eq!(listed(&hosts, at(2)).state, HostState::Up, "another agent is there");
+    assert_eq!(listed(&hosts, at(DOWN_AFTER_MS)).state, HostState::Down, "that one was killed");
+    hosts.ping(ending("statsd", at(3)), at(3)).unwrap();
+    let changes = hosts.take_changes(at(3));
+    let kept = KeptHosts { records: changes.changed, listening: changes.listening };
+    let mut hosts = Hosts::new(10, kept, at(10).at);
+    let day = at(86_400_000);
+    let host = listed(&hosts, day);
+    let states: Vec<_> = host.agents.iter().map(|agent| agent.state).collect();
+    assert_eq!((host.state, &states[..]), (HostState::Stopped, &[HostState::Stopped; 2][..]));
+    assert_eq!(hosts.totals(day), HostTotals { stopped: 1, ..HostTotals::default() });
+    hosts.ping(ping("web1", "host", day.at), day).unwrap();
+    assert_eq!(listed(&hosts, day).state, HostState::Up);
+    let killed = at(day.listened_ms + DOWN_AFTER_MS);
+    assert_eq!(listed(&hosts, killed).state, HostState::Down);
 }
 
 /// The manual promised a warning, and there was none.

@@ -112,6 +112,7 @@ mod tests {
                 pinged: 5,
                 silent_ms: 6,
                 tags: [("role".to_owned(), "db".to_owned())].into(),
+                stopped: false,
             }],
             events: vec![HostEvent {
                 at: 7,

@@ -168,7 +168,7 @@ impl Metrics {
                 self.samples_refused.with_label_values(&[protocol, reason.as_str()]);
             }
         }
-        for state in ["up", "late", "down"] {
+        for state in ["up", "late", "down", "stopped"] {
             self.hosts.with_label_values(&[state]);
         }
         for state in ["pending", "firing", "no_data"] {

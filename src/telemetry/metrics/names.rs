@@ -1,9 +1,10 @@
 //! The names of all metrics, with what they are.
 
 /// Series that the daemon writes of each host that pings, and what they are; no metric of its own.
-pub const HOST_METRICS: [(&str, &str); 5] = [
+pub const HOST_METRICS: [(&str, &str); 6] = [
     ("granary_host_silent_seconds", "How long an agent has said nothing of a host."),
     ("granary_host_up", "Whether an agent of the host was heard in the last 4 minutes."),
+    ("granary_host_stopped_seconds", "How long ago the last agent of a host ended in order."),
     ("granary_host_first_seen_seconds", "When the first ping of a host came, Unix seconds."),
     ("granary_host_boot_time_seconds", "When a host was started, Unix seconds."),
     ("granary_host_clock_skew_seconds", "How far an agent's clock was ahead at its last ping."),

@@ -62,6 +62,8 @@ impl Sampler<'_> {
         while rounds_max.is_none_or(|max| self.totals.rounds.get() < max) {
             let Some(tick) = self.wait_for_tick(last, words)? else {
                 self.last_round(last)?;
+                // An agent that runs for some rounds only is started again: its pings go on.
+                self.watched.end();
                 break;
             };
             let missed = last.map_or(0, |last| self.schedule.missed_between(last, tick));

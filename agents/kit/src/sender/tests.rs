@@ -17,6 +17,7 @@ use crate::{client::Token, test_server::serve, watched::Watched};
 mod clock;
 mod fleet;
 mod forms;
+mod pings;
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 

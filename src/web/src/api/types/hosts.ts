@@ -6,11 +6,11 @@ export interface HostsAnswer {
   now: number;
   late_after_ms: number;
   down_after_ms: number;
-  totals: { up: number; late: number; down: number };
+  totals: Record<HostState, number>;
   hosts: Host[];
 }
 
-export type HostState = "up" | "late" | "down";
+export type HostState = "up" | "late" | "down" | "stopped";
 
 export interface Host {
   host: string;

@@ -2,7 +2,7 @@
 import type { HostState } from "../../api/types";
 import { COLUMNS, descendingFirst, type Choice, type Column } from "./order";
 
-const STATES: readonly string[] = ["up", "late", "down"];
+const STATES: readonly string[] = ["up", "late", "down", "stopped"];
 
 export function choiceOf(params: URLSearchParams): Choice {
   const state = params.get("state") ?? "";

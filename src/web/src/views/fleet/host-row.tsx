@@ -6,7 +6,7 @@ import { Ago, second } from "../../parts/ago";
 import { Sparkline } from "../../parts/sparkline";
 import { bytesText, lengthText, percentText } from "../../model/words";
 import { RowMenu } from "./row-menu";
-import type { Row } from "./order";
+import { isAway, type Row } from "./order";
 
 interface Props {
   row: Row | undefined;
@@ -18,7 +18,12 @@ interface Props {
   remove: (host: string) => void;
 }
 
-const WORDS: Record<HostState, string> = { up: "Up", late: "Late", down: "Down" };
+const WORDS: Record<HostState, string> = {
+  up: "Up",
+  late: "Late",
+  down: "Down",
+  stopped: "Stopped",
+};
 
 export class HostRow extends Component<Props> {
   override shouldComponentUpdate(next: Props) {
@@ -59,9 +64,7 @@ export class HostRow extends Component<Props> {
           {host.version || "–"}
         </div>
         <div role="gridcell" class="cell col-uptime num">
-          {host.booted === null || host.state === "down"
-            ? "–"
-            : lengthText(second.peek() - host.booted)}
+          {host.booted === null || isAway(host) ? "–" : lengthText(second.peek() - host.booted)}
         </div>
         <LineCell name="cpu" spark={lines?.cpu} full={100} hasLines={hasLines} />
         <LineCell name="memory" spark={lines?.memory} full={100} hasLines={hasLines} />

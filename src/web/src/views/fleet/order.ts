@@ -35,7 +35,12 @@ export interface Row {
   text: string;
 }
 
-const BADNESS: Record<HostState, number> = { up: 0, late: 1, down: 2 };
+const BADNESS: Record<HostState, number> = { up: 0, stopped: 1, late: 2, down: 3 };
+
+/** Whether no agent of a host is expected to be heard now. */
+export function isAway({ state }: Host): boolean {
+  return state === "down" || state === "stopped";
+}
 
 /** Columns that begin with their smallest value when they are chosen. */
 const ASCENDING_FIRST: readonly Column[] = ["host", "version"];
@@ -89,7 +94,7 @@ function keyOf({ host, lines }: Row, column: Column): number | string | undefine
     case "version":
       return host.version;
     case "uptime":
-      return host.booted === null || host.state === "down" ? undefined : -host.booted;
+      return host.booted === null || isAway(host) ? undefined : -host.booted;
     case "filesystem":
       return lines?.filesystem?.used_percent;
     default:

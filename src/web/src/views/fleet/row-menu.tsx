@@ -4,6 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { go, hostPath, href } from "../../app/address";
 import type { Host } from "../../api/types";
 import { Icon } from "../../parts/icon";
+import { isAway } from "./order";
 
 interface Props {
   host: Host;
@@ -76,7 +77,7 @@ function Items({ host, remove, close, isLow }: ItemsProps) {
     const place = items.findIndex((item) => item === document.activeElement);
     items[(place + step + items.length) % items.length]?.focus();
   };
-  const mayRemove = host.state === "down";
+  const mayRemove = isAway(host);
   return (
     <div
       ref={menu}

@@ -12,14 +12,18 @@ const STATES: { state: HostState; label: string; hint: string }[] = [
   { state: "up", label: "Up", hint: "ping as they should" },
   { state: "late", label: "Late", hint: "no ping for 90 s" },
   { state: "down", label: "Down", hint: "no ping for 4 min" },
+  { state: "stopped", label: "Stopped", hint: "agents ended in order" },
 ];
 
 const chosen = param("state");
 
 export function Totals({ hosts }: { hosts: HostsAnswer | undefined }) {
+  // Stopped hosts are rare: they have a tile only while there are some.
+  const isShown = ({ state }: { state: HostState }) =>
+    state !== "stopped" || chosen.value === state || (hosts?.totals[state] ?? 0) > 0;
   return (
     <div class="tiles fleet-totals">
-      {STATES.map(({ state, label, hint }) => (
+      {STATES.filter(isShown).map(({ state, label, hint }) => (
         <button
           key={state}
           type="button"

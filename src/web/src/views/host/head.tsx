@@ -5,10 +5,11 @@ import type { Host, HostAgent, HostsAnswer } from "../../api/types";
 import { lengthText } from "../../model/words";
 import { Ago, second } from "../../parts/ago";
 import { Icon } from "../../parts/icon";
+import { isAway } from "../fleet/order";
 import type { ComponentChildren } from "preact";
 
 const EVERY_MS = 10_000;
-const STATES = { up: "Up", late: "Late", down: "Down" } as const;
+const STATES = { up: "Up", late: "Late", down: "Down", stopped: "Stopped" } as const;
 /** A clock that differs by less is right enough. */
 const SKEW_TOLD_MS = 2000;
 
@@ -73,7 +74,7 @@ function Facts({ host }: { host: Host }) {
         <Fact name="Last ping">
           <Ago at={host.pinged} />
         </Fact>
-        {host.booted !== null && host.state !== "down" && (
+        {host.booted !== null && !isAway(host) && (
           <Fact name="Uptime">
             <Uptime since={host.booted} />
           </Fact>

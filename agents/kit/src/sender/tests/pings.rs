@@ -1,0 +1,23 @@
+//! Pings beside batches.
+
+use super::*;
+
+/// Each stop of an agent for maintenance raised HostDown.
+#[test]
+fn an_agent_that_ends_in_order_reports_it_before_it_delivers_the_rest() {
+    for in_order in [true, false] {
+        let (_folder, spool) = spool(1);
+        let (url, server) = serve(vec![accepted(2)]);
+        let (mut sender, _) = sender(&spool, &url, None);
+        let watched = Watched::new(Duration::ZERO);
+        if in_order {
+            watched.end();
+        }
+        let mut pinger = Pinger::new(Ping::default(), Duration::ZERO, watched);
+        pinger.ping_if_due(&client(&url, None));
+        sender.flush(&pinger).unwrap();
+        let requests = server.join().unwrap();
+        let ending: Vec<_> = requests[0].pings.iter().map(|ping| ping.ending).collect();
+        assert_eq!(ending, if in_order { vec![false, true] } else { vec![false] });
+    }
+}
