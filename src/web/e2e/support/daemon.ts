@@ -40,6 +40,8 @@ const SETTINGS = [
 export interface Files {
   "rules.yml": string;
   "told.yml"?: string;
+  /** More of the settings. */
+  "granary.toml"?: string;
 }
 
 /** A sample as it is posted. */
@@ -91,7 +93,10 @@ export class Daemon {
       await writeFile(join(folder, name), text);
     const alerts = [`[alerts]`, `rules = ['${join(folder, "rules.yml")}']`];
     if (files["told.yml"]) alerts.push(`notifications = '${join(folder, "told.yml")}'`);
-    await writeFile(join(folder, "granary.toml"), `${alerts.join("\n")}\n${SETTINGS}`);
+    await writeFile(
+      join(folder, "granary.toml"),
+      `${alerts.join("\n")}\n${files["granary.toml"] ?? ""}${SETTINGS}`,
+    );
     const daemon = new Daemon(folder, `http://127.0.0.1:${await freePort()}`);
     await daemon.run();
     return daemon;

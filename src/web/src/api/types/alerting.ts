@@ -2,14 +2,19 @@
 import type { Tags } from "./series";
 
 /** `/api/v1/rules`, Prometheus' form: times are RFC 3339, lengths seconds. */
-export interface RulesAnswer {
-  data: { groups: RuleGroup[] };
+export type RulesAnswer = Success<{ groups: RuleGroup[] }>;
+
+interface Success<T> {
+  status: "success";
+  data: T;
 }
 
 export interface RuleGroup {
   name: string;
   file: string;
   interval: number;
+  /** Alerts of a rule, at most; 0 for any number. */
+  limit: number;
   evaluationTime: number;
   lastEvaluation: string;
   missedEvaluations: number;
@@ -69,9 +74,7 @@ export interface Acknowledgement {
 }
 
 /** `/api/v1/alerts/history`: the last to begin first. */
-export interface AlertHistoryAnswer {
-  data: { history: AlertEpisode[] };
-}
+export type AlertHistoryAnswer = Success<{ history: AlertEpisode[] }>;
 
 /** A time in which an alert fired. */
 export interface AlertEpisode {
@@ -86,12 +89,12 @@ export interface AlertEpisode {
   /** The last that was measured. */
   value: string;
   acknowledged: Acknowledgement | null;
+  /** Another result with samples that were late; not shown yet. */
+  revised: object | null;
 }
 
 /** `/api/v1/rules/check` */
-export interface CheckedRules {
-  data: { groups: number; rules: number };
-}
+export type CheckedRules = Success<{ groups: number; rules: number }>;
 
 /** `/api/v2/silences`, Alertmanager's form. */
 export interface Silence {

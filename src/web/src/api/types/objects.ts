@@ -100,6 +100,8 @@ export interface PromqlQuery {
 /** `/api/v1/annotations` */
 export interface AnnotationsAnswer {
   annotations: Annotation[];
+  /** Older annotations of the range that the answer leaves out. */
+  left_out: number;
 }
 
 export interface Annotation {

@@ -30,6 +30,7 @@ const rule = (alerts: Alert[], changes: Partial<AlertingRule> = {}): AlertingRul
 const group = (...rules: AlertingRule[]): RuleGroup => ({
   name: "own",
   file: "own.yml",
+  limit: 0,
   interval: 60,
   evaluationTime: 0,
   lastEvaluation: "",

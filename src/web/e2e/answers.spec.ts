@@ -1,0 +1,200 @@
+/** The types of src/api/types hold for a real daemon's answers, field by field, both ways. */
+import { ApiError } from "../src/api/client";
+import type { ChartParams } from "../src/api/client";
+import type { Dashboard } from "../src/api/types";
+import type { Daemon } from "./support/daemon";
+import { HOST, hostSamples, NOW, ping } from "./support/data";
+import { eventually } from "./support/eventually";
+import { expect, test } from "./support/test";
+import { faultsOf, remembering } from "./support/typed";
+import { HOUR, MINUTE } from "./support/zones";
+
+const RULES = `groups:
+- name: all
+  interval: 1s
+  rules:
+  - record: host:load:last
+    expr: last_over_time(system_load_1m[3h])
+  - alert: LoadHigh
+    expr: last_over_time(system_load_1m{host="${HOST}"}[3h]) >= 0
+    annotations: {summary: "Load of {{ $labels.host }}"}
+  - alert: Pulse
+    expr: pulse > 0
+    keep_firing_for: 1h
+  - alert: Silent
+    expr: never_sent > 0
+    no_data: alerting
+  - alert: Failing
+    expr: last_over_time(system_cpu_user[3h]) * on (none) {__name__=~"system_load_.*"} < 0
+`;
+const TOLD = `route: {receiver: duty}
+receivers:
+- name: duty
+  webhook_configs: [{url: 'http://127.0.0.1:9/'}]
+`;
+const SETTINGS = "[storage]\ncheckpoint_interval = '1s'\n";
+
+const BOARD: Dashboard = {
+  schema: 1,
+  title: "All there is",
+  range: "1h",
+  resolution: "1m",
+  variables: [{ name: "host", tag: "host", metric: "system_load_1m", multi: true }],
+  panels: [
+    {
+      kind: "chart",
+      id: "a",
+      title: "Load",
+      ...{ x: 0, y: 0, w: 6, h: 6 },
+      display: "avg",
+      stacked: false,
+      log: true,
+      unit: "percent",
+      queries: [
+        { kind: "metric", metric: "m", tags: "", group_by: "host", merge: true, hidden: true },
+        { kind: "metric", metric: "m", tags: "host=a", top: 3 },
+        { kind: "metric", metric: "m", tags: "host=a", bottom: 3 },
+        { kind: "promql", expression: "up", legend: "{{host}}", hidden: true },
+      ],
+    },
+    { kind: "text", id: "b", title: "Words", x: 6, y: 0, w: 6, h: 6, text: "*words*" },
+  ],
+};
+
+const values: Parameters<typeof remembering>[0] = new Map();
+const api = remembering(values);
+/** From a daemon that has no receivers. */
+const warned: typeof values = new Map();
+
+test("each answer has the fields that the page knows, and each of these is in an answer", async ({
+  startDaemon,
+}) => {
+  const daemon = await startDaemon({
+    "rules.yml": RULES,
+    "told.yml": TOLD,
+    "granary.toml": SETTINGS,
+  });
+  await daemon.accept(hostSamples(HOST, 1, 0));
+  const disk = { metric: "disk_partition_space_percent_used", time: NOW - MINUTE, value: 7 };
+  await daemon.accept([{ ...disk, tags: { host: HOST, mount: "/" } }]);
+  await daemon.accept([{ metric: "pulse", tags: {}, time: Date.now(), value: 1 }]);
+  await daemon.ping([ping(HOST), ping("gone", { sent: NOW - HOUR })]);
+  const silent = await startDaemon();
+  const real = globalThis.fetch;
+  let asked = daemon;
+  globalThis.fetch = (path, init) => real(new URL(String(path), asked.url), init);
+  try {
+    await askOfSeries();
+    await askOfObjects();
+    await askOfAlerts(daemon);
+    await askOfStorage();
+    await askOfFaults(daemon);
+    asked = silent;
+    await eventually("a warning is known", async () => {
+      return (await remembering(warned).status()).health.warnings.length > 0;
+    });
+  } finally {
+    globalThis.fetch = real;
+  }
+  const names = [...values.keys()].map((key) => key.split(" ")[0] ?? "");
+  expect(Object.keys(api).filter((name) => !names.includes(name))).toEqual([]);
+  expect(faultsOf([...values.values(), ...warned.values()])).toEqual([]);
+});
+
+async function askOfSeries() {
+  const range = { start: NOW - HOUR, end: NOW + MINUTE };
+  const slots: ChartParams = { resolution: "1m", ...range };
+  const params: ChartParams = { metric: "system_load_1m", ...slots };
+  await api.chart({ ...params, points: 10 });
+  await api.chart({ ...params, resolution: "day", tz: "Europe/Berlin" });
+  const ranked = { merge: true, group_by: "host", top: 1, by: "avg" };
+  await api.chart({ ...params, tags: `host=${HOST}`, display: "avg,max", ...ranked });
+  await api.chart({ ...slots, metrics: "system_load_1m,system_load_5m", bottom: 1 });
+  await api.series({ metric: "system_load_1m", tags: `host=${HOST}` });
+  await api.find({ q: "load", limit: 5 });
+  await api.facets({ metric: "system_load_1m", tags: `host=${HOST}` });
+  await api.facets({ metric: "system_lod_1m" });
+  await api.hosts({ host: HOST });
+  await api.sparklines();
+  await api.removeHost("gone");
+  const [start, end] = [range.start / 1000, range.end / 1000];
+  await api.queryRange({ query: "rate(system_load_1m[5m])", start, end, step: 60 });
+  await api.query({ query: "quantile(2, system_load_1m)", time: end });
+}
+
+async function askOfObjects() {
+  const { version } = await api.saveDashboard("all", null, BOARD);
+  await api.dashboards();
+  await api.dashboard("all");
+  await api.deleteDashboard("all", version);
+  const { id } = await api.annotate({ time: NOW, end: NOW + 1, text: "x", tags: { host: HOST } });
+  await api.annotations({ start: NOW - HOUR, end: NOW + HOUR, tags: `host=${HOST}` });
+  await api.deleteAnnotation(id);
+}
+
+async function askOfAlerts(daemon: Daemon) {
+  const states = async () =>
+    (await api.rules()).data.groups
+      .flatMap(({ rules }) => rules)
+      .map((rule) => (rule.type === "alerting" && rule.alerts?.length ? rule.state : rule.health));
+  await expect.poll(states).toEqual(["ok", "firing", "firing", "firing", "err"]);
+  await daemon.accept([{ metric: "pulse", tags: {}, time: Date.now(), value: 0 }]);
+  const labels = { alertname: "LoadHigh", host: HOST };
+  await api.acknowledge(labels, "Ann", "looking", NOW + HOUR);
+  const one = {
+    matchers: [{ name: "alertname", value: "LoadHigh", isRegex: false, isEqual: true }],
+    startsAt: new Date(NOW).toISOString(),
+    createdBy: "Ann",
+    comment: "upgrade",
+  };
+  const window = { weekdays: ["sat"], from: "07:30", until: "08:30", zone: "Europe/Berlin" };
+  const endsAt = new Date(NOW + HOUR * 24 * 30).toISOString();
+  const first = await api.silence({ ...one, endsAt, recurring: null });
+  const next = { ...one, id: first.silenceID, endsAt, recurring: null };
+  const { silenceID } = await api.silence(next);
+  await api.silence({ ...one, endsAt, recurring: window });
+  await eventually("all of an alert is told", async () => {
+    const text = JSON.stringify(await api.rules());
+    return ["keepFiringSince", "silencedBy", "acknowledged"].every((name) => text.includes(name));
+  });
+  await api.silences();
+  await api.expireSilence(silenceID);
+  const { file = "" } = (await api.alertingRules()).data.groups[0] ?? {};
+  await api.alertHistory({ rule: "LoadHigh", group: "all", file, limit: 5 });
+  await api.withdrawAcknowledgement(labels);
+  await api.checkRules(RULES);
+  await api.receivers();
+  await api.testReceiver("duty");
+}
+
+async function askOfStorage() {
+  await eventually("a checkpoint was made", async () => {
+    const { checkpoints, granularities } = await api.storage();
+    return checkpoints.length > 0 && granularities.some(({ partitions }) => partitions.length > 0);
+  });
+  const document = { metric: "system_load_1m", tags: `host=${HOST}` };
+  await eventually("a document lies in a file, a cell in the head", async () => {
+    const old = await api.storedDocument({ ...document, resolution: "1m", time: NOW - HOUR });
+    const open = await api.storedDocument({ ...document, resolution: "1h", time: NOW - MINUTE });
+    return old.document !== null && open.head.length > 0;
+  });
+}
+
+async function askOfFaults(daemon: Daemon) {
+  const failed = async (type: string, call: Promise<unknown>) => {
+    const fault = await call.then(
+      () => undefined,
+      (cause: unknown) => cause,
+    );
+    if (!(fault instanceof ApiError)) throw new Error("it did not fail");
+    values.set(type, { type, value: fault.body });
+  };
+  await failed("t.ErrorAnswer", api.dashboard("none"));
+  await failed("t.PromqlAnswer<never>", api.query({ query: "rate(" }));
+  const late = { metric: "late", tags: {}, time: 0, value: 1 };
+  await daemon.accept([late]).catch(() => undefined);
+  await eventually("a refused sample is known", async () => {
+    const { refused, commits } = await api.status();
+    return refused.some(({ examples }) => examples.length > 0) && commits.count > 0;
+  });
+}

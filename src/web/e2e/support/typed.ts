@@ -1,0 +1,100 @@
+/**
+ * Holds answers of the daemon to the types of src/api/types. Each answer is written as a literal of
+ * its type, so that TypeScript's own checker refuses fields that are unknown, absent or of another
+ * type; and each field of the types must be in some answer, so that none outlives the daemon's.
+ */
+import { join } from "node:path";
+import ts from "typescript";
+import { api } from "../../src/api/client";
+
+/** One value, and the type that the page gives it. */
+interface Typed {
+  type: string;
+  value: unknown;
+}
+
+const ROOT = join(import.meta.dirname, "../..");
+const FILE = join(ROOT, "src/api/answers.ts");
+const TYPES = join(ROOT, "src/api/types/");
+const HEAD = 'import type * as t from "./types";\nimport type { api } from "./client";\n';
+
+/** The page's client, which remembers what it sends and the last answer to it, by names of calls. */
+export function remembering(values: Map<string, Typed>): typeof api {
+  const remember = (name: string, call: (...args: unknown[]) => Promise<unknown>) => {
+    const type = `(typeof api)["${name}"]`;
+    return async (...args: unknown[]) => {
+      const key = `${name} ${JSON.stringify(args)}`;
+      values.set(`ask ${key}`, { type: `Parameters<${type}>`, value: args });
+      const value = await call(...args);
+      values.set(key, { type: `Awaited<ReturnType<${type}>>`, value });
+      return value;
+    };
+  };
+  const calls = Object.entries(api).map(([name, call]) => [name, remember(name, call as never)]);
+  return Object.fromEntries(calls) as typeof api;
+}
+
+/** Where values and types differ, and fields that no value has. */
+export function faultsOf(values: readonly Typed[]): string[] {
+  const lines = values.map(({ type, value }, at) => {
+    const literal = value === undefined ? "undefined" : JSON.stringify(value);
+    return `export const value${at}: ${type} = ${literal};\n`;
+  });
+  const { program, file } = programOf(HEAD + lines.join(""));
+  const wrong = program.getSemanticDiagnostics(file).map(({ messageText, start = 0 }) => {
+    const line = file.getLineAndCharacterOfPosition(start).line;
+    const { type } = values[line - HEAD.split("\n").length + 1] ?? { type: "?" };
+    return `${type}: ${ts.flattenDiagnosticMessageText(messageText, " ")}`;
+  });
+  return [...wrong, ...unseen(program, file)];
+}
+
+function programOf(text: string): { program: ts.Program; file: ts.SourceFile } {
+  const config = ts.readConfigFile(join(ROOT, "tsconfig.json"), (path) => ts.sys.readFile(path));
+  const { options } = ts.parseJsonConfigFileContent(config.config, ts.sys, ROOT);
+  const host = ts.createCompilerHost(options);
+  const read = host.getSourceFile.bind(host);
+  host.getSourceFile = (path, version, ...how) =>
+    path === FILE ? ts.createSourceFile(path, text, version) : read(path, version, ...how);
+  const program = ts.createProgram([FILE], options, host);
+  const file = program.getSourceFile(FILE);
+  if (!file) throw new Error("the values were not read");
+  return { program, file };
+}
+
+/** Fields of the types that no value has. */
+function unseen(program: ts.Program, values: ts.SourceFile): string[] {
+  const checker = program.getTypeChecker();
+  const seen = new Set<ts.Node>();
+  const look = (node: ts.Node) => {
+    if (ts.isObjectLiteralExpression(node)) {
+      const names = node.properties.flatMap(({ name }) =>
+        name && ts.isStringLiteral(name) ? [name.text] : [],
+      );
+      const fields = typesOf(checker, node).flatMap((type) =>
+        names.map((name) => type.getProperty(name)),
+      );
+      for (const field of fields) for (const place of field?.declarations ?? []) seen.add(place);
+    }
+    ts.forEachChild(node, look);
+  };
+  look(values);
+  const absent: string[] = [];
+  const declared = (node: ts.Node) => {
+    if (ts.isPropertySignature(node) && !seen.has(node)) {
+      const parent = ts.isInterfaceDeclaration(node.parent) ? node.parent.name.text : "";
+      absent.push(`no answer has ${parent}.${node.name.getText()}`);
+    }
+    ts.forEachChild(node, declared);
+  };
+  for (const file of program.getSourceFiles()) if (file.fileName.startsWith(TYPES)) declared(file);
+  return absent;
+}
+
+/** The types that an object was written for: of a union those that it fits. */
+function typesOf(checker: ts.TypeChecker, node: ts.ObjectLiteralExpression): readonly ts.Type[] {
+  const asked = checker.getContextualType(node);
+  if (!asked?.isUnion()) return asked ? [asked] : [];
+  const own = checker.getTypeAtLocation(node);
+  return asked.types.filter((type) => checker.isTypeAssignableTo(own, type));
+}
