@@ -1,6 +1,6 @@
 #!/bin/bash
-# Installs, upgrades, removes and purges the packages in a fresh Debian root, with the binaries that
-# `cargo build --workspace` made. Says why where it cannot, with the exit code 77.
+# Installs, upgrades, removes and purges the packages in a fresh Debian root, with the binaries of
+# `cargo build --workspace`. When that is not possible, exits with 77 and prints the reason.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds granary, runs the daemon with an agent that samples this host, and stops both on Ctrl-C.
-# Data lies in ./granary-data, or where GRANARY_DATA says; GRANARY_URL says where to listen.
+# Builds Granary, runs the daemon with an agent that samples this host, and stops both on Ctrl-C.
+# The data directory is ./granary-data or GRANARY_DATA; GRANARY_URL sets the address.
 set -eu
 cd "$(dirname "$0")/.."
 data=${GRANARY_DATA:-granary-data}
@@ -14,19 +14,19 @@ command -v cargo >/dev/null || {
     exit 1
 }
 if ! [ -x "$bin/granary" ]; then
-    echo "Building granary, once: about 5 to 10 minutes on two cores, 2 on eight. Cargo shows how far it is."
+    echo "Building Granary once: about 5 to 10 minutes on two cores, 2 on eight. Cargo shows the progress."
 fi
-# The page is built into the daemon, where there is what builds it.
+# The daemon includes the page when Node.js is available to build it.
 page=src/web/dist/index.html
 is_new_node() {
     node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)' 2>/dev/null
 }
 if [ -f $page ] && [ -z "$(find src/web/src src/web/index.html src/web/*.json src/web/vite.config.ts -newer $page)" ]; then
-    : # It is as its sources are.
+    : # The page is up to date.
 elif ! command -v npm >/dev/null || ! is_new_node; then
-    echo "Without the web page: it is built with npm and Node.js 20.19 or newer. Install them and run this again."
+    echo "Building without the web page, which needs npm and Node.js 20.19 or newer. Install them and run this script again."
 elif ! (cd src/web && npm ci --no-audit --no-fund --silent && npm run --silent build); then
-    echo "Without a new web page: it could not be built; what went wrong stands above."
+    echo "Building without a new web page: its build failed; see the error above."
 fi
 cargo build --release --locked -p granary -p granary-agent-host
 
@@ -44,7 +44,7 @@ trap stop EXIT
 trap 'exit 0' INT TERM
 
 "$bin/granary" ready --url "$url" --pid "$daemon" --wait 60s >/dev/null || {
-    echo "quickstart: the daemon did not start; see its last line above" >&2
+    echo "quickstart: the daemon did not start; see its last log line above" >&2
     exit 1
 }
 "$bin/granary-agent-host" --url "$url" --spool-dir "$data/agent-spool" &
@@ -52,8 +52,8 @@ agent=$!
 
 cat <<TEXT
 
-Granary listens on $url and samples this host every 10 s. Open that in a browser, or in another
-terminal:
+Granary listens on $url and samples this host every 10 s. Open this address in a browser, or
+run in another terminal:
   export PATH="$bin:\$PATH" GRANARY_URL=$url
   granary query series
   granary query chart --metric system_cpu_user --resolution 1m --range 10m

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Builds static binaries and Debian packages of the daemon and the agent, with their checksums.
 #
-#   deploy/release.sh [FOLDER]    into target/release-files without one
+#   deploy/release.sh [FOLDER]    the default FOLDER is target/release-files
 #
-# TARGET names another target than x86_64-unknown-linux-musl; SKIP_BUILD=1 packs what is built.
+# TARGET sets another target than x86_64-unknown-linux-musl; SKIP_BUILD=1 packs existing binaries.
 set -eu
 cd "$(dirname "$0")/.."
 out=${1:-target/release-files}
@@ -21,14 +21,14 @@ if [ -z "${SKIP_BUILD:-}" ]; then
     esac
     [ -f src/web/dist/index.html ] ||
         { say "the page is not built: npm ci && npm run build in src/web"; exit 1; }
-    # Also where the C library would be loaded: one file that runs anywhere.
+    # Links the C library statically on every target, so that the binary runs anywhere.
     RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" cargo build --release --locked \
         --target "$target" -p granary -p granary-agent
 fi
 
 mkdir -p "$out"
 [ -z "$(ls -A "$out")" ] || { say "$out is not empty"; exit 1; }
-# The same bytes of the same content.
+# The same content gives the same bytes.
 umask 022
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 LC_ALL=C
