@@ -1,6 +1,6 @@
 //! Granary: a monitoring store that keeps every sample pre-aggregated.
 //!
-//! ARCHITECTURE.md has the map. Arrows point from the user to the used, and `tests/it/tidy.rs` holds
+//! ARCHITECTURE.md has the map. Arrows point from the user to the used, and `tests/it/tidy` holds
 //! them: `model` <- `policy` <- `clock`, `shell`, `store` <- `ingest`, `import`, `query`, `telemetry` <-
 //! `alerts` <- `notify`, `kept` <- `actors` <- `api` <- `config` <- `daemon` <- `cli` <- `main`.
 

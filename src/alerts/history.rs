@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Acknowledgement, Alert, AlertState, GroupState, LabelSet, Revision, alert::value};
+use super::{Acknowledgement, Alert, AlertState, GroupState, LabelSet, alert::value};
 
 /// Times that are kept of a group, at most: the oldest make room.
 const EPISODES_MAX: usize = 200;
@@ -44,6 +44,15 @@ pub struct Episode {
     /// What would have been another one with the samples that came after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revised: Option<Revision>,
+}
+
+/// What is another one than it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Revision {
+    /// Of an evaluation: the first that was made again and found to be another one.
+    pub at: i64,
+    /// Whether the alert, which was over, would have fired by then; else it would not have been active.
+    pub active: bool,
 }
 
 /// What is kept of a group, the oldest end first.

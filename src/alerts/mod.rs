@@ -26,10 +26,10 @@ pub use alert::{Acknowledgement, Alert, AlertState, LabelSet, fingerprint};
 pub use evaluation::{Answered, Ask, GroupRun, LEFT_OUT, RuleReport, Written, evaluate, stages};
 pub use external::{External, query_escaped};
 pub use file::{RuleFault, is_label_name, read_rules};
-pub use history::{Episode, GroupHistory};
+pub use history::{Episode, GroupHistory, Revision};
 pub use matching::LabelMatcher;
 pub use posted::{PostOutcome, PostableAlert, Posted, PostedFiring};
-pub use revision::{Review, ReviewTerms, Revision, next_to_review};
+pub use revision::{Review, ReviewTerms, next_to_review};
 pub use routing::{
     Command, Discord, Email, Escalation, GroupKey, Groups, Http, Inhibitors, Integration, Message,
     MessageAlert, Opsgenie, Owing, Pagerduty, RESOLVE_TIMEOUT_MS, Receiver, Route, Routing, Secret,

@@ -12,7 +12,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{Action, Alert, Due, RuleGroup, Written, evaluation};
+use super::{Action, Alert, Due, RuleGroup};
 use crate::model::UnixMillis;
 
 /// Bytes of a piece, about.
@@ -140,12 +140,6 @@ impl GroupState {
     /// When it was evaluated last, if it was.
     pub fn last(&self) -> Option<UnixMillis> {
         (self.last > 0).then_some(UnixMillis(self.last))
-    }
-
-    /// The series that say what a rule's alerts are.
-    pub fn series_of(&self, rule: &str) -> Written {
-        let alerts = self.rules.get(rule).map_or(&[][..], |own| &own.alerts);
-        evaluation::series_of_alerts(alerts).into_iter().map(|(labels, _)| labels).collect()
     }
 
     /// Goes on with the rules of a group at an evaluation: forgets those that are gone, and notes

@@ -18,8 +18,16 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
-use super::LogFormat;
 use crate::clock::Stopwatch;
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
 
 /// Lines of one place in the code that are written within [`PERIOD`].
 const LINES_MAX: u64 = 100;

@@ -4,16 +4,7 @@
 
 use tracing_subscriber::EnvFilter;
 
-use super::log_limit::Limited;
-
-/// How log lines look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogFormat {
-    /// For people.
-    Text,
-    /// One JSON object a line.
-    Json,
-}
+use super::log_limit::{Limited, LogFormat};
 
 /// Starts logging; a second call changes nothing.
 ///

@@ -12,7 +12,8 @@ mod summary;
 
 pub use health::{Condition, Health, Shortfall};
 pub use labels::{DatagramLoss, IngestOutcome, Protocol, QueryOutcome};
-pub use logging::{LogFormat, init_logging};
+pub use log_limit::LogFormat;
+pub use logging::init_logging;
 pub use metrics::{HOST_METRICS, METRIC_NAMES, Metrics};
 pub use readings::SelfReading;
 pub use summary::{RefusedCount, SampleCounts, Timing, resident_bytes};

@@ -2,20 +2,11 @@
 //!
 //! Must never know: HTTP, how a state is stored.
 
-use tokio::sync::oneshot;
-
-use super::{Shared, evaluating::Groups};
-use crate::kept::{Acknowledge, AcknowledgeFault, Acknowledged, WAITING_MAX};
-
-/// A request on its way through the groups.
-#[derive(Debug)]
-pub(super) struct Asking {
-    asked: Acknowledge,
-    reply: oneshot::Sender<Acknowledged>,
-    /// The groups that it has not come to, by their ids.
-    left: Vec<String>,
-    outcome: Acknowledged,
-}
+use super::{
+    Shared,
+    groups::{Asking, Groups},
+};
+use crate::kept::{AcknowledgeFault, WAITING_MAX};
 
 impl Shared {
     /// Does what waits, in each group that is here; who asked waits for those alone that are evaluated

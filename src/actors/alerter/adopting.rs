@@ -4,8 +4,8 @@
 
 use super::{
     Shared,
-    evaluating::{Groups, Place},
     group::{HISTORIES, Running},
+    groups::{Groups, Place},
     recording::{Numbering, STAGES_MAX},
     stored::StoredState,
 };

@@ -14,17 +14,15 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::{
-    runtime::Handle,
-    sync::Semaphore,
-    task::{JoinError, JoinSet},
-};
+use tokio::{runtime::Handle, sync::Semaphore};
 
 use super::{
-    Shared, acknowledging::Asking, group::Running, hosts::HostSeries, reviewing::Reviewed,
+    Shared,
+    group::Running,
+    groups::{Evaluated, Groups},
 };
 use crate::{
-    alerts::{Answered, Ask, Due, RuleGroup, TemplateQuery, TemplateTime, due},
+    alerts::{Answered, Ask, Due, TemplateQuery, TemplateTime, due},
     kept::GroupStatus,
     model::UnixMillis,
     query::{Waiter, evaluate_vector},
@@ -32,36 +30,6 @@ use crate::{
 
 /// Groups that are evaluated at the same time; others wait, the one first that was evaluated first.
 const AT_ONCE: usize = 8;
-
-/// The groups, and when their rules were read.
-#[derive(Debug, Default)]
-pub(super) struct Groups {
-    pub(super) generation: u64,
-    pub(super) all: Vec<Place>,
-    pub(super) under_way: JoinSet<Evaluated>,
-    /// What has come back, and was not looked at.
-    pub(super) evaluated: Vec<Result<Evaluated, JoinError>>,
-    pub(super) asking: Vec<Asking>,
-    pub(super) hosts: HostSeries,
-    pub(super) reviewed: Reviewed,
-    /// How often ends of series were written.
-    pub(super) ends: usize,
-    /// How often the clock was set back, for those.
-    pub(super) set_back: u32,
-}
-
-/// A group, here or being evaluated.
-#[derive(Debug)]
-pub(super) struct Place {
-    pub(super) id: String,
-    /// What the files say.
-    pub(super) group: RuleGroup,
-    /// `None` while it is evaluated.
-    pub(super) running: Option<Box<Running>>,
-}
-
-/// A group after its evaluation; `None`: the daemon stops, and the evaluation counts for nothing.
-pub(super) type Evaluated = (Box<Running>, Option<GroupStatus>);
 
 /// What is under way in other threads, so that a stop can end it.
 #[derive(Debug)]

@@ -9,6 +9,7 @@ mod adopting;
 mod evaluating;
 mod former;
 mod group;
+mod groups;
 mod hosts;
 mod recording;
 mod reviewing;
@@ -31,8 +32,9 @@ use crate::{
     store::Store,
     telemetry::{Health, Metrics},
 };
-use evaluating::{Groups, UnderWay};
+use evaluating::UnderWay;
 use former::Former;
+use groups::Groups;
 use recording::Recording;
 
 /// How often is looked for rules that were read again, at least.

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{Shared, evaluating::Groups, group::Running};
+use super::{Shared, group::Running, groups::Groups};
 use crate::{
     alerts::{Ask, GroupHistory, ReviewTerms, TemplateTime, next_to_review},
     clock::Stopwatch,
@@ -17,16 +17,6 @@ use crate::{
 const REVIEW_EVERY_MS: i64 = 5000;
 /// How long that may take: by as much evaluations may be late.
 const REVIEW_TIME_MAX: Duration = Duration::from_secs(1);
-
-/// When an episode was looked at again last, and how many were.
-#[derive(Debug, Default)]
-pub(super) struct Reviewed {
-    at: UnixMillis,
-    count: usize,
-    /// Of the series, and since when.
-    generation: Option<u64>,
-    since: UnixMillis,
-}
 
 impl Shared {
     /// Looks at one episode of one group again: samples may have come that it had not.

@@ -112,8 +112,16 @@ pub fn evaluate(
     run
 }
 
+impl GroupState {
+    /// The series that say what a rule's alerts are.
+    pub fn series_of(&self, rule: &str) -> Written {
+        let alerts = self.rules.get(rule).map_or(&[][..], |own| &own.alerts);
+        series_of_alerts(alerts).into_iter().map(|(labels, _)| labels).collect()
+    }
+}
+
 /// The series that say what a rule's alerts are: those that its alerts before a restart have.
-pub(super) fn series_of_alerts(alerts: &[Alert]) -> Vec<(Labels, f64)> {
+fn series_of_alerts(alerts: &[Alert]) -> Vec<(Labels, f64)> {
     let mut series = Vec::new();
     for alert in alerts.iter().filter(|alert| alert.is_active()) {
         let labels = |metric: &str, state: Option<&str>| {

@@ -11,11 +11,9 @@ mod tests;
 
 use std::ops::RangeInclusive;
 
-use serde::{Deserialize, Serialize};
-
 use super::{
     Action, AlertPolicy, AlertState, Ask, Episode, GroupHistory, GroupState, LabelSet, NoData,
-    Rule, RuleGroup, evaluation,
+    Revision, Rule, RuleGroup, evaluation,
 };
 use crate::{
     model::UnixMillis,
@@ -35,15 +33,6 @@ const LIMITS: PromqlLimits<'static> = PromqlLimits {
 };
 /// How long after its end an episode is looked at, in milliseconds.
 const REVIEWED_MS: i64 = 24 * 3_600_000;
-
-/// What is another one than it was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Revision {
-    /// Of an evaluation: the first that was made again and found to be another one.
-    pub at: i64,
-    /// Whether the alert, which was over, would have fired by then; else it would not have been active.
-    pub active: bool,
-}
 
 /// What decides at which times an evaluation can be made again.
 #[derive(Debug, Clone, Copy)]

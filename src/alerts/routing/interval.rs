@@ -5,8 +5,8 @@
 use std::ops::RangeInclusive;
 
 use jiff::tz::TimeZone;
+use serde::Deserialize;
 
-use super::file::RawInterval;
 use crate::{model::UnixMillis, query::time_zone};
 
 const WEEKDAYS: [&str; 7] =
@@ -28,6 +28,30 @@ const MONTHS: [&str; 12] = [
 /// Ranges of one part, at most.
 const RANGES_MAX: usize = 100;
 const MINUTES_OF_DAY: i32 = 1440;
+
+/// An interval as the file writes it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawInterval {
+    #[serde(default)]
+    times: Vec<RawTimes>,
+    #[serde(default)]
+    weekdays: Vec<String>,
+    #[serde(default)]
+    days_of_month: Vec<String>,
+    #[serde(default)]
+    months: Vec<String>,
+    #[serde(default)]
+    years: Vec<String>,
+    location: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawTimes {
+    start_time: String,
+    end_time: String,
+}
 
 /// A time is within it when each part that is not empty has it.
 #[derive(Debug, Clone, PartialEq)]

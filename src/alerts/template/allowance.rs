@@ -13,7 +13,7 @@ use std::{
 
 use gotmpl::{FuncMap, Value};
 
-use super::functions::fault;
+use super::fault;
 use crate::clock::Stopwatch;
 
 /// The time of one expansion, without that of the queries that it asks.

@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 
-use gotmpl::{FuncMap, TemplateError, Value, ValueFunc};
+use gotmpl::{FuncMap, Value, ValueFunc};
 
 use super::{
     TemplateQuery,
     allowance::{Allowance, check_nested},
-    humanize, patterns, text,
+    fault, humanize, patterns, text,
 };
 use crate::{alerts::external::graph_path, query::VectorSample};
 
@@ -57,10 +57,6 @@ pub(super) fn all(query: Option<TemplateQuery>, allowance: &Arc<Allowance>) -> F
         }),
     );
     map
-}
-
-pub(super) fn fault(message: impl Into<String>) -> TemplateError {
-    TemplateError::Exec(message.into())
 }
 
 pub(super) fn argument(args: &[Value], index: usize) -> gotmpl::Result<Value> {

@@ -9,7 +9,8 @@ use gotmpl::{FuncMap, Template, Value};
 
 use super::{
     allowance::{VALUE_BYTES_MAX, shown_bytes},
-    functions::{argument, fault, string},
+    fault,
+    functions::{argument, string},
     patterns, text,
 };
 

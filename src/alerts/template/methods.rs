@@ -11,7 +11,8 @@ use gotmpl::{
 use jiff::tz::TimeZone;
 
 use super::{
-    functions::{argument, fault},
+    fault,
+    functions::argument,
     text,
     times::{formatted, in_zone, time},
 };

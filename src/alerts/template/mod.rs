@@ -17,7 +17,7 @@ mod times;
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use gotmpl::{
-    FuncMap, Template, Value,
+    FuncMap, Template, TemplateError, Value,
     parse::{DefineNode, ListNode, Parser},
 };
 
@@ -44,6 +44,11 @@ const NOTHING: &str = "<no value>";
 const TURNS_MAX: u64 = 10_000;
 /// Bytes that a template may become.
 const EXPANDED_BYTES_MAX: usize = 16 << 10;
+
+/// The fault of a function, which ends the expansion.
+fn fault(message: impl Into<String>) -> TemplateError {
+    TemplateError::Exec(message.into())
+}
 
 /// What templates about one series are expanded with.
 pub struct Expanding {

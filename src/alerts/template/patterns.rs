@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use quick_cache::unsync::Cache;
 use regex::{Regex, RegexBuilder};
 
-use super::functions::fault;
+use super::fault;
 
 /// Bytes of a compiled pattern.
 const PATTERN_BYTES_MAX: usize = 1 << 20;

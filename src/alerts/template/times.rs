@@ -7,7 +7,8 @@ use gotmpl::Value;
 use jiff::{Timestamp, Zoned, tz::TimeZone};
 
 use super::{
-    functions::{argument, fault, string},
+    fault,
+    functions::{argument, string},
     text,
 };
 

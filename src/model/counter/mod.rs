@@ -37,7 +37,8 @@ mod tests;
 mod times;
 
 pub use reading::{Reading, START_COUNTS_MS};
-pub use remembered::{Kept, LATEST_KEPT, READINGS_MAX, Remembered};
+pub use remembered::{Kept, LATEST_KEPT, Remembered};
+pub use times::READINGS_MAX;
 
 pub use granary_protocol::{STALE_MARKER, is_stale_marker};
 

@@ -9,11 +9,9 @@
 use super::{
     Correction, UnixMillis,
     reading::{Reading, per_second},
-    times::Times,
+    times::{READINGS_MAX, Times},
 };
 
-/// Readings that are remembered of a counter.
-pub const READINGS_MAX: usize = 8;
 /// The latest readings, which are not forgotten.
 pub const LATEST_KEPT: usize = 3;
 /// The last place, in order of time, at which a reading is forgotten for a new one.

@@ -2,7 +2,8 @@
 //!
 //! Must never know: what was read then.
 
-use super::remembered::READINGS_MAX;
+/// Readings that are remembered of a counter.
+pub const READINGS_MAX: usize = 8;
 
 /// The earliest time that can be told; from it on the times of 8,900 years can.
 const EARLIEST: i64 = -(1 << 44);

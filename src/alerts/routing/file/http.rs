@@ -9,7 +9,10 @@ use std::{
 
 use serde::{Deserialize, Deserializer, de::Error};
 
-use super::check::Checking;
+use super::{
+    check::Checking,
+    raw_http::{RawHeader, RawHttp, RawTls},
+};
 use crate::alerts::routing::receiver::{Http, Secret, Tls};
 
 /// Values of all headers, at most.
@@ -38,58 +41,6 @@ pub fn read_http<'de, D: Deserializer<'de>>(from: D) -> Result<Http, D::Error> {
     let http = checking.http(Some(raw));
     let faults: Vec<_> = checking.into_faults().into_iter().map(|own| own.problem).collect();
     if faults.is_empty() { Ok(http) } else { Err(D::Error::custom(faults.join("; "))) }
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawHttp {
-    pub(super) basic_auth: Option<RawBasic>,
-    pub(super) authorization: Option<RawAuthorization>,
-    pub(super) bearer_token: Option<String>,
-    pub(super) bearer_token_file: Option<PathBuf>,
-    pub(super) proxy_url: Option<String>,
-    pub(super) follow_redirects: Option<bool>,
-    #[serde(default)]
-    pub(super) tls_config: RawTls,
-    #[serde(default)]
-    http_headers: BTreeMap<String, RawHeader>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawBasic {
-    pub(super) username: String,
-    pub(super) password: Option<String>,
-    pub(super) password_file: Option<PathBuf>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawAuthorization {
-    #[serde(rename = "type")]
-    pub(super) scheme: Option<String>,
-    pub(super) credentials: Option<String>,
-    pub(super) credentials_file: Option<PathBuf>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RawTls {
-    pub(super) ca_file: Option<PathBuf>,
-    #[serde(default)]
-    pub(super) insecure_skip_verify: bool,
-}
-
-/// Values of a header, in Alertmanager's words.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawHeader {
-    #[serde(default)]
-    values: Vec<String>,
-    #[serde(default)]
-    secrets: Vec<String>,
-    #[serde(default)]
-    files: Vec<PathBuf>,
 }
 
 impl Checking<'_> {

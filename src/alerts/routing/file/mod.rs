@@ -7,6 +7,7 @@ mod chats;
 mod check;
 mod http;
 mod raw;
+mod raw_http;
 mod receivers;
 #[cfg(test)]
 mod tests;
@@ -19,7 +20,6 @@ use check::Checking;
 pub use check::RESOLVE_TIMEOUT_MS;
 pub use http::read_http;
 use raw::RawFile;
-pub(super) use raw::RawInterval;
 
 /// Checks a text; templates are still names of files.
 ///

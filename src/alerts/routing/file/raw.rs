@@ -7,7 +7,8 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::Deserialize;
 
-use super::http::{RawHttp, RawTls};
+use super::raw_http::{RawHttp, RawTls};
+use crate::alerts::routing::interval::RawInterval;
 
 pub(super) type Texts = BTreeMap<String, String>;
 
@@ -109,29 +110,6 @@ pub(super) struct RawNamedInterval {
     pub(super) name: String,
     #[serde(default)]
     pub(super) time_intervals: Vec<RawInterval>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(in super::super) struct RawInterval {
-    #[serde(default)]
-    pub(in super::super) times: Vec<RawTimes>,
-    #[serde(default)]
-    pub(in super::super) weekdays: Vec<String>,
-    #[serde(default)]
-    pub(in super::super) days_of_month: Vec<String>,
-    #[serde(default)]
-    pub(in super::super) months: Vec<String>,
-    #[serde(default)]
-    pub(in super::super) years: Vec<String>,
-    pub(in super::super) location: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(in super::super) struct RawTimes {
-    pub(in super::super) start_time: String,
-    pub(in super::super) end_time: String,
 }
 
 #[derive(Debug, Deserialize)]

@@ -8,10 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    placing::bytes,
-    way::{Deciding, Now, Told, Way},
-};
+use super::way::{Deciding, Now, Told, Way};
 use crate::alerts::{LabelSet, Message, MessageAlert, routing::Integration};
 
 /// How long the end of an alert is owed, in milliseconds.
@@ -325,4 +322,11 @@ impl Group {
         self.is_changed = true;
         self.members.remove(key).is_some()
     }
+}
+
+/// About how many bytes an alert takes when it is stored.
+pub(super) fn bytes(alert: &MessageAlert) -> usize {
+    let pairs = alert.labels.iter().chain(&alert.annotations);
+    let link = alert.generator_url.len();
+    200 + link + pairs.map(|(name, value)| name.len() + value.len() + 8).sum::<usize>()
 }

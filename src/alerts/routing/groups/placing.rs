@@ -6,7 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{Groups, group::Group, settings};
+use super::{
+    Groups,
+    group::{Group, bytes},
+    settings,
+};
 use crate::{
     alerts::{
         LabelSet, fingerprint,
@@ -212,11 +216,4 @@ fn group_id(route: &str, escalation: Option<usize>, labels: &LabelSet) -> String
 /// The group of a route that takes the alerts of those for which there is no room.
 fn overflow_id(route: &str, escalation: Option<usize>) -> String {
     format!("{:032x}", xxh3_128(format!("{route}\0{escalation:?}\0overflow").as_bytes()))
-}
-
-/// About how many bytes an alert takes when it is stored.
-pub(super) fn bytes(alert: &MessageAlert) -> usize {
-    let pairs = alert.labels.iter().chain(&alert.annotations);
-    let link = alert.generator_url.len();
-    200 + link + pairs.map(|(name, value)| name.len() + value.len() + 8).sum::<usize>()
 }

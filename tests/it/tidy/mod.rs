@@ -1,5 +1,7 @@
 //! The house rules that the compiler does not know.
 
+mod circles;
+
 use std::{
     fs,
     path::{Path, PathBuf},
