@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What bad targets do to an agent: granary-agent with targets that hang, are huge, lie or vanish, beside
-one that has only the healthy ones.
+"""The effect of bad targets on an agent: one granary-agent has healthy targets only, another one also has
+targets that hang, are huge, lie or vanish.
 
     benches/agent_targets.py target/release/granary target/release/granary-agent [--minutes 60]
 
-Both sample this host, scrape ten healthy targets each 10 s and send to one daemon. Printed each few
-minutes are memory and CPU of both; at the end the samples of healthy targets, which must be as many
-in both, and how often each bad target was up. Ends with 1 when a healthy sample is missing or the
-agent took more memory than its unit allows.
+Both agents sample this host, scrape ten healthy targets every 10 s and send to one daemon. The output
+has memory and CPU of both every five minutes, then the samples of the healthy targets, which must be
+equal, and the successful scrapes of each bad target. The exit code is 1 when a healthy sample is
+missing or the agent used more memory than its unit allows.
 """
 import argparse, gzip, http.server, json, os, re, signal, socket, subprocess, sys, tempfile, threading, time
 import urllib.parse, urllib.request
@@ -32,7 +32,7 @@ def hanging(one):
 
 
 def dripping(one):
-    """A byte a second, for ever."""
+    """Sends a byte per second without end."""
     one.sendall(head(None))
     for byte in iter(lambda: b"a", None):
         one.sendall(byte)
@@ -40,14 +40,14 @@ def dripping(one):
 
 
 def huge(one):
-    """100 MB of good lines, each of a series of its own."""
+    """100 MB of valid lines, each a different series."""
     one.sendall(head(None))
     for part in range(1000):
         one.sendall(b"".join(b'huge{part="%d",line="%d",padding="%s"} 1\n' % (part, line, b"x" * 60) for line in range(1000)))
 
 
 def one_line(one):
-    """100 MB without the end of a line."""
+    """Sends 100 MB without a line end."""
     one.sendall(head(100 << 20))
     for _ in range(100):
         one.sendall(b"x" * (1 << 20))
@@ -70,7 +70,7 @@ def garbage(one):
 
 
 def wrong_kind(one):
-    """Protobuf is promised, text comes."""
+    """Announces protobuf and sends text."""
     body = healthy_body()
     one.sendall(head(len(body), kind=b"application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; "
                      b"encoding=delimited") + body)
@@ -120,7 +120,7 @@ def listen(port):
 
 
 def serve(port, act):
-    """The vanishing target is away for every other minute."""
+    """Serves a target; the vanishing one is unreachable every other minute."""
     server = listen(port)
     while True:
         if act is vanishing and int(time.time() / 60) % 2:
@@ -188,7 +188,7 @@ def look(agents, begun):
 
 
 def report(window):
-    """How many samples of healthy targets are missing beside the agent that has only those."""
+    """Compares the samples of healthy targets; returns the number that is missing with bad targets."""
     missing = 0
     for name, query in (("samples of ten healthy targets", f"sum by (via) (count_over_time({{job='healthy', __name__=~'m[0-9]+'}}[{window}]))"),
                         ("of them up", f"sum by (via) (sum_over_time(up{{job='healthy'}}[{window}]))"),

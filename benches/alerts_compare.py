@@ -3,14 +3,15 @@
 
     benches/alerts_compare.py FOLDER/messages.json
 
-Each alert of each receiver has a sequence of news: firing, resolved, firing ... Printed are the news
-that only one side has, each with the last fault before it, and how far apart the others came.
+Each alert of each receiver has a sequence of transitions: firing, resolved, firing ... The output lists
+the transitions that only one side sent, each with the last fault before it, and the time differences
+of all others.
 """
 import collections, json, statistics, sys
 
 
-def news(messages, side):
-    """The news of each alert of each receiver: time, status, annotations; what is told again is counted."""
+def transitions(messages, side):
+    """The transitions of each alert of each receiver: time, status, annotations; and the number of repetitions."""
     told, again = collections.defaultdict(list), 0
     for at, _, receiver, body in (message for message in messages if message[1] == side):
         for alert in body["alerts"]:
@@ -23,7 +24,7 @@ def news(messages, side):
 
 
 def align(ours, theirs):
-    """Pairs of news of one alert; None where only one side has it."""
+    """Pairs of transitions of one alert; None where only one side sent it."""
     mine, other = 0, 0
     while mine < len(ours) or other < len(theirs):
         one = ours[mine] if mine < len(ours) else None
@@ -45,9 +46,9 @@ def has_limit(messages, side, receiver):
 
 
 def compare(log, messages, side):
-    """Prints how a side's news differ from Prometheus'; how many it missed."""
-    ours, again = news(messages, side)
-    theirs, again_there = news(messages, "prometheus")
+    """Prints the differences of a side from Prometheus; returns the number of missed transitions."""
+    ours, again = transitions(messages, side)
+    theirs, again_there = transitions(messages, "prometheus")
     apart, single, texts, counted = collections.defaultdict(list), [], [], 0
     limited = has_limit(messages, side, "fleet")
     for key in sorted(ours.keys() | theirs.keys()):
@@ -60,18 +61,18 @@ def compare(log, messages, side):
                 counted += 1
             else:
                 single.append((one or two, key, "more" if one else "MISSED"))
-    print(f"\n{side}: {sum(map(len, apart.values()))} news as from Prometheus, {len(texts)} with other texts; told "
-          f"again {again}, by Prometheus' Alertmanager {again_there}; {counted} news of hosts only counted in messages")
+    print(f"\n{side}: {sum(map(len, apart.values()))} transitions as from Prometheus, {len(texts)} with other texts; "
+          f"{again} repetitions, {again_there} of Prometheus' Alertmanager; {counted} transitions of hosts only counted")
     fault = lambda at: next((text for begin, text in reversed(log) if begin <= at), "start")
     for receiver, values in sorted(apart.items()):
         seconds = [value[0] for value in values]
-        print(f"  {receiver:6} {len(values):5} news, from Prometheus' {min(seconds):+.1f} to {max(seconds):+.1f} s, "
+        print(f"  {receiver:6} {len(values):5} transitions, relative to Prometheus {min(seconds):+.1f} to {max(seconds):+.1f} s, "
               f"median {statistics.median(seconds):+.1f} s")
         late = collections.Counter((fault(at), dict(key[1])["alertname"]) for apart_by, at, key in values if apart_by > 20)
         for (after, name), count in late.items():
             print(f"         over 20 s later: {count} of {name} (after: {after})")
     for at, own, other in texts[:5]:
-        print(f"  text   {at:7.1f} s {own} was {other}")
+        print(f"  text   {at:7.1f} s {own}, from Prometheus {other}")
     kinds = collections.Counter()
     for (at, status, _), (receiver, labels), what in sorted(single, key=lambda one: one[0][0]):
         kinds[what] += 1

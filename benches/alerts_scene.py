@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Alerts under faults, beside Prometheus and Alertmanager: the same rules over the same samples, every
-notification compared.
+"""Alerts under faults, compared with Prometheus and Alertmanager: the same rules over the same samples.
 
     benches/alerts_scene.py target/release/granary [--minutes 120] [--hosts 5000] [--keep FOLDER]
 
-Three ways tell webhooks that record everything: Granary's own receivers, Granary through an
-Alertmanager, and Prometheus through an Alertmanager. Samples come by remote write each 10 s. Faults
-begin at fixed parts of the run (an hour has all of them once): values over thresholds, hosts down,
-gaps, flapping, all hosts down at once; receivers away; kill -9 of Granary and Prometheus at the same
-time, once with the Alertmanagers; rules changed, broken and restored; and, with libfaketime, the
-clock of Granary ahead by 40 s, back by 40 s, and ahead by an hour. Prometheus' clock is left alone,
-because programs in Go do not ask the C library.
+Webhooks record the notifications of three senders: Granary's own receivers, an Alertmanager behind
+Granary, and an Alertmanager behind Prometheus. Samples arrive by remote write every 10 s. The faults
+begin at fixed fractions of the run: values above thresholds, hosts down, gaps, flapping, and all hosts
+down at once; unreachable receivers; kill -9 of Granary and Prometheus together, once with the
+Alertmanagers; rules that are changed, broken and restored; and with libfaketime Granary's clock 40 s
+ahead, 40 s behind, and an hour ahead. Prometheus' clock stays right, because Go programs do not call
+the C library for the time.
 
-benches/alerts_compare.py compares what came, and does so again from FOLDER/messages.json. Ends with 1 when Granary missed news that Prometheus
-sent. Needs Debian's prometheus and prometheus-alertmanager; with libfaketime clocks step, too.
+benches/alerts_compare.py compares the notifications, and repeats that from FOLDER/messages.json. The
+exit code is 1 when Granary missed a notification that Prometheus sent. The scene needs Debian's
+prometheus and prometheus-alertmanager, and libfaketime for the clock.
 """
 import argparse, collections, glob, http.server, json, os, queue, signal, subprocess, sys
 import tempfile, threading, time, urllib.error, urllib.request
@@ -23,7 +23,7 @@ PORTS = {"granary": 7450, "prometheus": 7451, "am-granary": 7452, "am-prometheus
 SINKS = {"own": 7455, "sent": 7456, "prometheus": 7457}
 INTERVAL = 10
 
-# When values are out of order, in minutes of an hour; the run's length scales them.
+# When values are abnormal, in minutes of an hour; the run's length scales them.
 VALUES = {
     "high": [(3, 6), (22, 25), (44, 46), (48, 50), (56, 58)],
     "down": [(5, 9), (10.5, 11.8), (29, 32)],
@@ -35,7 +35,7 @@ VALUES = {
     "mass": [(36, 41)],
 }
 BOTH = ["granary", "prometheus"]
-# When something is done to programs: minute of an hour, seconds after it, and what.
+# When programs are disturbed: minute of an hour, seconds after it, and the action.
 ACTIONS = [
     (10, 0, "receivers away", lambda scene: scene.away(True)),
     (13, 0, "receivers back", lambda scene: scene.away(False)),
@@ -108,7 +108,7 @@ class Scene:
             time.sleep(max(0, due - time.time()))
 
     def send(self, name):
-        """Sends what waits in order, again until it is taken, as senders of remote write do."""
+        """Sends the queue in order and retries, as senders of remote write do."""
         while True:
             body, sent = self.queues[name].get(), False
             while not sent:
@@ -184,7 +184,7 @@ class Scene:
             self.reload(name)
 
     def reload(self, name):
-        """Asks until it answers: it may be on its way up."""
+        """Retries until the program answers, because it may be starting."""
         while True:
             try:
                 return urllib.request.urlopen(f"http://127.0.0.1:{PORTS[name]}/-/reload", b"", timeout=30).read()

@@ -11,24 +11,13 @@ take the cores that a distant one could not. Needs Python 3.9 and nothing else.
 """
 import argparse, http.client, json, multiprocessing as mp, os, queue, re, signal, socket, struct
 import subprocess, sys, tempfile, time, urllib.parse, urllib.request, zlib
+from remote_write import field, varint
 
 PORT, TCP, PICKLE, UDP = 7390, 7391, 7392, 7393
 HOST = "127.0.0.1"
 
 
 # -- what attackers send -------------------------------------------------------------------------
-
-def varint(number):
-    out = b""
-    while number > 127:
-        out += bytes([number & 127 | 128])
-        number >>= 7
-    return out + bytes([number])
-
-
-def field(number, body):
-    return varint(number << 3 | 2) + varint(len(body)) + body
-
 
 def snappy(unit, times):
     """A snappy block of `unit` repeated: a literal, then copies."""

@@ -11,7 +11,8 @@ from Prometheus', in percent: median, 90th and 99th percentile and greatest diff
 
 Needs Debian's prometheus.
 """
-import json, os, random, signal, struct, subprocess, sys, tempfile, time, urllib.parse, urllib.request
+import json, os, random, signal, subprocess, sys, tempfile, time, urllib.parse, urllib.request
+import remote_write
 
 GRANARY = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "target/release/granary")
 PARTS = sys.argv[2:] or ["closed", "live", "alerts"]
@@ -51,37 +52,10 @@ def series():
     return out
 
 
-def varint(number):
-    out = bytearray()
-    while number > 127:
-        out.append(number & 127 | 128)
-        number >>= 7
-    return bytes(out + bytes([number]))
-
-
-def field(number, payload):
-    return varint(number << 3 | 2) + varint(len(payload)) + payload
-
-
-def snappy(raw):
-    """Literals only."""
-    out = varint(len(raw))
-    for at in range(0, len(raw), 65536):
-        part = raw[at:at + 65536]
-        out += bytes([61 << 2]) + struct.pack("<H", len(part) - 1) + part
-    return out
-
-
 def request(samples):
     """A remote write request: name to times in milliseconds and values."""
-    body = b""
-    for name, points in samples.items():
-        labels = [("__name__", name), ("instance", "a"), ("job", "windows")]
-        one = b"".join(field(1, field(1, key.encode()) + field(2, value.encode())) for key, value in labels)
-        for at, value in points:
-            one += field(2, b"\x09" + struct.pack("<d", value) + b"\x10" + varint(at))
-        body += field(1, one)
-    return snappy(body)
+    return remote_write.request((remote_write.labels(name, instance="a", job="windows"), points)
+                                for name, points in samples.items())
 
 
 def url(name, path):
@@ -91,9 +65,7 @@ def url(name, path):
 def send(name, samples):
     samples = {key: points for key, points in samples.items() if points}
     if samples:
-        headers = {"Content-Encoding": "snappy", "Content-Type": "application/x-protobuf",
-                   "X-Prometheus-Remote-Write-Version": "0.1.0"}
-        urllib.request.urlopen(urllib.request.Request(url(name, "/api/v1/write"), request(samples), headers)).read()
+        urllib.request.urlopen(urllib.request.Request(url(name, "/api/v1/write"), request(samples), remote_write.HEADERS)).read()
 
 
 def ask(name, path, **form):
