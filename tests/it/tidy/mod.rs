@@ -249,10 +249,12 @@ fn libraries_stay_in_their_folders() {
 
 #[test]
 fn every_crate_inherits_the_lints() {
-    let mut manifests = vec![root().join("Cargo.toml")];
-    for entry in fs::read_dir(root().join("agents")).unwrap() {
-        manifests.push(entry.unwrap().path().join("Cargo.toml"));
-    }
+    let agents = rust_files(&root().join("agents"));
+    let crates = agents.iter().filter(|path| path.ends_with("src/lib.rs"));
+    let mut manifests: Vec<_> =
+        crates.map(|path| path.ancestors().nth(2).unwrap().join("Cargo.toml")).collect();
+    manifests.extend([root().join("Cargo.toml"), root().join("agents/agent/Cargo.toml")]);
+    assert!(manifests.len() > 10, "found only {manifests:?}");
     for path in manifests {
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.contains("[lints]\nworkspace = true"), "{}", path.display());

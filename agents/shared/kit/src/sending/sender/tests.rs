@@ -12,7 +12,10 @@ use tempfile::TempDir;
 use ureq::tls::TlsConfig;
 
 use super::*;
-use crate::{client::Token, test_server::serve, watched::Watched};
+use crate::{
+    sampling::watched::Watched,
+    sending::{client::Token, test_server::serve},
+};
 
 mod clock;
 mod fleet;
@@ -436,7 +439,7 @@ fn while_much_waits_the_newest_batches_go_between_the_oldest() {
     assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
     assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
     assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Idle);
-    let numbers = |request: &crate::test_server::Request| -> Vec<u64> {
+    let numbers = |request: &crate::sending::test_server::Request| -> Vec<u64> {
         request.batches.iter().map(|batch| batch.0).collect()
     };
     let requests = server.join().unwrap();

@@ -18,7 +18,7 @@ use granary_protocol::STALE_MARKER;
 
 use crate::{
     KnownReading, Reading, Readings, Series, Source, SourceError, WatchedHost, clock::Stopwatch,
-    refs::key_of_reading,
+    sampling::refs::key_of_reading,
 };
 
 /// What such a thread needs at most: sources read files and answers, and call nothing deep.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use procfs::process::Process;
 
-use crate::{Readings, report::Totals, spool::Usage};
+use crate::{Readings, reporting::totals::Totals, spool::Usage};
 
 /// The names that each agent emits beside its own; agents list them in their METRICS.md.
 pub const SELF_METRICS: [&str; 8] = [

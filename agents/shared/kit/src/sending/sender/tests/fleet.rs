@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::*;
-use crate::test_server::{answer, batches_of, read_request};
+use crate::sending::test_server::{answer, batches_of, read_request};
 
 const AGENTS: usize = 50;
 /// Milliseconds of the simulated clock.

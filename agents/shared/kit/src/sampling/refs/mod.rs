@@ -12,9 +12,11 @@ use granary_protocol::{Batch, Kind, SeriesDefinition};
 
 use crate::{
     Readings, Series,
-    readings::Reading,
-    relabel::{self, Labels, Rule},
-    series::Place,
+    sampling::{
+        readings::Reading,
+        relabel::{self, Labels, Rule},
+        series::Place,
+    },
     spool::{SERIES_BYTES_MAX, SERIES_MAX},
 };
 

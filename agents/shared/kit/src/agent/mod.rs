@@ -23,21 +23,28 @@ use self::{
 };
 use crate::{
     AgentArgs, ClockOf, Readings, Source, TlsFiles,
-    address::without_user,
-    client::{Client, Token},
-    clock::{unix_ms, wall_base_ms},
-    logging,
-    own_metrics::{OwnMetrics, Shown},
-    pinger::Pinger,
-    plan::{Plan, Planned, Planner},
-    print,
-    problems::Problems,
-    relabel::Rule,
-    schedule::Schedule,
-    signals,
-    skew::{SKEW_MAX_MS, words},
+    clock::{
+        schedule::Schedule,
+        skew::{SKEW_MAX_MS, words},
+        unix_ms, wall_base_ms,
+    },
+    program::{logging, signals},
+    reporting::{
+        metrics_port::{OwnMetrics, Shown},
+        print,
+    },
+    sampling::{
+        plan::{Plan, Planned, Planner},
+        problems::Problems,
+        relabel::Rule,
+        watched::Watched,
+    },
+    sending::{
+        address::without_user,
+        client::{Client, Token},
+        pinger::Pinger,
+    },
     spool::set_aside,
-    watched::Watched,
 };
 
 /// Above the flush deadline, for the last commit.

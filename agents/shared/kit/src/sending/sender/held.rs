@@ -6,8 +6,10 @@ use tracing::{info, warn};
 use super::Sender;
 use crate::{
     ClockOf,
-    clock::{unix_ms, wall_base_ms},
-    skew::{SKEW_MAX_MS, words},
+    clock::{
+        skew::{SKEW_MAX_MS, words},
+        unix_ms, wall_base_ms,
+    },
 };
 
 /// Times are shifted to the daemon's from here on; less is within what its answers say.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::Sender;
-use crate::{clock::Stopwatch, pinger::Pinger};
+use crate::{clock::Stopwatch, sending::pinger::Pinger};
 
 impl Sender {
     /// Waits for a round; true when the agent stops instead.

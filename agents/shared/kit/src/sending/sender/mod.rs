@@ -21,11 +21,13 @@ use tracing::{debug, info, warn};
 use self::{refusals::Refusals, waiting::wait};
 use crate::{
     ClockOf,
-    client::{Client, Outcome},
     clock::{Stopwatch, unix_ms},
-    pinger::Pinger,
-    report::{Totals, write_report},
-    request::{Form, build_body, refs_in},
+    reporting::totals::{Totals, write_report},
+    sending::{
+        client::{Client, Outcome},
+        pinger::Pinger,
+        request::{Form, build_body, refs_in},
+    },
     spool::{Spool, SpoolError, StoredBatch},
 };
 

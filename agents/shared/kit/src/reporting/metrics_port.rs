@@ -17,9 +17,8 @@ use std::{
 use tracing::error;
 
 use crate::{
-    clock::{Stopwatch, wall_base_ms},
-    report::Totals,
-    skew::DaemonClock,
+    clock::{Stopwatch, skew::DaemonClock, wall_base_ms},
+    reporting::totals::Totals,
     spool::Spool,
 };
 

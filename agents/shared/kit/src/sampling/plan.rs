@@ -2,7 +2,7 @@
 //!
 //! Must never know: when it is asked for, and what is done with it.
 
-use crate::{Source, SourceError, relabel::Rule};
+use crate::{Source, SourceError, sampling::relabel::Rule};
 
 /// What an agent collects.
 #[derive(Default)]

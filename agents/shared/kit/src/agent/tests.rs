@@ -3,7 +3,7 @@
 use clap::Parser;
 
 use super::*;
-use crate::{SourceError, self_metrics, spool::Spool, test_server::serve};
+use crate::{SourceError, reporting::self_metrics, sending::test_server::serve, spool::Spool};
 
 #[derive(Parser)]
 struct Args {

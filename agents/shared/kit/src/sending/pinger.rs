@@ -8,9 +8,9 @@ use granary_protocol::{Ping, ping_interval};
 use tracing::{debug, info, warn};
 
 use crate::{
-    client::Client,
     clock::{Stopwatch, unix_ms},
-    watched::Watched,
+    sampling::watched::Watched,
+    sending::client::Client,
 };
 
 /// How long one ping may take: batches wait meanwhile.

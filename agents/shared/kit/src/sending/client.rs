@@ -23,10 +23,11 @@ use ureq::{
 };
 
 use crate::{
-    address::without_user,
-    clock::{Stopwatch, unix_ms, wall_base_ms},
-    request::{Body, Form},
-    skew::DaemonClock,
+    clock::{Stopwatch, skew::DaemonClock, unix_ms, wall_base_ms},
+    sending::{
+        address::without_user,
+        request::{Body, Form},
+    },
 };
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

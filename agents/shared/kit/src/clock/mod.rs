@@ -1,5 +1,8 @@
 //! The only place of an agent that reads a clock; everything else takes time as an argument.
 
+pub(crate) mod schedule;
+pub(crate) mod skew;
+
 use std::{
     sync::OnceLock,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},

@@ -17,15 +17,14 @@ use tracing::{error, info, warn};
 use super::{AgentError, STOP_GRACE, error::system};
 use crate::{
     AgentArgs, Readings,
-    client::Client,
-    clock::{unix_ms, wall_base_ms},
-    pinger::Pinger,
-    refs::Refs,
-    relabel::Rule,
-    report::Totals,
-    schedule::Schedule,
-    sender::{FLUSH_DEADLINE, Sender},
-    skew::DaemonClock,
+    clock::{schedule::Schedule, skew::DaemonClock, unix_ms, wall_base_ms},
+    reporting::totals::Totals,
+    sampling::{refs::Refs, relabel::Rule},
+    sending::{
+        client::Client,
+        pinger::Pinger,
+        sender::{FLUSH_DEADLINE, Sender},
+    },
     spool::{Spool, SpoolError, Usage},
 };
 

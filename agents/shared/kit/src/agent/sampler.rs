@@ -15,14 +15,14 @@ use tracing::{error, info, warn};
 use super::{AgentError, delivery::Delivery};
 use crate::{
     Readings, Source,
-    clock::{Stopwatch, unix_ms, wall_base_ms},
-    plan::{Plan, Planned, Planner},
-    problems::Problems,
-    report::Totals,
-    schedule::Schedule,
-    self_metrics,
-    signals::Word,
-    watched::Watched,
+    clock::{Stopwatch, schedule::Schedule, unix_ms, wall_base_ms},
+    program::signals::Word,
+    reporting::{self_metrics, totals::Totals},
+    sampling::{
+        plan::{Plan, Planned, Planner},
+        problems::Problems,
+        watched::Watched,
+    },
 };
 
 /// The wall clock is looked at this often while waiting, to notice steps and suspends.
