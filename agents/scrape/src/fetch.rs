@@ -20,7 +20,7 @@ use ureq::{
 };
 
 use crate::{
-    config::{Header, Job, Protocol, Tls},
+    config::{Config, Header, Job, Protocol, Tls},
     target::Target,
 };
 
@@ -35,6 +35,20 @@ pub(crate) struct Question<'a> {
     pub(crate) url: &'a str,
     pub(crate) accept: &'a str,
     pub(crate) timeout: Duration,
+}
+
+impl Config {
+    /// Reads the certificates and keys of all jobs, so that a bad one is found at the start.
+    ///
+    /// # Errors
+    /// The job and the reason of the first file that cannot be used.
+    pub fn check_files(&self) -> Result<(), String> {
+        let check = |job: &Job| {
+            let client = Client::new(job);
+            client.map(drop).map_err(|cause| format!("job {:?}: {cause}", job.job_name))
+        };
+        self.jobs().iter().try_for_each(check)
+    }
 }
 
 /// What makes the requests of a job.
@@ -325,7 +339,7 @@ mod tests {
              http_headers: {{X-Tenant: {{files: [tenant]}}, X-A: {{values: [b]}}}}\n  \
              fallback_scrape_protocol: OpenMetricsText1.0.0\n"
         );
-        let config = crate::Config::parse(&yaml, folder.path().to_owned()).unwrap();
+        let config = Config::parse(&yaml, folder.path().to_owned()).unwrap();
         let job = &config.jobs()[0];
         let found = [("__address__", "far.example:9100")].into_iter().collect();
         let target = Target::new(job, &found).unwrap().unwrap();

@@ -21,7 +21,6 @@ use self::{
     job::TIMEOUT,
     known::{Unused, with_remedy},
 };
-use crate::fetch::Client;
 
 pub(crate) use job::{
     Access, DnsDiscovery, FileDiscovery, Group, Header, HttpDiscovery, Job, Protocol, RecordType,
@@ -153,18 +152,6 @@ impl Config {
         names.sort_unstable();
         names.dedup();
         names
-    }
-
-    /// Reads the certificates and keys that the jobs name, to see that they can be.
-    ///
-    /// # Errors
-    /// Which job's cannot, and why.
-    pub fn check_files(&self) -> Result<(), String> {
-        let check = |job: &Job| {
-            let client = Client::new(job);
-            client.map(drop).map_err(|cause| format!("job {:?}: {cause}", job.job_name))
-        };
-        self.scrape_configs.iter().try_for_each(check)
     }
 
     /// Labels that each sample has, where it lacks them.

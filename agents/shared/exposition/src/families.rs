@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use granary_protocol::Kind;
 
-use crate::text::is_metric_name;
+use crate::names::is_metric_name;
 
 /// Metric families whose types are remembered; with more, the rest goes by name.
 const FAMILIES_MAX: usize = 100_000;

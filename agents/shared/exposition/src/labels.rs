@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use crate::text::is_label_name;
+use crate::names::is_label_name;
 
 /// What is left of `name="value",...}`.
 pub(crate) struct Labels<'a> {

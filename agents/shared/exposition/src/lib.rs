@@ -7,14 +7,18 @@
 mod families;
 mod format;
 mod labels;
+mod names;
 mod pieces;
 mod proto;
 mod read;
+mod sample;
 mod text;
 pub mod wire;
 
 pub use families::{Families, Family, Type, kind_of_name};
 pub use format::Format;
+pub use names::Names;
 pub use pieces::Room;
-pub use read::{Fault, Sample, fuzz, read, read_from};
-pub use text::{Line, Names, Parts, cut, parts};
+pub use read::{fuzz, read, read_from};
+pub use sample::{Fault, Sample};
+pub use text::{Line, Parts, cut, parts};

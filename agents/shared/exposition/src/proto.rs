@@ -9,7 +9,7 @@ use std::{fmt::Write, str};
 use crate::{
     Families, Type,
     pieces::Pieces,
-    read::{Fault, LINE_BYTES_MAX, Sample, Take},
+    sample::{Fault, LINE_BYTES_MAX, Sample, Take},
     wire::{Fields, Value, WireFault},
 };
 

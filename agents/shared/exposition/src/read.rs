@@ -6,42 +6,11 @@ use crate::{
     Families, Format, Room, cut,
     pieces::Pieces,
     proto::{self, Messages},
+    sample::{Fault, LINE_BYTES_MAX, Sample, Take},
 };
-
-/// A sample as an exporter shows it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Sample<'a> {
-    /// Name and labels, as [`crate::parts`] reads them: the same bytes are the same series.
-    pub series: &'a [u8],
-    /// The value.
-    pub value: f64,
-    /// When it was measured, in Unix milliseconds, if the exporter says so.
-    pub time_ms: Option<i64>,
-    /// Since when it counts, in Unix milliseconds, if the exporter says so.
-    pub start_ms: Option<i64>,
-}
-
-/// What is wrong with an answer, and where.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: {problem}")]
-pub struct Fault {
-    /// Where in the answer, such as `line 7`.
-    pub place: String,
-    /// What is wrong there.
-    pub problem: String,
-}
-
-impl Fault {
-    pub(crate) fn new(place: String, problem: impl Into<String>) -> Self {
-        Self { place, problem: problem.into() }
-    }
-}
 
 /// Longest part of a line that a fault shows.
 const SHOWN_BYTES_MAX: usize = 100;
-/// A line is cut into labels as a whole: a longer one is refused.
-pub(crate) const LINE_BYTES_MAX: usize = 64 << 10;
-
 /// Reads an answer. `take` gets each sample with what is known of families by then; what it says
 /// is wrong with a sample ends the reading.
 ///
@@ -72,9 +41,6 @@ pub fn read_from<'a>(
         Format::Prometheus | Format::OpenMetrics => read_text(pieces, format, &mut take),
     }
 }
-
-/// What takes the samples.
-pub(crate) type Take<'a> = dyn FnMut(Sample<'_>, &Families) -> Result<(), String> + 'a;
 
 fn read_text(mut pieces: Pieces<'_>, format: Format, take: &mut Take<'_>) -> Result<(), Fault> {
     let mut families = Families::default();

@@ -4,7 +4,10 @@
 
 use std::borrow::Cow;
 
-use crate::labels::Labels;
+use crate::{
+    labels::Labels,
+    names::{Names, is_metric_name},
+};
 
 /// A line with a sample, cut apart.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,15 +27,6 @@ pub struct Parts<'a> {
     pub metric: Cow<'a, str>,
     /// The labels in the order in which they are written.
     pub labels: Vec<(Cow<'a, str>, Cow<'a, str>)>,
-}
-
-/// Which names are taken that stand without quotes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Names {
-    /// Any: files of other stores have what they have.
-    Any,
-    /// Letters, digits and underscores, as the formats have it.
-    Valid,
 }
 
 /// Cuts a line into its parts. The line is neither empty nor a comment.
@@ -99,20 +93,4 @@ pub fn parts(series: &[u8], names: Names) -> Result<Parts<'_>, &'static str> {
         }
     }
     Ok(parts)
-}
-
-/// Whether it is a metric's name that needs no quotes.
-pub(crate) fn is_metric_name(name: &str) -> bool {
-    is_name(name, |byte| byte == b':')
-}
-
-/// Whether it is a label's name that needs no quotes.
-pub(crate) fn is_label_name(name: &str) -> bool {
-    is_name(name, |_| false)
-}
-
-fn is_name(name: &str, is_besides: impl Fn(u8) -> bool) -> bool {
-    let is_letter = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_' || is_besides(byte);
-    name.bytes().next().is_some_and(is_letter)
-        && name.bytes().all(|byte| is_letter(byte) || byte.is_ascii_digit())
 }

@@ -1,0 +1,26 @@
+//! Which names of metrics and labels need no quotes.
+
+/// The names that are accepted without quotes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Names {
+    /// Any name: files of other stores contain names that break the rules of the formats.
+    Any,
+    /// Letters, digits and underscores, by the rules of the formats.
+    Valid,
+}
+
+/// Whether it is a metric's name that needs no quotes.
+pub(crate) fn is_metric_name(name: &str) -> bool {
+    is_name(name, |byte| byte == b':')
+}
+
+/// Whether it is a label's name that needs no quotes.
+pub(crate) fn is_label_name(name: &str) -> bool {
+    is_name(name, |_| false)
+}
+
+fn is_name(name: &str, is_besides: impl Fn(u8) -> bool) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_' || is_besides(byte);
+    name.bytes().next().is_some_and(is_letter)
+        && name.bytes().all(|byte| is_letter(byte) || byte.is_ascii_digit())
+}
