@@ -18,7 +18,7 @@ use super::{AgentError, STOP_GRACE, error::system};
 use crate::{
     AgentArgs, Readings,
     clock::{schedule::Schedule, skew::DaemonClock, unix_ms, wall_base_ms},
-    reporting::totals::Totals,
+    reporting::totals::{ReportFile, Totals},
     sampling::{refs::Refs, relabel::Rule},
     sending::{
         client::Client,
@@ -71,7 +71,8 @@ impl Delivery {
         let totals = Arc::new(Totals::default());
         let delay = Schedule::new(args.interval).send_delay(agent) + args.linger;
         let (own, counts) = (Arc::clone(&spool), Arc::clone(&totals));
-        let sender = Sender::new(own, client, counts, agent.to_owned(), report, delay);
+        let report = report.map(|path| ReportFile::new(path, agent.to_owned()));
+        let sender = Sender::new(own, client, counts, report, delay);
         let sender = sender.with_clock(args.clock);
         let (announce, rounds) = sync_channel(ROUNDS_ANNOUNCED_MAX);
         let (tell, done) = sync_channel(1);

@@ -1,10 +1,12 @@
-//! The agent's own count of what became of its samples.
+//! The agent's own count of what became of its samples, and the file that shows it.
 
 use std::{
     fs, io,
-    path::Path,
+    path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
+
+use tracing::warn;
 
 use crate::spool::Usage;
 
@@ -68,8 +70,36 @@ impl Total {
     }
 }
 
+/// The file that shows the totals, for whoever asks for one.
+#[derive(Debug)]
+pub(crate) struct ReportFile {
+    path: PathBuf,
+    agent: String,
+    /// The last attempt to write it failed.
+    has_failed: bool,
+}
+
+impl ReportFile {
+    /// A file that is not written yet.
+    pub(crate) fn new(path: PathBuf, agent: String) -> Self {
+        Self { path, agent, has_failed: false }
+    }
+
+    /// Writes the totals; logs the first of several failures.
+    pub(crate) fn write(&mut self, epoch: i64, totals: &Totals, waiting: Usage) {
+        let written = write_report(&self.path, &self.agent, epoch, totals, waiting);
+        if let Err(cause) = &written
+            && !self.has_failed
+        {
+            let cause = cause as &dyn std::error::Error;
+            warn!(path = %self.path.display(), cause, "cannot write the report");
+        }
+        self.has_failed = written.is_err();
+    }
+}
+
 /// Writes the totals to `path`, whole or not at all.
-pub(crate) fn write_report(
+fn write_report(
     path: &Path,
     agent: &str,
     epoch: i64,

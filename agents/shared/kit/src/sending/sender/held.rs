@@ -15,17 +15,32 @@ use crate::{
 /// Times are shifted to the daemon's from here on; less is within what its answers say.
 const SHIFTED_FROM_MS: u64 = 2_000;
 
+/// Whose clock counts, and what was logged about this host's clock.
+#[derive(Debug, Default)]
+pub(super) struct Hold {
+    clock_of: ClockOf,
+    /// The log says that this host's clock is wrong.
+    is_wrong_told: bool,
+}
+
+impl Hold {
+    /// Nothing was logged yet.
+    pub(super) fn new(clock_of: ClockOf) -> Self {
+        Self { clock_of, is_wrong_told: false }
+    }
+}
+
 impl Sender {
     /// Whether samples wait for the clock to be right. What begins and ends is said once.
     pub(super) fn is_held(&mut self) -> bool {
         let ahead_ms = self.client.clock().ahead_ms(wall_base_ms());
         let Some(ahead_ms) = ahead_ms else {
-            return self.is_wrong_told && self.clock_of == ClockOf::Host;
+            return self.hold.is_wrong_told && self.hold.clock_of == ClockOf::Host;
         };
         let is_wrong = ahead_ms.unsigned_abs() >= SKEW_MAX_MS;
         let url = self.client.url();
-        let was_wrong = std::mem::replace(&mut self.is_wrong_told, is_wrong);
-        match (was_wrong, is_wrong, self.clock_of) {
+        let was_wrong = std::mem::replace(&mut self.hold.is_wrong_told, is_wrong);
+        match (was_wrong, is_wrong, self.hold.clock_of) {
             (false, true, ClockOf::Host) => warn!(
                 url,
                 clock = words(ahead_ms),
@@ -40,14 +55,14 @@ impl Sender {
             (true, false, _) => info!(url, "this host's clock is right again"),
             (false, false, _) | (true, true, _) => {}
         }
-        is_wrong && self.clock_of == ClockOf::Host
+        is_wrong && self.hold.clock_of == ClockOf::Host
     }
 
     /// How far this host's clock was ahead of the daemon's when a batch was stored; 0 while it was
     /// right.
     pub(super) fn ahead_of(&self, seq: u64) -> i64 {
         let base_ms = self.spool.wall_base_of(seq).unwrap_or_else(wall_base_ms);
-        let least = match self.clock_of {
+        let least = match self.hold.clock_of {
             ClockOf::Host => SKEW_MAX_MS,
             ClockOf::Daemon => SHIFTED_FROM_MS,
         };

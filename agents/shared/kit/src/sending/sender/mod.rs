@@ -9,7 +9,6 @@ mod waiting;
 
 use std::{
     collections::BTreeMap,
-    path::PathBuf,
     sync::{Arc, mpsc::Receiver},
     time::Duration,
 };
@@ -18,11 +17,11 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use granary_protocol::{IngestAnswer, SeriesDefinition};
 use tracing::{debug, info, warn};
 
-use self::{refusals::Refusals, waiting::wait};
+use self::{held::Hold, refusals::Refusals, waiting::wait};
 use crate::{
     ClockOf,
     clock::{Stopwatch, unix_ms},
-    reporting::totals::{Totals, write_report},
+    reporting::totals::{ReportFile, Totals},
     sending::{
         client::{Client, Outcome},
         pinger::Pinger,
@@ -59,35 +58,46 @@ pub(crate) enum Step {
     Retry { delay: Duration, answered: bool },
 }
 
+/// Whether the daemon takes the numbers that the spool gives in its epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Numbers {
+    /// The daemon has taken no number yet that the spool gave in this run: the spool may be an older
+    /// copy of itself.
+    Unproven,
+    /// The daemon has taken numbers of this epoch that the spool gave in this run.
+    Proven,
+    /// The epoch began because the daemon knew later numbers; it has taken none of this one yet.
+    Renewed,
+}
+
+/// The batches that the next request takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    Oldest,
+    /// The newest, when more wait than one request takes.
+    Newest,
+}
+
 /// Everything the sending thread owns.
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug)]
 pub(crate) struct Sender {
     spool: Arc<Spool>,
     client: Client,
     totals: Arc<Totals>,
-    agent: String,
-    report: Option<PathBuf>,
+    report: Option<ReportFile>,
     send_delay: Duration,
-    backoff: ExponentialBackoff,
+    /// The delays of retries; none while deliveries succeed.
+    backoff: Option<ExponentialBackoff>,
     /// Batches up to this number are sent one by one: a request with them was refused.
     single_through: u64,
-    failing: bool,
-    report_failing: bool,
     refusals: Refusals,
     /// Batches up to this number were in a request whose answer never came.
     unsure_through: u64,
-    /// A new epoch was begun and nothing of it was accepted yet.
-    renumbering: bool,
+    numbers: Numbers,
     /// Batches up to this number may have been posted before; later ones never were.
     posted_through: u64,
-    /// The daemon took a number that was given first: the spool is no older copy of itself.
-    is_own: bool,
-    /// The next request takes the newest batches, when more wait than one request takes.
-    is_live_next: bool,
-    clock_of: ClockOf,
-    /// It was said that this host's clock is wrong.
-    is_wrong_told: bool,
+    turn: Turn,
+    hold: Hold,
 }
 
 fn backoff() -> ExponentialBackoff {
@@ -105,8 +115,7 @@ impl Sender {
         spool: Arc<Spool>,
         client: Client,
         totals: Arc<Totals>,
-        agent: String,
-        report: Option<PathBuf>,
+        report: Option<ReportFile>,
         send_delay: Duration,
     ) -> Self {
         let posted_through = spool.newest_at_open();
@@ -114,28 +123,23 @@ impl Sender {
             spool,
             client,
             totals,
-            agent,
             report,
             send_delay,
-            backoff: backoff(),
+            backoff: None,
             single_through: 0,
-            failing: false,
-            report_failing: false,
             refusals: Refusals::default(),
             unsure_through: 0,
-            renumbering: false,
+            numbers: Numbers::Unproven,
             posted_through,
-            is_own: false,
-            is_live_next: false,
-            clock_of: ClockOf::default(),
-            is_wrong_told: false,
+            turn: Turn::Oldest,
+            hold: Hold::default(),
         }
     }
 
     /// Goes by another clock.
     #[must_use]
     pub(crate) fn with_clock(self, clock_of: ClockOf) -> Self {
-        Self { clock_of, ..self }
+        Self { hold: Hold::new(clock_of), ..self }
     }
 
     /// Delivers until `rounds` is closed, then tries what is left within the deadline. Pings come
@@ -183,14 +187,14 @@ impl Sender {
     /// each second time the newest, so that what is live never waits for what is old.
     fn fetch(&mut self) -> Result<Vec<StoredBatch>, SpoolError> {
         let may_be_live = self.single_through == 0 && !self.may_be_copy();
-        if std::mem::replace(&mut self.is_live_next, false) && may_be_live {
+        if std::mem::replace(&mut self.turn, Turn::Newest) == Turn::Newest && may_be_live {
             let span = REQUEST_BATCHES_MAX as u64..LIVE_SPAN_MAX;
             let newest = self.spool.fetch_newest(LIVE_BATCHES_MAX, REQUEST_BYTES_MAX, span)?;
             if !newest.is_empty() {
+                self.turn = Turn::Oldest;
                 return Ok(newest);
             }
         }
-        self.is_live_next = true;
         self.spool.fetch(REQUEST_BATCHES_MAX, REQUEST_BYTES_MAX)
     }
 
@@ -219,12 +223,14 @@ impl Sender {
         match self.post(&batches, timeout)? {
             Outcome::Acknowledged(answer) => {
                 let (old, new) = batches.split_at(old.min(batches.len()));
-                if !self.is_own && !new.is_empty() {
+                if self.numbers == Numbers::Unproven && !new.is_empty() {
                     let may_be_known: u64 = old.iter().map(StoredBatch::samples).sum();
                     if answer.duplicates > may_be_known {
                         return self.restored(old, new.len());
                     }
-                    self.is_own = answer.renumber.is_empty();
+                    if answer.renumber.is_empty() {
+                        self.numbers = Numbers::Proven;
+                    }
                 }
                 self.acknowledged(&batches, &answer)
             }
@@ -255,7 +261,7 @@ impl Sender {
     /// daemon took no number yet that is given first. A proxy that posts a request twice looks the
     /// same, so it is looked for no longer than that.
     fn may_be_copy(&self) -> bool {
-        !self.is_own && self.spool.newest_at_open() > 0
+        self.numbers == Numbers::Unproven && self.spool.newest_at_open() > 0
     }
 
     /// The daemon knows numbers that were given just now: the spool is an older copy of itself, and
@@ -265,7 +271,7 @@ impl Sender {
         self.spool.acknowledge(&seqs)?;
         let before = self.spool.epoch();
         self.spool.begin_epoch(self.now_ms().max(before.saturating_add(1)))?;
-        self.is_own = true;
+        self.numbers = Numbers::Proven;
         let epoch = self.spool.epoch();
         warn!(before, epoch, batches, "the spool is an older copy of itself; a new epoch begins");
         Ok(Step::Progress)
@@ -292,7 +298,9 @@ impl Sender {
         self.count_acknowledged(&seqs, answer, to_send);
         self.write_report();
         if again.is_empty() {
-            self.renumbering &= seqs.is_empty();
+            if self.numbers == Numbers::Renewed && !seqs.is_empty() {
+                self.numbers = Numbers::Proven;
+            }
             return Ok(Step::Progress);
         }
         let before = self.spool.epoch();
@@ -304,7 +312,7 @@ impl Sender {
         let (samples, epoch) = (to_send, self.spool.epoch());
         warn!(before, epoch, samples, "the daemon knows later numbers; a new epoch begins");
         // When the new epoch is not taken either, the next one waits.
-        if std::mem::replace(&mut self.renumbering, true) {
+        if std::mem::replace(&mut self.numbers, Numbers::Renewed) == Numbers::Renewed {
             return Ok(self.retry(None, "status 200, but it takes no number", true));
         }
         Ok(Step::Progress)
@@ -375,9 +383,7 @@ impl Sender {
             refused,
             "acknowledged"
         );
-        self.backoff = backoff();
-        if self.failing {
-            self.failing = false;
+        if self.backoff.take().is_some() {
             info!(url = self.client.url(), "delivering again");
         }
         self.refusals.log(refused, answer);
@@ -410,36 +416,29 @@ impl Sender {
     fn retry(&mut self, after: Option<Duration>, cause: &str, answered: bool) -> Step {
         self.spool.release();
         self.totals.requests_failed.add(1);
-        let own = self.backoff.next().unwrap_or(RETRY_MAX);
-        let delay = own.max(after.unwrap_or_default()).min(RETRY_MAX);
+        let is_first = self.backoff.is_none();
+        let delay = self.backoff.get_or_insert_with(backoff).next().unwrap_or(RETRY_MAX);
+        let delay = delay.max(after.unwrap_or_default()).min(RETRY_MAX);
         // The daemon is asked for what is live first when it is back.
-        self.is_live_next = true;
+        self.turn = Turn::Newest;
         let failed = self.client.url();
         if after.is_none() && self.client.take_next() {
             let url = self.client.url();
             info!(failed, url, cause, "taking the next daemon");
         }
-        if self.failing {
-            debug!(cause, ?delay, "still cannot deliver");
-        } else {
-            self.failing = true;
+        if is_first {
             let url = self.client.url();
             warn!(url, cause, ?delay, "cannot deliver; samples wait in the spool");
+        } else {
+            debug!(cause, ?delay, "still cannot deliver");
         }
         Step::Retry { delay, answered }
     }
 
     fn write_report(&mut self) {
-        let Some(path) = &self.report else { return };
-        let usage = self.spool.usage();
-        let written = write_report(path, &self.agent, self.spool.epoch(), &self.totals, usage);
-        if let Err(cause) = &written
-            && !self.report_failing
-        {
-            let cause = cause as &dyn std::error::Error;
-            warn!(path = %path.display(), cause, "cannot write the report");
+        if let Some(report) = &mut self.report {
+            report.write(self.spool.epoch(), &self.totals, self.spool.usage());
         }
-        self.report_failing = written.is_err();
     }
 }
 

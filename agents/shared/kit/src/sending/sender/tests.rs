@@ -70,8 +70,7 @@ fn sender(spool: &Arc<Spool>, url: &str, token: Option<&str>) -> (Sender, Arc<To
     let totals = Arc::new(Totals::default());
     let client = client(url, token);
     let spool = Arc::clone(spool);
-    let sender =
-        Sender::new(spool, client, Arc::clone(&totals), "a".to_owned(), None, Duration::ZERO);
+    let sender = Sender::new(spool, client, Arc::clone(&totals), None, Duration::ZERO);
     (sender, totals)
 }
 
@@ -297,7 +296,7 @@ fn stopping_flushes_what_waits_and_writes_the_report() {
     let (url, server) = serve(vec![accepted(4)]);
     let (mut sender, _) = sender(&spool, &url, None);
     let path = folder.path().join("report.json");
-    sender.report = Some(path.clone());
+    sender.report = Some(ReportFile::new(path.clone(), "a".to_owned()));
     let (announce, rounds) = sync_channel(1);
     drop(announce);
     sender.run(&rounds, pinger()).unwrap();
@@ -434,7 +433,7 @@ fn while_much_waits_the_newest_batches_go_between_the_oldest() {
     let (_folder, spool) = spool(100);
     let (url, server) = serve(vec![accepted(128), accepted(16), accepted(56)]);
     let (mut sender, _) = sender(&spool, &url, None);
-    sender.is_live_next = true;
+    sender.turn = Turn::Newest;
     assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
     assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
     assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);

@@ -28,7 +28,7 @@ fn samples_of_a_clock_that_is_wrong_are_held() {
         assert_eq!(waiting(&spool), left);
         // Within the tolerance nothing is held.
         sender.client.clock().forget();
-        sender.is_wrong_told = false;
+        sender.hold = Hold::default();
         assert!(!sender.is_held());
     }
 }
