@@ -1,4 +1,4 @@
-//! From settings to what is running: which collectors begin, and which go on as they are.
+//! The plan of the collectors: which of them start, and which continue unchanged.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use crate::settings::{Host, Scrape, Settings, StatsD};
 
 const HOST: &str = "host";
 
-/// Makes plans.
+/// The planner of the collectors.
 pub(crate) struct Collectors<'a> {
     /// The agent's name.
     pub(crate) name: &'a str,
-    /// The settings by which they were started.
+    /// The settings of the running collectors.
     pub(crate) last: Option<&'a Settings>,
-    /// Those that run.
+    /// The names of the running collectors.
     pub(crate) running: &'a [&'a str],
 }
 
 type Started = Result<Box<dyn Source>, SourceError>;
 
 impl Collectors<'_> {
-    /// The plan of these settings.
+    /// Returns the plan for these settings.
     pub(crate) fn plan(&self, settings: &Settings) -> Result<Plan, String> {
-        // What its files say is read before anything ends.
+        // Referenced files are read before a running collector ends.
         if let Some(Scrape { config, .. }) = &settings.scrape
             && self.last.and_then(|last| last.scrape.as_ref()) != settings.scrape.as_ref()
         {
@@ -77,7 +77,8 @@ impl Collectors<'_> {
         Ok(Plan { sources, rules: settings.rules.clone() })
     }
 
-    /// A collector, if the settings have it: as it is running, where its part has not changed.
+    /// Adds a collector if the settings contain it. It continues when its part of the settings is
+    /// unchanged.
     fn planned<T: Clone + PartialEq + 'static>(
         &self,
         name: &'static str,
@@ -95,7 +96,7 @@ impl Collectors<'_> {
     }
 }
 
-/// The servers of a kind, if there are any.
+/// Adds the servers of a kind, if there are any.
 fn services(settings: &Settings, at: usize) -> Option<&Vec<granary_agent_services::Service>> {
     settings.services.get(at).map(|(_, services)| services).filter(|services| !services.is_empty())
 }
@@ -118,7 +119,7 @@ fn start_mongodb(own: &crate::settings::MongoDb, interval: Duration) -> Started 
     Ok(Box::new(granary_agent_mongodb::MongoDb::new(&own.targets, every)?))
 }
 
-/// Sources as one, sampled at multiples of an interval.
+/// Several sources as one, sampled at multiples of an interval.
 struct Together {
     name: &'static str,
     every_ms: i64,
@@ -161,7 +162,7 @@ impl Source for Together {
     }
 
     fn stop(&mut self) -> bool {
-        // Each is told, whatever the others have.
+        // Every source is stopped, whatever the others return.
         let more: Vec<bool> = self.sources.iter_mut().map(|source| source.stop()).collect();
         more.contains(&true)
     }

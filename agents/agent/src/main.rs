@@ -1,7 +1,7 @@
-//! The program: several collectors by one file, with one spool and one delivery.
+//! The agent program: several collectors, configured by one file, with one spool and one delivery.
 //!
-//! `settings` reads the file, `collectors` makes a plan of it. Must never know: what a collector
-//! measures, and how it is delivered.
+//! `settings` reads the file, `collectors` turns it into a plan. Must never know: what a collector
+//! measures, and how samples are delivered.
 
 mod collectors;
 mod settings;
@@ -13,12 +13,13 @@ use granary_agent_kit::{Plan, Planner};
 
 use crate::{collectors::Collectors, settings::Settings};
 
-/// Collects from this host, Prometheus exporters, StatsD clients, MongoDB, Redis, nginx, PostgreSQL and
-/// MySQL servers, scripts and Nagios plugins, as one file says, and delivers it to granary.
+/// Collects metrics of this host, Prometheus exporters, StatsD clients, MongoDB, Redis, nginx,
+/// PostgreSQL and MySQL servers, scripts and Nagios plugins, configured by one file, and delivers
+/// them to granary.
 #[derive(Debug, Parser)]
 #[command(name = "granary-agent", version)]
 struct Args {
-    /// The settings; SIGHUP reads them again
+    /// Settings file; SIGHUP reloads it
     #[arg(long, value_name = "FILE", default_value = "/etc/granary/agent.toml", global = true)]
     config: PathBuf,
     #[command(subcommand)]
@@ -27,14 +28,14 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Collect and deliver until SIGTERM or SIGINT; this is done without a command, too
+    /// Collect and deliver until SIGTERM or SIGINT (the default command)
     Run {
-        /// Stop after this many rounds and deliver them
+        /// Number of rounds after which the agent delivers and exits
         #[arg(long, value_name = "N")]
         rounds: Option<u64>,
     },
-    /// Collect one round, print what each collector and target gives, ask whether the daemon is there,
-    /// send nothing
+    /// Collect one round, print the readings of all collectors and targets, and check that the
+    /// daemon answers; nothing is sent
     Test,
 }
 
@@ -54,12 +55,12 @@ fn start(args: Args) -> anyhow::Result<()> {
     Ok(granary_agent_kit::run_planned("agent", &agent, &mut planner)?)
 }
 
-/// Reads the file, and knows what is running.
+/// The planner: it reads the file and keeps track of the running collectors.
 struct FilePlanner {
     path: PathBuf,
     /// The agent's name.
     name: String,
-    /// The settings that are in force.
+    /// The settings in force.
     last: Option<Settings>,
 }
 

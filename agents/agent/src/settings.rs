@@ -1,6 +1,7 @@
-//! The file: the agent's options, what is collected, and rules for series.
+//! The settings file: the agent's options, its collectors, and rules for series.
 //!
-//! `[agent]` has the options that every agent has on its command line, checked by the same code.
+//! `[agent]` contains the options that other agents have on the command line; the same code checks
+//! them.
 
 use std::{net::SocketAddr, path::Path, time::Duration};
 
@@ -14,17 +15,17 @@ use granary_agent_scrape::Config;
 use granary_agent_services::{Kind, Service};
 use serde::Deserialize;
 
-/// Memory of an agent without what is set for its collectors.
+/// The memory of an agent without its collectors.
 const BASE_BYTES: u64 = 52 << 20;
-/// A scraped answer is kept once by the collector; names, batches and requests of it take as much again,
-/// and the allocator's gaps.
+/// The factor for scraped answers: the collector keeps each answer once; its names, batches and
+/// requests, and fragmentation, take as much again.
 const SCRAPE_FACTOR: usize = 3;
 
-/// The file, checked.
+/// The checked settings.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) agent: AgentArgs,
-    /// As it is written, to see whether it has changed.
+    /// The table as written, to detect changes.
     pub(crate) agent_table: toml::Table,
     pub(crate) rules: Vec<Rule>,
     pub(crate) host: Option<Host>,
@@ -54,17 +55,17 @@ struct Written {
     mysql: Vec<Service>,
 }
 
-/// Servers, by their kind.
+/// The servers by kind.
 pub(crate) type Services = Vec<(Kind, Vec<Service>)>;
 
-/// This host is sampled.
+/// The collector of this host.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Host {
-    /// How often, a multiple of the agent's interval; as often as that without it.
+    /// The interval, a multiple of the agent's (default: the agent's interval).
     #[serde(deserialize_with = "some_span")]
     pub(crate) interval: Option<Duration>,
-    /// Processes of these names are added up.
+    /// The names of processes whose usage is summed up.
     pub(crate) processes: Vec<String>,
 }
 
@@ -77,12 +78,12 @@ struct MongoDbFile {
     interval: Option<Duration>,
 }
 
-/// MongoDB servers are asked, as their own file says.
+/// The collector of MongoDB servers, configured by its own file.
 #[cfg(feature = "mongodb")]
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct MongoDb {
     pub(crate) targets: granary_agent_mongodb::Settings,
-    /// How often, a multiple of the agent's interval; as often as that without it.
+    /// The interval, a multiple of the agent's (default: the agent's interval).
     pub(crate) interval: Option<Duration>,
 }
 
@@ -98,14 +99,14 @@ fn scrape_memory_max() -> usize {
     granary_agent_scrape::MEMORY_MAX
 }
 
-/// Scraped targets, as their own file names them, within a number of bytes.
+/// The scraper, configured by its own file, with a memory limit.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Scrape {
     pub(crate) config: Config,
     pub(crate) memory_max: usize,
 }
 
-/// StatsD lines are received.
+/// The receiver of StatsD lines.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct StatsD {
@@ -124,7 +125,7 @@ impl Default for StatsD {
     }
 }
 
-/// Takes the table as a command line.
+/// Parses the table like a command line.
 #[derive(Parser)]
 #[command(name = "[agent]", no_binary_name = true, disable_help_flag = true)]
 struct Line {
@@ -133,10 +134,10 @@ struct Line {
 }
 
 impl Settings {
-    /// Reads the file and those that it names.
+    /// Reads the file and the files that it references.
     ///
     /// # Errors
-    /// What is wrong, in which file, and where.
+    /// The fault, with the file and the place.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let bytes = read_small(path)?;
         let text =
@@ -146,7 +147,7 @@ impl Settings {
     }
 
     fn parse(text: &str, folder: &Path) -> Result<Self, String> {
-        // The whole of the error shows the line, which may hold a password.
+        // The full error would quote the line, which may contain a password.
         let written: Written = toml::from_str(text).map_err(|cause| {
             fault_in(text, cause.span().map(|span| span.start), cause.message())
         })?;
@@ -182,8 +183,8 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The memory that the agent needs when all of them take what they may: what a limit such as
-    /// `MemoryMax` of its unit must leave it.
+    /// Returns the memory that the agent needs when all collectors reach their limits. A limit such
+    /// as `MemoryMax` must not be smaller.
     pub(crate) fn memory_needed(&self) -> u64 {
         let statsd = self.statsd.as_ref().map_or(0, |own| own.memory_max);
         let scrape = self.scrape.as_ref().map_or(0, |own| own.memory_max);
@@ -206,7 +207,7 @@ impl Settings {
         let own = self.agent.interval;
         for (name, interval) in self.intervals() {
             if interval.as_millis() % own.as_millis() != 0 || interval.is_zero() {
-                return Err(format!("{name}.interval: {interval:?} is no multiple of {own:?}"));
+                return Err(format!("{name}.interval: {interval:?} is not a multiple of {own:?}"));
             }
         }
         let is_any = self.host.is_some()
@@ -229,7 +230,7 @@ impl Settings {
         false
     }
 
-    /// The intervals of their own that collectors and their targets have.
+    /// Returns the intervals of collectors and targets.
     fn intervals(&self) -> Vec<(&'static str, Duration)> {
         let mut all = vec![("host", self.host.as_ref().and_then(|own| own.interval))];
         #[cfg(feature = "mongodb")]
@@ -243,7 +244,7 @@ impl Settings {
     }
 }
 
-/// Files that servers name are relative to the folder of the settings.
+/// Resolves file names of servers relative to the folder of the settings.
 fn in_folder(mut services: Vec<Service>, folder: &Path) -> Vec<Service> {
     for file in services.iter_mut().filter_map(|service| service.password_file.as_mut()) {
         *file = folder.join(&*file);
@@ -262,7 +263,7 @@ impl MongoDbFile {
     }
 }
 
-/// The table's keys as options: `spool_dir = "x"` is `--spool-dir=x`.
+/// Converts the keys of the table to options: `spool_dir = "x"` becomes `--spool-dir=x`.
 fn words(table: &toml::Table) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     for (key, value) in table {

@@ -165,7 +165,7 @@ fn one_file_runs_several_collectors_and_is_read_again_at_sighup() {
         &format!("[scrape]\nconfig = 'prometheus.yml'\n[statsd]\nlisten = '{port}'\n"),
     );
     signal(&child, Signal::HUP);
-    wait_for_log(&mut log, "goes on with new settings");
+    wait_for_log(&mut log, "applied the new settings");
     wait_for(
         &told,
         &["second", "statsd_lines_total"],

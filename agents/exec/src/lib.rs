@@ -1,8 +1,9 @@
-//! Runs scripts and Nagios plugins, each at its own interval, and makes readings of what they print.
+//! Runs scripts and Nagios plugins, each at its own interval, and converts their output to
+//! readings.
 //!
-//! `run` starts a program within its bounds, `output` reads what it printed, in one file a format,
-//! `script` joins both, `turns` bounds how many run at once. Must never know: how readings are
-//! delivered.
+//! `run` executes a program within its limits, `output` parses its output, with one file per
+//! format, `script` combines both, and `turns` limits concurrency. Must never know: how readings
+//! are delivered.
 
 mod output;
 mod run;
@@ -25,14 +26,14 @@ pub use self::{
 };
 use self::{script::Running, turns::Turns};
 
-/// At the end of the agent or of its settings, scripts are waited for so long.
+/// The time to wait for running scripts when the agent ends or its settings change.
 const END_DEADLINE: Duration = Duration::from_secs(2);
 
-/// The scripts as one source; `agent` is the value of the tag `host`, and those without an interval
-/// of their own run as often as `interval`.
+/// Returns the scripts as one source. `agent` is the value of the tag `host`; `interval` is the
+/// default interval of scripts.
 ///
 /// # Errors
-/// When the system gives no thread.
+/// The system refuses a thread.
 pub fn source(settings: &Settings, agent: &str, interval: Duration) -> io::Result<Exec> {
     let turns = Arc::new(Turns::new(settings.concurrency)?);
     let of_script = |script: &Script| -> (Duration, Box<dyn Source + Send>) {
@@ -44,7 +45,7 @@ pub fn source(settings: &Settings, agent: &str, interval: Duration) -> io::Resul
     Ok(Exec { scripts, turns })
 }
 
-/// Scripts, ended with it.
+/// The scripts, which are killed when this value is dropped.
 #[derive(Debug)]
 pub struct Exec {
     scripts: SideBySide,
@@ -68,15 +69,15 @@ impl Source for Exec {
     }
 }
 
-/// Whoever looks at one round may end it by a signal: what runs ends first, then the process. Until it
-/// is closed.
+/// Kills running scripts before a signal ends the process during a single round, until it is
+/// closed.
 fn end_at_signals(turns: &Arc<Turns>) -> io::Result<Handle> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let (handle, turns) = (signals.handle(), Arc::clone(turns));
     thread::Builder::new().name("exec-signals".to_owned()).spawn(move || {
         for signal in signals.forever() {
             let _all = turns.end(END_DEADLINE);
-            // Both are known, and end a process.
+            // Both signals exist and end a process.
             let _ended = emulate_default_handler(signal);
         }
     })?;
@@ -85,7 +86,7 @@ fn end_at_signals(turns: &Arc<Turns>) -> io::Result<Handle> {
 
 impl Drop for Exec {
     fn drop(&mut self) {
-        // Late ones are ended by their threads, as long as the agent runs.
+        // Threads of late scripts kill them, as long as the agent runs.
         let _all = self.turns.end(END_DEADLINE);
     }
 }

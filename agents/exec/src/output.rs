@@ -1,6 +1,6 @@
-//! What scripts print, to readings: one function a format.
+//! The output of scripts as readings, with one function per format.
 //!
-//! Must never know: who printed it.
+//! Must never know: the script.
 
 mod influx;
 mod nagios;
@@ -13,10 +13,10 @@ use granary_exposition::{Families, Format, Names, Sample, parts};
 pub(crate) use self::nagios::read as nagios;
 use crate::settings::Form;
 
-/// Reads what a script printed at a time. All of it counts, or nothing.
+/// Parses the output of one run. A fault discards the whole output.
 ///
 /// # Errors
-/// What is wrong, and where.
+/// The fault, with its place.
 pub(crate) fn read(
     output: &[u8],
     form: Form,
@@ -53,7 +53,7 @@ fn exposition(output: &[u8], format: Format, readings: &mut Readings) -> Result<
     granary_exposition::read(output, format, take).map_err(|fault| fault.to_string())
 }
 
-/// A sample that a script printed.
+/// A sample from the output of a script.
 struct Printed {
     metric: String,
     tags: Vec<(String, String)>,
@@ -64,7 +64,7 @@ struct Printed {
 }
 
 impl Printed {
-    /// Adds it, at the time that the script gave, if it did.
+    /// Adds the sample, with the script's time if there is one.
     fn push(self, time_ms: Option<i64>, readings: &mut Readings) {
         let Self { metric, tags, kind, unit, value, start_ms } = self;
         if let Some(time_ms) = time_ms {
@@ -78,7 +78,7 @@ impl Printed {
     }
 }
 
-/// For fuzzing: any bytes as what a script prints, no panic out.
+/// For fuzzing: parses any bytes as output.
 pub fn fuzz(bytes: &[u8]) {
     for form in [Form::Prometheus, Form::OpenMetrics, Form::Influx, Form::Nagios] {
         drop(read(bytes, form, 0, &mut Readings::default()));

@@ -1,6 +1,7 @@
-//! A program, run within its bounds: time, bytes that it prints, and nothing of it left behind.
+//! Execution of a program within limits of time and output; no process of it is left behind.
 //!
-//! It is a group of processes of its own, which is ended as one. Must never know: what it prints.
+//! The program runs in its own process group, which is killed as a whole. Must never know: the
+//! meaning of the output.
 
 use std::{
     io,
@@ -19,24 +20,24 @@ use rustix::{
     process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open},
 };
 
-/// What is kept of what it says on standard error.
+/// The maximum size of the kept standard error.
 const ERRORS_KEPT: usize = 4 << 10;
-/// Read at a time.
+/// The size of a read.
 const PART_BYTES: usize = 16 << 10;
 
-/// What a program left.
+/// The result of a program.
 #[derive(Debug)]
 pub(crate) struct Left {
     pub(crate) output: Vec<u8>,
-    /// The begin of what it said on standard error.
+    /// The first bytes of its standard error.
     pub(crate) errors: Vec<u8>,
     pub(crate) status: ExitStatus,
 }
 
-/// Runs a program to its end, or until `end` can be read.
+/// Runs a program until it exits, or until `end` becomes readable.
 ///
 /// # Errors
-/// Why it could not be started, or was ended.
+/// The reason why the program could not start, or was killed.
 pub(crate) fn run(
     command: &[String],
     timeout: Duration,
@@ -55,18 +56,18 @@ pub(crate) fn run(
         .spawn();
     let mut group = Group(started.map_err(|cause| format!("{program}: {cause}"))?);
     let watched = group.watch(timeout, output_max, end.as_fd());
-    // Also of one that has ended: what it has started and left.
+    // The group may outlive the program: processes that the program left behind are killed too.
     let status = group.end().map_err(|cause| cause.to_string());
     let (output, errors) = watched?;
     Ok(Left { output, errors, status: status? })
 }
 
-/// A program with what it has started.
+/// A program with its process group.
 struct Group(Child);
 
 impl Group {
-    /// Reads what it prints, on both ways, until it has ended. It is not waited for: until then the
-    /// system gives its number to no other.
+    /// Reads both outputs until the program has exited, without reaping it, so that its process id
+    /// is not reused.
     fn watch(
         &mut self,
         timeout: Duration,
@@ -94,8 +95,8 @@ impl Group {
             output.read_part().map_err(system)?;
             errors.read_part().map_err(system)?;
             errors.read.truncate(ERRORS_KEPT);
-            // When it has ended, what it printed is in the pipe; others that hold it are not waited
-            // for.
+            // After the exit all output is in the pipe; other processes that hold the pipe are not
+            // waited for.
             while !is_running && output.read.len() <= output_max {
                 if !output.read_part().map_err(system)? {
                     break;
@@ -108,16 +109,16 @@ impl Group {
         Ok((output.read, errors.read))
     }
 
-    /// Ends all of it, and takes how the program ended.
+    /// Kills the process group and returns the exit status.
     fn end(&mut self) -> io::Result<ExitStatus> {
-        // Nobody has waited for the program, so the group is still its own. It may be gone, which is
-        // what is wanted.
+        // The program is not reaped yet, so the group id is still valid. A group that is already
+        // gone is fine.
         let _gone = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
         self.0.wait()
     }
 }
 
-/// Waits until there is something to read, and says which of `words` can be.
+/// Waits until a stream is readable, and returns which ones are.
 fn wait(words: [BorrowedFd<'_>; 2], pipes: [&Pipe; 2], left: Duration) -> io::Result<[bool; 2]> {
     let pipes = pipes.iter().filter_map(|pipe| pipe.open.as_ref()).map(AsFd::as_fd);
     let mut all: Vec<_> = words
@@ -136,9 +137,9 @@ fn wait(words: [BorrowedFd<'_>; 2], pipes: [&Pipe; 2], left: Duration) -> io::Re
     Ok([0, 1].map(|index| all.get(index).is_some_and(|own| !own.revents().is_empty())))
 }
 
-/// What the program writes into.
+/// A pipe from the program.
 struct Pipe {
-    /// None when it was closed.
+    /// `None` when it was closed.
     open: Option<OwnedFd>,
     read: Vec<u8>,
 }
@@ -148,7 +149,7 @@ impl Pipe {
         Self { open, read: Vec::new() }
     }
 
-    /// Reads a part of what is there now; false when nothing is.
+    /// Reads available data. Returns false when there is none.
     fn read_part(&mut self) -> io::Result<bool> {
         let Some(fd) = &self.open else { return Ok(false) };
         let mut one = [PollFd::new(fd, PollFlags::IN)];
@@ -200,7 +201,7 @@ mod tests {
         assert_eq!(fault, "took longer than 500ms");
         let pid = std::fs::read_to_string(&told).unwrap();
         let state = || std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
-        // Nobody may wait for it here, but it runs no more.
+        // A zombie may remain, but no process is running.
         let watch = Stopwatch::start();
         while state().is_ok_and(|text| !text.contains(") Z ")) {
             assert!(!watch.left_of(LONG).is_zero(), "{:?}", state());

@@ -1,4 +1,4 @@
-//! A script's rounds: its turn, its run, what it printed, and how it went.
+//! The rounds of a script: it waits for a turn, runs, and reports its readings and its state.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::{
     turns::{Turn, Turns},
 };
 
-/// Of what a script says on standard error, so much is told.
+/// The maximum length of standard error in a problem.
 const TOLD_CHARS: usize = 200;
 
 /// A script of an agent.
@@ -33,7 +33,7 @@ impl Running {
         Self { script, tags, turns }
     }
 
-    /// Runs it, and gives what it printed.
+    /// Runs the script and returns its output.
     fn run(&self, now_ms: i64, turn: &Turn<'_>) -> Result<Readings, String> {
         let Script { command, timeout, output_max, format, .. } = &self.script;
         let left = run(command, *timeout, *output_max, turn.end())?;
@@ -99,7 +99,7 @@ mod tests {
         }
     }
 
-    /// Values by metric and script, and what is wrong.
+    /// Returns the values by metric and script, and the problems.
     fn round(scripts: Vec<Script>, concurrency: usize) -> (BTreeMap<String, f64>, Vec<String>) {
         let mut all =
             source(&Settings { concurrency, scripts }, "web1", Duration::from_secs(1)).unwrap();

@@ -1,22 +1,22 @@
-//! Which scripts are run, how often, and within which bounds.
+//! The settings of scripts: programs, intervals and limits.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use granary_agent_kit::{some_span, span};
 use serde::Deserialize;
 
-/// Scripts of one agent.
+/// The maximum number of scripts of an agent.
 const SCRIPTS_MAX: usize = 500;
 const TIMEOUT_MAX: Duration = Duration::from_secs(600);
-/// The most that a script may be allowed to print.
+/// The maximum of `output_bytes_max`.
 const OUTPUT_MAX: usize = 64 << 20;
 const CONCURRENCY_MAX: usize = 64;
 
-/// What is run.
+/// The settings of all scripts.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// So many run at once.
+    /// The maximum number of concurrent scripts.
     #[serde(default = "concurrency")]
     pub concurrency: usize,
     /// The scripts.
@@ -24,23 +24,23 @@ pub struct Settings {
     pub scripts: Vec<Script>,
 }
 
-/// One program.
+/// The settings of a script.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
     /// The tag `script` of its series.
     pub name: String,
-    /// The program and its arguments; there is no shell between.
+    /// The program and its arguments, executed without a shell.
     pub command: Vec<String>,
-    /// What it prints.
+    /// The format of the output.
     pub format: Form,
-    /// How often it runs; as often as the agent samples without it.
+    /// The interval (default: the agent's interval).
     #[serde(default, deserialize_with = "some_span")]
     pub interval: Option<Duration>,
-    /// It is ended when it takes longer.
+    /// The time after which the script is killed.
     #[serde(default = "timeout", deserialize_with = "span")]
     pub timeout: Duration,
-    /// It is ended when it prints more bytes.
+    /// The output size beyond which the script is killed.
     #[serde(default = "output_max")]
     pub output_max: usize,
     /// More tags of its series.
@@ -48,7 +48,7 @@ pub struct Script {
     pub tags: BTreeMap<String, String>,
 }
 
-/// What a script prints.
+/// The format of a script's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
@@ -75,10 +75,10 @@ fn output_max() -> usize {
 }
 
 impl Settings {
-    /// Checks what the types do not say.
+    /// Checks the values.
     ///
     /// # Errors
-    /// What is wrong, with the script's name.
+    /// The fault, with the script's name.
     pub fn check(&self) -> Result<(), String> {
         if !(1..=CONCURRENCY_MAX).contains(&self.concurrency) {
             return Err(format!("concurrency must be 1 to {CONCURRENCY_MAX}"));

@@ -1,4 +1,4 @@
-//! So many run at once; the others wait for their turn. At the end nothing runs any more.
+//! A limit on concurrent scripts: the others wait for a turn. After the end no script runs.
 
 use std::{
     io::{self, PipeReader, PipeWriter, pipe},
@@ -8,12 +8,12 @@ use std::{
 
 use granary_agent_kit::Stopwatch;
 
-/// Turns that are free.
+/// The free turns.
 #[derive(Debug)]
 pub(crate) struct Turns {
     state: Mutex<State>,
     given_back: Condvar,
-    /// Closed at its other end when those that run are to end.
+    /// A pipe whose other end is closed when running scripts have to end.
     end: PipeReader,
 }
 
@@ -21,11 +21,11 @@ pub(crate) struct Turns {
 struct State {
     given: usize,
     most: usize,
-    /// None when there are no more turns.
+    /// `None` after the end.
     open: Option<PipeWriter>,
 }
 
-/// A turn, given back when it is dropped.
+/// A turn, which is returned when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Turn<'a>(&'a Turns);
 
@@ -40,7 +40,8 @@ impl Turns {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a turn; none at the end. Whoever has one gives it back: each program has a time.
+    /// Waits for a turn. Returns `None` after the end. Every turn is returned, because programs
+    /// have a time limit.
     pub(crate) fn take(&self) -> Option<Turn<'_>> {
         let is_full = |state: &mut State| state.given >= state.most && state.open.is_some();
         let waited = self.given_back.wait_while(self.state(), is_full);
@@ -50,7 +51,7 @@ impl Turns {
         Some(Turn(self))
     }
 
-    /// Tells all that run to end, and waits until they have; false when they take longer.
+    /// Ends all running scripts and waits for them. Returns false when they take too long.
     pub(crate) fn end(&self, deadline: Duration) -> bool {
         let watch = Stopwatch::start();
         let mut state = self.state();
@@ -69,7 +70,7 @@ impl Turns {
 }
 
 impl Turn<'_> {
-    /// Can be read when it is time to end.
+    /// A pipe that becomes readable at the end.
     pub(crate) fn end(&self) -> &PipeReader {
         &self.0.end
     }
@@ -78,7 +79,7 @@ impl Turn<'_> {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         self.0.state().given -= 1;
-        // Whoever waits for the end is not passed over.
+        // Threads that wait for the end are woken.
         self.0.given_back.notify_all();
     }
 }

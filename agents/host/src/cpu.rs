@@ -1,4 +1,4 @@
-//! CPU time by state, of the machine and of each core.
+//! CPU time by state, for the machine and each core.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -9,7 +9,7 @@ use crate::{
     stat::{STATES, Stat, Ticks},
 };
 
-/// Of the whole machine.
+/// The metrics of the whole machine.
 const METRICS: [&str; STATES] = [
     "system_cpu_user",
     "system_cpu_nice",
@@ -22,7 +22,7 @@ const METRICS: [&str; STATES] = [
     "system_cpu_guest",
 ];
 
-/// Of each core: under names of their own, so that those of a host may be added.
+/// The metrics of each core, with different names, so that the series of a host can be summed up.
 const CORE_METRICS: [&str; STATES] = [
     "system_cpu_core_user",
     "system_cpu_core_nice",
@@ -35,8 +35,8 @@ const CORE_METRICS: [&str; STATES] = [
     "system_cpu_core_guest",
 ];
 
-/// Of the machine in percent: of one core, so that all together may pass 100, and of all cores. The
-/// idle state is what is left.
+/// The metrics of the machine in percent of one core, which may exceed 100 in total, and of all
+/// cores. The rest is idle.
 const PERCENTS: [(&str, &str); STATES] = [
     ("system_cpu_user_percent", "system_normalized_cpu_user"),
     ("system_cpu_nice_percent", "system_normalized_cpu_nice"),
@@ -49,14 +49,14 @@ const PERCENTS: [(&str, &str); STATES] = [
     ("system_cpu_guest_percent", "system_normalized_cpu_guest"),
 ];
 
-/// Guest time is in user time, too.
+/// User time includes guest time.
 const GUEST: usize = STATES - 1;
 
-/// The kernel's idle and iowait times go back a little now and then; a larger step is a core
-/// that was taken off line and begins again.
+/// The kernel's idle and iowait times sometimes decrease slightly; a larger step means that a core
+/// was taken offline and restarted.
 const STEP_BACK_TICKS_MAX: u64 = 1000;
 
-/// The source.
+/// The source of this group.
 #[derive(Debug)]
 pub(crate) struct Cpu {
     host: Arc<Host>,
@@ -110,7 +110,7 @@ impl Cpu {
     }
 }
 
-/// The share of each state in the time between two rounds, as the kernel counted it.
+/// Adds the share of each state in the time between two rounds.
 fn shares(before: Ticks, now: Ticks) -> Option<[f64; STATES]> {
     let mut grown = [0.0; STATES];
     for (grown, (now, before)) in grown.iter_mut().zip(now.into_iter().zip(before)) {

@@ -1,4 +1,4 @@
-//! Reads, writes, times and use of block devices.
+//! Operations, bytes, times and utilization of block devices.
 
 use std::{collections::BTreeSet, fs, sync::Arc};
 
@@ -10,19 +10,19 @@ use crate::{
     host::Host,
 };
 
-/// `/proc/diskstats` counts in these, whatever the device's own sector is.
+/// The sector size of `/proc/diskstats`, whatever the device's own is.
 const SECTOR_BYTES: f64 = 512.0;
 
-/// Devices without a medium of their own.
+/// Devices without their own medium.
 const SKIPPED_PREFIXES: [&str; 5] = ["loop", "ram", "zram", "fd", "sr"];
 
-/// Devices that are made of others, where the system does not say of what.
+/// Devices on top of others that the system does not list.
 const VOLUME_PREFIXES: [&str; 4] = ["dm-", "md", "bcache", "drbd"];
 
-/// A unit, and how a count in it is read.
+/// A unit and its accessor.
 type Count = (&'static str, fn(&DiskStat) -> f64);
 
-/// What is counted, in the order of the names below: unit and value.
+/// The counters in the order of the names below: unit and value.
 const COUNTED: [Count; 11] = [
     ("operations", |disk| disk.reads as f64),
     ("operations", |disk| disk.writes as f64),
@@ -37,14 +37,15 @@ const COUNTED: [Count; 11] = [
     ("seconds", |disk| disk.weighted_time_in_progress as f64 / 1000.0),
 ];
 
-/// The names of one family: each operation counts once in it, so that its series may be added.
+/// The metric names of one family. Each operation counts once in a family, so that its series can
+/// be summed up.
 struct Names {
     counted: [&'static str; COUNTED.len()],
     in_progress: &'static str,
     between: Between,
 }
 
-/// Whole disks.
+/// The family of whole disks.
 const DISKS: Names = Names {
     counted: [
         "system_disk_iops_read",
@@ -68,7 +69,7 @@ const DISKS: Names = Names {
     },
 };
 
-/// Parts of disks.
+/// The family of partitions.
 const PARTITIONS: Names = Names {
     counted: [
         "disk_partition_iops_read",
@@ -92,7 +93,7 @@ const PARTITIONS: Names = Names {
     },
 };
 
-/// What is made of disks and partitions: RAID, logical volumes, encryption.
+/// The family of volumes: RAID, logical volumes, encryption.
 const VOLUMES: Names = Names {
     counted: [
         "system_volume_iops_read",
@@ -116,19 +117,19 @@ const VOLUMES: Names = Names {
     },
 };
 
-/// What a device is.
+/// The type of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Device<'a> {
     Disk,
-    /// Of this disk.
+    /// A partition of this disk.
     Partition(&'a str),
     Volume,
-    /// Its operations count elsewhere: it has no medium, is beneath a volume that counts them, or
-    /// is a part of a volume.
+    /// The operations count elsewhere: the device has no medium, is below a volume that counts
+    /// them, or is a part of a volume.
     LeftOut,
 }
 
-/// The source.
+/// The source of this group.
 #[derive(Debug)]
 pub(crate) struct Disk {
     host: Arc<Host>,
@@ -149,7 +150,8 @@ impl Source for Disk {
             match self.device(name, &names) {
                 Device::Disk => {
                     self.add(disk, &[("disk", name)], &DISKS, readings);
-                    // Without a table, as most volumes of clouds are, the disk is its own partition.
+                    // A disk without a partition table, such as most cloud volumes, is its own
+                    // partition.
                     if !names.iter().any(|part| whole_of(part, &names) == Some(name)) {
                         let tags = [("disk", name), ("partition", name)];
                         self.add(disk, &tags, &PARTITIONS, readings);
@@ -186,7 +188,7 @@ impl Disk {
         let is_volume = VOLUME_PREFIXES.iter().any(|prefix| is_numbered(name, prefix));
         match is_volume || has_entries("slaves") {
             false => Device::Disk,
-            // Another volume is above it and counts the same operations.
+            // A volume above counts the same operations.
             true if has_entries("holders") => Device::LeftOut,
             true => Device::Volume,
         }
@@ -210,7 +212,7 @@ impl Disk {
     }
 }
 
-/// The disk of which a device is a part: `sda` of `sda1`, `nvme0n1` of `nvme0n1p2`.
+/// Returns the disk of a partition: `sda` of `sda1`, `nvme0n1` of `nvme0n1p2`.
 fn whole_of<'a>(name: &str, names: &BTreeSet<&'a str>) -> Option<&'a str> {
     let whole = name.trim_end_matches(|digit: char| digit.is_ascii_digit());
     let ends_in_digit = |text: &str| text.ends_with(|last: char| last.is_ascii_digit());
@@ -221,7 +223,7 @@ fn whole_of<'a>(name: &str, names: &BTreeSet<&'a str>) -> Option<&'a str> {
     names.get(whole).copied().filter(|whole| *whole != name)
 }
 
-/// `ram0` is one, a device whose name merely begins so is none.
+/// Whether the name is a prefix and a number: `ram0` is, `ramdisk` is not.
 fn is_numbered(name: &str, prefix: &str) -> bool {
     name.strip_prefix(prefix).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
 }
@@ -247,7 +249,7 @@ mod tests {
     #[test]
     fn an_operation_counts_once_in_each_family() {
         let folder = tempfile::tempdir().unwrap();
-        // LVM on encryption on a partition, beside a mirror of two disks with a part of its own.
+        // LVM on encryption on a partition, beside a partitioned mirror of two disks.
         for (volume, relation, other) in [
             ("dm-0", "slaves", "sda2"),
             ("dm-0", "holders", "dm-1"),
@@ -292,7 +294,7 @@ mod tests {
             check(other, Device::LeftOut);
         }
     }
-    /// A disk without a table had no `disk_partition_*`.
+    /// Regression: a disk without a partition table had no `disk_partition_*`.
     #[test]
     fn a_disk_without_a_table_is_its_own_partition() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,12 +1,12 @@
-//! Latency in milliseconds, use in percent and queue length of block devices between two rounds, as
-//! `iostat` computes them.
+//! Latency, utilization and queue length of block devices between two rounds, as `iostat` computes
+//! them.
 
 use std::collections::HashMap;
 
 use granary_agent_kit::Readings;
 use procfs::DiskStat;
 
-/// The names in one family of devices.
+/// The metric names of one family of devices.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Between {
     pub(crate) read_ms: &'static str,
@@ -15,7 +15,7 @@ pub(crate) struct Between {
     pub(crate) queue_length: &'static str,
 }
 
-/// What is needed of a device: operations, and times in milliseconds.
+/// The totals of a device: operations, and times in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Totals {
     reads: u64,
@@ -26,7 +26,7 @@ struct Totals {
     weighted: u64,
 }
 
-/// The totals of the round before, by device.
+/// The totals of the previous round, by device.
 #[derive(Debug, Default)]
 pub(crate) struct Intervals {
     now_ms: i64,
@@ -36,14 +36,14 @@ pub(crate) struct Intervals {
 }
 
 impl Intervals {
-    /// Begins a round; devices that were not in the one before are forgotten.
+    /// Begins a round; devices that the previous round lacked are removed.
     pub(crate) fn begin(&mut self, now_ms: i64) {
         self.before_ms = (self.now_ms != 0).then_some(self.now_ms);
         self.now_ms = now_ms;
         self.before = std::mem::take(&mut self.now);
     }
 
-    /// Adds what a device did since the round before.
+    /// Adds the values of a device since the previous round.
     pub(crate) fn add(
         &mut self,
         disk: &DiskStat,
@@ -81,14 +81,14 @@ impl Intervals {
 
 #[derive(Debug, PartialEq)]
 struct Done {
-    /// None when nothing was read.
+    /// `None` without operations.
     read_ms: Option<f64>,
     write_ms: Option<f64>,
     busy_percent: f64,
     queue_length: f64,
 }
 
-/// None when no time has passed, or the device is another one by now.
+/// `None` when no time has passed, or the device was replaced.
 fn between(before: Totals, now: Totals, passed_ms: i64) -> Option<Done> {
     let grown = |now: u64, before: u64| now.checked_sub(before).map(|grown| grown as f64);
     let passed = (passed_ms > 0).then_some(passed_ms as f64)?;

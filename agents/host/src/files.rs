@@ -6,7 +6,7 @@ use granary_agent_kit::{Readings, Source, SourceError};
 
 use crate::host::Host;
 
-/// The source.
+/// The source of this group.
 #[derive(Debug)]
 pub(crate) struct Files(pub(crate) Arc<Host>);
 

@@ -1,4 +1,4 @@
-//! Space and inodes of local file systems, and of those in memory that the system itself mounts.
+//! Space and inodes of local file systems, and of the system's own memory file systems.
 
 use std::{collections::HashSet, fs, path::Path, sync::Arc};
 
@@ -7,18 +7,18 @@ use rustix::fs::{StatVfs, StatVfsMountFlags, statvfs};
 
 use crate::host::Host;
 
-/// Local file systems on a medium. Network file systems are not among them: one that does not
-/// answer would stop the agent.
+/// The types of local file systems on a medium. Network file systems are excluded: one that does
+/// not answer would block the agent.
 const REAL_TYPES: [&str; 17] = [
     "bcachefs", "btrfs", "exfat", "ext2", "ext3", "ext4", "f2fs", "hfsplus", "jfs", "nilfs2",
     "ntfs", "ntfs3", "reiserfs", "ufs", "vfat", "xfs", "zfs",
 ];
 
-/// The source.
+/// The source of this group.
 #[derive(Debug)]
 pub(crate) struct FileSystem(pub(crate) Arc<Host>);
 
-/// A line of the mount table.
+/// An entry of the mount table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Mount {
     device: String,
@@ -27,8 +27,8 @@ struct Mount {
     is_memory: bool,
 }
 
-/// Parts of the mount point of a file system in memory: `/dev/shm` has two. Below are those of users,
-/// services and containers, without bound.
+/// The maximum depth of a memory file system's mount point: `/dev/shm` has two parts. Deeper ones
+/// belong to users, services and containers, without bound.
 const MEMORY_DEPTH_MAX: usize = 2;
 
 impl Source for FileSystem {
@@ -40,9 +40,9 @@ impl Source for FileSystem {
         let mut overlay = None;
         for mount in real_mounts(&self.0.text("self/mounts")?) {
             match statvfs(mount.point.as_str()) {
-                // One without a size has no space to run out of.
+                // A file system without a size cannot fill up.
                 Ok(stat) if mount.is_memory && stat.f_blocks == 0 => {}
-                // What a container's root lies on, mounted a second time for a file or two.
+                // A container mounts the file system below its root again for single files.
                 Ok(stat) if overlay == Some(size(&stat)) => {}
                 Ok(stat) => {
                     if mount.is_overlay {
@@ -60,7 +60,7 @@ impl Source for FileSystem {
 impl FileSystem {
     fn space(&self, mount: &Mount, stat: &StatVfs, readings: &mut Readings) {
         let tags = [("host", self.0.name.as_str()), ("mount", mount.point.as_str())];
-        // What joins a mount with the series of the device beneath it.
+        // The tag that joins a mount with the series of its device.
         let device = device_of(&mount.device);
         let joined = [tags[0], tags[1], ("partition", device.as_str())];
         readings.gauge("disk_partition_mounted", "", &joined, 1.0);
@@ -84,8 +84,8 @@ impl FileSystem {
     }
 }
 
-/// The kernel's name of a device, as the series of disks, partitions and volumes have it: `dm-0` of
-/// `/dev/mapper/vg-root`. What is no device keeps its own.
+/// Returns the kernel's name of a device, as in the series of disks, partitions and volumes: `dm-0`
+/// for `/dev/mapper/vg-root`. Other sources keep their name.
 fn device_of(device: &str) -> String {
     let is_device = device.starts_with("/dev/");
     let real = is_device.then(|| fs::canonicalize(device).ok()).flatten();
@@ -93,24 +93,25 @@ fn device_of(device: &str) -> String {
     path.file_name().map_or_else(|| device.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
-/// What an overlay takes over from the file system beneath it.
+/// The properties that an overlay shares with the file system below it.
 fn size(stat: &StatVfs) -> (u64, u64, u64) {
     (stat.f_frsize, stat.f_blocks, stat.f_files)
 }
 
-/// As `df` computes it: of what users can have, without the share reserved for root.
+/// Returns the used percentage as `df` computes it: of the space for users, without the reserve for
+/// root.
 fn percent_used(used: u64, available: u64) -> Option<f64> {
     let sum = used.checked_add(available).filter(|sum| *sum > 0)?;
     Some(used as f64 / sum as f64 * 100.0)
 }
 
-/// The local file systems, each device once: bind mounts show the same space again.
+/// Returns the local file systems, each device once, because bind mounts repeat the same space.
 fn real_mounts(table: &str) -> Vec<Mount> {
     let mut devices = HashSet::new();
     let mut mounts: Vec<Mount> = table.lines().filter_map(real_mount).collect();
-    // Stable: of several mount points of a device the shortest, then the first, is kept.
+    // Of several mount points of a device, the shortest is kept, then the first.
     mounts.sort_by_key(|mount| mount.point.len());
-    // All file systems in memory have the same name instead of a device.
+    // All memory file systems have the same device name.
     let place = |mount: &Mount| if mount.is_memory { &mount.point } else { &mount.device }.clone();
     mounts.retain(|mount| devices.insert(place(mount)));
     mounts
@@ -120,14 +121,14 @@ fn real_mount(line: &str) -> Option<Mount> {
     let mut words = line.split(' ');
     let (device, point, kind) = (words.next()?, words.next()?, words.next()?);
     let point = unescape(point);
-    // A container's root is an overlay: its space is what the container can use.
+    // A container's root is an overlay, whose space the container can use.
     let is_overlay = kind == "overlay" && point == "/";
     let is_memory = kind == "tmpfs" && point.matches('/').count() <= MEMORY_DEPTH_MAX;
     let is_real = REAL_TYPES.contains(&kind) || is_overlay || is_memory;
     is_real.then(|| Mount { device: unescape(device), point, is_overlay, is_memory })
 }
 
-/// Spaces and the like stand as three octal digits after a backslash.
+/// Decodes special characters, which are written as a backslash and three octal digits.
 fn unescape(word: &str) -> String {
     let mut parts = word.split('\\');
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();

@@ -1,4 +1,4 @@
-//! CPU and memory of processes by their names, such as all of `mongod`.
+//! CPU and memory of processes by name, such as all `mongod` processes.
 
 use std::{
     collections::HashMap,
@@ -12,15 +12,15 @@ use granary_agent_kit::{Readings, Source, SourceError};
 
 use crate::host::Host;
 
-/// Processes that are looked at in a round.
+/// The maximum number of scanned processes.
 const PROCESSES_MAX: usize = 100_000;
-/// The kernel cuts the name of a process to as many bytes.
+/// The size to which the kernel truncates process names.
 const NAME_BYTES: usize = 15;
-/// Program and script are in the first bytes of a command line.
+/// The read size of a command line, which begins with program and script.
 const COMMAND_BYTES: u64 = 4096;
-/// User, kernel, and the same of children that ended.
+/// User and kernel time, of the process and of its reaped children.
 const TIMES: usize = 4;
-/// Percent of a core, and of all cores.
+/// The metrics in percent of a core, and of all cores.
 const METRICS: [(&str, &str); TIMES] = [
     ("process_cpu_user", "process_normalized_cpu_user"),
     ("process_cpu_kernel", "process_normalized_cpu_kernel"),
@@ -28,18 +28,18 @@ const METRICS: [(&str, &str); TIMES] = [
     ("process_cpu_children_kernel", "process_normalized_cpu_children_kernel"),
 ];
 
-/// The source.
+/// The source of this group.
 #[derive(Debug)]
 pub(crate) struct Groups {
     host: Arc<Host>,
     names: Vec<String>,
     cores: f64,
     before_ms: Option<i64>,
-    /// Ticks of each process in the round before, by number and start.
+    /// The ticks of each process in the previous round, by process id and start time.
     before: HashMap<(u32, u64), [u64; TIMES]>,
 }
 
-/// What is read of a process.
+/// The values of a process.
 #[derive(Debug, PartialEq, Eq)]
 struct Process<'a> {
     name: &'a str,
@@ -50,14 +50,14 @@ struct Process<'a> {
     resident_pages: u64,
 }
 
-/// Sums over the processes of a name.
+/// The sums over the processes of a name.
 #[derive(Debug, Default)]
 struct Sums {
     processes: u64,
     threads: u64,
     virtual_bytes: u64,
     resident_pages: u64,
-    /// Ticks since the round before.
+    /// The ticks since the previous round.
     grown: [u64; TIMES],
 }
 
@@ -81,7 +81,7 @@ impl Source for Groups {
             let Some(id) = file.to_str().and_then(|name| name.parse::<u32>().ok()) else {
                 continue;
             };
-            // One that ended meanwhile has none.
+            // A process may have ended in the meantime.
             let Ok(line) = fs::read_to_string(entry.path().join("stat")) else { continue };
             let Some(process) = parse(&line) else { continue };
             let index = self.index_of(process.name, &entry.path());
@@ -101,7 +101,8 @@ impl Source for Groups {
 }
 
 impl Groups {
-    /// Which of the names a process has. A name that may be cut is looked up in its command line.
+    /// Returns the matching name of a process. A possibly truncated name is completed by the
+    /// command line.
     fn index_of(&self, name: &str, folder: &Path) -> Option<usize> {
         let is_cut = name.len() >= NAME_BYTES;
         let of = |full: &str| self.names.iter().position(|own| own == full);
@@ -111,14 +112,14 @@ impl Groups {
         }
         match full_name(name, folder) {
             Some(full) => of(&full).or_else(|| of(name)),
-            // It shows no command line, or one of its own making: its name is all that is known.
+            // The command line is empty or was overwritten: only the truncated name is known.
             None => of(name).or_else(|| self.names.iter().position(|own| own.starts_with(name))),
         }
     }
 }
 
-/// The whole name of a process of which the kernel has the first bytes: the program that it runs, or
-/// the script that its program was started with.
+/// Returns the full name of a process with a truncated name: its program, or the script of its
+/// interpreter.
 fn full_name(name: &str, folder: &Path) -> Option<String> {
     let mut line = Vec::new();
     let read = File::open(folder.join("cmdline")).map(|file| file.take(COMMAND_BYTES));
@@ -155,7 +156,7 @@ impl Groups {
         ] {
             readings.gauge(metric, unit, &tags, value as f64);
         }
-        // In the first round it is not known since when the times are.
+        // The first round has no previous values.
         let Some(passed) = passed else { return };
         for ((of_a_core, normalized), ticks) in METRICS.into_iter().zip(sum.grown) {
             let percent = ticks as f64 / self.host.ticks_per_second / passed * 100.0;
@@ -165,7 +166,7 @@ impl Groups {
     }
 }
 
-/// A line of `/proc/PID/stat`; the name may have spaces and brackets in it.
+/// Parses a line of `/proc/PID/stat`; the name may contain spaces and brackets.
 fn parse(line: &str) -> Option<Process<'_>> {
     let (head, rest) = line.rsplit_once(')')?;
     let (_, name) = head.split_once('(')?;
@@ -217,7 +218,7 @@ mod tests {
         let first = round(&mut groups, 10_000);
         assert_eq!(first.get("process_cpu_user"), None, "nobody knows since when");
         write(7, line("mongod", [1100, 250, 3, 0], 5));
-        // One that began since.
+        // A new process.
         write(9, line("mongod", [400, 0, 0, 0], 900));
         let mut readings = Readings::default();
         groups.sample(20_000, &mut readings).unwrap();
@@ -236,7 +237,7 @@ mod tests {
         assert_eq!(of("none", "process_count"), Some(0.0), "that it does not run is seen");
     }
 
-    /// The kernel has 15 bytes of a name, so that longer ones were never found.
+    /// Regression: the kernel truncates names to 15 bytes, so longer ones were never found.
     #[test]
     fn a_name_longer_than_the_kernels_is_found_by_the_command_line() {
         let folder = tempfile::tempdir().unwrap();
@@ -276,7 +277,7 @@ mod tests {
         }
     }
 
-    /// The real kernel, with a real process.
+    /// A test with the real kernel and a real process.
     #[test]
     fn a_real_process_with_a_long_name_is_counted() {
         let folder = tempfile::tempdir().unwrap();

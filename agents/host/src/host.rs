@@ -1,4 +1,5 @@
-//! What all groups share: the host's name, where /proc is, since when counters count.
+//! The shared state of all groups: the host's name, the paths of /proc and /sys, and the start of
+//! counters.
 
 use std::{fs::File, path::PathBuf};
 
@@ -7,24 +8,24 @@ use procfs::FromRead;
 
 use crate::stat::Stat;
 
-/// The host that is sampled.
+/// The sampled host.
 #[derive(Debug)]
 pub(crate) struct Host {
-    /// Value of the tag `host`.
+    /// The value of the tag `host`.
     pub(crate) name: String,
     /// Normally `/proc`.
     pub(crate) proc: PathBuf,
     /// Normally `/sys`.
     pub(crate) sys: PathBuf,
-    /// Boot time: the kernel's counters count since then.
+    /// The boot time, at which the kernel's counters started.
     pub(crate) boot_ms: i64,
-    /// The unit of CPU times.
+    /// The ticks per second of CPU times.
     pub(crate) ticks_per_second: f64,
 }
 
 impl Host {
-    /// The machine this runs on. Boot time is read once: the kernel computes it from the wall
-    /// clock, so that a clock step would look like a reboot.
+    /// Returns the local machine. The boot time is read once: the kernel computes it from the wall
+    /// clock, so a clock step would look like a reboot.
     pub(crate) fn of_this_machine(name: String) -> Result<Self, SourceError> {
         let ticks_per_second = procfs::ticks_per_second() as f64;
         let (proc, sys) = (PathBuf::from("/proc"), PathBuf::from("/sys"));
@@ -33,7 +34,7 @@ impl Host {
         Ok(host)
     }
 
-    /// A host of which only the boot time is known.
+    /// A host with a known boot time, for tests.
     #[cfg(test)]
     pub(crate) fn of_test() -> Self {
         let nowhere = PathBuf::from("/nonexistent");
@@ -41,14 +42,14 @@ impl Host {
         Self { name: "test".to_owned(), proc, sys, boot_ms: 5000, ticks_per_second: 100.0 }
     }
 
-    /// The text of a file under /proc.
+    /// Reads a file under /proc as text.
     pub(crate) fn text(&self, file: &str) -> Result<String, SourceError> {
         let path = self.proc.join(file);
         std::fs::read_to_string(&path)
             .map_err(|cause| format!("{}: {cause}", path.display()).into())
     }
 
-    /// A file under /proc, parsed by procfs.
+    /// Reads a file under /proc with procfs.
     pub(crate) fn parse<T: FromRead>(&self, file: &str) -> Result<T, SourceError> {
         let path = self.proc.join(file);
         let fault = |cause: &dyn std::fmt::Display| format!("{}: {cause}", path.display());
@@ -56,7 +57,7 @@ impl Host {
         T::from_read(open).map_err(|cause| fault(&cause).into())
     }
 
-    /// Adds levels with the tag `host`.
+    /// Adds gauges with the tag `host`.
     pub(crate) fn gauges<const N: usize>(
         &self,
         readings: &mut Readings,
@@ -80,7 +81,7 @@ impl Host {
         }
     }
 
-    /// Adds counters since boot with the tags `host` and one more.
+    /// Adds counters since boot with the tag `host` and another tag.
     pub(crate) fn tagged_counters<const N: usize>(
         &self,
         readings: &mut Readings,

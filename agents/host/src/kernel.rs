@@ -1,4 +1,4 @@
-//! Connection tracking, sockets, packets that the kernel had no time for, and the clock.
+//! Connection tracking, sockets, dropped packets, and clock synchronization.
 
 use std::{path::Path, sync::Arc};
 
@@ -6,12 +6,12 @@ use granary_agent_kit::{Readings, Source, SourceError};
 
 use crate::host::Host;
 
-/// Where systemd's client of NTP says that the clock was set by it.
+/// The file that systemd's NTP client creates when the clock is synchronized.
 const TIMESYNC: &str = "/run/systemd/timesync/synchronized";
-/// Cores whose packets are added up.
+/// The maximum number of cores.
 const CORES_MAX: usize = 4096;
 
-/// The source.
+/// The source of this group.
 #[derive(Debug)]
 pub(crate) struct Kernel(pub(crate) Arc<Host>);
 
@@ -21,7 +21,7 @@ impl Source for Kernel {
     }
 
     fn sample(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        // Where the module is not loaded there is no such file.
+        // The file is missing when the module is not loaded.
         for (file, metric) in [
             ("sys/net/netfilter/nf_conntrack_count", "system_conntrack_entries"),
             ("sys/net/netfilter/nf_conntrack_max", "system_conntrack_entries_max"),
@@ -44,7 +44,7 @@ impl Source for Kernel {
         let [dropped, squeezed] = softnet(&self.0.text("net/softnet_stat")?);
         self.0.counters(readings, "packets", [("system_softnet_dropped", dropped)]);
         self.0.counters(readings, "rounds", [("system_softnet_squeezed", squeezed)]);
-        // Where another client of NTP runs, nobody knows.
+        // With another NTP client, the state is unknown.
         if Path::new(TIMESYNC).parent().is_some_and(Path::exists) {
             let is_set = f64::from(u8::from(Path::new(TIMESYNC).exists()));
             self.0.gauges(readings, "", [("system_clock_synchronized", is_set)]);
@@ -53,7 +53,7 @@ impl Source for Kernel {
     }
 }
 
-/// A number behind its name, in the line of a protocol.
+/// Returns the number after a name in the line of a protocol.
 fn field_of(text: &str, line: &str, field: &str) -> Option<f64> {
     let own = text.lines().find_map(|own| own.strip_prefix(line)?.strip_prefix(": "))?;
     let mut words = own.split_ascii_whitespace();
@@ -61,8 +61,8 @@ fn field_of(text: &str, line: &str, field: &str) -> Option<f64> {
     words.next()?.parse().ok()
 }
 
-/// Packets dropped because a core's queue was full, and times that a core ran out of time with
-/// packets left, of all cores.
+/// Returns the packets dropped due to full queues, and how often a core ran out of time with
+/// packets left, over all cores.
 fn softnet(text: &str) -> [f64; 2] {
     let mut sums = [0.0; 2];
     for line in text.lines().take(CORES_MAX) {

@@ -1,6 +1,6 @@
 //! Samples this host from /proc for granary. No privileges are needed.
 //!
-//! METRICS.md has the table of what is emitted; one file here is one group of it.
+//! METRICS.md lists the metrics; each file is one of its groups.
 
 mod cgroups;
 mod cpu;
@@ -28,23 +28,23 @@ use granary_agent_kit::{SideBySide, Source, SourceError};
 
 use crate::host::Host;
 
-/// The groups that may wait for something.
+/// The groups that may block.
 const MAY_WAIT: [&str; 4] = ["filesystem", "temperature", "cgroups", "systemd"];
-/// For how long a round waits for them.
+/// The time that a round waits for them.
 const DEADLINE: Duration = Duration::from_secs(1);
 
-/// What is sampled of this machine; `name` is the value of the tag `host`, and the processes of each
-/// name in `processes` are added up.
+/// Returns the sources of this machine. `name` is the value of the tag `host`; the processes of
+/// each name in `processes` are summed up.
 ///
 /// # Errors
-/// When /proc cannot be read, or the system gives no thread.
+/// /proc is unreadable, or the system refuses a thread.
 pub fn sources(name: String, processes: &[String]) -> Result<Vec<Box<dyn Source>>, SourceError> {
     let host = Arc::new(Host::of_this_machine(name)?);
     Ok(side_by_side(all_sources(&host, processes))?)
 }
 
-/// What comes from memory is read at once; what may wait for a medium, a chip or another process has
-/// a thread of its own, and is left out of a round when it takes too long.
+/// Groups that are read from memory are sampled directly. Groups that may wait for a medium, a chip
+/// or another process have their own thread, and are skipped in a round when they take too long.
 fn side_by_side(sources: Vec<Box<dyn Source + Send>>) -> io::Result<Vec<Box<dyn Source>>> {
     let (slow, quick): (Vec<_>, Vec<_>) =
         sources.into_iter().partition(|source| MAY_WAIT.contains(&source.name()));
@@ -54,7 +54,7 @@ fn side_by_side(sources: Vec<Box<dyn Source + Send>>) -> io::Result<Vec<Box<dyn 
     Ok(all)
 }
 
-/// Every group, and the processes that are asked for.
+/// Returns all groups, and the requested processes.
 fn all_sources(host: &Arc<Host>, processes: &[String]) -> Vec<Box<dyn Source + Send>> {
     let mut sources = every_group(host);
     if !processes.is_empty() {
@@ -63,7 +63,7 @@ fn all_sources(host: &Arc<Host>, processes: &[String]) -> Vec<Box<dyn Source + S
     sources
 }
 
-/// Every group, in the order of METRICS.md.
+/// Returns all groups, in the order of METRICS.md.
 fn every_group(host: &Arc<Host>) -> Vec<Box<dyn Source + Send>> {
     vec![
         Box::new(cpu::Cpu::new(Arc::clone(host))),

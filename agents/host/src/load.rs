@@ -7,7 +7,7 @@ use procfs::LoadAverage;
 
 use crate::host::Host;
 
-/// The source.
+/// The source of this group.
 #[derive(Debug)]
 pub(crate) struct Load(pub(crate) Arc<Host>);
 
@@ -18,7 +18,7 @@ impl Source for Load {
 
     fn sample(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
         let load: LoadAverage = self.0.parse("loadavg")?;
-        // Two decimals as the kernel prints them, without the noise of f32.
+        // Two decimals, as the kernel prints them, without the rounding errors of f32.
         let clean = |value: f32| (f64::from(value) * 100.0).round() / 100.0;
         let levels = [
             ("system_load_1m", clean(load.one)),

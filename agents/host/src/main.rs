@@ -9,7 +9,7 @@ use granary_agent_kit::AgentArgs;
 #[derive(Debug, Parser)]
 #[command(name = "granary-agent-host", version)]
 struct Args {
-    /// Processes of this name are added up: CPU, memory, threads; may be given several times
+    /// Name of processes whose CPU, memory and threads are summed up; can be repeated
     #[arg(long = "process", value_name = "NAME")]
     processes: Vec<String>,
     #[command(flatten)]

@@ -7,7 +7,7 @@ use procfs::{Meminfo, VmStat};
 
 use crate::host::Host;
 
-/// The source.
+/// The source of this group.
 #[derive(Debug)]
 pub(crate) struct Memory(pub(crate) Arc<Host>);
 
@@ -23,7 +23,7 @@ impl Source for Memory {
         }
         let info: Meminfo = self.0.parse("meminfo")?;
         let bytes = |value: u64| value as f64;
-        // Kernels before 3.14 do not say what is available.
+        // Kernels before 3.14 do not report available memory.
         let available = info.mem_available.unwrap_or(info.mem_free + info.buffers + info.cached);
         self.0.gauges(
             readings,

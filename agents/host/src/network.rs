@@ -7,13 +7,13 @@ use procfs::net::{DeviceStatus, InterfaceDeviceStatus};
 
 use crate::host::Host;
 
-/// Interfaces through which the traffic of others passes, as the kernel calls their kinds.
+/// The kernel's names of interface types that carry the traffic of other interfaces.
 const STACKED_KINDS: [&str; 7] = ["bond", "bridge", "ipvlan", "macvlan", "macvtap", "team", "vlan"];
 
-/// A unit, and how a count in it is read.
+/// A unit and its accessor.
 type Count = (&'static str, fn(&DeviceStatus) -> u64);
 
-/// What is counted, in the order of the names below: unit and value.
+/// The counters in the order of the names below: unit and value.
 const COUNTED: [Count; 8] = [
     ("bytes", |device| device.recv_bytes),
     ("bytes", |device| device.sent_bytes),
@@ -25,7 +25,7 @@ const COUNTED: [Count; 8] = [
     ("packets", |device| device.sent_drop),
 ];
 
-/// Interfaces of their own.
+/// The family of physical and other independent interfaces.
 const INTERFACES: [&str; COUNTED.len()] = [
     "system_network_bytes_in",
     "system_network_bytes_out",
@@ -37,7 +37,7 @@ const INTERFACES: [&str; COUNTED.len()] = [
     "system_network_drops_out",
 ];
 
-/// Bridges, bonds, VLANs: what passes them passes interfaces beneath them too.
+/// The family of bridges, bonds and VLANs, whose traffic also passes the interfaces below them.
 const STACKED: [&str; COUNTED.len()] = [
     "system_network_stacked_bytes_in",
     "system_network_stacked_bytes_out",
@@ -49,7 +49,7 @@ const STACKED: [&str; COUNTED.len()] = [
     "system_network_stacked_drops_out",
 ];
 
-/// The source.
+/// The source of this group.
 #[derive(Debug)]
 pub(crate) struct Network(pub(crate) Arc<Host>);
 
@@ -62,8 +62,8 @@ impl Source for Network {
         let status: InterfaceDeviceStatus = self.0.parse("net/dev")?;
         let interfaces: BTreeMap<_, _> = status.0.into_iter().collect();
         for (name, device) in &interfaces {
-            // The host's end of a container: a new name with each container, without bound. What a host
-            // sends itself goes over no network.
+            // The host's end of a container's link has a new name for each container, without
+            // bound. Loopback traffic does not use a network.
             if name.starts_with("veth") || name == "lo" {
                 continue;
             }
@@ -78,8 +78,8 @@ impl Source for Network {
 }
 
 impl Network {
-    /// The names of an interface's metrics; none for one between two others, which both count what
-    /// passes it.
+    /// Returns the metric names of an interface, or `None` for an interface between two others that
+    /// both count its traffic.
     fn names(&self, name: &str) -> Option<[&'static str; COUNTED.len()]> {
         let folder = self.0.sys.join("class/net").join(name);
         let links: Vec<_> = fs::read_dir(&folder)
@@ -92,7 +92,7 @@ impl Network {
         let kind = kind.lines().find_map(|line| line.strip_prefix("DEVTYPE="));
         let is_stacked = has("lower_")
             || kind.is_some_and(|kind| STACKED_KINDS.contains(&kind))
-            // Where the traffic of another interface is led through, to be shaped.
+            // An interface for shaping the traffic of another one.
             || name.starts_with("ifb");
         match is_stacked {
             false => Some(INTERFACES),

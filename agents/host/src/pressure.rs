@@ -1,4 +1,4 @@
-//! Pressure stall information: how long tasks waited for CPU, memory, disks and interrupts.
+//! Pressure stall information: the time that tasks waited for CPU, memory, disks and interrupts.
 
 use std::{collections::HashMap, io, sync::Arc};
 
@@ -6,7 +6,8 @@ use granary_agent_kit::{Readings, Source, SourceError};
 
 use crate::host::Host;
 
-/// Resource, line, and the names of its total and of its percent of the time since the round before.
+/// The resource, the line, and the metrics of its total and of its percentage since the previous
+/// round.
 const LINES: [(&str, &str, &str, &str); 7] = [
     ("cpu", "some", "system_pressure_cpu_some", "system_pressure_cpu_some_percent"),
     ("cpu", "full", "system_pressure_cpu_full", "system_pressure_cpu_full_percent"),
@@ -17,11 +18,11 @@ const LINES: [(&str, &str, &str, &str); 7] = [
     ("irq", "full", "system_pressure_irq_full", "system_pressure_irq_full_percent"),
 ];
 
-/// The source.
+/// The source of this group.
 #[derive(Debug)]
 pub(crate) struct Pressure {
     host: Arc<Host>,
-    /// Time of the round before, and the totals in microseconds.
+    /// The time of the previous round, and its totals in microseconds.
     before: HashMap<&'static str, (i64, u64)>,
 }
 
@@ -43,7 +44,7 @@ impl Source for Pressure {
                 let path = self.host.proc.join("pressure").join(resource);
                 read = match std::fs::read_to_string(&path) {
                     Ok(text) => (resource, text),
-                    // Older kernels have fewer of them, or none.
+                    // Older kernels have fewer files, or none.
                     Err(cause) if is_not_there(&cause) => (resource, String::new()),
                     Err(cause) => return Err(format!("{}: {cause}", path.display()).into()),
                 };
@@ -60,13 +61,13 @@ impl Source for Pressure {
     }
 }
 
-/// A kernel that was built with it, and started without, says that it cannot.
+/// Whether the kernel supports the feature, but was started without it.
 fn is_not_there(cause: &io::Error) -> bool {
     matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::Unsupported)
         || cause.raw_os_error() == Some(95)
 }
 
-/// The total of a line, in microseconds.
+/// Returns the total of a line, in microseconds.
 fn total(text: &str, line: &str) -> Option<u64> {
     let words = text.lines().find_map(|own| own.strip_prefix(line)?.strip_prefix(' '))?;
     words.split(' ').find_map(|word| word.strip_prefix("total="))?.trim().parse().ok()

@@ -6,7 +6,7 @@ use granary_agent_kit::{Readings, Source, SourceError};
 
 use crate::{host::Host, stat::Stat};
 
-/// The source.
+/// The source of this group.
 #[derive(Debug)]
 pub(crate) struct Processes(pub(crate) Arc<Host>);
 

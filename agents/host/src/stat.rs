@@ -1,19 +1,19 @@
-//! `/proc/stat`: read by hand, because core numbers and interrupt totals are needed.
+//! The parser of `/proc/stat`, because procfs lacks core numbers and interrupt totals.
 
 use granary_agent_kit::SourceError;
 
-/// CPU time of a core by state, in ticks.
+/// The CPU time of a core by state, in ticks.
 pub(crate) type Ticks = [u64; STATES];
 
 /// user, nice, kernel, idle, iowait, irq, softirq, steal, guest.
 pub(crate) const STATES: usize = 9;
 
-/// What `/proc/stat` says.
+/// The content of `/proc/stat`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stat {
-    /// The machine, without a name, and each core that is online, by number.
+    /// The machine, without a name, and each online core, by number.
     pub(crate) cores: Vec<(Option<String>, Ticks)>,
-    /// Boot time, Unix seconds.
+    /// The boot time, Unix seconds.
     pub(crate) boot_seconds: i64,
     pub(crate) interrupts: u64,
     pub(crate) soft_interrupts: u64,
@@ -24,7 +24,7 @@ pub(crate) struct Stat {
 }
 
 impl Stat {
-    /// Reads the text; states that an old kernel lacks are 0.
+    /// Parses the text; states that an old kernel lacks are 0.
     pub(crate) fn parse(text: &str) -> Result<Self, SourceError> {
         let mut stat = Self::default();
         for line in text.lines() {

@@ -1,7 +1,7 @@
-//! Services of systemd: whether they run, and how often they were restarted.
+//! Services of systemd: their state and restarts.
 //!
-//! They are asked for by `systemctl`, once a minute: what a group of the kernel's says is only that
-//! it is there.
+//! The source runs `systemctl` once a minute, because a control group only shows that a service
+//! exists.
 
 use std::{path::Path, process::Command, sync::Arc};
 
@@ -9,21 +9,21 @@ use granary_agent_kit::{Readings, Source, SourceError};
 
 use crate::host::Host;
 
-/// Where systemd runs there is this folder.
+/// The folder that exists when systemd runs.
 const RUNNING: &str = "/run/systemd/system";
-/// A process takes some milliseconds.
+/// The interval of queries: each starts a process, which takes a few milliseconds.
 const EVERY_MS: i64 = 60_000;
-/// Units of an answer.
+/// The maximum number of units.
 const UNITS_MAX: usize = 2_000;
 
-/// The source.
+/// The source of this group.
 #[derive(Debug)]
 pub(crate) struct Systemd {
     host: Arc<Host>,
     next_ms: i64,
 }
 
-/// What `systemctl show` says of a unit.
+/// The properties of a unit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Unit<'a> {
     name: &'a str,
@@ -71,7 +71,7 @@ fn read(text: &str, host: &Host, readings: &mut Readings) {
         let tags = [("host", &*host.name), ("unit", name)];
         let is_failed = state == "failed";
         failed += f64::from(u8::from(is_failed));
-        // Those that nobody started are of no interest.
+        // Inactive units that were never started are skipped.
         if state == "inactive" || state.is_empty() {
             continue;
         }
@@ -84,7 +84,7 @@ fn read(text: &str, host: &Host, readings: &mut Readings) {
     host.gauges(readings, "units", [("system_units_failed", failed)]);
 }
 
-/// The units of an answer, which are apart by empty lines.
+/// Parses units, which are separated by empty lines.
 fn units(text: &str) -> impl Iterator<Item = Unit<'_>> {
     text.split("\n\n").take(UNITS_MAX).filter_map(parse)
 }

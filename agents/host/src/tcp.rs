@@ -1,4 +1,4 @@
-//! TCP connections by state, and what TCP and UDP count since boot.
+//! TCP connections by state, and the TCP and UDP counters since boot.
 
 use std::{
     fs::File,
@@ -10,7 +10,7 @@ use granary_agent_kit::{Readings, Source, SourceError};
 
 use crate::host::Host;
 
-/// The states in the order of the kernel's codes, which begin at 1.
+/// The states in the order of the kernel's codes, which start at 1.
 const STATES: [&str; 12] = [
     "established",
     "syn_sent",
@@ -26,7 +26,7 @@ const STATES: [&str; 12] = [
     "new_syn_recv",
 ];
 
-/// Protocol and field of `/proc/net/snmp`, and what we call it.
+/// The protocol and field of `/proc/net/snmp`, and the metric.
 const COUNTERS: [(&str, &str, &str, &str); 11] = [
     ("Tcp", "ActiveOpens", "tcp_active_opens", "connections"),
     ("Tcp", "PassiveOpens", "tcp_passive_opens", "connections"),
@@ -41,7 +41,7 @@ const COUNTERS: [(&str, &str, &str, &str); 11] = [
     ("Udp", "InErrors", "udp_errors_in", "datagrams"),
 ];
 
-/// The source.
+/// The source of this group.
 #[derive(Debug)]
 pub(crate) struct Tcp(pub(crate) Arc<Host>);
 
@@ -71,7 +71,7 @@ impl Source for Tcp {
 }
 
 impl Tcp {
-    /// Line by line: a busy host has a hundred thousand of them.
+    /// Counts connections line by line, because a busy host has a hundred thousand.
     fn count_states(&self) -> Result<[u64; STATES.len()], SourceError> {
         let mut counts = [0; STATES.len()];
         for file in ["net/tcp", "net/tcp6"] {
@@ -93,7 +93,7 @@ fn count_states(
     let mut line = String::new();
     while lines.read_line(&mut line)? > 0 {
         let code = line.split_ascii_whitespace().nth(3).map(|word| usize::from_str_radix(word, 16));
-        // The heading has no code there.
+        // The heading has no code.
         if let Some(Ok(code)) = code
             && let Some(count) = code.checked_sub(1).and_then(|index| counts.get_mut(index))
         {
@@ -104,7 +104,7 @@ fn count_states(
     Ok(())
 }
 
-/// A line of names and a line of values, both beginning with the protocol.
+/// Finds a field in a line of names and a line of values, which both begin with the protocol.
 fn snmp_value(snmp: &str, protocol: &str, field: &str) -> Option<f64> {
     let mut lines = snmp
         .lines()

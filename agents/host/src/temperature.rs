@@ -1,4 +1,4 @@
-//! Temperatures that the kernel's sensors say.
+//! Temperatures of the kernel's sensors.
 
 use std::{
     fs,
@@ -10,16 +10,16 @@ use granary_agent_kit::{Readings, Source, SourceError};
 
 use crate::host::Host;
 
-/// Sensors that are read; servers have some dozens.
+/// The maximum number of sensors; servers have dozens.
 const SENSORS_MAX: usize = 128;
-/// Below and above, a sensor is not connected.
+/// The valid range; a sensor outside of it is not connected.
 const PLAUSIBLE: std::ops::Range<f64> = -100.0..250.0;
 
-/// The source.
+/// The source of this group.
 #[derive(Debug)]
 pub(crate) struct Temperature {
     host: Arc<Host>,
-    /// Found in the first round: chip, sensor, and the file of its value.
+    /// The sensors found in the first round: chip, sensor, and the file with the value.
     sensors: Option<Vec<Sensor>>,
 }
 
@@ -44,7 +44,7 @@ impl Source for Temperature {
     fn sample(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
         let sensors = self.sensors.get_or_insert_with(|| find(&self.host.sys));
         for Sensor { chip, name, file } in sensors {
-            // One that sleeps, such as of a disk, has no value now.
+            // A sleeping sensor, such as a disk's, has no value.
             let Some(value) = text(file).and_then(|text| text.parse::<f64>().ok()) else {
                 continue;
             };
@@ -62,7 +62,7 @@ fn text(path: &Path) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
-/// The entries of a folder, in the order of their names.
+/// Returns the entries of a folder, sorted by name.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> =
         fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
@@ -70,7 +70,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Sensors of chips; where there are none, the zones of the board.
+/// Finds the sensors of chips, or the thermal zones when there are none.
 fn find(sys: &Path) -> Vec<Sensor> {
     let mut sensors: Vec<Sensor> = Vec::new();
     for chip in entries(&sys.join("class/hwmon")) {
@@ -95,7 +95,7 @@ fn find(sys: &Path) -> Vec<Sensor> {
     sensors
 }
 
-/// Two of the same name, such as of two disks, are told apart by a number.
+/// Adds a number to duplicate names, such as those of two disks.
 fn add(sensors: &mut Vec<Sensor>, chip: &str, name: &str, file: PathBuf) {
     let is_taken = |name: &str| sensors.iter().any(|own| own.chip == chip && own.name == name);
     let numbered = (2..=SENSORS_MAX).map(|number| format!("{name} {number}"));

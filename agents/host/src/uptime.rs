@@ -1,4 +1,4 @@
-//! How long the host has been up, and when it booted.
+//! The uptime and boot time of the host.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use granary_agent_kit::{Readings, Source, SourceError};
 
 use crate::host::Host;
 
-/// The source.
+/// The source of this group.
 #[derive(Debug)]
 pub(crate) struct Uptime(pub(crate) Arc<Host>);
 

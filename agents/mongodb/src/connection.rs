@@ -1,7 +1,7 @@
-//! The connection to one server: what is asked, within which bounds, and what went wrong.
+//! The connection to one server: commands within limits, and their errors.
 //!
-//! The driver opens two sockets: one for commands, and one of its own to see that the server is
-//! there, once a minute. Nothing is asked twice. Must never know: what answers mean.
+//! The driver opens two sockets: one for commands, and one for its health check once a minute.
+//! Commands are not retried. Must never know: the meaning of responses.
 
 use std::time::Duration;
 
@@ -15,22 +15,22 @@ use mongodb::{
 
 use crate::settings::{SettingsError, TargetSettings};
 
-/// The code of what a user may not do.
+/// The error code for a missing privilege.
 const UNAUTHORIZED: i32 = 13;
-/// How often the driver looks whether the server is there.
+/// The interval of the driver's health check.
 const HEARTBEAT: Duration = Duration::from_secs(60);
 
-/// Why there is no answer.
+/// The reason why a command failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The server said no, with a code.
+    /// The server refused the command with a code.
     Refused(i32, String),
-    /// The server was not reached, or did not answer.
+    /// The server was not reachable, or did not answer.
     Unreachable(String),
 }
 
 impl Fault {
-    /// Whether the user may not do this.
+    /// Whether the user lacks the privilege.
     pub(crate) fn is_unauthorized(&self) -> bool {
         matches!(self, Self::Refused(UNAUTHORIZED, _))
     }
@@ -53,10 +53,10 @@ impl From<mongodb::error::Error> for Fault {
     }
 }
 
-/// The longest cause that is shown.
+/// The maximum length of a logged cause.
 const CAUSE_CHARS_MAX: usize = 200;
 
-/// The cause in what the driver says: it dumps what it knows of all servers around it.
+/// Extracts the cause from a driver's error, which also dumps the state of all servers.
 fn plain(text: &str) -> String {
     let cause = text.rsplit_once("Error: ").map_or(text, |(_, cause)| cause);
     let end = [", labels:", ", source:", " }"].iter().filter_map(|end| cause.find(end)).min();
@@ -65,7 +65,7 @@ fn plain(text: &str) -> String {
     cause.chars().take(CAUSE_CHARS_MAX).collect()
 }
 
-/// The options of each host that a target names, with the host.
+/// Returns the hosts of a target, with the options for each.
 pub(crate) async fn options_of(
     target: &TargetSettings,
     timeout: Duration,
@@ -76,7 +76,7 @@ pub(crate) async fn options_of(
         return Err(fault("name the hosts, as mongodb://a,b,c; mongodb+srv is not looked up"));
     }
     let options = ClientOptions::parse(&target.uri).await.map_err(|cause| {
-        // The driver quotes what it cannot read.
+        // The driver's error quotes the URI.
         if target.uri.contains('@') {
             fault("is no URI of MongoDB; in names and passwords, %-encode @ : / and %")
         } else {
@@ -87,7 +87,7 @@ pub(crate) async fn options_of(
     Ok(options.hosts.iter().map(of_host).collect())
 }
 
-/// The options with which one host is asked, and it alone.
+/// Returns the options for connecting to a single host.
 fn bounded(options: &ClientOptions, host: &ServerAddress, timeout: Duration) -> ClientOptions {
     let mut own = options.clone();
     own.hosts = vec![host.clone()];
@@ -100,14 +100,14 @@ fn bounded(options: &ClientOptions, host: &ServerAddress, timeout: Duration) -> 
     own.max_connecting = Some(1);
     own.retry_reads = Some(false);
     own.connect_timeout = Some(timeout);
-    // A server that refuses connections is told from one that is slow.
+    // The timeout distinguishes an unreachable server from a slow one.
     own.server_selection_timeout = Some(timeout.mul_f64(0.75));
     own.heartbeat_freq = Some(HEARTBEAT);
     own.server_monitoring_mode = Some(ServerMonitoringMode::Poll);
     own
 }
 
-/// A connection that counts what it costs.
+/// A connection that measures its cost.
 #[derive(Debug)]
 pub(crate) struct Connection {
     client: Client,
@@ -115,17 +115,17 @@ pub(crate) struct Connection {
     pub(crate) costs: Costs,
 }
 
-/// What a server was asked since the agent's start.
+/// The number of commands since the agent's start.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Costs {
     pub(crate) commands: u64,
     pub(crate) failures: u64,
-    /// From question to answer.
+    /// The total time of commands.
     pub(crate) waited: Duration,
 }
 
 impl Connection {
-    /// A connection that is opened with the first command.
+    /// Creates a connection that opens with the first command.
     pub(crate) fn new(
         options: ClientOptions,
         timeout: Duration,
@@ -134,7 +134,7 @@ impl Connection {
         Ok(Self { client: Client::with_options(options)?, timeout, costs })
     }
 
-    /// Sends a command; the server stops it when nobody waits for it any more.
+    /// Sends a command with a time limit on the server.
     pub(crate) async fn ask(
         &mut self,
         database: &str,
@@ -145,7 +145,7 @@ impl Connection {
         self.send(database, command).await
     }
 
-    /// `hello`, or what servers before 4.4.2 have for it.
+    /// Sends `hello`, or its predecessor for servers before 4.4.2.
     pub(crate) async fn hello(&mut self) -> Result<Document, Fault> {
         match self.send("admin", doc! { "hello": 1 }).await {
             Err(Fault::Refused(..)) => self.send("admin", doc! { "isMaster": 1 }).await,

@@ -1,8 +1,8 @@
-//! `dbStats` to readings, and which databases are asked when.
+//! Readings of `dbStats`, and the schedule of databases.
 //!
-//! Databases are asked one after the other in sweeps, a bounded time each round: a server with
-//! thousands of them is not asked for all at once, and no round waits for it. What was read last goes
-//! with every round, with the time at which it was measured.
+//! A sweep queries the databases one after the other, with a time limit per round, so that
+//! thousands of databases neither burden the server nor delay rounds. Each round contains the last
+//! values, with their times.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,14 +11,14 @@ use mongodb::bson::{Bson, Document};
 
 use crate::field::{number, text};
 
-/// Databases with series of their own; totals count all.
+/// The maximum number of databases with their own series; totals include all.
 pub(crate) const DATABASES_MAX: usize = 1_000;
-/// Databases of a sweep: more fit into no answer of a server.
+/// The maximum number of databases in a sweep, more than a response can contain.
 const NAMES_MAX: usize = 500_000;
-/// A sweep takes at most this share of the time between two.
+/// The maximum share of time that sweeps take.
 const SHARE_MAX: i64 = 100;
 
-/// Fields of `dbStats`, with the name and the unit of their series.
+/// The fields of `dbStats`, with the metric and the unit.
 const FIELDS: [(&str, &str, &str); 10] = [
     ("mongodb_database_data_size", "bytes", "dataSize"),
     ("mongodb_database_storage_size", "bytes", "storageSize"),
@@ -32,60 +32,60 @@ const FIELDS: [(&str, &str, &str); 10] = [
     ("mongodb_database_view_count", "views", "views"),
 ];
 
-/// Where a sweep is, and what was read last.
+/// The progress of a sweep, and the last values.
 #[derive(Debug, Default)]
 pub(crate) struct Sweep {
-    /// When the next one begins; none before the first.
+    /// The start of the next sweep; `None` before the first.
     next_ms: i64,
     left: VecDeque<String>,
     totals: Totals,
     spent_ms: i64,
-    /// Databases without series of their own.
+    /// The number of databases without their own series.
     beyond: usize,
-    /// By database; none where it was not asked yet.
+    /// The last values by database; `None` before the first response.
     latest: BTreeMap<String, Option<Measured>>,
-    /// The sums of the last whole sweep, and when it ended.
+    /// The sums of the last complete sweep, and its end.
     sums: Option<(i64, Totals)>,
 }
 
-/// What `dbStats` said, and when, by [`FIELDS`].
+/// The values of `dbStats` in the order of [`FIELDS`], and their time.
 type Measured = (i64, [Option<f64>; FIELDS.len()]);
 
-/// Sums over the databases of a sweep.
+/// The sums over the databases of a sweep.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 struct Totals {
     storage: f64,
     data: f64,
     index: f64,
-    /// A database that could not be asked makes the sums wrong.
+    /// Whether a database failed, which makes the sums incomplete.
     is_partial: bool,
 }
 
 impl Sweep {
-    /// Whether the names of databases are to be asked for: a sweep begins.
+    /// Whether a sweep is due, which starts with the names of databases.
     pub(crate) fn is_due(&self, now_ms: i64) -> bool {
         self.left.is_empty() && now_ms >= self.next_ms
     }
 
-    /// Begins with the databases that `listDatabases` names.
+    /// Starts a sweep with the databases of `listDatabases`.
     pub(crate) fn begin(&mut self, answer: &Document) {
         let names = answer.get_array("databases").map(Vec::as_slice).unwrap_or_default();
         let name = |database: &Bson| text(database.as_document()?, "name").map(str::to_owned);
         self.left = names.iter().filter_map(name).take(NAMES_MAX).collect();
         (self.totals, self.spent_ms) = (Totals::default(), 0);
         self.beyond = self.left.len().saturating_sub(DATABASES_MAX);
-        // One that is gone has no series any more.
+        // Series of dropped databases end.
         let mut before = std::mem::take(&mut self.latest);
         let shown = self.left.iter().take(DATABASES_MAX);
         self.latest = shown.map(|name| (name.clone(), before.remove(name).flatten())).collect();
     }
 
-    /// The database that is asked next.
+    /// Returns the next database of the sweep.
     pub(crate) fn next(&self) -> Option<&str> {
         self.left.front().map(String::as_str)
     }
 
-    /// Takes in the answer of the next database, or that there is none.
+    /// Records the response of the next database, or its failure.
     pub(crate) fn answered(&mut self, answer: Option<&Document>, now_ms: i64) {
         let Some(database) = self.left.pop_front() else { return };
         let shown = self.latest.get_mut(&database);
@@ -103,8 +103,9 @@ impl Sweep {
         self.totals.index += part("indexSize");
     }
 
-    /// The round's share is over after `spent_ms`; when the sweep is, too, its sums count and the
-    /// next one is at least `every_ms` away, further where databases answer slowly.
+    /// Ends the part of the sweep in this round, which took `spent_ms`. After a complete sweep, its
+    /// sums become valid, and the next sweep is scheduled after `every_ms`, or later when databases
+    /// answer slowly.
     pub(crate) fn pause(&mut self, now_ms: i64, spent_ms: i64, every_ms: i64) {
         self.spent_ms = self.spent_ms.saturating_add(spent_ms);
         if !self.left.is_empty() {
@@ -115,7 +116,8 @@ impl Sweep {
         self.sums = Some((now_ms, self.totals)).filter(|(_, totals)| !totals.is_partial);
     }
 
-    /// Adds what was read last, with its time; gives how many databases have no series of their own.
+    /// Adds the last values with their times. Returns the number of databases without their own
+    /// series.
     pub(crate) fn read(&self, readings: &mut Readings) -> usize {
         for (database, measured) in &self.latest {
             let Some((time_ms, values)) = measured else { continue };
@@ -161,7 +163,7 @@ mod tests {
         doc! { "dataSize": size, "storageSize": i64::from(size) * 2, "indexSize": 1.0, "views": 0 }
     }
 
-    /// The value of a series of the server, or of a database, as it is now.
+    /// Returns the current value of a series of the server or a database.
     fn now(sweep: &Sweep, metric: &str, database: Option<&str>) -> Option<f64> {
         let mut readings = Readings::default();
         sweep.read(&mut readings);

@@ -1,9 +1,9 @@
-//! Reads fields of documents, whose shapes differ by version and role; one that is not there, or is
-//! no number, is none.
+//! Access to fields of documents, whose structure differs by version and role. A missing field, or
+//! one of another type, is `None`.
 
 use mongodb::bson::{Bson, Document};
 
-/// The value at a path of names with dots between them.
+/// Returns the value at a dotted path.
 pub(crate) fn value<'a>(document: &'a Document, path: &str) -> Option<&'a Bson> {
     let (folders, name) = path.rsplit_once('.').map_or((None, path), |(a, b)| (Some(a), b));
     let mut inner = document;
@@ -13,7 +13,7 @@ pub(crate) fn value<'a>(document: &'a Document, path: &str) -> Option<&'a Bson> 
     inner.get(name)
 }
 
-/// A number there, whatever its type.
+/// Returns a number at a path, whatever its type.
 pub(crate) fn number(document: &Document, path: &str) -> Option<f64> {
     let value = value(document, path)?;
     let number = value
@@ -24,19 +24,19 @@ pub(crate) fn number(document: &Document, path: &str) -> Option<f64> {
     number.is_finite().then_some(number)
 }
 
-/// A time there, in Unix milliseconds.
+/// Returns a time at a path, in Unix milliseconds.
 pub(crate) fn time_ms(document: &Document, path: &str) -> Option<i64> {
     let value = value(document, path)?;
     let date = value.as_datetime().map(|date| date.timestamp_millis());
     date.or_else(|| value.as_timestamp().map(|stamp| i64::from(stamp.time) * 1000))
 }
 
-/// A text there.
+/// Returns a text at a path.
 pub(crate) fn text<'a>(document: &'a Document, path: &str) -> Option<&'a str> {
     value(document, path)?.as_str()
 }
 
-/// Whether there is a true.
+/// Whether the value at a path is true.
 pub(crate) fn is_true(document: &Document, path: &str) -> bool {
     value(document, path).and_then(Bson::as_bool).unwrap_or(false)
 }

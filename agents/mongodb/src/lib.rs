@@ -1,8 +1,8 @@
-//! Samples MongoDB servers of every role, many from one agent, side by side.
+//! Samples MongoDB servers of all roles, many from one agent, concurrently.
 //!
-//! `status` and `replication` are pure functions from a server's documents to readings;
-//! `target` is one server, within its bounds, `questions` what it is asked. METRICS.md has the table of
-//! what is emitted.
+//! `status` and `replication` are pure functions from a server's documents to readings; `target` is
+//! a server with its limits, and `questions` contains the queries of a round. METRICS.md lists the
+//! metrics.
 
 mod connection;
 mod databases;
@@ -33,21 +33,21 @@ use self::{
     target::{Limits, Target},
 };
 
-/// The servers of an agent, each sampled on its own: one that hangs delays no other.
+/// The servers of an agent, each sampled independently: a hanging server does not delay the others.
 #[derive(Debug)]
 pub struct MongoDb(SideBySide);
 
 impl MongoDb {
-    /// A source that asks these servers, each at the rounds whose times are multiples of `every`;
-    /// nothing is connected before the first round.
+    /// Creates a source for these servers. Each is sampled in the rounds whose times are multiples
+    /// of `every`; the first round opens the connections.
     ///
     /// # Errors
-    /// When a target cannot be read, two have the same name, or the system gives no thread.
+    /// A target is invalid, two targets have the same name, or the system refuses a thread.
     pub fn new(settings: &Settings, every: Duration) -> Result<Self, SettingsError> {
         Self::with_deadline(settings, every, ROUND_DEADLINE)
     }
 
-    /// As [`MongoDb::new`]; a round waits so long for answers.
+    /// Like [`MongoDb::new`], with the time that a round waits for responses.
     fn with_deadline(
         settings: &Settings,
         every: Duration,
@@ -56,7 +56,7 @@ impl MongoDb {
         settings.check()?;
         let no_thread =
             |cause: std::io::Error| SettingsError(format!("cannot start a thread: {cause}"));
-        // One thread for what the driver does between rounds.
+        // One thread for the driver's background tasks.
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("mongodb")
@@ -103,12 +103,12 @@ impl Source for MongoDb {
     }
 }
 
-/// The windows of the oplogs of primaries: host, set, seconds.
+/// The oplog windows of primaries: host, set, seconds.
 #[derive(Debug, Default)]
 struct Windows(Mutex<Vec<(String, String, f64)>>);
 
 impl Windows {
-    /// Takes note of what a host says now, and gives the window of a set.
+    /// Records the window that a host reports, and returns the window of a set.
     fn update(&self, target: &Target) -> impl Fn(&str) -> Option<f64> + use<> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|(host, ..)| host != target.host());
@@ -120,13 +120,13 @@ impl Windows {
     }
 }
 
-/// One server as a source.
+/// A server as a source.
 #[derive(Debug)]
 struct Server {
     runtime: Arc<Runtime>,
     target: Target,
     windows: Arc<Windows>,
-    /// Of the first round: since when the agent counts what it asks.
+    /// The time of the first round, at which the agent's counters start.
     started_ms: Option<i64>,
 }
 

@@ -9,21 +9,22 @@ use granary_agent_mongodb::{MongoDb, Settings, TargetSettings, parse_span};
 /// Samples MongoDB servers for granary: standalone servers, members of replica sets, arbiters,
 /// config servers and routers, many from one agent.
 ///
-/// The user of a URI needs the role clusterMonitor, and read on the database local for the oplog.
+/// The user in a URI needs the role clusterMonitor, and the role read on the database local for the
+/// oplog.
 #[derive(Debug, Parser)]
 #[command(name = "granary-agent-mongodb", version)]
 struct Args {
-    /// A server, or several with the same credentials; may be given several times. A password here
-    /// is seen by whoever may list processes: use --targets
+    /// URI of a server, or of several with the same credentials; can be repeated. A password in it
+    /// is visible in the process list: use --targets instead
     #[arg(long = "target", value_name = "mongodb://HOST")]
     targets: Vec<Target>,
-    /// A TOML file of servers: [[target]] with uri, and where wanted host and tags
+    /// TOML file of servers: [[target]] with uri, and optionally host and tags
     #[arg(long = "targets", value_name = "FILE", conflicts_with = "targets")]
     file: Option<PathBuf>,
-    /// How long one server's round may take [default: 5s]
+    /// Time limit of a server's round [default: 5s]
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     timeout: Option<Duration>,
-    /// How often all databases are asked for their sizes, or off [default: 20m]
+    /// Interval of queries for the sizes of all databases, or off [default: 20m]
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     databases_every: Option<Duration>,
     #[command(flatten)]

@@ -1,31 +1,32 @@
-//! When a target is asked: each round while it answers, more seldom when it has not for a while.
+//! The schedule of a target: every round while it answers, less often after it has been silent for
+//! a while.
 
-/// A target that does not answer is asked each round for so long.
+/// The time for which a silent target is sampled in every round.
 const DEAD_AFTER_MS: i64 = 60_000;
-/// Then so often: a mongod, and a mongos.
+/// The intervals after that time, for a mongod and for a mongos.
 const DEAD_EVERY_MS: i64 = 5 * 60_000;
 const DEAD_ROUTER_EVERY_MS: i64 = 20 * 60_000;
 
-/// Whether a target answers.
+/// The polling state of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Polling {
-    /// Since when it does not.
+    /// The start of the silence.
     failing_since: Option<i64>,
     next_ms: i64,
 }
 
 impl Polling {
-    /// Whether it is asked at a time; a clock that stepped back far does not stop it.
+    /// Whether the target is sampled at a time; a large step back of the clock does not stop it.
     pub(crate) fn is_due(self, now_ms: i64) -> bool {
         now_ms >= self.next_ms || self.next_ms.saturating_sub(now_ms) > DEAD_ROUTER_EVERY_MS
     }
 
-    /// It answered.
+    /// Records an answer.
     pub(crate) fn answered(&mut self) {
         *self = Self::default();
     }
 
-    /// It did not answer when it was asked at a time.
+    /// Records a missing answer.
     pub(crate) fn failed(&mut self, now_ms: i64, is_router: bool) {
         let since = *self.failing_since.get_or_insert(now_ms);
         let is_dead = now_ms.saturating_sub(since) >= DEAD_AFTER_MS;
@@ -33,7 +34,7 @@ impl Polling {
         self.next_ms = if is_dead { now_ms.saturating_add(every_ms) } else { now_ms };
     }
 
-    /// Whether it answered when it was asked last.
+    /// Whether the last sample was answered.
     pub(crate) fn is_up(self) -> bool {
         self.failing_since.is_none()
     }
@@ -43,7 +44,8 @@ impl Polling {
 mod tests {
     use super::*;
 
-    /// When a target is asked that answers from a time on, with a round every ten seconds.
+    /// Returns the times at which a target is sampled that answers from a time on, with a round
+    /// every ten seconds.
     fn asked_at(is_router: bool, answers_from: i64, until: i64) -> Vec<i64> {
         let mut polling = Polling::default();
         let mut asked = Vec::new();

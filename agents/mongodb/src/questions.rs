@@ -1,4 +1,4 @@
-//! What a server is asked in a round, and when each question is due.
+//! The queries of a round, and their schedules.
 
 use granary_agent_kit::{Readings, Stopwatch};
 use mongodb::bson::{Document, doc};
@@ -12,15 +12,15 @@ use crate::{
     target::Target,
 };
 
-/// How often the ends of the oplog are looked at.
+/// The interval of queries for the oplog.
 const OPLOG_EVERY_MS: i64 = 60_000;
-/// How often the machine is asked for its cores.
+/// The interval of queries for the machine's cores.
 const MACHINE_EVERY_MS: i64 = 3_600_000;
-/// Of a round's time, databases have at most this share.
+/// The maximum share of a round for databases.
 const DATABASES_SHARE: f64 = 0.3;
 
 impl Target {
-    /// The questions of a round, in order of what matters; the first two must be answered.
+    /// Sends the queries of a round, in order of importance; the first two must be answered.
     pub(crate) async fn round(&mut self, now_ms: i64, watch: Stopwatch) -> Result<(), Fault> {
         if self.connection.is_none() {
             let options = self.options.clone();
@@ -35,7 +35,7 @@ impl Target {
             Ok(status) => {
                 status::read(&status, now_ms, self.cores, &mut self.memory, &mut readings);
             }
-            // It has no users, so nobody may ask it for more.
+            // An arbiter has no users, so further queries are not permitted.
             Err(fault) if role == Role::Arbiter && fault.is_unauthorized() => {}
             Err(fault @ Fault::Refused(..)) => readings.problem(self.place("serverStatus"), fault),
             Err(fault) => return Err(fault),
@@ -52,7 +52,7 @@ impl Target {
         format!("mongodb {} {command}", self.host)
     }
 
-    /// Asks, and notes a refusal, which is no reason to give up the round.
+    /// Sends a query and records a refusal, which does not end the round.
     async fn ask(&mut self, database: &str, command: Document) -> Result<Option<Document>, Fault> {
         let name = command.keys().next().cloned().unwrap_or_default();
         let Some(connection) = &mut self.connection else { return Ok(None) };
@@ -89,7 +89,7 @@ impl Target {
         if now_ms >= self.oplog_next_ms {
             self.ask_oplog(now_ms).await?;
         }
-        // What is asked each minute goes with each round.
+        // Values that are queried each minute are part of every round.
         if let (Some(oplog), Some(readings)) = (&self.oplog, &mut self.readings) {
             oplog.read(&mut own);
             readings.append(own);
@@ -118,7 +118,7 @@ impl Target {
         Ok(())
     }
 
-    /// Goes on with the databases until their share of the round is over.
+    /// Continues the sweep of databases until its share of the round is used.
     async fn databases(&mut self, now_ms: i64, watch: Stopwatch) -> Result<(), Fault> {
         let Some(every_ms) = self.limits.databases_every_ms else { return Ok(()) };
         if !self.standing.has_data() {
@@ -144,7 +144,7 @@ impl Target {
     }
 }
 
-/// Without the sections that are long and of which nothing is read.
+/// Builds the query without long sections that are not used.
 fn server_status() -> Document {
     doc! {
         "serverStatus": 1, "locks": 0, "tcmalloc": 0, "sharding": 0, "shardingStatistics": 0,

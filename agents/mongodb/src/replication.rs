@@ -1,22 +1,22 @@
-//! `replSetGetStatus` and the ends of the oplog to readings: pure functions of the documents.
+//! Readings of `replSetGetStatus` and of the oplog, as pure functions of the documents.
 
 use granary_agent_kit::Readings;
 use mongodb::bson::{Bson, Document};
 
 use crate::field::{is_true, number, time_ms};
 
-/// Members that are looked at; a set has at most 50.
+/// The maximum number of members; a set has at most 50.
 const MEMBERS_MAX: usize = 100;
 const GIB: f64 = 1_073_741_824.0;
 
-/// What a member says of its set.
+/// The replication state of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Lag {
-    /// How far it is behind the primary by the times of operations; a primary is not.
+    /// The lag behind the primary by the times of operations; a primary has none.
     pub(crate) seconds: Option<f64>,
 }
 
-/// Adds what a member says of its set; gives how far it is behind.
+/// Adds the readings of a member's set, and returns the member's lag.
 pub(crate) fn read(status: &Document, readings: &mut Readings) -> Lag {
     if let Some(state) = number(status, "myState") {
         readings.gauge("mongodb_state", "", &[], state);
@@ -43,19 +43,20 @@ pub(crate) fn read(status: &Document, readings: &mut Readings) -> Lag {
 const PRIMARY: f64 = 1.0;
 const SECONDARY: f64 = 2.0;
 const ARBITER: f64 = 7.0;
-/// A secondary, and what one is while it starts up, recovers or rolls back: then it falls behind.
+/// Whether a member replicates: a secondary, or a member that starts up, recovers or rolls back,
+/// and falls behind meanwhile.
 const FOLLOWS: [f64; 4] = [SECONDARY, 3.0, 5.0, 9.0];
 
 fn is_well(state: f64) -> bool {
     [PRIMARY, SECONDARY, ARBITER].contains(&state)
 }
 
-/// How far a member that follows is behind the primary, and of the primary how far the last of them is.
+/// Returns the lag of a replicating member, or for the primary the largest lag of its members.
 fn lags(primary: &Document, members: &[&Document], readings: &mut Readings) -> Lag {
     let is_self = |member: &&&Document| is_true(member, "self");
     let behind = |member: &Document, at: fn(&Document) -> Option<i64>| {
         let (first, own) = (at(primary)?, at(member)?);
-        // A member that heard of a later operation than the one who asks is not behind.
+        // A member with a later operation than the queried one has no lag.
         Some((first.saturating_sub(own).max(0)) as f64 / 1000.0)
     };
     let Some(own) = members.iter().find(is_self) else { return Lag::default() };
@@ -84,29 +85,29 @@ fn lags(primary: &Document, members: &[&Document], readings: &mut Readings) -> L
     }
 }
 
-/// When its last operation was done, by the time in the oplog; none before its first.
+/// Returns the time of the last operation in the oplog, or `None` before the first.
 fn operation_ms(member: &Document) -> Option<i64> {
     let time = time_ms(member, "optime.ts").or_else(|| time_ms(member, "optimeDate"));
     time.filter(|time| *time > 0)
 }
 
-/// The same by the clock of the primary when it was written, to the millisecond where it is said.
+/// Returns the same by the clock of the primary, in milliseconds if available.
 fn wall_ms(member: &Document) -> Option<i64> {
     let time = time_ms(member, "lastAppliedWallTime").or_else(|| time_ms(member, "optimeDate"));
     time.filter(|time| *time > 0)
 }
 
-/// What an oplog holds.
+/// The state of an oplog.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Oplog {
-    /// From the first operation to the last.
+    /// The time from the first to the last operation.
     pub(crate) window_seconds: f64,
-    /// Its operations, uncompressed.
+    /// The uncompressed size of the operations.
     pub(crate) bytes: Option<f64>,
 }
 
 impl Oplog {
-    /// Of the first and the last operation, and `$collStats`.
+    /// Parses the first and the last operation, and `$collStats`.
     pub(crate) fn of(first: &Document, last: &Document, stats: Option<&Document>) -> Option<Self> {
         let (first, last) = (time_ms(first, "ts")?, time_ms(last, "ts")?);
         let window_seconds = last.saturating_sub(first).max(0) as f64 / 1000.0;
@@ -114,7 +115,7 @@ impl Oplog {
         Some(Self { window_seconds, bytes })
     }
 
-    /// Adds the window, and how fast operations fill it.
+    /// Adds the window of the oplog, and the rate at which operations fill it.
     pub(crate) fn read(&self, readings: &mut Readings) {
         readings.gauge("mongodb_oplog_master_time", "seconds", &[], self.window_seconds);
         if let Some(bytes) = self.bytes.filter(|_| self.window_seconds > 0.0) {
@@ -124,7 +125,7 @@ impl Oplog {
     }
 }
 
-/// The first document of a cursor's answer.
+/// Returns the first document of a cursor's response.
 pub(crate) fn first_of(answer: &Document) -> Option<&Document> {
     answer.get_document("cursor").ok()?.get_array("firstBatch").ok()?.first()?.as_document()
 }

@@ -1,4 +1,4 @@
-//! A small server for tests that speaks MongoDB's wire protocol and answers as it is told.
+//! A small server for tests that implements MongoDB's wire protocol and answers with a function.
 
 use std::{
     io::{Read, Write},
@@ -14,15 +14,15 @@ use mongodb::bson::{Document, doc};
 const OP_QUERY: i32 = 2004;
 const OP_MSG: i32 = 2013;
 
-/// Answers a command of a database; `None`: never.
+/// Returns the response to a command on a database; `None` never answers.
 type Script = dyn Fn(&str, &Document) -> Option<Document> + Send + Sync;
 
-/// The server, on a port of its own.
+/// The server, on its own port.
 pub(crate) struct Responder {
     pub(crate) address: String,
-    /// The commands that came, without those of the driver itself.
+    /// The received commands, without the driver's own.
     pub(crate) asked: Arc<Mutex<Vec<String>>>,
-    /// Connections that were opened.
+    /// The number of opened connections.
     pub(crate) connections: Arc<AtomicUsize>,
 }
 
@@ -55,7 +55,7 @@ fn number(bytes: &[u8], at: usize) -> i32 {
     i32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
 }
 
-/// Answers what comes on a connection until it ends.
+/// Answers the requests of a connection until it ends.
 fn converse(mut stream: TcpStream, script: &Script, asked: &Mutex<Vec<String>>) {
     let mut head = [0; 16];
     while stream.read_exact(&mut head).is_ok() {
@@ -65,13 +65,13 @@ fn converse(mut stream: TcpStream, script: &Script, asked: &Mutex<Vec<String>>) 
         let command = command(code, &body);
         let database = command.get_str("$db").unwrap_or("admin").to_owned();
         let name = command.keys().next().cloned().unwrap_or_default();
-        // What the driver asks for itself has a client, or is its look whether we are there.
+        // The driver's own commands contain a client, or are its health checks.
         let is_ours = code == OP_MSG && !command.contains_key("client");
         if is_ours && name != "endSessions" {
             asked.lock().unwrap().push(name);
         }
         let Some(answer) = script(&database, &command) else {
-            // Until the other side gives up.
+            // The request stays open until the peer gives up.
             drop(stream.read(&mut [0]));
             return;
         };
@@ -103,7 +103,7 @@ fn reply(code: i32, to: i32, answer: &Document) -> Vec<u8> {
     out
 }
 
-/// The refusal of a command.
+/// Builds the error of a refused command.
 pub(crate) fn refusal(code: i32, name: &str) -> Document {
     doc! { "ok": 0.0, "errmsg": format!("{name} it is"), "code": code, "codeName": name }
 }

@@ -1,4 +1,4 @@
-//! What a server is, as its answer to `hello` says.
+//! The role of a server, from its response to `hello`.
 
 use mongodb::bson::Document;
 
@@ -7,33 +7,33 @@ use crate::field::{is_true, text, value};
 /// The role of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Role {
-    /// A mongod of no replica set.
+    /// A mongod without a replica set.
     #[default]
     Standalone,
-    /// The member that takes writes.
+    /// The member that accepts writes.
     Primary,
-    /// A member that follows the primary.
+    /// A member that replicates from the primary.
     Secondary,
-    /// A member that votes and has no data.
+    /// A member that votes but has no data.
     Arbiter,
-    /// A member that is none of these: it starts up, recovers, or rolls back.
+    /// Any other member: it starts up, recovers, or rolls back.
     Recovering,
     /// A router of a sharded cluster.
     Mongos,
 }
 
-/// Role and set of a server.
+/// The role and replica set of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Standing {
     pub(crate) role: Role,
-    /// Whether its set holds a cluster's settings.
+    /// Whether the set contains the configuration of a cluster.
     pub(crate) is_config: bool,
-    /// The name of its replica set.
+    /// The name of the replica set.
     pub(crate) set: Option<String>,
 }
 
 impl Standing {
-    /// Reads an answer to `hello`, or to `isMaster` of older servers.
+    /// Parses a response to `hello`, or to `isMaster` of older servers.
     pub(crate) fn of(hello: &Document) -> Self {
         let set = text(hello, "setName").map(str::to_owned);
         let is_primary = is_true(hello, "isWritablePrimary") || is_true(hello, "ismaster");
@@ -53,7 +53,7 @@ impl Standing {
         Self { role, is_config: value(hello, "configsvr").is_some(), set }
     }
 
-    /// What the host's tag `role` says: config servers are members of a set, too.
+    /// Returns the value of the host's tag `role`; config servers are members of a set, too.
     pub(crate) fn word(&self) -> &'static str {
         match self.role {
             Role::Standalone => "standalone",
@@ -65,12 +65,12 @@ impl Standing {
         }
     }
 
-    /// Whether it can be asked for the state of its replica set.
+    /// Whether the server can report the state of its replica set.
     pub(crate) fn is_member(&self) -> bool {
         !matches!(self.role, Role::Standalone | Role::Mongos)
     }
 
-    /// Whether it has data, and so databases and, in a set, an oplog.
+    /// Whether the server has data, and therefore databases and, in a set, an oplog.
     pub(crate) fn has_data(&self) -> bool {
         matches!(self.role, Role::Standalone | Role::Primary | Role::Secondary)
     }

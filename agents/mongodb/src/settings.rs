@@ -1,27 +1,27 @@
-//! Which servers are asked, and how; from flags or from a file. Never prints a password.
+//! The settings of servers, from flags or a file. They never reveal a password.
 
 use std::{collections::BTreeMap, fmt, fs, path::Path, time::Duration};
 
 use granary_agent_kit::{fault_in, hosts_of};
 use serde::{Deserialize, Deserializer, de::Error as _};
 
-/// Servers of one agent.
+/// The maximum number of servers.
 const TARGETS_MAX: usize = 900;
-/// Bytes of a file of targets.
+/// The maximum size of a file of targets.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 const TIMEOUT_MAX: Duration = Duration::from_secs(60);
 
-/// What is asked, and how.
+/// The settings of all servers.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// The servers.
     #[serde(rename = "target")]
     pub targets: Vec<TargetSettings>,
-    /// How long a server's round may take, all commands together.
+    /// The time limit of a server's round, for all commands together.
     #[serde(default = "timeout", deserialize_with = "span")]
     pub timeout: Duration,
-    /// How often all databases are asked for their sizes; zero is never.
+    /// The interval of database sweeps; zero is never.
     #[serde(default = "databases_every", deserialize_with = "span")]
     pub databases_every: Duration,
 }
@@ -30,18 +30,18 @@ pub struct Settings {
 #[derive(Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TargetSettings {
-    /// As MongoDB's tools take it, `mongodb://...`; each host in it is asked for itself.
+    /// The URI, `mongodb://...`, as in MongoDB's tools; each host in it is sampled separately.
     pub uri: String,
-    /// The tag `host` of its series, where the URI has one host; else it is host and port.
+    /// The tag `host`, for a URI with one host (default: host and port).
     #[serde(default)]
     pub host: Option<String>,
-    /// More tags of its series.
+    /// Additional tags.
     #[serde(default)]
     pub tags: BTreeMap<String, String>,
 }
 
 impl TargetSettings {
-    /// A target with nothing but its URI.
+    /// Creates a target with only a URI.
     pub fn new(uri: impl Into<String>) -> Self {
         Self { uri: uri.into(), host: None, tags: BTreeMap::new() }
     }
@@ -56,7 +56,7 @@ impl fmt::Debug for TargetSettings {
     }
 }
 
-/// What is wrong with the settings.
+/// The fault in the settings.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct SettingsError(pub(crate) String);
@@ -69,10 +69,10 @@ fn databases_every() -> Duration {
     Duration::from_secs(20 * 60)
 }
 
-/// A length such as `5s`, or `off`.
+/// Parses a duration such as `5s`, or `off`.
 ///
 /// # Errors
-/// When the text is neither.
+/// The text is neither.
 pub fn parse_span(text: &str) -> Result<Duration, String> {
     if text == "off" {
         return Ok(Duration::ZERO);
@@ -94,7 +94,7 @@ impl Settings {
     /// Reads a file.
     ///
     /// # Errors
-    /// When it cannot be read, is no TOML of this form, or is too long. The message has no secrets.
+    /// The file is unreadable, too long, or invalid. The message contains no secrets.
     pub fn read(path: &Path) -> Result<Self, SettingsError> {
         let fault =
             |cause: &dyn fmt::Display| SettingsError(format!("{}: {cause}", path.display()));
@@ -103,17 +103,17 @@ impl Settings {
             return Err(fault(&format!("{bytes} bytes are more than {FILE_BYTES_MAX}")));
         }
         let text = fs::read_to_string(path).map_err(|cause| fault(&cause))?;
-        // The whole of the error shows the line, which may hold a password.
+        // The full error would quote the line, which may contain a password.
         let settings: Self = toml::from_str(&text).map_err(|cause| {
             fault(&fault_in(&text, cause.span().map(|span| span.start), cause.message()))
         })?;
         Ok(settings)
     }
 
-    /// Checks what the types do not say.
+    /// Checks the values.
     ///
     /// # Errors
-    /// When there is no target, or too many, or the timeout is none.
+    /// There is no target, or too many, or the timeout is zero.
     pub fn check(&self) -> Result<(), SettingsError> {
         let fault = |what: String| Err(SettingsError(what));
         if self.targets.is_empty() {

@@ -1,9 +1,9 @@
-//! Answers of servers as their versions and roles give them, for tests: the fields that MongoDB's
-//! manual documents for each version, with made-up numbers.
+//! Responses of servers by version and role, for tests: the fields that MongoDB's manual documents
+//! for each version, with invented numbers.
 
 use mongodb::bson::{Bson, DateTime, Document, Timestamp, doc};
 
-/// Unix seconds of the answers.
+/// The time of the responses, Unix seconds.
 pub(crate) const NOW_S: u32 = 1_700_000_000;
 
 fn part(document: &mut Document, more: Document) {
@@ -50,7 +50,7 @@ pub(crate) fn server_status(version: &str, role: &str) -> Document {
         part(&mut status, member());
     }
     if role == "arbiter" {
-        // It has no storage worth the name.
+        // An arbiter has no relevant storage.
         status.remove("wiredTiger");
     }
     status
@@ -144,7 +144,7 @@ fn member() -> Document {
     }
 }
 
-/// `serverStatus` of `MMAPv1`, as of 2.6 and 3.0.
+/// `serverStatus` of `MMAPv1`, as in 2.6 and 3.0.
 pub(crate) fn server_status_of_mmap() -> Document {
     doc! {
         "host": "db1:27017", "version": "2.6.12", "process": "mongod", "pid": 4321_i64,
@@ -203,7 +203,7 @@ fn member_of_set(name: &str, state: i32, behind_s: u32, is_self: bool) -> Docume
         "lastAppliedWallTime": DateTime::from_millis(millis),
     };
     if state == 7 || state == 8 {
-        // Arbiters have none, and of members that are down a null one is said.
+        // Arbiters have none, and members that are down have a null one.
         for field in ["optime", "optimeDate", "lastAppliedWallTime"] {
             member.remove(field);
         }
@@ -214,7 +214,7 @@ fn member_of_set(name: &str, state: i32, behind_s: u32, is_self: bool) -> Docume
     member
 }
 
-/// `replSetGetStatus`, of members by name, state and seconds behind; of which one is asked.
+/// `replSetGetStatus` with members by name, state and lag in seconds, and the queried member.
 pub(crate) fn set_status(own: &str, members: &[(&str, i32, u32)]) -> Document {
     let state = members.iter().find(|(name, ..)| *name == own).map_or(0, |(_, state, _)| *state);
     let member = |(name, state, behind): &(&str, i32, u32)| {
@@ -227,13 +227,13 @@ pub(crate) fn set_status(own: &str, members: &[(&str, i32, u32)]) -> Document {
     }
 }
 
-/// The answer of a cursor with one document.
+/// The response of a cursor with one document.
 pub(crate) fn cursor(first: Document) -> Document {
     let ns = "local.oplog.rs";
     doc! { "cursor": { "firstBatch": [first], "id": 0_i64, "ns": ns }, "ok": 1.0 }
 }
 
-/// The same server, so much later and with so much done.
+/// The same server after some time and work.
 pub(crate) fn later(status: &Document, seconds: i64, changes: &[(&str, &str, i64)]) -> Document {
     let mut status = status.clone();
     let uptime = status.get_i64("uptimeMillis").unwrap() + seconds * 1000;

@@ -1,4 +1,4 @@
-//! One server: its connection, what is remembered of it, and how a round went.
+//! One server: its connection, its state between rounds, and the outcome of a round.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use crate::{
     status::Memory,
 };
 
-/// A server, and what is remembered of it.
+/// A server, with its state between rounds.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) options: ClientOptions,
-    /// The tag `host`.
+    /// The value of the tag `host`.
     pub(crate) host: String,
     pub(crate) tags: Vec<(String, String)>,
     pub(crate) limits: Limits,
@@ -33,12 +33,12 @@ pub(crate) struct Target {
     pub(crate) oplog: Option<Oplog>,
     pub(crate) oplog_next_ms: i64,
     pub(crate) sweep: Sweep,
-    /// Of the round under way; none before it is known who answers.
+    /// The role in the current round; `None` before the server answered.
     pub(crate) readings: Option<Readings>,
     pub(crate) lag_seconds: Option<f64>,
 }
 
-/// How long a round may take, and how often databases are asked.
+/// The time limit of a round, and the interval of database sweeps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) timeout: Duration,
@@ -77,7 +77,7 @@ impl Target {
         &self.host
     }
 
-    /// Asks the server what is due, if it is, and gives what was read until the time was over.
+    /// Samples the server if it is due, and returns the readings up to the time limit.
     pub(crate) async fn sample(&mut self, now_ms: i64, started_ms: i64) -> Readings {
         (self.readings, self.lag_seconds) = (None, None);
         let watch = Stopwatch::start();
@@ -95,7 +95,7 @@ impl Target {
                 self.polling.answered();
             } else {
                 self.polling.failed(now_ms, self.standing.role == Role::Mongos);
-                // Else the driver would go on to look for it.
+                // Otherwise the driver would continue to search for the server.
                 self.connection = None;
             }
         }
@@ -106,7 +106,7 @@ impl Target {
         if let Some(problem) = problem {
             out.problem(format!("mongodb {}", self.host), problem);
         } else if !self.polling.is_up() {
-            // Not asked in this round: it is still away.
+            // The server is not sampled in this round, and still counts as down.
             out.problem(format!("mongodb {}", self.host), "does not answer");
         }
         let is_up = f64::from(u8::from(self.polling.is_up()));
@@ -118,7 +118,7 @@ impl Target {
         out
     }
 
-    /// What the questions cost, by this agent's clock.
+    /// Adds the cost of the queries, by this agent's clock.
     fn own_cost(&self, watch: Stopwatch, started_ms: i64, out: &mut Readings) {
         let start = Some(started_ms);
         let Costs { commands, failures, waited } = self.costs;
@@ -140,7 +140,7 @@ impl Target {
         out.watched(WatchedHost { host: self.host.clone(), started_ms, tags, is_absent });
     }
 
-    /// What was read of databases, now or before.
+    /// Adds the values of databases, of this round or earlier ones.
     fn say_databases(&mut self) {
         let Some(readings) = &mut self.readings else { return };
         let beyond = self.sweep.read(readings);
@@ -153,7 +153,7 @@ impl Target {
         }
     }
 
-    /// Its own tags and its replica set: members of one set are told as one.
+    /// Returns the server's tags with its replica set, so that the members of a set can be grouped.
     pub(crate) fn set_tags(&self) -> Vec<(String, String)> {
         let mut tags = self.own_tags();
         if !self.tags.iter().any(|(name, _)| name == "set") {
@@ -168,15 +168,16 @@ impl Target {
         tags
     }
 
-    /// The set, and the window of its oplog, of a primary that answered.
+    /// Returns the set and the oplog window of a primary that answered.
     pub(crate) fn window_of_primary(&self) -> Option<(&str, f64)> {
         let is_primary = self.standing.role == Role::Primary && self.polling.is_up();
         let set = self.standing.set.as_deref().filter(|_| is_primary)?;
         Some((set, self.oplog?.window_seconds))
     }
 
-    /// How long this secondary may stay behind before the oplog no longer has what it needs: the
-    /// window of its primary's oplog, else of its own, without its lag.
+    /// Returns the headroom of a secondary: the time until the oplog no longer contains the
+    /// operations that it needs. It is the oplog window of the primary, or else its own, minus its
+    /// lag.
     pub(crate) fn headroom_seconds(&self, window_of: impl Fn(&str) -> Option<f64>) -> Option<f64> {
         let lag = self.lag_seconds?;
         let of_primary = self.standing.set.as_deref().and_then(window_of);

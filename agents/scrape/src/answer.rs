@@ -1,6 +1,7 @@
-//! What a target answered, to samples: names and labels once for each series, values each time.
+//! The conversion of responses to samples. Names and labels are parsed once per series, values each
+//! time.
 //!
-//! Must never know: how the answer came here.
+//! Must never know: the transport of responses.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -23,18 +24,18 @@ use crate::{
 };
 
 const NAME: &str = "__name__";
-/// Series of one target, whatever its limit is.
+/// The maximum number of series of a target, whatever its own limit is.
 const SERIES_MAX: usize = 200_000;
-/// Bytes of a known series beside itself, in a table that grows.
+/// The memory of a known series in the table, without the series itself.
 const KNOWN_BYTES: usize = 2 * size_of::<(u128, Known)>();
 
-/// The series that a target has shown lately.
+/// The recent series of a target.
 #[derive(Debug)]
 pub(crate) struct Shown {
-    /// What they take.
+    /// The memory of the series.
     lease: Lease,
     memory: Arc<Memory>,
-    /// By the hash of the bytes in which the target writes them.
+    /// Series by the hash of their text.
     series: HashMap<u128, Known>,
     round: u64,
     reports: Vec<Arc<Series>>,
@@ -42,13 +43,13 @@ pub(crate) struct Shown {
 
 #[derive(Debug)]
 struct Known {
-    /// None for one that rules drop.
+    /// `None` when rules drop the series.
     series: Option<Arc<Series>>,
-    /// In which answer it was last.
+    /// The number of the last response with this series.
     round: u64,
-    /// An answer with it was taken: it has to end when it is in none.
+    /// Whether a response with this series was accepted: the series must end when it is missing.
     is_sent: bool,
-    /// The target gave it a time of its own: it does not end with an answer.
+    /// Whether the target provided a timestamp: such a series does not end with a response.
     is_timed: bool,
 }
 
@@ -58,19 +59,19 @@ impl Known {
     }
 }
 
-/// What an answer holds.
+/// The result of a response.
 #[derive(Debug)]
 pub(crate) struct Taken {
     pub(crate) samples: Samples,
-    /// Samples that the target showed.
+    /// Samples of the response.
     pub(crate) scraped: u64,
-    /// Samples that the rules left.
+    /// Samples after relabeling.
     pub(crate) kept: u64,
-    /// Series that were not in the answer before.
+    /// Series that the previous response did not contain.
     pub(crate) added: u64,
 }
 
-/// How a scrape went, for its reports.
+/// The outcome of a scrape, for its reports.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Report {
     pub(crate) is_up: bool,
@@ -80,7 +81,7 @@ pub(crate) struct Report {
     pub(crate) added: u64,
 }
 
-/// What each scrape reports, in the order of [`Report`]'s fields.
+/// The metrics of a scrape's report, in the order of [`Report`]'s fields.
 const REPORTS: [(&str, &str); 5] = [
     ("up", ""),
     ("scrape_duration_seconds", "seconds"),
@@ -90,17 +91,17 @@ const REPORTS: [(&str, &str); 5] = [
 ];
 
 impl Shown {
-    /// No series yet.
+    /// Creates an empty table.
     pub(crate) fn new(memory: &Arc<Memory>) -> Self {
         let (series, reports) = (HashMap::new(), Vec::new());
         Self { lease: memory.lease(), memory: Arc::clone(memory), series, round: 0, reports }
     }
 
-    /// Takes an answer in while it arrives. Series that were in the last one and are not in this one end.
+    /// Parses a response while it arrives. Series that are missing from it end.
     ///
     /// # Errors
-    /// When it cannot be read, or breaks a limit: nothing of it counts, and what was shown before
-    /// is to be ended. How many samples were read is told.
+    /// The response is invalid or exceeds a limit. It is discarded, and all previous series must
+    /// end. The error contains the number of parsed samples.
     pub(crate) fn take(
         &mut self,
         (job, target): (&Job, &Target),
@@ -122,14 +123,14 @@ impl Shown {
         Ok(taken)
     }
 
-    /// The target did not answer, or is gone: all that it showed ends.
+    /// Ends all series, because the target did not answer or is gone.
     pub(crate) fn end_all(&mut self, time_ms: i64) -> Samples {
         let mut samples = self.memory.samples();
         self.end(time_ms, |_, _| false, &mut samples);
         samples
     }
 
-    /// Adds how the scrape went.
+    /// Adds the report of a scrape.
     pub(crate) fn report(
         &mut self,
         target: &Target,
@@ -155,7 +156,7 @@ impl Shown {
         }
     }
 
-    /// Of a target that is gone, its reports end too.
+    /// Ends the report series of a removed target.
     pub(crate) fn end_reports(&self, time_ms: i64, samples: &mut Samples) {
         self.reports.iter().for_each(|series| samples.push_always(stale(series, time_ms)));
     }
@@ -190,7 +191,7 @@ impl Shown {
             return Ok(());
         };
         if known.round == round && honored.is_none() {
-            // The same line twice: the first one counts, as in Prometheus.
+            // Of duplicate lines, the first one is kept, as in Prometheus.
             return Ok(());
         }
         taken.added += u64::from(!known.is_sent && known.round != round);
@@ -208,7 +209,7 @@ impl Shown {
         })
     }
 
-    /// Forgets the series that `stays` does not keep, and says that they have ended.
+    /// Removes and ends the series that `stays` rejects.
     fn end(&mut self, time_ms: i64, stays: impl Fn(&Known, u64) -> bool, samples: &mut Samples) {
         let (round, lease) = (self.round, &self.lease);
         self.series.retain(|_, known| {
@@ -233,7 +234,7 @@ fn stale(series: &Arc<Series>, time_ms: i64) -> KnownReading {
     KnownReading { series: Arc::clone(series), value: STALE_MARKER, time_ms, start_ms: None }
 }
 
-/// Whose samples they are.
+/// The target of the samples.
 struct OfTarget<'a> {
     job: &'a Job,
     target: &'a Target,
@@ -241,7 +242,7 @@ struct OfTarget<'a> {
 }
 
 impl OfTarget<'_> {
-    /// The series that is written so; none when the rules drop it.
+    /// Parses the text of a series. Returns `None` when the rules drop it.
     fn describe(&self, series: &[u8], families: &Families) -> Result<Option<Series>, String> {
         let parts = parts(series, Names::Valid)?;
         if parts.metric.is_empty() {
@@ -265,8 +266,8 @@ impl OfTarget<'_> {
         Ok(Some(Series::new(metric, pairs(&labels), kind, unit)))
     }
 
-    /// Adds the target's labels. Where a sample has one of the name, it goes on as
-    /// `exported_NAME`; with `honor_labels` it stays and the target's gives way.
+    /// Adds the target's labels. A label of the sample with the same name is renamed to
+    /// `exported_NAME`; with `honor_labels`, it takes precedence instead.
     fn join(&self, labels: &mut Labels) {
         let target = &self.target.labels;
         if self.job.honor_labels {
@@ -281,7 +282,7 @@ impl OfTarget<'_> {
             }
             labels.set(name, value);
         }
-        // Shorter names first, so that a name that is made is not moved again by luck of order.
+        // Shorter names come first, so that a new name is not renamed again.
         moved.sort_by_key(|(name, _)| name.len());
         for (name, value) in moved {
             let mut free = format!("exported_{name}");

@@ -1,5 +1,4 @@
-//! Which targets there are, and when each is scraped next: what discovery, the clock and the
-//! scraping threads share.
+//! The board: the targets and their next scrapes, shared by discovery, the clock and the workers.
 //!
 //! Must never know: threads, requests, answers.
 
@@ -14,37 +13,39 @@ use crate::{
     target::{Assigned, Target},
 };
 
-/// Answers that wait for the next round take this part of the memory at most; the oldest make room.
+/// The maximum share of memory for samples that wait for the next round; beyond it, the oldest are
+/// dropped.
 const WAITING_SHARE: usize = 2;
-/// A scrape counts at the time that it was due when it begins this soon after: slots stay even.
+/// The maximum delay for which a scrape keeps its scheduled time, so that samples stay evenly
+/// spaced.
 const TOLERANCE_MS: i64 = 50;
 
-/// A target's number, never given twice.
+/// The unique number of a target.
 pub(crate) type TargetId = u64;
 
 /// A target on the board.
 #[derive(Debug)]
 struct Entry {
     assigned: Assigned,
-    /// Not here while it is being scraped.
+    /// `None` while it is being scraped.
     shown: Option<Shown>,
     due_ms: i64,
-    /// Why the last scrape failed.
+    /// The error of the last scrape.
     problem: Option<String>,
     is_scraped: bool,
 }
 
-/// What a thread takes to scrape a target.
+/// The task of a worker: a target to scrape.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     pub(crate) id: TargetId,
     pub(crate) assigned: Assigned,
     pub(crate) shown: Shown,
-    /// The time of its samples.
+    /// The time of the samples.
     pub(crate) time_ms: i64,
 }
 
-/// The shared state.
+/// The shared state of all targets.
 #[derive(Debug)]
 pub(crate) struct Board {
     memory: Arc<Memory>,
@@ -52,30 +53,30 @@ pub(crate) struct Board {
     by_hash: HashMap<(usize, u64), TargetId>,
     due: BTreeSet<(i64, TargetId)>,
     next_id: TargetId,
-    /// When the next target was asked for last.
+    /// The time of the last request for a due target.
     looked_ms: i64,
-    /// Answers that no round has taken yet.
+    /// Samples that wait for the next round.
     waiting: VecDeque<Samples>,
     dropped_samples: u64,
     missed: u64,
-    /// What discovery says is wrong, by its place.
+    /// Problems of discovery, by place.
     faults: HashMap<String, String>,
 }
 
-/// Counts for the agent's own series.
+/// Counters for the agent's own series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) up: u64,
     pub(crate) down: u64,
     pub(crate) missed: u64,
     pub(crate) dropped_samples: u64,
-    /// Answers that had no room, and bytes that all targets take now.
+    /// Responses dropped for lack of memory, and the memory in use.
     pub(crate) without_room: u64,
     pub(crate) bytes: u64,
 }
 
 impl Board {
-    /// No targets yet.
+    /// Creates an empty board.
     pub(crate) fn new(memory: Arc<Memory>) -> Self {
         Self {
             memory,
@@ -91,8 +92,7 @@ impl Board {
         }
     }
 
-    /// Says which targets a job has now. Those that it had before go on as they are; those that
-    /// are gone end.
+    /// Sets the targets of a job. Existing targets continue unchanged; removed ones end.
     pub(crate) fn assign(&mut self, job_index: usize, targets: Vec<Assigned>, now_ms: i64) {
         let mut stays = HashSet::new();
         for assigned in targets {
@@ -123,7 +123,7 @@ impl Board {
             self.by_hash.remove(&hash);
             if let Some(entry) = self.entries.remove(&id) {
                 self.due.remove(&(entry.due_ms, id));
-                // One that is being scraped ends when the thread comes back with it.
+                // A target that is being scraped ends when its worker returns it.
                 if let Some(shown) = entry.shown {
                     self.end(shown, now_ms);
                 }
@@ -136,7 +136,7 @@ impl Board {
         self.due.first().is_some_and(|(due_ms, _)| *due_ms <= now_ms)
     }
 
-    /// The next target that is due, or when there will be one.
+    /// Returns the next due target, or the time until one is due.
     pub(crate) fn next(&mut self, now_ms: i64) -> Result<Ticket, Option<i64>> {
         if now_ms < std::mem::replace(&mut self.looked_ms, now_ms) {
             self.clock_stepped_back(now_ms);
@@ -155,8 +155,8 @@ impl Board {
             self.missed +=
                 (next_ms - due_ms).div_euclid(interval_ms.max(1)).max(1).unsigned_abs() - 1;
             let Some(shown) = entry.shown.take() else {
-                // Still under way from last time: a timeout is never longer than an interval, so
-                // that this is the exception.
+                // The previous scrape is still running, which is rare because timeouts are not
+                // longer than intervals.
                 self.missed += 1;
                 continue;
             };
@@ -165,7 +165,8 @@ impl Board {
         }
     }
 
-    /// What is due later than an interval from now was to be at a time that comes again.
+    /// Corrects due times after the clock stepped back: no target is due later than one interval
+    /// from now.
     fn clock_stepped_back(&mut self, now_ms: i64) {
         for (id, entry) in &mut self.entries {
             let interval_ms = entry.assigned.target.interval.as_millis() as i64;
@@ -177,7 +178,7 @@ impl Board {
         }
     }
 
-    /// Makes every target due now, for a round by itself.
+    /// Makes every target due at once, for a single round.
     pub(crate) fn all_due(&mut self, now_ms: i64) {
         self.due.clear();
         for (id, entry) in &mut self.entries {
@@ -187,12 +188,12 @@ impl Board {
         }
     }
 
-    /// Whether each target was scraped since it was put here or made due.
+    /// Whether every target was scraped since it was added or made due.
     pub(crate) fn is_all_scraped(&self) -> bool {
         self.entries.values().all(|entry| entry.is_scraped)
     }
 
-    /// Takes back a target with what its scrape gave.
+    /// Returns a target with the result of its scrape.
     pub(crate) fn done(
         &mut self,
         ticket: Ticket,
@@ -211,17 +212,17 @@ impl Board {
         }
     }
 
-    /// The answers since this was asked last.
+    /// Takes the samples since the last call.
     pub(crate) fn take(&mut self) -> VecDeque<Samples> {
         std::mem::take(&mut self.waiting)
     }
 
-    /// Whether answers wait.
+    /// Whether samples are waiting.
     pub(crate) fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Notes what is wrong with a place of discovery, or that nothing is.
+    /// Sets or clears the problem of a place of discovery.
     pub(crate) fn set_fault(&mut self, place: String, fault: Option<String>) {
         match fault {
             Some(fault) => drop(self.faults.insert(place, fault)),
@@ -229,7 +230,7 @@ impl Board {
         }
     }
 
-    /// What is wrong now: place and cause.
+    /// Returns the current problems: place and cause.
     pub(crate) fn problems(&self) -> Vec<(String, String)> {
         let failing = |entry: &Entry| -> Option<(String, String)> {
             let Target { url, .. } = &entry.assigned.target;
@@ -241,7 +242,7 @@ impl Board {
         all
     }
 
-    /// For the agent's own series.
+    /// Returns the counters for the agent's own series.
     pub(crate) fn counts(&self) -> Counts {
         let scraped = self.entries.values().filter(|entry| entry.is_scraped);
         let (down, up): (Vec<_>, Vec<_>) = scraped.partition(|entry| entry.problem.is_some());

@@ -1,6 +1,6 @@
-//! One request to a target: its answer, within its time and its length.
+//! Requests to targets, within limits of time and size.
 //!
-//! Must never know: what the answer says.
+//! Must never know: the content of responses.
 
 use std::{
     io::{self, Read},
@@ -24,12 +24,12 @@ use crate::{
     target::Target,
 };
 
-/// A connection is kept between scrapes for as long, unless the target ends it.
+/// The maximum idle time of a connection.
 const IDLE_MAX: Duration = Duration::from_secs(5 * 60);
 const REDIRECTS_MAX: u32 = 10;
 const HEAD_BYTES: usize = 16 << 10;
 
-/// What is asked, and how long an answer may take.
+/// A request with its timeout.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Question<'a> {
     pub(crate) url: &'a str,
@@ -51,7 +51,7 @@ impl Config {
     }
 }
 
-/// What makes the requests of a job.
+/// The HTTP client of a job.
 #[derive(Debug)]
 pub(crate) struct Client {
     http: ureq::Agent,
@@ -59,10 +59,10 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// A client with the job's settings of TLS and redirects.
+    /// Creates a client with the job's settings for TLS and redirects.
     ///
     /// # Errors
-    /// When a certificate or key cannot be read; the error names the file.
+    /// A certificate or key is unreadable; the error names the file.
     pub(crate) fn new(job: &Job) -> Result<Self, String> {
         let proxy = job.proxy_url.as_deref().map(ureq::Proxy::new).transpose();
         let proxy = proxy.map_err(|_| "proxy_url: use http://HOST:PORT".to_owned())?;
@@ -84,10 +84,10 @@ impl Client {
         Ok(Self { http, accept: accept(&job.scrape_protocols) })
     }
 
-    /// Asks a target; the answer is read from what is given, decompressed.
+    /// Sends a request to a target, and returns its decompressed response as a stream.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is no response.
     pub(crate) fn get(
         &self,
         job: &Job,
@@ -97,10 +97,10 @@ impl Client {
         self.ask(job, &question)
     }
 
-    /// Asks anything.
+    /// Sends any request.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// The reason why there is no response.
     pub(crate) fn ask(
         &self,
         job: &Job,
@@ -111,7 +111,7 @@ impl Client {
         let mut sent = self.send(job, question, &headers, question.timeout);
         let left = watch.left_of(question.timeout);
         if sent.as_ref().is_err_and(was_hung_up) && !left.is_zero() {
-            // A connection that was kept has ended meanwhile, as when the target was restarted.
+            // The target has closed the idle connection, such as by a restart.
             sent = self.send(job, question, &headers, left);
         }
         let answer = sent.map_err(|cause| cause.to_string())?;
@@ -133,7 +133,7 @@ impl Client {
     }
 }
 
-/// An answer that may have so many bytes.
+/// A response with a size limit.
 struct Limited {
     answer: Box<dyn Read>,
     limit: u64,
@@ -175,7 +175,7 @@ impl Client {
     }
 }
 
-/// Whether the other side ended the connection instead of answering.
+/// Whether the peer closed the connection without a response.
 fn was_hung_up(fault: &ureq::Error) -> bool {
     use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
     let ended = [BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof];
@@ -192,7 +192,7 @@ impl Protocol {
     }
 }
 
-/// The forms that are asked for, the better the earlier, as Prometheus writes it.
+/// Returns the `Accept` header, with preferred formats first, as Prometheus writes it.
 fn accept(protocols: &[Protocol]) -> String {
     let default = [Protocol::OpenMetrics1, Protocol::OpenMetrics0, Protocol::PrometheusText];
     let protocols = if protocols.is_empty() { &default[..] } else { protocols };
@@ -213,7 +213,7 @@ fn accept(protocols: &[Protocol]) -> String {
     parts.join(",")
 }
 
-/// Headers that the job sets; files are read each time, so that a key may change.
+/// Returns the headers of the job. Files are read each time, so that secrets can be rotated.
 fn headers(job: &Job) -> Result<Vec<(String, String)>, String> {
     let mut all = Vec::new();
     all.extend(authorization(job)?.map(|own| (AUTHORIZATION.as_str().to_owned(), own)));
@@ -227,7 +227,7 @@ fn headers(job: &Job) -> Result<Vec<(String, String)>, String> {
     Ok(all)
 }
 
-/// What is sent as `Authorization`.
+/// Returns the value of `Authorization`.
 fn authorization(job: &Job) -> Result<Option<String>, String> {
     if let Some(auth) = &job.basic_auth {
         let password = secret(&auth.password, auth.password_file.as_deref())?;
@@ -268,8 +268,8 @@ mod tests {
 
     use super::*;
 
-    /// A target that was restarted between two scrapes was down for one of them: the connection
-    /// that had been kept was dead.
+    /// Regression: a target that was restarted between two scrapes failed once, because the idle
+    /// connection was closed.
     #[test]
     fn a_kept_connection_that_has_ended_is_made_anew() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -278,7 +278,7 @@ mod tests {
             for answered in [true, false, true] {
                 let (mut stream, _) = listener.accept().unwrap();
                 let mut part = [0; 4096];
-                // One that is hung up on has sent its request by then.
+                // The client has sent its request before the server hangs up.
                 assert!(stream.read(&mut part).unwrap() > 0);
                 if answered {
                     let body = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\na 1\n";
@@ -307,7 +307,7 @@ mod tests {
         }
     }
 
-    /// A target behind a proxy, with a header and a token of its own, that names no format.
+    /// A target behind a proxy, with its own header and token, whose response has no known format.
     #[test]
     fn a_proxy_headers_a_token_and_a_fallback_are_as_prometheus_has_them() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,9 +1,10 @@
-//! Scrapes Prometheus and OpenMetrics endpoints as a prometheus.yml says, and hands what they show
-//! to the kit: spooled on disk, sent until acknowledged, once.
+//! Scrapes Prometheus and OpenMetrics endpoints, configured by a prometheus.yml. The kit spools the
+//! samples on disk and retries until they are acknowledged.
 //!
-//! One file a step: `config` says what is asked, `discovery` names targets, `target` makes them of
-//! labels, `board` knows when each is due, `runner` has the threads, `fetch` asks, `answer` makes
-//! samples of what comes back, within the `memory` that all targets share. Must never know: how readings are spooled and sent.
+//! Each file is one step: `config` reads the settings, `discovery` finds targets, `target` applies
+//! relabeling, `board` schedules scrapes, `runner` owns the threads, `fetch` sends requests, and
+//! `answer` parses responses, within the `memory` that all targets share. Must never know: how
+//! readings are spooled and sent.
 
 mod answer;
 mod board;
@@ -19,8 +20,7 @@ pub use config::{Config, ConfigError};
 pub use memory::{MEMORY_MAX, MEMORY_MIN};
 pub use source::Scrape;
 
-/// For fuzzing: any bytes as settings, as an answer of DNS, and as what a target shows; no panic
-/// out.
+/// For fuzzing: parses any bytes as settings, as a DNS response, and as the response of a target.
 pub fn fuzz(bytes: &[u8]) {
     discovery::fuzz(bytes);
     granary_exposition::fuzz(bytes);

@@ -10,11 +10,11 @@ use granary_agent_scrape::{Config, MEMORY_MAX, Scrape};
 #[derive(Debug, Parser)]
 #[command(name = "granary-agent-scrape", version)]
 struct Args {
-    /// What is scraped, in the form of a prometheus.yml
+    /// Settings of jobs and targets, in the format of a prometheus.yml
     #[arg(long, value_name = "FILE")]
     scrape_config: PathBuf,
-    /// Bytes that all targets together take, at most: their series, their answers and what waits for
-    /// a round. A scrape that finds no room fails and is counted
+    /// Maximum memory of all targets together, in bytes: series, responses and waiting samples. A
+    /// scrape without free memory fails and is counted
     #[arg(long, value_name = "BYTES", default_value_t = MEMORY_MAX)]
     scrape_memory_max: usize,
     #[command(flatten)]

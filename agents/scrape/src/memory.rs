@@ -1,7 +1,7 @@
-//! The memory that all targets share: what their answers take while they arrive, the series that
-//! they show, and samples that wait for a round. It is counted before it is taken.
+//! The memory limit that all targets share: responses while they arrive, series, and samples that
+//! wait for a round. Memory is charged before it is allocated.
 //!
-//! Must never know: what is kept in it.
+//! Must never know: the content.
 
 use std::{
     cell::Cell,
@@ -13,18 +13,18 @@ use std::{
 
 use granary_agent_kit::KnownReading;
 
-/// What all targets share where nothing else is set.
+/// The default limit.
 pub const MEMORY_MAX: usize = 32 << 20;
-/// With less, a line of an answer has no room.
+/// The minimum limit: a single line of a response must fit.
 pub const MEMORY_MIN: usize = 1 << 20;
-/// The last part of the memory is for what takes little: a big target fails before small ones do.
+/// The reserved share for small requests, so that a big target fails before small ones do.
 const KEPT_FREE: usize = 4;
-/// What takes little: this part of the memory.
+/// The maximum size of a small request, as a share of the memory.
 const LITTLE: usize = 64;
-/// A sample that waits, in a list that grows.
+/// The memory of a waiting sample.
 const READING_BYTES: usize = 2 * size_of::<KnownReading>();
 
-/// The memory of one scraping agent.
+/// The memory limit of an agent.
 #[derive(Debug)]
 pub(crate) struct Memory {
     max: usize,
@@ -32,14 +32,14 @@ pub(crate) struct Memory {
     refused: AtomicU64,
 }
 
-/// A part of the memory, given back when it is dropped.
+/// A charged amount, which is released when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Lease {
     memory: Arc<Memory>,
     held: Cell<usize>,
 }
 
-/// Samples and the memory that they and their series take.
+/// Samples, with the memory of the samples and their series.
 #[derive(Debug)]
 pub(crate) struct Samples {
     pub(crate) readings: Vec<KnownReading>,
@@ -47,7 +47,7 @@ pub(crate) struct Samples {
 }
 
 impl Memory {
-    /// All of `max` bytes are free.
+    /// Creates a limit of `max` free bytes.
     pub(crate) fn new(max: usize) -> Arc<Self> {
         Arc::new(Self { max, used: AtomicUsize::new(0), refused: AtomicU64::new(0) })
     }
@@ -60,27 +60,27 @@ impl Memory {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// How often there was too little.
+    /// The number of failed requests.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Nothing of it yet.
+    /// Creates an empty lease.
     pub(crate) fn lease(self: &Arc<Self>) -> Lease {
         Lease { memory: Arc::clone(self), held: Cell::new(0) }
     }
 
-    /// No samples yet.
+    /// Creates an empty list.
     pub(crate) fn samples(self: &Arc<Self>) -> Samples {
         Samples { readings: Vec::new(), lease: self.lease() }
     }
 }
 
 impl Lease {
-    /// Takes so many bytes more.
+    /// Charges more bytes.
     ///
     /// # Errors
-    /// When they are not free: then none are taken.
+    /// The bytes are not free; nothing is charged.
     pub(crate) fn take(&self, bytes: usize) -> Result<(), String> {
         let max = self.memory.max;
         let takes_little = self.held.get().saturating_add(bytes) <= max / LITTLE;
@@ -98,13 +98,13 @@ impl Lease {
         Ok(())
     }
 
-    /// Takes them whether they are free or not, for what is little and must be there.
+    /// Charges bytes even beyond the limit, for small essential data.
     fn take_always(&self, bytes: usize) {
         self.memory.used.fetch_add(bytes, Ordering::Relaxed);
         self.held.set(self.held.get() + bytes);
     }
 
-    /// Moves bytes to another lease.
+    /// Moves charged bytes to another lease.
     pub(crate) fn move_to(&self, other: &Self, bytes: usize) {
         let bytes = bytes.min(self.held.get());
         self.held.set(self.held.get() - bytes);
@@ -128,26 +128,26 @@ impl Samples {
     /// Adds a sample.
     ///
     /// # Errors
-    /// When there is no room for it.
+    /// There is no free memory.
     pub(crate) fn push(&mut self, reading: KnownReading) -> Result<(), String> {
         self.lease.take(READING_BYTES)?;
         self.readings.push(reading);
         Ok(())
     }
 
-    /// Adds a sample that must be there, such as a scrape's report.
+    /// Adds an essential sample, such as a scrape's report, even beyond the limit.
     pub(crate) fn push_always(&mut self, reading: KnownReading) {
         self.lease.take_always(READING_BYTES);
         self.readings.push(reading);
     }
 
-    /// Adds the last sample of a series whose memory was in another lease.
+    /// Adds the last sample of a series whose memory was charged to another lease.
     pub(crate) fn push_last(&mut self, reading: KnownReading, (lease, bytes): (&Lease, usize)) {
         lease.move_to(&self.lease, bytes);
         self.push_always(reading);
     }
 
-    /// The memory that they take.
+    /// The charged memory.
     pub(crate) fn bytes(&self) -> usize {
         self.lease.held.get()
     }

@@ -1,8 +1,8 @@
-//! The threads: one that knows the time and hands out what is due, those that scrape, and one for
-//! each job whose targets change.
+//! The threads of the scraper: the scheduler, the workers, and a discovery thread for each job with
+//! changing targets.
 //!
-//! What they share is behind one lock, and changes under it: whoever looks and then waits misses
-//! nothing.
+//! One lock protects the shared state, and conditions signal its changes, so that a waiting thread
+//! misses none.
 
 mod discovered;
 mod workers;
@@ -25,30 +25,30 @@ use crate::{
     memory::Memory,
 };
 
-/// The work of each thread is shallow; TLS needs the most.
+/// The stack size of a thread; TLS needs most of it.
 const STACK_BYTES: usize = 512 << 10;
 
-/// What the threads share.
+/// The shared state of the threads.
 #[derive(Debug)]
 pub(crate) struct Shared {
     state: Mutex<State>,
-    /// For the clock, and for a round by itself: a target came, went or was scraped, or it is the
-    /// end.
+    /// The condition for the scheduler and for single rounds: targets changed, a scrape ended, or
+    /// the scraper stops.
     changed: Condvar,
-    /// For those who look for targets: it is the end.
+    /// The condition for discovery threads: the scraper stops.
     ended: Condvar,
     jobs: Vec<(Arc<Job>, Arc<Client>)>,
     external: Labels,
 }
 
-/// What changes.
+/// The mutable state.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) board: Board,
     has_ended: bool,
-    /// Jobs whose sources were not asked yet.
+    /// Jobs whose sources were not queried yet.
     unasked: usize,
-    /// Threads that scrape, and those of them that wait.
+    /// The number of workers, and of idle workers.
     workers: usize,
     idle: usize,
 }
@@ -61,7 +61,7 @@ pub(crate) struct Runner {
 }
 
 impl State {
-    /// Whether each source of targets was asked once.
+    /// Whether all sources of targets were queried once.
     pub(crate) fn has_asked_all(&self) -> bool {
         self.unasked == 0
     }
@@ -91,11 +91,11 @@ impl Shared {
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        // A panic leaves whole entries: they are put in and taken out as one.
+        // A panic leaves the state consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until something changes, at most `span`.
+    /// Waits for a change, up to `span`.
     pub(crate) fn wait<'a>(
         &self,
         state: MutexGuard<'a, State>,
@@ -109,7 +109,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Waits until a source of targets is to be asked again; false at the end.
+    /// Waits until a source of targets is due. Returns false at the end.
     fn wait_for_sources(&self, found: &Discovered) -> bool {
         let mut state = self.state();
         while !state.has_ended {
@@ -123,7 +123,7 @@ impl Shared {
         false
     }
 
-    /// Notes that a job's sources were asked for the first time.
+    /// Records that a job's sources were queried for the first time.
     fn asked_first(&self) {
         self.state().unasked -= 1;
         self.wake();
@@ -131,10 +131,10 @@ impl Shared {
 }
 
 impl Runner {
-    /// Starts to scrape what the settings say.
+    /// Starts the threads.
     ///
     /// # Errors
-    /// When a certificate cannot be read, or the system gives no thread.
+    /// A certificate is unreadable, or the system refuses a thread.
     pub(crate) fn start(config: &Config, memory_max: usize) -> io::Result<Self> {
         let shared = Arc::new(Shared::new(config, memory_max)?);
         let mut runner = Self { shared: Arc::clone(&shared), threads: Vec::new() };
@@ -145,7 +145,7 @@ impl Runner {
         Ok(runner)
     }
 
-    /// Ends the threads: no scrape begins, and those that wait for an answer are left behind.
+    /// Stops the threads: no new scrape starts, and threads that wait for a response are abandoned.
     pub(crate) fn stop(&mut self) {
         self.shared.state().has_ended = true;
         self.shared.wake();
@@ -163,8 +163,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Asks a job's sources for targets: what stands in the settings at once, the others again and
-    /// again in a thread of the job.
+    /// Queries a job's sources for targets: static lists once, the others periodically in a thread
+    /// of the job.
     fn discover(&mut self, index: usize) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
         let mut found = Discovered::new(index, &shared.jobs[index].0);

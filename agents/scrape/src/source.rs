@@ -1,4 +1,4 @@
-//! The collector: what was scraped since the last round, and how its targets are.
+//! The collector: samples scraped since the last round, and the state of targets.
 
 use std::{io, time::Duration};
 
@@ -7,25 +7,25 @@ use tracing::warn;
 
 use crate::{board::Counts, config::Config, memory::MEMORY_MIN, runner::Runner};
 
-/// A round by itself waits for answers as long, beyond the longest timeout of a target.
+/// The time that a single round waits, in addition to the longest timeout of a target.
 const ALONE_GRACE: Duration = Duration::from_secs(1);
-/// Discovery gets as long to name its first targets in a round by itself.
+/// The time that a single round waits for the first targets of discovery.
 const DISCOVERY_GRACE: Duration = Duration::from_secs(5);
 
-/// Scrapes targets in threads of its own, each at its own times.
+/// The scraper: it scrapes each target at its own times, in worker threads.
 #[derive(Debug)]
 pub struct Scrape {
     runner: Runner,
     timeout_max: Duration,
-    /// Parts of the settings that are to be named in the log.
+    /// Ignored parts of the settings, to be logged.
     unused: Vec<&'static str>,
 }
 
 impl Scrape {
-    /// Begins to scrape what the settings say, within so many bytes for all targets together.
+    /// Starts to scrape, with a memory limit in bytes for all targets together.
     ///
     /// # Errors
-    /// When a certificate cannot be read, the memory is too little, or the system gives no thread.
+    /// A certificate is unreadable, the memory limit is too small, or the system refuses a thread.
     pub fn start(config: &Config, memory_max: usize) -> io::Result<Self> {
         if memory_max < MEMORY_MIN {
             let fault = format!("scrape_memory_max is {memory_max}; use {MEMORY_MIN} or more");

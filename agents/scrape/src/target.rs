@@ -1,7 +1,7 @@
-//! From discovered labels to a target: where it is asked, when, and which labels its samples get
+//! A target, made of discovered labels: its URL, its schedule, and the labels of its samples
 //! (prometheus.io, "Configuration", `relabel_configs`).
 //!
-//! Must never know: how it is asked, and what it answers.
+//! Must never know: requests and responses.
 
 use std::time::Duration;
 
@@ -11,22 +11,22 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::config::{Job, span};
 
-/// What stands as it is in a query's names and values.
+/// The characters that are not escaped in a query.
 const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// A place that is scraped.
+/// A scraped endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Target {
-    /// Where it answers.
+    /// The URL of the target.
     pub(crate) url: String,
-    /// What its samples and reports are labelled with.
+    /// The labels of samples and reports.
     pub(crate) labels: Labels,
     pub(crate) interval: Duration,
     pub(crate) timeout: Duration,
 }
 
 impl Target {
-    /// The target that a job makes of discovered labels; none when its rules drop it.
+    /// Applies a job's rules to discovered labels. Returns `None` when they drop the target.
     pub(crate) fn new(job: &Job, discovered: &Labels) -> Result<Option<Self>, String> {
         let mut labels = discovered.clone();
         let millis = |span: Duration| format!("{}ms", span.as_millis());
@@ -63,7 +63,7 @@ impl Target {
         Ok(Some(Self { url, labels, interval, timeout }))
     }
 
-    /// What tells it from others, and says when in its interval it is scraped.
+    /// Returns a hash that identifies the target, and determines its offset in the interval.
     pub(crate) fn hash(&self) -> u64 {
         let mut text = self.url.clone();
         for (name, value) in self.labels.iter() {
@@ -75,8 +75,9 @@ impl Target {
         xxh3_64(text.as_bytes())
     }
 
-    /// When it is scraped next after `now_ms`: targets are spread over their interval by what they
-    /// are, so that each has the same place in it always, and agents agree.
+    /// Returns the next scrape after `now_ms`. The offset of a target in its interval follows from
+    /// its hash, so that targets are spread evenly, and the offset is stable across restarts and
+    /// agents.
     pub(crate) fn next_after(&self, now_ms: i64) -> i64 {
         let interval = i64::try_from(self.interval.as_millis()).unwrap_or(i64::MAX).max(1);
         let offset = (self.hash() % interval.unsigned_abs()).cast_signed();
@@ -85,19 +86,19 @@ impl Target {
     }
 }
 
-/// Host and port; the port follows from the scheme where none is given.
+/// Returns host and port; the scheme implies a default port.
 fn address(labels: &Labels) -> Result<String, String> {
     let address = labels.get("__address__");
     if address.is_empty() {
         return Err("a target has no __address__".to_owned());
     }
     if address.contains(['/', '?', '#', '@']) || address.contains(char::is_whitespace) {
-        return Err(format!("{address:?} is no host:port"));
+        return Err(format!("{address:?} is not host:port"));
     }
     let port = match labels.get("__scheme__") {
         "http" => 80,
         "https" => 443,
-        other => return Err(format!("{other:?} is no scheme; use http or https")),
+        other => return Err(format!("{other:?} is not a scheme; use http or https")),
     };
     let has_port = address.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     Ok(if has_port { address.to_owned() } else { format!("{address}:{port}") })
@@ -119,7 +120,7 @@ fn path(path: &str) -> String {
     if path.starts_with('/') { path.to_owned() } else { format!("/{path}") }
 }
 
-/// The parameters of the job, the first value of each as the labels have it.
+/// Returns the query parameters of the job; labels override the first value of each.
 fn query(job: &Job, labels: &Labels) -> String {
     let mut pairs = Vec::new();
     let mut add = |name: &str, value: &str| {
@@ -137,7 +138,7 @@ fn query(job: &Job, labels: &Labels) -> String {
     if pairs.is_empty() { String::new() } else { format!("{before}{}", pairs.join("&")) }
 }
 
-/// A target and the job that it is of, by its place in the settings.
+/// A target and the index of its job.
 #[derive(Debug, Clone)]
 pub(crate) struct Assigned {
     pub(crate) index: usize,

@@ -1,7 +1,7 @@
-//! Samples Redis, nginx, PostgreSQL and MySQL or MariaDB servers, one file each.
+//! Samples Redis, nginx, PostgreSQL, MySQL and MariaDB servers, with one file for each kind.
 //!
-//! `target` is what they share: where a server is, how it is named, and that it is up. METRICS.md
-//! has the table of what is emitted. Must never know: how readings are delivered.
+//! `target` contains the shared parts: the address, the tags, and whether a server is up.
+//! METRICS.md lists the metrics. Must never know: how readings are delivered.
 
 mod mysql;
 mod nginx;
@@ -18,12 +18,12 @@ use granary_agent_kit::{ROUND_DEADLINE, SideBySide, Source};
 pub use self::settings::{Service, ServiceError, check};
 use self::target::{Ask, Target};
 
-/// Which servers.
+/// The kind of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Redis and what speaks as it does: Valkey, KeyDB.
+    /// Redis and compatible servers: Valkey, KeyDB.
     Redis,
-    /// nginx, by its page `stub_status`.
+    /// nginx, with its page `stub_status`.
     Nginx,
     /// PostgreSQL.
     Postgres,
@@ -32,7 +32,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The word in settings and metrics.
+    /// The name in settings and metrics.
     pub fn word(self) -> &'static str {
         match self {
             Self::Redis => "redis",
@@ -42,7 +42,7 @@ impl Kind {
         }
     }
 
-    /// What asks one of them.
+    /// Creates the collector of one server.
     fn ask(self, service: &Service) -> Result<Box<dyn Ask>, ServiceError> {
         Ok(match self {
             Self::Redis => Box::new(redis::Redis::new(service)),
@@ -53,11 +53,11 @@ impl Kind {
     }
 }
 
-/// The servers of a kind as one source. `agent` is the tag `host` of those on this machine; those
-/// without an interval of their own are asked as often as `interval`.
+/// Returns the servers of a kind as one source. `agent` is the tag `host` of servers on this
+/// machine; `interval` is the default interval.
 ///
 /// # Errors
-/// When one is no server of the kind, or the system gives no thread.
+/// A server does not fit the kind, or the system refuses a thread.
 pub fn source(
     kind: Kind,
     services: &[Service],

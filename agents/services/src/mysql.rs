@@ -1,5 +1,5 @@
-//! MySQL and MariaDB, by SHOW GLOBAL STATUS and the state of their replication (dev.mysql.com,
-//! "Server Status Variables"), over a connection that is kept.
+//! The collector of MySQL and MariaDB servers, based on SHOW GLOBAL STATUS and the replication
+//! status (dev.mysql.com, "Server Status Variables"), over a persistent connection.
 
 use granary_agent_kit::Readings;
 use mysql::{Conn, OptsBuilder, Row as Answer, Value, prelude::Queryable};
@@ -11,9 +11,9 @@ use crate::{
 };
 
 const PORT: u16 = 3306;
-/// Bytes of an answer, of all of its rows and of each packet.
+/// The maximum size of a response and of each packet.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
-/// What a row takes besides its cells, about.
+/// The approximate memory of a row without its cells.
 const ROW_BYTES: usize = 64;
 
 const GAUGES: [Row; 13] = [
@@ -78,7 +78,7 @@ const VARIABLES: Rows = Rows {
 const VARIABLES_SQL: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
      ('max_connections', 'innodb_buffer_pool_size')";
 
-/// Asks one.
+/// The connection to a MySQL server.
 #[derive(Debug)]
 pub(crate) struct MySql {
     service: Service,
@@ -96,7 +96,7 @@ impl MySql {
             .user(Some(self.service.user.as_deref().unwrap_or("granary")))
             .pass(self.service.password()?)
             .prefer_socket(false)
-            // As it is by default, and not asked for.
+            // The default value, so that the library does not query it.
             .max_allowed_packet(Some(ANSWER_BYTES_MAX))
             .tcp_connect_timeout(timeout)
             .read_timeout(timeout)
@@ -127,7 +127,7 @@ impl Ask for MySql {
     }
 }
 
-/// All rows of an answer.
+/// Reads all rows of a response.
 fn answers(connection: &mut Conn, sql: &str) -> Result<Vec<Answer>, String> {
     let fault = |cause: mysql::Error| cause.to_string();
     let mut bytes = 0;
@@ -145,13 +145,14 @@ fn answers(connection: &mut Conn, sql: &str) -> Result<Vec<Answer>, String> {
     Ok(answers)
 }
 
-/// A name and its number; none where the value is a text, NULL or no UTF-8.
+/// Returns a name and its number, or `None` when the value is a text, NULL or invalid UTF-8.
 fn number(row: &Answer) -> Option<(String, f64)> {
     let value: String = row.get_opt(1)?.ok()?;
     Some((row.get_opt(0)?.ok()?, value.parse().ok()?))
 }
 
-/// How far each channel is behind. Who may not ask does without, as may a server that has no other.
+/// Adds the lag of each replication channel. Users without the privilege and servers without
+/// replication have none.
 fn replication(connection: &mut Conn, readings: &mut Readings) {
     let answer = answers(connection, "SHOW REPLICA STATUS");
     let answer = answer.or_else(|_| answers(connection, "SHOW SLAVE STATUS"));
@@ -178,7 +179,7 @@ fn replication(connection: &mut Conn, readings: &mut Readings) {
     }
 }
 
-/// What is read by name.
+/// The metrics by status variable.
 #[cfg(test)]
 pub(crate) fn all_rows() -> impl Iterator<Item = Row> {
     [STATUS, VARIABLES]
@@ -199,7 +200,7 @@ mod tests {
     use super::*;
     use crate::{Kind, settings::service, target::Target};
 
-    /// A packet of the protocol, with its number.
+    /// Builds a packet of the protocol, with its number.
     fn packet(number: u8, payload: &[u8]) -> Vec<u8> {
         let length = u32::try_from(payload.len()).unwrap().to_le_bytes();
         [&length[..3], &[number], payload].concat()
@@ -213,7 +214,7 @@ mod tests {
         packet(0, &[before.concat(), after.concat()].concat())
     }
 
-    /// Two columns, and rows of what is given: none is NULL.
+    /// Builds a result with two columns; `None` is NULL.
     fn rows(rows: &[[Option<&[u8]>; 2]]) -> Vec<u8> {
         let column = b"\x03def\0\0\0\x01a\x01a\x0c\x21\0\xff\0\0\0\xfd\0\0\0\0\0".as_slice();
         let end = b"\xfe\0\0\x02\0".as_slice();
@@ -235,7 +236,7 @@ mod tests {
         io::copy(&mut stream.take(length.into()), &mut io::sink()).map(drop)
     }
 
-    /// A server that lets everybody in, and answers each question with the same.
+    /// A server that accepts all users and returns the same result for each query.
     fn server(answer: Vec<u8>) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();

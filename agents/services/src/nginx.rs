@@ -1,4 +1,5 @@
-//! nginx, by its page `stub_status` (nginx.org, "Module `ngx_http_stub_status_module`").
+//! The collector of nginx servers, based on the page `stub_status` (nginx.org, "Module
+//! `ngx_http_stub_status_module`").
 
 use std::io::Read;
 
@@ -10,10 +11,10 @@ use crate::{
     target::Ask,
 };
 
-/// The page has less than 200 bytes.
+/// The maximum size of the page, which has less than 200 bytes.
 const BODY_BYTES_MAX: u64 = 4096;
 
-/// Asks one.
+/// The connection to an nginx server.
 #[derive(Debug)]
 pub(crate) struct Nginx {
     agent: ureq::Agent,
@@ -31,7 +32,7 @@ impl Nginx {
         let config = ureq::Agent::config_builder()
             .timeout_global(Some(service.timeout))
             .max_redirects(0)
-            // The password is for this server, and for no other.
+            // The password must not be sent to another server.
             .proxy(None)
             .tls_config(tls)
             .build();
@@ -55,7 +56,7 @@ impl Ask for Nginx {
     }
 }
 
-/// Reads the page.
+/// Parses the page.
 fn read(body: &str, readings: &mut Readings) -> Option<()> {
     let mut lines = body.lines();
     let number = |word: &str| word.parse::<u64>().ok().map(|number| number as f64);

@@ -1,5 +1,5 @@
-//! PostgreSQL from 10 on, by its statistics views (postgresql.org, "The Cumulative Statistics
-//! System"), over a connection that is kept, which may change nothing.
+//! The collector of PostgreSQL servers from version 10 on, based on the statistics views
+//! (postgresql.org, "The Cumulative Statistics System"), over a persistent read-only connection.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ use crate::{
 };
 
 const PORT: u16 = 5432;
-/// How often databases are asked for their sizes, which looks at each of their files.
+/// The interval of the query for database sizes, which is expensive because it scans all files.
 const SIZES_EVERY_MS: i64 = 300_000;
-/// What connections are doing; those that none is in are 0.
+/// The query for connections by state; states without connections are 0.
 const STATES: [&str; 5] =
     ["active", "idle", "idle in transaction", "idle in transaction (aborted)", "other"];
 
-/// Of each database.
+/// The query for each database.
 const DATABASE: Rows = Rows {
     gauges: &[
         ("numbackends", "postgres_database_connections", "connections"),
@@ -47,7 +47,7 @@ const DATABASE: Rows = Rows {
     ],
 };
 const SIZES: Rows = Rows { gauges: &[("size", "postgres_database_size", "bytes")], counters: &[] };
-/// Of the server.
+/// The query for the whole server.
 const SERVER: Rows = Rows {
     gauges: &[
         ("uptime", "postgres_uptime", "seconds"),
@@ -85,7 +85,7 @@ const STANDBYS_SQL: &str = "SELECT application_name AS standby,
         replay_lsn))::float8 AS behind
     FROM pg_stat_replication GROUP BY 1, 2 ORDER BY 1, 2 LIMIT 50";
 
-/// The names of the view's columns, levels and totals alike.
+/// The columns of the view, for gauges and counters.
 fn databases_sql() -> String {
     let columns: Vec<String> = DATABASE
         .names()
@@ -101,7 +101,7 @@ fn databases_sql() -> String {
     )
 }
 
-/// Asks one.
+/// The connection to a PostgreSQL server.
 pub(crate) struct Postgres {
     service: Service,
     runtime: Runtime,
@@ -115,7 +115,7 @@ impl std::fmt::Debug for Postgres {
     }
 }
 
-/// A connection, with the task that serves it.
+/// A connection with its background task.
 struct Open {
     client: Client,
     task: JoinHandle<()>,
@@ -124,7 +124,7 @@ struct Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        // One that hangs would wait for the server to say good-bye.
+        // A hanging task would wait for the server to close the connection.
         self.task.abort();
     }
 }
@@ -136,9 +136,9 @@ impl Postgres {
         Ok(Self { service: service.clone(), runtime, open: None, sizes_next_ms: i64::MIN })
     }
 
-    /// Whether it is time to ask for sizes.
+    /// Whether the query for sizes is due.
     fn is_time_for_sizes(&self, now_ms: i64) -> bool {
-        // A clock that steps back asks again.
+        // After the clock stepped back, the query is due.
         now_ms >= self.sizes_next_ms || now_ms < self.sizes_next_ms - SIZES_EVERY_MS
     }
 }
@@ -149,7 +149,7 @@ impl Ask for Postgres {
         let kept = self.open.take();
         let asked = round(&self.service, kept, with_sizes, readings);
         self.open = Some(self.runtime.block_on(asked)?);
-        // Whatever became of it, it is not asked again before the next time.
+        // The query is not repeated before the next interval, whatever its outcome.
         if with_sizes {
             self.sizes_next_ms = now_ms.saturating_add(SIZES_EVERY_MS);
         }
@@ -157,7 +157,7 @@ impl Ask for Postgres {
     }
 }
 
-/// Asks a server, over the connection that was kept if that is still good, and gives back the one to
+/// Samples a server over the persistent connection if it still works, and returns the connection to
 /// keep.
 async fn round(
     service: &Service,
@@ -165,7 +165,7 @@ async fn round(
     with_sizes: bool,
     readings: &mut Readings,
 ) -> Result<Open, String> {
-    // One that the server has closed meanwhile says so when it is used.
+    // A connection that the server has closed fails at its next use.
     let open = match kept {
         Some(open) if open.is_good().await => open,
         _ => Open::new(service).await?,
@@ -179,7 +179,7 @@ async fn round(
     });
     connections(&states.collect::<Vec<_>>(), readings);
     if with_sizes {
-        // Files that go while they are looked at make it fail, and the server is well.
+        // The query fails when files disappear during the scan; the server is still healthy.
         match open.query(SIZES_SQL).await {
             Ok(rows) => read(&rows, SIZES, readings),
             Err(cause) => {
@@ -211,7 +211,7 @@ impl Open {
             .keepalives_idle(Duration::from_secs(30));
         let (client, connection) = within(*timeout, config.connect(NoTls)).await?;
         let task = tokio::spawn(async move {
-            // Whoever asks next is told.
+            // The next round reports the error.
             let _ended = connection.await;
         });
         Ok(Self { client, task, timeout: *timeout })
@@ -226,7 +226,7 @@ impl Open {
     }
 }
 
-/// The server stops a query by itself, and one that hangs is not waited for.
+/// Runs a query with a timeout on the server and on the client.
 async fn within<T>(
     timeout: Duration,
     answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
@@ -237,7 +237,7 @@ async fn within<T>(
     }
 }
 
-/// What the server says is wrong, without the library's words around it.
+/// Returns the server's error message without the library's wrapping.
 fn told(cause: &tokio_postgres::Error) -> String {
     cause.as_db_error().map_or_else(
         || {
@@ -248,7 +248,8 @@ fn told(cause: &tokio_postgres::Error) -> String {
     )
 }
 
-/// Reads each row: texts are tags, numbers are values; none where there is none.
+/// Adds the values of each row: text columns are tags, numeric columns are values, and NULL is
+/// skipped.
 fn read(answers: &[Answer], rows: Rows, readings: &mut Readings) {
     for answer in answers {
         let tags = texts(answer);
@@ -262,7 +263,7 @@ fn read(answers: &[Answer], rows: Rows, readings: &mut Readings) {
     }
 }
 
-/// The columns that are tags.
+/// Returns the columns that are tags.
 fn texts(answer: &Answer) -> Vec<(&'static str, String)> {
     ["database", "standby", "address"]
         .into_iter()
@@ -279,7 +280,7 @@ fn connections(counted: &[(String, f64)], readings: &mut Readings) {
     }
 }
 
-/// A row of the table of what is emitted.
+/// A row of the table of metrics.
 #[cfg(test)]
 pub(crate) fn all_rows() -> impl Iterator<Item = crate::rows::Row> {
     [DATABASE, SIZES, SERVER, STANDBYS]
@@ -304,7 +305,7 @@ mod tests {
         let address = listener.local_addr().unwrap().to_string();
         let timeout = Duration::from_millis(200);
         let mut hanging = Postgres::new(&Service { timeout, ..service(address) }).unwrap();
-        // It accepts, by its queue, and says nothing.
+        // The system accepts the connection, but nobody answers.
         for _ in 0..2 {
             let fault = hanging.ask(0, &mut Readings::default()).unwrap_err();
             assert_eq!(fault, "took longer than 200ms");
@@ -312,14 +313,14 @@ mod tests {
         drop(listener);
     }
 
-    /// A message of the protocol.
+    /// Builds a message of the protocol.
     fn message(kind: u8, body: &[u8]) -> Vec<u8> {
         let length = u32::try_from(body.len() + 4).unwrap().to_be_bytes();
         [&[kind], &length[..], body].concat()
     }
 
-    /// Lets everybody in, says nothing of any statement but that it has no rows, and refuses to say
-    /// how large databases are.
+    /// A server that accepts all users, returns no rows for all statements, and fails the query for
+    /// sizes.
     fn serve(mut stream: TcpStream) -> Option<()> {
         let mut length = [0; 4];
         stream.read_exact(&mut length).ok()?;

@@ -1,6 +1,7 @@
-//! Redis, by its command INFO (redis.io, "INFO"), over a connection that is kept.
+//! The collector of Redis servers, based on the command INFO (redis.io, "INFO"), over a persistent
+//! connection.
 //!
-//! `connection` has the two commands of its protocol that are spoken.
+//! `connection` implements the two commands in use.
 
 mod connection;
 
@@ -13,10 +14,10 @@ use crate::{
     target::Ask,
 };
 
-/// Databases that are read, of thousands that may be configured.
+/// The maximum number of databases that are sampled.
 const DATABASES_MAX: usize = 64;
 
-/// Levels: the key of INFO, the metric, its unit.
+/// Gauges: the key of INFO, the metric, its unit.
 const GAUGES: [Row; 19] = [
     ("uptime_in_seconds", "redis_uptime", "seconds"),
     ("connected_clients", "redis_clients_connected", "clients"),
@@ -39,7 +40,7 @@ const GAUGES: [Row; 19] = [
     ("latest_fork_usec", "redis_fork_microseconds", "microseconds"),
 ];
 
-/// Running totals.
+/// Counters.
 const COUNTERS: [Row; 16] = [
     ("total_connections_received", "redis_connections_received", "connections"),
     ("rejected_connections", "redis_connections_rejected", "connections"),
@@ -61,7 +62,7 @@ const COUNTERS: [Row; 16] = [
 
 const ROWS: Rows = Rows { gauges: &GAUGES, counters: &COUNTERS };
 
-/// Words that say that something is well.
+/// The values of a healthy state.
 const STATES: [Row; 4] = [
     ("role", "master", "redis_is_primary"),
     ("master_link_status", "up", "redis_primary_link_up"),
@@ -69,7 +70,7 @@ const STATES: [Row; 4] = [
     ("aof_last_write_status", "ok", "redis_aof_last_write_ok"),
 ];
 
-/// Asks one.
+/// The connection to a Redis server.
 #[derive(Debug)]
 pub(crate) struct Redis {
     service: Service,
@@ -97,7 +98,7 @@ impl Ask for Redis {
     }
 }
 
-/// Reads what INFO says; keys that this version does not have are left out.
+/// Parses the response of INFO; keys that this version lacks are skipped.
 fn read(info: &str, readings: &mut Readings) {
     let pairs = || info.lines().filter_map(|line| line.trim_end().split_once(':'));
     for (key, value) in pairs() {
@@ -122,7 +123,7 @@ fn read(info: &str, readings: &mut Readings) {
     }
 }
 
-/// What is read by name.
+/// The metrics by key of INFO.
 #[cfg(test)]
 pub(crate) fn all_rows() -> impl Iterator<Item = Row> {
     GAUGES.into_iter().chain(COUNTERS)
@@ -164,7 +165,7 @@ mod tests {
         assert_eq!(values(&readings), expected.map(|(name, value)| (name.to_owned(), value)));
     }
 
-    /// Answers each question of a connection with the next text, then closes it.
+    /// Answers each request of a connection with the next text, then closes it.
     fn server(connections: Vec<Vec<String>>) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();

@@ -1,23 +1,23 @@
-//! Which of a server's numbers are read: its own name for each, the metric, the unit.
+//! The table of a server's numbers: the server's name, the metric, the unit.
 //!
-//! Must never know: how a server is asked.
+//! Must never know: how a server is queried.
 
 use granary_agent_kit::Readings;
 
-/// A server's name for a number, the metric, its unit.
+/// A row: the server's name for a number, the metric, its unit.
 pub(crate) type Row = (&'static str, &'static str, &'static str);
 
-/// What is read of a server.
+/// The metrics of a server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rows {
-    /// Levels.
+    /// Gauges.
     pub(crate) gauges: &'static [Row],
-    /// Running totals.
+    /// Counters.
     pub(crate) counters: &'static [Row],
 }
 
 impl Rows {
-    /// Adds a number, if it is one of these.
+    /// Adds a number if the table contains it.
     pub(crate) fn read(
         self,
         (name, value): (&str, f64),
@@ -32,7 +32,7 @@ impl Rows {
         }
     }
 
-    /// The server's names, levels first.
+    /// Returns the server's names, gauges first.
     pub(crate) fn names(self) -> impl Iterator<Item = &'static str> {
         self.gauges.iter().chain(self.counters).map(|(name, ..)| *name)
     }

@@ -1,4 +1,4 @@
-//! Which servers are asked, and how. Passwords stand in files of their own.
+//! The settings of servers. Passwords are in separate files.
 
 use std::{
     collections::BTreeMap,
@@ -19,25 +19,25 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Service {
-    /// `host:port`, or the path of a socket; of nginx the URL of `stub_status`.
+    /// `host:port`, or the path of a socket; for nginx the URL of `stub_status`.
     pub address: String,
-    /// Who asks, where the server wants to know.
+    /// The user name, if the server needs one.
     #[serde(default)]
     pub user: Option<String>,
-    /// A file with the password, read again for each connection.
+    /// The file with the password; it is read for each connection.
     #[serde(default)]
     pub password_file: Option<PathBuf>,
-    /// The database that is connected to, of PostgreSQL.
+    /// The database to connect to, for PostgreSQL.
     #[serde(default)]
     pub database: Option<String>,
-    /// How often it is asked; as often as the agent samples without it.
+    /// The interval (default: the agent's interval).
     #[serde(default, deserialize_with = "some_span")]
     pub interval: Option<Duration>,
-    /// How long each answer may take.
+    /// The timeout of each response.
     #[serde(default = "timeout", deserialize_with = "span")]
     pub timeout: Duration,
-    /// The tag `host`; of a server on this machine it is the agent's name without it, else the
-    /// host of the address.
+    /// The tag `host` (default: the agent's name for a server on this machine, otherwise the host
+    /// of the address).
     #[serde(default)]
     pub host: Option<String>,
     /// More tags of its series.
@@ -45,7 +45,7 @@ pub struct Service {
     pub tags: BTreeMap<String, String>,
 }
 
-/// What is wrong with the settings.
+/// The fault in the settings.
 #[derive(Debug)]
 pub struct ServiceError(pub(crate) String);
 
@@ -61,17 +61,17 @@ fn timeout() -> Duration {
     Duration::from_secs(5)
 }
 
-/// Checks what the types do not say.
+/// Checks the values.
 ///
 /// # Errors
-/// What is wrong, with the server's address.
+/// The fault, with the server's address.
 pub fn check(kind: Kind, services: &[Service]) -> Result<(), String> {
     if services.len() > SERVICES_MAX {
         return Err(format!("more than {SERVICES_MAX} servers"));
     }
     for (index, service) in services.iter().enumerate() {
         if service.address.contains('@') && !service.address.starts_with('/') {
-            // It would be shown, and be a tag.
+            // The password would be shown, and be part of a tag.
             let hosts = hosts_of(&service.address);
             return Err(format!(
                 "\"...@{hosts}\": an address has no user and password; use user and password_file"
@@ -98,7 +98,7 @@ pub fn check(kind: Kind, services: &[Service]) -> Result<(), String> {
     Ok(())
 }
 
-/// Where a server listens.
+/// The address of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Host and port.
@@ -108,13 +108,13 @@ pub(crate) enum Place {
 }
 
 impl Service {
-    /// Where it listens.
+    /// Returns the address.
     pub(crate) fn place(&self, port: u16) -> Place {
         if self.address.starts_with('/') {
             return Place::Path(PathBuf::from(&self.address));
         }
         let whole = self.address.rsplit_once(':').filter(|(host, _)| {
-            // An address of IPv6 without brackets has no port.
+            // An IPv6 address without brackets has no port.
             !host.contains(':') || host.ends_with(']')
         });
         let own = whole.and_then(|(host, port)| Some((host, port.parse().ok()?)));
@@ -122,7 +122,7 @@ impl Service {
         Place::Tcp(host.trim_matches(['[', ']']).to_owned(), port)
     }
 
-    /// The password, without the line's end.
+    /// Reads the password, without the line end.
     pub(crate) fn password(&self) -> Result<Option<String>, String> {
         let Some(file) = &self.password_file else { return Ok(None) };
         password(file).map(Some)

@@ -1,6 +1,6 @@
-//! A server of any kind: its tags, that it is up, and what asking costs.
+//! A server of any kind: its tags, whether it is up, and the duration of a sample.
 //!
-//! Must never know: what is asked.
+//! Must never know: the queries.
 
 use std::{
     net::IpAddr,
@@ -14,12 +14,12 @@ use crate::{
     settings::{Place, Service},
 };
 
-/// Asks a server.
+/// The collector of a server.
 pub(crate) trait Ask: Send + std::fmt::Debug {
-    /// Adds what the server says. A connection that was kept is made anew when it has ended.
+    /// Adds the readings of a server. A closed connection is opened again.
     ///
     /// # Errors
-    /// Why it does not answer: nothing of it counts.
+    /// The reason why the server does not answer; its readings are discarded.
     fn ask(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), String>;
 }
 
@@ -43,7 +43,7 @@ impl Target {
     }
 }
 
-/// What is on this machine is the agent's; the rest goes by its address.
+/// A server on this machine has the agent's name as its host; others have their address.
 fn host(kind: Kind, service: &Service, agent: &str) -> String {
     let authority = match kind {
         Kind::Nginx => {
@@ -68,7 +68,7 @@ impl Source for Target {
         let word = self.kind.word();
         let mut answered = Readings::new(self.tags.clone());
         let asked = catch_unwind(AssertUnwindSafe(|| self.ask.ask(now_ms, &mut answered)));
-        // A library that trips over what a server sends has dropped its connection with that.
+        // A panic of a library has dropped its connection.
         let outcome = asked.unwrap_or_else(|_| Err("answers what cannot be read".to_owned()));
         let mut own = Readings::new(self.tags.clone());
         own.gauge(format!("{word}_up"), "", &[], f64::from(u8::from(outcome.is_ok())));

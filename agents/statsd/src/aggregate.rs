@@ -1,7 +1,7 @@
-//! What came in over one interval, by series, within a budget of bytes.
+//! The aggregation of one interval by series, within a memory budget.
 //!
-//! A series is charged for what it takes until its readings are in the spool: its entry here, the
-//! readings, their definitions and their bytes. What does not fit is dropped and counted.
+//! A series is charged for all memory until its readings are in the spool: its entry, the readings,
+//! their definitions and their encoding. Lines beyond the budget are dropped and counted.
 
 use std::{
     borrow::Cow,
@@ -18,50 +18,50 @@ use crate::{
     timer::{Timer, VALUES_MIN},
 };
 
-/// What one reading takes until it is spooled, beside its name and tags.
+/// The memory of a reading until it is spooled, without its name and tags.
 const READING_BYTES: usize = 768;
-/// What one tag of a reading takes, beside its text.
+/// The memory of a tag, without its text.
 const TAG_BYTES: usize = 256;
-/// How often a reading's name and tags are in memory at a time.
+/// The number of copies of a reading's name and tags in memory.
 const KEY_COPIES: usize = 6;
-/// What a member of a set takes: a hash, in a table that grows by doubling.
+/// The memory of a set's member: a hash in a table that grows by doubling.
 const MEMBER_BYTES: usize = 32;
 const QUANTILES: [f64; 3] = [0.5, 0.95, 0.99];
 /// Count, sum, min and max.
 const TIMER_SUMS: usize = 4;
-/// Behind the name, each tag's name and each tag's value; no line holds it.
+/// The separator after names and values; no line contains it.
 const SEPARATOR: char = '\n';
 
-/// How much is aggregated in an interval.
+/// The limits of an interval.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Series, at most.
+    /// The maximum number of series.
     pub series_max: usize,
-    /// Bytes that they and their readings take, at most.
+    /// The maximum memory of series and readings, in bytes.
     pub memory_max: usize,
 }
 
-/// What was counted since the start.
+/// Counters since the start.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) lines: u64,
     pub(crate) bad_lines: u64,
-    /// Lines of which something did not fit.
+    /// Lines that were dropped for lack of space.
     pub(crate) dropped: u64,
-    /// Gauges that were not set in an interval and whose place was needed.
+    /// Idle gauges that were removed to make room.
     pub(crate) forgotten_gauges: u64,
 }
 
-/// See the module.
+/// The aggregation of one interval.
 #[derive(Debug)]
 pub(crate) struct Aggregate {
     series_max: usize,
     budget: Budget,
-    /// By the letter of the type, name and tags.
+    /// Entries by type, name and tags.
     series: HashMap<Box<str>, State>,
-    /// Where the key of a line is put together.
+    /// The buffer for the key of a line.
     key: String,
-    /// Of members of sets.
+    /// The hasher of set members.
     hasher: RandomState,
     pub(crate) counts: Counts,
 }
@@ -71,24 +71,24 @@ enum State {
     Counter(f64),
     Gauge {
         value: f64,
-        /// Whether it was set in this interval.
+        /// Whether the gauge was set in this interval.
         fresh: bool,
     },
     Timer(Box<Timer>),
-    /// Hashes of the members.
+    /// The hashes of the members.
     Set(HashSet<u64>),
 }
 
-/// What became of a value.
+/// The outcome of adding a value.
 enum Taken {
     Yes,
-    /// It is no number, or a sum would be none any more.
+    /// The value, or a sum, is not finite.
     Bad,
     Full,
 }
 
 impl Aggregate {
-    /// Nothing came in yet.
+    /// Creates an empty aggregation.
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             series_max: limits.series_max,
@@ -100,7 +100,7 @@ impl Aggregate {
         }
     }
 
-    /// Takes in a line; values that are no numbers count as bad lines.
+    /// Adds a line; values that are not numbers count as bad lines.
     pub(crate) fn add(&mut self, line: &Line<'_>) {
         write_key(&mut self.key, line);
         let mut is_full = false;
@@ -114,7 +114,7 @@ impl Aggregate {
         self.counts.dropped += u64::from(is_full);
     }
 
-    /// Adds a value to the series of `self.key`, and the series where it is new.
+    /// Adds a value to the series of `self.key`, which is created when it is new.
     fn add_value(&mut self, line: &Line<'_>, text: &str) -> Taken {
         let number = text.parse::<f64>().ok().filter(|value| value.is_finite());
         let value = match number {
@@ -151,9 +151,9 @@ impl Aggregate {
         if is_number { Taken::Yes } else { Taken::Bad }
     }
 
-    /// Hands out the interval and begins the next one. Gauges keep their value for relative
-    /// changes, and are handed out only when they were set; those that were not are forgotten
-    /// when gauges alone take more than half of what there is.
+    /// Emits the interval and starts the next one. Gauges keep their values for relative changes,
+    /// but are emitted only when they were set. Idle gauges are removed when gauges take more than
+    /// half of the budget.
     pub(crate) fn drain(&mut self, readings: &mut Readings) {
         let ended = self.series.extract_if(|_, state| !matches!(state, State::Gauge { .. }));
         let mut ended: Vec<_> = ended.collect();
@@ -220,7 +220,7 @@ fn letter(kind: Type) -> char {
     }
 }
 
-/// What a series of this key takes, until its readings are spooled.
+/// Returns the memory of a series with this key until its readings are spooled.
 fn cost(key: &str) -> usize {
     let is_timer = key.starts_with(letter(Type::Timer));
     let tags = key.matches(SEPARATOR).count() / 2;

@@ -1,6 +1,6 @@
-//! Bytes that an aggregation may take, counted before they are taken.
+//! A memory budget, charged before memory is used.
 
-/// See the module.
+/// The budget of an aggregation.
 #[derive(Debug, Default)]
 pub(crate) struct Budget {
     used: usize,
@@ -8,12 +8,12 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// All of `max` bytes are free.
+    /// Creates a budget of `max` free bytes.
     pub(crate) fn new(max: usize) -> Self {
         Self { used: 0, max }
     }
 
-    /// False when so many bytes are not free; then none are taken.
+    /// Takes bytes. Returns false, and takes none, when they are not free.
     pub(crate) fn take(&mut self, bytes: usize) -> bool {
         let fits = bytes <= self.max - self.used;
         if fits {
@@ -22,7 +22,7 @@ impl Budget {
         fits
     }
 
-    /// Begins anew with what is still held, which was taken before.
+    /// Resets the budget to the memory that is still in use.
     pub(crate) fn renew(&mut self, held: usize) {
         self.used = held.min(self.max);
     }

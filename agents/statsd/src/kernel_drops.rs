@@ -1,22 +1,23 @@
-//! What the kernel threw away of a socket's datagrams because they were not read in time.
+//! Datagrams that the kernel dropped because the socket's buffer was full.
 
 use std::{fs, net::UdpSocket, os::fd::AsFd};
 
 use rustix::fs::fstat;
 
-/// See the module.
+/// The drop counter of a socket.
 #[derive(Debug)]
 pub(crate) struct KernelDrops {
     inode: Option<String>,
 }
 
 impl KernelDrops {
-    /// Of this socket.
+    /// The inode of the socket.
     pub(crate) fn of(socket: &UdpSocket) -> Self {
         Self { inode: fstat(socket.as_fd()).ok().map(|found| found.st_ino.to_string()) }
     }
 
-    /// Since the socket is there; none where the kernel does not tell.
+    /// Returns the drops since the socket was opened, or `None` when the kernel does not report
+    /// them.
     pub(crate) fn total(&self) -> u64 {
         let Some(inode) = &self.inode else { return 0 };
         let tables = ["/proc/net/udp", "/proc/net/udp6"].into_iter();

@@ -1,7 +1,7 @@
-//! Receives StatsD metrics over UDP, aggregates them over each interval and delivers them to
-//! granary with the guarantees of every agent: spooled on disk, sent until acknowledged, once.
+//! Receives StatsD metrics over UDP, aggregates them by interval and delivers them to granary with
+//! the guarantees of all agents: spooled on disk, retried until acknowledged, counted once.
 //!
-//! Must never know: how readings are spooled and sent; that is the kit's.
+//! Must never know: how readings are spooled and sent, which is the kit's task.
 
 mod aggregate;
 mod budget;

@@ -1,7 +1,7 @@
 //! One line of StatsD (github.com/statsd/statsd, "Metric types") with the tags of DogStatsD
 //! (docs.datadoghq.com, "Datagram format").
 
-/// How a value is to be aggregated.
+/// The type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Type {
     /// `c`: events, scaled up by the sample rate.
@@ -14,22 +14,22 @@ pub(crate) enum Type {
     Set,
 }
 
-/// A line taken apart. A line may hold several values: `name:1:2:3|ms`.
+/// A parsed line. A line may contain several values: `name:1:2:3|ms`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Line<'a> {
     pub(crate) name: &'a str,
     pub(crate) values: Vec<&'a str>,
     pub(crate) kind: Type,
-    /// Share of the events that were sent, above 0 and at most 1.
+    /// The sample rate, above 0 and at most 1.
     pub(crate) rate: f64,
-    /// Sorted by name, each name once: the last one counts.
+    /// The tags, sorted by name; of duplicates the last one is kept.
     pub(crate) tags: Vec<(&'a str, &'a str)>,
 }
 
-/// Reads a line.
+/// Parses a line.
 ///
 /// # Errors
-/// With what is wrong with it.
+/// The fault in the line.
 pub(crate) fn parse(line: &str) -> Result<Line<'_>, &'static str> {
     let (name, rest) = line.split_once(':').ok_or("there is no `:` behind the name")?;
     if name.is_empty() {
@@ -50,7 +50,7 @@ pub(crate) fn parse(line: &str) -> Result<Line<'_>, &'static str> {
         match part.as_bytes().first() {
             Some(b'@') => line.rate = read_rate(part)?,
             Some(b'#') => line.tags = read_tags(part),
-            // Times and container ids of later versions.
+            // Later versions add times and container ids.
             _ => {}
         }
     }

@@ -14,14 +14,14 @@ use granary_agent_statsd::{Limits, StatsD};
 #[derive(Debug, Parser)]
 #[command(name = "granary-agent-statsd", version)]
 struct Args {
-    /// Address and UDP port to receive on
+    /// Address and UDP port to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8125")]
     statsd_listen: SocketAddr,
-    /// Series that are aggregated in an interval, at most; what comes beyond is counted and dropped
+    /// Maximum number of series in an interval; lines beyond it are dropped and counted
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     statsd_series_max: usize,
-    /// Bytes that an interval's series and what is made of them take, at most; what comes beyond is
-    /// counted and dropped, and timers keep fewer values to take quantiles of
+    /// Maximum memory of an interval's series and readings, in bytes; lines beyond it are dropped
+    /// and counted, and timers keep fewer values for quantiles
     #[arg(long, value_name = "BYTES", default_value_t = 12 << 20)]
     statsd_memory_max: usize,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! The socket: a thread that takes datagrams in, and the source that hands out each interval.
+//! The receiver: a thread that reads datagrams, and the source that emits each interval.
 
 use std::{
     io,
@@ -21,13 +21,13 @@ use crate::{
     line,
 };
 
-/// Largest datagram.
+/// The maximum size of a datagram.
 const DATAGRAM_BYTES: usize = 64 << 10;
-/// What the kernel is asked to hold of datagrams that were not read yet; it may allow less.
+/// The requested size of the socket's receive buffer; the kernel may allow less.
 const SOCKET_BYTES: usize = 4 << 20;
-/// How often a quiet reader looks whether it is to end; its pause after a failed receive.
+/// The interval at which an idle reader checks for the end, and its pause after a failed read.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
-/// Datagrams that are still read when the agent stops: more than the socket holds.
+/// The maximum number of datagrams that are read at the stop: more than the socket buffers.
 const LAST_DATAGRAMS_MAX: usize = 1 << 16;
 
 /// StatsD metrics over UDP.
@@ -35,7 +35,7 @@ const LAST_DATAGRAMS_MAX: usize = 1 << 16;
 pub struct StatsD {
     shared: Arc<Shared>,
     reader: Option<JoinHandle<()>>,
-    /// What was known of drops when it was logged last.
+    /// The dropped counts at the last log line.
     logged: Drops,
 }
 
@@ -56,15 +56,15 @@ struct Drops {
 }
 
 impl StatsD {
-    /// Begins to receive; no more than the limits say is aggregated in an interval.
+    /// Starts to receive, within the limits of an interval.
     ///
     /// # Errors
-    /// When the address cannot be listened on; the error names it.
+    /// The address cannot be opened; the error names it.
     pub fn listen(address: SocketAddr, limits: Limits) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)
             .map_err(|cause| io::Error::new(cause.kind(), format!("{address}: {cause}")))?;
         socket.set_read_timeout(Some(LOOK_INTERVAL))?;
-        // More than the system allows everybody only with the right to it.
+        // A size beyond the system's limit needs a privilege.
         if sockopt::set_socket_recv_buffer_size_force(&socket, SOCKET_BYTES).is_err() {
             sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BYTES)?;
         }
@@ -81,7 +81,7 @@ impl StatsD {
         Ok(Self { shared, reader: Some(reader), logged: Drops::default() })
     }
 
-    /// Says once an interval what was dropped in it.
+    /// Logs the drops of an interval.
     fn log_drops(&mut self, counts: &Counts, datagrams: u64) {
         let now =
             Drops { lines: counts.dropped, forgotten_gauges: counts.forgotten_gauges, datagrams };
@@ -105,11 +105,11 @@ impl StatsD {
 
 impl Shared {
     fn aggregate(&self) -> MutexGuard<'_, Aggregate> {
-        // What a panic left is still whole lines.
+        // A panic leaves the state consistent.
         self.aggregate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in what comes until it is to end, then what the socket holds.
+    /// Reads datagrams until the end, then the rest of the socket's buffer.
     fn receive(&self) {
         let mut datagram = vec![0; DATAGRAM_BYTES];
         while !self.ends.load(Ordering::Relaxed) {
@@ -135,8 +135,8 @@ fn is_quiet(cause: &io::Error) -> bool {
     )
 }
 
-/// Takes in the lines of a datagram; a bad one spoils no other. Events and service checks of
-/// DogStatsD are passed over.
+/// Adds the lines of a datagram; a bad line does not affect the others. Events and service checks
+/// of DogStatsD are skipped.
 fn take(datagram: &[u8], aggregate: &mut Aggregate) {
     for bytes in datagram.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii) {
         if bytes.is_empty() || bytes.starts_with(b"_e{") || bytes.starts_with(b"_sc|") {
@@ -150,7 +150,7 @@ fn take(datagram: &[u8], aggregate: &mut Aggregate) {
     }
 }
 
-/// For fuzzing: two intervals of a datagram each. Any bytes in, readings that are numbers out.
+/// For fuzzing: aggregates two intervals with one datagram each; all readings are finite.
 #[expect(clippy::missing_panics_doc, reason = "a panic is what fuzzing looks for")]
 pub fn fuzz_datagrams(bytes: &[u8]) {
     const LIMITS: Limits = Limits { series_max: 8, memory_max: 32 << 10 };
@@ -193,7 +193,7 @@ impl Source for StatsD {
         Ok(())
     }
 
-    /// Ends the reader, which takes in what the socket holds before.
+    /// Ends the reader after it has read the rest of the socket's buffer.
     fn stop(&mut self) -> bool {
         self.shared.ends.store(true, Ordering::Relaxed);
         if let Some(reader) = self.reader.take()

@@ -2,12 +2,12 @@
 
 use crate::budget::Budget;
 
-/// Values that are kept to take quantiles of; beyond, every second one goes.
+/// The maximum sample size for quantiles; beyond it, every second value is dropped.
 const VALUES_MAX: usize = 4096;
-/// Values that every timer has room for.
+/// The initial sample size.
 pub(crate) const VALUES_MIN: usize = 8;
 
-/// See the module.
+/// The values of a timer in one interval.
 #[derive(Debug)]
 pub(crate) struct Timer {
     /// Events, scaled up by the sample rate.
@@ -16,7 +16,7 @@ pub(crate) struct Timer {
     pub(crate) min: f64,
     pub(crate) max: f64,
     values: Vec<f64>,
-    /// Every how many values one is kept.
+    /// The sampling step: one of this many values is kept.
     stride: usize,
     seen: usize,
 }
@@ -30,7 +30,7 @@ impl Default for Timer {
 }
 
 impl Timer {
-    /// False when the sums would be no numbers any more; then nothing is changed.
+    /// Returns false, and changes nothing, when a sum would not be finite.
     pub(crate) fn add(&mut self, value: f64, rate: f64, budget: &mut Budget) -> bool {
         let (count, sum) = (self.count + 1.0 / rate, self.sum + value / rate);
         if !(count.is_finite() && sum.is_finite()) {
@@ -47,7 +47,8 @@ impl Timer {
         true
     }
 
-    /// When the sample is full it grows, as far as there are bytes; else every second value goes.
+    /// Makes room in a full sample: it grows while the budget allows, otherwise every second value
+    /// is dropped.
     fn make_room(&mut self, budget: &mut Budget) {
         let kept = self.values.len();
         if kept < self.values.capacity() {
@@ -65,7 +66,7 @@ impl Timer {
         self.stride *= 2;
     }
 
-    /// The values of these quantiles in the sample, by the nearest rank.
+    /// Returns the values of these quantiles in the sample, by the nearest rank.
     pub(crate) fn quantiles<const N: usize>(&mut self, quantiles: [f64; N]) -> [Option<f64>; N] {
         self.values.sort_by(f64::total_cmp);
         let last = self.values.len().saturating_sub(1);

@@ -1,5 +1,5 @@
-//! InfluxDB line protocol, as the daemon takes it: each field is a sample of `measurement_field`;
-//! times are in nanoseconds.
+//! InfluxDB line protocol with the daemon's rules: each field is a sample of `measurement_field`,
+//! and times are in nanoseconds.
 
 use granary_agent_kit::Readings;
 use granary_exposition::kind_of_name;
@@ -7,13 +7,13 @@ use influxdb_line_protocol::{FieldValue, ParsedLine, parse_lines};
 
 use super::Printed;
 
-/// Bytes of a line: the parser builds it whole, tens of times its length.
+/// The maximum size of a line: the parser needs tens of times its length.
 const LINE_BYTES_MAX: usize = 64 << 10;
 
-/// Reads what was printed.
+/// Parses the output.
 ///
 /// # Errors
-/// What is wrong, and in which line.
+/// The fault, with its line.
 pub(crate) fn read(output: &[u8], now_ms: i64, readings: &mut Readings) -> Result<(), String> {
     let text = std::str::from_utf8(output).map_err(|fault| fault.to_string())?;
     if let Some(index) = text.split('\n').position(|line| line.len() > LINE_BYTES_MAX) {
@@ -36,7 +36,7 @@ fn fields(line: &ParsedLine<'_>, time_ms: Option<i64>, readings: &mut Readings) 
             FieldValue::I64(value) => *value as f64,
             FieldValue::U64(value) => *value as f64,
             FieldValue::Boolean(value) => f64::from(u8::from(*value)),
-            // Texts are for people.
+            // Text fields are for people.
             FieldValue::String(_) => continue,
         };
         let metric = format!("{}_{field}", line.series.measurement);

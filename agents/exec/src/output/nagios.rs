@@ -1,26 +1,26 @@
-//! What Nagios plugins print (the Monitoring Plugins' "Development Guidelines"): a line for people,
-//! and behind a bar `'label'=value[unit];[warn];[crit];[min];[max]`, there and in the lines that
-//! follow. The exit code is the state.
+//! The output of Nagios plugins (the Monitoring Plugins' "Development Guidelines"): a line for
+//! people, then performance data after a bar, as `'label'=value[unit];[warn];[crit];[min];[max]`,
+//! there and in the following lines. The exit code is the state.
 
 use granary_agent_kit::Readings;
 use granary_protocol::Kind;
 
 use super::Printed;
 
-/// States: fine, a warning, critical, not known.
+/// The states: ok, warning, critical, unknown.
 const STATES: std::ops::RangeInclusive<i32> = 0..=3;
 
-/// Reads what a plugin printed. Performance data that cannot be read is passed over and said.
+/// Parses the output of a plugin. Invalid performance data is skipped and reported.
 ///
 /// # Errors
-/// When the exit code is no state.
+/// The exit code is not a state.
 pub(crate) fn read(output: &[u8], code: i32, readings: &mut Readings) -> Result<(), String> {
     if !STATES.contains(&code) {
-        return Err(format!("exit code {code} is no state"));
+        return Err(format!("exit code {code} is not a state; use 0 to 3"));
     }
     readings.gauge("nagios_state", "", &[], f64::from(code));
     let text = String::from_utf8_lossy(output);
-    // Lines for people may follow, then a bar, and all behind it is data.
+    // More lines for people may follow; everything after the next bar is data.
     let first = text.split_once('\n').map_or(&*text, |(first, _)| first);
     let rest = text.get(first.len()..).unwrap_or_default();
     for part in [first, rest].iter().filter_map(|part| part.split_once('|')).map(|(_, data)| data) {
@@ -34,7 +34,7 @@ pub(crate) fn read(output: &[u8], code: i32, readings: &mut Readings) -> Result<
     Ok(())
 }
 
-/// Words between blanks; a label in quotes may have blanks in it.
+/// Splits a text into words; a quoted label may contain spaces.
 fn words(data: &str) -> Vec<String> {
     let (mut words, mut word, mut is_quoted) = (Vec::new(), String::new(), false);
     for letter in data.chars() {
@@ -53,12 +53,12 @@ fn words(data: &str) -> Vec<String> {
 fn datum(word: &str) -> Option<Printed> {
     let (label, rest) = word.rsplit_once('=')?;
     let label = label.strip_prefix('\'').and_then(|own| own.strip_suffix('\'')).unwrap_or(label);
-    // A quote in a label is written twice.
+    // A quote in a label is doubled.
     let label = label.replace("''", "'");
     let value = rest.split(';').next()?;
     let is_of_number = |letter: char| letter.is_ascii_digit() || "+-.eE".contains(letter);
     let end = value.find(|letter| !is_of_number(letter)).unwrap_or(value.len());
-    // `5E` is five exa of something; no plugin says so, and `1e3s` is a thousand seconds.
+    // `1e3s` is a thousand seconds; no plugin uses `E` as a unit prefix.
     let (number, unit) = value.split_at_checked(end)?;
     let number: f64 = number.parse().ok()?;
     let (factor, unit, kind) = match unit {
@@ -90,7 +90,7 @@ fn datum(word: &str) -> Option<Printed> {
 mod tests {
     use super::*;
 
-    /// Label, value and unit of each datum.
+    /// Returns label, value and unit of each item.
     fn data(output: &str) -> Vec<(String, f64, String)> {
         let mut readings = Readings::default();
         read(output.as_bytes(), 0, &mut readings).unwrap();
@@ -106,7 +106,7 @@ mod tests {
             ("rta".to_owned(), 0.0008, "seconds".to_owned()),
         ];
         assert_eq!(data(text), expected);
-        // The example of the guidelines, with more lines.
+        // The example of the guidelines, with additional lines.
         let text = "DISK OK - free space: / 3326 MB (56%); | /=2643MB;5948;5958;0;5968\n/ 15272 MB (77%);\n/boot 68 MB (69%);\n/home 69357 MB (27%);\n/var/log 819 MB (84%); | /boot=68MB;88;93;0;98\n/home=69357MB;253404;253409;0;253414\n'/var/ l''og'=818MB\n";
         let read: Vec<_> = data(text).into_iter().map(|(label, value, _)| (label, value)).collect();
         let mib = |count: u32| f64::from(count) * 1_048_576.0;

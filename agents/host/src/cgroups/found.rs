@@ -1,35 +1,35 @@
-//! Which control groups are containers and which are services, by the names that Docker, Podman,
-//! containerd, CRI-O, LXC and systemd give them.
+//! The detection of containers and services, by the names that Docker, Podman, containerd, CRI-O,
+//! LXC and systemd give to control groups.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-/// How deep groups lie: Kubernetes puts containers five levels deep.
+/// The maximum depth of groups: Kubernetes nests containers five levels deep.
 const DEPTH_MAX: usize = 8;
-/// Folders that are looked at.
+/// The maximum number of scanned folders.
 const FOLDERS_MAX: usize = 10_000;
-/// Groups that are read.
+/// The maximum number of groups.
 const GROUPS_MAX: usize = 1_000;
-/// Digits of an identifier that are shown, as `docker ps` does.
+/// The number of digits of an identifier, as in `docker ps`.
 const ID_DIGITS: usize = 12;
 
-/// What a group is of.
+/// The type of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Of {
     Container(String),
     Unit(String),
 }
 
-/// A group that is read.
+/// A detected group.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) folder: PathBuf,
     pub(super) of: Of,
 }
 
-/// The groups of version 2, also where version 1 is mounted beside them.
+/// Finds the groups of version 2, even when version 1 is mounted too.
 pub(super) fn find(root: &Path) -> Vec<Group> {
     let hybrid = root.join("unified");
     let root = if hybrid.join("cgroup.controllers").exists() { hybrid } else { root.to_owned() };
@@ -54,7 +54,7 @@ pub(super) fn find(root: &Path) -> Vec<Group> {
                 let name = entry.file_name().to_string_lossy().into_owned();
                 match what(&name) {
                     Some(of) => groups.push(Group { folder: entry.path(), of }),
-                    // Of people who are logged in, not of the machine.
+                    // Groups of logged-in users are skipped.
                     None if name == "user.slice" => {}
                     None => below.push(entry.path()),
                 }
@@ -65,7 +65,7 @@ pub(super) fn find(root: &Path) -> Vec<Group> {
     groups
 }
 
-/// What a group of this name is of.
+/// Returns the type of a group by its name.
 fn what(name: &str) -> Option<Of> {
     let scope = name.strip_suffix(".scope").unwrap_or(name);
     if let Some(own) = scope.strip_prefix("lxc.payload.") {

@@ -9,10 +9,10 @@ use granary_agent_kit::{Readings, Source, SourceError};
 use self::found::{Group, Of, find};
 use crate::host::Host;
 
-/// How often groups are looked for; in between those that were found are read.
+/// The interval of scans for groups.
 const FOUND_EVERY_MS: i64 = 60_000;
 
-/// The source.
+/// The source of this group.
 #[derive(Debug)]
 pub(crate) struct Cgroups {
     host: Arc<Host>,
@@ -20,7 +20,7 @@ pub(crate) struct Cgroups {
     next_ms: i64,
 }
 
-/// Field of `cpu.stat`, series of a container, unit, and by what it is divided.
+/// The field of `cpu.stat`, the metric of a container, the unit, and the divisor.
 const CPU: [(&str, &str, &str, f64); 5] = [
     ("user_usec", "container_cpu_user", "seconds", 1e6),
     ("system_usec", "container_cpu_kernel", "seconds", 1e6),
@@ -29,7 +29,7 @@ const CPU: [(&str, &str, &str, f64); 5] = [
     ("nr_periods", "container_cpu_periods", "periods", 1.0),
 ];
 
-/// Field of `io.stat`, series and unit.
+/// The field of `io.stat`, the metric and the unit.
 const IO: [(&str, &str, &str); 4] = [
     ("rbytes", "container_io_bytes_read", "bytes"),
     ("wbytes", "container_io_bytes_written", "bytes"),
@@ -69,7 +69,8 @@ impl Source for Cgroups {
     }
 }
 
-/// A file of a group; one that ended since has none, and without its controller there is none.
+/// Reads a file of a group. The file is missing when the group has ended, or its controller is
+/// disabled.
 fn text(folder: &Path, file: &str) -> Option<String> {
     fs::read_to_string(folder.join(file)).ok()
 }
@@ -78,13 +79,13 @@ fn level(folder: &Path, file: &str) -> Option<f64> {
     text(folder, file)?.trim().parse::<u64>().ok().map(|value| value as f64)
 }
 
-/// The number behind a name at the beginning of a line.
+/// Returns the number after a name at the beginning of a line.
 fn field(text: &str, name: &str) -> Option<f64> {
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
     value.trim().parse::<u64>().ok().map(|value| value as f64)
 }
 
-/// The sum over the devices of `io.stat`, lines of `8:0 rbytes=1 wbytes=2`.
+/// Returns the sum over the devices of `io.stat`, with lines such as `8:0 rbytes=1 wbytes=2`.
 fn sum_of_devices(text: &str, name: &str) -> f64 {
     let values = text.split_ascii_whitespace().filter_map(|word| word.strip_prefix(name));
     let values = values.filter_map(|rest| rest.strip_prefix('=')?.parse::<u64>().ok());
@@ -100,7 +101,7 @@ fn container(folder: &Path, tags: &[(&'static str, &str)], readings: &mut Readin
     }
     for (file, metric, unit) in [
         ("memory.current", "container_memory_used", "bytes"),
-        // Without a limit it says `max`.
+        // The file contains `max` without a limit.
         ("memory.max", "container_memory_limit", "bytes"),
         ("pids.current", "container_processes", "processes"),
     ] {

@@ -1,14 +1,14 @@
-//! What is computed from two answers of `serverStatus`: ratios and percents of the time between
-//! them.
+//! Values computed from two responses of `serverStatus`: ratios, and percentages of the time
+//! between them.
 //!
-//! They are gauges, so that a chart shows them as they are and the largest of a slot is its peak.
+//! They are gauges, so that charts show them directly, and the maximum of a slot is its peak.
 
 use granary_agent_kit::Readings;
 use mongodb::bson::Document;
 
 use crate::field::number;
 
-/// The totals that ratios are made of.
+/// The totals for ratios.
 const TOTALS: [&str; 11] = [
     "metrics.queryExecutor.scanned",
     "metrics.queryExecutor.scannedObjects",
@@ -23,13 +23,13 @@ const TOTALS: [&str; 11] = [
     "extra_info.system_time_us",
 ];
 
-/// The totals of the answer before.
+/// The totals of the previous response.
 #[derive(Debug, Default)]
 pub(crate) struct Intervals {
     before: Option<(i64, [Option<f64>; TOTALS.len()])>,
 }
 
-/// How much each total grew, by its path.
+/// The growth of each total, by path.
 struct Growth {
     passed_ms: f64,
     by: [Option<f64>; TOTALS.len()],
@@ -43,7 +43,7 @@ impl Growth {
 }
 
 impl Intervals {
-    /// Adds the ratios since the answer before.
+    /// Adds the ratios since the previous response.
     pub(super) fn read(
         &mut self,
         status: &Document,
@@ -57,7 +57,7 @@ impl Intervals {
         {
             let mut by = [None; TOTALS.len()];
             for (grown, (now, then)) in by.iter_mut().zip(totals.into_iter().zip(before)) {
-                // One that runs backwards began anew.
+                // A decreasing total was reset.
                 *grown = now.zip(then).map(|(now, then)| now - then).filter(|by| *by >= 0.0);
             }
             let growth = Growth { passed_ms: (now_ms - at) as f64, by };
@@ -68,8 +68,8 @@ impl Intervals {
     }
 }
 
-/// Scanned for each document that was returned. What scans and returns nothing counts as if it had
-/// returned one: it is what the ratio is looked at for.
+/// Returns the number of scanned items per returned document. Scans without a result count as if
+/// they had returned one document, because they are what the ratio should reveal.
 fn targeting(growth: &Growth, readings: &mut Readings) {
     let Some(returned) = growth.of("metrics.document.returned") else { return };
     for (metric, path) in [
@@ -80,7 +80,7 @@ fn targeting(growth: &Growth, readings: &mut Readings) {
         ),
     ] {
         let Some(scanned) = growth.of(path) else { continue };
-        // Nothing was asked.
+        // There were no queries.
         if scanned > 0.0 || returned > 0.0 {
             readings.gauge(metric, "", &[], scanned / returned.max(1.0));
         }

@@ -1,5 +1,5 @@
-//! `serverStatus` to readings: a pure function of the document, of the one before, and of what the
-//! server is.
+//! Readings of `serverStatus`, as a pure function of the document, the previous one, and the role
+//! of the server.
 
 mod intervals;
 mod rows;
@@ -11,32 +11,32 @@ pub(crate) use self::intervals::Intervals;
 use self::rows::{ELECTIONS, ROWS, Read};
 use crate::field::{number, text, time_ms};
 
-/// A server's start may be computed so much earlier or later from one answer than from another.
+/// The tolerance of a server's computed start time.
 const START_SLACK_MS: u64 = 5_000;
-/// Restarts that are remembered.
+/// The maximum number of remembered restarts.
 const RESTARTS_MAX: usize = 1_000;
 const HOUR_MS: i64 = 3_600_000;
 
-/// What is remembered of a server from one round to the next.
+/// The state of a server between rounds.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    /// When it was started: its counters count since then.
+    /// The start of the server, at which its counters start.
     started_ms: Option<i64>,
     pid: Option<f64>,
     uptime_ms: Option<f64>,
-    /// Restarts that were seen in the last hour, oldest first.
+    /// The restarts of the last hour, oldest first.
     starts: Vec<i64>,
     intervals: Intervals,
 }
 
 impl Memory {
-    /// When the server was started.
+    /// Returns the start of the server.
     pub(crate) fn started_ms(&self) -> Option<i64> {
         self.started_ms
     }
 
-    /// Learns since when the server runs. The answer's own times jitter, so a start is held until
-    /// there is another one.
+    /// Updates the start of the server. The computed time jitters, so the previous one is kept
+    /// until the server has restarted.
     fn note_start(&mut self, status: &Document, now_ms: i64) {
         let uptime_ms = number(status, "uptimeMillis")
             .or_else(|| number(status, "uptime").map(|seconds| seconds * 1000.0));
@@ -44,14 +44,14 @@ impl Memory {
         let pid = number(status, "pid");
         let start = now_ms.saturating_sub(uptime_ms as i64);
         let is_near = self.started_ms.is_some_and(|held| held.abs_diff(start) < START_SLACK_MS);
-        // A clock that was set moves the computed start of a process that goes on. In a container
-        // each process has the number 1.
+        // A clock change moves the computed start of a running process. In a container each process
+        // has the id 1.
         let is_known = pid.is_some_and(|pid| pid > 1.0);
         let goes_on = self.pid == pid
             && self.uptime_ms.is_some_and(|before| before <= uptime_ms)
             && (is_near || is_known);
         if !goes_on {
-            // The first contact shows no restart, however young the server is.
+            // The first contact is not a restart, however young the server is.
             if self.started_ms.replace(start).is_some() {
                 self.starts.truncate(RESTARTS_MAX - 1);
                 self.starts.push(start);
@@ -63,8 +63,8 @@ impl Memory {
     }
 }
 
-/// Adds what `serverStatus` says, as of `now_ms`, to the readings of a server.
-/// `cores` are those of its machine, where they are known.
+/// Adds the readings of `serverStatus` at `now_ms`. `cores` is the number of its machine's cores,
+/// if known.
 pub(crate) fn read(
     status: &Document,
     now_ms: i64,
@@ -103,7 +103,7 @@ fn elections(status: &Document, start: Option<i64>, readings: &mut Readings) {
     }
 }
 
-/// What is computed from fields of one answer.
+/// Adds the values that are computed from several fields of a response.
 fn of_one_document(status: &Document, readings: &mut Readings) {
     let number = |path: &str| number(status, path);
     if let (Some(current), Some(available)) =
@@ -137,7 +137,7 @@ fn of_one_document(status: &Document, readings: &mut Readings) {
     }
 }
 
-/// 70005 of 7.0.5: a number that grows with the version.
+/// Returns 70005 for 7.0.5: a number that grows with the version.
 fn version_number(version: &str) -> Option<f64> {
     let plain = version.split(['-', '+']).next()?;
     let mut parts = plain.split('.').map(|part| part.parse::<u16>().ok());

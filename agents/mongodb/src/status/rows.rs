@@ -1,18 +1,18 @@
-//! Which fields of `serverStatus` become which series.
+//! The table of `serverStatus` fields and their series.
 //!
-//! Names are those of MMS in small letters, with `mongodb_` before them.
+//! Names follow MMS, in lower case and with the prefix `mongodb_`.
 
-/// How a field is read.
+/// The type of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Read {
-    /// A total since the server started.
+    /// A counter since the server's start.
     Counter,
-    /// A level.
+    /// A gauge.
     Gauge,
 }
 
-/// One series: what it is called, and where it is found. Fields have moved: the first path that is
-/// there counts.
+/// A series with its name and paths. Fields have moved between versions: the first existing path is
+/// used.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row {
     pub(crate) metric: &'static str,
@@ -45,7 +45,7 @@ const fn times(factor: f64, row: Row) -> Row {
     Row { factor, ..row }
 }
 
-/// Every series that is a field.
+/// All series that are plain fields.
 pub(crate) const ROWS: &[Row] = &[
     total("mongodb_assert_regular", "assertions", &["asserts.regular"]),
     total("mongodb_assert_warning", "assertions", &["asserts.warning"]),
@@ -128,7 +128,7 @@ pub(crate) const ROWS: &[Row] = &[
     level(
         "mongodb_tickets_available_reads",
         "tickets",
-        // Since 8.0, and before.
+        // The path since 8.0, and the path before.
         &["queues.execution.read.available", "wiredTiger.concurrentTransactions.read.available"],
     ),
     level(
@@ -147,7 +147,7 @@ pub(crate) const ROWS: &[Row] = &[
         "faults",
         &["recordStats.pageFaultExceptionsThrown"],
     ),
-    // MMAPv1 said these of the last three seconds.
+    // MMAPv1 reported these for the last three seconds.
     level("mongodb_journaling_commits_in_write_lock", "commits", &["dur.commitsInWriteLock"]),
     times(MIB, level("mongodb_journaling_mb", "bytes", &["dur.journaledMB"])),
     times(
@@ -183,6 +183,6 @@ pub(crate) const ROWS: &[Row] = &[
     ),
 ];
 
-/// Why elections were called; each has the fields `called` and `successful`.
+/// The reasons for elections; each has the fields `called` and `successful`.
 pub(crate) const ELECTIONS: [&str; 5] =
     ["stepUpCmd", "priorityTakeover", "catchUpTakeover", "electionTimeout", "freezeTimeout"];

@@ -1,4 +1,4 @@
-//! One of `scrape_configs`: what is asked, how, and what becomes of the answers.
+//! An entry of `scrape_configs`: targets, requests, and rules for samples.
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -7,12 +7,12 @@ use serde::Deserialize;
 
 use super::{BODY_BYTES_MAX, Size, Span, known::Unused};
 
-/// Where nothing says how often, as in Prometheus.
+/// The default interval of Prometheus.
 const INTERVAL: Duration = Duration::from_secs(60);
-/// And how long.
+/// The default timeout of Prometheus.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A form of answers that is asked for.
+/// A requested exposition format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub(crate) enum Protocol {
     PrometheusProto,
@@ -24,7 +24,7 @@ pub(crate) enum Protocol {
     PrometheusText,
 }
 
-/// How requests are made.
+/// The scheme of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Scheme {
@@ -42,7 +42,7 @@ impl Scheme {
     }
 }
 
-/// One of `scrape_configs`.
+/// An entry of `scrape_configs`.
 #[expect(clippy::struct_field_names, reason = "the names are Prometheus'")]
 #[expect(clippy::struct_excessive_bools, reason = "so many switches has Prometheus")]
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -59,21 +59,21 @@ pub(crate) struct Job {
     pub(crate) honor_timestamps: bool,
     pub(crate) enable_compression: bool,
     pub(crate) follow_redirects: bool,
-    /// Requests are made in HTTP/1.1 whatever it says.
+    /// Accepted for compatibility; requests always use HTTP/1.1.
     pub(crate) enable_http2: bool,
     pub(crate) basic_auth: Option<BasicAuth>,
     pub(crate) authorization: Option<Authorization>,
-    /// What `authorization` was called before.
+    /// The former name of `authorization`.
     pub(crate) bearer_token: Option<String>,
     pub(crate) bearer_token_file: Option<PathBuf>,
     pub(crate) tls_config: Tls,
     /// `http://`, `https://` or `socks5://`, with user and password where needed.
     pub(crate) proxy_url: Option<String>,
-    /// Sent with each request.
+    /// Headers of each request.
     pub(crate) http_headers: BTreeMap<String, Header>,
-    /// How an answer is read whose `Content-Type` names no format.
+    /// The format of responses whose `Content-Type` is unknown.
     pub(crate) fallback_scrape_protocol: Option<Protocol>,
-    /// Series whose samples have times of their own end with their target's answers, too.
+    /// Whether series with their own timestamps end with their target's responses.
     pub(crate) track_timestamps_staleness: bool,
     pub(crate) static_configs: Vec<Group>,
     pub(crate) file_sd_configs: Vec<FileDiscovery>,
@@ -87,7 +87,7 @@ pub(crate) struct Job {
     pub(crate) label_name_length_limit: u64,
     pub(crate) label_value_length_limit: u64,
     pub(crate) target_limit: u64,
-    // Of native histograms, names and a server's own pages.
+    // Keys for native histograms, names and pages of a server.
     pub(crate) keep_dropped_targets: Unused,
     pub(crate) native_histogram_bucket_limit: Unused,
     pub(crate) native_histogram_min_bucket_factor: Unused,
@@ -159,7 +159,7 @@ impl Job {
         self.scrape_timeout.map_or(TIMEOUT, |span| span.0)
     }
 
-    /// Keys that an agent has no use for.
+    /// Returns keys that have no effect in an agent.
     pub(super) fn unused(&self) -> [(&'static str, Unused); 10] {
         [
             ("keep_dropped_targets", self.keep_dropped_targets),
@@ -175,7 +175,7 @@ impl Job {
         ]
     }
 
-    /// A bearer token becomes an `authorization`, where there is none.
+    /// Converts a bearer token to an `authorization`, if there is none.
     pub(super) fn take_bearer_token(&mut self) {
         let (token, file) = (self.bearer_token.take(), self.bearer_token_file.take());
         if self.authorization.is_none() && (token.is_some() || file.is_some()) {
@@ -186,7 +186,7 @@ impl Job {
         }
     }
 
-    /// Who asks targets, and who asks for lists of them.
+    /// Returns the credentials for targets and for HTTP service discovery.
     pub(super) fn access_mut(&mut self) -> Vec<Access<'_>> {
         let Self { basic_auth, authorization, tls_config, http_sd_configs, .. } = self;
         let lists = http_sd_configs.iter_mut().map(|own| Access {
@@ -197,7 +197,7 @@ impl Job {
         std::iter::once(Access { basic_auth, authorization, tls_config }).chain(lists).collect()
     }
 
-    /// Checks how requests are made.
+    /// Checks the settings of requests.
     pub(super) fn check_access(&self) -> Result<(), String> {
         let mut own = self.clone();
         for Access { basic_auth, authorization, tls_config } in own.access_mut() {
@@ -227,14 +227,14 @@ impl Job {
         Ok(())
     }
 
-    /// The longest answer that is read.
+    /// Returns the maximum size of a response.
     pub(crate) fn body_bytes_max(&self) -> u64 {
         let Size(set) = self.body_size_limit;
         if set == 0 { BODY_BYTES_MAX } else { set.min(BODY_BYTES_MAX) }
     }
 }
 
-/// Headers that a request has anyway.
+/// Headers that the agent sets itself.
 const RESERVED_HEADERS: [&str; 7] = [
     "accept",
     "accept-encoding",
@@ -245,14 +245,14 @@ const RESERVED_HEADERS: [&str; 7] = [
     "x-prometheus-scrape-timeout-seconds",
 ];
 
-/// Who asks: names of files are relative to the settings.
+/// Credentials of requests; file names are relative to the settings.
 pub(crate) struct Access<'a> {
     pub(crate) basic_auth: &'a mut Option<BasicAuth>,
     pub(crate) authorization: &'a mut Option<Authorization>,
     pub(crate) tls_config: &'a mut Tls,
 }
 
-/// Values of a header.
+/// The values of a header.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Header {
@@ -290,7 +290,7 @@ impl Default for HttpDiscovery {
     }
 }
 
-/// A name and a password for each request.
+/// User name and password.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct BasicAuth {
@@ -299,7 +299,7 @@ pub(crate) struct BasicAuth {
     pub(crate) password_file: Option<PathBuf>,
 }
 
-/// What is sent as `Authorization`.
+/// The value of the header `Authorization`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Authorization {
@@ -316,7 +316,7 @@ impl Default for Authorization {
     }
 }
 
-/// Whom TLS trusts, and who one is.
+/// TLS settings: trusted authorities, client certificate and key.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Tls {
@@ -334,16 +334,16 @@ pub(crate) struct Group {
     pub(crate) labels: BTreeMap<String, String>,
 }
 
-/// Targets that stand in files.
+/// Targets listed in files.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct FileDiscovery {
     pub(crate) files: Vec<PathBuf>,
-    /// Files are looked at more often than any setting says.
+    /// Accepted for compatibility; files are checked more often.
     pub(crate) refresh_interval: Option<Span>,
 }
 
-/// Targets that DNS names.
+/// Targets found by DNS.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct DnsDiscovery {
@@ -361,7 +361,7 @@ impl Default for DnsDiscovery {
     }
 }
 
-/// What DNS is asked for.
+/// The type of DNS records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub(crate) enum RecordType {

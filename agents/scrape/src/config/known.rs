@@ -1,22 +1,22 @@
-//! Keys of a prometheus.yml that an agent has no use for, and those that it cannot follow: the first
-//! are named in one warning, the others refused with what to do instead.
+//! Keys of a prometheus.yml that have no effect in an agent, and unsupported keys. The first are
+//! listed in one warning, the others are rejected with an alternative.
 //!
-//! Must never know: where they stand.
+//! Must never know: the place of a key.
 
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
-/// A part of the settings that is for a Prometheus server: whether it is there.
+/// Whether a part of the settings is present that only concerns a Prometheus server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Unused(pub(crate) bool);
 
 impl<'de> Deserialize<'de> for Unused {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // An empty part, as `rule_files:` is in many files, says nothing.
+        // An empty part, such as `rule_files:` in many files, does not count.
         Option::<IgnoredAny>::deserialize(deserializer).map(|part| Self(part.is_some()))
     }
 }
 
-/// What to do instead of a key that is not supported.
+/// Alternatives to unsupported keys.
 const INSTEAD: [(&str, &str); 14] = [
     (
         "remote_write",
@@ -47,7 +47,8 @@ const INSTEAD: [(&str, &str); 14] = [
 const INSTEAD_OF_DISCOVERY: &str = "name targets in static_configs, or have a tool list them for \
     file_sd_configs or http_sd_configs; dns_sd_configs find the pods of a headless service";
 
-/// Adds to a fault what to do instead, where a key that Prometheus knows is not supported.
+/// Adds an alternative to the error about a key that Prometheus knows and the agent does not
+/// support.
 pub(super) fn with_remedy(fault: String) -> String {
     let Some((_, behind)) = fault.split_once("unknown field `") else { return fault };
     let Some((key, _)) = behind.split_once('`') else { return fault };

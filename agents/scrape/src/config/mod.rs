@@ -1,8 +1,8 @@
-//! The part of prometheus.yml that scraping needs (prometheus.io, "Configuration"), read as it is.
+//! The scraping part of a prometheus.yml (prometheus.io, "Configuration").
 //!
-//! What is not supported is refused by its name and place: an agent that left out a part of its
-//! settings in silence would measure something else than it was told. Parts that are for a server,
-//! such as how often it evaluates rules, are named and passed over.
+//! Unsupported keys are rejected with their name and place, because an agent that silently ignored
+//! them would measure something else. Parts for a server, such as the evaluation interval of rules,
+//! are listed in the log and skipped.
 
 mod job;
 mod known;
@@ -28,14 +28,14 @@ pub(crate) use job::{
 };
 pub(crate) use units::{Size, Span, span};
 
-/// Bytes of a settings file.
+/// The maximum size of a settings file.
 const FILE_BYTES_MAX: u64 = 4 << 20;
-/// Jobs of a file.
+/// The maximum number of jobs in a file.
 const JOBS_MAX: usize = 10_000;
-/// An answer is at most as long, whatever the settings say.
+/// The maximum size of a response, whatever the settings say.
 pub(crate) const BODY_BYTES_MAX: u64 = 256 << 20;
 
-/// Why settings cannot be used.
+/// The reason why settings are invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}", path.display())]
 pub struct ConfigError {
@@ -43,13 +43,13 @@ pub struct ConfigError {
     problem: String,
 }
 
-/// What is scraped, and how.
+/// The settings of the scraper.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     global: Global,
     scrape_configs: Vec<Job>,
-    // What a Prometheus server needs.
+    // Parts for a Prometheus server.
     alerting: Unused,
     rule_files: Unused,
     remote_read: Unused,
@@ -57,7 +57,7 @@ pub struct Config {
     tracing: Unused,
     otlp: Unused,
     runtime: Unused,
-    /// Files that it names are relative to this folder.
+    /// The folder of the settings; file names are relative to it.
     #[serde(skip)]
     folder: PathBuf,
 }
@@ -67,7 +67,7 @@ pub struct Config {
 struct Global {
     scrape_interval: Option<Span>,
     scrape_timeout: Option<Span>,
-    // Of rules, queries and native histograms.
+    // Keys for rules, queries and native histograms.
     evaluation_interval: Unused,
     rule_query_offset: Unused,
     query_log_file: Unused,
@@ -92,7 +92,7 @@ impl Config {
     /// Reads a file.
     ///
     /// # Errors
-    /// When it cannot be read or used; the error names the file, the place and what is wrong.
+    /// The file is unreadable or invalid; the error names the file, the place and the fault.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let fault = |problem: String| ConfigError { path: path.to_owned(), problem };
         let bytes = std::fs::metadata(path).map_err(|cause| fault(cause.to_string()))?.len();
@@ -104,7 +104,7 @@ impl Config {
         Self::parse(&text, folder).map_err(fault)
     }
 
-    /// Reads settings; files that they name are relative to `folder`.
+    /// Parses settings; file names are relative to `folder`.
     pub(crate) fn parse(text: &str, folder: PathBuf) -> Result<Self, String> {
         let read: Option<Self> =
             serde_saphyr::from_str(text).map_err(|cause| with_remedy(cause.to_string()))?;
@@ -115,13 +115,13 @@ impl Config {
         Ok(config)
     }
 
-    /// The jobs, with what is set for all of them.
+    /// Returns the jobs, with global settings applied.
     pub(crate) fn jobs(&self) -> &[Job] {
         &self.scrape_configs
     }
 
-    /// Keys that an agent has no use for, each once: a server evaluates rules, sends alerts and answers
-    /// queries.
+    /// Returns keys that have no effect in an agent, each once: they concern the rules, alerts and
+    /// queries of a server.
     pub fn unused(&self) -> Vec<&'static str> {
         let global = &self.global;
         let mut all = vec![
@@ -154,12 +154,12 @@ impl Config {
         names
     }
 
-    /// Labels that each sample has, where it lacks them.
+    /// Returns labels that are added to samples that lack them.
     pub(crate) fn external_labels(&self) -> &BTreeMap<String, String> {
         &self.global.external_labels
     }
 
-    /// A job takes what is set for all where it sets nothing itself.
+    /// Applies global settings to jobs that do not override them.
     fn inherit(&mut self) {
         let Global { scrape_interval, scrape_timeout, .. } = self.global;
         let global = &self.global;
@@ -171,7 +171,7 @@ impl Config {
         };
         for job in &mut self.scrape_configs {
             job.scrape_interval = job.scrape_interval.or(scrape_interval);
-            // The default, and what is set for all, give way to a shorter interval.
+            // A shorter interval limits the default timeout and the global one.
             let shared = scrape_timeout.unwrap_or(Span(TIMEOUT));
             job.scrape_timeout.get_or_insert(shared.min(Span(job.interval())));
             if job.scrape_protocols.is_empty() {

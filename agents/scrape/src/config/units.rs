@@ -1,12 +1,12 @@
-//! Lengths of time and numbers of bytes as Prometheus' settings write them.
+//! Durations and sizes in the notation of Prometheus' settings.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, de};
 
-/// The longest time that a setting may say.
+/// The maximum duration of a setting.
 const SPAN_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
-/// Units of time, from the largest on; a text has each once, in this order.
+/// Units of time in descending order; a text contains each at most once, in this order.
 const TIME_UNITS: [(&str, u64); 7] = [
     ("y", 365 * 24 * 60 * 60 * 1000),
     ("w", 7 * 24 * 60 * 60 * 1000),
@@ -18,12 +18,11 @@ const TIME_UNITS: [(&str, u64); 7] = [
 ];
 const SIZE_UNITS: [&str; 5] = ["B", "K", "M", "G", "T"];
 
-/// A length of time, such as `15s` or `1m30s`.
+/// A duration, such as `15s` or `1m30s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Span(pub(crate) Duration);
 
-/// A number of bytes, such as `10MB`; units are powers of 1024, as Prometheus has it. 0 means "no
-/// bound".
+/// A size, such as `10MB`; units are powers of 1024, as in Prometheus. 0 means "no limit".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Size(pub(crate) u64);
 
@@ -45,7 +44,7 @@ impl<'de> Deserialize<'de> for Size {
     }
 }
 
-/// A length of time in Prometheus' form.
+/// Parses a duration in Prometheus' notation.
 pub(crate) fn span(text: &str) -> Option<Duration> {
     let mut rest = text;
     let mut millis = 0_u64;

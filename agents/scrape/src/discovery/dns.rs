@@ -1,7 +1,7 @@
-//! Targets that DNS names: SRV records with their ports, or addresses (RFC 1035, RFC 2782).
+//! Discovery by DNS: SRV records with their ports, or addresses (RFC 1035, RFC 2782).
 //!
-//! The servers are those of /etc/resolv.conf, asked over UDP, and over TCP when the answer does not
-//! fit. Asking is bounded in time, answers in length.
+//! The name servers of /etc/resolv.conf are queried over UDP, and over TCP when the response is
+//! truncated. Queries are bounded in time, responses in size.
 
 use std::{
     error::Error,
@@ -19,12 +19,12 @@ use crate::config::{DnsDiscovery, RecordType};
 
 const TIMEOUT: Duration = Duration::from_secs(2);
 const ATTEMPTS: usize = 2;
-/// Servers, and endings of names, that are tried.
+/// The maximum number of name servers and of search domains.
 const SERVERS_MAX: usize = 3;
 const SEARCH_MAX: usize = 6;
 const DATAGRAM_BYTES: usize = 4096;
 
-/// Whom to ask.
+/// The resolver's settings.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Resolver {
     servers: Vec<SocketAddr>,
@@ -32,7 +32,7 @@ pub(crate) struct Resolver {
 }
 
 impl Resolver {
-    /// As /etc/resolv.conf has it, read anew: laptops and containers change it.
+    /// Reads /etc/resolv.conf, which changes on laptops and in containers.
     pub(crate) fn of_this_machine() -> Self {
         Self::parse(&fs::read_to_string("/etc/resolv.conf").unwrap_or_default())
     }
@@ -59,14 +59,14 @@ impl Resolver {
         found
     }
 
-    /// A resolver that asks one server.
+    /// Creates a resolver with one name server.
     #[cfg(test)]
     pub(crate) fn asking(server: SocketAddr) -> Self {
         Self { servers: vec![server], search: Vec::new() }
     }
 
-    /// The addresses with ports, or without, that the name has. It has none when neither it nor any
-    /// of its endings exists; where one of them cannot be asked for, that is not known.
+    /// Resolves a name to addresses, with ports or without. The result is empty when neither the
+    /// name nor any of its search domains exists; it is an error when one of these queries fails.
     fn ask(&self, name: &str, kind: RecordType) -> Result<Vec<(String, Option<u16>)>, String> {
         let is_whole = name.ends_with('.');
         let endings = self.search.iter().filter(|_| !is_whole).map(|end| format!("{name}.{end}"));
@@ -101,7 +101,7 @@ fn bad(cause: impl Into<Box<dyn Error + Send + Sync>>) -> io::Error {
 }
 
 fn query(name: &str, kind: RecordType) -> io::Result<Vec<u8>> {
-    // Any number does: the socket takes answers of this server alone, on a port of its own.
+    // Any query id is safe: the socket only accepts responses of this server, on its own port.
     let mut packet = Packet::new_query(1);
     packet.set_flags(PacketFlag::RECURSION_DESIRED);
     let asked = match kind {
@@ -130,7 +130,7 @@ fn ask_one(server: SocketAddr, query: &[u8]) -> io::Result<Vec<u8>> {
     if is_cut { ask_by_tcp(server, query) } else { Ok(answer) }
 }
 
-/// The same with the length before the question and the answer.
+/// Queries over TCP, with a length before query and response.
 fn ask_by_tcp(server: SocketAddr, query: &[u8]) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect_timeout(&server, TIMEOUT)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
@@ -164,13 +164,12 @@ fn read(answer: &[u8], kind: RecordType) -> io::Result<Vec<(String, Option<u16>)
     Ok(packet.answers.iter().filter_map(|record| of_record(&record.rdata)).collect())
 }
 
-/// The names of one `dns_sd_configs`.
+/// The discovery of one entry of `dns_sd_configs`.
 #[derive(Debug)]
 pub(crate) struct Names(pub(crate) DnsDiscovery);
 
 impl Names {
-    /// The targets that the names have now. When one of them cannot be asked for, all that was
-    /// known stays.
+    /// Returns the current targets of the names. When a query fails, all previous targets stay.
     pub(crate) fn look_up(&self, resolver: &Resolver) -> Result<Vec<Labels>, String> {
         let DnsDiscovery { names, kind, port, .. } = &self.0;
         let mut all = Vec::new();
@@ -188,14 +187,14 @@ impl Names {
                 all.push(labels);
             }
         }
-        // Servers answer in any order.
+        // Name servers return records in any order.
         all.sort_by(|one, next| one.iter().cmp(next.iter()));
         all.truncate(TARGETS_MAX);
         Ok(all)
     }
 }
 
-/// For fuzzing: any bytes as an answer, no panic out.
+/// For fuzzing: parses any bytes as a response.
 pub(crate) fn fuzz(bytes: &[u8]) {
     for kind in [RecordType::Srv, RecordType::A, RecordType::Aaaa] {
         drop(read(bytes, kind));

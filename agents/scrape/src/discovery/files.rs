@@ -1,5 +1,5 @@
-//! Targets that stand in JSON or YAML files, read again when they change. The last part of a path
-//! may hold stars.
+//! Discovery by JSON or YAML files, which are read again when they change. The last part of a path
+//! may contain wildcards.
 
 use std::{
     fs,
@@ -13,13 +13,13 @@ use super::{TARGETS_MAX, targets};
 use crate::config::Group;
 
 const FILE_BYTES_MAX: u64 = 16 << 20;
-/// Files of one pattern.
+/// The maximum number of files per pattern.
 const FILES_MAX: usize = 1000;
 
-/// A file as it was when it was looked at: path, length, time of the last change.
+/// The state of a file: path, size, modification time.
 type Look = (PathBuf, u64, Option<SystemTime>);
 
-/// The files of one `file_sd_configs`.
+/// The discovery of one entry of `file_sd_configs`.
 #[derive(Debug)]
 pub(crate) struct Files {
     patterns: Vec<PathBuf>,
@@ -31,8 +31,8 @@ impl Files {
         Self { patterns: patterns.to_vec(), looked: None }
     }
 
-    /// The targets, none when no file has changed. A file that is not there names none; one that
-    /// cannot be read as a list is an error, and what was known of all stays.
+    /// Returns the targets, or `None` when no file has changed. A missing file has no targets; an
+    /// invalid file is an error, and all previous targets stay.
     pub(crate) fn read_if_changed(&mut self) -> Result<Option<Vec<Labels>>, String> {
         let looks: Vec<Look> = self.patterns.iter().flat_map(|pattern| matching(pattern)).collect();
         if self.looked.as_ref() == Some(&looks) {
@@ -82,7 +82,7 @@ fn matching(pattern: &Path) -> Vec<Look> {
     paths.into_iter().filter_map(look).collect()
 }
 
-/// Whether a name is one of a pattern in which each star stands for any text.
+/// Whether a name matches a pattern in which each star stands for any text.
 fn matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = name.strip_prefix(parts.next().unwrap_or_default()) else { return false };

@@ -1,6 +1,6 @@
-//! Targets that a server lists as JSON, asked again at each interval.
+//! Discovery by HTTP: a server lists targets as JSON.
 //!
-//! Must never know: what is done with targets.
+//! Must never know: how targets are used.
 
 use std::{io::Read, time::Duration};
 
@@ -13,16 +13,16 @@ use crate::{
 };
 
 const LIST_BYTES_MAX: u64 = 16 << 20;
-/// How long the server may take.
+/// The timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const INTERVAL_MIN: Duration = Duration::from_secs(1);
 
-/// One of `http_sd_configs`.
+/// The discovery of one entry of `http_sd_configs`.
 #[derive(Debug)]
 pub(crate) struct Listed {
     url: String,
     interval: Duration,
-    /// How it is asked: as a target is.
+    /// The request settings, as for targets.
     job: Box<Job>,
     client: Result<Client, String>,
 }
@@ -46,7 +46,7 @@ impl Listed {
         self.interval
     }
 
-    /// The targets that are listed now.
+    /// Returns the current targets.
     pub(crate) fn ask(&self) -> Result<Vec<Labels>, String> {
         let client = self.client.as_ref().map_err(String::clone)?;
         let question = Question { url: &self.url, accept: "application/json", timeout: TIMEOUT };

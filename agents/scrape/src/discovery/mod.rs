@@ -1,6 +1,6 @@
-//! Where targets come from: lists in the settings, files, DNS, servers that list them.
+//! Discovery of targets: lists in the settings, files, DNS, HTTP.
 //!
-//! Must never know: what is done with targets.
+//! Must never know: how targets are used.
 
 mod dns;
 mod files;
@@ -14,12 +14,12 @@ pub(crate) use dns::{Resolver, fuzz};
 
 use crate::config::{DnsDiscovery, FileDiscovery, Group, Job};
 
-/// Targets that one source may name.
+/// The maximum number of targets of a source.
 pub(crate) const TARGETS_MAX: usize = 10_000;
-/// How often files are looked at.
+/// The interval at which files are checked.
 const FILES_LOOKED_AT: Duration = Duration::from_secs(5);
 
-/// Something that names targets, asked again and again.
+/// A source of targets.
 #[derive(Debug)]
 pub(crate) enum Source {
     Static(Vec<Group>),
@@ -29,7 +29,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// The sources of a job.
+    /// Returns the sources of a job.
     pub(crate) fn of(job: &Job) -> Vec<Self> {
         let lists =
             (!job.static_configs.is_empty()).then(|| Self::Static(job.static_configs.clone()));
@@ -41,7 +41,7 @@ impl Source {
         lists.into_iter().chain(files).chain(names).chain(listed).collect()
     }
 
-    /// How often it is asked; none when it never changes.
+    /// The refresh interval; `None` for a constant source.
     pub(crate) fn interval(&self) -> Option<Duration> {
         match self {
             Self::Static(_) => None,
@@ -51,7 +51,8 @@ impl Source {
         }
     }
 
-    /// What it names now, none when that is as before; `Err` keeps what it named before.
+    /// Returns the current targets, or `None` when they are unchanged. An error keeps the previous
+    /// targets.
     pub(crate) fn ask(&mut self, resolver: &Resolver) -> Result<Option<Vec<Labels>>, String> {
         match self {
             Self::Static(groups) => Ok(Some(targets(groups, &[]))),
@@ -62,7 +63,7 @@ impl Source {
     }
 }
 
-/// The labels of each target of these groups, before rules: its address and those of its group.
+/// Returns the labels of each target before relabeling: its address and the labels of its group.
 pub(crate) fn targets(groups: &[Group], more: &[(&str, &str)]) -> Vec<Labels> {
     let of_group = |Group { targets, labels }: &Group| -> Vec<Labels> {
         let shared: BTreeMap<&str, &str> = labels

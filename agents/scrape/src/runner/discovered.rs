@@ -1,4 +1,4 @@
-//! The targets of a job, as its sources named them last.
+//! The current targets of a job, by source.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,13 +11,13 @@ use crate::{
     target::{Assigned, Target},
 };
 
-/// What a source of targets named last.
+/// A source with its current targets.
 #[derive(Debug)]
 struct Asked {
     source: Source,
-    /// How often it is asked; none when it never changes.
+    /// The refresh interval; `None` for a constant source.
     every: Option<Duration>,
-    /// Since it was asked.
+    /// The time since the last refresh.
     since: Option<Stopwatch>,
     labels: Vec<Labels>,
 }
@@ -35,7 +35,7 @@ impl Asked {
         Self { every: source.interval(), source, since: None, labels: Vec::new() }
     }
 
-    /// How long until it is to be asked again; none when it need not be.
+    /// Returns the time until the next refresh, or `None` for a constant source.
     fn left(&self) -> Option<Duration> {
         match self.since {
             None => Some(Duration::ZERO),
@@ -50,17 +50,17 @@ impl Discovered {
         Self { index, job: Arc::clone(job), sources }
     }
 
-    /// Whether no source ever changes.
+    /// Whether all sources are constant.
     pub(super) fn is_fixed(&self) -> bool {
         self.sources.iter().all(|own| own.every.is_none())
     }
 
-    /// How long until the first source is to be asked again.
+    /// Returns the time until the next refresh of any source.
     pub(super) fn left(&self) -> Duration {
         self.sources.iter().filter_map(Asked::left).min().unwrap_or(Duration::MAX)
     }
 
-    /// Asks the sources that are due and assigns what is new.
+    /// Refreshes the sources that are due, and assigns changed targets.
     pub(super) fn ask_all(&mut self, shared: &Shared) {
         let resolver = Resolver::of_this_machine();
         let mut has_changed = false;

@@ -1,5 +1,5 @@
-//! The threads that scrape. They are started as they are needed, up to a bound; when all of them are
-//! busy, what is due waits.
+//! The worker threads. They are started on demand, up to a limit; when all are busy, due targets
+//! wait.
 
 use std::{
     sync::{
@@ -16,25 +16,25 @@ use tracing::error;
 use super::{STACK_BYTES, Shared, State};
 use crate::{answer::Report, board::Ticket, memory::Samples, target::Assigned};
 
-/// Threads that scrape, at most: so many targets may hang without delaying others.
+/// The maximum number of workers: this many targets can hang without delaying others.
 const WORKERS_MAX: usize = 64;
-/// The wall clock is looked at this often while waiting, to notice steps and suspends; and a thread
-/// that could not be started is tried again.
+/// How often the waiting loop reads the wall clock, to detect clock steps and suspends, and retries
+/// to start a thread.
 const CLOCK_CHECKED_EVERY: Duration = Duration::from_secs(5);
-/// Where it is said that no thread can be started.
+/// The name of the problem that no thread can be started.
 const THREADS: &str = "threads that scrape";
 
-/// What a thread takes next, by one of those that wait.
+/// Takes the next target, or waits for one.
 pub(super) type Tickets = Arc<Mutex<Receiver<Ticket>>>;
 
-/// Hands what is due to a thread that scrapes, and starts one when none is free.
+/// Passes due targets to workers, and starts a worker when none is idle.
 pub(super) fn hand_out(shared: &Arc<Shared>) {
     let (give, take) = sync_channel(WORKERS_MAX);
     let tickets = Arc::new(Mutex::new(take));
     let mut state = shared.state();
     while !state.has_ended {
         let now = unix_ms();
-        // Without one, what is due stays so: each says when it has come back.
+        // Without an idle worker, due targets wait; each worker reports when it is idle.
         let has_one = !state.board.is_due(now)
             || state.idle > 0
             || start_worker(shared, &mut state, &tickets, STACK_BYTES);
@@ -42,7 +42,7 @@ pub(super) fn hand_out(shared: &Arc<Shared>) {
         let left = match next {
             Ok(ticket) => {
                 state.idle -= 1;
-                // There is one that waits: the channel has room.
+                // A worker is waiting, so the channel has room.
                 drop(give.send(ticket));
                 continue;
             }
@@ -54,8 +54,7 @@ pub(super) fn hand_out(shared: &Arc<Shared>) {
     }
 }
 
-/// Starts a thread, which waits then; false when there are as many as may be, or the system gives
-/// none.
+/// Starts a worker. Returns false when the limit is reached or the system refuses a thread.
 pub(super) fn start_worker(
     shared: &Arc<Shared>,
     state: &mut State,
@@ -80,7 +79,7 @@ pub(super) fn start_worker(
     started.is_ok()
 }
 
-/// Scrapes what it is given until the end.
+/// Scrapes targets until the end.
 fn work(shared: &Shared, tickets: &Mutex<Receiver<Ticket>>) {
     loop {
         let next = tickets.lock().unwrap_or_else(PoisonError::into_inner).recv();

@@ -1,7 +1,7 @@
-//! A connection to a Redis server, with a time for each answer.
+//! A connection to a Redis server, with a deadline for each response.
 //!
-//! AUTH and INFO are all that is spoken, so there is no library between. Must never know: what INFO
-//! says.
+//! AUTH and INFO are the only commands, so no library is needed. Must never know: the content of
+//! INFO.
 
 use std::{
     fmt::Write as _,
@@ -16,13 +16,13 @@ use granary_agent_kit::Stopwatch;
 use crate::settings::{Place, Service};
 
 const PORT: u16 = 6379;
-/// INFO has some kilobytes, and a line for each database.
+/// The maximum size of a response: INFO has a few kilobytes, and a line for each database.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 const LINE_BYTES_MAX: u64 = 1024;
 
-/// Something that is read and written.
+/// A stream with a timeout.
 trait Stream: Read + Write + Send {
-    /// Sets for how long it may wait.
+    /// Sets the timeout of reads and writes.
     fn set_wait(&self, span: Duration) -> io::Result<()>;
 }
 
@@ -40,17 +40,17 @@ impl Stream for UnixStream {
     }
 }
 
-/// A stream of which a question and its whole answer have a time together: a server that sends a byte
-/// at a time has no more than another.
+/// A stream with one deadline for a request and its response, so that a server cannot extend it by
+/// sending single bytes.
 struct Timed {
     stream: Box<dyn Stream>,
     timeout: Duration,
-    /// Since the question.
+    /// The time since the request.
     watch: Stopwatch,
 }
 
 impl Timed {
-    /// Lets the stream wait for what is left of the time.
+    /// Sets the stream's timeout to the rest of the deadline.
     fn bound(&self) -> io::Result<()> {
         let left = self.watch.left_of(self.timeout);
         if left.is_zero() { Err(self.late()) } else { self.stream.set_wait(left) }
@@ -60,7 +60,7 @@ impl Timed {
         io::Error::new(io::ErrorKind::TimedOut, format!("took longer than {:?}", self.timeout))
     }
 
-    /// As the system says that a wait was too long.
+    /// The error of an expired deadline.
     fn told(&self, outcome: io::Result<usize>) -> io::Result<usize> {
         let is_late = |cause: &io::Error| cause.kind() == io::ErrorKind::WouldBlock;
         outcome.map_err(|cause| if is_late(&cause) { self.late() } else { cause })
@@ -87,7 +87,7 @@ impl Write for Timed {
     }
 }
 
-/// A connection that is kept.
+/// A persistent connection.
 pub(super) struct Connection(BufReader<Timed>);
 
 impl std::fmt::Debug for Connection {
@@ -119,7 +119,7 @@ impl Connection {
             let user = service.user.as_deref();
             let words: Vec<&str> =
                 ["AUTH"].into_iter().chain(user).chain([password.as_str()]).collect();
-            // A server that does not know the command repeats what was sent.
+            // A server that does not know the command quotes it, with the password.
             let word = |cause: String| cause.split(' ').next().unwrap_or_default().to_owned();
             own.ask(&words).map_err(|cause| format!("AUTH is refused: {}", word(cause)))?;
         }
@@ -131,7 +131,7 @@ impl Connection {
         String::from_utf8(bytes).map_err(|_| "INFO is not UTF-8".to_owned())
     }
 
-    /// Sends a command and takes its answer: a word, or so many bytes.
+    /// Sends a command and reads its response: a word, or a text of known length.
     fn ask(&mut self, words: &[&str]) -> Result<Vec<u8>, String> {
         let mut command = format!("*{}\r\n", words.len());
         for word in words {
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use crate::settings::service;
 
-    /// A byte well within each wait, for ever.
+    /// A server that sends one byte within each timeout, without end.
     #[test]
     fn a_server_that_sends_a_byte_at_a_time_has_no_more_time_than_another() {
         for begin in ["", "$100000\r\n"] {

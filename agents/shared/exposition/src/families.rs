@@ -1,4 +1,4 @@
-//! What the comments between samples say of metric families: types and units.
+//! The types and units of metric families, from comments.
 //!
 //! Must never know: samples and labels.
 
@@ -8,35 +8,35 @@ use granary_protocol::Kind;
 
 use crate::names::is_metric_name;
 
-/// Metric families whose types are remembered; with more, the rest goes by name.
+/// The maximum number of remembered families; the types of others follow from their names.
 const FAMILIES_MAX: usize = 100_000;
-/// What a family's name may be followed by in the name of a sample.
+/// The suffixes that a sample's name adds to its family's.
 const SUFFIXES: [&str; 8] =
     ["_total", "_bucket", "_count", "_sum", "_created", "_gcount", "_gsum", "_info"];
 
-/// What TYPE and UNIT lines said of a family.
+/// The metadata of a family, from TYPE and UNIT lines.
 #[derive(Debug, Clone, Default)]
 pub struct Family {
-    /// Its type.
+    /// The type of the family.
     pub kind: Type,
-    /// Its unit; empty when there is none.
+    /// The unit, or an empty text.
     pub unit: Box<str>,
 }
 
-/// What a family's type says of its samples.
+/// The type of a family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Type {
-    /// Counts up from a start.
+    /// Counter.
     Counter,
-    /// Goes up and down.
+    /// Gauge.
     Gauge,
-    /// Histograms, summaries and what is not said: the suffix of the name tells.
+    /// Histogram, summary or unknown: the suffix of a name determines the kind.
     #[default]
     ByName,
 }
 
 impl Family {
-    /// The kind of one of its metrics.
+    /// Returns the kind of a metric of this family.
     pub fn kind_of(&self, metric: &str) -> Kind {
         match self.kind {
             Type::Counter if metric.ends_with("_created") => Kind::Gauge,
@@ -46,28 +46,28 @@ impl Family {
         }
     }
 
-    /// The unit of one of its metrics: numbers of observations have none.
+    /// Returns the unit of a metric of this family; counts of observations have none.
     pub fn unit_of(&self, metric: &str) -> &str {
         let is_number = ["_bucket", "_count"].iter().any(|suffix| metric.ends_with(suffix));
         if self.kind == Type::ByName && is_number { "" } else { &self.unit }
     }
 }
 
-/// By name.
+/// The families by name.
 #[derive(Debug, Default)]
 pub struct Families {
     by_name: HashMap<Box<str>, Family>,
     bytes: usize,
 }
 
-/// Bytes of a family beside its name and unit.
+/// The memory of a family, without its name and unit.
 const FAMILY_BYTES: usize = 128;
 
 impl Families {
-    /// Takes note of a comment, the text behind its `#`.
+    /// Parses a comment, without its `#`.
     ///
     /// # Errors
-    /// When it begins as one that tells of a family, and does not name it.
+    /// The comment is a TYPE or UNIT line without a name.
     pub fn note(&mut self, comment: &str) -> Result<(), &'static str> {
         let mut words = comment.split_ascii_whitespace();
         let Some(what @ ("TYPE" | "UNIT" | "HELP")) = words.next() else { return Ok(()) };
@@ -88,14 +88,14 @@ impl Families {
         Ok(())
     }
 
-    /// Says what type a family has.
+    /// Sets the type of a family.
     pub fn set_type(&mut self, name: &str, kind: Type) {
         if let Some(family) = self.entry(name) {
             family.kind = kind;
         }
     }
 
-    /// Says what unit a family has.
+    /// Sets the unit of a family.
     pub fn set_unit(&mut self, name: &str, unit: &str) {
         if let Some(family) = self.entry(name) {
             let more = unit.len().saturating_sub(family.unit.len());
@@ -104,12 +104,12 @@ impl Families {
         }
     }
 
-    /// The memory that they take.
+    /// The memory of all families.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// What is known of a metric's family.
+    /// Returns the family of a metric.
     pub fn find(&self, metric: &str) -> Option<&Family> {
         self.by_name.get(metric).or_else(|| {
             let stem = SUFFIXES.iter().find_map(|suffix| metric.strip_suffix(suffix))?;
@@ -129,7 +129,7 @@ impl Families {
     }
 }
 
-/// The kind of a metric whose sender does not say it, from the suffixes that Prometheus and
+/// Returns the kind of a metric without a declared type, by the suffixes that Prometheus and
 /// OpenMetrics reserve for counters.
 pub fn kind_of_name(metric: &str) -> Kind {
     let counters = ["_total", "_count", "_sum", "_bucket"];

@@ -1,13 +1,13 @@
-//! Which of the formats an answer has.
+//! The exposition formats.
 
-/// How an exporter writes its metrics.
+/// The format of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Prometheus' text, version 0.0.4: times in milliseconds.
+    /// Prometheus' text format, version 0.0.4: timestamps in milliseconds.
     Prometheus,
-    /// OpenMetrics text: times in seconds, and an end that is written.
+    /// The OpenMetrics text format: timestamps in seconds, and an explicit end.
     OpenMetrics,
-    /// Prometheus' messages in Protocol Buffers, each behind its length.
+    /// Prometheus' Protocol Buffers format, with length-prefixed messages.
     Protobuf,
 }
 
@@ -19,8 +19,8 @@ impl Format {
         of_text || Self::of_content_type(content_type) != Self::Prometheus
     }
 
-    /// The format that a `Content-Type` names; Prometheus' text for one that names none of them,
-    /// as Prometheus has it.
+    /// Returns the format of a `Content-Type`, or Prometheus' text format for unknown types, as
+    /// Prometheus does.
     pub fn of_content_type(content_type: &str) -> Self {
         let mut parts = content_type.split(';').map(|part| part.trim().to_ascii_lowercase());
         let media_type = parts.next().unwrap_or_default();

@@ -1,15 +1,15 @@
 //! The text of labels: `name="value"` with its quotes and escapes, name by name.
 //!
-//! Must never know: which label is the metric's name, and what comes behind the braces.
+//! Must never know: which label is the metric's name, and the text after the braces.
 
 use std::borrow::Cow;
 
 use crate::names::is_label_name;
 
-/// What is left of `name="value",...}`.
+/// The rest of `name="value",...}`.
 pub(crate) struct Labels<'a> {
     rest: &'a str,
-    /// Names without quotes have to be valid ones.
+    /// Whether names without quotes must be valid.
     names_are_checked: bool,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Labels<'a> {
         Ok(())
     }
 
-    /// A text in quotes; `\\`, `\"` and `\n` are its escapes.
+    /// Parses a quoted text with the escapes `\\`, `\"` and `\n`.
     fn quoted(&mut self) -> Result<Cow<'a, str>, &'static str> {
         let text = self.rest.strip_prefix('"').ok_or("a label's value is not in quotes")?;
         let mut escaped = false;
@@ -91,7 +91,7 @@ fn unescape(text: &str) -> Cow<'_, str> {
             (_, true) => match letters.next() {
                 Some('n') => out.push('\n'),
                 Some(other @ ('\\' | '"')) => out.push(other),
-                // Prometheus keeps what it does not know.
+                // Prometheus keeps unknown escapes.
                 Some(other) => out.extend(['\\', other]),
                 None => out.push('\\'),
             },

@@ -1,8 +1,9 @@
-//! What exporters show of their metrics: Prometheus and OpenMetrics text, and the same in Protocol
-//! Buffers (the OpenMetrics 1.0 specification; prometheus.io, "Exposition formats").
+//! Parsers of exposition formats: Prometheus and OpenMetrics text, and Protocol Buffers (the
+//! OpenMetrics 1.0 specification; prometheus.io, "Exposition formats").
 //!
-//! Agents read answers with [`read`] and, while they arrive, with [`read_from`]; the daemon's import reads files line by
-//! line with the parts. This crate knows bytes, never where they come from or where samples go.
+//! Agents parse responses with [`read`], or with [`read_from`] while they arrive; the daemon's
+//! import parses files line by line with the parts. Must never know: the origin of the bytes, and
+//! the destination of samples.
 
 mod families;
 mod format;

@@ -1,4 +1,4 @@
-//! Which names of metrics and labels need no quotes.
+//! The names of metrics and labels that need no quotes.
 
 /// The names that are accepted without quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,12 +9,12 @@ pub enum Names {
     Valid,
 }
 
-/// Whether it is a metric's name that needs no quotes.
+/// Whether the text is a metric name that needs no quotes.
 pub(crate) fn is_metric_name(name: &str) -> bool {
     is_name(name, |byte| byte == b':')
 }
 
-/// Whether it is a label's name that needs no quotes.
+/// Whether the text is a label name that needs no quotes.
 pub(crate) fn is_label_name(name: &str) -> bool {
     is_name(name, |_| false)
 }

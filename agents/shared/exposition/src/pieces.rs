@@ -1,23 +1,23 @@
-//! Cuts an answer into its lines or messages while it arrives: only one of them is in memory.
+//! Splits a response into lines or messages while it arrives, with only one of them in memory.
 //!
-//! Must never know: what is in them.
+//! Must never know: the content of lines and messages.
 
 use std::{io::Read, ops::Range};
 
-/// Bytes that are read at a time.
+/// The size of a read.
 const CHUNK_BYTES: usize = 16 << 10;
 
-/// Asks for so many bytes of memory more; what it says ends the reading.
+/// Requests more bytes of memory; an error ends the parsing.
 pub type Room<'a> = dyn FnMut(usize) -> Result<(), String> + 'a;
 
-/// The answer as far as it is here.
+/// A response that is still arriving.
 pub(crate) struct Pieces<'a> {
     source: &'a mut dyn Read,
     room: &'a mut Room<'a>,
     buffer: Vec<u8>,
-    /// Bytes that arrived and were not given out yet.
+    /// Received bytes, from the current piece on.
     rest: Range<usize>,
-    /// Bytes given out.
+    /// The number of consumed bytes.
     given: u64,
     has_ended: bool,
 }
@@ -27,17 +27,17 @@ impl<'a> Pieces<'a> {
         Self { source, room, buffer: Vec::new(), rest: 0..0, given: 0, has_ended: false }
     }
 
-    /// Where in the answer the next piece begins.
+    /// The position of the next piece in the response.
     pub(crate) fn position(&self) -> u64 {
         self.given
     }
 
-    /// Asks for memory beside that of the pieces.
+    /// Requests memory for other purposes than pieces.
     pub(crate) fn take_room(&mut self, bytes: usize) -> Result<(), String> {
         (self.room)(bytes)
     }
 
-    /// The next line without its end, of at most so many bytes; none at the end.
+    /// Returns the next line without its line end, with a size limit, or `None` at the end.
     pub(crate) fn line(&mut self, bytes_max: usize) -> Result<Option<&[u8]>, String> {
         let mut searched = 0;
         loop {
@@ -60,7 +60,7 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// The next message behind its length; none at the end.
+    /// Returns the next length-prefixed message, or `None` at the end.
     pub(crate) fn message(&mut self) -> Result<Option<&[u8]>, String> {
         let mut length = 0_u64;
         for digit in 0..10 {
@@ -78,7 +78,8 @@ impl<'a> Pieces<'a> {
         Err("a number of more than ten bytes".to_owned())
     }
 
-    /// Whether so many bytes more are in the answer. They are read as they come, whatever it said.
+    /// Whether the response has this many more bytes. They are read as they arrive, whatever the
+    /// length prefix says.
     fn has(&mut self, bytes: usize) -> Result<bool, String> {
         while self.rest.len() < bytes && !self.has_ended {
             self.read_more()?;
@@ -125,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives a few bytes at a time.
+    /// Returns a few bytes at a time.
     struct Slow<'a>(&'a [u8], usize);
 
     impl Read for Slow<'_> {
@@ -156,7 +157,7 @@ mod tests {
 
     #[test]
     fn what_an_answer_says_of_its_length_takes_no_memory() {
-        // A message of 2^40 bytes, of which ten are there.
+        // A message that announces 2^40 bytes and has ten.
         let answer = [&[0x80, 0x80, 0x80, 0x80, 0x80, 0x20][..], &[0; 10]].concat();
         let (mut source, mut taken) = (&answer[..], 0);
         let mut room = |bytes: usize| {

@@ -1,8 +1,8 @@
 //! Prometheus' messages in Protocol Buffers (`client_model`, `io/prometheus/client/metrics.proto`),
-//! one metric at a time: each sample is given as the text that says the same, so that all formats
-//! have the same series.
+//! one metric at a time. Each series is converted to its text form, so that all formats share the
+//! parser of series.
 //!
-//! Of native histograms count and sum are given; their buckets have no text.
+//! Native histograms have count and sum only, because their buckets have no text form.
 
 use std::{fmt::Write, str};
 
@@ -13,27 +13,27 @@ use crate::{
     wire::{Fields, Value, WireFault},
 };
 
-/// The families of an answer, each behind its length.
+/// The length-prefixed families of a response.
 pub(crate) struct Messages<'a> {
     pieces: Pieces<'a>,
     known: Known,
 }
 
-/// State that is kept from one family to the next.
+/// State that is reused for all families.
 #[derive(Default)]
 struct Known {
     families: Families,
     series: String,
 }
 
-/// What the samples of a family have in common.
+/// The shared fields of a family.
 #[derive(Default)]
 struct FamilyMessage<'a> {
     name: &'a str,
     kind: i64,
 }
 
-/// Codes of `MetricType`.
+/// The codes of `MetricType`.
 const COUNTER: i64 = 0;
 const SUMMARY: i64 = 2;
 const UNTYPED: i64 = 3;
@@ -47,7 +47,7 @@ struct Metric<'a> {
     values: &'a [u8],
 }
 
-/// Why the reading ends: bytes that are no message, or what was said of a sample.
+/// The reason why parsing ends: invalid bytes, or a rejected sample.
 enum End {
     Wire(WireFault),
     Said(String),
@@ -64,7 +64,7 @@ impl<'a> Messages<'a> {
         Self { pieces, known: Known::default() }
     }
 
-    /// Gives each sample to `take`.
+    /// Passes each sample to `take`.
     pub(crate) fn read(mut self, take: &mut Take<'_>) -> Result<(), Fault> {
         for index in 0_u64.. {
             let at = self.pieces.position();
@@ -194,7 +194,7 @@ impl Known {
         self.give(&format!("{name}_count"), metric, None, (count, start_ms), take)
     }
 
-    /// Writes the series as text, and gives the sample.
+    /// Writes the series as text and passes the sample to `take`.
     fn give(
         &mut self,
         name: &str,
@@ -223,7 +223,7 @@ impl Known {
     }
 }
 
-/// What a summary or a histogram is made of.
+/// The field numbers and names of a summary or histogram.
 struct Distribution {
     suffix: &'static str,
     label: &'static str,
@@ -295,7 +295,7 @@ fn quote(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// A number as OpenMetrics has it in labels: as Go writes it, and whole ones with `.0`.
+/// Formats a number for labels as OpenMetrics requires: like Go, and integers with `.0`.
 pub(crate) fn float(number: f64) -> String {
     if number.is_nan() {
         return "NaN".to_owned();
@@ -307,8 +307,8 @@ pub(crate) fn float(number: f64) -> String {
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     let mut out = String::new();
-    // Where strconv.FormatFloat with 'g' and the shortest digits begins to write exponents. Writing
-    // to a String cannot fail.
+    // strconv.FormatFloat with 'g' and the shortest digits uses exponents outside of this range.
+    // Writing to a String cannot fail.
     let _ok = if (-4..6).contains(&exponent) {
         write!(out, "{number}")
     } else {

@@ -1,4 +1,4 @@
-//! A whole answer of an exporter: sample by sample, or what is wrong with it and where.
+//! The parser of a whole response: samples one by one, or the first fault with its place.
 
 use std::io::Read;
 
@@ -9,13 +9,13 @@ use crate::{
     sample::{Fault, LINE_BYTES_MAX, Sample, Take},
 };
 
-/// Longest part of a line that a fault shows.
+/// The maximum length of a quoted line in a fault.
 const SHOWN_BYTES_MAX: usize = 100;
-/// Reads an answer. `take` gets each sample with what is known of families by then; what it says
-/// is wrong with a sample ends the reading.
+/// Parses a response. `take` receives each sample with the families known so far; its error ends
+/// the parsing.
 ///
 /// # Errors
-/// The first fault: what came before it was taken already.
+/// The first fault. Samples before it were already passed to `take`.
 pub fn read(
     body: &[u8],
     format: Format,
@@ -24,11 +24,11 @@ pub fn read(
     read_from(&mut &*body, format, &mut |_| Ok(()), take)
 }
 
-/// As [`read`], of an answer that is still arriving: no more of it is held than a line or a family,
-/// and the names of its families. `room` is asked before memory is taken.
+/// Parses a response while it arrives, see [`read`]. Only one line or family, and the names of all
+/// families, are in memory. `room` is called before memory is allocated.
 ///
 /// # Errors
-/// As [`read`], and when the answer cannot be read to its end or there is no room.
+/// The errors of [`read`], a truncated response, or a refusal of `room`.
 pub fn read_from<'a>(
     answer: &'a mut dyn Read,
     format: Format,
@@ -86,7 +86,7 @@ fn read_text(mut pieces: Pieces<'_>, format: Format, take: &mut Take<'_>) -> Res
     Ok(())
 }
 
-/// Prometheus writes milliseconds, OpenMetrics seconds with a fraction.
+/// Parses a timestamp: milliseconds in Prometheus' text, seconds with a fraction in OpenMetrics.
 fn time_ms(word: &str, format: Format) -> Option<i64> {
     if format == Format::Prometheus {
         return word.parse().ok();
@@ -96,7 +96,7 @@ fn time_ms(word: &str, format: Format) -> Option<i64> {
     (millis.abs() < 9e15).then_some(millis as i64)
 }
 
-/// For fuzzing: any bytes in, in each format, no panic out. What is taken can be cut into parts.
+/// For fuzzing: parses any bytes in each format, and the parts of each series.
 pub fn fuzz(bytes: &[u8]) {
     for format in [Format::Prometheus, Format::OpenMetrics, Format::Protobuf] {
         let outcome = read(bytes, format, |sample, families| {

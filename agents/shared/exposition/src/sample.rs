@@ -1,30 +1,30 @@
-//! One sample of an answer, and what is wrong with an answer.
+//! A sample of a response, and the fault of an invalid response.
 
 use crate::Families;
 
-/// A line is cut into labels as a whole: a longer one is refused.
+/// The maximum length of a line, which is parsed as a whole.
 pub(crate) const LINE_BYTES_MAX: usize = 64 << 10;
 
-/// A sample as an exporter shows it.
+/// A sample of an exporter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample<'a> {
-    /// Name and labels, as [`crate::parts`] reads them: the same bytes are the same series.
+    /// Name and labels as text for [`crate::parts`]: equal bytes mean equal series.
     pub series: &'a [u8],
     /// The value.
     pub value: f64,
-    /// When it was measured, in Unix milliseconds, if the exporter says so.
+    /// The timestamp in Unix milliseconds, if the exporter provides one.
     pub time_ms: Option<i64>,
-    /// Since when it counts, in Unix milliseconds, if the exporter says so.
+    /// The start time of a counter in Unix milliseconds, if the exporter provides one.
     pub start_ms: Option<i64>,
 }
 
-/// What is wrong with an answer, and where.
+/// The fault of a response, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {problem}")]
 pub struct Fault {
-    /// Where in the answer, such as `line 7`.
+    /// The place in the response, such as `line 7`.
     pub place: String,
-    /// What is wrong there.
+    /// The problem.
     pub problem: String,
 }
 
@@ -34,5 +34,5 @@ impl Fault {
     }
 }
 
-/// What takes the samples.
+/// The consumer of samples.
 pub(crate) type Take<'a> = dyn FnMut(Sample<'_>, &Families) -> Result<(), String> + 'a;

@@ -1,6 +1,6 @@
-//! One line of text: where the series, the value and the time are in it, and the parts of a series.
+//! One line of text: series, value and timestamp, and the parts of a series.
 //!
-//! Must never know: which line it is, and what the comments said.
+//! Must never know: other lines and comments.
 
 use std::borrow::Cow;
 
@@ -9,30 +9,30 @@ use crate::{
     names::{Names, is_metric_name},
 };
 
-/// A line with a sample, cut apart.
+/// A parsed line with a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Line<'a> {
-    /// Name and labels as they are written: the same bytes are the same series.
+    /// Name and labels as text: equal bytes mean equal series.
     pub series: &'a [u8],
     /// The value.
     pub value: f64,
-    /// The time as it is written.
+    /// The timestamp as text.
     pub time: Option<&'a str>,
 }
 
 /// Metric and labels of a series.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Parts<'a> {
-    /// The name of the metric; empty when there is none.
+    /// The name of the metric, or an empty text.
     pub metric: Cow<'a, str>,
-    /// The labels in the order in which they are written.
+    /// The labels in their original order.
     pub labels: Vec<(Cow<'a, str>, Cow<'a, str>)>,
 }
 
-/// Cuts a line into its parts. The line is neither empty nor a comment.
+/// Splits a line into its parts. The line must be neither empty nor a comment.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault.
 pub fn cut(line: &[u8]) -> Result<Line<'_>, &'static str> {
     let end = series_end(line).ok_or("the labels have no end")?;
     let (series, rest) = line.split_at(end);
@@ -40,7 +40,7 @@ pub fn cut(line: &[u8]) -> Result<Line<'_>, &'static str> {
     let mut words = rest.split_ascii_whitespace();
     let value = words.next().unwrap_or_default().parse::<f64>();
     let value = value.map_err(|_| "not `series value timestamp`")?;
-    // Behind a # comes an exemplar, which is not kept.
+    // An exemplar follows a #; it is ignored.
     let time = words.next().filter(|word| *word != "#");
     if time.is_some() && words.next().is_some_and(|word| word != "#") {
         return Err("more than `series value timestamp`");
@@ -48,7 +48,7 @@ pub fn cut(line: &[u8]) -> Result<Line<'_>, &'static str> {
     Ok(Line { series, value, time })
 }
 
-/// Where the name and the labels end: nothing is read but quotes.
+/// Returns the end of name and labels, by scanning for quotes and braces only.
 fn series_end(line: &[u8]) -> Option<usize> {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     let name = line.iter().position(|byte| *byte == b'{' || blank(byte)).unwrap_or(line.len());
@@ -70,10 +70,10 @@ fn series_end(line: &[u8]) -> Option<usize> {
     None
 }
 
-/// The parts of a series as it is written.
+/// Parses the text of a series.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault.
 pub fn parts(series: &[u8], names: Names) -> Result<Parts<'_>, &'static str> {
     let text = std::str::from_utf8(series).map_err(|_| "not UTF-8")?;
     let (name, labels) = text.split_once('{').unwrap_or((text, "}"));
@@ -88,7 +88,7 @@ pub fn parts(series: &[u8], names: Names) -> Result<Parts<'_>, &'static str> {
         match label {
             (name, Some(value)) if name == "__name__" => parts.metric = value,
             (name, Some(value)) => parts.labels.push((name, value)),
-            // A name that needs quotes stands alone in the braces.
+            // A quoted metric name is an element of the braces without a value.
             (name, None) => parts.metric = name,
         }
     }

@@ -1,6 +1,6 @@
-//! Protocol Buffers' wire format (protobuf.dev, "Encoding"), read in place.
+//! The wire format of Protocol Buffers (protobuf.dev, "Encoding"), parsed in place.
 
-/// What is wrong with a message, at which byte of it.
+/// The fault in a message, with its byte position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("byte {at}: {problem}")]
 pub struct WireFault {
@@ -22,23 +22,23 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The bytes; empty for another wire type.
+    /// Returns the bytes, or none for another wire type.
     pub fn bytes(self) -> &'a [u8] {
         if let Self::Bytes(bytes) = self { bytes } else { &[] }
     }
 
-    /// A double; 0 for another wire type.
+    /// Returns a double, or 0 for another wire type.
     pub fn double(self) -> f64 {
         if let Self::Fixed64(bits) = self { f64::from_bits(bits) } else { 0.0 }
     }
 
-    /// A whole number; 0 for another wire type.
+    /// Returns an integer, or 0 for another wire type.
     pub fn int(self) -> i64 {
         if let Self::Varint(number) = self { number as i64 } else { 0 }
     }
 }
 
-/// Reads the fields of one message.
+/// An iterator over the fields of a message.
 #[derive(Debug, Clone)]
 pub struct Fields<'a> {
     message: &'a [u8],
@@ -46,20 +46,20 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// From the first field on.
+    /// Starts at the first field.
     pub fn of(message: &'a [u8]) -> Self {
         Self { message, at: 0 }
     }
 
-    /// Where the next field begins.
+    /// The position of the next field.
     pub fn position(&self) -> usize {
         self.at
     }
 
-    /// The next field's number and value; `None` at the end.
+    /// Returns the number and value of the next field, or `None` at the end.
     ///
     /// # Errors
-    /// When the message is cut off or uses a wire type that does not exist.
+    /// The message is truncated or uses an unknown wire type.
     #[inline]
     pub fn next_field(&mut self) -> Result<Option<(u32, Value<'a>)>, WireFault> {
         if self.at >= self.message.len() {
@@ -116,7 +116,7 @@ impl<'a> Fields<'a> {
 /// Calls `visit` with each number of a packed field of varints.
 ///
 /// # Errors
-/// When it is cut off.
+/// The field is truncated.
 pub fn packed_varints(bytes: &[u8], mut visit: impl FnMut(u64)) -> Result<(), WireFault> {
     let mut fields = Fields::of(bytes);
     while fields.at < bytes.len() {

@@ -1,9 +1,9 @@
-//! What every granary agent shares: sampling, the spool on disk, delivery with retry.
+//! The foundation of all Granary agents: sampling, the spool on disk, delivery with retries.
 //!
 //! An agent parses [`AgentArgs`], builds its [`Source`]s and calls [`run`]. Each round's samples
-//! become one numbered batch in the spool, in one durable commit; a thread of its own delivers
-//! the spool's batches, oldest first, and removes them when the daemon has acknowledged them.
-//! This crate knows the protocol, never the daemon, and never what a source measures.
+//! become one numbered batch in the spool. A separate thread delivers the batches, oldest first,
+//! and removes them when the daemon has acknowledged them. This crate knows the protocol, but
+//! neither the daemon nor what a source measures.
 
 mod agent;
 mod clock;

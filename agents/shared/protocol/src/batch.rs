@@ -1,19 +1,19 @@
-//! The owned form of a batch, as a sender builds it.
+//! The owned form of a batch, for senders.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// How the values of a series are to be read.
+/// The kind of a series: how its values are interpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// A level: each value stands for itself.
+    /// Gauge: each value stands for itself.
     #[default]
     Gauge,
-    /// A running total that only grows and starts again at zero when its source restarts.
+    /// Counter: a total that only grows, and restarts at zero with its source.
     Counter,
-    /// A number of events since the sample before: values are added up.
+    /// Delta: the number of events since the previous sample; values are summed up.
     Delta,
 }
 
@@ -21,7 +21,7 @@ impl Kind {
     /// All kinds, in the order of their codes.
     pub const ALL: [Self; 3] = [Self::Gauge, Self::Counter, Self::Delta];
 
-    /// The word used in batches and answers.
+    /// The word in batches and responses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Gauge => "gauge",
@@ -30,7 +30,7 @@ impl Kind {
         }
     }
 
-    /// The code used on disk.
+    /// The code on disk.
     pub fn code(self) -> u8 {
         match self {
             Self::Gauge => 0,
@@ -39,7 +39,7 @@ impl Kind {
         }
     }
 
-    /// The kind with this code, if there is one.
+    /// Returns the kind with this code.
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.get(usize::from(code)).copied()
     }
@@ -51,7 +51,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A word that names no kind.
+/// The error of an unknown kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown kind {0:?}; use gauge, counter or delta")]
 pub struct UnknownKind(pub String);
@@ -67,42 +67,41 @@ impl FromStr for Kind {
     }
 }
 
-/// What a ref stands for.
+/// The definition of a ref.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SeriesDefinition {
-    /// The number that the sender's samples use, unique within `(agent, epoch)`.
+    /// The number of the series in the sender's samples, unique within `(agent, epoch)`.
     pub reference: u32,
-    /// What is measured.
+    /// The name of the metric.
     pub metric: String,
-    /// Where it is measured; order does not matter.
+    /// The tags, in any order.
     pub tags: Vec<(String, String)>,
-    /// How values are to be read.
+    /// The kind of the values.
     pub kind: Kind,
-    /// Unit of the values, such as `bytes` or `seconds`; empty when there is none.
+    /// The unit of the values, such as `bytes` or `seconds`, or an empty text.
     pub unit: String,
 }
 
-/// Samples of one sender that are accepted, or recognised as sent before, in one piece.
+/// A batch: samples of one sender that are accepted, or recognized as duplicates, as a whole.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Batch {
-    /// Name of the sender, unique in the fleet.
+    /// The name of the sender, unique in the fleet.
     pub agent: String,
-    /// When the sender's spool began, in Unix milliseconds; a new spool is a new epoch.
+    /// The start time of the sender's spool, in Unix milliseconds; a new spool has a new epoch.
     pub epoch: i64,
-    /// Number of the batch within the epoch, counting up; 0 means "not numbered": such a batch
-    /// counts again when it is sent again.
+    /// The number of the batch within the epoch, in ascending order; 0 means "not numbered": such a
+    /// batch counts again when it is sent again.
     pub seq: u64,
-    /// The sender's clock when it sent the batch, in Unix milliseconds; 0 when not given.
+    /// The sender's time of sending, in Unix milliseconds, or 0.
     pub sent: i64,
-    /// Definitions of refs that the daemon may not know yet.
+    /// The definitions of new refs.
     pub series: Vec<SeriesDefinition>,
-    /// The series of each sample.
+    /// The ref of each sample.
     pub refs: Vec<u32>,
-    /// Unix milliseconds: one per sample, or a single one for all.
+    /// The times in Unix milliseconds: one per sample, or one for all.
     pub times: Vec<i64>,
-    /// One value per sample.
+    /// The value of each sample.
     pub values: Vec<f64>,
-    /// Since when counters count, in Unix milliseconds: one per sample, a single one for all, or
-    /// none when not known.
+    /// The start times of counters, in Unix milliseconds: one per sample, one for all, or none.
     pub starts: Vec<i64>,
 }

@@ -1,6 +1,6 @@
-//! Bytes to batch, without copying the columns.
+//! The BSON decoder of batches, which does not copy columns.
 //!
-//! Every fault is reported with the place in the document, so that a sender's author can mend it.
+//! Each fault is reported with its place in the document, so that a sender's author can fix it.
 
 use bson::raw::{RawBsonRef, RawDocument};
 
@@ -8,13 +8,13 @@ use crate::{
     AGENT_BYTES_MAX, BATCHES_PER_REQUEST_MAX, Batch, Kind, PROTOCOL_VERSION, SeriesDefinition,
 };
 
-/// What is wrong with a body, and where.
+/// The fault of a body, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {problem}")]
 pub struct DecodeError {
-    /// Where in the body, such as `batch 2: samples.values`.
+    /// The place in the body, such as `batch 2: samples.values`.
     pub place: String,
-    /// What is wrong there and what is expected.
+    /// The problem and the expectation.
     pub problem: String,
 }
 
@@ -23,7 +23,7 @@ impl DecodeError {
         Self { place: place.into(), problem: problem.into() }
     }
 
-    /// The same fault, seen from outside of `outer`.
+    /// Adds an outer part to the place.
     fn within(mut self, outer: &str) -> Self {
         let dot = if self.place.is_empty() { "" } else { "." };
         self.place = format!("{outer}{dot}{}", self.place);
@@ -31,7 +31,7 @@ impl DecodeError {
     }
 }
 
-/// A batch whose columns still lie in the request's body.
+/// A batch that borrows its columns from the request's body.
 #[derive(Debug, Clone, Default)]
 pub struct BatchView<'a> {
     /// See [`crate::Batch::agent`].
@@ -50,7 +50,7 @@ pub struct BatchView<'a> {
     starts: &'a [u8],
 }
 
-/// A series definition that still lies in the request's body.
+/// A series definition that borrows from the request's body.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SeriesView<'a> {
     /// See [`crate::SeriesDefinition::reference`].
@@ -95,17 +95,17 @@ impl From<&SeriesView<'_>> for SeriesDefinition {
 }
 
 impl<'a> BatchView<'a> {
-    /// Number of samples.
+    /// The number of samples.
     pub fn len(&self) -> usize {
         self.values.len() / 8
     }
 
-    /// Whether the batch holds no sample.
+    /// Whether the batch has no sample.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// The series of each sample.
+    /// The ref of each sample.
     pub fn refs(&self) -> impl ExactSizeIterator<Item = u32> + use<'a> {
         self.refs.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes))
     }
@@ -115,21 +115,21 @@ impl<'a> BatchView<'a> {
         self.values.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes))
     }
 
-    /// Unix milliseconds: one per sample, or a single one for all.
+    /// The times in Unix milliseconds: one per sample, or one for all.
     pub fn times(&self) -> impl ExactSizeIterator<Item = i64> + use<'a> {
         self.times.as_chunks().0.iter().map(|bytes| i64::from_le_bytes(*bytes))
     }
 
-    /// Counter starts: one per sample, a single one for all, or none.
+    /// The counter starts: one per sample, one for all, or none.
     pub fn starts(&self) -> impl ExactSizeIterator<Item = i64> + use<'a> {
         self.starts.as_chunks().0.iter().map(|bytes| i64::from_le_bytes(*bytes))
     }
 }
 
-/// Cuts a body into the batches it holds, by the length that each BSON document begins with.
+/// Splits a body into batches, by the length at the beginning of each BSON document.
 ///
 /// # Errors
-/// When a length does not fit the body, or there are more than [`BATCHES_PER_REQUEST_MAX`].
+/// A length does not fit the body, or there are more batches than [`BATCHES_PER_REQUEST_MAX`].
 pub fn split_batches(body: &[u8]) -> Result<Vec<&[u8]>, DecodeError> {
     let mut batches = Vec::new();
     let mut rest = body;
@@ -157,11 +157,11 @@ pub fn split_batches(body: &[u8]) -> Result<Vec<&[u8]>, DecodeError> {
     Ok(batches)
 }
 
-/// Reads one batch.
+/// Decodes one batch.
 ///
 /// # Errors
-/// With the place of the first fault. Unknown fields are passed over, so that a newer agent can
-/// talk to an older daemon.
+/// The first fault, with its place. Unknown fields are skipped, so that a newer agent works with an
+/// older daemon.
 pub fn decode_batch(bytes: &[u8]) -> Result<BatchView<'_>, DecodeError> {
     let doc = RawDocument::from_bytes(bytes)
         .map_err(|cause| DecodeError::new("batch", cause.to_string()))?;
@@ -221,7 +221,7 @@ fn decode_series(value: RawBsonRef<'_>) -> Result<Vec<SeriesView<'_>>, DecodeErr
     Ok(series)
 }
 
-/// Faults are placed within the definition; the caller adds which one it is.
+/// Faults have the place within the definition; the caller adds its index.
 fn decode_definition(doc: &RawDocument) -> Result<SeriesView<'_>, DecodeError> {
     let mut view = SeriesView::default();
     let mut has_ref = false;

@@ -1,4 +1,4 @@
-//! Batch to bytes.
+//! The BSON encoder of batches.
 
 use bson::{
     Binary, DateTime,
@@ -10,8 +10,8 @@ use crate::{Batch, PROTOCOL_VERSION, SeriesDefinition};
 
 /// Appends the batch to `out` as one BSON document.
 ///
-/// A tag name that holds a NUL byte cannot be a BSON key. It is written as the empty name, with
-/// which the daemon refuses the series: without the tag it would be another one.
+/// A tag name with a NUL byte cannot be a BSON key. It becomes the empty name, for which the daemon
+/// refuses the series; without the tag it would be another series.
 pub fn encode_batch(batch: &Batch, out: &mut Vec<u8>) {
     let mut doc = RawDocumentBuf::new();
     doc.append(cstr!("v"), PROTOCOL_VERSION);

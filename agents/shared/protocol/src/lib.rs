@@ -1,11 +1,10 @@
-//! The native batch: what an agent sends to the daemon and what it gets back; and its pings.
+//! The native protocol: batches, pings, and their responses.
 //!
-//! A request body is one or more batches, one BSON document after the other, optionally
-//! compressed with zstd as a whole. Each batch carries the sender's `(agent, epoch, seq)`, so a
-//! batch that is sent again is recognised and changes nothing. Series are defined once per
-//! sender epoch under small numbers ("refs"); samples are three binary columns.
-//! `packed` writes the same in fewer bytes, for daemons that say that they read it.
-//! This crate knows nothing of the daemon: it is shared by the daemon and by every agent.
+//! A request body is one or more batches, as consecutive BSON documents, optionally compressed with
+//! zstd as a whole. Each batch has the sender's `(agent, epoch, seq)`, so a repeated batch is
+//! recognized and changes nothing. Series are defined once per sender epoch under small numbers
+//! ("refs"); samples are three binary columns. `packed` is a smaller form for daemons that announce
+//! support for it. The daemon and all agents share this crate, which must never know the daemon.
 
 mod answer;
 mod batch;
@@ -32,11 +31,11 @@ pub const INGEST_PATH: &str = "/api/v1/ingest";
 /// Media type of a BSON body.
 pub const BSON_MEDIA_TYPE: &str = "application/bson";
 
-/// The header, in lower case, by which a daemon says which bodies it reads beside those that all read.
+/// The header, in lower case, in which a daemon announces additional media types of bodies.
 pub const ACCEPT_POST: &str = "accept-post";
 
-/// The value by which a sender says that a series has ended, until its next later sample: a NaN of
-/// its own, the same as Prometheus' (`StaleNaN` of prometheus/model/value).
+/// The stale marker: a value that ends a series until its next sample. It is the same NaN as
+/// Prometheus' (`StaleNaN` of prometheus/model/value).
 pub const STALE_MARKER: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
 
 /// Whether a value is the stale marker.
@@ -47,8 +46,8 @@ pub fn is_stale_marker(value: f64) -> bool {
 /// The protocol's version, field `v` of every batch.
 pub const PROTOCOL_VERSION: i32 = 1;
 
-/// The most batches that one request body may hold.
+/// The maximum number of batches in a request.
 pub const BATCHES_PER_REQUEST_MAX: usize = 1024;
 
-/// Bytes of a sender's name, at most.
+/// The maximum size of a sender's name.
 pub const AGENT_BYTES_MAX: usize = 256;

@@ -1,9 +1,9 @@
-//! Batches in few bytes: all of a request in one body, in columns, before it is compressed.
+//! The packed form of batches: all batches of a request in columns, before compression.
 //!
-//! It is another way to write what BSON says, and is read back to the same bits. Series of a batch
-//! are steps from one ref to the next, times and starts steps from one to the next, and a value that
-//! is a short decimal is its digits as an integer, as a step from the same ref's value in the batch
-//! before, if one is in the same body. Nothing is remembered from one body to the next.
+//! It encodes the same data as BSON, bit by bit. Refs, times and starts are encoded as differences
+//! between neighbours. A value that is a short decimal is encoded as the integer of its digits, as
+//! the difference from the same ref's value in the previous batch of the body. Each body is
+//! independent of the others.
 //!
 //! The body, all numbers as LEB128, signed ones in zigzag:
 //!
@@ -21,24 +21,24 @@ use crate::{AGENT_BYTES_MAX, BATCHES_PER_REQUEST_MAX, Batch, DecodeError, Kind, 
 
 mod bytes;
 
-/// Media type of a packed body.
+/// The media type of a packed body.
 pub const PACKED_MEDIA_TYPE: &str = "application/vnd.granary.packed";
 
 const HEAD: [u8; 3] = [b'G', b'P', 2];
-/// The batch says when it was sent.
+/// The batch has a time of sending.
 const SENT: u8 = 1;
-/// Times are one per sample, else one for all.
+/// Each sample has a time; otherwise all samples share one.
 const TIMES_EACH: u8 = 1 << 1;
-/// Starts are one for all.
+/// All samples share a start.
 const STARTS_ONE: u8 = 1 << 2;
-/// Starts are one per sample.
+/// Each sample has a start.
 const STARTS_EACH: u8 = 1 << 3;
-/// It is of the sender of the batch before.
+/// The batch has the same sender as the previous one.
 const SAME_AGENT: u8 = 1 << 4;
-/// It defines series.
+/// The batch defines series.
 const DEFINES: u8 = 1 << 5;
 
-/// The form of a value that is no short decimal; others are their number of decimals.
+/// The form of a value that is not a short decimal; other forms are the number of decimals.
 const RAW: u8 = 15;
 const POWERS: [f64; 10] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 /// Integers below are exact as `f64`.
@@ -52,7 +52,7 @@ struct Decimal {
 }
 
 impl Decimal {
-    /// The value with so many decimals, if that is it to the bit.
+    /// Returns the value with this number of decimals, if that is exact.
     fn with(value: f64, decimals: u8) -> Option<Self> {
         let digits = (value * POWERS.get(usize::from(decimals))?).round();
         if digits.abs() >= DIGITS_BELOW || digits.is_nan() {
@@ -62,7 +62,7 @@ impl Decimal {
         (own.value().to_bits() == value.to_bits()).then_some(own)
     }
 
-    /// The value as the ref's value before was written, else with the fewest decimals.
+    /// Returns the value in the form of the ref's previous value, or with the fewest decimals.
     fn of(value: f64, before: Option<Self>) -> Option<Self> {
         let as_before = before.and_then(|before| Self::with(value, before.decimals));
         as_before.or_else(|| (0..10).find_map(|decimals| Self::with(value, decimals)))
@@ -72,13 +72,13 @@ impl Decimal {
         self.digits as f64 / POWERS.get(usize::from(self.decimals)).copied().unwrap_or(f64::NAN)
     }
 
-    /// What it is a step from, given the ref's value before.
+    /// Returns the base of the difference, given the ref's previous value.
     fn base(self, before: Option<Self>) -> i64 {
         before.filter(|before| before.decimals == self.decimals).map_or(0, |before| before.digits)
     }
 }
 
-/// What comes before the first of each column.
+/// The state of all columns.
 #[derive(Debug, Default)]
 struct Before {
     epoch: i64,
@@ -88,7 +88,7 @@ struct Before {
     values: HashMap<u32, Decimal>,
 }
 
-/// Writes batches as one body.
+/// Encodes batches as one body.
 pub fn pack(batches: &[Batch]) -> Vec<u8> {
     let mut out = HEAD.to_vec();
     bytes::unsigned(batches.len() as u64, &mut out);
@@ -180,17 +180,17 @@ fn values(batches: &[Batch], before: &mut HashMap<u32, Decimal>, out: &mut Vec<u
     out.append(&mut raw);
 }
 
-/// A batch of which the columns are still to come.
+/// A batch whose columns are not decoded yet.
 struct Open {
     batch: Batch,
     flags: u8,
     samples: usize,
 }
 
-/// Reads a body.
+/// Decodes a body.
 ///
 /// # Errors
-/// What is wrong, and at which byte.
+/// The fault, with its byte position.
 pub fn unpack(body: &[u8]) -> Result<Vec<Batch>, DecodeError> {
     let mut reader = Reader::new(body);
     if reader.take(2)? != &HEAD[..2] {
@@ -204,7 +204,7 @@ pub fn unpack(body: &[u8]) -> Result<Vec<Batch>, DecodeError> {
     let mut open: Vec<Open> = Vec::new();
     for _ in 0..count {
         let next = read_head(&mut reader, open.last().map(|open| &open.batch))?;
-        // Each sample takes a byte at least, so no more are made than the body may hold.
+        // Each sample takes at least one byte, which bounds the allocation by the size of the body.
         let samples: usize = open.iter().map(|open| open.samples).sum();
         if samples + next.samples > reader.left() {
             return Err(reader.fault("more samples than the body has bytes"));
@@ -258,7 +258,7 @@ fn read_definition(reader: &mut Reader<'_>) -> Result<SeriesDefinition, DecodeEr
     Ok(SeriesDefinition { reference, metric, tags, kind, unit })
 }
 
-/// Refs, times and starts.
+/// Decodes refs, times and starts.
 fn columns(reader: &mut Reader<'_>, open: &mut [Open]) -> Result<(), DecodeError> {
     for Open { batch, samples, .. } in &mut *open {
         let mut next = 0_i64;

@@ -1,6 +1,6 @@
-//! The ping: an agent says that it is there, whether it has samples or not.
+//! The ping: a report that an agent is alive, whether or not it has samples.
 //!
-//! A ping is not numbered and kept by no spool: one that is lost is made up for by the next.
+//! Pings have no numbers and are not spooled: a lost ping is harmless, the next one replaces it.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -10,43 +10,43 @@ use serde_json::value::RawValue;
 /// Path of the endpoint.
 pub const PING_PATH: &str = "/api/v1/ping";
 
-/// Pings that one request body may hold.
+/// The maximum number of pings in a request.
 pub const PINGS_PER_REQUEST_MAX: usize = 1000;
 
-/// How often an agent pings: every 30 s, or as often as it samples, at least once a minute.
+/// Returns the interval of pings: 30 s, or the sampling interval if it is longer, at most a minute.
 pub fn ping_interval(sampling: Duration) -> Duration {
     sampling.clamp(Duration::from_secs(30), Duration::from_secs(60))
 }
 
-/// What an agent says of itself.
+/// A report of an agent about itself or a monitored host.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ping {
     /// The sender's name, as in its batches.
     pub agent: String,
-    /// The host it runs on; the agent's name when it is left out.
+    /// The host; default: the agent's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Which kind of agent, such as `host`.
+    /// The kind of agent, such as `host`.
     pub program: String,
     /// The program's version.
     pub version: String,
-    /// When the agent was started, Unix milliseconds.
+    /// The start time of the agent, Unix milliseconds.
     pub started: i64,
-    /// When its host was booted, Unix milliseconds, where the agent knows.
+    /// The boot time of the host, Unix milliseconds, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub booted: Option<i64>,
-    /// How often it samples, in milliseconds.
+    /// The sampling interval, in milliseconds.
     pub interval_ms: u64,
-    /// What the agent's clock says, Unix milliseconds.
+    /// The time of the agent's clock, Unix milliseconds.
     pub sent: i64,
-    /// Tags of the host.
+    /// The tags of the host.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
-    /// The agent watches the host, and it does not answer: it is known by this, and not up.
+    /// The agent monitors the host, and the host does not answer. The host is listed as down.
     #[serde(default, skip_serializing_if = "is_false")]
     pub absent: bool,
-    /// The agent ends in order with this ping: its silence from now on is no failure.
+    /// The agent stops in order after this ping: the silence that follows is not a failure.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ending: bool,
 }
@@ -56,29 +56,29 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// A request's pings.
+/// The body of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct PingBody {
     /// Up to [`PINGS_PER_REQUEST_MAX`].
     pub pings: Vec<Ping>,
 }
 
-/// The answer to pings (status 200): one that is refused spoils no other.
+/// The response to pings (status 200); a refused ping does not affect the others.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PingAnswer {
-    /// How many were taken.
+    /// The number of accepted pings.
     pub accepted: u64,
-    /// Those that were not.
+    /// The refused pings.
     #[serde(default)]
     pub refused: Vec<RefusedPing>,
 }
 
-/// A ping that was not taken.
+/// A refused ping.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedPing {
-    /// Whose it is, or where it stands when that cannot be read.
+    /// The agent, or the place of the ping when the agent is unreadable.
     pub agent: String,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: String,
 }
 
@@ -94,10 +94,10 @@ struct OnlyAgent {
     agent: String,
 }
 
-/// Reads a request's body; each ping is read, or refused, for itself.
+/// Parses a request's body; each ping is accepted or refused separately.
 ///
 /// # Errors
-/// When the body is no JSON of this form, or holds too many pings.
+/// The body is not valid JSON of this form, or has too many pings.
 pub fn decode_pings(body: &[u8]) -> Result<Vec<Result<Ping, RefusedPing>>, String> {
     let raw: RawBody<'_> = serde_json::from_slice(body).map_err(|cause| cause.to_string())?;
     if raw.pings.len() > PINGS_PER_REQUEST_MAX {

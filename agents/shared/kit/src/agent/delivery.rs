@@ -1,4 +1,5 @@
-//! The way to a daemon, or to several of which one is used at a time: its own refs, spool and sender.
+//! Delivery to one daemon, or to several daemons of which one is used at a time. Each delivery has
+//! its own refs, spool and sender.
 //!
 //! Must never know: what is sampled, and when.
 
@@ -28,38 +29,39 @@ use crate::{
     spool::{Spool, SpoolError, Usage},
 };
 
-/// A round announces itself to the sender; full means that it knows already.
+/// The capacity of the channel that wakes the sender after a round. A full channel means that the
+/// sender is already awake.
 const ROUNDS_ANNOUNCED_MAX: usize = 1;
 
-/// Where batches go.
+/// The parts of a delivery that has not started.
 pub(super) struct Way {
-    /// Talks to the daemons.
+    /// The connection to the daemons.
     pub(super) client: Client,
-    /// Has the spool.
+    /// The folder of the spool.
     pub(super) folder: PathBuf,
-    /// Gets the totals.
+    /// The file that shows the totals.
     pub(super) report: Option<PathBuf>,
     pub(super) pinger: Pinger,
     pub(super) rules: Vec<Rule>,
 }
 
-/// A way in use.
+/// A running delivery.
 pub(super) struct Delivery {
     folder: PathBuf,
     pub(super) spool: Arc<Spool>,
     pub(super) totals: Arc<Totals>,
     pub(super) clock: Arc<DaemonClock>,
     refs: Refs,
-    /// Bytes that waited when the spool began to drop batches.
+    /// The size of the spool when it began to drop batches.
     dropping: Option<u64>,
-    /// None when no more rounds come.
+    /// `None` after the last round.
     announce: Option<SyncSender<()>>,
     thread: JoinHandle<()>,
     done: Receiver<Result<(), SpoolError>>,
 }
 
 impl Delivery {
-    /// Opens the spool and starts to deliver what is in it.
+    /// Opens the spool and starts to deliver its batches.
     pub(super) fn start(way: Way, args: &AgentArgs, agent: &str) -> Result<Self, AgentError> {
         let Way { client, folder, report, pinger, rules } = way;
         let fault = |cause| AgentError::Spool { folder: folder.clone(), cause };
@@ -80,7 +82,7 @@ impl Delivery {
             .name("sender".to_owned())
             .spawn(move || {
                 let result = sender.run(&rounds, pinger);
-                // Nobody listens any more when the agent has given up waiting.
+                // The receiver is gone when the agent gave up waiting.
                 drop(tell.send(result));
             })
             .map_err(system("start the sending thread"))?;
@@ -115,28 +117,28 @@ impl Delivery {
         Ok(())
     }
 
-    /// Takes other rules.
+    /// Replaces the rules.
     pub(super) fn set_rules(&mut self, rules: Vec<Rule>) {
         self.refs.set_rules(rules);
     }
 
-    /// Tells the sender of a round; false when it has ended.
+    /// Wakes the sender after a round. Returns false when the sender has ended.
     pub(super) fn announce_round(&self) -> bool {
         if self.thread.is_finished() {
             error!("the sending thread ended early");
             return false;
         }
-        // Full: the sender has not yet looked at the round before; it will find both.
+        // When the channel is full, the sender finds this round together with the previous one.
         let told = self.announce.as_ref().map(|announce| announce.try_send(()));
         !matches!(told, Some(Err(TrySendError::Disconnected(()))))
     }
 
-    /// Tells the sender that no more rounds come.
+    /// Closes the channel to the sender: no round follows.
     pub(super) fn no_more_rounds(&mut self) {
         self.announce = None;
     }
 
-    /// Waits until the sender has delivered what it can in time, and says what became of all.
+    /// Waits until the sender has delivered what it can before the deadline, and logs the totals.
     pub(super) fn end(&self) -> Result<(), AgentError> {
         let sent = match self.done.recv_timeout(FLUSH_DEADLINE + STOP_GRACE) {
             Ok(result) => result.map_err(|cause| self.fault(cause)),

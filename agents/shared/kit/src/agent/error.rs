@@ -1,59 +1,59 @@
-//! Why an agent ended otherwise than asked.
+//! The reasons why an agent fails.
 
 use std::{io, net::SocketAddr, path::PathBuf};
 
 use crate::spool::SpoolError;
 
-/// Why an agent ended otherwise than asked.
+/// The reasons why an agent fails.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// The spool cannot be used.
+    /// The spool is unusable.
     #[error("the spool in {}", folder.display())]
     Spool {
-        /// Its folder.
+        /// The folder of the spool.
         folder: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         #[source]
         cause: SpoolError,
     },
-    /// The token cannot be read.
+    /// The token file is unreadable.
     #[error("--token-file {}", path.display())]
     Token {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// The cause.
         #[source]
         cause: io::Error,
     },
-    /// The certificates cannot be read.
+    /// The certificates are unreadable.
     #[error("--ca-file {0}")]
     Tls(String),
-    /// The agent's own metrics cannot be shown.
+    /// The address for the agent's own metrics cannot be opened.
     #[error("--metrics-listen {address}")]
     Metrics {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the operating system.
         #[source]
         cause: io::Error,
     },
-    /// Daemons that are not there, or a clock that is wrong.
+    /// Daemons do not answer, or this host's clock is wrong.
     #[error("{0}")]
     Daemons(String),
-    /// What is to be collected cannot be started.
+    /// A source of the plan cannot start.
     #[error("{0}")]
     Plan(String),
     /// Signals cannot be handled, a thread cannot be started, or output cannot be written.
     #[error("{operation}")]
     System {
-        /// What was being done.
+        /// The operation that failed.
         operation: &'static str,
-        /// What the system said.
+        /// The error of the operating system.
         #[source]
         cause: io::Error,
     },
     /// The sending thread panicked.
-    #[error("the sending thread died; this is a bug")]
+    #[error("the sending thread panicked; this is a bug")]
     SenderDied,
 }
 

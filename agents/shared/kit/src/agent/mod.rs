@@ -1,4 +1,4 @@
-//! The life of an agent: start, rounds, ordered stop.
+//! The life cycle of an agent: start, rounds, orderly stop.
 
 mod delivery;
 mod error;
@@ -47,15 +47,16 @@ use crate::{
     spool::set_aside,
 };
 
-/// Above the flush deadline, for the last commit.
+/// The time for the last commit, in addition to the flush deadline.
 const STOP_GRACE: Duration = Duration::from_secs(2);
-/// How long a daemon is waited for when it is checked.
+/// The timeout of a check of a daemon.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Collects what the planner says, and says again at SIGHUP, until a signal, or for `--rounds`.
+/// Runs the planner's sources until a signal arrives, or for `--rounds` rounds. SIGHUP asks the
+/// planner for a new plan.
 ///
 /// # Errors
-/// As [`run`].
+/// The errors of [`run`].
 pub fn run_planned(
     program: &str,
     args: &AgentArgs,
@@ -72,12 +73,14 @@ pub fn run_planned(
     run_with(program, args, running, rules, Some(planner))
 }
 
-/// Samples the sources and delivers what they read until a signal, or for `--rounds`.
+/// Samples the sources and delivers their readings until a signal arrives, or for `--rounds`
+/// rounds.
 ///
 /// `program` names the agent's kind, such as `host`, and with it the default spool folder.
 ///
 /// # Errors
-/// When it cannot start, or cannot go on: the caller ends with a failure and is restarted.
+/// The agent cannot start or continue. The caller exits with a failure, and its supervisor restarts
+/// it.
 pub fn run(
     program: &str,
     args: &AgentArgs,
@@ -115,7 +118,7 @@ fn run_with(
     result
 }
 
-/// Asks each daemon whether it is there, and what its clock says. Nothing is sent.
+/// Checks that each daemon answers and that its clock agrees with this host's. No sample is sent.
 fn check_daemons(args: &AgentArgs) -> Result<(), AgentError> {
     let mut failed = Vec::new();
     for url in args.url.iter().chain(&args.also) {
@@ -128,8 +131,8 @@ fn check_daemons(args: &AgentArgs) -> Result<(), AgentError> {
             Ok(()) if is_wrong => {
                 Err(format!("this host's clock is {}: samples would wait", words(ahead_ms)))
             }
-            Ok(()) if ahead_ms == 0 => Ok("it answers, and its clock agrees".to_owned()),
-            Ok(()) => Ok(format!("it answers; this host's clock is {}", words(ahead_ms))),
+            Ok(()) if ahead_ms == 0 => Ok("answers, clocks agree".to_owned()),
+            Ok(()) => Ok(format!("answers; this host's clock is {}", words(ahead_ms))),
         };
         let url = client.url();
         match word {
@@ -141,14 +144,14 @@ fn check_daemons(args: &AgentArgs) -> Result<(), AgentError> {
     if failed.is_empty() { Ok(()) } else { Err(AgentError::Daemons(failed.join("; "))) }
 }
 
-/// What is collected now, and who says what is next.
+/// The current sources and rules, and the planner of the next ones.
 struct Collected<'a> {
     sources: Vec<Box<dyn Source>>,
     rules: Vec<Rule>,
     planner: Option<&'a mut dyn Planner>,
 }
 
-/// Starts the senders, samples until stopped, and stops in order.
+/// Starts the senders, samples until a stop is requested, and stops in order.
 fn deliver(
     program: &str,
     args: &AgentArgs,
@@ -197,13 +200,13 @@ fn deliver(
     };
     let sampled = sampler.run(args.rounds, &words);
     sampler.deliveries.iter_mut().for_each(Delivery::no_more_rounds);
-    // Each is waited for, whatever the others say.
+    // Every delivery is waited for, even when another one failed.
     let sent: Vec<_> = sampler.deliveries.iter().map(Delivery::end).collect();
     drop(shown);
     sampled.and(sent.into_iter().collect())
 }
 
-/// The name of the spool's folder for another daemon.
+/// The name of the spool folder of an additional daemon.
 fn folder_of(url: &str) -> String {
     let safe = |letter: char| {
         if letter.is_ascii_alphanumeric() || ".-".contains(letter) { letter } else { '_' }
@@ -213,7 +216,7 @@ fn folder_of(url: &str) -> String {
     format!("also-{}", address.chars().map(safe).collect::<String>())
 }
 
-/// What talks to the daemons.
+/// Creates the HTTP client for the daemons.
 fn client(args: &AgentArgs, urls: &[String]) -> Result<Client, AgentError> {
     let read = |path: &PathBuf| {
         Token::read(path).map_err(|cause| AgentError::Token { path: path.clone(), cause })
@@ -223,7 +226,7 @@ fn client(args: &AgentArgs, urls: &[String]) -> Result<Client, AgentError> {
     Ok(Client::new(urls, token, files.read().map_err(AgentError::Tls)?))
 }
 
-/// What the agent says of itself in each ping.
+/// The fields that all pings of this agent share.
 fn about(program: &str, agent: &str, args: &AgentArgs, sources: &[Box<dyn Source>]) -> Ping {
     let tags: BTreeMap<_, _> = args.tags.iter().cloned().collect();
     Ping {

@@ -1,4 +1,5 @@
-//! The rounds: when they are due, what is sampled, how it goes into the spool.
+//! The sampling loop: it waits for each tick, samples the sources and stores the readings in the
+//! spool.
 //!
 //! Must never know: how batches are delivered.
 
@@ -25,7 +26,7 @@ use crate::{
     },
 };
 
-/// The wall clock is looked at this often while waiting, to notice steps and suspends.
+/// How often the waiting loop reads the wall clock, to detect clock steps and suspends.
 const CLOCK_CHECKED_EVERY: Duration = Duration::from_secs(5);
 
 fn sample_all(sources: &mut [Box<dyn Source>], now_ms: i64, readings: &mut Readings) {
@@ -36,12 +37,12 @@ fn sample_all(sources: &mut [Box<dyn Source>], now_ms: i64, readings: &mut Readi
     }
 }
 
-/// Everything the sampling thread owns.
+/// The state of the sampling thread.
 pub(super) struct Sampler<'a> {
     pub(super) sources: Vec<Box<dyn Source>>,
     pub(super) planner: Option<&'a mut dyn Planner>,
     pub(super) agent: String,
-    /// Of the first way.
+    /// The totals of the first delivery.
     pub(super) totals: Arc<Totals>,
     pub(super) deliveries: Vec<Delivery>,
     pub(super) schedule: Schedule,
@@ -52,7 +53,7 @@ pub(super) struct Sampler<'a> {
 }
 
 impl Sampler<'_> {
-    /// Samples until it is told to stop, or for so many rounds.
+    /// Samples until a stop is requested, or for `rounds_max` rounds.
     pub(super) fn run(
         &mut self,
         rounds_max: Option<u64>,
@@ -62,7 +63,7 @@ impl Sampler<'_> {
         while rounds_max.is_none_or(|max| self.totals.rounds.get() < max) {
             let Some(tick) = self.wait_for_tick(last, words)? else {
                 self.last_round(last)?;
-                // An agent that runs for some rounds only is started again: its pings go on.
+                // An agent with `--rounds` does not report its end: a scheduler starts it again.
                 self.watched.end();
                 break;
             };
@@ -81,7 +82,7 @@ impl Sampler<'_> {
         Ok(())
     }
 
-    /// What sources took in since the last tick is stored, at the time that it is.
+    /// Stores what the sources received since the last tick, with the current time.
     fn last_round(&mut self, last: Option<i64>) -> Result<(), AgentError> {
         let mut has_more = false;
         for source in &mut self.sources {
@@ -94,8 +95,8 @@ impl Sampler<'_> {
         Ok(())
     }
 
-    /// Asks the planner again. Sources that end give what they still have, and those that begin are
-    /// started after it. A plan that cannot be made changes nothing.
+    /// Asks the planner for a new plan. Sources that end deliver their last readings before new
+    /// sources start. When the planner fails, the old plan stays in force.
     fn plan_again(&mut self, last: Option<i64>) -> Result<(), AgentError> {
         let running: Vec<_> = self.sources.iter().map(|source| source.name()).collect();
         let Some(planner) = &mut self.planner else {
@@ -105,7 +106,7 @@ impl Sampler<'_> {
         let Plan { sources, rules } = match planner.plan(&running) {
             Ok(plan) => plan,
             Err(fault) => {
-                error!(fault, "the settings cannot be used; all goes on as it was");
+                error!(fault, "the settings are invalid; the old ones stay in force");
                 return Ok(());
             }
         };
@@ -129,22 +130,22 @@ impl Sampler<'_> {
         for start in starts {
             match start() {
                 Ok(source) => self.sources.push(source),
-                Err(cause) => error!(cause, "cannot start; the rest goes on"),
+                Err(cause) => error!(cause, "cannot start; the others continue"),
             }
         }
         let sources: Vec<_> = self.sources.iter().map(|source| source.name()).collect();
-        info!(?sources, "goes on with new settings");
+        info!(?sources, "applied the new settings");
         Ok(())
     }
 
-    /// Sleeps until a tick is due; none when the agent is to stop.
+    /// Sleeps until the next tick. Returns `None` when the agent has to stop.
     fn wait_for_tick(
         &mut self,
         last: Option<i64>,
         words: &Receiver<Word>,
     ) -> Result<Option<i64>, AgentError> {
         let mut now = unix_ms();
-        // After a slow round the tick that is due now is taken, not the next one.
+        // After a slow round, the overdue tick runs now.
         let mut tick = self.schedule.next_after(last.map_or(now, |last| last.min(now)));
         while now < tick {
             let left = Duration::from_millis(tick.abs_diff(now)).min(CLOCK_CHECKED_EVERY);
@@ -154,7 +155,7 @@ impl Sampler<'_> {
                 Ok(Word::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(None),
             }
             now = unix_ms();
-            // A clock that stepped back has an earlier next tick.
+            // After the clock stepped back, the next tick is earlier.
             tick = tick.min(self.schedule.next_after(now));
         }
         match words.try_recv() {

@@ -1,4 +1,4 @@
-//! The only place of an agent that reads a clock; everything else takes time as an argument.
+//! The only module of an agent that reads a clock; all others take the time as an argument.
 
 pub(crate) mod schedule;
 pub(crate) mod skew;
@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-/// The wall clock, in Unix milliseconds; 0 when it stands before 1970.
+/// The wall clock, in Unix milliseconds; 0 when it shows a time before 1970.
 #[expect(clippy::disallowed_methods, reason = "the edge at which the wall clock is read")]
 pub fn unix_ms() -> i64 {
     SystemTime::now()
@@ -16,15 +16,15 @@ pub fn unix_ms() -> i64 {
         .map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// How far the wall clock is ahead of a steady one that began with this process, in milliseconds: the
-/// same until the wall clock is set.
+/// The offset of the wall clock from a steady clock that started with this process, in
+/// milliseconds. It changes only when the wall clock is set.
 pub(crate) fn wall_base_ms() -> i64 {
     static BEGAN: OnceLock<Stopwatch> = OnceLock::new();
     let steady = BEGAN.get_or_init(Stopwatch::start).elapsed();
     unix_ms().saturating_sub(i64::try_from(steady.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// Measures a span of time that wall clock steps do not change.
+/// A stopwatch that is immune to steps of the wall clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Stopwatch(Instant);
 
@@ -40,7 +40,7 @@ impl Stopwatch {
         self.0.elapsed()
     }
 
-    /// What is left of `span`, zero when it has passed.
+    /// The rest of `span`, zero when it has passed.
     pub fn left_of(self, span: Duration) -> Duration {
         span.saturating_sub(self.elapsed())
     }

@@ -1,8 +1,8 @@
-//! When to sample and when to send; arithmetic only.
+//! The schedule of sampling and sending, as pure arithmetic.
 
 use std::time::Duration;
 
-/// The longest that sending is delayed after sampling to spread a fleet's requests.
+/// The maximum delay between sampling and sending, which spreads the requests of a fleet.
 const SEND_DELAY_MAX: Duration = Duration::from_secs(15);
 
 /// Sampling times: the multiples of the interval on the wall clock.
@@ -12,7 +12,7 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// A schedule with this interval; less than a millisecond counts as one.
+    /// Creates a schedule with this interval, at least one millisecond.
     pub(crate) fn new(interval: Duration) -> Self {
         Self { interval_ms: i64::try_from(interval.as_millis()).unwrap_or(i64::MAX).max(1) }
     }
@@ -22,27 +22,27 @@ impl Schedule {
         (now_ms.div_euclid(self.interval_ms) + 1).saturating_mul(self.interval_ms)
     }
 
-    /// The tick at which a sampler that woke at `now_ms` for `tick_ms` samples: the newest tick
-    /// that is due, so that missed ones are not made up for in a burst.
+    /// Returns the tick that a sampler serves when it wakes at `now_ms` for `tick_ms`: the newest
+    /// due tick. Missed ticks are skipped, so that no burst follows.
     pub(crate) fn due(self, tick_ms: i64, now_ms: i64) -> i64 {
         tick_ms.max(now_ms.div_euclid(self.interval_ms).saturating_mul(self.interval_ms))
     }
 
-    /// How many ticks lie between two neighbouring samples; none when the clock stepped back.
+    /// The number of ticks between two consecutive samples, zero when the clock stepped back.
     pub(crate) fn missed_between(self, last_ms: i64, this_ms: i64) -> u64 {
         let ticks = this_ms.saturating_sub(last_ms).div_euclid(self.interval_ms);
         u64::try_from(ticks.saturating_sub(1)).unwrap_or(0)
     }
 
-    /// How long this agent waits between sampling and sending: always the same for the same
-    /// agent, spread evenly over a fleet, never over half the interval.
+    /// The delay of this agent between sampling and sending: constant for an agent, spread evenly
+    /// over a fleet, at most half the interval.
     pub(crate) fn send_delay(self, agent_id: &str) -> Duration {
         let span = (self.interval_ms.unsigned_abs() / 2).min(SEND_DELAY_MAX.as_millis() as u64);
         Duration::from_millis(fnv1a(agent_id) % span.max(1))
     }
 }
 
-/// FNV-1a: unlike the standard library's hasher it is the same in every build.
+/// FNV-1a: unlike the standard library's hasher, it is stable across builds.
 fn fnv1a(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

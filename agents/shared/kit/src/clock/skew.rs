@@ -1,26 +1,28 @@
-//! How far this host's clock is from the daemon's, as the `Date` of its answers says.
+//! The difference between this host's clock and the daemon's, measured by the `Date` header of
+//! answers.
 //!
-//! The wall clock may step at any time, so it is compared with a steady one: both differ by a base,
-//! and a clock is right when its base is that of the daemon. Must never know: what is held or shifted.
+//! The wall clock may step at any time, so each clock is described by its offset from a steady
+//! clock, its base. This host's clock is right when its base equals the daemon's. Must never know:
+//! which samples are held or shifted.
 
 use std::{
     sync::atomic::{AtomicI64, Ordering},
     time::{Duration, UNIX_EPOCH},
 };
 
-/// A clock that is further from the daemon's than this is wrong: its samples are in other minutes.
+/// The largest tolerated difference. Beyond it, samples would fall into other minutes.
 pub(crate) const SKEW_MAX_MS: u64 = 60_000;
-/// A `Date` is in whole seconds, and as old as the answer took.
+/// The precision of a `Date` header: whole seconds.
 const DATE_MS: i64 = 1_000;
-/// An answer that took longer says too little.
+/// Slower answers are too imprecise and are ignored.
 const WAITED_MAX: Duration = Duration::from_secs(10);
-/// Nothing was heard yet.
+/// The value before the first answer.
 const UNKNOWN: i64 = i64::MIN;
 
 /// The daemon's clock.
 #[derive(Debug)]
 pub(crate) struct DaemonClock {
-    /// How far it is ahead of this process' steady clock.
+    /// The offset of the daemon's clock from the steady clock of this process.
     base_ms: AtomicI64,
 }
 
@@ -31,7 +33,7 @@ impl Default for DaemonClock {
 }
 
 impl DaemonClock {
-    /// Takes in the `Date` of an answer that was waited for, as of now.
+    /// Updates the offset from the `Date` header of an answer that has just arrived.
     pub(crate) fn hear(&self, date: &str, waited: Duration, (base_ms, now_ms): (i64, i64)) {
         let Ok(date) = httpdate::parse_http_date(date) else { return };
         let Ok(since) = date.duration_since(UNIX_EPOCH) else { return };
@@ -39,7 +41,7 @@ impl DaemonClock {
         if waited > WAITED_MAX {
             return;
         }
-        // The daemon wrote it between the question and the answer, in a second that had begun then.
+        // The daemon wrote the header between request and answer, within that second.
         let waited_ms = waited.as_millis() as i64;
         let ahead_ms = now_ms.saturating_sub(date_ms);
         let is_certain = !(0..=waited_ms + DATE_MS).contains(&ahead_ms);
@@ -47,20 +49,20 @@ impl DaemonClock {
         self.base_ms.store(base_ms.saturating_sub(ahead_ms), Ordering::Relaxed);
     }
 
-    /// Forgets what was heard: another daemon is asked now.
+    /// Clears the offset, because another daemon is used from now on.
     pub(crate) fn forget(&self) {
         self.base_ms.store(UNKNOWN, Ordering::Relaxed);
     }
 
-    /// How far a wall clock of this base is ahead of the daemon's, in milliseconds; none before the
-    /// first answer.
+    /// Returns how far a wall clock with this base is ahead of the daemon's, in milliseconds, or
+    /// `None` before the first answer.
     pub(crate) fn ahead_ms(&self, base_ms: i64) -> Option<i64> {
         let own = self.base_ms.load(Ordering::Relaxed);
         (own != UNKNOWN).then(|| base_ms.saturating_sub(own))
     }
 }
 
-/// A length of time for people, such as `2h 3m ahead of` the daemon's clock.
+/// Formats a difference for people, such as `2h 3m ahead of the daemon's`.
 pub(crate) fn words(ahead_ms: i64) -> String {
     let span = humantime::format_duration(Duration::from_secs(ahead_ms.unsigned_abs() / 1000));
     let side = if ahead_ms > 0 { "ahead of" } else { "behind" };
@@ -88,7 +90,7 @@ mod tests {
             clock.hear(DATE, SECOND, (500, now));
             assert_eq!(clock.ahead_ms(500), Some(ahead));
         }
-        // The wall clock was set right since.
+        // The wall clock has been corrected in the meantime.
         assert_eq!(clock.ahead_ms(500 + 7_200_000), Some(0));
         clock.forget();
         assert_eq!(clock.ahead_ms(500), None);

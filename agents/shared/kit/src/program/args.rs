@@ -1,31 +1,31 @@
-//! The flags that every agent has.
+//! The flags that all agents share.
 
 use std::{env, fs, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
 
-/// Later than that is of no use to whoever looks.
+/// The maximum of `--linger`: later data is of little use.
 const LINGER_MAX: Duration = Duration::from_secs(300);
 const INTERVAL_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Flags shared by all agents; an agent flattens them into its own.
+/// The flags that all agents share; each agent flattens them into its own.
 #[derive(Debug, Clone, Args)]
 pub struct AgentArgs {
-    /// Where the daemon listens. Of several, given with commas, the next one is taken when one
-    /// does not answer.
+    /// URL of the daemon. With several URLs, separated by commas, the agent uses the next one when
+    /// a daemon does not answer.
     #[arg(long, env = "GRANARY_URL", default_value = "http://127.0.0.1:7117", value_delimiter = ',', value_parser = parse_url)]
     pub url: Vec<String>,
 
-    /// Deliver all to this daemon, too, from a spool of its own; may be given several times.
+    /// Additional daemon that receives all samples, from a spool of its own; can be repeated.
     #[arg(long, value_name = "URL", value_parser = parse_url)]
     pub also: Vec<String>,
 
-    /// File with the certificates that https trusts (default: those of the system).
+    /// File with the CA certificates that https trusts (default: the system's).
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
 
-    /// File with the token that the daemon asks for, if it does; sent as `Authorization: Bearer`,
-    /// and read again for each request.
+    /// File with the access token of the daemon, sent as `Authorization: Bearer`; the agent reads
+    /// it for each request.
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 
@@ -33,85 +33,86 @@ pub struct AgentArgs {
     #[arg(long, value_name = "NAME")]
     pub agent_id: Option<String>,
 
-    /// How often to sample, such as 10s or 1m; samples are taken at multiples of it.
+    /// Sampling interval, such as 10s or 1m; the agent samples at multiples of it.
     #[arg(long, default_value = "10s", value_parser = parse_interval)]
     pub interval: Duration,
 
-    /// Hold what is sampled for so long, so that several rounds go in one request: fewer bytes, later
-    /// data.
+    /// Delay before sending, so that several rounds share a request: fewer bytes, later data.
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_linger)]
     pub linger: Duration,
 
-    /// Folder for what is not delivered yet (default: `$STATE_DIRECTORY`, else
+    /// Folder of the spool, which holds undelivered samples (default: `$STATE_DIRECTORY`, else
     /// `$XDG_STATE_HOME/granary-agent-<NAME>`, else `~/.local/state/granary-agent-<NAME>`).
     #[arg(long, value_name = "FOLDER")]
     pub spool_dir: Option<PathBuf>,
 
-    /// The most bytes of undelivered batches to keep; when full, the oldest are dropped.
-    /// The file may take up to about twice as much.
+    /// Maximum size of undelivered batches in bytes; when it is exceeded, the oldest are dropped.
+    /// The file can take up to about twice this size.
     #[arg(long, value_name = "BYTES", default_value_t = 256 * 1024 * 1024)]
     pub spool_max_bytes: u64,
 
-    /// Drop undelivered batches that are older than this.
+    /// Maximum age of undelivered batches; older ones are dropped.
     #[arg(long, value_name = "TIME", value_parser = parse_age)]
     pub spool_max_age: Option<Duration>,
 
-    /// Show the agent's own metrics on this address, such as 127.0.0.1:7118.
+    /// Address at which the agent serves its own metrics, such as 127.0.0.1:7118.
     #[arg(long, value_name = "ADDR")]
     pub metrics_listen: Option<SocketAddr>,
 
-    /// Whose clock says when samples were taken. A host's clock that is a minute off is wrong: what it
-    /// samples is held until it is right, and then sent with the right times.
+    /// Clock that provides the times of samples. When the host's clock differs from the daemon's by
+    /// a minute or more, samples are held until it is right, and then sent with corrected times.
     #[arg(long, value_enum, default_value_t = ClockOf::Host)]
     pub clock: ClockOf,
 
-    /// How long rounds that the daemon has not taken yet may be in memory only, up to 5m; 0s writes
-    /// each at once. After a failed delivery all are written. A power cut costs what was in memory.
+    /// Time for which undelivered rounds may stay in memory only, up to 5m; 0s writes each round at
+    /// once. After a failed delivery, all rounds are written. A power cut loses the rounds in
+    /// memory.
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = parse_linger)]
     pub spool_linger: Duration,
 
-    /// A tag to add to each series; may be given several times.
+    /// Tag that is added to each series; can be repeated.
     #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = parse_tag)]
     pub tags: Vec<(String, String)>,
 
-    /// Stop after this many rounds and deliver them; without it, run until SIGTERM or SIGINT.
+    /// Number of rounds after which the agent delivers and exits (default: run until SIGTERM or
+    /// SIGINT).
     #[arg(long, value_name = "N")]
     pub rounds: Option<u64>,
 
-    /// Sample once, print the readings as a table, send nothing.
+    /// Sample once and print the readings as a table, without sending them.
     #[arg(long)]
     pub print: bool,
 
-    /// Keep totals in this JSON file, rewritten after each acknowledged request.
+    /// JSON file with the agent's totals, rewritten after each acknowledged request.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
 
-    /// Form of the logs on standard error; `RUST_LOG` sets the level.
+    /// Log format on standard error; `RUST_LOG` sets the level.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
 }
 
-/// Whose clock says when samples were taken.
+/// The clock that provides the times of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum ClockOf {
-    /// This host's: while it is wrong, samples are held.
+    /// This host's clock; while it is wrong, samples are held.
     #[default]
     Host,
-    /// The daemon's: times are shifted by as much as this host's clock is off.
+    /// The daemon's clock; times are corrected by the difference to this host's clock.
     Daemon,
 }
 
-/// Form of the logs.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// For people.
+    /// Lines for people.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
 impl AgentArgs {
-    /// The agent's name: as given, or the host's.
+    /// The agent's name: the given one, or the host's.
     pub fn agent_name(&self) -> String {
         self.agent_id.clone().filter(|id| !id.is_empty()).unwrap_or_else(|| {
             fs::read_to_string("/proc/sys/kernel/hostname")
@@ -122,7 +123,7 @@ impl AgentArgs {
         })
     }
 
-    /// The spool's folder for an agent program of this name.
+    /// The spool folder of the agent program with this name.
     pub(crate) fn spool_folder(&self, program: &str) -> PathBuf {
         self.spool_dir
             .clone()

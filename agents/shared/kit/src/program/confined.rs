@@ -1,13 +1,13 @@
-//! The memory that the system leaves this process, as a unit's `MemoryMax` sets it.
+//! The memory limit that the system imposes on this process, such as a unit's `MemoryMax`.
 //!
-//! Must never know: what needs it.
+//! Must never know: who needs the memory.
 
 use std::{fs, path::Path};
 
-/// The least limit of this process' control group and of those above it, in bytes; none without one.
+/// Returns the smallest limit of this process' control group and its ancestors, in bytes.
 pub fn memory_limit() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    // Version 2 has one line, which begins with 0.
+    // In version 2 of control groups, the file has one line, which begins with 0.
     let group = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
     least_limit(Path::new("/sys/fs/cgroup"), group.trim())
 }
@@ -15,7 +15,7 @@ pub fn memory_limit() -> Option<u64> {
 fn least_limit(root: &Path, group: &str) -> Option<u64> {
     let folder = root.join(group);
     let within = folder.ancestors().take_while(|folder| folder.starts_with(root));
-    // "max" where there is no limit; the root has no such file.
+    // The file contains "max" without a limit; the root has no such file.
     let limit = |folder: &Path| {
         fs::read_to_string(folder.join("memory.max")).ok()?.trim().parse::<u64>().ok()
     };

@@ -1,6 +1,6 @@
-//! How an agent's program ends.
+//! The exit of an agent's program.
 //!
-//! Must never know: why it ends.
+//! Must never know: the cause of a failure.
 
 use std::{
     fmt::Display,
@@ -8,12 +8,13 @@ use std::{
     process::ExitCode,
 };
 
-/// The exit code of a program; why it failed is one line on standard error.
+/// Returns the exit code of a program, and writes the cause of a failure to standard error in one
+/// line.
 pub fn exit_code(program: &str, outcome: Result<(), impl Display>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(cause) => {
-            // Nothing can be done when standard error is closed too.
+            // When standard error is closed too, the cause is lost.
             drop(writeln!(io::stderr(), "{program}: {cause:#}"));
             ExitCode::FAILURE
         }

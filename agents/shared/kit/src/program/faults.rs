@@ -1,6 +1,6 @@
-//! What is wrong in a file of settings, told without what it quotes: a line may hold a password.
+//! Errors in a settings file, reported without quoting the file: a line may contain a password.
 
-/// The line at a byte of the text, and what is wrong there.
+/// Formats an error with the line number of a byte position.
 pub fn fault_in(text: &str, at: Option<usize>, message: &str) -> String {
     let line = text.get(..at.unwrap_or(0)).map_or(0, |before| before.matches('\n').count()) + 1;
     let parts = message.split('"').enumerate();

@@ -10,12 +10,13 @@ use tracing_subscriber::EnvFilter;
 
 use crate::LogFormat;
 
-/// Starts logging; `RUST_LOG` overrides the level `info`, and that libraries say nothing. A second call changes nothing.
+/// Starts logging. `RUST_LOG` overrides the default: level `info`, and no lines of libraries.
+/// Further calls have no effect.
 pub(crate) fn init(format: LogFormat) {
     let filter = if env::var_os("RUST_LOG").is_some() {
         EnvFilter::builder().with_default_directive(LevelFilter::INFO.into()).from_env_lossy()
     } else {
-        // Libraries log each handshake that fails; what matters of it is in a line of ours.
+        // Libraries log every failed handshake; the agent's own line has the relevant part.
         EnvFilter::new("off,granary=info")
     };
     let builder = tracing_subscriber::fmt()

@@ -1,6 +1,6 @@
-//! What signals ask an agent for.
+//! The requests that signals make of an agent.
 //!
-//! Must never know: what it does then.
+//! Must never know: how the agent responds.
 
 use std::{
     io,
@@ -14,16 +14,17 @@ use signal_hook::{
 };
 use tracing::info;
 
-/// What a signal asks for.
+/// The request of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Word {
-    /// SIGTERM or SIGINT.
+    /// Stop, by SIGTERM or SIGINT.
     Stop,
-    /// SIGHUP.
+    /// Read the settings again, by SIGHUP.
     PlanAgain,
 }
 
-/// A channel that gets a word at each signal; full means that as much was asked for already.
+/// Returns a channel that receives a word for each signal. When it is full, the same request is
+/// already waiting.
 pub(crate) fn words() -> io::Result<Receiver<Word>> {
     let (words, heard) = sync_channel(8);
     let all = [SIGTERM, SIGINT, SIGHUP];

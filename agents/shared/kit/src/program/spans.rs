@@ -1,22 +1,22 @@
-//! Lengths of time in settings, such as `10s`.
+//! Durations in settings, such as `10s`.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, de};
 
-/// A length of time, for serde.
+/// Deserializes a duration.
 ///
 /// # Errors
-/// When the text is none.
+/// The text is not a duration.
 pub fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     let text = String::deserialize(deserializer)?;
     humantime::parse_duration(&text).map_err(|cause| de::Error::custom(format!("{cause}; use 10s")))
 }
 
-/// As [`span`], of a setting that may be left out.
+/// Deserializes an optional duration, see [`span`].
 ///
 /// # Errors
-/// When the text is none.
+/// The text is not a duration.
 pub fn some_span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     span(deserializer).map(Some)
 }

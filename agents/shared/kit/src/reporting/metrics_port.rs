@@ -1,6 +1,7 @@
-//! The agent's own totals as Prometheus text, for whoever looks at a port of this machine.
+//! The agent's own totals as Prometheus text, served on a local port.
 //!
-//! One connection at a time, bounded in bytes and time. Must never know: what the agent measures.
+//! The server handles one connection at a time, bounded in bytes and time. Must never know: what
+//! the agent measures.
 
 use std::{
     fmt::Write as _,
@@ -22,12 +23,12 @@ use crate::{
     spool::Spool,
 };
 
-/// The longest head of a request.
+/// The maximum size of a request's head.
 const HEAD_BYTES_MAX: usize = 8 << 10;
-/// Nobody holds the port for longer, from being heard to being answered.
+/// The maximum time of a connection, from request to response.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The text that is shown.
+/// The sources of the shown values.
 #[derive(Debug)]
 pub(crate) struct Shown {
     pub(crate) totals: Arc<Totals>,
@@ -35,7 +36,7 @@ pub(crate) struct Shown {
     pub(crate) clock: Arc<DaemonClock>,
 }
 
-/// The thread that answers, until it is dropped.
+/// The server thread, which ends when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct OwnMetrics {
     address: SocketAddr,
@@ -44,10 +45,10 @@ pub(crate) struct OwnMetrics {
 }
 
 impl OwnMetrics {
-    /// Begins to answer at the address.
+    /// Starts to serve at the address.
     ///
     /// # Errors
-    /// When it cannot be listened on.
+    /// The address cannot be opened.
     pub(crate) fn listen(address: SocketAddr, shown: Shown) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
@@ -58,7 +59,7 @@ impl OwnMetrics {
                 if own.load(Ordering::Relaxed) {
                     return;
                 }
-                // Whoever hangs up early misses the answer.
+                // A client that hangs up early misses the response.
                 let bounded = stream.map(|stream| Bounded { stream, since: Stopwatch::start() });
                 let _answered = bounded.and_then(|peer| answer(peer, &shown));
             }
@@ -66,7 +67,7 @@ impl OwnMetrics {
         Ok(Self { address, ends, thread: Some(thread) })
     }
 
-    /// Where it answers.
+    /// The address of the server.
     #[cfg(test)]
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
@@ -76,7 +77,7 @@ impl OwnMetrics {
 impl Drop for OwnMetrics {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Relaxed);
-        // The thread waits for a connection: this is one.
+        // This connection wakes the thread.
         drop(TcpStream::connect_timeout(&self.address, ANSWER_TIMEOUT));
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
             error!("the thread of the agent's own metrics has panicked");
@@ -84,7 +85,7 @@ impl Drop for OwnMetrics {
     }
 }
 
-/// A peer with a time for all that is read and written together.
+/// A peer with one deadline for all reads and writes.
 struct Bounded {
     stream: TcpStream,
     since: Stopwatch,
@@ -191,7 +192,7 @@ mod tests {
         assert!(ask(address, "GET /metrics HTTP/1.1\r\n\r\n").contains("200 OK"));
         drop(own);
         assert!(watch.elapsed() < 3 * ANSWER_TIMEOUT, "{:?}", watch.elapsed());
-        // It may have heard by itself that nobody listens.
+        // The thread may have ended before.
         let _heard = end.send(());
         sending.join().unwrap();
     }
@@ -213,7 +214,7 @@ mod tests {
         assert!(answer.contains("\ngranary_agent_spool_batches 0\n"));
         assert!(ask(address, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
         let long = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(HEAD_BYTES_MAX));
-        // It may be refused in the middle of being sent.
+        // The server may refuse the request before it is sent completely.
         let mut stream = TcpStream::connect(address).unwrap();
         let _sent = stream.write_all(long.as_bytes());
         drop(own);

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use crate::{KnownReading, Reading, Readings};
 
-/// Writes one line a reading, columns aligned, and what could not be read.
+/// Writes one line per reading, with aligned columns, and the problems.
 pub(crate) fn print_table(out: &mut impl Write, readings: &Readings) -> io::Result<()> {
     let header = ["METRIC", "TAGS", "KIND", "UNIT"].map(str::to_owned);
     let rows: Vec<([String; 4], String)> = std::iter::once((header, "VALUE".to_owned()))

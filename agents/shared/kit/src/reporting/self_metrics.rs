@@ -1,4 +1,4 @@
-//! What an agent tells about itself, as ordinary series in each batch.
+//! The agent's metrics about itself, sent as ordinary series in each batch.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use procfs::process::Process;
 
 use crate::{Readings, reporting::totals::Totals, spool::Usage};
 
-/// The names that each agent emits beside its own; agents list them in their METRICS.md.
+/// The metrics that every agent sends in addition to its own; agents list them in their METRICS.md.
 pub const SELF_METRICS: [&str; 8] = [
     "agent_spool_batches",
     "agent_spool_bytes",

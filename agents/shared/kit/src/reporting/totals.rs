@@ -1,4 +1,4 @@
-//! The agent's own count of what became of its samples, and the file that shows it.
+//! The agent's totals of rounds, samples, batches and requests, and the file that shows them.
 
 use std::{
     fs, io,
@@ -12,7 +12,7 @@ use crate::spool::Usage;
 
 macro_rules! totals {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// Totals since the agent started; written by both threads, read by anyone.
+        /// Totals since the agent started; both threads update them.
         #[derive(Debug, Default)]
         pub(crate) struct Totals { $($(#[$doc])* pub(crate) $name: Total,)* }
 
@@ -34,7 +34,7 @@ totals! {
     samples_collected,
     /// Batches that the daemon answered with 200.
     batches_acknowledged,
-    /// Samples that the daemon accepted now.
+    /// Samples that the daemon accepted.
     samples_acknowledged,
     /// Samples that the daemon had accepted before.
     samples_duplicate,
@@ -42,15 +42,15 @@ totals! {
     samples_refused,
     /// Batches dropped because the spool was full.
     batches_dropped,
-    /// Samples of these.
+    /// Samples of those batches.
     samples_dropped,
-    /// Batches set aside because the daemon refused them as a whole.
+    /// Batches set aside because the daemon rejected them.
     batches_rejected,
-    /// Samples of these.
+    /// Samples of those batches.
     samples_rejected,
-    /// Requests made.
+    /// Requests sent.
     requests,
-    /// Requests to be made again.
+    /// Requests that failed and are retried.
     requests_failed,
 }
 
@@ -64,13 +64,13 @@ impl Total {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// The count.
+    /// Returns the count.
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// The file that shows the totals, for whoever asks for one.
+/// The JSON file that shows the totals.
 #[derive(Debug)]
 pub(crate) struct ReportFile {
     path: PathBuf,
@@ -80,7 +80,7 @@ pub(crate) struct ReportFile {
 }
 
 impl ReportFile {
-    /// A file that is not written yet.
+    /// Creates a report that is not written yet.
     pub(crate) fn new(path: PathBuf, agent: String) -> Self {
         Self { path, agent, has_failed: false }
     }

@@ -1,31 +1,33 @@
-//! What an agent is to collect, and who says so.
+//! The plan of an agent: its sources and rules.
 //!
-//! Must never know: when it is asked for, and what is done with it.
+//! Must never know: when a plan is requested, and how it is executed.
 
 use crate::{Source, SourceError, sampling::relabel::Rule};
 
-/// What an agent collects.
+/// The sources and rules of an agent.
 #[derive(Default)]
 pub struct Plan {
-    /// What is sampled. Of a source that goes on as it is, its name.
+    /// The sources.
     pub sources: Vec<Planned>,
-    /// What is done with series before they are spooled.
+    /// The rules that apply to series before they are spooled.
     pub rules: Vec<Rule>,
 }
 
 /// A source of a plan.
 pub enum Planned {
-    /// One that begins. It is started when those that end have ended: it may need what they hold.
+    /// A new source. It starts after the old ones have ended, because it may need a resource that
+    /// they hold.
     New(Box<dyn FnOnce() -> Result<Box<dyn Source>, SourceError>>),
-    /// The one of this name, as it is running.
+    /// The running source with this name, unchanged.
     Running(&'static str),
 }
 
-/// Says what is to be collected, when an agent starts and when it is told to look again (SIGHUP).
+/// Creates the plan when an agent starts, and again at SIGHUP.
 pub trait Planner {
-    /// The plan; `running` are the names of the sources that run. An error changes nothing.
+    /// Creates a plan; `running` contains the names of the running sources. An error changes
+    /// nothing.
     ///
     /// # Errors
-    /// What is wrong with the settings, and where.
+    /// The fault in the settings, with its place.
     fn plan(&mut self, running: &[&str]) -> Result<Plan, String>;
 }

@@ -1,20 +1,22 @@
-//! Logs what begins and what ceases to fail, once each: also what fails again and again.
+//! Logs the start and the end of each problem once, even when a source fails intermittently.
 
 use std::collections::BTreeMap;
 
 use tracing::{info, warn};
 
-/// A source without a problem for this long has recovered; a problem that comes back earlier goes on.
+/// The time without failures after which a problem has ended. A failure within this time continues
+/// the problem.
 const CALM_MS: u64 = 120_000;
 
-/// Recent failures: the place, and the time of the last one.
+/// Current problems: the place and the time of the last failure.
 #[derive(Debug, Default)]
 pub(crate) struct Problems {
     open: BTreeMap<String, i64>,
 }
 
 impl Problems {
-    /// Takes the problems of the round at `now_ms` and logs the difference; gives (begun, ended).
+    /// Updates the problems after the round at `now_ms` and logs the changes. Returns the numbers
+    /// of new and ended problems.
     pub(crate) fn update(&mut self, now: BTreeMap<String, String>, now_ms: i64) -> (usize, usize) {
         let mut begun = 0;
         for (place, cause) in now {
@@ -51,7 +53,7 @@ mod tests {
         assert_eq!(problems.update(one(), 140_000), (1, 0));
     }
 
-    /// A target that answered every other time filled the log.
+    /// Regression: a target that answered every other time filled the log.
     #[test]
     fn one_that_comes_and_goes_is_logged_once() {
         let mut problems = Problems::default();

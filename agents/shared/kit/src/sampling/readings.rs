@@ -1,4 +1,4 @@
-//! What a source measured in one round.
+//! The readings of sources in one round.
 
 use std::{borrow::Cow, collections::BTreeMap, error::Error, fmt::Display, sync::Arc};
 
@@ -6,42 +6,42 @@ use granary_protocol::{Kind, is_stale_marker};
 
 use crate::{Series, WatchedHost};
 
-/// Why a source, or a part of it, has no readings this round.
+/// The reason why a source, or a part of it, has no readings in this round.
 pub type SourceError = Box<dyn Error + Send + Sync>;
 
-/// Something that can be sampled.
+/// A source of readings.
 pub trait Source {
-    /// A word for logs, such as `cpu`.
+    /// The name in logs, such as `cpu`.
     fn name(&self) -> &'static str;
 
-    /// Adds this round's readings, all taken to be measured at `now_ms` (Unix milliseconds).
+    /// Adds the readings of this round; `now_ms` is their time, in Unix milliseconds.
     ///
     /// # Errors
-    /// When the source failed as a whole. What was added before stays; the failure is logged and
-    /// the other sources go on. For a failing part, [`Readings::problem`] says which.
+    /// The source failed as a whole. Readings that it added before are kept, the failure is logged,
+    /// and the other sources continue. [`Readings::problem`] reports a part that failed.
     fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError>;
 
-    /// One round by itself, for `--print`: what is otherwise measured in the background is measured
+    /// Samples a single round, for `--print`: a source that measures in the background measures
     /// now.
     ///
     /// # Errors
-    /// As [`Source::sample`].
+    /// The errors of [`Source::sample`].
     fn sample_alone(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
         self.sample(now_ms, readings)
     }
 
-    /// What is sampled, for the log where several sources have one name.
+    /// The sampled object, for logs in which several sources share a name.
     fn place(&self) -> String {
         self.name().to_owned()
     }
 
-    /// When the host was booted, in Unix milliseconds, if this source knows.
+    /// The boot time of the host, in Unix milliseconds, if this source knows it.
     fn booted_ms(&self) -> Option<i64> {
         None
     }
 
-    /// The agent was told to stop. True when something came in since the last round that would be
-    /// lost: then there is one more round.
+    /// Prepares the stop of the agent. Returns true when the source has data since the last round;
+    /// one more round then saves it.
     fn stop(&mut self) -> bool {
         false
     }
@@ -50,34 +50,34 @@ pub trait Source {
 /// One measured value and its series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
-    /// What is measured.
+    /// The name of the metric.
     pub metric: Cow<'static, str>,
-    /// Where, sorted by key.
+    /// The tags, sorted by name.
     pub tags: Vec<(Cow<'static, str>, String)>,
-    /// How values are to be read.
+    /// The kind of the values.
     pub kind: Kind,
-    /// Unit of the value; empty when there is none.
+    /// The unit of the value, or an empty text.
     pub unit: Cow<'static, str>,
     /// The value.
     pub value: f64,
-    /// Since when a counter counts, in Unix milliseconds.
+    /// The start time of a counter, in Unix milliseconds.
     pub start_ms: Option<i64>,
 }
 
-/// A value of a series that was described before.
+/// A value of a described series.
 #[derive(Debug, Clone)]
 pub struct KnownReading {
     /// The series.
     pub series: Arc<Series>,
     /// The value.
     pub value: f64,
-    /// When it was measured, in Unix milliseconds.
+    /// The time of the measurement, in Unix milliseconds.
     pub time_ms: i64,
-    /// Since when a counter counts, in Unix milliseconds.
+    /// The start time of a counter, in Unix milliseconds.
     pub start_ms: Option<i64>,
 }
 
-/// The readings of one round, and what could not be read.
+/// The readings of one round, and its problems.
 #[derive(Debug, Default)]
 pub struct Readings {
     common: Vec<(String, String)>,
@@ -89,12 +89,12 @@ pub struct Readings {
 }
 
 impl Readings {
-    /// No readings yet; `common` tags are added to each.
+    /// Creates an empty round; the `common` tags are added to each reading.
     pub fn new(common: Vec<(String, String)>) -> Self {
         Self { common, ..Self::default() }
     }
 
-    /// Adds a level.
+    /// Adds a gauge.
     pub fn gauge(
         &mut self,
         metric: impl Into<Cow<'static, str>>,
@@ -105,7 +105,7 @@ impl Readings {
         self.add(metric.into(), unit, tags, (Kind::Gauge, value, None));
     }
 
-    /// Adds a running total, with the time since when it counts where that is known.
+    /// Adds a counter, with its start time if known.
     pub fn counter(
         &mut self,
         metric: impl Into<Cow<'static, str>>,
@@ -117,7 +117,7 @@ impl Readings {
         self.add(metric.into(), unit, tags, (Kind::Counter, value, start_ms));
     }
 
-    /// Adds a number of events since the sample before.
+    /// Adds a delta: the number of events since the previous sample.
     pub fn delta(
         &mut self,
         metric: impl Into<Cow<'static, str>>,
@@ -128,7 +128,7 @@ impl Readings {
         self.add(metric.into(), unit, tags, (Kind::Delta, value, None));
     }
 
-    /// Adds a reading whose parts are computed; common tags are added where it lacks them.
+    /// Adds a reading and the common tags that it lacks.
     pub fn push(&mut self, mut reading: Reading) {
         if !reading.value.is_finite() {
             self.not_finite += 1;
@@ -143,8 +143,8 @@ impl Readings {
         self.list.push(reading);
     }
 
-    /// Adds a value of a series that was described before, with a time of its own. A gauge may be
-    /// anything, and the stale marker says of any series that it has ended.
+    /// Adds a value of a described series, with its own time. Gauges accept any number; the stale
+    /// marker ends a series of any kind.
     pub fn push_known(&mut self, reading: KnownReading) {
         let KnownReading { value, ref series, .. } = reading;
         if value.is_finite() || is_stale_marker(value) || series.kind() == Kind::Gauge {
@@ -154,18 +154,18 @@ impl Readings {
         }
     }
 
-    /// Notes that a part, such as one file system, could not be read. It is logged when it
-    /// begins and when it ends, not each round.
+    /// Reports a part that failed, such as one file system. The log shows the start and the end of
+    /// a problem.
     pub fn problem(&mut self, place: impl Into<String>, cause: impl Display) {
         self.problems.insert(place.into(), cause.to_string());
     }
 
-    /// Notes that a host other than the agent's own answered: the agent pings for it.
+    /// Reports a remote host that answered, so that the agent pings on its behalf.
     pub fn watched(&mut self, host: WatchedHost) {
         self.watched.push(host);
     }
 
-    /// Adds what was read apart from these readings, which have the common tags.
+    /// Adds readings that were collected separately; the common tags are added to them.
     pub fn append(&mut self, other: Self) {
         other.list.into_iter().for_each(|reading| self.push(reading));
         for mut reading in other.known {
@@ -179,7 +179,7 @@ impl Readings {
         self.not_finite += other.not_finite;
     }
 
-    /// Adds what was read apart from these readings, at a time before this round's.
+    /// Adds readings that were collected separately, with an earlier time than this round's.
     pub(crate) fn append_at(&mut self, mut other: Self, time_ms: i64) {
         for own in std::mem::take(&mut other.list) {
             let Reading { metric, tags, kind, unit, value, start_ms } = own;
@@ -190,47 +190,47 @@ impl Readings {
         self.append(other);
     }
 
-    /// What was read.
+    /// The readings.
     pub fn as_slice(&self) -> &[Reading] {
         &self.list
     }
 
-    /// What was read of series that were described before.
+    /// The readings of described series.
     pub fn known(&self) -> &[KnownReading] {
         &self.known
     }
 
-    /// How many values were read.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.list.len() + self.known.len()
     }
 
-    /// Whether nothing was read.
+    /// Whether the round has no value.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The tags that each reading has.
+    /// The common tags.
     pub(crate) fn common(&self) -> &[(String, String)] {
         &self.common
     }
 
-    /// What could not be read: place and cause.
+    /// The problems: place and cause.
     pub fn problems(&self) -> &BTreeMap<String, String> {
         &self.problems
     }
 
-    /// How many values were left out because they are NaN or infinite.
+    /// The number of values that were left out because they are NaN or infinite.
     pub fn not_finite(&self) -> u64 {
         self.not_finite
     }
 
-    /// The hosts that answered.
+    /// Takes the hosts that were reported.
     pub(crate) fn take_watched(&mut self) -> Vec<WatchedHost> {
         std::mem::take(&mut self.watched)
     }
 
-    /// Forgets the round, keeps the common tags.
+    /// Clears the round; the common tags stay.
     pub(crate) fn clear(&mut self) {
         self.list.clear();
         self.known.clear();

@@ -1,42 +1,42 @@
-//! A series that a collector describes once and reads many times: each reading of it costs neither
+//! A series that a collector describes once and reads many times: further readings carry neither
 //! names nor tags.
 //!
-//! Must never know: which refs there are; it remembers the one that it was given.
+//! Must never know: how refs are assigned; a series only remembers its place.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use granary_protocol::{Kind, SeriesDefinition};
 
-/// A series that is described once.
+/// A series with its description.
 ///
-/// Agents keep hundreds of thousands of them, so all names are one text.
+/// Agents keep hundreds of thousands of series, so all names share one text.
 #[derive(Debug)]
 pub struct Series {
-    /// Metric, unit, then name and value of each tag, sorted by name, one behind the other.
+    /// Metric, unit, then name and value of each tag, sorted by name, without separators.
     text: Box<str>,
-    /// Where each of them ends.
+    /// The end of each name in the text.
     ends: Box<[u32]>,
     kind: Kind,
-    /// Who placed it, and where; see [`Place`].
+    /// The owner and the place that it assigned, see [`Place`].
     placed: AtomicU64,
 }
 
-/// Bytes that the allocator and the counters of an `Arc` take for a series.
+/// Bytes of a series for the allocator and the counters of an `Arc`.
 const OVERHEAD_BYTES: usize = 64;
 
-/// What becomes of a series' readings.
+/// The treatment of a series' readings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// They are sent under this ref.
+    /// Readings are sent under this ref.
     Ref(u32),
-    /// A rule drops them.
+    /// A rule drops the readings.
     Dropped,
 }
 
 const DROPPED: u32 = u32::MAX;
 
 impl Series {
-    /// A series; the order of its tags does not matter.
+    /// Creates a series; the order of the tags is irrelevant.
     pub fn new(
         metric: impl Into<String>,
         mut tags: Vec<(String, String)>,
@@ -54,27 +54,27 @@ impl Series {
         Self { text: text.into(), ends: ends.into(), kind, placed: AtomicU64::new(0) }
     }
 
-    /// How its values are to be read.
+    /// The kind of the values.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// What is measured.
+    /// The name of the metric.
     pub fn metric(&self) -> &str {
         self.part(0)
     }
 
-    /// The unit of its values; empty when there is none.
+    /// The unit of the values, or an empty text.
     pub fn unit(&self) -> &str {
         self.part(1)
     }
 
-    /// Where it is measured, by name.
+    /// The tags, sorted by name.
     pub fn tags(&self) -> impl Iterator<Item = (&str, &str)> {
         (2..self.ends.len()).step_by(2).map(|at| (self.part(at), self.part(at + 1)))
     }
 
-    /// The memory that it takes.
+    /// The memory of the series in bytes, including the allocation.
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + self.text.len() + size_of_val(&*self.ends) + OVERHEAD_BYTES
     }
@@ -85,13 +85,13 @@ impl Series {
         self.text.get(start..end(at)).unwrap_or_default()
     }
 
-    /// The same with the common tags where it lacks them.
+    /// Returns the series with the common tags added; existing tags take precedence.
     pub(crate) fn with(&self, common: &[(String, String)]) -> Self {
         let SeriesDefinition { metric, tags, kind, unit, .. } = self.define(common);
         Self::new(metric, tags, kind, unit)
     }
 
-    /// Its definition, with the common tags where it lacks them.
+    /// Returns the definition with the common tags added; existing tags take precedence.
     pub(crate) fn define(&self, common: &[(String, String)]) -> SeriesDefinition {
         let own = self.tags().map(|(name, value)| (name.to_owned(), value.to_owned()));
         let mut tags: Vec<_> = own.collect();
@@ -110,7 +110,7 @@ impl Series {
         }
     }
 
-    /// Where `owner`, which is not 0, has placed it.
+    /// Returns the place that `owner`, which is not 0, has assigned.
     pub(crate) fn place(&self, owner: u32) -> Option<Place> {
         let placed = self.placed.load(Ordering::Relaxed);
         (placed >> 32 == u64::from(owner)).then_some(match placed as u32 {
@@ -119,7 +119,7 @@ impl Series {
         })
     }
 
-    /// Remembers where `owner` has placed it.
+    /// Remembers the place that `owner` has assigned.
     pub(crate) fn set_place(&self, owner: u32, place: Place) {
         let place = match place {
             Place::Ref(reference) => reference,

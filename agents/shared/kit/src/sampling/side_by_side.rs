@@ -1,8 +1,8 @@
-//! Samples sources side by side, each in a thread of its own and at its own interval.
+//! Concurrent sampling: each source has its own thread and interval.
 //!
-//! A source that is slow, such as a server that does not answer, delays no other: a round waits for
-//! it up to a deadline, and what it reads later comes with a later round, at the time at which it was
-//! asked. Must never know: what is measured.
+//! A slow source, such as a server that does not answer, does not delay the others. A round waits
+//! for it up to a deadline; late readings are part of a later round, with the time of their
+//! request. Must never know: what is measured.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -21,15 +21,15 @@ use crate::{
     sampling::refs::key_of_reading,
 };
 
-/// What such a thread needs at most: sources read files and answers, and call nothing deep.
+/// The stack size of a source's thread: sources read files and answers, without deep calls.
 const STACK_BYTES: usize = 512 * 1024;
-/// For so long a round waits for what answers over a network or runs: what comes later comes with a
-/// later round.
+/// The time that a round waits for network answers and programs; late answers are part of a later
+/// round.
 pub const ROUND_DEADLINE: Duration = Duration::from_millis(100);
-/// A round by itself waits as long.
+/// The deadline of a single round.
 const ALONE_DEADLINE: Duration = Duration::from_secs(60);
 
-/// Sources as one.
+/// Several sources that are sampled as one.
 #[derive(Debug)]
 pub struct SideBySide {
     name: &'static str,
@@ -38,14 +38,14 @@ pub struct SideBySide {
     booted_ms: Option<i64>,
 }
 
-/// What a source is asked for.
+/// A request to a source's thread.
 struct Ask {
     tick_ms: i64,
-    /// A round by itself.
+    /// A single round.
     is_alone: bool,
 }
 
-/// What a source read, of which tick.
+/// The readings of a source, with their tick.
 struct Answer {
     tick_ms: i64,
     readings: Readings,
@@ -58,18 +58,18 @@ struct Worker {
     every_ms: i64,
     asks: SyncSender<Ask>,
     answers: Receiver<Answer>,
-    /// The tick of which it has not answered yet.
+    /// The tick of the pending request.
     asked: Option<i64>,
     has_ended: bool,
     said: Said,
     shown: Shown,
 }
 
-/// The series of the last answer, by their text.
+/// The series of the last answer, by canonical text.
 #[derive(Debug, Default)]
 struct Shown(HashMap<String, Arc<Series>>);
 
-/// What holds from an answer until the next one.
+/// The parts of an answer that remain valid until the next one.
 #[derive(Debug, Default)]
 struct Said {
     problems: BTreeMap<String, String>,
@@ -77,10 +77,10 @@ struct Said {
 }
 
 impl SideBySide {
-    /// Starts a thread for each source, which is asked in each round; a round waits for `deadline`.
+    /// Starts a thread for each source. Each round samples every source and waits up to `deadline`.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// The system refuses a thread.
     pub fn new(
         name: &'static str,
         deadline: Duration,
@@ -90,10 +90,11 @@ impl SideBySide {
         Self::each_at(name, deadline, sources.into_iter().map(|own| (each_round, own)).collect())
     }
 
-    /// As [`SideBySide::new`], each source at the rounds whose times are multiples of its interval.
+    /// Like [`SideBySide::new`], with an interval for each source: a source is sampled in the
+    /// rounds whose times are multiples of its interval.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// The system refuses a thread.
     pub fn each_at(
         name: &'static str,
         deadline: Duration,
@@ -159,7 +160,8 @@ impl Worker {
         Ok(Self { place, every_ms, asks, answers, asked, has_ended: false, said, shown })
     }
 
-    /// Takes what came since the last round, and asks for this one, unless one is still under way.
+    /// Collects late answers and sends the request of this round, unless the previous request is
+    /// pending.
     fn ask(&mut self, ask: &Ask, readings: &mut Readings) {
         if self.asked.is_some()
             && let Ok(answer) = self.answers.try_recv()
@@ -176,7 +178,7 @@ impl Worker {
         }
     }
 
-    /// Waits for what was asked now; what was asked before comes when it comes.
+    /// Waits for the requests of this round only.
     fn wait(&mut self, now_ms: i64, left: Duration, readings: &mut Readings) {
         if let Some(asked) = self.asked {
             let left = if asked == now_ms { left } else { Duration::ZERO };
@@ -200,7 +202,7 @@ impl Worker {
         self.said.clone_into(readings);
     }
 
-    /// Whether it was to be asked again since.
+    /// Whether another request was due in the meantime.
     fn is_overdue(&self, asked_ms: i64, now_ms: i64) -> bool {
         asked_ms.abs_diff(now_ms) >= self.every_ms.unsigned_abs() && asked_ms != now_ms
     }
@@ -218,8 +220,8 @@ impl Worker {
 }
 
 impl Shown {
-    /// Ends the series that an answer does not have any more, such as those of a server that is gone.
-    /// Readings that come with times of their own are the source's to end.
+    /// Ends the series that are missing from an answer, such as those of a removed server. The
+    /// source itself ends readings with their own times.
     fn update(&mut self, answer: &mut Readings, time_ms: i64) {
         let mut before = std::mem::take(&mut self.0);
         for reading in answer.as_slice() {
@@ -255,10 +257,10 @@ impl Said {
 mod tests {
     use super::*;
 
-    /// Long enough for a quick one on a busy machine.
+    /// Long enough for a fast source on a busy machine.
     const DEADLINE: Duration = Duration::from_millis(300);
 
-    /// Reads its name as a metric, when it is allowed to.
+    /// A source that blocks until it is released.
     struct Gated(&'static str, Receiver<()>);
 
     impl Source for Gated {
@@ -273,7 +275,7 @@ mod tests {
         }
     }
 
-    /// One that panics.
+    /// A source that panics.
     struct Bug;
 
     impl Source for Bug {
@@ -290,7 +292,7 @@ mod tests {
         (open, Box::new(Gated(name, gate)))
     }
 
-    /// What was read, and where something could not be.
+    /// The names of readings and problems.
     fn round(source: &mut SideBySide, tick_ms: i64) -> (Vec<(String, f64)>, Vec<String>) {
         let mut readings = Readings::default();
         source.sample(tick_ms, &mut readings).unwrap();
@@ -343,7 +345,7 @@ mod tests {
         assert_eq!(readings.len(), 1);
     }
 
-    /// A server that was killed showed its last values for as long as queries look back.
+    /// Regression: a killed server showed its last values for the whole lookback of queries.
     #[test]
     fn what_a_source_reads_no_more_ends_once_and_comes_back() {
         struct Server(Receiver<bool>);

@@ -1,5 +1,5 @@
-//! The hosts that an agent watches from outside, such as databases: it pings for each, so that the
-//! daemon knows them as hosts of their own, and says which did not answer in its last round.
+//! The hosts that an agent monitors remotely, such as database servers. The agent pings on behalf
+//! of each host, and reports hosts that did not answer in the last round as absent.
 
 use std::{
     sync::{
@@ -13,55 +13,55 @@ use granary_protocol::{PINGS_PER_REQUEST_MAX, Ping};
 
 use crate::clock::Stopwatch;
 
-/// Beside the time of two rounds: a round may be slow.
+/// Tolerance for slow rounds, in addition to the time of two rounds.
 const ROUND_SLACK: Duration = Duration::from_secs(30);
 
-/// A host that is watched.
+/// A monitored host.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WatchedHost {
-    /// Its name, the tag `host` of its series.
+    /// The name, which is also the tag `host` of its series.
     pub host: String,
-    /// When what is watched on it was started, in Unix milliseconds, where that is known.
+    /// The start time of the monitored service, in Unix milliseconds, if known.
     pub started_ms: Option<i64>,
-    /// Its tags, as of a host.
+    /// The tags of the host.
     pub tags: Vec<(String, String)>,
-    /// It did not answer.
+    /// The host did not answer.
     pub is_absent: bool,
 }
 
-/// When a round ended, and who answered.
+/// The end of a round, and its hosts.
 type Round = (Stopwatch, Vec<WatchedHost>);
 
-/// Those of the last round; the sampling thread writes, the sending thread reads.
+/// The hosts of the last round. The sampling thread writes, the sending thread reads.
 #[derive(Debug, Clone)]
 pub(crate) struct Watched {
     hosts: Arc<Mutex<Option<Round>>>,
-    /// For how long a round says who is there.
+    /// The time for which a round is valid.
     lasts: Duration,
-    /// How often a host came that was not in the round before.
+    /// The number of rounds with hosts that the previous round did not have.
     newcomers: Arc<AtomicU64>,
-    /// The agent ended in order.
+    /// The agent was stopped in order.
     has_ended: Arc<AtomicBool>,
 }
 
 impl Watched {
-    /// No host yet, of an agent that samples so often.
+    /// Creates an empty list for an agent with this sampling interval.
     pub(crate) fn new(sampling: Duration) -> Self {
         let lasts = sampling.saturating_mul(2).saturating_add(ROUND_SLACK);
         Self { hosts: Arc::default(), lasts, newcomers: Arc::default(), has_ended: Arc::default() }
     }
 
-    /// Ends the watch in order: no round follows.
+    /// Notes the orderly end of the agent: no round follows.
     pub(crate) fn end(&self) {
         self.has_ended.store(true, Ordering::Release);
     }
 
-    /// Whether the watch ended in order.
+    /// Whether the agent was stopped in order.
     pub(crate) fn has_ended(&self) -> bool {
         self.has_ended.load(Ordering::Acquire)
     }
 
-    /// Who answered in the round that ended now.
+    /// Replaces the hosts with those of the round that has just ended.
     pub(crate) fn set(&self, hosts: Vec<WatchedHost>) {
         let mut last = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let known = last.as_ref().map_or(&[][..], |(_, hosts)| hosts);
@@ -75,12 +75,12 @@ impl Watched {
         *last = (!hosts.is_empty()).then(|| (Stopwatch::start(), hosts));
     }
 
-    /// A number that grows when there is a host that nobody pinged for yet.
+    /// A counter that grows with each new host, so that it is pinged for at once.
     pub(crate) fn newcomers(&self) -> u64 {
         self.newcomers.load(Ordering::Relaxed)
     }
 
-    /// The agent's own ping, then one for each host; what a request does not hold is left out.
+    /// Returns the agent's own ping and one ping for each host, up to the limit of a request.
     pub(crate) fn pings(&self, own: &Ping) -> Vec<Ping> {
         let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = hosts.as_ref().filter(|(since, _)| !since.left_of(self.lasts).is_zero());
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(watched.newcomers(), 2, "it is back");
     }
 
-    /// A target whose name has a typo looked like nothing.
+    /// Regression: a target with a misspelled name was invisible.
     #[test]
     fn a_host_that_never_answered_is_told_as_absent_and_pinged_for_at_once_when_it_does() {
         let watched = Watched::new(Duration::from_secs(10));

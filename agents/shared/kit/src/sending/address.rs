@@ -1,14 +1,14 @@
-//! What of an address may be shown: not the user and the password that it may have.
+//! Addresses without secrets: the user and the password are removed before an address is shown.
 //!
-//! Must never know: what is there.
+//! Must never know: which service has the address.
 
-/// What is shown where nobody can say where a password ends.
+/// The replacement for an address in which the end of the password is ambiguous.
 const HIDDEN: &str = "...";
 
-/// The hosts of an address or a URI.
+/// Returns the hosts of an address or a URI.
 pub fn hosts_of(address: &str) -> &str {
     let (authority, rest) = parts(address);
-    // A password with a slash in it is no valid URI, and must not be shown for that.
+    // A password with a slash makes the URI invalid, and must still not be shown.
     let path = rest.split_once('?').map_or(rest, |(path, _)| path);
     if path.contains('@') && !authority.contains('@') {
         return HIDDEN;
@@ -16,7 +16,7 @@ pub fn hosts_of(address: &str) -> &str {
     authority.rsplit_once('@').map_or(authority, |(_, hosts)| hosts)
 }
 
-/// An address of a daemon without the user and password, which are for a proxy before it.
+/// Returns the address of a daemon without the user and password, which are meant for a proxy.
 pub(crate) fn without_user(url: &str) -> String {
     let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
     let hosts = hosts_of(url);
@@ -24,7 +24,7 @@ pub(crate) fn without_user(url: &str) -> String {
     format!("{scheme}://{hosts}{rest}")
 }
 
-/// Users and hosts, and what comes after.
+/// Splits a URI into the authority and the rest.
 fn parts(address: &str) -> (&str, &str) {
     let plain = address.split_once("://").map_or(address, |(_, plain)| plain);
     plain.split_at(plain.find(['/', '?']).unwrap_or(plain.len()))

@@ -1,6 +1,6 @@
-//! One request to the daemon and what its answer means.
+//! The HTTP client: one request to the daemon, and the meaning of its response.
 //!
-//! It knows HTTP and the answers' forms; it decides nothing about retrying.
+//! Must never know: when a request is retried.
 
 use std::{
     fs, io,
@@ -31,58 +31,58 @@ use crate::{
 };
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The longest answer that is read.
+/// The maximum size of a response.
 const ANSWER_BYTES_MAX: u64 = 1024 * 1024;
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The batches are on the daemon's disk.
     Acknowledged(IngestAnswer),
-    /// The daemon does not know refs; send again with definitions.
+    /// The daemon does not know some refs: repeat the request with definitions.
     UnknownRefs,
-    /// The daemon will not take this body, also not later.
+    /// The daemon rejects the body for good.
     Refused(String),
-    /// There was no answer: the daemon may have the batches or not. Send them again.
+    /// There is no valid response: the daemon may have accepted the batches. Send them again.
     Unknown {
-        /// Why.
+        /// The cause.
         cause: String,
-        /// Whether there was something, but not the daemon's answer.
+        /// Whether a response arrived that is not the daemon's.
         answered: bool,
     },
-    /// Not now; try again, not before `after` if it is given.
+    /// Retry later, and not before `after` if it is set.
     Retry {
-        /// What the daemon asked for.
+        /// The delay that the daemon requested.
         after: Option<Duration>,
-        /// Why.
+        /// The cause.
         cause: String,
-        /// Whether the daemon said so; else nothing was sent.
+        /// Whether the daemon answered; otherwise the request was not sent.
         answered: bool,
     },
 }
 
-/// A connection to the daemon; one request at a time. Of several daemons one is talked to.
+/// A client for one or several daemons, of which one is in use; it sends one request at a time.
 #[derive(Debug)]
 pub(crate) struct Client {
     http: ureq::Agent,
     daemons: Vec<String>,
     current: AtomicUsize,
-    /// The daemon said with its last answer that it reads packed bodies.
+    /// The last response announced that the daemon accepts packed bodies.
     reads_packed: AtomicBool,
     token: Option<Token>,
     clock: Arc<DaemonClock>,
 }
 
-/// A token in a file, which may change.
+/// A token in a file that may change.
 #[derive(Debug)]
 pub(crate) struct Token {
     path: PathBuf,
-    /// As it was when it could be read last: a file is empty for a moment when it is replaced.
+    /// The last valid content: a file can be empty for a moment while it is replaced.
     last: Mutex<String>,
 }
 
 impl Token {
-    /// The token of this file.
+    /// Reads the token of this file.
     pub(crate) fn read(path: &Path) -> io::Result<Self> {
         let last = Mutex::new(read_token(path)?);
         Ok(Self { path: path.to_owned(), last })
@@ -98,7 +98,7 @@ impl Token {
 }
 
 impl Client {
-    /// A client of the daemons at these addresses, of which there is at least one.
+    /// Creates a client for the daemons at these addresses; there is at least one.
     pub(crate) fn new(daemons: &[String], token: Option<Token>, tls: TlsConfig) -> Self {
         let http = ureq::Agent::config_builder()
             .http_status_as_error(false)
@@ -115,17 +115,17 @@ impl Client {
         Self { http, daemons: daemons.to_vec(), current, reads_packed, token, clock }
     }
 
-    /// The daemon that it talks to, as it may be shown.
+    /// The address of the daemon in use, without secrets.
     pub(crate) fn url(&self) -> String {
         without_user(self.daemon())
     }
 
-    /// The clock of the daemon that it talks to.
+    /// The clock of the daemon in use.
     pub(crate) fn clock(&self) -> &Arc<DaemonClock> {
         &self.clock
     }
 
-    /// Learns the daemon's time from an answer.
+    /// Updates the daemon's clock from a response.
     fn hear_clock<T>(&self, answer: &Response<T>, watch: Stopwatch) {
         let date = answer.headers().get(DATE).and_then(|date| date.to_str().ok());
         if let Some(date) = date {
@@ -138,7 +138,7 @@ impl Client {
         self.daemons.get(current).map_or("", String::as_str)
     }
 
-    /// Talks to the next daemon from now on; false when there is no other.
+    /// Switches to the next daemon. Returns false when there is only one.
     pub(crate) fn take_next(&self) -> bool {
         self.reads_packed.store(false, Ordering::Relaxed);
         let next = (self.current.load(Ordering::Relaxed) + 1) % self.daemons.len().max(1);
@@ -149,7 +149,7 @@ impl Client {
         is_other
     }
 
-    /// How the daemon is to be sent batches: as it said, in fewer bytes if it did.
+    /// The format of batches for the daemon in use: packed if the daemon has announced it.
     pub(crate) fn form(&self) -> Form {
         if self.reads_packed.load(Ordering::Relaxed) { Form::Packed } else { Form::Bson }
     }
@@ -158,7 +158,8 @@ impl Client {
         format!("{}{path}", self.daemon())
     }
 
-    /// Posts pings and waits for the answer, at most `timeout`; why the daemon did not take one.
+    /// Posts pings and waits up to `timeout` for the response. The error is the reason of the first
+    /// refused ping.
     pub(crate) fn ping(&self, pings: Vec<Ping>, timeout: Duration) -> Result<(), String> {
         let body = PingBody { pings };
         let body = serde_json::to_vec(&body).map_err(|cause| cause.to_string())?;
@@ -173,14 +174,14 @@ impl Client {
         self.hear_clock(&answer, watch);
         let status = answer.status().as_u16();
         let text = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
-        // Read in any case, so that the connection can be used again.
+        // The body is always read, so that the connection can be reused.
         let text = text.map_err(|cause| format!("status {status}: {cause}"))?;
         if status != 200 {
             return Err(format!("status {status}"));
         }
         let answer: PingAnswer = serde_json::from_slice(&text)
             .map_err(|cause| format!("status 200, but not the daemon's answer: {cause}"))?;
-        // An older daemon knows neither absent hosts nor agents that end in order.
+        // An older daemon knows neither absent hosts nor the orderly end of agents.
         let is_old = |reason: &str| {
             ["`absent`", "`ending`"]
                 .iter()
@@ -190,7 +191,7 @@ impl Client {
         refused.map_or(Ok(()), |refused| Err(refused.reason))
     }
 
-    /// Posts the body and waits for the answer, at most `timeout`.
+    /// Posts the body and waits up to `timeout` for the response.
     pub(crate) fn post(&self, body: &Body, timeout: Duration) -> Outcome {
         let media_type = match body.form {
             Form::Bson => BSON_MEDIA_TYPE,
@@ -231,7 +232,7 @@ impl Client {
     }
 }
 
-/// What it means that there is no answer: nothing was sent, or nobody knows.
+/// Classifies a request without a response: it was not sent, or its outcome is unknown.
 fn without_answer(fault: &ureq::Error) -> Outcome {
     use ureq::{Error, Timeout};
     let cause = fault.to_string();
@@ -249,7 +250,7 @@ fn without_answer(fault: &ureq::Error) -> Outcome {
     }
 }
 
-/// What status and body mean.
+/// Classifies a response by its status and body.
 fn interpret(status: u16, after: Option<Duration>, body: &[u8]) -> Outcome {
     if status == 200 {
         return match serde_json::from_slice(body) {
@@ -271,10 +272,10 @@ fn interpret(status: u16, after: Option<Duration>, body: &[u8]) -> Outcome {
     }
 }
 
-/// Reads a token file; the token is the trimmed content.
+/// Reads a token file and trims its content.
 ///
 /// # Errors
-/// When the file cannot be read, is empty, or holds what cannot be sent in a header.
+/// The file is unreadable, empty, or contains bytes that are invalid in a header.
 pub(crate) fn read_token(path: &Path) -> io::Result<String> {
     let text = fs::read_to_string(path)?;
     let token = text.trim();

@@ -1,6 +1,7 @@
-//! Says at regular times that the agent is there, with samples to deliver or not.
+//! The pinger: it reports at regular intervals that the agent is alive, whether or not it has
+//! samples.
 //!
-//! A ping needs no spool. One that fails is not sent again: the next one comes soon.
+//! A failed ping is not repeated: the next one replaces it.
 
 use std::time::Duration;
 
@@ -13,29 +14,29 @@ use crate::{
     sending::client::Client,
 };
 
-/// How long one ping may take: batches wait meanwhile.
+/// The timeout of a ping; batches wait for it.
 const PING_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Between two pings at least, however often hosts come and go.
+/// The minimum time between two pings when hosts come and go.
 const NEWCOMERS_AFTER: Duration = Duration::from_secs(5);
 
-/// When to ping, and what to say.
+/// The schedule and the content of pings.
 #[derive(Debug)]
 pub(crate) struct Pinger {
     about: Ping,
     every: Duration,
     watched: Watched,
-    /// Since the last ping; none before the first.
+    /// The time since the last ping; `None` before the first.
     last: Option<Stopwatch>,
-    /// As of the last ping.
+    /// The counter of new hosts at the last ping.
     newcomers: u64,
-    /// Why the last ping failed, if it did.
+    /// The cause of the last ping's failure.
     failure: Option<String>,
 }
 
 impl Pinger {
-    /// A pinger of an agent that samples so often; `about` is what stays the same. It pings for
-    /// the hosts that the agent watches, too.
+    /// Creates a pinger for an agent with this sampling interval; `about` contains the constant
+    /// fields. The pinger also pings on behalf of the monitored hosts.
     pub(crate) fn new(about: Ping, sampling: Duration, watched: Watched) -> Self {
         Self {
             about,
@@ -47,14 +48,14 @@ impl Pinger {
         }
     }
 
-    /// How long until the next ping is due: soon when there is a host that none was sent for.
+    /// Returns the time until the next ping, which is short after a new host appeared.
     pub(crate) fn left(&self) -> Duration {
         let has_newcomer = self.watched.newcomers() != self.newcomers;
         let every = if has_newcomer { self.every.min(NEWCOMERS_AFTER) } else { self.every };
         self.last.map_or(Duration::ZERO, |last| last.left_of(every))
     }
 
-    /// Pings when it is due; logs what begins and what ceases to fail.
+    /// Pings when a ping is due, and logs the start and the end of failures.
     pub(crate) fn ping_if_due(&mut self, client: &Client) {
         if !self.left().is_zero() {
             return;
@@ -73,7 +74,8 @@ impl Pinger {
         self.failure = failure;
     }
 
-    /// Sends the last ping of an agent that ends in order, so that nobody is alerted to its silence.
+    /// Sends the last ping of an agent that is stopped in order, so that its silence raises no
+    /// alert.
     pub(crate) fn ping_end(&self, client: &Client) {
         if self.watched.has_ended()
             && let Err(cause) = self.ping(client, true)

@@ -1,4 +1,4 @@
-//! Stored batches to a request body. Knows nothing of when or where to it is sent.
+//! The request body of stored batches. Must never know: when and where it is sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,18 +6,18 @@ use granary_protocol::{Batch, DecodeError, SeriesDefinition, decode_batch, encod
 
 use crate::spool::StoredBatch;
 
-/// Bodies longer than this are compressed.
+/// The size from which bodies are compressed.
 const COMPRESS_ABOVE_BYTES: usize = 256;
-/// A fast level: metrics are small, the agent must not be felt.
+/// A fast level: bodies are small, and the agent must not burden its host.
 const ZSTD_LEVEL: i32 = 3;
 
-/// How batches are written.
+/// The format of batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Form {
-    /// As every daemon reads it.
+    /// BSON, which all daemons accept.
     #[default]
     Bson,
-    /// In fewer bytes.
+    /// Packed columns, which take fewer bytes.
     Packed,
 }
 
@@ -29,9 +29,9 @@ pub(crate) struct Body {
     pub(crate) is_zstd: bool,
 }
 
-/// The batches one after the other, all of `epoch`. The first one says when it was sent; with `definitions`, the
-/// first batch of each agent defines all refs that the request uses. `ahead_of` says how far the clock was ahead
-/// when a batch was stored.
+/// Builds the body of batches in `epoch`. The first batch contains the time of sending. With
+/// `definitions`, the first batch of each agent defines all refs of the request. `ahead_of` returns
+/// how far the clock was ahead when a batch was stored.
 pub(crate) fn build_body(
     stored: &[StoredBatch],
     epoch: i64,
@@ -61,7 +61,7 @@ pub(crate) fn build_body(
     Ok(compress(bytes, form))
 }
 
-/// Makes times of a clock that was ahead those that were meant.
+/// Corrects the times of a clock that was ahead.
 fn set_back(batch: &mut Batch, ahead_ms: i64) {
     if ahead_ms == 0 {
         return;
@@ -70,7 +70,7 @@ fn set_back(batch: &mut Batch, ahead_ms: i64) {
     own.for_each(|time| *time = time.saturating_sub(ahead_ms));
 }
 
-/// The refs that each agent's batches use, so that they can be defined again.
+/// The refs in the batches of each agent.
 fn refs_by_agent(batches: &[StoredBatch]) -> Result<BTreeMap<String, BTreeSet<u32>>, DecodeError> {
     let mut used: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
     for stored in batches {
@@ -80,7 +80,7 @@ fn refs_by_agent(batches: &[StoredBatch]) -> Result<BTreeMap<String, BTreeSet<u3
     Ok(used)
 }
 
-/// The refs that these batches use.
+/// Returns the refs of these batches.
 pub(crate) fn refs_in(batches: &[StoredBatch]) -> Result<BTreeSet<u32>, DecodeError> {
     Ok(refs_by_agent(batches)?.into_values().flatten().collect())
 }
@@ -115,7 +115,7 @@ mod tests {
         StoredBatch { seq, bytes }
     }
 
-    /// The batches of a body of BSON.
+    /// Decodes the batches of a BSON body.
     fn parts(body: &Body) -> Vec<Vec<u8>> {
         let plain = || zstd::bulk::decompress(&body.bytes, 100_000).unwrap();
         let plain = if body.is_zstd { plain() } else { body.bytes.clone() };

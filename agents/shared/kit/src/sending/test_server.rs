@@ -11,10 +11,10 @@ use granary_protocol::{
     Batch, PACKED_MEDIA_TYPE, Ping, decode_batch, decode_pings, split_batches, unpack,
 };
 
-/// What a request held: number, refs defined and number of samples of each batch.
+/// The batches of a request: number, defined refs and number of samples.
 pub(crate) type Seen = Vec<(u64, Vec<u32>, usize)>;
 
-/// A request as the server saw it, with the pings before it.
+/// A received request, with the pings before it.
 pub(crate) struct Request {
     pub(crate) pings: Vec<Ping>,
     pub(crate) batches: Seen,
@@ -23,7 +23,7 @@ pub(crate) struct Request {
     pub(crate) head: String,
 }
 
-/// Answers one connection a response, in order, then ends. Pings are answered besides.
+/// Serves the responses in order, one per connection, then ends. Pings are answered in addition.
 pub(crate) fn serve(
     answers: Vec<(u16, impl AsRef<str> + Send + 'static, String)>,
 ) -> (String, JoinHandle<Vec<Request>>) {
@@ -51,7 +51,7 @@ pub(crate) fn serve(
     (url, thread)
 }
 
-/// Sends an answer, and ends the connection.
+/// Sends a response and closes the connection.
 pub(crate) fn answer(mut stream: TcpStream, status: u16, headers: &str, body: &str) {
     let length = body.len();
     write!(
@@ -62,7 +62,7 @@ pub(crate) fn answer(mut stream: TcpStream, status: u16, headers: &str, body: &s
     .unwrap();
 }
 
-/// Head and body, decompressed.
+/// Reads the head and the decompressed body.
 pub(crate) fn read_request(stream: &TcpStream) -> (String, Vec<u8>) {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
@@ -81,7 +81,7 @@ pub(crate) fn read_request(stream: &TcpStream) -> (String, Vec<u8>) {
     (head, body)
 }
 
-/// The batches of a body, by what its head says of it.
+/// Decodes the batches of a body by its media type.
 pub(crate) fn batches_of(head: &str, body: &[u8]) -> Vec<Batch> {
     if head.contains(PACKED_MEDIA_TYPE) {
         return unpack(body).unwrap();

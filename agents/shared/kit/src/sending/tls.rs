@@ -1,6 +1,6 @@
-//! Whom TLS trusts, and who one is: certificates and keys from files.
+//! TLS settings: trusted authorities, client certificates and keys from files.
 //!
-//! Must never know: whom one talks to.
+//! Must never know: the peer.
 
 use std::{
     fs,
@@ -10,19 +10,19 @@ use std::{
 
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
 
-/// Files with keys and certificates.
+/// The maximum size of a file with keys, certificates or secrets.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Files that say how TLS is spoken.
+/// The files of a TLS client.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TlsFiles<'a> {
-    /// Certificates of the authorities that are trusted; those of the system without it.
+    /// Certificates of the trusted authorities (default: the system's).
     pub ca: Option<&'a Path>,
-    /// The client's own certificates.
+    /// The client's certificates.
     pub cert: Option<&'a Path>,
-    /// The key of these.
+    /// The key of the client's certificates.
     pub key: Option<&'a Path>,
-    /// Trust whoever answers.
+    /// Accept any certificate.
     pub is_blind: bool,
 }
 
@@ -30,7 +30,7 @@ impl TlsFiles<'_> {
     /// Reads the files.
     ///
     /// # Errors
-    /// When one cannot be read, or does not hold what it should; the error names it.
+    /// A file is unreadable or has the wrong content; the error names it.
     pub fn read(&self) -> Result<TlsConfig, String> {
         let roots = match self.ca {
             None => RootCerts::PlatformVerifier,
@@ -62,15 +62,15 @@ fn certificates(file: &Path) -> Result<Vec<Certificate<'static>>, String> {
         }
     }
     if all.is_empty() {
-        return Err(format!("{}: no certificate in it", file.display()));
+        return Err(format!("{}: no certificate found", file.display()));
     }
     Ok(all)
 }
 
-/// A file of keys, secrets or settings, bounded.
+/// Reads a file of keys, secrets or settings, up to a limit.
 ///
 /// # Errors
-/// When it cannot be read, or is too long; the error names it.
+/// The file is unreadable or too long; the error names it.
 pub fn read_small(file: &Path) -> Result<Vec<u8>, String> {
     let fault = |cause: io::Error| format!("{}: {cause}", file.display());
     let mut bytes = Vec::new();
@@ -94,7 +94,7 @@ mod tests {
         assert!(read(&path).unwrap_err().contains("ca.pem"));
         fs::write(&path, "no certificate").unwrap();
         let fault = read(&path).unwrap_err();
-        assert!(fault.contains("ca.pem: no certificate in it"), "{fault}");
+        assert!(fault.contains("ca.pem: no certificate found"), "{fault}");
         assert!(TlsFiles::default().read().is_ok());
     }
 }

@@ -1,7 +1,7 @@
-//! The spool's file: one redb database, written in whole transactions and opened again after one
-//! that failed.
+//! The spool's file: a redb database that is written in transactions, and reopened after a failed
+//! one.
 //!
-//! Must never know: when it is written, and what is dropped.
+//! Must never know: when the file is written, and which batches are dropped.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,17 +24,17 @@ use super::{
 };
 
 const CACHE_BYTES: usize = 1024 * 1024;
-/// A file this much larger than its content is compacted when it is opened.
+/// The excess size from which a file is compacted when it is opened.
 const SLACK_BYTES: u64 = 16 * 1024 * 1024;
 
-/// The file. While it cannot be opened nothing is read of it.
+/// The database file. While it cannot be opened, nothing is read.
 #[derive(Debug)]
 pub(super) struct Disk {
     pub(super) path: PathBuf,
     pub(super) db: Option<Database>,
 }
 
-/// What a file says when it is opened.
+/// The content of a file when it is opened.
 pub(super) struct Opened {
     pub(super) disk: Disk,
     pub(super) epoch: i64,
@@ -42,7 +42,7 @@ pub(super) struct Opened {
     pub(super) next_seq: u64,
 }
 
-/// The counters that are written with the batches.
+/// The counters that are stored with the batches.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Counters {
     pub(super) epoch: i64,
@@ -54,8 +54,8 @@ impl Disk {
     pub(super) fn open(folder: &Path, agent: &str, now_ms: i64) -> Result<Opened, SpoolError> {
         let path = folder.join(FILE);
         let mut db = database(&path)?;
-        // redb verifies pages only when asked to; unverified, damage shows in the middle of a
-        // round, again after each restart, or is delivered as samples.
+        // redb verifies pages only on request. Without this check, damage would surface in the
+        // middle of a round, again after each restart, or would be delivered as samples.
         if !db.check_integrity().map_err(|cause| cannot_open(&path, cause))? {
             warn!(path = %path.display(), "the spool was damaged and is repaired");
         }
@@ -69,8 +69,8 @@ impl Disk {
         Ok(Opened { disk: Self { path, db: Some(db) }, epoch, usage, next_seq })
     }
 
-    /// Writes all that it lacks in one transaction. After a failure the file is opened again, as redb
-    /// reads nothing more of one.
+    /// Writes all pending changes in one transaction. After a failure the file is reopened, because
+    /// redb refuses further reads.
     pub(super) fn write(&mut self, front: &Front, counters: Counters) -> Result<(), SpoolError> {
         if self.db.is_none() {
             self.db = Some(database(&self.path)?);
@@ -78,7 +78,7 @@ impl Disk {
         let written = self.db.as_ref().map_or(Ok(()), |db| write(db, front, counters));
         if written.is_err() {
             let before = self.db.take();
-            // It may write when it is closed, and fail again.
+            // Closing the database may write, and fail again.
             let closed = panics_are_damage("close the file", || {
                 drop(before);
                 Ok(())
@@ -88,7 +88,7 @@ impl Disk {
         written
     }
 
-    /// Visits the batches, oldest or newest first, until one says that it is enough.
+    /// Visits the batches, oldest or newest first, until the visitor stops.
     pub(super) fn visit(
         &self,
         is_newest_first: bool,
@@ -97,7 +97,7 @@ impl Disk {
         self.visit_from(0, is_newest_first, visit)
     }
 
-    /// As [`Disk::visit`], of this number and later ones.
+    /// Like [`Disk::visit`], from this number on.
     pub(super) fn visit_from(
         &self,
         from: u64,
@@ -118,7 +118,7 @@ impl Disk {
         Ok(())
     }
 
-    /// One batch.
+    /// Returns the batch with this number.
     pub(super) fn batch(&self, seq: u64) -> Result<Option<StoredBatch>, SpoolError> {
         const OPERATION: &str = "read a batch";
         let Some(db) = &self.db else { return Ok(None) };
@@ -128,7 +128,7 @@ impl Disk {
         Ok(row.map(|value| StoredBatch { seq, bytes: value.value().to_vec() }))
     }
 
-    /// The definitions of these refs; one that it does not have is left out.
+    /// Returns the definitions of these refs; unknown ones are omitted.
     pub(super) fn definitions(
         &self,
         refs: &BTreeSet<u32>,
@@ -147,7 +147,7 @@ impl Disk {
         Ok(definitions)
     }
 
-    /// Gives every definition.
+    /// Visits all definitions.
     pub(super) fn each_definition(
         &self,
         mut take: impl FnMut(SeriesDefinition),
@@ -169,7 +169,7 @@ fn database(path: &Path) -> Result<Database, SpoolError> {
     opened.map_err(|cause| cannot_open(path, cause))
 }
 
-/// On disk when this returns.
+/// Writes the changes; they are on disk when this returns.
 fn write(db: &Database, front: &Front, counters: Counters) -> Result<(), SpoolError> {
     const OPERATION: &str = "write batches";
     let txn = begin(db, OPERATION)?;
@@ -177,7 +177,7 @@ fn write(db: &Database, front: &Front, counters: Counters) -> Result<(), SpoolEr
         let mut meta = txn.open_table(META).map_err(at(OPERATION))?;
         let mut batches = txn.open_table(BATCHES).map_err(at(OPERATION))?;
         let mut series = txn.open_table(SERIES).map_err(at(OPERATION))?;
-        // What goes makes room for what comes.
+        // Removals come first, to make room for additions.
         for seq in &front.removed {
             batches.remove(seq).map_err(at(OPERATION))?;
         }

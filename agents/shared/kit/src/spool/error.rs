@@ -1,4 +1,4 @@
-//! What can go wrong with the spool, and which of it means that the file is broken.
+//! Errors of the spool, and which of them mean that the file is damaged.
 
 use std::{
     any::Any,
@@ -9,19 +9,19 @@ use std::{
 
 use redb::{DatabaseError, StorageError};
 
-/// Why the spool cannot be used.
+/// The reason why the spool is unusable.
 #[derive(Debug, thiserror::Error)]
 pub enum SpoolError {
-    /// The folder cannot be made or written.
+    /// The folder cannot be created or written.
     #[error("spool folder {}: make it writable for this user or give another with --spool-dir", path.display())]
     Folder {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         #[source]
         cause: io::Error,
     },
-    /// Another process has the file.
+    /// Another process uses the file.
     #[error("{} is in use by another agent; give each its own --spool-dir", path.display())]
     InUse {
         /// The file.
@@ -30,28 +30,28 @@ pub enum SpoolError {
     /// The database failed.
     #[error("spool: {operation}")]
     Store {
-        /// What was being done.
+        /// The operation that failed.
         operation: &'static str,
-        /// What the database said.
+        /// The error of the database.
         #[source]
         cause: Box<redb::Error>,
     },
 }
 
 impl SpoolError {
-    /// Whether the file's content is broken, so that it must be set aside.
+    /// Whether the file is damaged, so that it must be set aside.
     pub(crate) fn is_damage(&self) -> bool {
         matches!(self, Self::Store { cause, .. } if is_damage(cause))
     }
 
-    /// Whether the file cannot be written now, though nothing in it is broken.
+    /// Whether the file cannot be written at the moment, but is not damaged.
     pub(super) fn is_of_medium(&self) -> bool {
         use redb::Error as E;
         let Self::Store { cause, .. } = self else { return matches!(self, Self::Folder { .. }) };
         matches!(**cause, E::Io(_) | E::PreviousIo | E::DatabaseClosed) && !is_damage(cause)
     }
 
-    /// Whether there is no room to write.
+    /// Whether the disk is full.
     pub(super) fn is_full(&self) -> bool {
         use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
         let Self::Store { cause, .. } = self else { return false };
@@ -76,12 +76,12 @@ fn is_damage(cause: &redb::Error) -> bool {
     )
 }
 
-/// Attaches the operation to whatever error redb has.
+/// Adds the operation to an error of redb.
 pub(super) fn at<E: Into<redb::Error>>(operation: &'static str) -> impl Fn(E) -> SpoolError {
     move |cause| SpoolError::Store { operation, cause: Box::new(cause.into()) }
 }
 
-/// The error of opening the file.
+/// Converts an error of opening the file.
 pub(super) fn cannot_open(file: &Path, cause: DatabaseError) -> SpoolError {
     if matches!(cause, DatabaseError::DatabaseAlreadyOpen) {
         return SpoolError::InUse { path: file.to_owned() };
@@ -96,13 +96,13 @@ pub(super) fn cannot_open(file: &Path, cause: DatabaseError) -> SpoolError {
     }
 }
 
-/// redb takes the form of its pages for granted and panics when a damaged file breaks it; the
-/// caller needs an error to set the file aside.
+/// Turns a panic into an error: redb panics on some damaged pages, and the caller needs an error to
+/// set the file aside.
 pub(super) fn panics_are_damage<T>(
     operation: &'static str,
     work: impl FnOnce() -> Result<T, SpoolError>,
 ) -> Result<T, SpoolError> {
-    // What `work` was building is dropped with the panic, so nothing half done is seen later.
+    // The panic drops the state of `work`, so no partial result remains.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = format!("panic: {}", panic_text(&*panic));
         Err(SpoolError::Store { operation, cause: Box::new(redb::Error::Corrupted(text)) })

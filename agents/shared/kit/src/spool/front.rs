@@ -1,6 +1,6 @@
-//! What the spool's file does not have yet: batches in memory, and what is to be removed from it.
+//! Pending changes of the spool's file: batches in memory, and removals.
 //!
-//! Must never know: files, and when they are written.
+//! Must never know: the file, and when it is written.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,19 +9,19 @@ use granary_protocol::SeriesDefinition;
 use super::StoredBatch;
 use crate::clock::Stopwatch;
 
-/// See the module.
+/// The pending changes of the file.
 #[derive(Debug, Default)]
 pub(super) struct Front {
-    /// Batches by their number, all newer than those of the file.
+    /// Batches in memory by number, all newer than those in the file.
     pub(super) added: BTreeMap<u64, Vec<u8>>,
-    /// Of these.
+    /// The size of the batches in memory.
     pub(super) bytes: usize,
-    /// Numbers of the file's batches that are delivered or dropped.
+    /// Numbers of batches in the file that were delivered or dropped.
     pub(super) removed: BTreeSet<u64>,
-    /// Batches that are set aside.
+    /// Rejected batches.
     pub(super) rejected: BTreeMap<u64, Vec<u8>>,
     pub(super) definitions: Vec<SeriesDefinition>,
-    /// Since the oldest of all of that.
+    /// The age of the oldest change.
     since: Option<Stopwatch>,
 }
 
@@ -32,7 +32,7 @@ impl Front {
         self.added.insert(seq, bytes);
     }
 
-    /// Takes out a batch that the file does not have.
+    /// Removes and returns a batch that is in memory only.
     pub(super) fn take(&mut self, seq: u64) -> Option<StoredBatch> {
         let bytes = self.added.remove(&seq)?;
         self.bytes -= bytes.len();
@@ -43,7 +43,7 @@ impl Front {
         Some(StoredBatch { seq, bytes })
     }
 
-    /// Notes that a batch of the file is gone.
+    /// Records the removal of a batch in the file.
     pub(super) fn remove(&mut self, seq: u64) {
         self.note();
         self.removed.insert(seq);
@@ -54,17 +54,17 @@ impl Front {
         self.rejected.insert(batch.seq, batch.bytes);
     }
 
-    /// Notes that the file has to be written, if nothing else changed.
+    /// Records that a write is needed even without other changes.
     pub(super) fn note(&mut self) {
         self.since.get_or_insert_with(Stopwatch::start);
     }
 
-    /// Since when something is not in the file; none when it has all.
+    /// The age of the oldest pending change; `None` when there is none.
     pub(super) fn since(&self) -> Option<Stopwatch> {
         self.since
     }
 
-    /// Forgets what is in the file now.
+    /// Clears the changes after they were written.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }

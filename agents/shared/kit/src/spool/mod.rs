@@ -1,10 +1,11 @@
-//! Batches until the daemon has acknowledged them: in a file, and before that in memory.
+//! The spool: it keeps batches until the daemon has acknowledged them, in memory first and then in
+//! a file.
 //!
-//! The sampler appends, the sender reads the oldest and removes what was acknowledged. With a linger,
-//! rounds that the daemon takes at once never touch the disk; what waits longer, or after a failed
-//! delivery, is written. A file that cannot be written leaves batches in memory, where the oldest make
-//! room. The refs live as long as the file, the epoch until the daemon does not take its numbers any
-//! more. It knows nothing of HTTP or of what is measured.
+//! The sampler appends batches; the sender reads the oldest and removes acknowledged ones. With a
+//! linger time, rounds that the daemon accepts at once never touch the disk. Batches that wait
+//! longer, or after a failed delivery, are written. While the file cannot be written, batches stay
+//! in memory, where the oldest are dropped first. Refs live as long as the file; an epoch lives
+//! until the daemon rejects its numbers. Must never know: HTTP, and what is measured.
 
 mod disk;
 mod error;
@@ -37,14 +38,15 @@ use self::{
 
 const FILE: &str = "spool.redb";
 const DAMAGED: &str = "spool.redb.damaged";
-/// Refused batches kept for the operator; when full the oldest is forgotten.
+/// The maximum number of rejected batches that are kept for the operator; beyond it, the oldest is
+/// removed.
 const REJECTED_BATCHES_MAX: u64 = 64;
-/// Steps of the clock that are remembered; when full the oldest is forgotten.
+/// The maximum number of remembered clock steps; beyond it, the oldest is removed.
 const STEPS_MAX: usize = 1_000;
-/// A clock that moved by less has not stepped.
+/// The smallest change that counts as a clock step.
 const STEP_MS: u64 = 200;
 
-/// What an append did.
+/// The effect of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Appended {
     pub(crate) seq: u64,
@@ -52,19 +54,19 @@ pub(crate) struct Appended {
     pub(crate) dropped_samples: u64,
 }
 
-/// The spool.
+/// The spool of an agent.
 #[derive(Debug)]
 pub(crate) struct Spool {
     state: Mutex<State>,
-    /// All that waits is of this epoch, whatever is written in it.
+    /// The epoch of all waiting batches, whatever is stored in them.
     epoch: AtomicI64,
-    /// The newest batch that was here when it was opened.
+    /// The newest batch when the spool was opened.
     newest_at_open: u64,
 }
 
 impl Spool {
-    /// Opens the spool in `folder`, or begins one with the epoch `now_ms`. A damaged file is
-    /// renamed and a new one begun.
+    /// Opens the spool in `folder`, or creates one with the epoch `now_ms`. A damaged file is
+    /// renamed, and a new one is created.
     pub(crate) fn open(
         folder: &Path,
         agent: &str,
@@ -86,7 +88,7 @@ impl Spool {
         Ok(Self { state: Mutex::new(state), epoch: AtomicI64::new(epoch), newest_at_open })
     }
 
-    /// Bounds the age of what waits, too.
+    /// Sets the maximum age of batches.
     #[must_use]
     pub(crate) fn with_age_max(self, age: Option<Duration>) -> Self {
         let age_max_ms = age.map(|age| i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
@@ -94,21 +96,21 @@ impl Spool {
         self
     }
 
-    /// Leaves batches in memory for so long while the daemon takes them.
+    /// Sets the time for which batches stay in memory only, while the daemon accepts them.
     #[must_use]
     pub(crate) fn with_linger(self, linger: Duration) -> Self {
         self.state().linger = linger;
         self
     }
 
-    /// The newest batch that was here when it was opened; later ones are of this process.
+    /// The newest batch when the spool was opened; later ones belong to this process.
     pub(crate) fn newest_at_open(&self) -> u64 {
         self.newest_at_open
     }
 
-    /// Numbers the batch, stores it with the definitions it introduces, and drops the oldest
-    /// batches if the spool is over its bound. Without a linger, and with definitions, it is on disk
-    /// when this returns, unless the disk is full.
+    /// Numbers the batch, stores it with its new definitions, and drops the oldest batches if the
+    /// spool exceeds its limit. Without a linger time, and for batches with definitions, the batch
+    /// is on disk when this returns, unless the disk is full.
     pub(crate) fn append(&self, batch: &mut Batch) -> Result<Appended, SpoolError> {
         let mut state = self.state();
         let seq = state.next_seq;
@@ -131,8 +133,8 @@ impl Spool {
         Ok(Appended { seq, dropped_batches, dropped_samples })
     }
 
-    /// The oldest batches: at least one if there is any, else as many as fit both bounds. They
-    /// are not dropped until [`Spool::release`] or [`Spool::acknowledge`].
+    /// Returns the oldest batches that fit both limits, at least one if there is any. They are not
+    /// dropped until [`Spool::release`] or [`Spool::acknowledge`].
     pub(crate) fn fetch(
         &self,
         batches_max: usize,
@@ -158,8 +160,8 @@ impl Spool {
         Ok(fetched.batches)
     }
 
-    /// The newest batches, oldest of them first, as many as fit both bounds; none when the numbers
-    /// that wait span less or more than `span`. They are not dropped until [`Spool::release`] or
+    /// Returns the newest batches that fit both limits, in ascending order, or none when the range
+    /// of waiting numbers is outside of `span`. They are not dropped until [`Spool::release`] or
     /// [`Spool::acknowledge`].
     pub(crate) fn fetch_newest(
         &self,
@@ -185,20 +187,20 @@ impl Spool {
         Ok(fetched.batches)
     }
 
-    /// Ends the protection of fetched batches: the request failed. What comes is written at once, and
-    /// what is in memory now.
+    /// Ends the protection of fetched batches after a failed request. Batches in memory and new
+    /// batches are written at once.
     pub(crate) fn release(&self) {
         let mut state = self.state();
         state.in_flight_through = 0;
         state.is_failing = true;
         let written = if state.is_due() { state.write(self.epoch()) } else { Ok(()) };
         if let Err(cause) = written {
-            // What is damaged is found again with the next round, which ends the agent.
+            // The next round finds damage again, and ends the agent.
             error!(cause = &cause as &dyn std::error::Error, "the spool cannot be written");
         }
     }
 
-    /// Removes batches that the daemon has.
+    /// Removes acknowledged batches.
     pub(crate) fn acknowledge(&self, seqs: &[u64]) -> Result<(), SpoolError> {
         let mut state = self.state();
         state.in_flight_through = 0;
@@ -212,7 +214,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Moves a batch that the daemon will never take out of the queue.
+    /// Sets a rejected batch aside.
     pub(crate) fn reject(&self, seq: u64) -> Result<(), SpoolError> {
         let mut state = self.state();
         state.in_flight_through = 0;
@@ -222,7 +224,7 @@ impl Spool {
         state.write(self.epoch())
     }
 
-    /// Writes what is in memory only. Numbers ahead of the last are given back.
+    /// Writes the batches in memory, and returns reserved numbers.
     pub(crate) fn flush(&self) -> Result<(), SpoolError> {
         let mut state = self.state();
         let is_exact = state.written_next_seq == state.next_seq;
@@ -233,7 +235,7 @@ impl Spool {
         state.write(self.epoch())
     }
 
-    /// The definitions of these refs; one that is not known is left out.
+    /// Returns the definitions of these refs; unknown ones are omitted.
     pub(crate) fn definitions(
         &self,
         refs: &BTreeSet<u32>,
@@ -246,7 +248,7 @@ impl Spool {
         Ok(definitions)
     }
 
-    /// Gives every definition of the epoch.
+    /// Visits all definitions of the epoch.
     pub(crate) fn each_definition(
         &self,
         mut take: impl FnMut(SeriesDefinition),
@@ -257,18 +259,18 @@ impl Spool {
         Ok(())
     }
 
-    /// What is waiting.
+    /// Returns the number and size of waiting batches.
     pub(crate) fn usage(&self) -> Usage {
         self.state().usage
     }
 
-    /// When this spool began, or began to number anew, in Unix milliseconds.
+    /// The start of this spool or of its current numbering, in Unix milliseconds.
     pub(crate) fn epoch(&self) -> i64 {
         self.epoch.load(Ordering::Relaxed)
     }
 
-    /// Begins a new epoch, for all that waits and all that comes. Numbers go on counting, so that
-    /// none is given twice whatever the clock says.
+    /// Starts a new epoch for all waiting and new batches. Numbers continue, so that none is used
+    /// twice whatever the clock shows.
     pub(crate) fn begin_epoch(&self, epoch: i64) -> Result<(), SpoolError> {
         let mut state = self.state();
         self.epoch.store(epoch, Ordering::Relaxed);
@@ -277,12 +279,12 @@ impl Spool {
         state.write(epoch)
     }
 
-    /// Notes how far the wall clock is from the steady one, in milliseconds, for the batches that come.
+    /// Records the offset of the wall clock from the steady one, in milliseconds, for new batches.
     pub(crate) fn note_clock(&self, wall_base_ms: i64) {
         let mut state = self.state();
         let last = state.steps.last().map(|(_, base)| *base);
         if last.is_none_or(|last| last.abs_diff(wall_base_ms) >= STEP_MS) {
-            // What was here before is taken to be of the clock as it was at the start.
+            // Older batches are assumed to have the clock of the start.
             let from = if last.is_none() { 0 } else { state.next_seq };
             if state.steps.len() >= STEPS_MAX {
                 state.steps.remove(0);
@@ -291,7 +293,7 @@ impl Spool {
         }
     }
 
-    /// How far the wall clock was from the steady one when a batch was stored.
+    /// Returns the offset of the wall clock from the steady one when a batch was stored.
     pub(crate) fn wall_base_of(&self, seq: u64) -> Option<i64> {
         let state = self.state();
         let until = state.steps.partition_point(|(from, _)| *from <= seq);
@@ -315,7 +317,7 @@ impl Drop for Spool {
     }
 }
 
-/// What a request takes.
+/// The batches of a request, within its limits.
 struct Fetched {
     batches: Vec<StoredBatch>,
     bytes: usize,
@@ -324,7 +326,7 @@ struct Fetched {
 }
 
 impl Fetched {
-    /// Takes a batch; false when it does not fit, which ends the fetching.
+    /// Adds a batch. Returns false when it does not fit, which ends the fetch.
     fn take(&mut self, seq: u64, bytes: &[u8]) -> bool {
         let sum = self.bytes + bytes.len();
         let fits = sum <= self.bytes_max && self.batches.len() < self.batches_max;
@@ -337,7 +339,7 @@ impl Fetched {
     }
 }
 
-/// Renames the damaged file, so that its content can be looked at and a new spool can begin.
+/// Renames the damaged file, so that it can be inspected and a new spool can be created.
 pub(crate) fn set_aside(folder: &Path, error: &SpoolError) -> Result<(), SpoolError> {
     let damaged = folder.join(DAMAGED);
     warn!(

@@ -1,6 +1,7 @@
-//! What the spool knows, behind its lock: the file, what it lacks, and what is dropped when.
+//! The spool's state behind its lock: the file, the pending changes, and the rules for writing and
+//! dropping.
 //!
-//! Must never know: who appends and who reads.
+//! Must never know: the sampler and the sender.
 
 use std::time::Duration;
 
@@ -14,14 +15,16 @@ use super::{
     front::Front,
 };
 
-/// Bytes of batches in memory while the file cannot be written; when full the oldest are dropped.
+/// The maximum size of batches in memory while the file cannot be written; beyond it, the oldest
+/// are dropped.
 pub(super) const MEMORY_BYTES_MAX: usize = 8 << 20;
-/// Numbers that the file says were given before they are: after a crash none is given twice. Fewer
-/// than the daemon remembers.
+/// Numbers that are reserved in the file in advance, so that no number is used twice after a crash.
+/// The reserve is smaller than the daemon's window.
 const NUMBERS_AHEAD: u64 = 256;
-/// Delivered batches that the file still has, at most: after a crash they are sent again.
+/// The maximum number of delivered batches that the file still contains; after a crash they are
+/// sent again.
 const REMOVED_MAX: usize = 64;
-/// Beside what batches need: pages of tables that are written again.
+/// Space for rewritten pages, in addition to the size of batches.
 const ROOM_BYTES: usize = 64 << 10;
 
 #[derive(Debug)]
@@ -30,21 +33,22 @@ pub(super) struct State {
     pub(super) front: Front,
     pub(super) usage: Usage,
     pub(super) next_seq: u64,
-    /// As the file has it.
+    /// The counters as stored in the file.
     pub(super) written_next_seq: u64,
     pub(super) bytes_max: u64,
-    /// Batches of which the newest sample is older are dropped.
+    /// The maximum age of a batch's newest sample; older batches are dropped.
     pub(super) age_max_ms: Option<i64>,
     pub(super) linger: Duration,
-    /// Batches up to this number are in a request right now and are not dropped.
+    /// Batches up to this number are part of the current request and are not dropped.
     pub(super) in_flight_through: u64,
-    /// The last delivery failed: what comes is written at once.
+    /// The last delivery failed: batches are written at once.
     pub(super) is_failing: bool,
-    /// The file cannot be written.
+    /// Writing the file has failed.
     pub(super) is_unwritable: bool,
-    /// Batches and samples that were dropped since somebody asked.
+    /// Dropped batches and samples since the last query.
     pub(super) dropped: (u64, u64),
-    /// From which number on the wall clock was so far from the steady one.
+    /// The offset of the wall clock from the steady one, by the first batch number for which it
+    /// holds.
     pub(super) steps: Vec<(u64, i64)>,
 }
 
@@ -67,7 +71,7 @@ impl State {
         }
     }
 
-    /// Whether the file is to be written now.
+    /// Whether a write is due.
     pub(super) fn is_due(&self) -> bool {
         let Some(since) = self.front.since() else { return false };
         since.left_of(self.linger).is_zero()
@@ -77,8 +81,8 @@ impl State {
             || self.front.removed.len() >= REMOVED_MAX
     }
 
-    /// Writes what the file lacks. When the disk is full, or broken, all stays in memory and it is
-    /// tried again with the next batch.
+    /// Writes the pending changes. When the disk is full or broken, they stay in memory, and the
+    /// next batch triggers another attempt.
     pub(super) fn write(&mut self, epoch: i64) -> Result<(), SpoolError> {
         let ahead = if self.linger.is_zero() { 0 } else { NUMBERS_AHEAD };
         let next_seq = self.next_seq + ahead;
@@ -108,8 +112,8 @@ impl State {
         }
     }
 
-    /// Drops as many of the file's oldest batches as those in memory need; false when even that cannot
-    /// be written, or there are none.
+    /// Drops the oldest batches of the file to make room for those in memory. Returns false when
+    /// the file has no batches or cannot be written at all.
     fn drop_oldest_of_disk(&mut self, counters: Counters) -> Result<bool, SpoolError> {
         let mut oldest = Vec::new();
         let (mut bytes, needed) = (0, self.front.bytes * 2 + ROOM_BYTES);
@@ -123,7 +127,7 @@ impl State {
         })?;
         let mut gone = Front::default();
         front.removed.iter().chain(&oldest).for_each(|seq| gone.remove(*seq));
-        // A page is free when the transaction after the one that gave it up has ended.
+        // redb frees a page with the transaction after the one that released it.
         let is_written = !gone.removed.is_empty()
             && self.disk.write(&gone, counters).is_ok()
             && self.disk.write(&Front::default(), counters).is_ok();
@@ -141,7 +145,7 @@ impl State {
         self.dropped.1 += batch.map_or(0, StoredBatch::samples);
     }
 
-    /// Takes out a batch; none when it is not here.
+    /// Removes a batch and returns it, if it exists.
     pub(super) fn remove(&mut self, seq: u64) -> Result<Option<StoredBatch>, SpoolError> {
         let in_memory = self.front.take(seq);
         let batch = match in_memory {
@@ -156,8 +160,8 @@ impl State {
         Ok(batch)
     }
 
-    /// Drops the oldest batches while there are too many bytes, or they are too old. Neither what is
-    /// in a request nor the newest batch is dropped.
+    /// Drops the oldest batches while the spool is too large or they are too old. Batches of the
+    /// current request and the newest batch are kept.
     pub(super) fn make_room(
         &mut self,
         newest: u64,
@@ -176,7 +180,7 @@ impl State {
         Ok(())
     }
 
-    /// Drops the oldest batches in memory while they are too many for it.
+    /// Drops the oldest batches in memory while they exceed their limit.
     pub(super) fn bound_memory(&mut self, newest: u64) {
         while self.front.bytes > MEMORY_BYTES_MAX {
             let mut droppable = self.front.added.range(self.in_flight_through + 1..newest);
@@ -188,7 +192,7 @@ impl State {
         }
     }
 
-    /// The oldest batch of this number or a later one.
+    /// Returns the oldest batch from this number on.
     pub(super) fn first_from(&self, from: u64) -> Result<Option<u64>, SpoolError> {
         let mut first = None;
         let removed = &self.front.removed;
@@ -200,7 +204,7 @@ impl State {
         Ok(first.or_else(in_memory))
     }
 
-    /// Whether all samples of a batch are from before a time.
+    /// Whether all samples of a batch are older than a time.
     pub(super) fn is_older(&self, seq: u64, oldest_ms: Option<i64>) -> Result<bool, SpoolError> {
         let Some(oldest_ms) = oldest_ms else { return Ok(false) };
         let newest = |bytes: &[u8]| decode_batch(bytes).ok().and_then(|view| view.times().max());
@@ -211,7 +215,7 @@ impl State {
         Ok(newest.is_some_and(|newest| newest < oldest_ms))
     }
 
-    /// The numbers of the oldest and the newest batch, zeros without one.
+    /// Returns the numbers of the oldest and the newest batch, or zeros.
     pub(super) fn ends(&self) -> Result<(u64, u64), SpoolError> {
         let removed = &self.front.removed;
         let mut ends = (None, None);

@@ -1,5 +1,5 @@
-//! The tables of the spool's file, and what is written in their rows. Knows nothing of what is in a
-//! request, or when a batch is dropped.
+//! The tables of the spool's file and the format of their rows. Must never know: requests, and when
+//! a batch is dropped.
 
 use granary_protocol::{Batch, SeriesDefinition, decode_batch, encode_batch};
 use redb::{
@@ -16,9 +16,10 @@ pub(super) const SERIES: TableDefinition<u32, &[u8]> = TableDefinition::new("ser
 pub(super) const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
 const NAMES: TableDefinition<&str, &str> = TableDefinition::new("names");
 
-/// Refs of one epoch; a new epoch starts when half of them are used and nothing is waiting.
+/// The maximum number of refs in an epoch. A new epoch starts when half of them are used and no
+/// batch is waiting.
 pub(crate) const SERIES_MAX: u32 = 200_000;
-/// Bytes of the names and tags of one epoch's series; half of them begin a new epoch as well.
+/// The maximum size of names and tags in an epoch; half of it also starts a new epoch.
 pub(crate) const SERIES_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// An encoded batch and its number.
@@ -29,20 +30,20 @@ pub(crate) struct StoredBatch {
 }
 
 impl StoredBatch {
-    /// The number of its samples, 0 when it cannot be read.
+    /// The number of samples, or 0 when the batch cannot be decoded.
     pub(crate) fn samples(&self) -> u64 {
         decode_batch(&self.bytes).map_or(0, |view| view.len() as u64)
     }
 }
 
-/// What is waiting.
+/// The number and size of waiting batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Usage {
     pub(crate) batches: u64,
     pub(crate) bytes: u64,
 }
 
-/// Makes the tables of a new spool, reads those of an old one.
+/// Creates the tables of a new spool, or reads those of an old one.
 pub(super) fn prepare(db: &Database, agent: &str, now_ms: i64) -> Result<(i64, Usage), SpoolError> {
     const OPERATION: &str = "prepare the tables";
     let txn = begin(db, OPERATION)?;
@@ -56,7 +57,7 @@ pub(super) fn prepare(db: &Database, agent: &str, now_ms: i64) -> Result<(i64, U
         let series = txn.open_table(SERIES).map_err(at(OPERATION))?;
         let waiting = batches.len().map_err(at(OPERATION))?;
         let defined = series.len().map_err(at(OPERATION))?;
-        // A definition takes more bytes than its names and tags.
+        // A definition is longer than its names and tags.
         let defined_bytes = series.stats().map_err(at(OPERATION))?.stored_bytes();
         drop(series);
         let stored = meta.get("epoch").map_err(at(OPERATION))?.map(|epoch| epoch.value());
@@ -89,7 +90,7 @@ pub(super) fn prepare(db: &Database, agent: &str, now_ms: i64) -> Result<(i64, U
     Ok((epoch, usage))
 }
 
-/// A write transaction whose commit is on disk and needs no repair after a crash.
+/// Starts a write transaction whose commit is durable and needs no repair after a crash.
 pub(super) fn begin(
     db: &Database,
     operation: &'static str,
@@ -110,14 +111,14 @@ pub(super) fn read_meta(
     })
 }
 
-/// The number that the next batch gets.
+/// Returns the number of the next batch.
 pub(super) fn next_seq(db: &Database) -> Result<u64, SpoolError> {
     const OPERATION: &str = "read the counters";
     let txn = db.begin_read().map_err(at(OPERATION))?;
     read_meta(&txn.open_table(META).map_err(at(OPERATION))?, "next_seq")
 }
 
-/// A definition is stored as a batch with this one definition and no sample.
+/// Encodes a definition as a batch with one definition and no samples.
 pub(super) fn encode_definition(definition: &SeriesDefinition) -> Vec<u8> {
     let batch =
         Batch { agent: "-".to_owned(), series: vec![definition.clone()], ..Batch::default() };

@@ -1,11 +1,11 @@
-//! The same batch as JSON, for scripts.
+//! The JSON form of batches, for scripts.
 //!
-//! A body is one batch or an array of batches. `samples` is either an object of columns, as in BSON,
-//! or an array of samples, which use refs with definitions in `series` or name their metric and
-//! tags themselves. A sample with `fields` instead of `value` is several: of the metrics
-//! `metric_field`, or `field` when it names no metric. `agent`, `epoch` and `seq` may be left out
-//! together; such a batch counts again when it is sent again.
-//! A sample that cannot be read spoils no other: it is counted and named.
+//! A body is one batch or an array of batches. `samples` is either an object of columns, as in
+//! BSON, or an array of samples, which use refs with definitions in `series` or name their metric
+//! and tags themselves. A sample with `fields` instead of `value` stands for several samples, of
+//! the metrics `metric_field`, or `field` without a metric. `agent`, `epoch` and `seq` may be
+//! omitted together; such a batch counts again when it is sent again. An invalid sample is counted
+//! and reported, and does not affect the others.
 
 mod values;
 
@@ -17,31 +17,31 @@ use serde_json::value::RawValue;
 use self::values::{Entry, Pairs, Time, for_each, name_in, number, series_name, without_place};
 use crate::{BATCHES_PER_REQUEST_MAX, Batch, DecodeError, Kind, Refusal, SeriesDefinition};
 
-/// Samples that cannot be read which a batch names.
+/// The maximum number of reported invalid samples of a batch.
 const EXAMPLES_MAX: usize = 10;
-/// Bytes that the samples of one body may take by saying metric and tags once for many fields.
+/// The maximum memory of a body's samples with `fields`, which share metric and tags.
 const FIELD_BYTES_MAX: usize = 32 << 20;
 
 /// One batch of a JSON body.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct JsonBatch {
-    /// What could be read.
+    /// The valid part.
     pub batch: Batch,
-    /// Samples that could not.
+    /// The invalid samples.
     pub unread: Unread,
 }
 
-/// Samples of a batch that cannot be read.
+/// The invalid samples of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Unread {
-    /// How many.
+    /// The number of samples.
     pub samples: u64,
-    /// A few of them.
+    /// Examples.
     pub examples: Vec<Refusal>,
 }
 
 impl Unread {
-    /// The reason's label for each of them.
+    /// The reason's label of all examples.
     pub const REASON: &str = "bad_sample";
 
     fn add(&mut self, describe: impl FnOnce() -> (String, String)) {
@@ -108,7 +108,7 @@ struct RawSample<'a> {
     start: Option<Time>,
 }
 
-/// A ref of a definition that cannot be read otherwise.
+/// The ref of an otherwise invalid definition.
 #[derive(Deserialize)]
 struct OnlyRef {
     r#ref: u32,
@@ -124,10 +124,11 @@ struct RawColumns {
     starts: Vec<Entry<Time>>,
 }
 
-/// Reads a JSON body. A sample without `time` gets `now`, in Unix milliseconds.
+/// Parses a JSON body. A sample without `time` gets `now`, in Unix milliseconds.
 ///
 /// # Errors
-/// When the body is no JSON, or a batch none: with the line and column, or the place in the batch.
+/// The body is not JSON, or not a batch. The error contains line and column, or the place in the
+/// batch.
 pub fn decode_json(body: &[u8], now: i64) -> Result<Vec<JsonBatch>, DecodeError> {
     let fault = |cause: serde_json::Error| DecodeError::new("JSON body", cause.to_string());
     let is_array = body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[');
@@ -198,21 +199,21 @@ fn convert(raw: RawBatch<'_>, now: i64, field_bytes: &mut usize) -> Result<JsonB
     Ok(JsonBatch { batch, unread })
 }
 
-/// What makes a series that a sample names itself.
+/// The identity of a series that a sample describes itself.
 type Inline = (String, Vec<(String, String)>, Kind, String);
 
-/// A batch on its way.
+/// A batch that is being parsed.
 struct Filling<'b> {
     now: i64,
     batch: Batch,
     unread: Unread,
-    /// Definitions that cannot be read: name and fault.
+    /// Invalid definitions: name and fault.
     bad_refs: HashMap<u32, (String, String)>,
-    /// The first ref that no definition uses.
+    /// The next unused ref.
     next_ref: u32,
-    /// Refs of samples that name their series themselves.
+    /// The refs of series that samples describe themselves.
     inline: HashMap<Inline, u32>,
-    /// What fields may still take.
+    /// The remaining memory for fields.
     field_bytes: &'b mut usize,
 }
 
@@ -285,7 +286,7 @@ impl Filling<'_> {
         }
     }
 
-    /// The fields of an event, each a sample of a metric of its own.
+    /// Adds the fields of a sample, each as a separate metric.
     fn take_fields(
         &mut self,
         metric: Option<&str>,
@@ -296,7 +297,7 @@ impl Filling<'_> {
         if fields.0.is_empty() {
             return Err("fields is empty".to_owned());
         }
-        // Said once in the body, written once for each field.
+        // The body contains metric and tags once, the batch once per field.
         let said: usize = tags.iter().map(|(name, value)| name.len() + value.len()).sum();
         let said = said + metric.map_or(0, str::len);
         let bytes = said.saturating_mul(fields.0.len() - 1);
@@ -328,8 +329,8 @@ impl Filling<'_> {
         Ok(())
     }
 
-    /// The ref of a series that a sample names itself; another kind or unit is another definition,
-    /// of which the daemon takes the first.
+    /// Returns the ref of a series that a sample describes itself. A different kind or unit is
+    /// another definition, of which the daemon uses the first.
     fn inline(&mut self, series: Inline) -> u32 {
         if let Some(reference) = self.inline.get(&series) {
             return *reference;

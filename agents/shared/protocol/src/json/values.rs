@@ -1,4 +1,4 @@
-//! The values of a JSON batch: read one by one, so that a bad one spoils nothing but itself.
+//! The values of a JSON batch, parsed one by one, so that a bad value does not affect the others.
 
 use std::{fmt, marker::PhantomData};
 
@@ -8,10 +8,10 @@ use serde::{
 };
 use serde_json::{Value, value::RawValue};
 
-/// A value or a series is shown as far as this.
+/// The maximum length of a quoted value or series.
 const SHOWN_BYTES_MAX: usize = 256;
 
-/// Unix milliseconds, written as such or as an RFC 3339 text.
+/// A time: Unix milliseconds, or an RFC 3339 text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Time(pub(super) i64);
 
@@ -32,7 +32,7 @@ impl<'de> Deserialize<'de> for Time {
     }
 }
 
-/// An entry of a column; nothing when it cannot be read.
+/// An entry of a column; `None` when it is invalid.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry<T>(pub(super) Option<T>);
 
@@ -43,7 +43,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entry<T> {
     }
 }
 
-/// Names and values of an object, as they are written; a name that comes twice is there twice.
+/// The names and values of an object as text; duplicate names are kept.
 #[derive(Debug, Default)]
 pub(super) struct Pairs<'a>(pub(super) Vec<(String, &'a RawValue)>);
 
@@ -72,7 +72,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Pairs<'a> {
 }
 
 impl Pairs<'_> {
-    /// The pairs as tags, in order. Numbers, true and false are taken as they are written.
+    /// Converts the pairs to tags, in order. Numbers, true and false keep their text.
     pub(super) fn tags(&self) -> Result<Vec<(String, String)>, String> {
         let mut tags = Vec::with_capacity(self.0.len());
         for (name, raw) in &self.0 {
@@ -99,12 +99,12 @@ impl Pairs<'_> {
     }
 }
 
-/// A sample's value, or what is wrong with it.
+/// A sample's value, or its fault.
 pub(super) fn number(raw: &RawValue) -> Result<f64, String> {
     serde_json::from_str(raw.get()).map_err(|_| format!("value {} is no number", shown(raw.get())))
 }
 
-/// Hands out the elements of an array one by one.
+/// Visits the elements of an array one by one.
 pub(super) fn for_each<'a>(
     array: &'a str,
     each: impl FnMut(usize, &'a RawValue),
@@ -131,14 +131,14 @@ pub(super) fn for_each<'a>(
     serde_json::Deserializer::from_str(array).deserialize_seq(Each(each))
 }
 
-/// A series in words.
+/// Formats a series for messages.
 pub(super) fn series_name(metric: &str, tags: &[(String, String)]) -> String {
     let tags: Vec<_> = tags.iter().map(|(name, value)| format!("{name}={value:?}")).collect();
     let braced = if tags.is_empty() { String::new() } else { format!("{{{}}}", tags.join(",")) };
     shown(&format!("{metric}{braced}"))
 }
 
-/// The series of a sample that cannot be read, as far as its metric and tags can.
+/// Formats the series of an invalid sample, as far as its metric and tags are valid.
 pub(super) fn name_in(sample: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Names {
@@ -153,7 +153,7 @@ pub(super) fn name_in(sample: &str) -> Option<String> {
     Some(series_name(&metric, &tags))
 }
 
-/// The beginning of a text.
+/// Returns the beginning of a text.
 pub(super) fn shown(text: &str) -> String {
     let mut text = text.to_owned();
     let end = text.char_indices().map(|(at, one)| at + one.len_utf8());
@@ -162,7 +162,7 @@ pub(super) fn shown(text: &str) -> String {
     text
 }
 
-/// A fault without the line and column, which count from the beginning of the value.
+/// Removes line and column from a fault, because they count from the beginning of the value.
 pub(super) fn without_place(cause: &serde_json::Error) -> String {
     let text = cause.to_string();
     text.rsplit_once(" at line ").map_or(text.clone(), |(problem, _)| problem.to_owned())

@@ -1,11 +1,11 @@
-//! Numbers and texts of a packed body.
+//! The numbers and texts of a packed body.
 
 use crate::DecodeError;
 
-/// Bytes of a number, at most.
+/// The maximum size of a number.
 const NUMBER_BYTES_MAX: usize = 10;
 
-/// Appends a number, seven bits a byte, lowest first.
+/// Appends a number with seven bits per byte, lowest first.
 pub(super) fn unsigned(mut number: u64, out: &mut Vec<u8>) {
     while number >= 0x80 {
         out.push((number & 0x7f) as u8 | 0x80);
@@ -14,7 +14,7 @@ pub(super) fn unsigned(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// Appends a number, small ones in few bytes whatever their sign.
+/// Appends a signed number; small ones take few bytes.
 pub(super) fn signed(number: i64, out: &mut Vec<u8>) {
     unsigned(((number << 1) ^ (number >> 63)) as u64, out);
 }
@@ -24,7 +24,7 @@ pub(super) fn text(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// A body, from the front to the back.
+/// A reader of a body.
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
     length: usize,
@@ -35,7 +35,7 @@ impl<'a> Reader<'a> {
         Self { rest: body, length: body.len() }
     }
 
-    /// Bytes that are left.
+    /// The number of remaining bytes.
     pub(super) fn left(&self) -> usize {
         self.rest.len()
     }
@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
         for index in 0..NUMBER_BYTES_MAX {
             let byte = self.byte()?;
             let bits = u64::from(byte & 0x7f);
-            // Of the last byte only the lowest bit has room.
+            // Only the lowest bit of the last byte is valid.
             if index == NUMBER_BYTES_MAX - 1 && bits > 1 {
                 break;
             }
@@ -81,7 +81,7 @@ impl<'a> Reader<'a> {
         Ok((number >> 1) as i64 ^ -((number & 1) as i64))
     }
 
-    /// A number of things that take a byte each at least.
+    /// Reads a count of items that take at least one byte each.
     pub(super) fn count(&mut self, most: usize) -> Result<usize, DecodeError> {
         let count = usize::try_from(self.unsigned()?).unwrap_or(usize::MAX);
         if count > most {

@@ -1,6 +1,6 @@
-//! The refs of series: one round's readings become a batch that names series by them.
+//! Refs: small numbers that stand for series, so that the batches of a round do not repeat names.
 //!
-//! Must never know: when a round is, and how batches are delivered.
+//! Must never know: the schedule of rounds, and the delivery of batches.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -20,26 +20,26 @@ use crate::{
     spool::{SERIES_BYTES_MAX, SERIES_MAX},
 };
 
-/// Samples of a batch, at most: a round with more becomes several.
+/// The maximum number of samples in a batch; a larger round is split.
 const BATCH_SAMPLES_MAX: usize = 25_000;
-/// Series that a batch defines, at most.
+/// The maximum number of definitions in a batch.
 const BATCH_DEFINITIONS_MAX: usize = 5_000;
 
-/// The label that rules see the metric's name under.
+/// The label that holds the metric's name in rules.
 const NAME: &str = "__name__";
 
 /// The refs of the spool's epoch.
 #[derive(Debug)]
 pub(crate) struct Refs {
-    /// Says to series who placed them; never 0.
+    /// The owner number for the places of series; never 0.
     id: u32,
-    /// What is done with series before they are given a ref.
+    /// The rules that apply to series before refs are assigned.
     rules: Vec<Rule>,
-    /// Canonical text of the series, to its ref.
+    /// Refs by the canonical text of the series.
     known: HashMap<String, u32>,
-    /// With rules: canonical text of a series as it is read, to what the rules make of it.
+    /// With rules, the resulting place by the canonical text of the original series.
     ruled: HashMap<String, Place>,
-    /// Of the texts.
+    /// The total size of the texts.
     known_bytes: usize,
     next_ref: u32,
     /// The last round and time of each ref.
@@ -47,12 +47,12 @@ pub(crate) struct Refs {
     round: u64,
 }
 
-/// Why a series gets no ref.
+/// The reason why a series gets no ref.
 #[derive(Clone, Copy)]
 struct Full;
 
 impl Refs {
-    /// No series yet. Those that have no ref go through the rules.
+    /// Creates an empty table. The rules apply to series without a ref.
     pub(crate) fn new(rules: Vec<Rule>) -> Self {
         Self {
             id: new_id(),
@@ -66,7 +66,7 @@ impl Refs {
         }
     }
 
-    /// Takes note of a series that the spool holds.
+    /// Adds a series that the spool already defines.
     pub(crate) fn remember(&mut self, definition: &SeriesDefinition) {
         let key = key_of(definition);
         self.known_bytes += key.len();
@@ -74,22 +74,23 @@ impl Refs {
         self.next_ref = self.next_ref.max(definition.reference.saturating_add(1));
     }
 
-    /// Takes other rules, for all series.
+    /// Replaces the rules, for all series.
     pub(crate) fn set_rules(&mut self, rules: Vec<Rule>) {
         if self.rules != rules {
             let taken: usize = self.ruled.drain().map(|(key, _)| key.len()).sum();
             self.known_bytes = self.known_bytes.saturating_sub(taken);
             self.rules = rules;
-            // What series remember of their places is out of date.
+            // The places that series remember are out of date.
             self.id = new_id();
         }
     }
 
-    /// Gives the batches of a round, at least one, without epoch and number. A series read twice in a
-    /// round at one time counts once, and past the limit no series is added; both become problems.
+    /// Passes the batches of a round, at least one, to `take`, without epoch and number. A second
+    /// reading of a series at the same time is ignored, and so are new series beyond the limit;
+    /// both become problems.
     ///
     /// # Errors
-    /// The first that `take` has.
+    /// The first error of `take`.
     pub(crate) fn batches<E>(
         &mut self,
         (agent, time_ms): (&str, i64),
@@ -174,7 +175,7 @@ impl Refs {
         batch.starts.push(start_ms.unwrap_or(0));
     }
 
-    /// What becomes of a series. One that is new is added to `added`.
+    /// Returns the place of a series; a new definition is added to `added`.
     fn place(
         &mut self,
         key: &str,
@@ -227,7 +228,7 @@ impl Refs {
     }
 }
 
-/// Leaves out what all samples have in common.
+/// Removes columns whose values are equal for all samples.
 fn finish(mut batch: Batch, time_ms: i64) -> Batch {
     if batch.starts.iter().all(|start| *start == 0) {
         batch.starts.clear();
@@ -238,13 +239,13 @@ fn finish(mut batch: Batch, time_ms: i64) -> Batch {
     batch
 }
 
-/// A number that no other has in this process.
+/// Returns a number that is unique in this process.
 fn new_id() -> u32 {
     static IDS: AtomicU32 = AtomicU32::new(1);
     IDS.fetch_add(1, Ordering::Relaxed)
 }
 
-/// What the rules make of a series; none when they drop it.
+/// Applies the rules to a series. Returns `None` when they drop it.
 fn by_rules(rules: &[Rule], definition: SeriesDefinition) -> Option<SeriesDefinition> {
     let SeriesDefinition { metric, tags, .. } = &definition;
     let pairs = tags.iter().map(|(name, value)| (name.as_str(), value.as_str()));
@@ -258,7 +259,7 @@ fn by_rules(rules: &[Rule], definition: SeriesDefinition) -> Option<SeriesDefini
     Some(SeriesDefinition { metric, tags, ..definition })
 }
 
-/// The canonical text of a reading's series.
+/// Returns the canonical text of a reading's series.
 pub(crate) fn key_of_reading(reading: &Reading) -> String {
     let mut key = String::new();
     let tags = reading.tags.iter().map(|(k, v)| (k.as_ref(), v.as_str()));

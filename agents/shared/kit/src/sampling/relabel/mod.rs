@@ -2,27 +2,27 @@
 //! Prometheus' `relabel_config` (prometheus.io, "Configuration"; behaviour checked against its own
 //! test cases, in `relabel/tests.rs`).
 //!
-//! Must never know: whose labels they are. Scraping uses them for targets and for samples, the kit
-//! for what any collector reads.
+//! Must never know: the origin of the labels. The scrape agent applies rules to targets and
+//! samples, the kit applies them to the readings of all collectors.
 
 use md5::{Digest, Md5};
 use regex::{Captures, Regex};
 use serde::{Deserialize, Deserializer, de};
 
-/// Rules of one list, at most.
+/// The maximum number of rules in a list.
 pub const RULES_MAX: usize = 1000;
-/// The longest pattern, and what it may take when it is compiled.
+/// The maximum length of a pattern, and its maximum size when compiled.
 const PATTERN_BYTES_MAX: usize = 16 << 10;
 const COMPILED_BYTES_MAX: usize = 1 << 20;
-/// The longest value that a rule makes.
+/// The maximum length of a value that a rule creates.
 const VALUE_BYTES_MAX: usize = 64 << 10;
 
-/// Labels by name, sorted, each with a value that is not empty.
+/// Labels sorted by name; no value is empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Labels(Vec<(String, String)>);
 
 impl Labels {
-    /// The value of a label; empty when there is none.
+    /// Returns the value of a label, or an empty text.
     pub fn get(&self, name: &str) -> &str {
         self.find(name).map_or("", |at| &self.0[at].1)
     }
@@ -38,17 +38,17 @@ impl Labels {
         }
     }
 
-    /// Keeps those that `is_kept` says.
+    /// Keeps the labels whose names satisfy `is_kept`.
     pub fn retain(&mut self, mut is_kept: impl FnMut(&str) -> bool) {
         self.0.retain(|(name, _)| is_kept(name));
     }
 
-    /// Name and value of each, by name.
+    /// Iterates over names and values, sorted by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Whether there is such a label.
+    /// Whether the label exists.
     pub fn has(&self, name: &str) -> bool {
         self.find(name).is_some()
     }
@@ -59,7 +59,7 @@ impl Labels {
 }
 
 impl<N: AsRef<str>, V: Into<String>> FromIterator<(N, V)> for Labels {
-    /// Of labels with one name the last one stays.
+    /// Of labels with the same name, the last one is kept.
     fn from_iter<I: IntoIterator<Item = (N, V)>>(labels: I) -> Self {
         let mut all = Self::default();
         for (name, value) in labels {
@@ -69,7 +69,7 @@ impl<N: AsRef<str>, V: Into<String>> FromIterator<(N, V)> for Labels {
     }
 }
 
-/// What a rule does.
+/// The action of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Action {
@@ -87,7 +87,7 @@ enum Action {
     Uppercase,
 }
 
-/// A rule as it is written.
+/// A rule as it appears in a settings file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Written {
@@ -114,7 +114,7 @@ impl Default for Written {
     }
 }
 
-/// One rule.
+/// A checked rule.
 #[derive(Debug, Clone)]
 pub struct Rule {
     source_labels: Vec<String>,
@@ -166,13 +166,16 @@ impl Rule {
             target_label.is_empty() || is_name(&target_label)
         };
         if !is_valid {
-            return Err(format!("{target_label:?} is no target_label for {}", action.word()));
+            return Err(format!(
+                "{target_label:?} is not a valid target_label for {}",
+                action.word()
+            ));
         }
         if action == Action::HashMod && modulus == 0 {
             return Err("action hashmod needs a modulus that is not 0".to_owned());
         }
         if action == Action::LabelMap && !is_template(&replacement) {
-            return Err(format!("{replacement:?} is no replacement for labelmap"));
+            return Err(format!("{replacement:?} is not a valid replacement for labelmap"));
         }
         if regex.len() > PATTERN_BYTES_MAX {
             return Err(format!("a regex of {} bytes; at most {PATTERN_BYTES_MAX}", regex.len()));
@@ -184,7 +187,7 @@ impl Rule {
         Ok(Self { source_labels, separator, target_label, pattern, modulus, replacement, action })
     }
 
-    /// Applies the rule; false when the labels are dropped.
+    /// Applies the rule. Returns false when it drops the labels.
     fn apply(&self, labels: &mut Labels) -> bool {
         let values = self.source_labels.iter().map(|name| labels.get(name));
         let source = values.collect::<Vec<_>>().join(&self.separator);
@@ -207,8 +210,8 @@ impl Rule {
         true
     }
 
-    /// Where the pattern matches, the target becomes the replacement; where the target is no name
-    /// of a label, nothing happens.
+    /// If the pattern matches, sets the target label to the replacement; an invalid target name has
+    /// no effect.
     fn replace(&self, source: &str, labels: &mut Labels) {
         let Some(found) = self.pattern.captures(source) else { return };
         let target = Self::expand(&found, &self.target_label);
@@ -228,7 +231,7 @@ impl Rule {
         }
     }
 
-    /// Go and the library here read `$1` and `${1}` alike.
+    /// Go and the regex crate both accept `$1` and `${1}`.
     fn expand(found: &Captures<'_>, template: &str) -> String {
         let mut out = String::new();
         found.expand(template, &mut out);
@@ -258,23 +261,24 @@ impl Action {
     }
 }
 
-/// Applies the rules in their order; false when the labels are dropped.
+/// Applies the rules in order. Returns false when a rule drops the labels.
 pub fn apply(rules: &[Rule], labels: &mut Labels) -> bool {
     rules.iter().all(|rule| rule.apply(labels))
 }
 
-/// The last eight bytes of the MD5 sum, as Prometheus has it: all of a fleet agree on shards.
+/// Returns the last eight bytes of the MD5 sum, as Prometheus does, so that all servers agree on
+/// the shards.
 fn hash(text: &str) -> u64 {
     let sum = Md5::digest(text.as_bytes());
     sum.iter().skip(8).fold(0, |hash, byte| hash << 8 | u64::from(*byte))
 }
 
-/// Whether it is the name of a label.
+/// Whether the text is a valid label name.
 fn is_name(text: &str) -> bool {
     is_template(text) && !text.contains('$')
 }
 
-/// Whether it can become the name of a label: letters, digits, underscores, `$1` and `${name}`.
+/// Whether the text can expand to a label name: letters, digits, underscores, `$1` and `${name}`.
 fn is_template(text: &str) -> bool {
     let mut letters = text.chars().peekable();
     let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';

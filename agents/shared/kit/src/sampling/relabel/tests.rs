@@ -204,9 +204,12 @@ fn rules_that_prometheus_refuses_are_refused_with_the_reason() {
     };
     check(json!({}), "action replace needs a target_label");
     check(json!({"action": "lowercase"}), "action lowercase needs a target_label");
-    check(json!({"action": "lowercase", "target_label": "${3}"}), "\"${3}\" is no target_label");
-    check(json!({"target_label": "0${3}"}), "\"0${3}\" is no target_label");
-    check(json!({"target_label": "-${3}"}), "\"-${3}\" is no target_label");
+    check(
+        json!({"action": "lowercase", "target_label": "${3}"}),
+        "\"${3}\" is not a valid target_label",
+    );
+    check(json!({"target_label": "0${3}"}), "\"0${3}\" is not a valid target_label");
+    check(json!({"target_label": "-${3}"}), "\"-${3}\" is not a valid target_label");
     check(json!({"action": "hashmod", "target_label": "a"}), "modulus");
     check(json!({"action": "labelmap", "replacement": "-$1"}), "no replacement");
     check(json!({"action": "melt"}), "melt");

@@ -1,5 +1,5 @@
-//! What the sender does while this host's clock is wrong: it holds what was sampled, or sends it with
-//! the daemon's times.
+//! Sending while this host's clock is wrong: the sender holds the samples, or sends them with the
+//! daemon's times.
 
 use tracing::{info, warn};
 
@@ -12,26 +12,28 @@ use crate::{
     },
 };
 
-/// Times are shifted to the daemon's from here on; less is within what its answers say.
+/// The smallest difference that is corrected; smaller ones are below the precision of the
+/// measurement.
 const SHIFTED_FROM_MS: u64 = 2_000;
 
-/// Whose clock counts, and what was logged about this host's clock.
+/// The clock in use, and the logged state of this host's clock.
 #[derive(Debug, Default)]
 pub(super) struct Hold {
     clock_of: ClockOf,
-    /// The log says that this host's clock is wrong.
+    /// A log line has reported that this host's clock is wrong.
     is_wrong_told: bool,
 }
 
 impl Hold {
-    /// Nothing was logged yet.
+    /// Creates the initial state: nothing is logged yet.
     pub(super) fn new(clock_of: ClockOf) -> Self {
         Self { clock_of, is_wrong_told: false }
     }
 }
 
 impl Sender {
-    /// Whether samples wait for the clock to be right. What begins and ends is said once.
+    /// Whether samples wait until the clock is right. The log shows the start and the end of this
+    /// state once.
     pub(super) fn is_held(&mut self) -> bool {
         let ahead_ms = self.client.clock().ahead_ms(wall_base_ms());
         let Some(ahead_ms) = ahead_ms else {
@@ -58,8 +60,8 @@ impl Sender {
         is_wrong && self.hold.clock_of == ClockOf::Host
     }
 
-    /// How far this host's clock was ahead of the daemon's when a batch was stored; 0 while it was
-    /// right.
+    /// Returns how far this host's clock was ahead of the daemon's when a batch was stored, or 0
+    /// when it was right.
     pub(super) fn ahead_of(&self, seq: u64) -> i64 {
         let base_ms = self.spool.wall_base_of(seq).unwrap_or_else(wall_base_ms);
         let least = match self.hold.clock_of {
@@ -70,7 +72,7 @@ impl Sender {
         if ahead_ms.unsigned_abs() >= least { ahead_ms } else { 0 }
     }
 
-    /// The time, by the daemon's clock where this host's is wrong.
+    /// Returns the time, by the daemon's clock when this host's is wrong.
     pub(super) fn now_ms(&self) -> i64 {
         let ahead_ms = self.client.clock().ahead_ms(wall_base_ms()).unwrap_or(0);
         let is_wrong = ahead_ms.unsigned_abs() >= SKEW_MAX_MS;

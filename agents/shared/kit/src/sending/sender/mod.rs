@@ -1,7 +1,7 @@
-//! Delivers the spool's batches, oldest first; runs in a thread of its own.
+//! The sender: a thread that delivers the spool's batches, oldest first.
 //!
-//! It never gives up and never forgets: a batch leaves the queue when the daemon has it, or when
-//! the daemon says that it will never take it, and then it is kept aside.
+//! The sender retries without end. A batch leaves the queue when the daemon has acknowledged it, or
+//! when the daemon rejects it for good; rejected batches are set aside.
 
 mod held;
 mod refusals;
@@ -30,43 +30,44 @@ use crate::{
     spool::{Spool, SpoolError, StoredBatch},
 };
 
-/// Bounds of one request; one batch is sent whatever its size.
+/// The limits of one request; a single batch is sent whatever its size.
 const REQUEST_BATCHES_MAX: usize = 64;
 const REQUEST_BYTES_MAX: usize = 1024 * 1024;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Jitter at most doubles the delay, so that no retry waits longer than `RETRY_MAX`.
 const BACKOFF_MIN: Duration = Duration::from_millis(500);
-/// A fleet comes back within ten seconds, each agent at a time of its own.
+/// After an outage a fleet returns within ten seconds, each agent at a different time.
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 const RETRY_MAX: Duration = Duration::from_secs(60);
-/// How long undelivered batches are still tried when the agent stops.
+/// The time for a last delivery when the agent stops.
 pub(crate) const FLUSH_DEADLINE: Duration = Duration::from_secs(5);
-/// Newest batches that go before older ones, each second time.
+/// The number of newest batches that every second request sends before older ones.
 const LIVE_BATCHES_MAX: usize = 8;
-/// So far may a number be behind another that was taken before: the daemon's window of numbers,
-/// with room.
+/// The maximum distance between an accepted number and an older one: the daemon's window of
+/// numbers, with a margin.
 const LIVE_SPAN_MAX: u64 = 900;
 
-/// What one attempt did.
+/// The outcome of one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Nothing is waiting.
+    /// No batch is waiting.
     Idle,
-    /// Something left the queue, or the next attempt will be a smaller one.
+    /// A batch left the queue, or the next attempt is smaller.
     Progress,
-    /// Try again after this time; `answered` when it was the daemon that said so.
+    /// Retry after this delay; `answered` when the daemon asked for it.
     Retry { delay: Duration, answered: bool },
 }
 
-/// Whether the daemon takes the numbers that the spool gives in its epoch.
+/// Whether the daemon has accepted batch numbers of the spool's epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Numbers {
-    /// The daemon has taken no number yet that the spool gave in this run: the spool may be an older
-    /// copy of itself.
+    /// The daemon has not accepted a new number in this run yet: the spool may be an older copy of
+    /// itself.
     Unproven,
-    /// The daemon has taken numbers of this epoch that the spool gave in this run.
+    /// The daemon has accepted new numbers of this epoch in this run.
     Proven,
-    /// The epoch began because the daemon knew later numbers; it has taken none of this one yet.
+    /// A new epoch began because the daemon knew later numbers, and no number of it is accepted
+    /// yet.
     Renewed,
 }
 
@@ -74,11 +75,11 @@ enum Numbers {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turn {
     Oldest,
-    /// The newest, when more wait than one request takes.
+    /// The newest batches, when more are waiting than fit in one request.
     Newest,
 }
 
-/// Everything the sending thread owns.
+/// The state of the sending thread.
 #[derive(Debug)]
 pub(crate) struct Sender {
     spool: Arc<Spool>,
@@ -86,12 +87,12 @@ pub(crate) struct Sender {
     totals: Arc<Totals>,
     report: Option<ReportFile>,
     send_delay: Duration,
-    /// The delays of retries; none while deliveries succeed.
+    /// The retry delays, or `None` while deliveries succeed.
     backoff: Option<ExponentialBackoff>,
-    /// Batches up to this number are sent one by one: a request with them was refused.
+    /// Batches up to this number are sent one by one, because a request with them was rejected.
     single_through: u64,
     refusals: Refusals,
-    /// Batches up to this number were in a request whose answer never came.
+    /// Batches up to this number were in a request without a response.
     unsure_through: u64,
     numbers: Numbers,
     /// Batches up to this number may have been posted before; later ones never were.
@@ -110,7 +111,7 @@ fn backoff() -> ExponentialBackoff {
 }
 
 impl Sender {
-    /// A sender that waits `send_delay` between a round and its delivery.
+    /// Creates a sender that waits `send_delay` between a round and its delivery.
     pub(crate) fn new(
         spool: Arc<Spool>,
         client: Client,
@@ -136,14 +137,14 @@ impl Sender {
         }
     }
 
-    /// Goes by another clock.
+    /// Sets the clock in use.
     #[must_use]
     pub(crate) fn with_clock(self, clock_of: ClockOf) -> Self {
         Self { hold: Hold::new(clock_of), ..self }
     }
 
-    /// Delivers until `rounds` is closed, then tries what is left within the deadline. Pings come
-    /// in between, at the start first of all.
+    /// Delivers batches and pings until `rounds` is closed, then delivers the rest within the
+    /// deadline. The first ping precedes all batches.
     pub(crate) fn run(
         mut self,
         rounds: &Receiver<()>,
@@ -183,8 +184,8 @@ impl Sender {
         Ok(())
     }
 
-    /// The batches of the next request: the oldest, and while more wait than one request takes,
-    /// each second time the newest, so that what is live never waits for what is old.
+    /// Returns the batches of the next request. With a backlog, every second request contains the
+    /// newest batches, so that live data does not wait for old data.
     fn fetch(&mut self) -> Result<Vec<StoredBatch>, SpoolError> {
         let may_be_live = self.single_through == 0 && !self.may_be_copy();
         if std::mem::replace(&mut self.turn, Turn::Newest) == Turn::Newest && may_be_live {
@@ -198,7 +199,7 @@ impl Sender {
         self.spool.fetch(REQUEST_BATCHES_MAX, REQUEST_BYTES_MAX)
     }
 
-    /// One request, and what follows from its answer.
+    /// Sends one request and handles its response.
     pub(crate) fn step(&mut self, timeout: Duration) -> Result<Step, SpoolError> {
         if self.is_held() {
             return Ok(Step::Idle);
@@ -215,7 +216,7 @@ impl Sender {
         let posted_before = self.posted_through;
         let old = batches.partition_point(|batch| batch.seq <= posted_before);
         if self.may_be_copy() {
-            // A new number goes alone, so that its answer is about it.
+            // A new number is sent alone, so that the response is unambiguous.
             batches.truncate(old.max(1));
         }
         let last = batches.last().map_or(0, |batch| batch.seq);
@@ -245,7 +246,7 @@ impl Sender {
             }
             Outcome::Retry { after, cause, answered } => {
                 if !answered {
-                    // It never left.
+                    // The request was never sent.
                     self.posted_through = posted_before;
                 }
                 Ok(self.retry(after, &cause, answered))
@@ -257,15 +258,15 @@ impl Sender {
         }
     }
 
-    /// Whether the spool may be an older copy of itself: it was there when the agent began, and the
-    /// daemon took no number yet that is given first. A proxy that posts a request twice looks the
-    /// same, so it is looked for no longer than that.
+    /// Whether the spool may be an older copy of itself: it existed when the agent started, and the
+    /// daemon has not accepted a new number yet. The check ends then, because a proxy that repeats
+    /// a request looks the same.
     fn may_be_copy(&self) -> bool {
         self.numbers == Numbers::Unproven && self.spool.newest_at_open() > 0
     }
 
-    /// The daemon knows numbers that were given just now: the spool is an older copy of itself, and
-    /// what it numbered since was taken for what the daemon has. A new epoch makes it count.
+    /// Starts a new epoch because the daemon already knows numbers that are new in this spool: the
+    /// spool is an older copy of itself, and its new batches looked like duplicates.
     fn restored(&mut self, old: &[StoredBatch], batches: usize) -> Result<Step, SpoolError> {
         let seqs: Vec<u64> = old.iter().map(|batch| batch.seq).collect();
         self.spool.acknowledge(&seqs)?;
@@ -277,8 +278,8 @@ impl Sender {
         Ok(Step::Progress)
     }
 
-    /// Forgets what the daemon has. What it did not take for its number is sent again in a new
-    /// epoch, but for what it may have taken before: that would count twice.
+    /// Removes acknowledged batches. Batches whose numbers the daemon rejected are sent again in a
+    /// new epoch, except those that it may have accepted before, which would count twice.
     fn acknowledged(
         &mut self,
         batches: &[StoredBatch],
@@ -304,22 +305,22 @@ impl Sender {
             return Ok(Step::Progress);
         }
         let before = self.spool.epoch();
-        // An epoch that is a time in the future is not taken; one that others overtook goes on.
+        // The daemon rejects an epoch in the future. An epoch that others overtook must increase.
         let is_far = answer.refused.contains_key("far_number");
         let least = if is_far { i64::MIN } else { before.saturating_add(1) };
         let epoch = self.now_ms().max(least);
         self.spool.begin_epoch(if epoch == before { epoch + 1 } else { epoch })?;
         let (samples, epoch) = (to_send, self.spool.epoch());
         warn!(before, epoch, samples, "the daemon knows later numbers; a new epoch begins");
-        // When the new epoch is not taken either, the next one waits.
+        // When the daemon rejects the new epoch too, the next attempt waits.
         if std::mem::replace(&mut self.numbers, Numbers::Renewed) == Numbers::Renewed {
             return Ok(self.retry(None, "status 200, but it takes no number", true));
         }
         Ok(Step::Progress)
     }
 
-    /// Posts the batches; when the daemon has forgotten refs, once more with their definitions. All of
-    /// it within the timeout.
+    /// Posts the batches within the timeout. When the daemon does not know their refs, the batches
+    /// are posted again with all definitions.
     fn post(&self, batches: &[StoredBatch], timeout: Duration) -> Result<Outcome, SpoolError> {
         let watch = Stopwatch::start();
         let left = || watch.left_of(timeout);
@@ -338,8 +339,8 @@ impl Sender {
         Ok(outcome)
     }
 
-    /// Posts the batches as the daemon reads them. What is refused in fewer bytes is sent as every
-    /// daemon reads it before it is believed: an older one may listen here by now.
+    /// Posts the batches in the format of the daemon. A packed request that is rejected is repeated
+    /// as BSON, because an older daemon may have replaced the newer one.
     fn post_with(
         &self,
         batches: &[StoredBatch],
@@ -354,7 +355,7 @@ impl Sender {
                 self.totals.requests.add(1);
                 self.client.post(&body, left())
             }
-            // It was answered before, or it would not be posted again.
+            // The daemon answered the first request, otherwise there would be no second one.
             Ok(_) => {
                 let cause = "no time is left to post it again".to_owned();
                 Outcome::Retry { after: None, cause, answered: true }
@@ -367,7 +368,7 @@ impl Sender {
         if is_believed { outcome } else { post(Form::Bson) }
     }
 
-    /// Counts an answer, but for samples that are sent again.
+    /// Updates the totals, except for samples that are sent again.
     fn count_acknowledged(&mut self, seqs: &[u64], answer: &IngestAnswer, to_send: u64) {
         let refused: u64 = answer.refused.values().sum();
         let refused = refused.saturating_sub(to_send);
@@ -389,7 +390,8 @@ impl Sender {
         self.refusals.log(refused, answer);
     }
 
-    /// One bad batch must not block the queue: it is found by sending one by one, and set aside.
+    /// Handles a rejected request: the batches are sent one by one, and a rejected batch is set
+    /// aside, so that it does not block the queue.
     fn refused(&mut self, batches: &[StoredBatch], cause: &str) -> Result<Step, SpoolError> {
         self.totals.requests_failed.add(1);
         let [batch] = batches else {
@@ -419,7 +421,7 @@ impl Sender {
         let is_first = self.backoff.is_none();
         let delay = self.backoff.get_or_insert_with(backoff).next().unwrap_or(RETRY_MAX);
         let delay = delay.max(after.unwrap_or_default()).min(RETRY_MAX);
-        // The daemon is asked for what is live first when it is back.
+        // After an outage, live data is delivered first.
         self.turn = Turn::Newest;
         let failed = self.client.url();
         if after.is_none() && self.client.take_next() {

@@ -1,4 +1,4 @@
-//! Says what the daemon refused, once in a while.
+//! Rate-limited log lines about refused samples.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use tracing::warn;
 
 use crate::clock::Stopwatch;
 
-/// Refused samples are logged at most this often.
+/// The minimum time between two log lines.
 const LOGGED_EVERY: Duration = Duration::from_secs(60);
 
-/// What was refused since it was logged last.
+/// Refused samples since the last log line.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     logged: Option<Stopwatch>,
@@ -18,7 +18,7 @@ pub(super) struct Refusals {
 }
 
 impl Refusals {
-    /// Takes note of an answer that refused so many samples, and says so when it is time to.
+    /// Counts the refused samples of an answer, and logs them when a line is due.
     pub(super) fn log(&mut self, refused: u64, answer: &IngestAnswer) {
         self.samples += refused;
         let is_due = self.logged.is_none_or(|logged| logged.elapsed() > LOGGED_EVERY);

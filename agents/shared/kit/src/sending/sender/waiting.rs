@@ -1,4 +1,4 @@
-//! How the sender waits: for a round or for a time, with pings in between, until the agent stops.
+//! Waiting for a round or for a delay, with pings in between, until the agent stops.
 
 use std::{
     sync::mpsc::{Receiver, RecvTimeoutError},
@@ -9,7 +9,7 @@ use super::Sender;
 use crate::{clock::Stopwatch, sending::pinger::Pinger};
 
 impl Sender {
-    /// Waits for a round; true when the agent stops instead.
+    /// Waits for a round. Returns true when the agent stops instead.
     pub(super) fn wait_for_round(&self, rounds: &Receiver<()>, pinger: &mut Pinger) -> bool {
         loop {
             match rounds.recv_timeout(pinger.left()) {
@@ -20,7 +20,7 @@ impl Sender {
         }
     }
 
-    /// Waits `delay`, taking no notice of rounds; true as soon as the agent stops.
+    /// Waits for `delay` and ignores rounds. Returns true as soon as the agent stops.
     pub(super) fn wait_pinging(
         &self,
         rounds: &Receiver<()>,
@@ -40,7 +40,7 @@ impl Sender {
     }
 }
 
-/// Waits `delay`, taking no notice of rounds; true as soon as the agent stops.
+/// Waits for `delay` and ignores rounds. Returns true as soon as the agent stops.
 pub(super) fn wait(rounds: &Receiver<()>, delay: Duration) -> bool {
     let watch = Stopwatch::start();
     loop {
