@@ -53,14 +53,14 @@ impl Collectors<'_> {
             "mongodb",
             |of| of.mongodb.as_ref(),
             settings,
-            move |own| start_mongodb(&own, interval),
+            move |part| start_mongodb(&part, interval),
         ));
         let name = self.name.to_owned();
         sources.push(self.planned(
             "exec",
             |of| of.exec.as_ref(),
             settings,
-            move |own| Ok(Box::new(granary_agent_exec::source(&own, &name, interval)?)),
+            move |part| Ok(Box::new(granary_agent_exec::source(&part, &name, interval)?)),
         ));
         for (at, (kind, _)) in settings.services.iter().enumerate() {
             let (kind, name) = (*kind, self.name.to_owned());
@@ -68,8 +68,8 @@ impl Collectors<'_> {
                 kind.word(),
                 |of| services(of, at),
                 settings,
-                move |own| {
-                    Ok(Box::new(granary_agent_services::source(kind, &own, &name, interval)?))
+                move |part| {
+                    Ok(Box::new(granary_agent_services::source(kind, &part, &name, interval)?))
                 },
             ));
         }
@@ -86,13 +86,13 @@ impl Collectors<'_> {
         settings: &Settings,
         start: impl FnOnce(T) -> Started + 'static,
     ) -> Option<Planned> {
-        let own = of(settings)?;
-        let is_same = self.last.and_then(&of) == Some(own);
+        let part = of(settings)?;
+        let is_same = self.last.and_then(&of) == Some(part);
         if is_same && self.running.contains(&name) {
             return Some(Planned::Running(name));
         }
-        let own = own.clone();
-        Some(Planned::New(Box::new(move || start(own))))
+        let part = part.clone();
+        Some(Planned::New(Box::new(move || start(part))))
     }
 }
 
@@ -114,9 +114,9 @@ fn start_statsd(StatsD { listen, series_max, memory_max }: StatsD) -> Started {
 }
 
 #[cfg(feature = "mongodb")]
-fn start_mongodb(own: &crate::settings::MongoDb, interval: Duration) -> Started {
-    let every = own.interval.unwrap_or(interval);
-    Ok(Box::new(granary_agent_mongodb::MongoDb::new(&own.targets, every)?))
+fn start_mongodb(servers: &crate::settings::MongoDb, interval: Duration) -> Started {
+    let every = servers.interval.unwrap_or(interval);
+    Ok(Box::new(granary_agent_mongodb::MongoDb::new(&servers.targets, every)?))
 }
 
 /// Several sources as one, sampled at multiples of an interval.

@@ -186,15 +186,15 @@ impl Settings {
     /// Returns the memory that the agent needs when all collectors reach their limits. A limit such
     /// as `MemoryMax` must not be smaller.
     pub(crate) fn memory_needed(&self) -> u64 {
-        let statsd = self.statsd.as_ref().map_or(0, |own| own.memory_max);
-        let scrape = self.scrape.as_ref().map_or(0, |own| own.memory_max);
+        let statsd = self.statsd.as_ref().map_or(0, |part| part.memory_max);
+        let scrape = self.scrape.as_ref().map_or(0, |part| part.memory_max);
         let more = statsd.saturating_add(scrape.saturating_mul(SCRAPE_FACTOR));
         BASE_BYTES.saturating_add(more as u64)
     }
 
     fn check(&self) -> Result<(), String> {
         let least = granary_agent_scrape::MEMORY_MIN;
-        if self.scrape.as_ref().is_some_and(|own| own.memory_max < least) {
+        if self.scrape.as_ref().is_some_and(|part| part.memory_max < least) {
             return Err(format!("scrape.memory_max: must be {least} bytes or more"));
         }
         if let Some(exec) = &self.exec {
@@ -204,10 +204,10 @@ impl Settings {
             granary_agent_services::check(*kind, services)
                 .map_err(|fault| format!("{}: {fault}", kind.word()))?;
         }
-        let own = self.agent.interval;
+        let base = self.agent.interval;
         for (name, interval) in self.intervals() {
-            if interval.as_millis() % own.as_millis() != 0 || interval.is_zero() {
-                return Err(format!("{name}.interval: {interval:?} is not a multiple of {own:?}"));
+            if interval.as_millis() % base.as_millis() != 0 || interval.is_zero() {
+                return Err(format!("{name}.interval: {interval:?} is not a multiple of {base:?}"));
             }
         }
         let is_any = self.host.is_some()
@@ -232,15 +232,15 @@ impl Settings {
 
     /// Returns the intervals of collectors and targets.
     fn intervals(&self) -> Vec<(&'static str, Duration)> {
-        let mut all = vec![("host", self.host.as_ref().and_then(|own| own.interval))];
+        let mut all = vec![("host", self.host.as_ref().and_then(|part| part.interval))];
         #[cfg(feature = "mongodb")]
-        all.push(("mongodb", self.mongodb.as_ref().and_then(|own| own.interval)));
-        let scripts = self.exec.iter().flat_map(|own| &own.scripts);
+        all.push(("mongodb", self.mongodb.as_ref().and_then(|part| part.interval)));
+        let scripts = self.exec.iter().flat_map(|part| &part.scripts);
         all.extend(scripts.map(|script| ("exec.script", script.interval)));
         for (kind, services) in &self.services {
-            all.extend(services.iter().map(|own| (kind.word(), own.interval)));
+            all.extend(services.iter().map(|part| (kind.word(), part.interval)));
         }
-        all.into_iter().filter_map(|(name, own)| Some((name, own?))).collect()
+        all.into_iter().filter_map(|(name, interval)| Some((name, interval?))).collect()
     }
 }
 

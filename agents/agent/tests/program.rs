@@ -52,7 +52,10 @@ fn daemon() -> (String, Receiver<Vec<String>>) {
                 for part in split_batches(&body).unwrap() {
                     let batch = decode_batch(part).unwrap();
                     names.extend(
-                        batch.series.iter().map(|own| (own.reference, own.metric.to_owned())),
+                        batch
+                            .series
+                            .iter()
+                            .map(|series| (series.reference, series.metric.to_owned())),
                     );
                     metrics.extend(batch.refs().map(|reference| names[&reference].clone()));
                 }
@@ -113,7 +116,7 @@ fn signal(child: &Child, signal: Signal) {
 
 /// Waits for a batch that has all of `present` and none of `absent`.
 fn wait_for(told: &Receiver<Vec<String>>, present: &[&str], absent: &[&str]) {
-    let has = |all: &[String], name: &&str| all.iter().any(|own| own == name);
+    let has = |all: &[String], name: &&str| all.iter().any(|known| known == name);
     loop {
         let metrics = told.recv_timeout(DEADLINE).unwrap();
         if present.iter().all(|name| has(&metrics, name))

@@ -134,7 +134,7 @@ fn wait(words: [BorrowedFd<'_>; 2], pipes: [&Pipe; 2], left: Duration) -> io::Re
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(cause) => return Err(cause.into()),
     }
-    Ok([0, 1].map(|index| all.get(index).is_some_and(|own| !own.revents().is_empty())))
+    Ok([0, 1].map(|index| all.get(index).is_some_and(|state| !state.revents().is_empty())))
 }
 
 /// A pipe from the program.

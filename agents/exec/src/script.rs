@@ -25,10 +25,11 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn new(script: Script, agent: &str, turns: Arc<Turns>) -> Self {
-        let own = [("host", agent), ("script", script.name.as_str())];
-        let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let fixed = [("host", agent), ("script", script.name.as_str())];
+        let fixed = fixed.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let more = script.tags.clone();
-        let tags = own.into_iter().filter(|(name, _)| !script.tags.contains_key(name)).chain(more);
+        let tags =
+            fixed.into_iter().filter(|(name, _)| !script.tags.contains_key(name)).chain(more);
         let tags = tags.collect();
         Self { script, tags, turns }
     }
@@ -68,14 +69,14 @@ impl Source for Running {
         let outcome = self.run(now_ms, &turn);
         let took: Duration = watch.elapsed();
         drop(turn);
-        let mut own = Readings::new(self.tags.clone());
-        own.gauge("exec_up", "", &[], f64::from(u8::from(outcome.is_ok())));
-        own.gauge("exec_duration", "seconds", &[], took.as_secs_f64());
+        let mut reported = Readings::new(self.tags.clone());
+        reported.gauge("exec_up", "", &[], f64::from(u8::from(outcome.is_ok())));
+        reported.gauge("exec_duration", "seconds", &[], took.as_secs_f64());
         match outcome {
-            Ok(printed) => own.append(printed),
-            Err(cause) => own.problem(format!("script {}", self.script.name), cause),
+            Ok(printed) => reported.append(printed),
+            Err(cause) => reported.problem(format!("script {}", self.script.name), cause),
         }
-        readings.append(own);
+        readings.append(reported);
         Ok(())
     }
 }

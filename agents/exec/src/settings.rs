@@ -119,7 +119,8 @@ mod tests {
         };
         let check = |text: String, expected: &str| {
             let read: Result<Settings, _> = toml::from_str(&text);
-            let outcome = read.map_err(|cause| cause.to_string()).and_then(|own| own.check());
+            let outcome =
+                read.map_err(|cause| cause.to_string()).and_then(|scripts| scripts.check());
             let fault = outcome.unwrap_err();
             assert!(fault.contains(expected), "{expected:?} is not in: {fault}");
         };

@@ -305,8 +305,8 @@ mod tests {
         let mut readings = Readings::default();
         Disk::new(Arc::new(host)).sample(1000, &mut readings).unwrap();
         let of = |metric: &str, tag: &str| -> Vec<&str> {
-            let own = readings.as_slice().iter().filter(|reading| reading.metric == metric);
-            let tags = own.flat_map(|reading| &reading.tags).filter(|(name, _)| name == tag);
+            let found = readings.as_slice().iter().filter(|reading| reading.metric == metric);
+            let tags = found.flat_map(|reading| &reading.tags).filter(|(name, _)| name == tag);
             tags.map(|(_, value)| value.as_str()).collect()
         };
         assert_eq!(of("disk_partition_iops_read", "partition"), ["sda1", "nvme1n1"]);

@@ -105,15 +105,18 @@ impl Groups {
     /// command line.
     fn index_of(&self, name: &str, folder: &Path) -> Option<usize> {
         let is_cut = name.len() >= NAME_BYTES;
-        let of = |full: &str| self.names.iter().position(|own| own == full);
-        if !is_cut || !self.names.iter().any(|own| own.len() > name.len() && own.starts_with(name))
+        let of = |full: &str| self.names.iter().position(|known| known == full);
+        if !is_cut
+            || !self.names.iter().any(|known| known.len() > name.len() && known.starts_with(name))
         {
             return of(name);
         }
         match full_name(name, folder) {
             Some(full) => of(&full).or_else(|| of(name)),
             // The command line is empty or was overwritten: only the truncated name is known.
-            None => of(name).or_else(|| self.names.iter().position(|own| own.starts_with(name))),
+            None => {
+                of(name).or_else(|| self.names.iter().position(|known| known.starts_with(name)))
+            }
         }
     }
 }
@@ -206,9 +209,9 @@ mod tests {
     fn processes_of_a_name_are_added_and_their_times_are_percent_of_a_core() {
         let folder = tempfile::tempdir().unwrap();
         let write = |id: u32, text: String| {
-            let own = folder.path().join(id.to_string());
-            fs::create_dir_all(&own).unwrap();
-            fs::write(own.join("stat"), text).unwrap();
+            let process = folder.path().join(id.to_string());
+            fs::create_dir_all(&process).unwrap();
+            fs::write(process.join("stat"), text).unwrap();
         };
         write(7, line("mongod", [100, 50, 0, 0], 5));
         write(8, line("a (mongod) b", [900, 900, 0, 0], 5));
@@ -223,10 +226,10 @@ mod tests {
         let mut readings = Readings::default();
         groups.sample(20_000, &mut readings).unwrap();
         let of = |name: &str, metric: &str| {
-            let own = readings.as_slice().iter().find(|r| {
+            let found = readings.as_slice().iter().find(|r| {
                 r.metric == metric && r.tags.contains(&("process".into(), name.to_owned()))
             });
-            own.map(|r| r.value)
+            found.map(|r| r.value)
         };
         assert_eq!(of("mongod", "process_cpu_user"), Some(140.0));
         assert_eq!(of("mongod", "process_normalized_cpu_user"), Some(35.0));
@@ -242,11 +245,11 @@ mod tests {
     fn a_name_longer_than_the_kernels_is_found_by_the_command_line() {
         let folder = tempfile::tempdir().unwrap();
         let write = |id: u32, name: &str, command: Option<&str>| {
-            let own = folder.path().join(id.to_string());
-            fs::create_dir_all(&own).unwrap();
-            fs::write(own.join("stat"), line(name, [1, 1, 0, 0], 5)).unwrap();
+            let process = folder.path().join(id.to_string());
+            fs::create_dir_all(&process).unwrap();
+            fs::write(process.join("stat"), line(name, [1, 1, 0, 0], 5)).unwrap();
             if let Some(command) = command {
-                fs::write(own.join("cmdline"), command.replace(' ', "\0")).unwrap();
+                fs::write(process.join("cmdline"), command.replace(' ', "\0")).unwrap();
             }
         };
         write(1, "granary-agent-s", Some("/usr/bin/granary-agent-scrape --scrape-config x"));

@@ -55,8 +55,8 @@ impl Source for Kernel {
 
 /// Returns the number after a name in the line of a protocol.
 fn field_of(text: &str, line: &str, field: &str) -> Option<f64> {
-    let own = text.lines().find_map(|own| own.strip_prefix(line)?.strip_prefix(": "))?;
-    let mut words = own.split_ascii_whitespace();
+    let rest = text.lines().find_map(|rest| rest.strip_prefix(line)?.strip_prefix(": "))?;
+    let mut words = rest.split_ascii_whitespace();
     words.find(|word| *word == field)?;
     words.next()?.parse().ok()
 }

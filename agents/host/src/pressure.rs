@@ -69,7 +69,8 @@ fn is_not_there(cause: &io::Error) -> bool {
 
 /// Returns the total of a line, in microseconds.
 fn total(text: &str, line: &str) -> Option<u64> {
-    let words = text.lines().find_map(|own| own.strip_prefix(line)?.strip_prefix(' '))?;
+    let words =
+        text.lines().find_map(|line_of_file| line_of_file.strip_prefix(line)?.strip_prefix(' '))?;
     words.split(' ').find_map(|word| word.strip_prefix("total="))?.trim().parse().ok()
 }
 

@@ -114,8 +114,8 @@ mod tests {
         let unit = |tags: &[(std::borrow::Cow<'static, str>, String)]| {
             tags.iter().find(|(key, _)| key == "unit").map_or("", |(_, name)| name).to_owned()
         };
-        let own = readings.as_slice().iter();
-        let values: Vec<_> = own.map(|r| (unit(&r.tags), r.metric.to_string(), r.value)).collect();
+        let all = readings.as_slice().iter();
+        let values: Vec<_> = all.map(|r| (unit(&r.tags), r.metric.to_string(), r.value)).collect();
         let expected = [
             ("nginx", "unit_active", 1.0),
             ("nginx", "unit_failed", 0.0),

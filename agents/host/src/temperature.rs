@@ -97,7 +97,8 @@ fn find(sys: &Path) -> Vec<Sensor> {
 
 /// Adds a number to duplicate names, such as those of two disks.
 fn add(sensors: &mut Vec<Sensor>, chip: &str, name: &str, file: PathBuf) {
-    let is_taken = |name: &str| sensors.iter().any(|own| own.chip == chip && own.name == name);
+    let is_taken =
+        |name: &str| sensors.iter().any(|sensor| sensor.chip == chip && sensor.name == name);
     let numbered = (2..=SENSORS_MAX).map(|number| format!("{name} {number}"));
     let free = std::iter::once(name.to_owned()).chain(numbered).find(|name| !is_taken(name));
     if let Some(name) = free.filter(|_| sensors.len() < SENSORS_MAX) {
@@ -120,10 +121,10 @@ mod tests {
         let mut readings = Readings::default();
         Temperature::new(host).sample(1, &mut readings).unwrap();
         let tag = |r: &granary_agent_kit::Reading, key: &str| {
-            r.tags.iter().find(|(own, _)| own == key).unwrap().1.clone()
+            r.tags.iter().find(|(name, _)| name == key).unwrap().1.clone()
         };
-        let own = readings.as_slice().iter();
-        own.map(|r| (format!("{}/{}", tag(r, "chip"), tag(r, "sensor")), r.value)).collect()
+        let all = readings.as_slice().iter();
+        all.map(|r| (format!("{}/{}", tag(r, "chip"), tag(r, "sensor")), r.value)).collect()
     }
 
     #[test]

@@ -99,7 +99,7 @@ fn every_counter_says_since_when_it_counts_and_none_runs_backwards() {
         for reading in readings.as_slice().iter().filter(|r| r.kind == Kind::Counter) {
             // Of containers and services the kernel does not say.
             let is_group =
-                ["container_", "unit_"].iter().any(|own| reading.metric.starts_with(own));
+                ["container_", "unit_"].iter().any(|prefix| reading.metric.starts_with(prefix));
             let since = Some(host.boot_ms).filter(|_| !is_group);
             assert_eq!(reading.start_ms, since, "{reading:?}");
             let before =
@@ -154,8 +154,8 @@ fn no_series_is_the_sum_of_others_of_its_name() {
     // A story: `group_by=host` of system_cpu_user counted the machine beside its cores.
     let readings = sample_this_machine();
     let value = |metric: &str| {
-        let own = readings.as_slice().iter().filter(|r| r.metric == metric);
-        own.map(|r| r.value).collect::<Vec<_>>()
+        let found = readings.as_slice().iter().filter(|r| r.metric == metric);
+        found.map(|r| r.value).collect::<Vec<_>>()
     };
     let (total, cores) = (value("system_cpu_user"), value("system_cpu_core_user"));
     let sum: f64 = cores.iter().sum();
@@ -170,13 +170,13 @@ fn no_series_is_the_sum_of_others_of_its_name() {
 #[test]
 fn a_name_of_processes_is_found_with_what_they_take() {
     let readings = sample_this_machine();
-    let own = |metric: &str| {
+    let value = |metric: &str| {
         let found = readings.as_slice().iter().find(|r| r.metric == metric);
         found.map_or_else(|| panic!("no {metric}"), |r| r.value)
     };
-    assert!(own("process_count") >= 1.0);
-    assert!(own("process_memory_resident") > 1e6);
-    assert!(own("process_cpu_user") >= 0.0);
+    assert!(value("process_count") >= 1.0);
+    assert!(value("process_memory_resident") > 1e6);
+    assert!(value("process_cpu_user") >= 0.0);
 }
 
 #[test]

@@ -89,22 +89,22 @@ pub(crate) async fn options_of(
 
 /// Returns the options for connecting to a single host.
 fn bounded(options: &ClientOptions, host: &ServerAddress, timeout: Duration) -> ClientOptions {
-    let mut own = options.clone();
-    own.hosts = vec![host.clone()];
-    own.direct_connection = Some(true);
-    own.load_balanced = None;
-    own.repl_set_name = None;
-    own.app_name = Some("granary-agent-mongodb".to_owned());
-    own.max_pool_size = Some(1);
-    own.min_pool_size = None;
-    own.max_connecting = Some(1);
-    own.retry_reads = Some(false);
-    own.connect_timeout = Some(timeout);
+    let mut single = options.clone();
+    single.hosts = vec![host.clone()];
+    single.direct_connection = Some(true);
+    single.load_balanced = None;
+    single.repl_set_name = None;
+    single.app_name = Some("granary-agent-mongodb".to_owned());
+    single.max_pool_size = Some(1);
+    single.min_pool_size = None;
+    single.max_connecting = Some(1);
+    single.retry_reads = Some(false);
+    single.connect_timeout = Some(timeout);
     // The timeout distinguishes an unreachable server from a slow one.
-    own.server_selection_timeout = Some(timeout.mul_f64(0.75));
-    own.heartbeat_freq = Some(HEARTBEAT);
-    own.server_monitoring_mode = Some(ServerMonitoringMode::Poll);
-    own
+    single.server_selection_timeout = Some(timeout.mul_f64(0.75));
+    single.heartbeat_freq = Some(HEARTBEAT);
+    single.server_monitoring_mode = Some(ServerMonitoringMode::Poll);
+    single
 }
 
 /// A connection that measures its cost.
@@ -186,11 +186,11 @@ mod tests {
         let options = options_of(&target, Duration::from_secs(4)).await.unwrap();
         let hosts: Vec<String> = options.iter().map(|(host, _)| host.to_string()).collect();
         assert_eq!(hosts, ["db1:27017", "db2:27018"]);
-        for (host, own) in options {
-            assert_eq!((own.hosts, own.direct_connection), (vec![host], Some(true)));
-            assert_eq!((own.max_pool_size, own.repl_set_name), (Some(1), None));
-            assert_eq!(own.server_selection_timeout, Some(Duration::from_secs(3)));
-            assert!(own.credential.is_some());
+        for (host, option) in options {
+            assert_eq!((option.hosts, option.direct_connection), (vec![host], Some(true)));
+            assert_eq!((option.max_pool_size, option.repl_set_name), (Some(1), None));
+            assert_eq!(option.server_selection_timeout, Some(Duration::from_secs(3)));
+            assert!(option.credential.is_some());
         }
     }
 

@@ -89,7 +89,8 @@ impl Sweep {
     pub(crate) fn answered(&mut self, answer: Option<&Document>, now_ms: i64) {
         let Some(database) = self.left.pop_front() else { return };
         let shown = self.latest.get_mut(&database);
-        let measured = answer.map(|own| (now_ms, FIELDS.map(|(.., field)| number(own, field))));
+        let measured =
+            answer.map(|answer| (now_ms, FIELDS.map(|(.., field)| number(answer, field))));
         if let Some(shown) = shown {
             *shown = measured;
         }

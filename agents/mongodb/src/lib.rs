@@ -71,10 +71,10 @@ impl MongoDb {
         let windows = Arc::new(Windows::default());
         let mut hosts = Vec::new();
         let mut sources: Vec<(Duration, Box<dyn Source + Send>)> = Vec::new();
-        for own in &settings.targets {
-            let options = runtime.block_on(options_of(own, settings.timeout))?;
+        for target in &settings.targets {
+            let options = runtime.block_on(options_of(target, settings.timeout))?;
             for (address, options) in options {
-                let target = Target::new(&address, options, own, limits);
+                let target = Target::new(&address, options, target, limits);
                 let host = target.host().to_owned();
                 if hosts.contains(&host) {
                     return Err(SettingsError(format!("target {host}: it is named twice")));
@@ -144,9 +144,9 @@ impl Source for Server {
         readings.append(self.runtime.block_on(self.target.sample(now_ms, started_ms)));
         let window_of = self.windows.update(&self.target);
         if let Some(seconds) = self.target.headroom_seconds(window_of) {
-            let mut own = Readings::new(self.target.set_tags());
-            own.gauge("mongodb_oplog_master_lag_time_diff", "seconds", &[], seconds);
-            readings.append(own);
+            let mut reported = Readings::new(self.target.set_tags());
+            reported.gauge("mongodb_oplog_master_lag_time_diff", "seconds", &[], seconds);
+            readings.append(reported);
         }
         Ok(())
     }

@@ -75,14 +75,14 @@ impl Target {
             self.oplog = None;
             return Ok(());
         }
-        let mut own = Readings::new(self.set_tags());
+        let mut of_set = Readings::new(self.set_tags());
         if let Some(status) = self.ask("admin", doc! { "replSetGetStatus": 1 }).await?
             && let Some(readings) = &mut self.readings
         {
-            self.lag_seconds = replication::read(&status, &mut own).seconds;
-            readings.append(own);
+            self.lag_seconds = replication::read(&status, &mut of_set).seconds;
+            readings.append(of_set);
         }
-        let mut own = Readings::new(self.set_tags());
+        let mut of_set = Readings::new(self.set_tags());
         if !self.standing.has_data() {
             return Ok(());
         }
@@ -91,8 +91,8 @@ impl Target {
         }
         // Values that are queried each minute are part of every round.
         if let (Some(oplog), Some(readings)) = (&self.oplog, &mut self.readings) {
-            oplog.read(&mut own);
-            readings.append(own);
+            oplog.read(&mut of_set);
+            readings.append(of_set);
         }
         Ok(())
     }

@@ -55,18 +55,18 @@ fn is_well(state: f64) -> bool {
 fn lags(primary: &Document, members: &[&Document], readings: &mut Readings) -> Lag {
     let is_self = |member: &&&Document| is_true(member, "self");
     let behind = |member: &Document, at: fn(&Document) -> Option<i64>| {
-        let (first, own) = (at(primary)?, at(member)?);
+        let (first, reached) = (at(primary)?, at(member)?);
         // A member with a later operation than the queried one has no lag.
-        Some((first.saturating_sub(own).max(0)) as f64 / 1000.0)
+        Some((first.saturating_sub(reached).max(0)) as f64 / 1000.0)
     };
-    let Some(own) = members.iter().find(is_self) else { return Lag::default() };
-    match number(own, "state") {
+    let Some(member) = members.iter().find(is_self) else { return Lag::default() };
+    match number(member, "state") {
         Some(state) if FOLLOWS.contains(&state) => {
-            let lag = behind(own, operation_ms);
+            let lag = behind(member, operation_ms);
             if let Some(seconds) = lag {
                 readings.gauge("mongodb_oplog_slave_lag_master_time", "seconds", &[], seconds);
             }
-            if let Some(seconds) = behind(own, wall_ms) {
+            if let Some(seconds) = behind(member, wall_ms) {
                 readings.gauge("mongodb_oplog_replication_lag", "seconds", &[], seconds);
             }
             Lag { seconds: lag }

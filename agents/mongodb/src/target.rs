@@ -90,7 +90,7 @@ impl Target {
                 Err(_) => Err(Fault::Unreachable(format!("no answer within {timeout:?}"))),
             };
             problem = outcome.err().map(|fault| fault.to_string());
-            self.costs = self.connection.as_ref().map_or(self.costs, |own| own.costs);
+            self.costs = self.connection.as_ref().map_or(self.costs, |connection| connection.costs);
             if self.readings.is_some() {
                 self.polling.answered();
             } else {
@@ -181,7 +181,7 @@ impl Target {
     pub(crate) fn headroom_seconds(&self, window_of: impl Fn(&str) -> Option<f64>) -> Option<f64> {
         let lag = self.lag_seconds?;
         let of_primary = self.standing.set.as_deref().and_then(window_of);
-        let window = of_primary.or(self.oplog.map(|own| own.window_seconds))?;
+        let window = of_primary.or(self.oplog.map(|oplog| oplog.window_seconds))?;
         Some(window - lag)
     }
 }

@@ -154,7 +154,7 @@ fn a_server_that_does_not_answer_delays_no_other() {
 fn a_server_that_hangs_for_long_starves_no_other() {
     let stuck = Responder::start(|_, _| None);
     let well = server("standalone", "7.0.5");
-    let target = |own: &Responder| TargetSettings::new(format!("mongodb://{}", own.address));
+    let target = |server: &Responder| TargetSettings::new(format!("mongodb://{}", server.address));
     let targets = vec![target(&stuck), target(&well)];
     let settings = Settings { targets, timeout: Duration::from_secs(60), ..Settings::default() };
     let mut agent = MongoDb::new(&settings, EACH_ROUND).unwrap();
@@ -167,8 +167,9 @@ fn a_server_that_hangs_for_long_starves_no_other() {
         if value(&readings, &well.address, "mongodb_up").is_some() {
             up_at.insert(time);
         }
-        let late = readings.known().iter().filter(|own| own.series.metric() == "mongodb_up");
-        up_at.extend(late.map(|own| own.time_ms));
+        let late =
+            readings.known().iter().filter(|reading| reading.series.metric() == "mongodb_up");
+        up_at.extend(late.map(|reading| reading.time_ms));
         assert!(watch.elapsed() < Duration::from_secs(25), "{up_at:?} of {number} rounds");
         if number > 1 {
             assert!(readings.problems().contains_key(&format!("mongodb {}", stuck.address)));

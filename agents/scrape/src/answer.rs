@@ -217,7 +217,9 @@ impl Shown {
             if !is_kept {
                 let ends = known.series.as_ref().filter(|_| known.is_sent && !known.is_timed);
                 match ends {
-                    Some(own) => samples.push_last(stale(own, time_ms), (lease, known.bytes())),
+                    Some(series) => {
+                        samples.push_last(stale(series, time_ms), (lease, known.bytes()))
+                    }
                     None => lease.give_back(known.bytes()),
                 }
             }
@@ -276,9 +278,9 @@ impl OfTarget<'_> {
         }
         let mut moved = Vec::new();
         for (name, value) in target.iter() {
-            let own = labels.get(name).to_owned();
-            if !own.is_empty() {
-                moved.push((name, own));
+            let of_sample = labels.get(name).to_owned();
+            if !of_sample.is_empty() {
+                moved.push((name, of_sample));
             }
             labels.set(name, value);
         }

@@ -124,7 +124,8 @@ impl Client {
             Some(fallback) if !Format::is_named(content_type) => fallback.format(),
             _ => Format::of_content_type(content_type),
         };
-        let is_gzip = text(CONTENT_ENCODING).is_some_and(|own| own.eq_ignore_ascii_case("gzip"));
+        let is_gzip =
+            text(CONTENT_ENCODING).is_some_and(|encoding| encoding.eq_ignore_ascii_case("gzip"));
         let raw = answer.into_body().into_reader();
         let answer: Box<dyn Read> =
             if is_gzip { Box::new(MultiGzDecoder::new(raw)) } else { Box::new(raw) };
@@ -216,7 +217,7 @@ fn accept(protocols: &[Protocol]) -> String {
 /// Returns the headers of the job. Files are read each time, so that secrets can be rotated.
 fn headers(job: &Job) -> Result<Vec<(String, String)>, String> {
     let mut all = Vec::new();
-    all.extend(authorization(job)?.map(|own| (AUTHORIZATION.as_str().to_owned(), own)));
+    all.extend(authorization(job)?.map(|value| (AUTHORIZATION.as_str().to_owned(), value)));
     for (name, Header { values, secrets, files }) in &job.http_headers {
         let plain = values.iter().chain(secrets).cloned();
         all.extend(plain.map(|value| (name.clone(), value)));

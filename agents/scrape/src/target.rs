@@ -164,11 +164,11 @@ mod tests {
 
     #[test]
     fn labels_become_an_address_a_rhythm_and_labels_of_samples() {
-        let own = job(
+        let job_of_test = job(
             "  params: {module: [a b, c], x: [y]}\n  scrape_interval: 20s\n  metrics_path: /m\n",
         );
         let found = labels(&[("__address__", "h:1"), ("__meta_a", "b"), ("env", "e")]);
-        let target = Target::new(&own, &found).unwrap().unwrap();
+        let target = Target::new(&job_of_test, &found).unwrap().unwrap();
         assert_eq!(target.url, "http://h:1/m?module=a%20b&module=c&x=y");
         assert_eq!(target.labels, labels(&[("env", "e"), ("instance", "h:1"), ("job", "j")]));
         assert_eq!((target.interval.as_secs(), target.timeout.as_secs()), (20, 10));
@@ -185,12 +185,13 @@ mod tests {
   - {target_label: __address__, replacement: 'proxy:9115'}
   - {source_labels: [instance], regex: 'bad.*', action: drop}
   - {target_label: __scrape_interval__, replacement: 1m}\n";
-        let own = job(rules);
-        let target = Target::new(&own, &labels(&[("__address__", "db:5")])).unwrap().unwrap();
+        let job_of_test = job(rules);
+        let target =
+            Target::new(&job_of_test, &labels(&[("__address__", "db:5")])).unwrap().unwrap();
         assert_eq!(target.url, "http://proxy:9115/metrics?target=db%3A5");
         assert_eq!(target.labels.get("instance"), "db:5");
         assert_eq!(target.interval.as_secs(), 60);
-        assert_eq!(Target::new(&own, &labels(&[("__address__", "bad:5")])), Ok(None));
+        assert_eq!(Target::new(&job_of_test, &labels(&[("__address__", "bad:5")])), Ok(None));
         for (name, value) in [
             ("__address__", ""),
             ("__address__", "a/b:1"),
@@ -198,10 +199,13 @@ mod tests {
             ("__scrape_timeout__", "3m"),
             ("__scrape_interval__", "soon"),
         ] {
-            let mut own = job("");
+            let mut job_of_test = job("");
             let rule = serde_json::json!([{"target_label": name, "replacement": value}]);
-            own.relabel_configs = serde_json::from_value::<Vec<Rule>>(rule).unwrap();
-            assert!(Target::new(&own, &labels(&[("__address__", "h:1")])).is_err(), "{name}");
+            job_of_test.relabel_configs = serde_json::from_value::<Vec<Rule>>(rule).unwrap();
+            assert!(
+                Target::new(&job_of_test, &labels(&[("__address__", "h:1")])).is_err(),
+                "{name}"
+            );
         }
     }
 
@@ -218,10 +222,10 @@ mod tests {
 
     #[test]
     fn a_thousand_targets_are_spread_evenly() {
-        let own = job("");
+        let job_of_test = job("");
         let place = |n: u32| {
             let found = labels(&[("__address__", &format!("web{n}:9100"))]);
-            Target::new(&own, &found).unwrap().unwrap().next_after(0)
+            Target::new(&job_of_test, &found).unwrap().unwrap().next_after(0)
         };
         let early = (0..1000).filter(|n| place(*n) < 15_000).count();
         assert!((180..320).contains(&early), "{early} of 1000 in the first quarter");

@@ -82,9 +82,9 @@ mod tests {
         let table = include_str!("../METRICS.md");
         let rows = redis::all_rows().chain(postgres::all_rows()).chain(mysql::all_rows());
         let mut names = std::collections::BTreeSet::new();
-        for (own, metric, unit) in rows {
+        for (name, metric, unit) in rows {
             let row = table.lines().find(|line| line.starts_with(&format!("| `{metric}` |")));
-            let row = row.unwrap_or_else(|| panic!("{metric} of {own} is not in METRICS.md"));
+            let row = row.unwrap_or_else(|| panic!("{metric} of {name} is not in METRICS.md"));
             let shown = if unit.is_empty() { "-" } else { unit };
             assert_eq!(row.split(" | ").nth(2), Some(shown), "{metric}");
             assert!(names.insert(metric), "{metric} is there twice");

@@ -111,7 +111,10 @@ impl MySql {
 
 impl Ask for MySql {
     fn ask(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), String> {
-        let kept = self.connection.take().and_then(|mut own| own.ping().ok().map(|()| own));
+        let kept = self
+            .connection
+            .take()
+            .and_then(|mut connection| connection.ping().ok().map(|()| connection));
         let mut connection = match kept {
             Some(connection) => connection,
             None => self.connect()?,
@@ -263,7 +266,8 @@ mod tests {
             let mut target = Target::new(Kind::MySql, &own, Box::new(MySql::new(&own)), "web1");
             let mut readings = Readings::default();
             target.sample(0, &mut readings).unwrap();
-            let up = readings.as_slice().iter().find(|own| own.metric == "mysql_up").unwrap();
+            let up =
+                readings.as_slice().iter().find(|reading| reading.metric == "mysql_up").unwrap();
             assert_eq!((up.value, readings.problems().len()), (0.0, 1), "{answer:?}");
         }
     }
@@ -288,8 +292,11 @@ mod tests {
         ]);
         let mut readings = Readings::default();
         MySql::new(&service(server(answer))).ask(0, &mut readings).unwrap();
-        let read: Vec<_> =
-            readings.as_slice().iter().map(|own| (own.metric.to_string(), own.value)).collect();
+        let read: Vec<_> = readings
+            .as_slice()
+            .iter()
+            .map(|reading| (reading.metric.to_string(), reading.value))
+            .collect();
         assert_eq!(read[0], ("mysql_queries".to_owned(), 7.0));
         assert!(read.iter().all(|(name, _)| name != "mysql_uptime"), "{read:?}");
     }

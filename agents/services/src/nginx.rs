@@ -131,7 +131,7 @@ mod tests {
     fn the_page_is_read_whole_or_not_at_all() {
         let mut readings = Readings::default();
         assert_eq!(read(PAGE, &mut readings), Some(()));
-        let values: Vec<f64> = readings.as_slice().iter().map(|own| own.value).collect();
+        let values: Vec<f64> = readings.as_slice().iter().map(|reading| reading.value).collect();
         assert_eq!(values, [291.0, 6.0, 179.0, 106.0, 16_630_948.0, 16_630_947.0, 31_070_465.0]);
         let mut none = Readings::default();
         for (at, _) in PAGE.char_indices().filter(|(at, _)| *at < PAGE.len() - 6) {

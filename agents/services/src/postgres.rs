@@ -255,7 +255,7 @@ fn read(answers: &[Answer], rows: Rows, readings: &mut Readings) {
         let tags = texts(answer);
         let tags: Vec<(&'static str, &str)> =
             tags.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        for column in answer.columns().iter().filter(|own| *own.type_() == Type::FLOAT8) {
+        for column in answer.columns().iter().filter(|column| *column.type_() == Type::FLOAT8) {
             if let Ok(Some(value)) = answer.try_get::<_, Option<f64>>(column.name()) {
                 rows.read((column.name(), value), &tags, readings);
             }
@@ -385,7 +385,7 @@ mod tests {
         let counted =
             [("active", 2.0), ("idle", 5.0), ("fastpath function call", 1.0), ("other", 3.0)];
         connections(&counted.map(|(state, count)| (state.to_owned(), count)), &mut readings);
-        let values: Vec<f64> = readings.as_slice().iter().map(|own| own.value).collect();
+        let values: Vec<f64> = readings.as_slice().iter().map(|reading| reading.value).collect();
         assert_eq!(values, [2.0, 5.0, 0.0, 0.0, 4.0]);
     }
 

@@ -85,7 +85,10 @@ impl Redis {
 
 impl Ask for Redis {
     fn ask(&mut self, _now_ms: i64, readings: &mut Readings) -> Result<(), String> {
-        let kept = self.connection.take().and_then(|mut own| Some((own.info().ok()?, own)));
+        let kept = self
+            .connection
+            .take()
+            .and_then(|mut connection| Some((connection.info().ok()?, connection)));
         let (info, connection) = if let Some(both) = kept {
             both
         } else {
@@ -104,7 +107,7 @@ fn read(info: &str, readings: &mut Readings) {
     for (key, value) in pairs() {
         if let Ok(number) = value.parse() {
             ROWS.read((key, number), &[], readings);
-        } else if let Some((_, word, metric)) = STATES.iter().find(|(own, ..)| *own == key) {
+        } else if let Some((_, word, metric)) = STATES.iter().find(|(known, ..)| *known == key) {
             readings.gauge(*metric, "", &[], f64::from(u8::from(value == *word)));
         }
     }
@@ -143,7 +146,11 @@ mod tests {
     const INFO: &str = "# Server\r\nredis_version:7.0.15\r\nuptime_in_seconds:9\r\n\r\n# Clients\r\nconnected_clients:2\r\nkeyspace_hits:7\r\nrole:slave\r\nmaster_link_status:down\r\nrdb_last_bgsave_status:ok\r\nmem_fragmentation_ratio:1.50\r\nused_cpu_sys:0.25\r\ndb0:keys=5,expires=1,avg_ttl=0\r\n";
 
     fn values(readings: &Readings) -> Vec<(String, f64)> {
-        readings.as_slice().iter().map(|own| (own.metric.to_string(), own.value)).collect()
+        readings
+            .as_slice()
+            .iter()
+            .map(|reading| (reading.metric.to_string(), reading.value))
+            .collect()
     }
 
     #[test]

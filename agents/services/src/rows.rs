@@ -24,7 +24,7 @@ impl Rows {
         tags: &[(&'static str, &str)],
         readings: &mut Readings,
     ) {
-        let find = |rows: &'static [Row]| rows.iter().find(|(own, ..)| *own == name);
+        let find = |rows: &'static [Row]| rows.iter().find(|(known, ..)| *known == name);
         if let Some((_, metric, unit)) = find(self.gauges) {
             readings.gauge(*metric, unit, tags, value);
         } else if let Some((_, metric, unit)) = find(self.counters) {

@@ -117,8 +117,8 @@ impl Service {
             // An IPv6 address without brackets has no port.
             !host.contains(':') || host.ends_with(']')
         });
-        let own = whole.and_then(|(host, port)| Some((host, port.parse().ok()?)));
-        let (host, port) = own.unwrap_or((&self.address, port));
+        let parts = whole.and_then(|(host, port)| Some((host, port.parse().ok()?)));
+        let (host, port) = parts.unwrap_or((&self.address, port));
         Place::Tcp(host.trim_matches(['[', ']']).to_owned(), port)
     }
 
@@ -179,8 +179,9 @@ mod tests {
     #[test]
     fn no_setting_is_passed_over_and_no_password_is_shown() {
         let check = |kind, more: &str, expected: &str| {
-            let own: Service = toml::from_str(&format!("address = 'http://db1/'\n{more}")).unwrap();
-            let fault = check(kind, &[own]).err().unwrap_or_default();
+            let service: Service =
+                toml::from_str(&format!("address = 'http://db1/'\n{more}")).unwrap();
+            let fault = check(kind, &[service]).err().unwrap_or_default();
             assert!(fault.contains(expected) && fault.is_empty() == expected.is_empty(), "{fault}");
         };
         check(Kind::Nginx, "user = 'a'", "password_file");

@@ -36,9 +36,9 @@ impl Target {
     pub(crate) fn new(kind: Kind, service: &Service, ask: Box<dyn Ask>, agent: &str) -> Self {
         let address = service.address.clone();
         let host = service.host.clone().unwrap_or_else(|| host(kind, service, agent));
-        let own = [("host".to_owned(), host), ("instance".to_owned(), address.clone())];
-        let own = own.into_iter().filter(|(name, _)| !service.tags.contains_key(name));
-        let tags = own.chain(service.tags.clone()).collect();
+        let fixed = [("host".to_owned(), host), ("instance".to_owned(), address.clone())];
+        let fixed = fixed.into_iter().filter(|(name, _)| !service.tags.contains_key(name));
+        let tags = fixed.chain(service.tags.clone()).collect();
         Self { kind, address, tags, ask }
     }
 }
@@ -70,15 +70,15 @@ impl Source for Target {
         let asked = catch_unwind(AssertUnwindSafe(|| self.ask.ask(now_ms, &mut answered)));
         // A panic of a library has dropped its connection.
         let outcome = asked.unwrap_or_else(|_| Err("answers what cannot be read".to_owned()));
-        let mut own = Readings::new(self.tags.clone());
-        own.gauge(format!("{word}_up"), "", &[], f64::from(u8::from(outcome.is_ok())));
+        let mut reported = Readings::new(self.tags.clone());
+        reported.gauge(format!("{word}_up"), "", &[], f64::from(u8::from(outcome.is_ok())));
         let took = watch.elapsed().as_secs_f64();
-        own.gauge(format!("{word}_collect_duration"), "seconds", &[], took);
+        reported.gauge(format!("{word}_collect_duration"), "seconds", &[], took);
         match outcome {
-            Ok(()) => own.append(answered),
-            Err(cause) => own.problem(format!("{word} {}", self.address), cause),
+            Ok(()) => reported.append(answered),
+            Err(cause) => reported.problem(format!("{word} {}", self.address), cause),
         }
-        readings.append(own);
+        readings.append(reported);
         Ok(())
     }
 }

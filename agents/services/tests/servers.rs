@@ -46,13 +46,16 @@ fn targets(kind: Kind, address: &str, more: &str) -> SideBySide {
 fn round(source: &mut SideBySide, now_ms: i64) -> (BTreeMap<String, f64>, String) {
     let mut readings = Readings::default();
     source.sample_alone(now_ms, &mut readings).unwrap();
-    let word = |own: &granary_agent_kit::Reading| {
-        assert!(own.tags.iter().any(|(name, value)| name == "host" && value == "web1"));
+    let word = |reading: &granary_agent_kit::Reading| {
+        assert!(reading.tags.iter().any(|(name, value)| name == "host" && value == "web1"));
         let is_own = |name: &str| name != "host" && name != "instance";
-        let tags = own.tags.iter().filter(|(name, _)| is_own(name));
+        let tags = reading.tags.iter().filter(|(name, _)| is_own(name));
         let tags: Vec<_> = tags.map(|(_, value)| value.as_str()).collect();
-        let metric = own.metric.to_string();
-        (if tags.is_empty() { metric } else { format!("{metric} {}", tags.join(" ")) }, own.value)
+        let metric = reading.metric.to_string();
+        (
+            if tags.is_empty() { metric } else { format!("{metric} {}", tags.join(" ")) },
+            reading.value,
+        )
     };
     let problems = format!("{:?}", readings.problems());
     (readings.as_slice().iter().map(word).collect(), problems)

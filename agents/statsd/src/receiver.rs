@@ -75,9 +75,9 @@ impl StatsD {
             ends: AtomicBool::new(false),
             limits,
         });
-        let own = shared.clone();
+        let reader = shared.clone();
         let reader =
-            thread::Builder::new().name("statsd".to_owned()).spawn(move || own.receive())?;
+            thread::Builder::new().name("statsd".to_owned()).spawn(move || reader.receive())?;
         Ok(Self { shared, reader: Some(reader), logged: Drops::default() })
     }
 

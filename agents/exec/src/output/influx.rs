@@ -55,8 +55,11 @@ mod tests {
         let mut readings = Readings::default();
         let text = b"raid,array=md0 disks=4i,ok=true,state=\"clean\"\njobs total=5 3000000000\n";
         read(text, 7000, &mut readings).unwrap();
-        let read: Vec<_> =
-            readings.as_slice().iter().map(|own| (own.metric.to_string(), own.value)).collect();
+        let read: Vec<_> = readings
+            .as_slice()
+            .iter()
+            .map(|reading| (reading.metric.to_string(), reading.value))
+            .collect();
         assert_eq!(read, [("raid_disks".to_owned(), 4.0), ("raid_ok".to_owned(), 1.0)]);
         assert_eq!(readings.as_slice()[0].tags[0].1, "md0");
         assert_eq!((readings.known()[0].time_ms, readings.known()[0].value), (3000, 5.0));

@@ -52,7 +52,7 @@ fn words(data: &str) -> Vec<String> {
 
 fn datum(word: &str) -> Option<Printed> {
     let (label, rest) = word.rsplit_once('=')?;
-    let label = label.strip_prefix('\'').and_then(|own| own.strip_suffix('\'')).unwrap_or(label);
+    let label = label.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')).unwrap_or(label);
     // A quote in a label is doubled.
     let label = label.replace("''", "'");
     let value = rest.split(';').next()?;
@@ -69,7 +69,7 @@ fn datum(word: &str) -> Option<Printed> {
         "c" => (1.0, "", Kind::Counter),
         "" => (1.0, "", Kind::Gauge),
         bytes => {
-            let power = ["B", "KB", "MB", "GB", "TB"].iter().position(|own| *own == bytes);
+            let power = ["B", "KB", "MB", "GB", "TB"].iter().position(|known| *known == bytes);
             match power {
                 Some(power) => (1024_f64.powi(power as i32), "bytes", Kind::Gauge),
                 None => (1.0, bytes, Kind::Gauge),
@@ -94,8 +94,9 @@ mod tests {
     fn data(output: &str) -> Vec<(String, f64, String)> {
         let mut readings = Readings::default();
         read(output.as_bytes(), 0, &mut readings).unwrap();
-        let data = readings.as_slice().iter().filter(|own| own.metric == "nagios_value");
-        data.map(|own| (own.tags[0].1.clone(), own.value, own.unit.to_string())).collect()
+        let data = readings.as_slice().iter().filter(|reading| reading.metric == "nagios_value");
+        data.map(|reading| (reading.tags[0].1.clone(), reading.value, reading.unit.to_string()))
+            .collect()
     }
 
     #[test]
@@ -119,7 +120,7 @@ mod tests {
         let mut readings = Readings::default();
         assert!(read(b"", 4, &mut readings).is_err() && readings.is_empty());
         read(b"UNKNOWN|a=U;1 b=1.5c c =x", 3, &mut readings).unwrap();
-        let values: Vec<_> = readings.as_slice().iter().map(|own| own.value).collect();
+        let values: Vec<_> = readings.as_slice().iter().map(|reading| reading.value).collect();
         assert_eq!(values, [3.0, 1.5]);
         assert_eq!(readings.as_slice()[1].kind, Kind::Counter);
         assert_eq!(readings.problems().len(), 1);

@@ -68,19 +68,19 @@ pub(super) fn find(root: &Path) -> Vec<Group> {
 /// Returns the type of a group by its name.
 fn what(name: &str) -> Option<Of> {
     let scope = name.strip_suffix(".scope").unwrap_or(name);
-    if let Some(own) = scope.strip_prefix("lxc.payload.") {
-        return Some(Of::Container(own.to_owned()));
+    if let Some(rest) = scope.strip_prefix("lxc.payload.") {
+        return Some(Of::Container(rest.to_owned()));
     }
-    let of_machine = name.strip_suffix(".scope").and_then(|own| own.strip_prefix("machine-"));
-    if let Some(own) = of_machine {
-        return Some(Of::Container(own.replace("\\x2d", "-")));
+    let of_machine = name.strip_suffix(".scope").and_then(|rest| rest.strip_prefix("machine-"));
+    if let Some(rest) = of_machine {
+        return Some(Of::Container(rest.replace("\\x2d", "-")));
     }
     let id = scope.rsplit('-').next().unwrap_or(scope);
     let is_id = id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     if is_id && !scope.contains("conmon") {
         return id.get(..ID_DIGITS).map(|id| Of::Container(id.to_owned()));
     }
-    name.strip_suffix(".service").map(|own| Of::Unit(own.replace("\\x2d", "-")))
+    name.strip_suffix(".service").map(|rest| Of::Unit(rest.replace("\\x2d", "-")))
 }
 
 #[cfg(test)]

@@ -189,8 +189,8 @@ mod tests {
             ("unit_memory_used", 4096.0),
         ];
         assert_eq!(values, expected.into());
-        let own = readings.as_slice().iter().find(|r| r.metric == "container_memory_used");
-        let tags = &own.unwrap().tags;
+        let used = readings.as_slice().iter().find(|r| r.metric == "container_memory_used");
+        let tags = &used.unwrap().tags;
         assert!(tags.contains(&("container".into(), "0123456789ab".to_owned())), "{tags:?}");
     }
 

@@ -45,10 +45,10 @@ fn a_member_that_recovers_or_rolls_back_says_how_far_it_is_behind() {
     for state in [3, 5, 9] {
         let members = [("a", PRIMARY, 0), ("b", state, 700), ("c", SECONDARY, 20)];
         let status = set_status("b", &members);
-        let (own, lag) = values(&status);
-        assert_eq!(own["mongodb_oplog_slave_lag_master_time"], 700.0, "{state}");
+        let (read, lag) = values(&status);
+        assert_eq!(read["mongodb_oplog_slave_lag_master_time"], 700.0, "{state}");
         assert_eq!(lag.seconds, Some(700.0));
-        assert_eq!(own["mongodb_members_unhealthy"], 1.0);
+        assert_eq!(read["mongodb_members_unhealthy"], 1.0);
         let (of_primary, _) = values(&set_status("a", &members));
         assert_eq!(of_primary["mongodb_oplog_replication_lag"], 700.25);
     }

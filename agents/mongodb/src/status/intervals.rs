@@ -37,7 +37,7 @@ struct Growth {
 
 impl Growth {
     fn of(&self, path: &str) -> Option<f64> {
-        let index = TOTALS.iter().position(|own| *own == path)?;
+        let index = TOTALS.iter().position(|known| *known == path)?;
         self.by[index]
     }
 }

@@ -109,8 +109,8 @@ fn each_role_gives_what_it_has() {
     assert_eq!(of_set, expected);
     assert_eq!((names("secondary"), names("config")), (primary.clone(), primary.clone()));
     assert!(!mongos.iter().any(|name| name.contains("cache") || name.contains("tickets")));
-    for own in ["mongodb_opcounter_query", "mongodb_connections", "mongodb_network_bytes_in"] {
-        assert!(mongos.contains(own), "{own}");
+    for metric in ["mongodb_opcounter_query", "mongodb_connections", "mongodb_network_bytes_in"] {
+        assert!(mongos.contains(metric), "{metric}");
     }
     assert!(!names("arbiter").contains("mongodb_cache_used_bytes"));
     let elections = first("7.0.5", "primary");

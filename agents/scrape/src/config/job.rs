@@ -180,27 +180,27 @@ impl Job {
         let (token, file) = (self.bearer_token.take(), self.bearer_token_file.take());
         if self.authorization.is_none() && (token.is_some() || file.is_some()) {
             let credentials = token.unwrap_or_default();
-            let own =
+            let bearer =
                 Authorization { credentials, credentials_file: file, ..Authorization::default() };
-            self.authorization = Some(own);
+            self.authorization = Some(bearer);
         }
     }
 
     /// Returns the credentials for targets and for HTTP service discovery.
     pub(super) fn access_mut(&mut self) -> Vec<Access<'_>> {
         let Self { basic_auth, authorization, tls_config, http_sd_configs, .. } = self;
-        let lists = http_sd_configs.iter_mut().map(|own| Access {
-            basic_auth: &mut own.basic_auth,
-            authorization: &mut own.authorization,
-            tls_config: &mut own.tls_config,
+        let lists = http_sd_configs.iter_mut().map(|list| Access {
+            basic_auth: &mut list.basic_auth,
+            authorization: &mut list.authorization,
+            tls_config: &mut list.tls_config,
         });
         std::iter::once(Access { basic_auth, authorization, tls_config }).chain(lists).collect()
     }
 
     /// Checks the settings of requests.
     pub(super) fn check_access(&self) -> Result<(), String> {
-        let mut own = self.clone();
-        for Access { basic_auth, authorization, tls_config } in own.access_mut() {
+        let mut copy = self.clone();
+        for Access { basic_auth, authorization, tls_config } in copy.access_mut() {
             if basic_auth.is_some() && authorization.is_some() {
                 return Err("only one of basic_auth and authorization can be sent".to_owned());
             }
@@ -212,16 +212,17 @@ impl Job {
             ureq::Proxy::new(url).map_err(|_| "proxy_url: use http://HOST:PORT".to_owned())?;
         }
         for name in self.http_headers.keys() {
-            let is_own = RESERVED_HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name));
+            let is_own =
+                RESERVED_HEADERS.iter().any(|reserved| reserved.eq_ignore_ascii_case(name));
             if is_own || ureq::http::HeaderName::from_bytes(name.as_bytes()).is_err() {
                 return Err(format!("http_headers: {name:?} cannot be set"));
             }
         }
         let is_web = |url: &str| url.starts_with("http://") || url.starts_with("https://");
-        if let Some(own) = self.http_sd_configs.iter().find(|own| !is_web(&own.url)) {
+        if let Some(list) = self.http_sd_configs.iter().find(|list| !is_web(&list.url)) {
             return Err(format!(
                 "http_sd_configs: {:?} must begin with http:// or https://",
-                own.url
+                list.url
             ));
         }
         Ok(())

@@ -55,7 +55,7 @@ pub(super) fn with_remedy(fault: String) -> String {
     let instead = if key.ends_with("_sd_configs") {
         Some(INSTEAD_OF_DISCOVERY)
     } else {
-        INSTEAD.iter().find(|(own, _)| *own == key).map(|(_, instead)| *instead)
+        INSTEAD.iter().find(|(known, _)| *known == key).map(|(_, instead)| *instead)
     };
     match instead {
         Some(instead) => format!("{key} is not supported: {instead} ({fault})"),

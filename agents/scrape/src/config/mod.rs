@@ -148,7 +148,7 @@ impl Config {
         ];
         all.extend(self.scrape_configs.iter().flat_map(Job::unused));
         let mut names: Vec<_> =
-            all.into_iter().filter(|(_, own)| own.0).map(|(name, _)| name).collect();
+            all.into_iter().filter(|(_, unused)| unused.0).map(|(name, _)| name).collect();
         names.sort_unstable();
         names.dedup();
         names
@@ -197,10 +197,10 @@ impl Config {
                     .into_iter()
                     .for_each(join);
             }
-            for file in job.http_headers.values_mut().flat_map(|own| &mut own.files) {
+            for file in job.http_headers.values_mut().flat_map(|header| &mut header.files) {
                 *file = folder.join(&*file);
             }
-            for file in job.file_sd_configs.iter_mut().flat_map(|own| &mut own.files) {
+            for file in job.file_sd_configs.iter_mut().flat_map(|list| &mut list.files) {
                 *file = folder.join(&*file);
             }
         }
@@ -234,10 +234,14 @@ impl Config {
             if let Err(problem) = job.check_access() {
                 return fault(&problem);
             }
-            if job.dns_sd_configs.iter().any(|own| own.kind != RecordType::Srv && own.port == 0) {
+            if job
+                .dns_sd_configs
+                .iter()
+                .any(|names| names.kind != RecordType::Srv && names.port == 0)
+            {
                 return fault("dns_sd_configs: records of type A and AAAA need a port");
             }
-            let files = job.file_sd_configs.iter().flat_map(|own| &own.files);
+            let files = job.file_sd_configs.iter().flat_map(|list| &list.files);
             if let Some(bad) = files.into_iter().find(|file| !is_list_file(file)) {
                 return fault(&format!("{}: must end in .json, .yml or .yaml", bad.display()));
             }
@@ -247,7 +251,7 @@ impl Config {
 }
 
 fn is_list_file(file: &Path) -> bool {
-    file.extension().is_some_and(|end| ["json", "yml", "yaml"].iter().any(|own| end == *own))
+    file.extension().is_some_and(|end| ["json", "yml", "yaml"].iter().any(|known| end == *known))
 }
 
 #[cfg(test)]

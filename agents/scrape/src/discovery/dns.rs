@@ -153,10 +153,10 @@ fn read(answer: &[u8], kind: RecordType) -> io::Result<Vec<(String, Option<u16>)
     let of_record = |data: &RData<'_>| {
         if let (RData::SRV(srv), RecordType::Srv) = (data, kind) {
             Some((srv.target.to_string(), Some(srv.port)))
-        } else if let (RData::A(own), RecordType::A) = (data, kind) {
-            Some((Ipv4Addr::from(own.address).to_string(), None))
-        } else if let (RData::AAAA(own), RecordType::Aaaa) = (data, kind) {
-            Some((format!("[{}]", Ipv6Addr::from(own.address)), None))
+        } else if let (RData::A(record), RecordType::A) = (data, kind) {
+            Some((Ipv4Addr::from(record.address).to_string(), None))
+        } else if let (RData::AAAA(record), RecordType::Aaaa) = (data, kind) {
+            Some((format!("[{}]", Ipv6Addr::from(record.address)), None))
         } else {
             None
         }

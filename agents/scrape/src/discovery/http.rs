@@ -107,7 +107,7 @@ mod tests {
         let config = crate::Config::parse(&yaml, "".into()).unwrap();
         let listed = Listed::new(&config.jobs()[0].http_sd_configs[0]);
         let found = listed.ask().unwrap();
-        let addresses: Vec<&str> = found.iter().map(|own| own.get("__address__")).collect();
+        let addresses: Vec<&str> = found.iter().map(|labels| labels.get("__address__")).collect();
         assert_eq!(addresses, ["h:1", "h:2"]);
         assert_eq!((found[0].get("env"), found[0].get("__meta_url")), ("e", url.as_str()));
         for expected in ["500", "/list"] {

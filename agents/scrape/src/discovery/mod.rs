@@ -36,8 +36,9 @@ impl Source {
         let files = job.file_sd_configs.iter();
         let files = files.map(|FileDiscovery { files, .. }| Self::Files(files::Files::new(files)));
         let names = job.dns_sd_configs.iter().cloned();
-        let names = names.map(|own: DnsDiscovery| Self::Dns(dns::Names(own)));
-        let listed = job.http_sd_configs.iter().map(|own| Self::Http(http::Listed::new(own)));
+        let names = names.map(|settings: DnsDiscovery| Self::Dns(dns::Names(settings)));
+        let listed =
+            job.http_sd_configs.iter().map(|settings| Self::Http(http::Listed::new(settings)));
         lists.into_iter().chain(files).chain(names).chain(listed).collect()
     }
 

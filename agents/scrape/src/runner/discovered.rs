@@ -52,7 +52,7 @@ impl Discovered {
 
     /// Whether all sources are constant.
     pub(super) fn is_fixed(&self) -> bool {
-        self.sources.iter().all(|own| own.every.is_none())
+        self.sources.iter().all(|source| source.every.is_none())
     }
 
     /// Returns the time until the next refresh of any source.
@@ -65,17 +65,17 @@ impl Discovered {
         let resolver = Resolver::of_this_machine();
         let mut has_changed = false;
         let name = &self.job.job_name;
-        for (at, own) in self.sources.iter_mut().enumerate() {
-            if own.left() != Some(Duration::ZERO) {
+        for (at, source) in self.sources.iter_mut().enumerate() {
+            if source.left() != Some(Duration::ZERO) {
                 continue;
             }
-            own.since = Some(Stopwatch::start());
-            let asked = own.source.ask(&resolver);
+            source.since = Some(Stopwatch::start());
+            let asked = source.source.ask(&resolver);
             let place = format!("targets of job {name:?}, source {at}");
             shared.state().board.set_fault(place, asked.as_ref().err().cloned());
             if let Ok(Some(labels)) = asked {
-                has_changed |= own.labels != labels || labels.is_empty();
-                own.labels = labels;
+                has_changed |= source.labels != labels || labels.is_empty();
+                source.labels = labels;
             }
         }
         if has_changed {
@@ -86,7 +86,7 @@ impl Discovered {
     fn assign(&self, shared: &Shared) {
         let name = &self.job.job_name;
         let (mut targets, mut fault) = (Vec::new(), None);
-        for labels in self.sources.iter().flat_map(|own| &own.labels) {
+        for labels in self.sources.iter().flat_map(|source| &source.labels) {
             match Target::new(&self.job, labels) {
                 Ok(Some(target)) => targets.push(Assigned { index: self.index, target }),
                 Ok(None) => {}
@@ -123,8 +123,9 @@ mod tests {
         assert!(!found.is_fixed() && found.left().is_zero());
         found.ask_all(&shared);
         assert!(!found.left().is_zero(), "it was asked");
-        for own in &mut found.sources {
-            (own.every, own.since) = (Some(Duration::from_millis(200)), Some(Stopwatch::start()));
+        for source in &mut found.sources {
+            (source.every, source.since) =
+                (Some(Duration::from_millis(200)), Some(Stopwatch::start()));
         }
         let watch = Stopwatch::start();
         assert!(shared.wait_for_sources(&found));

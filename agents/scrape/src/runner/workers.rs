@@ -64,9 +64,9 @@ pub(super) fn start_worker(
     if state.workers >= WORKERS_MAX {
         return false;
     }
-    let (own, take) = (Arc::clone(shared), Arc::clone(tickets));
+    let (for_thread, take) = (Arc::clone(shared), Arc::clone(tickets));
     let builder = thread::Builder::new().name("scrape".to_owned()).stack_size(stack_bytes);
-    let started = builder.spawn(move || work(&own, &take));
+    let started = builder.spawn(move || work(&for_thread, &take));
     if let Err(cause) = &started {
         error!(%cause, workers = state.workers, "cannot start a thread to scrape; targets wait");
     }

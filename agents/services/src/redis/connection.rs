@@ -114,16 +114,16 @@ impl Connection {
             }
         };
         let watch = Stopwatch::start();
-        let mut own = Self(BufReader::new(Timed { stream, timeout, watch }));
+        let mut connection = Self(BufReader::new(Timed { stream, timeout, watch }));
         if let Some(password) = service.password()? {
             let user = service.user.as_deref();
             let words: Vec<&str> =
                 ["AUTH"].into_iter().chain(user).chain([password.as_str()]).collect();
             // A server that does not know the command quotes it, with the password.
             let word = |cause: String| cause.split(' ').next().unwrap_or_default().to_owned();
-            own.ask(&words).map_err(|cause| format!("AUTH is refused: {}", word(cause)))?;
+            connection.ask(&words).map_err(|cause| format!("AUTH is refused: {}", word(cause)))?;
         }
-        Ok(own)
+        Ok(connection)
     }
 
     pub(super) fn info(&mut self) -> Result<String, String> {

@@ -58,8 +58,8 @@ impl Decimal {
         if digits.abs() >= DIGITS_BELOW || digits.is_nan() {
             return None;
         }
-        let own = Self { digits: digits as i64, decimals };
-        (own.value().to_bits() == value.to_bits()).then_some(own)
+        let decimal = Self { digits: digits as i64, decimals };
+        (decimal.value().to_bits() == value.to_bits()).then_some(decimal)
     }
 
     /// Returns the value in the form of the ref's previous value, or with the fewest decimals.
@@ -309,15 +309,15 @@ fn read_values(reader: &mut Reader<'_>, open: &mut [Open]) -> Result<(), DecodeE
             let value = if decimals == RAW {
                 f64::from_le_bytes(reader.eight()?)
             } else {
-                let own = Decimal { digits: 0, decimals };
-                let base = own.base(before.get(reference).copied());
+                let decimal = Decimal { digits: 0, decimals };
+                let base = decimal.base(before.get(reference).copied());
                 let digits = base.wrapping_add(digits.next().unwrap_or(0));
                 if digits.unsigned_abs() >= DIGITS_BELOW as u64 {
                     return Err(reader.fault("a value has more than 53 bits"));
                 }
-                let own = Decimal { digits, decimals };
-                before.insert(*reference, own);
-                own.value()
+                let decimal = Decimal { digits, decimals };
+                before.insert(*reference, decimal);
+                decimal.value()
             };
             batch.values.push(value);
         }

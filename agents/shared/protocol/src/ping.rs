@@ -106,7 +106,7 @@ pub fn decode_pings(body: &[u8]) -> Result<Vec<Result<Ping, RefusedPing>>, Strin
     let read = |(index, raw): (usize, &RawValue)| {
         serde_json::from_str(raw.get()).map_err(|cause| {
             let named = serde_json::from_str::<OnlyAgent>(raw.get());
-            let agent = named.map_or_else(|_| format!("pings.{index}"), |own| own.agent);
+            let agent = named.map_or_else(|_| format!("pings.{index}"), |ping| ping.agent);
             RefusedPing { agent, reason: cause.to_string() }
         })
     };

@@ -72,9 +72,9 @@ impl Delivery {
         let clock = Arc::clone(client.clock());
         let totals = Arc::new(Totals::default());
         let delay = Schedule::new(args.interval).send_delay(agent) + args.linger;
-        let (own, counts) = (Arc::clone(&spool), Arc::clone(&totals));
+        let (shared, counts) = (Arc::clone(&spool), Arc::clone(&totals));
         let report = report.map(|path| ReportFile::new(path, agent.to_owned()));
-        let sender = Sender::new(own, client, counts, report, delay);
+        let sender = Sender::new(shared, client, counts, report, delay);
         let sender = sender.with_clock(args.clock);
         let (announce, rounds) = sync_channel(ROUNDS_ANNOUNCED_MAX);
         let (tell, done) = sync_channel(1);

@@ -193,7 +193,7 @@ fn deliver(
         started_ms: unix_ms(),
         schedule: Schedule::new(args.interval),
         agent: agent.clone(),
-        totals: deliveries.first().map(|own| Arc::clone(&own.totals)).unwrap_or_default(),
+        totals: deliveries.first().map(|delivery| Arc::clone(&delivery.totals)).unwrap_or_default(),
         deliveries,
         sources,
         planner,

@@ -173,8 +173,8 @@ impl Sampler<'_> {
         sample_all(&mut self.sources, tick, &mut self.readings);
         self.watched.set(self.readings.take_watched());
         let first = self.deliveries.first();
-        let waiting = first.map(|own| own.spool.usage()).unwrap_or_default();
-        let ahead_ms = first.and_then(|own| own.clock.ahead_ms(wall_base_ms()));
+        let waiting = first.map(|delivery| delivery.spool.usage()).unwrap_or_default();
+        let ahead_ms = first.and_then(|delivery| delivery.clock.ahead_ms(wall_base_ms()));
         let sampled_in = watch.elapsed();
         let (agent, totals) = (&self.agent, &self.totals);
         self_metrics::add(&mut self.readings, agent, totals, waiting, sampled_in, self.started_ms);

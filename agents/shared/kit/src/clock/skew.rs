@@ -57,8 +57,8 @@ impl DaemonClock {
     /// Returns how far a wall clock with this base is ahead of the daemon's, in milliseconds, or
     /// `None` before the first answer.
     pub(crate) fn ahead_ms(&self, base_ms: i64) -> Option<i64> {
-        let own = self.base_ms.load(Ordering::Relaxed);
-        (own != UNKNOWN).then(|| base_ms.saturating_sub(own))
+        let daemon_ms = self.base_ms.load(Ordering::Relaxed);
+        (daemon_ms != UNKNOWN).then(|| base_ms.saturating_sub(daemon_ms))
     }
 }
 

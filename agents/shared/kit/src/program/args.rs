@@ -133,18 +133,18 @@ impl AgentArgs {
 
 fn default_spool_folder(program: &str, var: impl Fn(&str) -> Option<String>) -> PathBuf {
     let var = |name| var(name).filter(|value| !value.is_empty());
-    let own = format!("granary-agent-{program}");
+    let name = format!("granary-agent-{program}");
     if let Some(folder) = var("STATE_DIRECTORY") {
         // systemd joins several folders with colons; the first is ours.
         let first = folder.split(':').next().unwrap_or_default();
         return PathBuf::from(first);
     }
     if let Some(folder) = var("XDG_STATE_HOME") {
-        return PathBuf::from(folder).join(own);
+        return PathBuf::from(folder).join(name);
     }
     PathBuf::from(var("HOME").unwrap_or_else(|| "/var/lib".to_owned()))
         .join(".local/state")
-        .join(own)
+        .join(name)
 }
 
 fn parse_url(text: &str) -> Result<String, String> {

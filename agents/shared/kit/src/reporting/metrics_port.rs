@@ -53,10 +53,10 @@ impl OwnMetrics {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
         let ends = Arc::new(AtomicBool::new(false));
-        let own = Arc::clone(&ends);
+        let has_ended = Arc::clone(&ends);
         let thread = thread::Builder::new().name("own-metrics".to_owned()).spawn(move || {
             for stream in listener.incoming() {
-                if own.load(Ordering::Relaxed) {
+                if has_ended.load(Ordering::Relaxed) {
                     return;
                 }
                 // A client that hangs up early misses the response.
@@ -175,8 +175,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let spool = Arc::new(Spool::open(folder.path(), "a", 1 << 20, 5).unwrap());
         let shown = Shown { totals: Arc::default(), spool, clock: Arc::default() };
-        let own = OwnMetrics::listen(([127, 0, 0, 1], 0).into(), shown).unwrap();
-        let address = own.address();
+        let metrics = OwnMetrics::listen(([127, 0, 0, 1], 0).into(), shown).unwrap();
+        let address = metrics.address();
         let mut slow = TcpStream::connect(address).unwrap();
         slow.write_all(b"G").unwrap();
         let (end, ended) = std::sync::mpsc::channel::<()>();
@@ -190,7 +190,7 @@ mod tests {
         });
         let watch = Stopwatch::start();
         assert!(ask(address, "GET /metrics HTTP/1.1\r\n\r\n").contains("200 OK"));
-        drop(own);
+        drop(metrics);
         assert!(watch.elapsed() < 3 * ANSWER_TIMEOUT, "{:?}", watch.elapsed());
         // The thread may have ended before.
         let _heard = end.send(());
@@ -204,8 +204,8 @@ mod tests {
         let totals = Arc::new(Totals::default());
         totals.rounds.add(7);
         let shown = Shown { totals, spool, clock: Arc::default() };
-        let own = OwnMetrics::listen(([127, 0, 0, 1], 0).into(), shown).unwrap();
-        let address = own.address();
+        let metrics = OwnMetrics::listen(([127, 0, 0, 1], 0).into(), shown).unwrap();
+        let address = metrics.address();
         let answer = ask(address, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
         assert!(answer.contains(
@@ -217,7 +217,7 @@ mod tests {
         // The server may refuse the request before it is sent completely.
         let mut stream = TcpStream::connect(address).unwrap();
         let _sent = stream.write_all(long.as_bytes());
-        drop(own);
+        drop(metrics);
         assert!(TcpStream::connect(address).is_err());
     }
 }

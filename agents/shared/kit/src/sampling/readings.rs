@@ -135,7 +135,7 @@ impl Readings {
             return;
         }
         for (key, value) in &self.common {
-            if !reading.tags.iter().any(|(own, _)| own == key) {
+            if !reading.tags.iter().any(|(known, _)| known == key) {
                 reading.tags.push((Cow::Owned(key.clone()), value.clone()));
             }
         }
@@ -181,8 +181,8 @@ impl Readings {
 
     /// Adds readings that were collected separately, with an earlier time than this round's.
     pub(crate) fn append_at(&mut self, mut other: Self, time_ms: i64) {
-        for own in std::mem::take(&mut other.list) {
-            let Reading { metric, tags, kind, unit, value, start_ms } = own;
+        for reading in std::mem::take(&mut other.list) {
+            let Reading { metric, tags, kind, unit, value, start_ms } = reading;
             let tags = tags.into_iter().map(|(key, value)| (key.into_owned(), value)).collect();
             let series = Series::new(metric, tags, kind, unit);
             self.push_known(KnownReading { series: series.into(), value, time_ms, start_ms });
@@ -274,9 +274,10 @@ mod tests {
         apart.gauge("b", "", &[], 2.0);
         let mut readings = Readings::default();
         readings.append_at(apart, 7);
-        let known = readings.known().iter().map(|own| (own.series.metric(), own.time_ms));
+        let known =
+            readings.known().iter().map(|reading| (reading.series.metric(), reading.time_ms));
         assert_eq!(known.collect::<Vec<_>>(), [("b", 7), ("a", 5)]);
-        let has_tag = |own: &KnownReading| own.series.tags().eq([("script", "s")]);
+        let has_tag = |reading: &KnownReading| reading.series.tags().eq([("script", "s")]);
         assert!(readings.known().iter().all(has_tag));
     }
 

@@ -93,10 +93,10 @@ impl Series {
 
     /// Returns the definition with the common tags added; existing tags take precedence.
     pub(crate) fn define(&self, common: &[(String, String)]) -> SeriesDefinition {
-        let own = self.tags().map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let mut tags: Vec<_> = own.collect();
+        let pairs = self.tags().map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let mut tags: Vec<_> = pairs.collect();
         for (key, value) in common {
-            if !tags.iter().any(|(own, _)| own == key) {
+            if !tags.iter().any(|(known, _)| known == key) {
                 tags.push((key.clone(), value.clone()));
             }
         }
@@ -136,14 +136,14 @@ mod tests {
     #[test]
     fn a_series_is_defined_as_it_was_described() {
         let tags = [("b", "x\0y"), ("a", ""), ("c", "ü")];
-        let own = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+        let owned = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
             pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
         };
-        let series = Series::new("m", own(&tags), Kind::Counter, "bytes");
+        let series = Series::new("m", owned(&tags), Kind::Counter, "bytes");
         assert_eq!((series.metric(), series.unit(), series.kind()), ("m", "bytes", Kind::Counter));
         assert_eq!(series.tags().collect::<Vec<_>>(), [("a", ""), ("b", "x\0y"), ("c", "ü")]);
-        let defined = series.define(&own(&[("b", "other"), ("aa", "1")]));
-        assert_eq!(defined.tags, own(&[("a", ""), ("aa", "1"), ("b", "x\0y"), ("c", "ü")]));
+        let defined = series.define(&owned(&[("b", "other"), ("aa", "1")]));
+        assert_eq!(defined.tags, owned(&[("a", ""), ("aa", "1"), ("b", "x\0y"), ("c", "ü")]));
         assert_eq!((&*defined.metric, &*defined.unit), ("m", "bytes"));
         assert_eq!(Series::new("", Vec::new(), Kind::Gauge, "").metric(), "");
     }

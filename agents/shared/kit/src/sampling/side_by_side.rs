@@ -87,7 +87,11 @@ impl SideBySide {
         sources: Vec<Box<dyn Source + Send>>,
     ) -> std::io::Result<Self> {
         let each_round = Duration::from_millis(1);
-        Self::each_at(name, deadline, sources.into_iter().map(|own| (each_round, own)).collect())
+        Self::each_at(
+            name,
+            deadline,
+            sources.into_iter().map(|source| (each_round, source)).collect(),
+        )
     }
 
     /// Like [`SideBySide::new`], with an interval for each source: a source is sampled in the
@@ -209,13 +213,13 @@ impl Worker {
 
     fn take(&mut self, answer: Answer, now_ms: i64, readings: &mut Readings) {
         self.asked = None;
-        let Answer { tick_ms, readings: mut own, result } = answer;
+        let Answer { tick_ms, readings: mut late, result } = answer;
         if let Err(cause) = result {
-            own.problem(&*self.place, cause);
+            late.problem(&*self.place, cause);
         }
-        self.said = Said { problems: own.problems().clone(), watched: own.take_watched() };
-        self.shown.update(&mut own, tick_ms);
-        if tick_ms == now_ms { readings.append(own) } else { readings.append_at(own, tick_ms) }
+        self.said = Said { problems: late.problems().clone(), watched: late.take_watched() };
+        self.shown.update(&mut late, tick_ms);
+        if tick_ms == now_ms { readings.append(late) } else { readings.append_at(late, tick_ms) }
     }
 }
 
@@ -370,9 +374,9 @@ mod tests {
             tell.send(is_up).unwrap();
             let mut readings = Readings::default();
             one.sample(tick, &mut readings).unwrap();
-            let stale = readings.known().iter().map(|own| {
-                assert!(granary_protocol::is_stale_marker(own.value));
-                (own.series.metric().to_owned(), own.series.kind(), own.time_ms)
+            let stale = readings.known().iter().map(|reading| {
+                assert!(granary_protocol::is_stale_marker(reading.value));
+                (reading.series.metric().to_owned(), reading.series.kind(), reading.time_ms)
             });
             stale.collect::<Vec<_>>()
         };

@@ -65,10 +65,10 @@ impl Watched {
     pub(crate) fn set(&self, hosts: Vec<WatchedHost>) {
         let mut last = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let known = last.as_ref().map_or(&[][..], |(_, hosts)| hosts);
-        let is_same = |own: &WatchedHost, new: &WatchedHost| {
-            (&own.host, own.is_absent) == (&new.host, new.is_absent)
+        let is_same = |old: &WatchedHost, new: &WatchedHost| {
+            (&old.host, old.is_absent) == (&new.host, new.is_absent)
         };
-        let is_known = |new: &WatchedHost| known.iter().any(|own| is_same(own, new));
+        let is_known = |new: &WatchedHost| known.iter().any(|old| is_same(old, new));
         if !hosts.iter().all(is_known) {
             self.newcomers.fetch_add(1, Ordering::Relaxed);
         }

@@ -85,7 +85,7 @@ impl Pinger {
     }
 
     fn ping(&self, client: &Client, ending: bool) -> Result<(), String> {
-        let own = Ping { sent: unix_ms(), ending, ..self.about.clone() };
-        client.ping(self.watched.pings(&own), PING_TIMEOUT)
+        let ping = Ping { sent: unix_ms(), ending, ..self.about.clone() };
+        client.ping(self.watched.pings(&ping), PING_TIMEOUT)
     }
 }

@@ -66,8 +66,8 @@ fn set_back(batch: &mut Batch, ahead_ms: i64) {
     if ahead_ms == 0 {
         return;
     }
-    let own = batch.times.iter_mut().chain(batch.starts.iter_mut().filter(|start| **start != 0));
-    own.for_each(|time| *time = time.saturating_sub(ahead_ms));
+    let times = batch.times.iter_mut().chain(batch.starts.iter_mut().filter(|start| **start != 0));
+    times.for_each(|time| *time = time.saturating_sub(ahead_ms));
 }
 
 /// The refs in the batches of each agent.

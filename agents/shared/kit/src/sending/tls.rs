@@ -57,8 +57,8 @@ fn certificates(file: &Path) -> Result<Vec<Certificate<'static>>, String> {
     let mut all = Vec::new();
     for item in parse_pem(&bytes) {
         let item = item.map_err(|cause| format!("{}: {cause}", file.display()))?;
-        if let PemItem::Certificate(own) = item {
-            all.push(own);
+        if let PemItem::Certificate(certificate) = item {
+            all.push(certificate);
         }
     }
     if all.is_empty() {

@@ -296,10 +296,10 @@ fn while_the_file_cannot_be_written_the_newest_are_in_memory_and_are_delivered()
     break_disk(&spool, folder.path());
     let (mut appended, mut dropped) = (1, 0);
     while dropped < 3 {
-        let own = spool.append(&mut batch(20_000)).unwrap();
+        let append = spool.append(&mut batch(20_000)).unwrap();
         appended += 1;
-        dropped += own.dropped_batches;
-        assert!(appended < 1_000 && own.dropped_samples == own.dropped_batches * 20_000);
+        dropped += append.dropped_batches;
+        assert!(appended < 1_000 && append.dropped_samples == append.dropped_batches * 20_000);
     }
     assert!(spool.usage().bytes <= state::MEMORY_BYTES_MAX as u64 + 1_000_000);
     assert_eq!(spool.usage().batches, appended - dropped);
@@ -363,18 +363,18 @@ proptest::proptest! {
             let both = [&direct, &lingers];
             match step {
                 0..=2 => {
-                    let [a, b] = both.map(|own| own.append(&mut batch(size)).unwrap());
+                    let [a, b] = both.map(|spool| spool.append(&mut batch(size)).unwrap());
                     proptest::prop_assert_eq!(a, b);
                 }
-                3 => both.iter().for_each(|own| {
-                    let fetched = own.fetch(size, usize::MAX).unwrap();
+                3 => both.iter().for_each(|spool| {
+                    let fetched = spool.fetch(size, usize::MAX).unwrap();
                     let seqs: Vec<u64> = fetched.iter().map(|batch| batch.seq).collect();
-                    own.acknowledge(&seqs).unwrap();
+                    spool.acknowledge(&seqs).unwrap();
                 }),
-                4 => both.iter().for_each(|own| {
-                    let newest = own.fetch_newest(size, usize::MAX, 0..900).unwrap();
+                4 => both.iter().for_each(|spool| {
+                    let newest = spool.fetch_newest(size, usize::MAX, 0..900).unwrap();
                     let seqs: Vec<u64> = newest.iter().map(|batch| batch.seq).collect();
-                    own.acknowledge(&seqs).unwrap();
+                    spool.acknowledge(&seqs).unwrap();
                 }),
                 _ => {
                     drop((direct, lingers));
@@ -382,9 +382,9 @@ proptest::proptest! {
                     lingers = open(other.path(), bytes_max, 5).with_linger(MINUTE);
                 }
             }
-            let [a, b] = [&direct, &lingers].map(|own| {
-                let all = seqs_fetched(own);
-                own.acknowledge(&[]).unwrap();
+            let [a, b] = [&direct, &lingers].map(|spool| {
+                let all = seqs_fetched(spool);
+                spool.acknowledge(&[]).unwrap();
                 all
             });
             proptest::prop_assert_eq!(a, b);

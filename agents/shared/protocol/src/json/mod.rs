@@ -385,9 +385,9 @@ impl Filling<'_> {
     fn name_of(&self, reference: Option<u32>, index: usize) -> String {
         let Some(reference) = reference else { return format!("samples.{index}") };
         let mut series = self.batch.series.iter();
-        match (self.bad_refs.get(&reference), series.find(|own| own.reference == reference)) {
+        match (self.bad_refs.get(&reference), series.find(|known| known.reference == reference)) {
             (Some((name, _)), _) => name.clone(),
-            (None, Some(own)) => series_name(&own.metric, &own.tags),
+            (None, Some(known)) => series_name(&known.metric, &known.tags),
             (None, None) => format!("ref {reference}"),
         }
     }

@@ -95,9 +95,10 @@ fn the_fields_of_an_event_are_metrics_with_its_tags_and_time() {
          "fields": {"read": 1, "write": 2, "bad": "x"}},
         {"fields": {"load": 0.5}}]}"#;
     let JsonBatch { batch, unread } = one(text).unwrap();
-    let names: Vec<_> = batch.series.iter().map(|own| own.metric.as_str()).collect();
+    let names: Vec<_> = batch.series.iter().map(|series| series.metric.as_str()).collect();
     assert_eq!(names, ["disk_read", "disk_write", "load"]);
-    let is_said = |own: &SeriesDefinition| own.tags.len() == 1 && own.kind == Kind::Counter;
+    let is_said =
+        |series: &SeriesDefinition| series.tags.len() == 1 && series.kind == Kind::Counter;
     assert!(batch.series[..2].iter().all(is_said));
     assert_eq!((batch.times, batch.values), (vec![9, 9, 5], vec![1.0, 2.0, 0.5]));
     assert_eq!((unread.samples, &*unread.examples[0].series), (1, r#"disk_bad{d="sda"}"#));

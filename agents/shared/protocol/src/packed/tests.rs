@@ -102,11 +102,11 @@ fn any_batch() -> impl Strategy<Value = Batch> {
     let series = prop::collection::vec(definition.prop_map(define), 0..3);
     (("[ab]", any::<i64>(), any::<u64>(), any::<i64>()), series, columns).prop_map(
         |((agent, epoch, seq, sent), series, (samples, starts, each))| {
-            let refs = samples.iter().map(|own| own.0).collect();
-            let values = samples.iter().map(|own| own.1).collect();
-            let times: Vec<i64> = samples.iter().map(|own| own.2).collect();
+            let refs = samples.iter().map(|sample| sample.0).collect();
+            let values = samples.iter().map(|sample| sample.1).collect();
+            let times: Vec<i64> = samples.iter().map(|sample| sample.2).collect();
             let times = if each || times.is_empty() { times } else { vec![times[0]] };
-            let all: Vec<i64> = samples.iter().map(|own| own.3).collect();
+            let all: Vec<i64> = samples.iter().map(|sample| sample.3).collect();
             let starts = all.into_iter().take([0, 1, 100][starts]).collect();
             Batch { agent, epoch, seq, sent, series, refs, times, values, starts }
         },

@@ -197,10 +197,10 @@ impl Refs {
         let place = match by_rules(&self.rules, define()) {
             None => Place::Dropped,
             Some(definition) => {
-                let own = key_of(&definition);
-                match self.known.get(&own) {
+                let key = key_of(&definition);
+                match self.known.get(&key) {
                     Some(reference) => Place::Ref(*reference),
-                    None => self.add(own, definition, added)?,
+                    None => self.add(key, definition, added)?,
                 }
             }
         };

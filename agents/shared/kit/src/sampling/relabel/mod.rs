@@ -30,7 +30,7 @@ impl Labels {
     /// Sets a label; an empty value removes it.
     pub fn set(&mut self, name: &str, value: impl Into<String>) {
         let value = value.into();
-        match (self.0.binary_search_by(|(own, _)| own.as_str().cmp(name)), value.is_empty()) {
+        match (self.0.binary_search_by(|(known, _)| known.as_str().cmp(name)), value.is_empty()) {
             (Ok(at), true) => drop(self.0.remove(at)),
             (Ok(at), false) => self.0[at].1 = value,
             (Err(_), true) => {}
@@ -54,7 +54,7 @@ impl Labels {
     }
 
     fn find(&self, name: &str) -> Option<usize> {
-        self.0.binary_search_by(|(own, _)| own.as_str().cmp(name)).ok()
+        self.0.binary_search_by(|(known, _)| known.as_str().cmp(name)).ok()
     }
 }
 

@@ -19,8 +19,10 @@ fn batches_are_packed_for_a_daemon_that_says_that_it_reads_them_so() {
     let (mut sender, totals) = sender(&spool, &url, None);
     while sender.step(TIMEOUT).unwrap() == Step::Progress {}
     let requests = server.join().unwrap();
-    let packed: Vec<bool> =
-        requests.iter().map(|own| own.head.contains("application/vnd.granary.packed")).collect();
+    let packed: Vec<bool> = requests
+        .iter()
+        .map(|request| request.head.contains("application/vnd.granary.packed"))
+        .collect();
     assert_eq!(packed, [false, true, true, false, false]);
     assert_eq!(requests[2].batches, requests[3].batches);
     assert_eq!((waiting(&spool), totals.batches_rejected.get()), (0, 0));
