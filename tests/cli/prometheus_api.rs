@@ -80,7 +80,7 @@ fn faults_have_the_words_and_codes_of_prometheus() {
         let error = body["error"].as_str().unwrap();
         assert!(error.contains(part), "{path}: {error}");
     };
-    check("query?query=sum(", 400, "bad_data", r#"invalid parameter "query": parse error"#);
+    check("query?query=sum(", 400, "bad_data", r#"invalid parameter "query": 1:5: parse error"#);
     check("query?query=up&time=soon", 400, "bad_data", r#"invalid parameter "time": cannot parse"#);
     check("query?query=up&timeout=soon", 400, "bad_data", "to a valid duration");
     check("query?query=up&limit=-1", 400, "bad_data", "limit must be non-negative");

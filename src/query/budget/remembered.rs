@@ -123,13 +123,22 @@ impl Remembered {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::query::{Budget, PromqlLimits};
 
     #[test]
     fn what_is_remembered_is_bounded() {
         let remembered = Remembered::new();
         let (ids, places) = ((0..100_000).map(SeriesId).collect(), (0..100_000).collect());
         let matched = Matched { ids, places };
-        let parsed = Arc::new(Parsed::of("up", "up").unwrap());
+        let limits = PromqlLimits {
+            series_max: 1,
+            points_max: 1,
+            steps_max: 1,
+            query_bytes_max: 100,
+            regex_bytes_max: 1,
+            budget: &Budget::UNLIMITED,
+        };
+        let parsed = Arc::new(Parsed::new("up", &limits).unwrap());
         let pattern = Arc::new(Regex::new("a").unwrap());
         for number in 0..100 {
             let selection = Selection { generation: 1, looked_at: 9, matched: matched.clone() };

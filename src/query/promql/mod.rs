@@ -1,6 +1,6 @@
 //! PromQL over cells: a request comes as a checked struct, an answer goes as plain values.
 //!
-//! Must never know: HTTP. An expression is parsed within bounds (`parse`), evaluated for all its
+//! Must never know: HTTP. An expression is parsed within bounds (`syntax`), evaluated for all its
 //! times at once, series by series (`evaluate`), over cells that are read once (`selectors`).
 //!
 //! # What a sample is
@@ -53,32 +53,26 @@
 //!
 //! Metric names are dropped at the end of an evaluation, as with Prometheus' delayed name removal:
 //! `sum by (__name__)` of a rate keeps series apart. Without `promql.delayed_name_removal` they are
-//! dropped where they stop fitting. Native histograms are not
-//! there. Positions are looked up in the text: complaints of the parser's grammar carry none.
-//! The parser compiles patterns without a bound and panics on durations out of range; its input is
-//! bounded before, patterns are handed past it, and a panic is an error.
+//! dropped where they stop fitting. Native histograms are not stored.
 
 mod aggregation;
 mod binary;
 mod context;
 mod evaluate;
 mod functions;
-mod parse;
+mod parsed;
 mod request;
+mod rules;
 mod selectors;
 mod settings;
+mod syntax;
 mod value;
 
-use promql_parser::parser::Expr;
-
-pub(super) use parse::Parsed;
-pub use parse::{
-    format::format_promql,
-    rules::{check_rule_promql, lengths_of_plain_promql, measured_promql},
-    selector::series_matchers,
-    tree::promql_tree,
-};
+pub(super) use parsed::Parsed;
+pub use parsed::{check_promql, format_promql, promql_tree};
 pub use request::{PromqlLimits, PromqlRequest};
+pub use rules::{check_rule_promql, lengths_of_plain_promql, measured_promql};
+pub use selectors::matchers::series_matchers;
 pub use settings::{PromqlSettings, STEPS_MAX, evaluate, evaluate_vector};
 pub use value::{
     answer::{MatrixSeries, Points, PromqlAnswer, PromqlValue, VectorSample},
@@ -98,11 +92,7 @@ pub fn promql(
     limits: &PromqlLimits<'_>,
     now: UnixMillis,
 ) -> Result<PromqlAnswer, PromqlError> {
-    let times = parse::durations::QueryTimes {
-        step: request.step_ms as f64 / 1000.0,
-        range: request.end.0.saturating_sub(request.start.0) as f64 / 1000.0,
-    };
-    let parsed = parse::parse_at(&request.query, times, limits)?;
+    let parsed = Parsed::remembered(&request.query, limits)?;
     evaluate::answer(store, &parsed, request, limits, now)
 }
 
@@ -110,15 +100,6 @@ pub fn promql(
 /// last infinite, and how many observations were at most that. NaN when there are none.
 pub fn quantile_of_buckets(quantile: f64, buckets: &[(f64, f64)]) -> f64 {
     functions::quantile_of_buckets(quantile, buckets)
-}
-
-/// Parses an expression within the limits' bounds, for pages that only show it. The patterns of
-/// `=~` and `!~` are not compiled.
-///
-/// # Errors
-/// When it is no expression.
-pub fn check_promql(query: &str, limits: &PromqlLimits<'_>) -> Result<Expr, PromqlError> {
-    parse::parse(query, limits)
 }
 
 #[cfg(test)]

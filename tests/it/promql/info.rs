@@ -74,7 +74,8 @@ fn info_joins_labels_of_info_series() {
         ),
         (
             "info(load, 1 + load)",
-            "error: parse error: expected label selectors only, got 1 + load in call to \"info\""
+            "error: 1:12: parse error: expected label selectors only, got 1 + load in call to \
+             \"info\""
                 .into(),
         ),
     ] {

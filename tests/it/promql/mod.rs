@@ -3,6 +3,7 @@
 mod answers;
 mod info;
 mod notes;
+mod peer_parser;
 mod remembered;
 mod semantics;
 mod windows;

@@ -36,7 +36,7 @@ fn notes_and_complaints_say_where() {
         ("abs(histogram_quantile(0.5, v))", "(1:29)"),
         ("limit_ratio(2, v)", "(1:13)"),
         ("abs()", "1:1: parse error"),
-        ("sum(rate(v))", "1:5: parse error"),
+        ("sum(rate(v))", "1:10: parse error"),
         ("1 + none(v)", "1:5: parse error"),
     ] {
         let notes = bench.notes(query, 10 * MINUTE, 10 * MINUTE, 0);

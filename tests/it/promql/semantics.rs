@@ -113,14 +113,14 @@ fn operators_refuse_what_meets_several_and_fill_what_is_missing() {
         ),
         (
             "w + on (a) group_left (a) v",
-            "error: parse error: label \"a\" must not occur in ON and GROUP clause at once",
+            "error: 1:3: parse error: label \"a\" must not occur in ON and GROUP clause at once",
         ),
         (
             "{a=\"2\", b!=\"y\"} * on (a, __name__) {a=\"2\", b!=\"y\"}",
             "error: vector cannot contain metrics with the same labelset",
         ),
         ("1_0 + 0x_1f", "41"),
-        ("1 > 2", "error: parse error: comparisons between scalars must use BOOL modifier"),
+        ("1 > 2", "error: 1:3: parse error: comparisons between scalars must use BOOL modifier"),
         ("v + fill(10) (v < 3)", r#"{a="1"} 2; {a="2"} 4; {a="3"} 13"#),
         ("(v < 3) + fill_right(10) v", r#"{a="1"} 2; {a="2"} 4"#),
         ("(v < 3) + fill_left(10) v", r#"{a="1"} 2; {a="2"} 4; {a="3"} 13"#),
@@ -131,7 +131,7 @@ fn operators_refuse_what_meets_several_and_fill_what_is_missing() {
         ),
         (
             "v and fill(0) w",
-            "error: parse error: filling in missing series is not allowed for set operators",
+            "error: 1:1: parse error: filling in missing series not allowed for set operators",
         ),
     ]);
 }
@@ -239,8 +239,9 @@ fn functions_of_labels_values_and_time() {
         ("step offset (step() + 0s)", "step 10"),
         ("step offset range()", "step 10"),
         ("sum_over_time(step[MAX_OF(3m, 1m) + 0s])", "{} 27"),
-        ("sum_over_time(v[0])", "error: parse error: duration must be greater than 0"),
-        ("sum_over_time(v[5m:0])", "error: parse error: duration must be greater than 0"),
+        ("sum_over_time(v[0])", "error: 1:17: parse error: duration must be greater than 0"),
+        ("sum_over_time(v[5m:0])", "error: 1:20: parse error: duration must be greater than 0"),
+        ("sum_over_time(v[step()])", "error: parse error: duration must be greater than 0"),
     ]);
 }
 

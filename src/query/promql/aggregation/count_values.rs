@@ -4,13 +4,12 @@
 
 use std::collections::HashMap;
 
-use promql_parser::parser::LabelModifier;
-
 use super::groups::Group;
 use crate::{
     model::METRIC_TAG,
     query::promql::{
         context::Context,
+        syntax::tree::Grouping,
         value::{
             error::PromqlError,
             labels::Labels,
@@ -29,7 +28,7 @@ pub(super) fn count_values(
     input: &[Series],
     groups: Vec<Group>,
     name: &str,
-    modifier: Option<&LabelModifier>,
+    grouping: Option<&Grouping>,
     context: &Context<'_>,
 ) -> Result<Vec<Series>, PromqlError> {
     let (steps, bounds) = (context.steps, context.bounds);
@@ -37,8 +36,8 @@ pub(super) fn count_values(
         return Err(PromqlError::Execution(format!("invalid label name {}", quoted(name))));
     }
     // What `without` takes away it takes away after the value was put there.
-    let dropped = matches!(modifier, Some(LabelModifier::Exclude(names))
-        if name == METRIC_TAG || names.labels.iter().any(|own| own == name));
+    let dropped = matches!(grouping, Some(Grouping::Except(names))
+        if name == METRIC_TAG || names.iter().any(|own| own == name));
     let mut places: HashMap<Labels, usize> = HashMap::new();
     let mut out: Vec<Series> = Vec::new();
     for group in groups {

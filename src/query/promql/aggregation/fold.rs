@@ -2,42 +2,21 @@
 //!
 //! Must never know: the store, how series were grouped.
 
-use promql_parser::parser::token;
-
 use super::groups::Group;
 use crate::query::promql::value::{
-    error::PromqlError,
     numbers::{Mean, Sum},
     series::{ABSENT, Series, is_present},
     steps::Steps,
 };
 
 /// One series for each group.
-pub(super) fn folded(
-    operator: token::TokenId,
-    input: &[Series],
-    groups: Vec<Group>,
-    steps: &Steps,
-) -> Result<Vec<Series>, PromqlError> {
-    let fold = match operator {
-        token::T_SUM => fold_group::<Sum>,
-        token::T_AVG => fold_group::<Mean>,
-        token::T_COUNT => fold_group::<Count>,
-        token::T_GROUP => fold_group::<Exists>,
-        token::T_MIN => fold_group::<Least>,
-        token::T_MAX => fold_group::<Most>,
-        token::T_STDVAR => fold_group::<Spread>,
-        token::T_STDDEV => fold_group::<Deviation>,
-        _ => {
-            return Err(PromqlError::BadData("parse error: unknown aggregation".to_owned()));
-        }
-    };
+pub(super) fn folded<F: Fold>(input: &[Series], groups: Vec<Group>, steps: &Steps) -> Vec<Series> {
     let aggregated = |group: Group| Series {
-        values: fold(&group.members, input, steps),
+        values: fold_group::<F>(&group.members, input, steps),
         labels: group.labels,
         drop_metric: group.drop_metric,
     };
-    Ok(groups.into_iter().map(aggregated).filter(Series::has_values).collect())
+    groups.into_iter().map(aggregated).filter(Series::has_values).collect()
 }
 
 fn fold_group<F: Fold>(members: &[usize], input: &[Series], steps: &Steps) -> Vec<f64> {
@@ -57,7 +36,7 @@ fn fold_group<F: Fold>(members: &[usize], input: &[Series], steps: &Steps) -> Ve
 }
 
 /// An aggregation that takes one value after the other.
-trait Fold {
+pub(super) trait Fold {
     fn begin(value: f64) -> Self;
     fn take(&mut self, value: f64);
     fn end(self) -> f64;
@@ -91,7 +70,7 @@ impl Fold for Mean {
     }
 }
 
-struct Count(f64);
+pub(super) struct Count(f64);
 
 impl Fold for Count {
     fn begin(_: f64) -> Self {
@@ -105,7 +84,7 @@ impl Fold for Count {
     }
 }
 
-struct Exists;
+pub(super) struct Exists;
 
 impl Fold for Exists {
     fn begin(_: f64) -> Self {
@@ -117,7 +96,7 @@ impl Fold for Exists {
     }
 }
 
-struct Least(f64);
+pub(super) struct Least(f64);
 
 impl Fold for Least {
     fn begin(value: f64) -> Self {
@@ -133,7 +112,7 @@ impl Fold for Least {
     }
 }
 
-struct Most(f64);
+pub(super) struct Most(f64);
 
 impl Fold for Most {
     fn begin(value: f64) -> Self {
@@ -150,7 +129,7 @@ impl Fold for Most {
 }
 
 /// Mean square distance from the mean. Without compensation, as Prometheus has it here.
-struct Spread {
+pub(super) struct Spread {
     count: f64,
     mean: f64,
     squares: f64,
@@ -172,7 +151,7 @@ impl Fold for Spread {
     }
 }
 
-struct Deviation(Spread);
+pub(super) struct Deviation(Spread);
 
 impl Fold for Deviation {
     fn begin(value: f64) -> Self {

@@ -5,11 +5,13 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use promql_parser::parser::LabelModifier;
 
-use crate::query::promql::value::{
-    labels::{Labels, is_kept_without_metric},
-    series::Series,
+use crate::query::promql::{
+    syntax::tree::Grouping,
+    value::{
+        labels::{Labels, is_kept_without_metric},
+        series::Series,
+    },
 };
 
 /// Series that are aggregated together, by index.
@@ -23,17 +25,17 @@ pub(super) struct Group {
 }
 
 /// The groups of an input.
-pub(super) fn grouped(input: &[Series], modifier: Option<&LabelModifier>) -> Vec<Group> {
+pub(super) fn grouped(input: &[Series], grouping: Option<&Grouping>) -> Vec<Group> {
     let mut places: HashMap<Vec<u8>, usize, RandomState> = HashMap::default();
     let mut groups: Vec<Group> = Vec::new();
     let mut shared = Vec::new();
     for (index, series) in input.iter().enumerate() {
         shared.clear();
-        write_shared(&series.labels, modifier, &mut shared);
+        write_shared(&series.labels, grouping, &mut shared);
         let place = places.get(&shared).copied().unwrap_or_else(|| {
-            let labels = match modifier {
-                Some(LabelModifier::Include(names)) => series.labels.only(&names.labels),
-                Some(LabelModifier::Exclude(names)) => series.labels.without(&names.labels),
+            let labels = match grouping {
+                Some(Grouping::Only(names)) => series.labels.only(names),
+                Some(Grouping::Except(names)) => series.labels.without(names),
                 None => Labels::default(),
             };
             places.insert(shared.clone(), groups.len());
@@ -47,18 +49,18 @@ pub(super) fn grouped(input: &[Series], modifier: Option<&LabelModifier>) -> Vec
 }
 
 /// Writes what the labels of a group have in common, so that two groups differ.
-fn write_shared(labels: &Labels, modifier: Option<&LabelModifier>, out: &mut Vec<u8>) {
+fn write_shared(labels: &Labels, grouping: Option<&Grouping>, out: &mut Vec<u8>) {
     let mut write = |text: &str| {
         out.extend_from_slice(&text.len().to_le_bytes());
         out.extend_from_slice(text.as_bytes());
     };
-    match modifier {
-        Some(LabelModifier::Include(names)) => {
-            names.labels.iter().for_each(|name| write(labels.get(name)));
+    match grouping {
+        Some(Grouping::Only(names)) => {
+            names.iter().for_each(|name| write(labels.get(name)));
         }
-        Some(LabelModifier::Exclude(names)) => {
+        Some(Grouping::Except(names)) => {
             for (name, value) in labels.iter() {
-                if is_kept_without_metric(name) && !names.labels.iter().any(|own| own == name) {
+                if is_kept_without_metric(name) && !names.iter().any(|own| own == name) {
                     write(name);
                     write(value);
                 }

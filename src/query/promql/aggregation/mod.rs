@@ -9,46 +9,53 @@ mod groups;
 mod limit_ratio;
 mod topk;
 
-use promql_parser::parser::{AggregateExpr, token};
-
 use crate::query::promql::{
     context::Context,
+    syntax::{operator::Aggregation, tree::Grouping},
     value::{
         error::PromqlError,
-        numbers::quantile,
+        numbers::{Mean, Sum, quantile},
         series::{ABSENT, Series, Value, is_present},
         steps::Steps,
     },
 };
+use fold::{Count, Deviation, Exists, Least, Most, Spread, folded};
 use groups::{Group, grouped};
 
 /// What an aggregation makes of its input and its parameter, which is the call's first argument.
 pub(crate) fn aggregate(
-    aggregation: &AggregateExpr,
+    operation: Aggregation,
+    grouping: Option<&Grouping>,
     parameter: Option<Value>,
     input: Vec<Series>,
     context: &Context<'_>,
 ) -> Result<Vec<Series>, PromqlError> {
-    let (operator, modifier) = (aggregation.op.id(), aggregation.modifier.as_ref());
     let (steps, notes) = (context.steps, context.notes.at_argument(0));
-    let groups = grouped(&input, modifier);
+    let groups = grouped(&input, grouping);
     context.bounds.check_time()?;
-    match operator {
-        token::T_COUNT_VALUES => {
+    Ok(match operation {
+        Aggregation::CountValues => {
             let name = if let Some(Value::Text(name)) = parameter { name } else { String::new() };
-            count_values::count_values(&input, groups, &name, modifier, context)
+            count_values::count_values(&input, groups, &name, grouping, context)?
         }
-        token::T_QUANTILE => {
+        Aggregation::Quantile => {
             let numbers = numbers(parameter)?;
             notes.check_quantiles(&numbers);
-            Ok(by_time(&input, groups, steps, |at, values| quantile(numbers[at], values)))
+            by_time(&input, groups, steps, |at, values| quantile(numbers[at], values))
         }
-        token::T_TOPK | token::T_BOTTOMK | token::T_LIMITK => {
-            topk::topk(operator, input, &groups, &numbers(parameter)?, steps)
+        Aggregation::Topk | Aggregation::Bottomk | Aggregation::Limitk => {
+            topk::topk(operation, input, &groups, &numbers(parameter)?, steps)?
         }
-        token::T_LIMIT_RATIO => limit_ratio::limit_ratio(input, &numbers(parameter)?, &notes),
-        _ => fold::folded(operator, &input, groups, steps),
-    }
+        Aggregation::LimitRatio => limit_ratio::limit_ratio(input, &numbers(parameter)?, &notes)?,
+        Aggregation::Avg => folded::<Mean>(&input, groups, steps),
+        Aggregation::Count => folded::<Count>(&input, groups, steps),
+        Aggregation::Group => folded::<Exists>(&input, groups, steps),
+        Aggregation::Max => folded::<Most>(&input, groups, steps),
+        Aggregation::Min => folded::<Least>(&input, groups, steps),
+        Aggregation::Stddev => folded::<Deviation>(&input, groups, steps),
+        Aggregation::Stdvar => folded::<Spread>(&input, groups, steps),
+        Aggregation::Sum => folded::<Sum>(&input, groups, steps),
+    })
 }
 
 fn numbers(parameter: Option<Value>) -> Result<Vec<f64>, PromqlError> {

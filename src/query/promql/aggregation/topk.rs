@@ -4,20 +4,21 @@
 
 use std::cmp::Ordering;
 
-use promql_parser::parser::token;
-
 use super::groups::Group;
-use crate::query::promql::value::{
-    error::PromqlError,
-    numbers::text_of,
-    series::{ABSENT, Series, is_present},
-    steps::Steps,
+use crate::query::promql::{
+    syntax::operator::Aggregation,
+    value::{
+        error::PromqlError,
+        numbers::text_of,
+        series::{ABSENT, Series, is_present},
+        steps::Steps,
+    },
 };
 
 /// `topk`, `bottomk` and `limitk`: so many series of each group, of equal ones the first. At a
 /// single time the picked ones come in the order of the pick.
 pub(super) fn topk(
-    operator: token::TokenId,
+    operation: Aggregation,
     mut input: Vec<Series>,
     groups: &[Group],
     numbers: &[f64],
@@ -32,12 +33,12 @@ pub(super) fn topk(
             let members = group.members.iter().copied();
             picked.clear();
             picked.extend(members.filter(|index| is_present(input[*index].values[at])));
-            if operator == token::T_LIMITK {
+            if operation == Aggregation::Limitk {
                 picked.truncate(count);
             } else {
                 keep_first(&mut picked, count, |one, next| {
                     let [value, other] = [one, next].map(|index| input[*index].values[at]);
-                    best_first(value, other, operator == token::T_TOPK).then(one.cmp(next))
+                    best_first(value, other, operation == Aggregation::Topk).then(one.cmp(next))
                 });
             }
             for index in &picked {

@@ -3,19 +3,20 @@
 //!
 //! Must never know: what the operator computes.
 
-use promql_parser::parser::VectorMatchFillValues;
-
 use super::matching::{Group, Matching, groups};
-use crate::query::promql::value::{
-    series::{ABSENT, Series, is_present},
-    steps::Steps,
+use crate::query::promql::{
+    syntax::tree,
+    value::{
+        series::{ABSENT, Series, is_present},
+        steps::Steps,
+    },
 };
 
 /// Adds to either side a series for each group and time in which only the other has values.
 pub(super) fn fill(
     left: &mut Vec<Series>,
     right: &mut Vec<Series>,
-    values: &VectorMatchFillValues,
+    values: &tree::Matching,
     matching: &Matching<'_>,
     steps: &Steps,
 ) {
@@ -34,10 +35,10 @@ pub(super) fn fill(
         });
         filled.filter(Series::has_values).collect::<Vec<_>>()
     };
-    if let Some(value) = values.lhs {
+    if let Some(value) = values.fill_left {
         left.extend(stand_ins(value, &on_right, &on_left));
     }
-    if let Some(value) = values.rhs {
+    if let Some(value) = values.fill_right {
         right.extend(stand_ins(value, &on_left, &on_right));
     }
 }

@@ -5,10 +5,11 @@
 
 use std::collections::HashMap;
 
-use promql_parser::parser::{BinModifier, LabelModifier, VectorMatchCardinality};
-
-use super::operators::Operator;
-use crate::query::promql::value::{labels::Labels, series::Series};
+use super::operators::Operation;
+use crate::query::promql::{
+    syntax::tree::{Binary, Grouping, Many},
+    value::{labels::Labels, series::Series},
+};
 
 /// How series are matched.
 pub(super) struct Matching<'a> {
@@ -23,33 +24,16 @@ pub(super) struct Matching<'a> {
     pub(super) return_bool: bool,
 }
 
-/// Which side may have several series that meet one.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Many {
-    Neither,
-    Left,
-    Right,
-}
-
 impl<'a> Matching<'a> {
     /// As the modifiers of an operator say.
-    pub(super) fn new(modifier: Option<&'a BinModifier>) -> Self {
-        let matching = modifier.and_then(|modifier| modifier.matching.as_ref());
-        let card = modifier.map(|modifier| &modifier.card);
-        let many = match card {
-            Some(VectorMatchCardinality::ManyToOne(_)) => Many::Left,
-            Some(VectorMatchCardinality::OneToMany(_)) => Many::Right,
-            Some(VectorMatchCardinality::OneToOne | VectorMatchCardinality::ManyToMany) | None => {
-                Many::Neither
-            }
-        };
-        let included = card.and_then(VectorMatchCardinality::labels);
+    pub(super) fn new(binary: &'a Binary) -> Self {
+        let labels = binary.matching.labels.as_ref();
         Self {
-            labels: matching.map_or(&[], |labels| &labels.labels().labels),
-            on: matching.is_some_and(LabelModifier::is_include),
-            included: included.map_or(&[], |labels| &labels.labels),
-            many,
-            return_bool: modifier.is_some_and(|modifier| modifier.return_bool),
+            labels: labels.map_or(&[], Grouping::names),
+            on: labels.is_some_and(Grouping::is_only),
+            included: &binary.matching.included,
+            many: binary.matching.many,
+            return_bool: binary.return_bool,
         }
     }
 
@@ -59,9 +43,9 @@ impl<'a> Matching<'a> {
     }
 
     /// The labels of what two series give.
-    pub(super) fn result(&self, many: &Labels, one: &Labels, operator: Operator) -> Labels {
+    pub(super) fn result(&self, many: &Labels, one: &Labels, operation: Operation) -> Labels {
         let mut labels = many.clone();
-        if operator.drops_metric() {
+        if operation.drops_metric() {
             labels = labels.without_metric();
         }
         if self.many == Many::Neither {

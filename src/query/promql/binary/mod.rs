@@ -8,46 +8,43 @@ mod matching;
 mod operators;
 mod vectors;
 
-use promql_parser::parser::BinaryExpr;
-
 use crate::query::promql::{
     context::Context,
+    syntax::tree::Binary,
     value::{
         error::PromqlError,
         series::{Series, Value, is_present},
     },
 };
-use operators::Operator;
+use operators::Operation;
 
 /// What an operator makes of its operands.
 pub(crate) fn operate(
-    binary: &BinaryExpr,
+    binary: &Binary,
     left: Value,
     right: Value,
     context: &Context<'_>,
 ) -> Result<Value, PromqlError> {
-    let operator = Operator::of(binary)?;
-    let return_bool = binary.return_bool();
+    let (operation, return_bool) = (Operation::of(binary.operator), binary.return_bool);
     Ok(match (left, right) {
         (Value::Scalar(mut left), Value::Scalar(right)) => {
             for (left, right) in left.iter_mut().zip(right) {
-                *left = operator.apply(*left, right, *left, true);
+                *left = operation.apply(*left, right, *left, true);
             }
             Value::Scalar(left)
         }
         (Value::Vector(series), Value::Scalar(numbers)) => {
-            let compute = |value, number| operator.apply(value, number, value, return_bool);
-            let drops = operator.drops_metric() || return_bool;
+            let compute = |value, number| operation.apply(value, number, value, return_bool);
+            let drops = operation.drops_metric() || return_bool;
             Value::Vector(with_numbers(series, &numbers, drops, compute))
         }
         (Value::Scalar(numbers), Value::Vector(series)) => {
-            let compute = |value, number| operator.apply(number, value, value, return_bool);
-            let drops = operator.drops_metric() || return_bool;
+            let compute = |value, number| operation.apply(number, value, value, return_bool);
+            let drops = operation.drops_metric() || return_bool;
             Value::Vector(with_numbers(series, &numbers, drops, compute))
         }
         (Value::Vector(left), Value::Vector(right)) => {
-            let modifier = binary.modifier.as_ref();
-            Value::Vector(vectors::operate(left, right, operator, modifier, context)?)
+            Value::Vector(vectors::operate(left, right, operation, binary, context)?)
         }
         (Value::Text(_), _) | (_, Value::Text(_)) => {
             return Err(PromqlError::BadData(

@@ -2,13 +2,11 @@
 //!
 //! Must never know: series, the store.
 
-use promql_parser::parser::{BinaryExpr, token};
-
-use crate::query::promql::value::{error::PromqlError, series::ABSENT};
+use crate::query::promql::{syntax::operator::Operator, value::series::ABSENT};
 
 /// What an operator does with two numbers.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Operator {
+pub(super) enum Operation {
     /// Yields a number.
     Arithmetic(fn(f64, f64) -> f64),
     /// Yields yes or no: keeps or drops the left value, or 1 or 0 with `bool`.
@@ -21,33 +19,27 @@ pub(super) enum Operator {
     Unless,
 }
 
-impl Operator {
-    /// The operator of an expression.
-    pub(super) fn of(binary: &BinaryExpr) -> Result<Self, PromqlError> {
-        Ok(match binary.op.id() {
-            token::T_ADD => Self::Arithmetic(|one, next| one + next),
-            token::T_SUB => Self::Arithmetic(|one, next| one - next),
-            token::T_MUL => Self::Arithmetic(|one, next| one * next),
-            token::T_DIV => Self::Arithmetic(|one, next| one / next),
-            token::T_MOD => Self::Arithmetic(|one, next| one % next),
-            token::T_POW => Self::Arithmetic(f64::powf),
-            token::T_ATAN2 => Self::Arithmetic(f64::atan2),
-            token::T_EQLC => Self::Comparison(|one, next| one == next),
-            token::T_NEQ => Self::Comparison(|one, next| one != next),
-            token::T_GTR => Self::Comparison(|one, next| one > next),
-            token::T_LSS => Self::Comparison(|one, next| one < next),
-            token::T_GTE => Self::Comparison(|one, next| one >= next),
-            token::T_LTE => Self::Comparison(|one, next| one <= next),
-            token::T_LAND => Self::And,
-            token::T_LOR => Self::Or,
-            token::T_LUNLESS => Self::Unless,
-            _ => {
-                return Err(PromqlError::BadData(format!(
-                    "parse error: the operator {} is not known",
-                    binary.op
-                )));
-            }
-        })
+impl Operation {
+    /// The operation of an operator.
+    pub(super) fn of(operator: Operator) -> Self {
+        match operator {
+            Operator::Add => Self::Arithmetic(|one, next| one + next),
+            Operator::Subtract => Self::Arithmetic(|one, next| one - next),
+            Operator::Multiply => Self::Arithmetic(|one, next| one * next),
+            Operator::Divide => Self::Arithmetic(|one, next| one / next),
+            Operator::Modulo => Self::Arithmetic(|one, next| one % next),
+            Operator::Power => Self::Arithmetic(f64::powf),
+            Operator::Atan2 => Self::Arithmetic(f64::atan2),
+            Operator::Equal => Self::Comparison(|one, next| one == next),
+            Operator::NotEqual => Self::Comparison(|one, next| one != next),
+            Operator::Greater => Self::Comparison(|one, next| one > next),
+            Operator::Less => Self::Comparison(|one, next| one < next),
+            Operator::GreaterOrEqual => Self::Comparison(|one, next| one >= next),
+            Operator::LessOrEqual => Self::Comparison(|one, next| one <= next),
+            Operator::And => Self::And,
+            Operator::Or => Self::Or,
+            Operator::Unless => Self::Unless,
+        }
     }
 
     /// The result for two values that are there; [`ABSENT`] where a comparison drops it. `kept` is

@@ -4,15 +4,14 @@
 
 use std::collections::HashMap;
 
-use promql_parser::parser::BinModifier;
-
 use super::{
     fill::{any_present, fill},
-    matching::{Group, Many, Matching, groups},
-    operators::Operator,
+    matching::{Group, Matching, groups},
+    operators::Operation,
 };
 use crate::query::promql::{
     context::Context,
+    syntax::tree::{Binary, Many},
     value::{
         error::PromqlError,
         labels::Labels,
@@ -25,32 +24,25 @@ use crate::query::promql::{
 pub(super) fn operate(
     mut left: Vec<Series>,
     mut right: Vec<Series>,
-    operator: Operator,
-    modifier: Option<&BinModifier>,
+    operation: Operation,
+    binary: &Binary,
     context: &Context<'_>,
 ) -> Result<Vec<Series>, PromqlError> {
-    let (matching, steps) = (Matching::new(modifier), context.steps);
-    let values = modifier.map(|modifier| &modifier.fill_values);
-    if let Some(values) = values.filter(|own| own.lhs.is_some() || own.rhs.is_some()) {
-        if matches!(operator, Operator::And | Operator::Or | Operator::Unless) {
-            return Err(PromqlError::BadData(
-                "parse error: filling in missing series is not allowed for set operators"
-                    .to_owned(),
-            ));
-        }
-        fill(&mut left, &mut right, values, &matching, steps);
+    let (matching, steps) = (Matching::new(binary), context.steps);
+    if binary.matching.fills() {
+        fill(&mut left, &mut right, &binary.matching, &matching, steps);
     }
-    match operator {
-        Operator::And => Ok(kept_where(left, &right, &matching, steps, true)),
-        Operator::Unless => Ok(kept_where(left, &right, &matching, steps, false)),
-        Operator::Or => {
+    match operation {
+        Operation::And => Ok(kept_where(left, &right, &matching, steps, true)),
+        Operation::Unless => Ok(kept_where(left, &right, &matching, steps, false)),
+        Operation::Or => {
             let missing = kept_where(right, &left, &matching, steps, false);
             join_same(left.into_iter().chain(missing).collect())
         }
-        Operator::Arithmetic(_) | Operator::Comparison(_) => {
+        Operation::Arithmetic(_) | Operation::Comparison(_) => {
             let swapped = matching.many == Many::Right;
             let (many, one) = if swapped { (right, left) } else { (left, right) };
-            matched(&many, &one, operator, &matching, context)
+            matched(&many, &one, operation, &matching, context)
         }
     }
 }
@@ -59,7 +51,7 @@ pub(super) fn operate(
 fn matched(
     many: &[Series],
     one: &[Series],
-    operator: Operator,
+    operation: Operation,
     matching: &Matching<'_>,
     context: &Context<'_>,
 ) -> Result<Vec<Series>, PromqlError> {
@@ -76,8 +68,8 @@ fn matched(
             for partner in met_by(left, &partners) {
                 let right = &one[partner as usize];
                 note_met(&mut met, left, right)?;
-                let values = combined(left, right, operator, matching);
-                let labels = matching.result(&left.labels, &right.labels, operator);
+                let values = combined(left, right, operation, matching);
+                let labels = matching.result(&left.labels, &right.labels, operation);
                 let drop_metric = left.drop_metric || matching.return_bool;
                 results.add(Series { labels, drop_metric, values }, matching.many)?;
                 context.bounds.check_points(results.series.len(), steps.count)?;
@@ -129,7 +121,12 @@ fn note_met(met: &mut [bool], left: &Series, right: &Series) -> Result<(), Promq
     Ok(())
 }
 
-fn combined(many: &Series, one: &Series, operator: Operator, matching: &Matching<'_>) -> Vec<f64> {
+fn combined(
+    many: &Series,
+    one: &Series,
+    operation: Operation,
+    matching: &Matching<'_>,
+) -> Vec<f64> {
     let pairs = many.values.iter().zip(&one.values);
     pairs
         .map(|(many, one)| {
@@ -139,7 +136,7 @@ fn combined(many: &Series, one: &Series, operator: Operator, matching: &Matching
             let swapped = matching.many == Many::Right;
             let (left, right) = if swapped { (*one, *many) } else { (*many, *one) };
             // A comparison keeps the value of the left side, whichever has many.
-            operator.apply(left, right, left, matching.return_bool)
+            operation.apply(left, right, left, matching.return_bool)
         })
         .collect()
 }

@@ -3,8 +3,6 @@
 //! A few functions look at what an argument is, not only at its value: they get that here. Must never
 //! know: what functions compute.
 
-use promql_parser::parser::{Call, Expr, MatrixSelector};
-
 use super::expression::{Evaluator, is_range_vector};
 use crate::{
     policy::query_plan::Detail,
@@ -18,8 +16,11 @@ use crate::{
             missing, range,
             window::RangeFunction,
         },
-        parse::selector::{conditions_of, extended, first_selector, named_labels, without_parens},
-        selectors::{Take, modifiers::positive_ms},
+        selectors::{
+            Take,
+            matchers::{conditions_of, named_labels},
+        },
+        syntax::tree::{Call, Expr, MatrixSelector},
         value::{
             error::PromqlError,
             series::{Series, Value},
@@ -33,25 +34,24 @@ use crate::{
 impl Evaluator<'_> {
     /// What a function call comes to.
     pub(super) fn call(&self, call: &Call, steps: &Steps) -> Result<Value, PromqlError> {
-        let name = call.func.name;
-        let arguments: Vec<&Expr> = call.args.args.iter().map(|argument| &**argument).collect();
-        let notes = self.notes.of_call(self.positions.of_node(call));
-        let context = Context { notes, ..self.context(steps) };
+        let (name, arguments) = (call.function.name, call.arguments.as_slice());
+        let places = self.places(call.span, arguments);
+        let context = Context { notes: self.notes.of_call(&places), ..self.context(steps) };
         if let Some(function) = range::function(name) {
-            return Ok(Value::Vector(self.range_call(name, function, &arguments, &context)?));
+            return Ok(Value::Vector(self.range_call(name, function, arguments, &context)?));
         }
-        let first = || arguments.first().copied().ok_or_else(|| missing(name));
+        let first = || arguments.first().ok_or_else(|| missing(name));
         Ok(match name {
             "absent" => {
                 let found = self.vector(first()?, steps)?;
                 Value::Vector(absent(named_labels(first()?), &found, steps))
             }
             "absent_over_time" => Value::Vector(self.absent_over_time(first()?, &context)?),
-            "info" => Value::Vector(self.info(&arguments, &context)?),
+            "info" => Value::Vector(self.info(arguments, &context)?),
             "timestamp" => Value::Vector(self.timestamp(first()?, steps)?),
             _ => {
-                let value = |argument: &&Expr| self.value(argument, steps);
-                let values = arguments.iter().map(value).collect::<Result<Vec<_>, _>>()?;
+                let values = arguments.iter().map(|argument| self.value(argument, steps));
+                let values = values.collect::<Result<Vec<_>, _>>()?;
                 functions::call(name, Arguments::new(name, values), &context)?
             }
         })
@@ -62,16 +62,16 @@ impl Evaluator<'_> {
         &self,
         name: &str,
         function: RangeFunction,
-        arguments: &[&Expr],
+        arguments: &[Expr],
         context: &Context<'_>,
     ) -> Result<Vec<Series>, PromqlError> {
-        if let Some((matrix, extension)) = arguments.iter().find_map(|own| extended(own)) {
+        if let Some((matrix, extension)) = arguments.iter().find_map(extended) {
             return self.extended_call(name, matrix, extension, context.steps);
         }
         let (mut windows, mut numbers) = (None, Vec::new());
         for argument in arguments {
             if is_range_vector(argument) {
-                windows = Some(without_parens(argument));
+                windows = Some(argument.without_parens());
             } else {
                 numbers.push(self.scalar(argument, context.steps)?);
             }
@@ -79,7 +79,7 @@ impl Evaluator<'_> {
         let (detail, columns) = (range::detail(name), range::columns(name));
         let own = Context { notes: context.notes.at_argument(0), ..*context };
         let windows = windows.ok_or_else(|| missing(name))?;
-        if let Expr::MatrixSelector(matrix) = windows
+        if let Expr::Matrix(matrix) = windows
             && self.has_one_selector
         {
             let (mut series, read) = (Vec::new(), (detail, columns));
@@ -101,12 +101,13 @@ impl Evaluator<'_> {
         extension: Extension,
         steps: &Steps,
     ) -> Result<Vec<Series>, PromqlError> {
-        let range_ms = positive_ms(matrix.range)?;
+        let range_ms = matrix.range.positive_millis(self.query.times)?;
         let function = ExtendedFunction::new(name, extension, range_ms)?;
         let is_smoothed = extension == Extension::Smoothed;
         let after_ms = if is_smoothed { self.selectors.lookback_ms } else { 0 };
         let compute = |samples: &[_], to| function.value(samples, to);
-        let mut found = self.selectors.around(&matrix.vs, steps, range_ms, after_ms, compute)?;
+        let mut found =
+            self.selectors.around(&matrix.selector, steps, range_ms, after_ms, compute)?;
         for one in &mut found {
             one.drop_metric = true;
         }
@@ -128,7 +129,7 @@ impl Evaluator<'_> {
 
     /// `timestamp`: of a selector the sample's time, of anything else the evaluation time.
     fn timestamp(&self, argument: &Expr, steps: &Steps) -> Result<Vec<Series>, PromqlError> {
-        if let Expr::VectorSelector(selector) = without_parens(argument) {
+        if let Expr::Vector(selector) = argument.without_parens() {
             let times = self.selectors.instant(selector, steps, Take::Time)?;
             return Ok(functions::mapped(times, |_, time| time));
         }
@@ -138,25 +139,21 @@ impl Evaluator<'_> {
 
     /// `info`: the series of the first argument with labels of the info series that the second one
     /// selects. Those count whose samples lie where the first selector of the first argument looks.
-    fn info(&self, arguments: &[&Expr], context: &Context<'_>) -> Result<Vec<Series>, PromqlError> {
+    fn info(&self, arguments: &[Expr], context: &Context<'_>) -> Result<Vec<Series>, PromqlError> {
         let steps = context.steps;
         let [base, rest @ ..] = arguments else {
             return Err(PromqlError::BadData("parse error: info needs an argument".to_owned()));
         };
-        let shift = first_selector(base).map(|selector| self.selectors.shift(selector));
+        let first = base.selectors().into_iter().next();
+        let shift = first.map(|selector| self.selectors.shift(selector)).transpose()?;
         let looks_at = |time| shift.map_or(time, |shift| shift.of(time));
         let first = looks_at(steps.start) - self.selectors.lookback_ms + 1;
         let base = Value::Vector(self.vector(base, steps)?);
         let given = match rest.first() {
-            None => Vec::new(),
-            Some(Expr::VectorSelector(selector)) => {
+            Some(Expr::Vector(selector)) => {
                 conditions_of(selector, self.bounds.limits)?.into_iter().flatten().collect()
             }
-            Some(other) => {
-                return Err(PromqlError::BadData(format!(
-                    "parse error: expected label selectors only, got {other} in call to \"info\""
-                )));
-            }
+            _ => Vec::new(),
         };
         let selector = InfoSelector::new(given, self.bounds)?;
         let held = self.bounds.hold(&base);
@@ -166,4 +163,10 @@ impl Evaluator<'_> {
         let Value::Vector(base) = base else { return Ok(Vec::new()) };
         info::joined(&base, &found, &selector, context)
     }
+}
+
+/// The extended range selector that an expression is.
+fn extended(expression: &Expr) -> Option<(&MatrixSelector, Extension)> {
+    let Expr::Matrix(matrix) = expression.without_parens() else { return None };
+    Some((matrix, matrix.selector.extension?))
 }

@@ -3,16 +3,18 @@
 //!
 //! Must never know: how cells are read, what functions, operators and aggregations compute.
 
-use promql_parser::parser::{AggregateExpr, BinaryExpr, Expr, VectorSelector, value::ValueType};
-
 use super::step_invariant::is_step_invariant;
 use crate::query::promql::{
     aggregation::aggregate,
     binary::operate,
     context::{Context, bounds::Bounds},
     functions::extended,
-    parse::{positions::Positions, selector::extension},
+    parsed::Parsed,
     selectors::{Selectors, Take},
+    syntax::{
+        span::Span,
+        tree::{Aggregate, Binary, Expr, ValueType, VectorSelector},
+    },
     value::{
         annotations::Notes,
         error::PromqlError,
@@ -28,7 +30,7 @@ pub(super) struct Evaluator<'a> {
     pub(super) bounds: &'a Bounds<'a>,
     pub(super) notes: Notes<'a>,
     pub(super) query: QueryRange,
-    pub(super) positions: &'a Positions,
+    pub(super) parsed: &'a Parsed,
     /// Whether metrics' names that no longer fit are dropped at the end only.
     pub(super) delayed_name_removal: bool,
     /// Whether no cells are needed twice.
@@ -44,15 +46,15 @@ impl Evaluator<'_> {
             return self.step_invariant(expression, steps);
         }
         let value = match expression {
-            Expr::NumberLiteral(number) => Value::Scalar(vec![number.val; steps.count]),
-            Expr::StringLiteral(text) => Value::Text(text.val.clone()),
-            Expr::Paren(inner) => self.value(&inner.expr, steps)?,
-            Expr::Unary(inner) => self.value(&inner.expr, steps)?.negated(),
-            Expr::VectorSelector(selector) => Value::Vector(self.selected(selector, steps)?),
+            Expr::Number(number) => Value::Scalar(vec![number.value; steps.count]),
+            Expr::Text(text) => Value::Text(text.value.clone()),
+            Expr::Paren(paren) => self.value(&paren.inner, steps)?,
+            Expr::Unary(unary) => self.value(&unary.inner, steps)?.negated(),
+            Expr::Vector(selector) => Value::Vector(self.selected(selector, steps)?),
             Expr::Aggregate(aggregate) => Value::Vector(self.aggregate(aggregate, steps)?),
             Expr::Binary(binary) => self.binary(binary, steps)?,
             Expr::Call(call) => self.call(call, steps)?,
-            Expr::MatrixSelector(_) | Expr::Subquery(_) | Expr::Extension(_) => {
+            Expr::Matrix(_) | Expr::Subquery(_) => {
                 return Err(PromqlError::BadData(format!(
                     "{expression} is a range vector: give it to a function such as rate"
                 )));
@@ -78,7 +80,7 @@ impl Evaluator<'_> {
         selector: &VectorSelector,
         steps: &Steps,
     ) -> Result<Vec<Series>, PromqlError> {
-        match extension(selector) {
+        match selector.extension {
             None => self.selectors.instant(selector, steps, Take::Value),
             Some(Extension::Smoothed) => {
                 let after_ms = self.selectors.lookback_ms;
@@ -90,24 +92,27 @@ impl Evaluator<'_> {
         }
     }
 
-    fn binary(&self, binary: &BinaryExpr, steps: &Steps) -> Result<Value, PromqlError> {
-        let left = self.value(&binary.lhs, steps)?;
+    fn binary(&self, binary: &Binary, steps: &Steps) -> Result<Value, PromqlError> {
+        let left = self.value(&binary.left, steps)?;
         let held = self.bounds.hold(&left);
-        let right = self.value(&binary.rhs, steps)?;
+        let right = self.value(&binary.right, steps)?;
         drop(held);
         operate(binary, left, right, &self.context(steps))
     }
 
     fn aggregate(
         &self,
-        aggregation: &AggregateExpr,
+        aggregation: &Aggregate,
         steps: &Steps,
     ) -> Result<Vec<Series>, PromqlError> {
-        let parameter = aggregation.param.as_deref();
+        let Aggregate { operation, parameter, input, grouping, span } = aggregation;
+        let first = parameter.as_deref().unwrap_or(input);
+        let places = self.places(*span, std::slice::from_ref(first));
+        let parameter = parameter.as_deref();
         let parameter = parameter.map(|parameter| self.value(parameter, steps)).transpose()?;
-        let input = self.vector(&aggregation.expr, steps)?;
-        let notes = self.notes.of_call(self.positions.of_node(aggregation));
-        aggregate(aggregation, parameter, input, &Context { notes, ..self.context(steps) })
+        let input = self.vector(input, steps)?;
+        let context = Context { notes: self.notes.of_call(&places), ..self.context(steps) };
+        aggregate(*operation, grouping.as_ref(), parameter, input, &context)
     }
 
     /// The value as an instant vector.
@@ -128,6 +133,12 @@ impl Evaluator<'_> {
             Value::Scalar(values) => Ok(values),
             Value::Vector(_) | Value::Text(_) => Err(wrong_type(expression, "scalar")),
         }
+    }
+
+    /// Where a call stands in the query, and behind that its arguments.
+    pub(super) fn places(&self, call: Span, arguments: &[Expr]) -> Vec<String> {
+        let spans = std::iter::once(call).chain(arguments.iter().map(Expr::span));
+        spans.map(|span| self.parsed.place(span)).collect()
     }
 
     pub(super) fn context<'c>(&'c self, steps: &'c Steps) -> Context<'c> {

@@ -9,22 +9,21 @@ mod step_invariant;
 
 use std::cell::RefCell;
 
-use promql_parser::parser::Expr;
-
 use crate::{
     model::UnixMillis,
     policy::query_plan::Detail,
     query::promql::{
         context::bounds::Bounds,
-        parse::{Parsed, selector::selectors_in},
+        parsed::Parsed,
         request::{PromqlLimits, PromqlRequest},
         selectors::Selectors,
+        syntax::tree::Expr,
         value::{
             annotations::{Annotations, Notes},
             answer::{MatrixSeries, Points, PromqlAnswer, PromqlValue, VectorSample},
             error::PromqlError,
             series::{Series, Value, without_names},
-            steps::{QueryRange, Steps},
+            steps::{QueryRange, QueryTimes, Steps},
             text::shown,
         },
     },
@@ -43,11 +42,15 @@ pub(crate) fn answer(
     limits: &PromqlLimits<'_>,
     now: UnixMillis,
 ) -> Result<PromqlAnswer, PromqlError> {
-    let (expression, steps) = (&*parsed.tree, steps(request, limits)?);
+    let (expression, steps) = (&parsed.tree, steps(request, limits)?);
     let query = QueryRange {
         start: steps.start,
         end: if request.step_ms > 0 { request.end.0 } else { steps.start },
         step_ms: if steps.count < 2 { 0 } else { steps.step_ms },
+        times: QueryTimes {
+            step: request.step_ms as f64 / 1000.0,
+            range: request.end.0.saturating_sub(request.start.0) as f64 / 1000.0,
+        },
     };
     let annotations = RefCell::new(Annotations::default());
     let (bounds, notes) = (Bounds::new(limits), Notes::new(&annotations));
@@ -56,9 +59,9 @@ pub(crate) fn answer(
         bounds: &bounds,
         notes,
         query,
-        positions: &parsed.positions,
+        parsed,
         delayed_name_removal: request.delayed_name_removal,
-        has_one_selector: selectors_in(expression) == 1,
+        has_one_selector: expression.selectors().len() == 1,
     };
     let value = if request.step_ms > 0 {
         range_answer(&evaluator, expression, &steps)?

@@ -4,15 +4,13 @@
 
 use std::rc::Rc;
 
-use promql_parser::parser::{Expr, SubqueryExpr};
-
 use super::expression::{Evaluator, wrong_type};
 use crate::{
     model::Kind,
     policy::query_plan::Detail,
     query::promql::{
-        parse::selector::{extension, without_parens},
-        selectors::modifiers::{positive_ms, shift},
+        selectors::modifiers::shift,
+        syntax::tree::{Expr, Subquery},
         value::{
             cells::TimedCell,
             error::PromqlError,
@@ -36,41 +34,41 @@ impl Evaluator<'_> {
         detail: Detail,
         columns: Columns,
     ) -> Result<RangeVector, PromqlError> {
-        match without_parens(expression) {
-            Expr::MatrixSelector(matrix) if extension(&matrix.vs).is_some() => {
+        match expression.without_parens() {
+            Expr::Matrix(matrix) if matrix.selector.extension.is_some() => {
                 Err(PromqlError::Execution(
                     "the anchored and smoothed modifiers can only be used with: changes, delta, \
                      increase, rate, resets"
                         .to_owned(),
                 ))
             }
-            Expr::MatrixSelector(matrix) => self.selectors.range(matrix, steps, detail, columns),
+            Expr::Matrix(matrix) => self.selectors.range(matrix, steps, detail, columns),
             Expr::Subquery(subquery) => self.subquery(subquery, steps),
             Expr::Paren(_)
             | Expr::Aggregate(_)
             | Expr::Unary(_)
             | Expr::Binary(_)
-            | Expr::NumberLiteral(_)
-            | Expr::StringLiteral(_)
-            | Expr::VectorSelector(_)
-            | Expr::Call(_)
-            | Expr::Extension(_) => Err(wrong_type(expression, "range vector")),
+            | Expr::Number(_)
+            | Expr::Text(_)
+            | Expr::Vector(_)
+            | Expr::Call(_) => Err(wrong_type(expression, "range vector")),
         }
     }
 
     /// Evaluates the inner expression once over all that the windows need, at multiples of its
     /// step.
-    fn subquery(&self, subquery: &SubqueryExpr, steps: &Steps) -> Result<RangeVector, PromqlError> {
-        let shift = shift(subquery.at.as_ref(), subquery.offset.as_ref(), &self.query);
-        let range_ms = positive_ms(subquery.range)?;
-        let step_ms = subquery.step.map_or(Ok(SUBQUERY_STEP_MS), positive_ms)?;
+    fn subquery(&self, subquery: &Subquery, steps: &Steps) -> Result<RangeVector, PromqlError> {
+        let (shift, times) = (shift(&subquery.shift, &self.query)?, self.query.times);
+        let range_ms = subquery.range.positive_millis(times)?;
+        let step = subquery.step.as_ref();
+        let step_ms = step.map_or(Ok(SUBQUERY_STEP_MS), |step| step.positive_millis(times))?;
         let after = shift.of(steps.start) - range_ms;
         let last = shift.of(steps.last());
         let start = (after.div_euclid(step_ms) + 1) * step_ms;
         let count = if last < start { 0 } else { ((last - start) / step_ms + 1) as usize };
         let inner = Steps { start, step_ms, count };
         self.bounds.check_points(1, inner.count)?;
-        let series = if count == 0 { Vec::new() } else { self.vector(&subquery.expr, &inner)? };
+        let series = if count == 0 { Vec::new() } else { self.vector(&subquery.inner, &inner)? };
         for one in &series {
             let cells = one.values.iter().filter(|value| is_present(**value)).count();
             self.bounds.take(cells * size_of::<TimedCell>())?;

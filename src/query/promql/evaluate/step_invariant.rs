@@ -2,7 +2,7 @@
 //!
 //! Must never know: the store, values.
 
-use promql_parser::parser::Expr;
+use crate::query::promql::syntax::tree::Expr;
 
 /// Functions whose answer depends on the evaluation time itself.
 const OF_TIME: [&str; 12] = [
@@ -22,43 +22,30 @@ const OF_TIME: [&str; 12] = [
 
 /// Whether an expression, no mere literal, has the same value at all times.
 pub(crate) fn is_step_invariant(expression: &Expr) -> bool {
-    match expression {
-        Expr::VectorSelector(selector) => selector.at.is_some(),
-        Expr::NumberLiteral(_) | Expr::StringLiteral(_) | Expr::Extension(_) => false,
-        Expr::Aggregate(_)
-        | Expr::Unary(_)
-        | Expr::Binary(_)
-        | Expr::Paren(_)
-        | Expr::Subquery(_)
-        | Expr::MatrixSelector(_)
-        | Expr::Call(_) => keeps(expression),
-    }
+    !matches!(expression, Expr::Number(_) | Expr::Text(_)) && keeps(expression)
 }
 
 /// Whether nothing in an expression depends on the time.
 fn keeps(expression: &Expr) -> bool {
     match expression {
-        Expr::NumberLiteral(_) | Expr::StringLiteral(_) => true,
-        Expr::VectorSelector(selector) => selector.at.is_some(),
-        Expr::MatrixSelector(matrix) => matrix.vs.at.is_some(),
-        Expr::Subquery(subquery) => subquery.at.is_some(),
-        Expr::Paren(inner) => keeps(&inner.expr),
-        Expr::Unary(inner) => keeps(&inner.expr),
-        Expr::Binary(binary) => keeps(&binary.lhs) && keeps(&binary.rhs),
-        Expr::Aggregate(aggregate) => {
-            keeps(&aggregate.expr) && aggregate.param.iter().all(|param| keeps(param))
-        }
-        Expr::Call(call) => {
-            !OF_TIME.contains(&call.func.name) && call.args.args.iter().all(|arg| keeps(arg))
-        }
-        Expr::Extension(_) => false,
+        Expr::Vector(selector) => selector.shift.at.is_some(),
+        Expr::Matrix(matrix) => matrix.selector.shift.at.is_some(),
+        Expr::Subquery(subquery) => subquery.shift.at.is_some(),
+        Expr::Call(call) if OF_TIME.contains(&call.function.name) => false,
+        Expr::Aggregate(_)
+        | Expr::Binary(_)
+        | Expr::Call(_)
+        | Expr::Number(_)
+        | Expr::Paren(_)
+        | Expr::Text(_)
+        | Expr::Unary(_) => expression.children().into_iter().all(keeps),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::promql::{parse, tests::LIMITS};
+    use crate::query::promql::{Parsed, tests::LIMITS};
 
     #[test]
     fn what_depends_on_the_time_is_not_step_invariant() {
@@ -79,7 +66,7 @@ mod tests {
             ("max_over_time(up[5m:1m] @ 10)", true),
             ("max_over_time((up @ 10)[5m:1m])", false),
         ] {
-            let expression = parse::parse(text, &LIMITS).unwrap();
+            let expression = Parsed::new(text, &LIMITS).unwrap().tree;
             assert_eq!(is_step_invariant(&expression), expected, "{text}");
         }
     }

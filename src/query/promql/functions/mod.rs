@@ -1,8 +1,8 @@
 //! The functions: what they compute of arguments that are evaluated already.
 //!
 //! A function of values is found in [`call`], one of range vectors in `range`; each gets its arguments
-//! and a [`Context`]. Those that promql-parser does not know are added in `parse`; `absent`,
-//! `absent_over_time`, `info` and `timestamp` have a part in `evaluate/call.rs`. Must never know: the store, the tree, the evaluator.
+//! and a [`Context`]. Their types are in `syntax/functions.rs`; `absent`, `absent_over_time`, `info` and
+//! `timestamp` have a part in `evaluate/call.rs`. Must never know: the store, the tree, the evaluator.
 
 pub(crate) mod absent;
 mod buckets;

@@ -3,16 +3,17 @@
 //!
 //! Must never know: what is computed of the samples.
 
-use promql_parser::parser::VectorSelector;
-
 use super::{Selectors, plan::Needed};
 use crate::{
     policy::query_plan::Detail,
-    query::promql::value::{
-        error::PromqlError,
-        series::{ABSENT, Series},
-        steps::Steps,
-        windows::Sample,
+    query::promql::{
+        syntax::tree::VectorSelector,
+        value::{
+            error::PromqlError,
+            series::{ABSENT, Series},
+            steps::Steps,
+            windows::Sample,
+        },
     },
     store::Columns,
 };
@@ -28,7 +29,7 @@ impl Selectors<'_> {
         after_ms: i64,
         compute: impl Fn(&[Sample], i64) -> f64,
     ) -> Result<Vec<Series>, PromqlError> {
-        let shift = self.shift(selector);
+        let shift = self.shift(selector)?;
         let reach_ms = range_ms + self.lookback_ms + after_ms;
         let mut windows = self.windows(shift, steps, reach_ms, Detail::Samples);
         windows.first.0 += after_ms;

@@ -4,8 +4,6 @@
 
 use std::ops::RangeInclusive;
 
-use promql_parser::parser::VectorSelector;
-
 use super::{
     Selectors,
     plan::{Needed, Wanted},
@@ -14,11 +12,14 @@ use crate::{
     policy::query_plan::Detail,
     query::{
         SeriesMatcher,
-        promql::value::{
-            error::PromqlError,
-            range_vector::{CellMatrix, CellSeries},
-            series::{ABSENT, Series, is_present},
-            steps::{Steps, TimeShift},
+        promql::{
+            syntax::tree::VectorSelector,
+            value::{
+                error::PromqlError,
+                range_vector::{CellMatrix, CellSeries},
+                series::{ABSENT, Series, is_present},
+                steps::{Steps, TimeShift},
+            },
         },
     },
     store::Columns,
@@ -41,7 +42,7 @@ impl Selectors<'_> {
         steps: &Steps,
         take: Take,
     ) -> Result<Vec<Series>, PromqlError> {
-        let shift = self.shift(selector);
+        let shift = self.shift(selector)?;
         let windows = self.windows(shift, steps, 0, Detail::Aggregates);
         let cells = self.cells(selector, &windows, Needed::Newest, Columns::ENDS)?;
         self.each(&cells, steps, |series| {

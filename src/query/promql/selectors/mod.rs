@@ -5,6 +5,7 @@
 
 mod extended;
 mod instant;
+pub(crate) mod matchers;
 pub(crate) mod modifiers;
 mod neighbours;
 mod plan;
@@ -12,13 +13,15 @@ mod reading;
 
 use std::cell::RefCell;
 
-use promql_parser::parser::{MatrixSelector, VectorSelector};
-
 use crate::{
     model::UnixMillis,
     policy::query_plan::{Detail, Windows},
     query::promql::{
         context::bounds::Bounds,
+        syntax::{
+            MILLIS_MAX,
+            tree::{MatrixSelector, VectorSelector},
+        },
         value::{
             annotations::Notes,
             error::PromqlError,
@@ -29,7 +32,7 @@ use crate::{
     store::{Columns, Store},
 };
 pub(crate) use instant::Take;
-use modifiers::{positive_ms, shift};
+use modifiers::shift;
 use plan::{Needed, Read};
 
 /// Answers selectors.
@@ -54,7 +57,7 @@ impl<'a> Selectors<'a> {
         bounds: &'a Bounds<'a>,
         notes: Notes<'a>,
     ) -> Self {
-        let lookback_ms = lookback_ms.clamp(1, modifiers::DURATION_MAX_MS as i64);
+        let lookback_ms = lookback_ms.clamp(1, MILLIS_MAX);
         Self { store, now, lookback_ms, query, bounds, notes, read: RefCell::default() }
     }
 
@@ -66,10 +69,10 @@ impl<'a> Selectors<'a> {
         detail: Detail,
         columns: Columns,
     ) -> Result<RangeVector, PromqlError> {
-        let shift = self.shift(&selector.vs);
-        let range_ms = positive_ms(selector.range)?;
+        let shift = self.shift(&selector.selector)?;
+        let range_ms = selector.range.positive_millis(self.query.times)?;
         let windows = self.windows(shift, steps, range_ms, detail);
-        let cells = self.cells(&selector.vs, &windows, Needed::All, columns)?;
+        let cells = self.cells(&selector.selector, &windows, Needed::All, columns)?;
         Ok(RangeVector { cells, range_ms, shift })
     }
 
@@ -82,16 +85,16 @@ impl<'a> Selectors<'a> {
         (detail, columns): (Detail, Columns),
         mut visit: impl FnMut(&RangeVector) -> Result<(), PromqlError>,
     ) -> Result<(), PromqlError> {
-        let shift = self.shift(&selector.vs);
-        let range_ms = positive_ms(selector.range)?;
+        let shift = self.shift(&selector.selector)?;
+        let range_ms = selector.range.positive_millis(self.query.times)?;
         let windows = self.windows(shift, steps, range_ms, detail);
         let mut visit = |cells| visit(&RangeVector { cells, range_ms, shift });
-        self.cells_in_parts(&selector.vs, &windows, columns, &mut visit)
+        self.cells_in_parts(&selector.selector, &windows, columns, &mut visit)
     }
 
     /// Where a selector looks.
-    pub(crate) fn shift(&self, selector: &VectorSelector) -> TimeShift {
-        shift(selector.at.as_ref(), selector.offset.as_ref(), &self.query)
+    pub(crate) fn shift(&self, selector: &VectorSelector) -> Result<TimeShift, PromqlError> {
+        shift(&selector.shift, &self.query)
     }
 
     fn windows(&self, shift: TimeShift, steps: &Steps, range_ms: i64, detail: Detail) -> Windows {

@@ -5,8 +5,6 @@
 
 use std::rc::Rc;
 
-use promql_parser::parser::VectorSelector;
-
 use super::{Selectors, neighbours::Around};
 use crate::{
     model::{GranularityIndex, Kind, SeriesId, SeriesInfo, UnixMillis},
@@ -229,9 +227,4 @@ impl<'a> Selectors<'a> {
             });
         }
     }
-}
-
-/// What tells a selector from others.
-pub(super) fn text_of(selector: &VectorSelector) -> String {
-    format!("{} {:?}", selector.name.as_deref().unwrap_or_default(), selector.matchers)
 }

@@ -4,18 +4,17 @@
 
 use std::rc::Rc;
 
-use promql_parser::parser::VectorSelector;
-
 use super::{
     Selectors,
+    matchers::matchers_of,
     neighbours::Around,
-    plan::{Needed, Plan, Planned, Read, Selected, Wanted, text_of},
+    plan::{Needed, Plan, Planned, Read, Selected, Wanted},
 };
 use crate::{
     model::{GranularitySet, Kind, SeriesId, UnixMillis},
     policy::{coverage::Segment, query_plan::Windows},
     query::promql::{
-        parse::selector::matchers_of,
+        syntax::tree::VectorSelector,
         value::{
             cells::{TimedCell, append_cells},
             error::PromqlError,
@@ -41,7 +40,7 @@ impl Selectors<'_> {
         columns: Columns,
     ) -> Result<Rc<CellMatrix>, PromqlError> {
         let matchers = || matchers_of(selector, self.bounds.limits);
-        let text = &text_of(selector);
+        let text = &selector.series_text();
         self.cells_matching(&Wanted { text, matchers: &matchers, windows, needed, columns })
     }
 
@@ -67,7 +66,7 @@ impl Selectors<'_> {
         visit: &mut dyn FnMut(Rc<CellMatrix>) -> Result<(), PromqlError>,
     ) -> Result<(), PromqlError> {
         let matchers = || matchers_of(selector, self.bounds.limits);
-        let (text, needed) = (&text_of(selector), Needed::All);
+        let (text, needed) = (&selector.series_text(), Needed::All);
         let wanted = Wanted { text, matchers: &matchers, windows, needed, columns };
         let plan = match self.plan(&wanted)? {
             Planned::Read(cells) => return visit(cells),

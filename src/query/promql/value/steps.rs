@@ -45,6 +45,22 @@ pub(crate) struct QueryRange {
     pub(crate) end: i64,
     /// From one time to the next; 0 when there is only one.
     pub(crate) step_ms: i64,
+    /// The same for lengths of time.
+    pub(crate) times: QueryTimes,
+}
+
+/// The meaning of `step()` and `range()` in lengths of time, in seconds; 0 for instant queries.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct QueryTimes {
+    /// Between the evaluation times.
+    pub(crate) step: f64,
+    /// From the first evaluation time to the last.
+    pub(crate) range: f64,
+}
+
+impl QueryTimes {
+    /// The times of an instant query.
+    pub(crate) const INSTANT: Self = Self { step: 0.0, range: 0.0 };
 }
 
 /// The time that a selector or subquery looks at: by its `@` and its `offset`.

@@ -13,7 +13,7 @@ pub(crate) fn char_of(byte: u8) -> Option<char> {
 }
 
 /// The byte that a character stands for.
-fn byte_of(letter: char) -> Option<u8> {
+pub(crate) fn byte_of(letter: char) -> Option<u8> {
     u32::from(letter).checked_sub(NO_TEXT).and_then(|byte| u8::try_from(byte).ok())
 }
 

@@ -1,0 +1,172 @@
+//! What rules must know of their expressions before they are evaluated.
+//!
+//! Must never know: values, the store, what a rule is for.
+
+use super::{
+    parsed::Parsed,
+    request::PromqlLimits,
+    selectors::matchers::matchers_of,
+    syntax::{
+        self,
+        span::SyntaxError,
+        tree::{Expr, Shift, Subquery, ValueType},
+    },
+    value::{error::PromqlError, steps::QueryTimes},
+};
+
+/// Checks an expression that is evaluated again and again, its patterns included.
+///
+/// # Errors
+/// When it is no expression, or none that has one value for each series.
+pub fn check_rule_promql(query: &str, limits: &PromqlLimits<'_>) -> Result<(), PromqlError> {
+    let parsed = Parsed::new(query, limits)?;
+    let kind = parsed.tree.value_type();
+    if matches!(kind, ValueType::Matrix | ValueType::Text) {
+        let problem = format!("it is a {kind}; a rule needs an instant vector or a scalar");
+        return Err(PromqlError::BadData(problem));
+    }
+    check_lengths(&parsed.tree).map_err(|error| PromqlError::BadData(error.in_text(query)))?;
+    let mut selectors = parsed.tree.selectors().into_iter();
+    selectors.try_for_each(|selector| matchers_of(selector, limits).map(drop))
+}
+
+/// Checks the lengths of time that are calculated: a rule is evaluated at one time.
+fn check_lengths(expression: &Expr) -> Result<(), SyntaxError> {
+    let (windows, shift) = match expression {
+        Expr::Vector(selector) => (vec![], Some(&selector.shift)),
+        Expr::Matrix(matrix) => (vec![&matrix.range], Some(&matrix.selector.shift)),
+        Expr::Subquery(Subquery { range, step, shift, .. }) => {
+            (std::iter::once(range).chain(step).collect(), Some(shift))
+        }
+        Expr::Aggregate(_)
+        | Expr::Binary(_)
+        | Expr::Call(_)
+        | Expr::Number(_)
+        | Expr::Paren(_)
+        | Expr::Text(_)
+        | Expr::Unary(_) => (vec![], None),
+    };
+    for window in windows {
+        window.positive_millis(QueryTimes::INSTANT)?;
+    }
+    if let Some(offset) = shift.and_then(|shift| shift.offset.as_ref()) {
+        offset.millis(QueryTimes::INSTANT)?;
+    }
+    expression.children().into_iter().try_for_each(check_lengths)
+}
+
+/// What an expression compares with a number at its end; `None` when it does not.
+///
+/// # Errors
+/// When it is no expression.
+pub fn measured_promql(
+    query: &str,
+    limits: &PromqlLimits<'_>,
+) -> Result<Option<String>, PromqlError> {
+    let parsed = Parsed::new(query, limits)?;
+    let Expr::Binary(compared) = parsed.tree.without_parens() else { return Ok(None) };
+    let is_number = matches!(compared.right.without_parens(), Expr::Number(_));
+    let is_filter = compared.operator.is_comparison() && !compared.return_bool;
+    Ok((is_filter && is_number).then(|| syntax::formatted(&compared.left)))
+}
+
+/// The lengths of time by which an expression looks back, in milliseconds, when each of its series is
+/// found however many others there are, and at the evaluation's time only; else `None`.
+///
+/// # Errors
+/// When it is no expression.
+pub fn lengths_of_plain_promql(
+    query: &str,
+    limits: &PromqlLimits<'_>,
+) -> Result<Option<Vec<i64>>, PromqlError> {
+    let mut lengths = Vec::new();
+    let parsed = Parsed::new(query, limits)?;
+    Ok(is_plain(&parsed.tree, &mut lengths).then_some(lengths))
+}
+
+fn is_plain(expression: &Expr, lengths: &mut Vec<i64>) -> bool {
+    let is_now = |shift: &Shift| shift.at.is_none() && shift.offset.is_none();
+    match expression {
+        Expr::Vector(selector) => is_now(&selector.shift),
+        Expr::Matrix(matrix) => {
+            let range = matrix.range.positive_millis(QueryTimes::INSTANT).ok();
+            lengths.extend(range);
+            range.is_some() && is_now(&matrix.selector.shift)
+        }
+        Expr::Call(call) if call.function.name.starts_with("absent") => false,
+        Expr::Call(call) if call.function.name == "info" => false,
+        Expr::Binary(binary) if binary.operator.is_set() => false,
+        Expr::Aggregate(_) | Expr::Subquery(_) => false,
+        Expr::Binary(_)
+        | Expr::Call(_)
+        | Expr::Number(_)
+        | Expr::Paren(_)
+        | Expr::Text(_)
+        | Expr::Unary(_) => expression.children().into_iter().all(|child| is_plain(child, lengths)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::promql::tests::LIMITS;
+
+    #[test]
+    fn what_more_series_could_hide_or_another_time_decides_is_not_plain() {
+        let check = |text: &str, expected: Option<&[i64]>| {
+            let found = lengths_of_plain_promql(text, &LIMITS).unwrap();
+            assert_eq!(found.as_deref(), expected, "{text}");
+        };
+        check("level > 5", Some(&[]));
+        check("-(rate(a[1m]) / on (x) delta(b[2m])) > 5", Some(&[60_000, 120_000]));
+        for text in [
+            "absent(a)",
+            "absent_over_time(a[1m])",
+            "count(a) < 3",
+            "a unless b",
+            "a or b",
+            "a and b",
+            "a offset 5s > 1",
+            "a @ 10 > 1",
+            "max_over_time(a[5m:1m]) > 1",
+            "abs(sum(a)) > 1",
+        ] {
+            check(text, None);
+        }
+    }
+
+    #[test]
+    fn what_is_measured_stands_before_the_comparison() {
+        let check = |query: &str, expected: Option<&str>| {
+            assert_eq!(measured_promql(query, &LIMITS).unwrap().as_deref(), expected, "{query}");
+        };
+        check("up == 0", Some("up"));
+        check("(a / b * 100) > (90)", Some("(a / b * 100)"));
+        check(
+            r#"sum by(x)(rate(a{b=~"c|d"}[5m])) >= 1e3"#,
+            Some(r#"sum by (x) (rate(a{b=~"c|d"}[5m]))"#),
+        );
+        check("a > b", None);
+        check("a > bool 1", None);
+        check("a", None);
+        check("a > 1 and b > 2", None);
+    }
+
+    #[test]
+    fn expressions_of_rules_are_checked_with_their_patterns() {
+        let check = |query: &str| check_rule_promql(query, &LIMITS).map_err(|e| e.to_string());
+        for query in ["up", "1", "sum(rate(x[5m])) > 2", r#"up{a=~"b.*"}"#] {
+            assert_eq!(check(query), Ok(()), "{query}");
+        }
+        for query in [
+            "up[5m]",
+            "\"a\"",
+            r#"up{a=~"("}"#,
+            r#"rate(up{a=~"("}[5m])"#,
+            "up +",
+            "rate(up[step()])",
+        ] {
+            assert!(check(query).is_err(), "{query}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The matchers of selectors, compiled within bounds.
+//!
+//! Must never know: series, values.
+
+use crate::{
+    model::METRIC_TAG,
+    query::{
+        MatchOperator, SeriesMatcher,
+        promql::{
+            parsed::Parsed,
+            request::PromqlLimits,
+            syntax::tree::{Comparison, Expr, Matcher, VectorSelector},
+            value::{error::PromqlError, labels::Labels},
+        },
+        whole_pattern,
+    },
+};
+
+/// The matchers of a series selector such as `up{job="a"}`, for lists of series: one set for each
+/// alternative.
+///
+/// # Errors
+/// When the text is no selector, or all of its matchers match an empty value.
+pub fn series_matchers(
+    text: &str,
+    limits: &PromqlLimits<'_>,
+) -> Result<Vec<Vec<SeriesMatcher>>, PromqlError> {
+    let Expr::Vector(selector) = &Parsed::new(text, limits)?.tree else {
+        return Err(PromqlError::BadData(format!(
+            "parse error: {text} is no series selector: write metric{{label=\"value\"}}"
+        )));
+    };
+    matchers_of(selector, limits)
+}
+
+/// The labels for which a selector demands a single value; none of any other expression.
+pub(crate) fn named_labels(expression: &Expr) -> Labels {
+    let selector = expression.as_selector();
+    let Some([set]) = selector.map(|selector| selector.alternatives.as_slice()) else {
+        return Labels::default();
+    };
+    let mut pairs: Vec<(&str, &str)> = Vec::new();
+    for matcher in set.iter().filter(|matcher| matcher.label != METRIC_TAG) {
+        let is_equal = matcher.comparison == Comparison::Equal;
+        // A label named twice has no single value.
+        if let Some(place) = pairs.iter().position(|(name, _)| *name == matcher.label) {
+            pairs[place].1 = "";
+        } else {
+            pairs.push((&matcher.label, if is_equal { &matcher.value } else { "" }));
+        }
+    }
+    Labels::new(pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
+}
+
+/// The matchers of a selector, one set for each alternative.
+///
+/// # Errors
+/// When a pattern cannot be compiled, or all matchers of a set match an empty value.
+pub(crate) fn matchers_of(
+    selector: &VectorSelector,
+    limits: &PromqlLimits<'_>,
+) -> Result<Vec<Vec<SeriesMatcher>>, PromqlError> {
+    let sets = conditions_of(selector, limits)?;
+    if sets.iter().any(|set| set.iter().all(|matcher| matcher.matches(""))) {
+        return Err(PromqlError::BadData(
+            "parse error: vector selector must contain at least one non-empty matcher".to_owned(),
+        ));
+    }
+    Ok(sets)
+}
+
+/// The matchers of a selector that may match empty values only.
+///
+/// # Errors
+/// When a pattern cannot be compiled.
+pub(crate) fn conditions_of(
+    selector: &VectorSelector,
+    limits: &PromqlLimits<'_>,
+) -> Result<Vec<Vec<SeriesMatcher>>, PromqlError> {
+    let name = selector.name.as_deref().map(|name| SeriesMatcher::equal(METRIC_TAG, name));
+    let conditions = |set: &Vec<Matcher>| {
+        let matchers = set.iter().map(|matcher| compiled(matcher, limits));
+        name.iter().cloned().map(Ok).chain(matchers).collect()
+    };
+    selector.alternatives.iter().map(conditions).collect()
+}
+
+fn compiled(matcher: &Matcher, limits: &PromqlLimits<'_>) -> Result<SeriesMatcher, PromqlError> {
+    let value = matcher.value.as_str();
+    let operator = match matcher.comparison {
+        Comparison::Equal => MatchOperator::Equal(value.to_owned()),
+        Comparison::NotEqual => MatchOperator::NotEqual(value.to_owned()),
+        Comparison::Pattern => MatchOperator::Pattern(whole_pattern(value, limits)?),
+        Comparison::NotPattern => MatchOperator::NotPattern(whole_pattern(value, limits)?),
+    };
+    Ok(SeriesMatcher { tag: matcher.label.clone(), operator })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::promql::tests::LIMITS;
+
+    #[test]
+    fn matchers_are_compiled() {
+        let all = series_matchers(r#"up{a=~"x|y", b!~ '(?i)z', c="=~", d != "q"}"#, &LIMITS);
+        let all = all.unwrap();
+        let check = |values: [&str; 4]| {
+            let tags = ["a", "b", "c", "d"];
+            tags.iter().zip(values).all(|(tag, value)| {
+                let of_tag = all[0].iter().filter(|matcher| matcher.tag == *tag);
+                of_tag.clone().count() == 1 && of_tag.clone().all(|m| m.matches(value))
+            })
+        };
+        assert!(check(["x", "", "=~", ""]));
+        assert!(!check(["xy", "", "=~", ""]));
+        assert!(!check(["x", "Z", "=~", ""]));
+    }
+}

@@ -1,0 +1,254 @@
+//! The types of a query's parts, and the rules that they must follow.
+//!
+//! The source is Prometheus' check (promql/parser/parse.go, `checkAST`): its order decides which of
+//! several errors is reported. Must never know: tokens.
+
+use super::{
+    operator::Aggregation,
+    span::SyntaxError,
+    tree::{Aggregate, Binary, Call, Comparison, Expr, Many, Matcher, ValueType, VectorSelector},
+};
+use crate::model::METRIC_TAG;
+
+type Checked = Result<ValueType, SyntaxError>;
+
+/// Checks an expression and finds the type of its value.
+///
+/// # Errors
+/// The first rule that is broken.
+pub(super) fn check(expression: &Expr) -> Checked {
+    match expression {
+        Expr::Aggregate(aggregate) => check_aggregate(aggregate)?,
+        Expr::Binary(binary) => check_binary(binary)?,
+        Expr::Call(call) => check_call(call)?,
+        Expr::Matrix(matrix) => check_selector(&matrix.selector)?,
+        Expr::Paren(paren) => {
+            check(&paren.inner)?;
+        }
+        Expr::Subquery(subquery) => {
+            let inner = check(&subquery.inner)?;
+            if inner != ValueType::Vector {
+                let problem =
+                    format!("subquery is only allowed on instant vector, got {inner} instead");
+                return Err(SyntaxError::new(subquery.span, problem));
+            }
+        }
+        Expr::Unary(unary) => {
+            let inner = check(&unary.inner)?;
+            if !is_calculable(inner) {
+                let problem = format!(
+                    "unary expression only allowed on expressions of type scalar or instant \
+                     vector, got \"{inner}\""
+                );
+                return Err(SyntaxError::new(unary.span, problem));
+            }
+        }
+        Expr::Vector(selector) => check_selector(selector)?,
+        Expr::Number(_) | Expr::Text(_) => {}
+    }
+    Ok(expression.value_type())
+}
+
+fn is_calculable(value: ValueType) -> bool {
+    matches!(value, ValueType::Scalar | ValueType::Vector)
+}
+
+fn expect(expression: &Expr, wanted: ValueType, context: &str) -> Result<(), SyntaxError> {
+    let found = check(expression)?;
+    if found == wanted {
+        return Ok(());
+    }
+    let problem = format!("expected type {wanted} in {context}, got {found}");
+    Err(SyntaxError::new(expression.span(), problem))
+}
+
+fn check_aggregate(aggregate: &Aggregate) -> Result<(), SyntaxError> {
+    expect(&aggregate.input, ValueType::Vector, "aggregation expression")?;
+    let Some(parameter) = &aggregate.parameter else { return Ok(()) };
+    let is_text = aggregate.operation == Aggregation::CountValues;
+    let wanted = if is_text { ValueType::Text } else { ValueType::Scalar };
+    expect(parameter, wanted, "aggregation parameter")
+}
+
+fn check_binary(binary: &Binary) -> Result<(), SyntaxError> {
+    let Binary { operator, left, right, matching, .. } = binary;
+    let (left_type, right_type) = (check(left)?, check(right)?);
+    let at_operator = |problem: &str| Err(SyntaxError::new(binary.operator_span, problem));
+    let whole = |problem: String| Err(SyntaxError::new(binary.span, problem));
+    if binary.return_bool && !operator.is_comparison() {
+        return at_operator("bool modifier can only be used on comparison operators");
+    }
+    let is_scalar = [left_type, right_type].map(|side| side == ValueType::Scalar);
+    if operator.is_comparison() && !binary.return_bool && is_scalar == [true, true] {
+        return at_operator("comparisons between scalars must use BOOL modifier");
+    }
+    let labels = matching.labels.as_ref();
+    let only = labels.filter(|labels| labels.is_only()).map_or(&[][..], |labels| labels.names());
+    if let Some(label) = only.iter().find(|label| matching.included.contains(label)) {
+        return at_operator(&format!(
+            "label {label:?} must not occur in ON and GROUP clause at once"
+        ));
+    }
+    for (side, value) in [(left, left_type), (right, right_type)] {
+        if !is_calculable(value) {
+            let problem = "binary expression must contain only scalar and instant vector types";
+            return Err(SyntaxError::new(side.span(), problem));
+        }
+    }
+    if is_scalar != [false, false] {
+        if labels.is_some_and(|labels| !labels.names().is_empty()) {
+            return whole("vector matching only allowed between instant vectors".to_owned());
+        }
+        if matching.fills() {
+            let problem = "filling in missing series only allowed between instant vectors";
+            return whole(problem.to_owned());
+        }
+        if operator.is_set() {
+            return whole(format!(
+                "set operator \"{operator}\" not allowed in binary scalar expression"
+            ));
+        }
+    } else if operator.is_set() && matching.many != Many::Neither {
+        return whole(format!("no grouping allowed for \"{operator}\" operation"));
+    } else if operator.is_set() && matching.fills() {
+        return whole("filling in missing series not allowed for set operators".to_owned());
+    }
+    Ok(())
+}
+
+fn check_call(call: &Call) -> Result<(), SyntaxError> {
+    let Call { function, arguments, span } = call;
+    let (name, types, count) = (function.name, function.arguments, arguments.len());
+    let least = types.len() - usize::from(function.variadic != 0);
+    let most = least + usize::try_from(function.variadic).unwrap_or(usize::MAX - least);
+    let wanted = match count {
+        _ if (least..=most).contains(&count) => None,
+        _ if least == most => Some(least.to_string()),
+        _ if count < least => Some(format!("at least {least}")),
+        _ => Some(format!("at most {most}")),
+    };
+    if let Some(wanted) = wanted {
+        let problem = format!("expected {wanted} argument(s) in call to \"{name}\", got {count}");
+        return Err(SyntaxError::new(*span, problem));
+    }
+    let context = format!("call to function \"{name}\"");
+    for (index, argument) in arguments.iter().enumerate() {
+        let is_labels = name == "info" && index == 1;
+        if let (true, Expr::Vector(selector)) = (is_labels, argument) {
+            // It may select all info series.
+            check_names(selector)?;
+        } else if is_labels && argument.value_type() == ValueType::Vector {
+            let problem =
+                format!("expected label selectors only, got {argument} in call to \"info\"");
+            return Err(SyntaxError::new(argument.span(), problem));
+        } else {
+            expect(argument, types[index.min(types.len().saturating_sub(1))], &context)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_selector(selector: &VectorSelector) -> Result<(), SyntaxError> {
+    check_names(selector)?;
+    let is_empty = |set: &Vec<_>| set.iter().all(may_be_empty);
+    if selector.name.is_none() && selector.alternatives.iter().all(is_empty) {
+        let problem = "vector selector must contain at least one non-empty matcher";
+        return Err(SyntaxError::new(selector.span, problem));
+    }
+    Ok(())
+}
+
+/// Whether a matcher is fulfilled by a series without the label. Patterns are not compiled here, so
+/// they count as if they were not; `matchers_of` asks them.
+fn may_be_empty(matcher: &Matcher) -> bool {
+    match matcher.comparison {
+        Comparison::Equal => matcher.value.is_empty(),
+        Comparison::NotEqual => !matcher.value.is_empty(),
+        Comparison::Pattern | Comparison::NotPattern => false,
+    }
+}
+
+fn check_names(selector: &VectorSelector) -> Result<(), SyntaxError> {
+    let Some(name) = &selector.name else { return Ok(()) };
+    let mut matchers = selector.alternatives.iter().flatten();
+    let Some(other) = matchers.find(|matcher| matcher.label == METRIC_TAG) else { return Ok(()) };
+    let problem = format!("metric name must not be set twice: {name:?} or {:?}", other.value);
+    Err(SyntaxError::new(selector.span, problem))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+
+    #[test]
+    fn rules_of_types_are_reported_in_the_words_of_prometheus() {
+        for (text, expected) in [
+            ("abs()", r#"1:1: expected 1 argument(s) in call to "abs", got 0"#),
+            ("round(x, 1, 2)", r#"1:1: expected at most 2 argument(s) in call to "round", got 3"#),
+            (
+                "label_join(x, \"a\")",
+                r#"1:1: expected at least 3 argument(s) in call to "label_join", got 2"#,
+            ),
+            (
+                "1 + rate(x)",
+                r#"1:10: expected type range vector in call to function "rate", got instant vector"#,
+            ),
+            (
+                "label_join(x, \"a\", \"b\", \"c\", 1)",
+                r#"1:30: expected type string in call to function "label_join", got scalar"#,
+            ),
+            (
+                "info(x, 1 + x)",
+                r#"1:9: expected label selectors only, got 1 + x in call to "info""#,
+            ),
+            (
+                "info(x, 1)",
+                r#"1:9: expected type instant vector in call to function "info", got scalar"#,
+            ),
+            (
+                "sum(x[5m])",
+                "1:5: expected type instant vector in aggregation expression, got range vector",
+            ),
+            (
+                "topk(x, x)",
+                "1:6: expected type scalar in aggregation parameter, got instant vector",
+            ),
+            (
+                "count_values(5, x)",
+                "1:14: expected type string in aggregation parameter, got scalar",
+            ),
+            ("x and 1", r#"1:1: set operator "and" not allowed in binary scalar expression"#),
+            ("1 == 1", "1:3: comparisons between scalars must use BOOL modifier"),
+            ("x + bool y", "1:3: bool modifier can only be used on comparison operators"),
+            (
+                "x * on(a) group_left(a) y",
+                r#"1:3: label "a" must not occur in ON and GROUP clause at once"#,
+            ),
+            (
+                "x + y[5m]",
+                "1:5: binary expression must contain only scalar and instant vector types",
+            ),
+            ("x + on(a) 1", "1:1: vector matching only allowed between instant vectors"),
+            (
+                "x + fill(0) 1",
+                "1:1: filling in missing series only allowed between instant vectors",
+            ),
+            ("x and fill(0) y", "1:1: filling in missing series not allowed for set operators"),
+            ("x or on(a) group_left y", r#"1:1: no grouping allowed for "or" operation"#),
+            (
+                "-x[5m]",
+                r#"1:1: unary expression only allowed on expressions of type scalar or instant vector, got "range vector""#,
+            ),
+            ("1[5m:]", "1:1: subquery is only allowed on instant vector, got scalar instead"),
+            ("{}", "1:1: vector selector must contain at least one non-empty matcher"),
+            (
+                "sum({a=\"\", b!=\"c\"})",
+                "1:5: vector selector must contain at least one non-empty matcher",
+            ),
+            ("x{__name__=~\"y\"}", r#"1:1: metric name must not be set twice: "x" or "y""#),
+        ] {
+            let refused = parse(text, usize::MAX).unwrap_err().in_text(text);
+            assert_eq!(refused.replace("parse error: ", ""), expected, "{text}");
+        }
+    }
+}

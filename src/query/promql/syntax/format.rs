@@ -1,0 +1,82 @@
+//! Expressions over several lines where they are long.
+//!
+//! The layout is that of Prometheus' `format_query` (promql/parser/prettier_rules.md). Must never
+//! know: tokens, values.
+
+use super::{
+    display::{AggregateHead, BinaryHead, Window},
+    tree::{Expr, Unary},
+};
+
+/// Longer expressions are split.
+const LINE_BYTES_MAX: usize = 100;
+const INDENT: &str = "  ";
+
+/// An expression over several lines where it is long.
+pub(crate) fn formatted(expression: &Expr) -> String {
+    let mut out = String::new();
+    write_lines(expression, 0, &mut out);
+    out
+}
+
+/// Appends an expression, indented by its level.
+fn write_lines(expression: &Expr, level: usize, out: &mut String) {
+    let line = expression.to_string();
+    let is_split = line.len() > LINE_BYTES_MAX;
+    let indent = INDENT.repeat(level);
+    let start = out.len();
+    match expression {
+        Expr::Unary(Unary { inner, .. }) => {
+            write_lines(inner, level, out);
+            let inner = out.split_off(start);
+            *out += &format!("{indent}-{}", inner.trim_start());
+        }
+        Expr::Subquery(subquery) => {
+            write_lines(&subquery.inner, level, out);
+            out.push_str(&Window(subquery).to_string());
+        }
+        Expr::Aggregate(aggregate) if is_split => {
+            let arguments = aggregate.parameter.iter().chain([&aggregate.input]);
+            let head = AggregateHead(aggregate).to_string();
+            write_block(&head, arguments.map(|argument| &**argument), level, out);
+        }
+        Expr::Call(call) if is_split => {
+            write_block(call.function.name, call.arguments.iter(), level, out);
+        }
+        Expr::Paren(paren) if is_split => {
+            write_block("", std::iter::once(&*paren.inner), level, out);
+        }
+        Expr::Binary(binary) if is_split => {
+            write_lines(&binary.left, level + 1, out);
+            *out += &format!("\n{indent}{}\n", BinaryHead(binary));
+            write_lines(&binary.right, level + 1, out);
+        }
+        Expr::Aggregate(_)
+        | Expr::Binary(_)
+        | Expr::Call(_)
+        | Expr::Matrix(_)
+        | Expr::Number(_)
+        | Expr::Paren(_)
+        | Expr::Text(_)
+        | Expr::Vector(_) => {
+            out.push_str(&indent);
+            out.push_str(&line);
+        }
+    }
+}
+
+/// Appends arguments in parentheses, each on lines of its own.
+fn write_block<'e>(
+    head: &str,
+    arguments: impl Iterator<Item = &'e Expr>,
+    level: usize,
+    out: &mut String,
+) {
+    let indent = INDENT.repeat(level);
+    *out += &format!("{indent}{head}(");
+    for (index, argument) in arguments.enumerate() {
+        out.push_str(if index > 0 { ",\n" } else { "\n" });
+        write_lines(argument, level + 1, out);
+    }
+    *out += &format!("\n{indent})");
+}

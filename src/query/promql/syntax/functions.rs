@@ -1,0 +1,163 @@
+//! The functions of the language: their names, and the types of their arguments and results.
+//!
+//! The source is Prometheus (promql/parser/functions.go, docs/querying/functions.md). Must never know:
+//! what they compute.
+
+use super::value_type::ValueType::{self, Matrix, Scalar, Text, Vector};
+
+/// The signature of a function.
+#[derive(Debug)]
+pub(crate) struct Function {
+    /// The name in a query.
+    pub(crate) name: &'static str,
+    /// The types of its arguments. The last one counts for all that follow.
+    pub(crate) arguments: &'static [ValueType],
+    /// How many arguments there are: 0, exactly as many as types; otherwise the last type may be
+    /// missing, and a positive number is how often it may come at most.
+    pub(crate) variadic: i8,
+    /// The type of its result.
+    pub(crate) result: ValueType,
+}
+
+/// The function of a name.
+pub(super) fn function(name: &str) -> Option<&'static Function> {
+    let index = FUNCTIONS.binary_search_by(|function| function.name.cmp(name)).ok()?;
+    Some(&FUNCTIONS[index])
+}
+
+const fn of(
+    name: &'static str,
+    arguments: &'static [ValueType],
+    variadic: i8,
+    result: ValueType,
+) -> Function {
+    Function { name, arguments, variadic, result }
+}
+
+/// A function from instant vector to instant vector.
+const fn mapping(name: &'static str) -> Function {
+    of(name, &[Vector], 0, Vector)
+}
+
+/// A function from range vector to instant vector.
+const fn ranging(name: &'static str) -> Function {
+    of(name, &[Matrix], 0, Vector)
+}
+
+/// A part of a time, by default of the evaluation's.
+const fn calendar(name: &'static str) -> Function {
+    of(name, &[Vector], 1, Vector)
+}
+
+/// A number without arguments.
+const fn number(name: &'static str) -> Function {
+    of(name, &[], 0, Scalar)
+}
+
+/// All functions, by name.
+static FUNCTIONS: [Function; 92] = [
+    mapping("abs"),
+    mapping("absent"),
+    ranging("absent_over_time"),
+    mapping("acos"),
+    mapping("acosh"),
+    mapping("asin"),
+    mapping("asinh"),
+    mapping("atan"),
+    mapping("atanh"),
+    ranging("avg_over_time"),
+    mapping("ceil"),
+    ranging("changes"),
+    of("clamp", &[Vector, Scalar, Scalar], 0, Vector),
+    of("clamp_max", &[Vector, Scalar], 0, Vector),
+    of("clamp_min", &[Vector, Scalar], 0, Vector),
+    mapping("cos"),
+    mapping("cosh"),
+    ranging("count_over_time"),
+    calendar("day_of_month"),
+    calendar("day_of_week"),
+    calendar("day_of_year"),
+    calendar("days_in_month"),
+    mapping("deg"),
+    ranging("delta"),
+    ranging("deriv"),
+    of("double_exponential_smoothing", &[Matrix, Scalar, Scalar], 0, Vector),
+    number("end"),
+    mapping("exp"),
+    ranging("first_over_time"),
+    mapping("floor"),
+    mapping("histogram_avg"),
+    mapping("histogram_count"),
+    of("histogram_fraction", &[Scalar, Scalar, Vector], 0, Vector),
+    of("histogram_quantile", &[Scalar, Vector], 0, Vector),
+    of("histogram_quantiles", &[Vector, Text, Scalar, Scalar], 9, Vector),
+    mapping("histogram_stddev"),
+    mapping("histogram_stdvar"),
+    mapping("histogram_sum"),
+    of("holt_winters", &[Matrix, Scalar, Scalar], 0, Vector),
+    calendar("hour"),
+    ranging("idelta"),
+    ranging("increase"),
+    of("info", &[Vector, Vector], 1, Vector),
+    of("integral", &[Matrix, Scalar], 1, Vector),
+    ranging("irate"),
+    of("label_join", &[Vector, Text, Text, Text], -1, Vector),
+    of("label_replace", &[Vector, Text, Text, Text, Text], 0, Vector),
+    ranging("last_over_time"),
+    mapping("ln"),
+    mapping("log10"),
+    mapping("log2"),
+    ranging("mad_over_time"),
+    of("max_of", &[Scalar, Scalar], 0, Scalar),
+    ranging("max_over_time"),
+    of("min_of", &[Scalar, Scalar], 0, Scalar),
+    ranging("min_over_time"),
+    calendar("minute"),
+    calendar("month"),
+    number("pi"),
+    of("predict_linear", &[Matrix, Scalar], 0, Vector),
+    ranging("present_over_time"),
+    of("quantile_over_time", &[Scalar, Matrix], 0, Vector),
+    mapping("rad"),
+    number("range"),
+    ranging("rate"),
+    ranging("resets"),
+    of("round", &[Vector, Scalar], 1, Vector),
+    of("scalar", &[Vector], 0, Scalar),
+    mapping("sgn"),
+    mapping("sin"),
+    mapping("sinh"),
+    mapping("sort"),
+    of("sort_by_label", &[Vector, Text], -1, Vector),
+    of("sort_by_label_desc", &[Vector, Text], -1, Vector),
+    mapping("sort_desc"),
+    mapping("sqrt"),
+    number("start"),
+    mapping("start_timestamp"),
+    ranging("stddev_over_time"),
+    ranging("stdvar_over_time"),
+    number("step"),
+    ranging("sum_over_time"),
+    mapping("tan"),
+    mapping("tanh"),
+    number("time"),
+    mapping("timestamp"),
+    ranging("ts_of_first_over_time"),
+    ranging("ts_of_last_over_time"),
+    ranging("ts_of_max_over_time"),
+    ranging("ts_of_min_over_time"),
+    of("vector", &[Scalar], 0, Vector),
+    calendar("year"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_found_by_name() {
+        assert!(FUNCTIONS.is_sorted_by(|one, next| one.name < next.name));
+        assert!(FUNCTIONS.iter().all(|own| function(own.name).is_some()));
+        assert!(function("RATE").is_none() && function("").is_none());
+    }
+}

@@ -1,0 +1,155 @@
+//! Lengths of time in a query: `5m`, seconds, and what is calculated of them, `step()` and `range()`.
+//!
+//! The source is Prometheus (docs/querying/basics.md, "Arithmetic expressions for durations"). Must
+//! never know: tokens, selectors.
+
+use super::{
+    literal::MILLIS_MAX,
+    operator::Operator,
+    span::{Span, SyntaxError},
+};
+use crate::query::promql::value::steps::QueryTimes;
+
+/// A length of time.
+#[derive(Debug)]
+pub(crate) enum Length {
+    /// Milliseconds; negative ones only as an offset.
+    Millis(i64),
+    /// A calculation, and where it stands.
+    Computed(Box<Calculation>, Span),
+}
+
+/// How a length of time is calculated, in seconds.
+#[derive(Debug)]
+pub(crate) enum Calculation {
+    /// A number.
+    Seconds(f64),
+    /// A length of time such as `5m`, in milliseconds.
+    Millis(i64),
+    /// `step()`
+    Step,
+    /// `range()`
+    Range,
+    /// A calculation in parentheses.
+    Paren(Box<Self>),
+    /// A calculation with its sign changed.
+    Negative(Box<Self>),
+    /// Two operands of an operator of arithmetic.
+    Binary(Operator, Box<Self>, Box<Self>),
+    /// The smaller or larger of two.
+    Pick(Pick, Box<Self>, Box<Self>),
+}
+
+/// Which of two lengths of time counts; each has two names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pick {
+    Min,
+    MinOf,
+    Max,
+    MaxOf,
+}
+
+impl Pick {
+    pub(super) const ALL: [Self; 4] = [Self::Min, Self::MinOf, Self::Max, Self::MaxOf];
+
+    /// The name in a query.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Min => "min",
+            Self::MinOf => "min_of",
+            Self::Max => "max",
+            Self::MaxOf => "max_of",
+        }
+    }
+}
+
+impl Length {
+    /// The length in milliseconds.
+    ///
+    /// # Errors
+    /// When it cannot be calculated at these times.
+    pub(crate) fn millis(&self, times: QueryTimes) -> Result<i64, SyntaxError> {
+        let (calculation, span) = match self {
+            Self::Millis(millis) => return Ok(*millis),
+            Self::Computed(calculation, span) => (calculation, *span),
+        };
+        let bad = |problem: &str| SyntaxError::new(span, problem);
+        let seconds = calculation.seconds(times).map_err(bad)?;
+        millis_of(seconds).ok_or_else(|| bad("duration out of range"))
+    }
+
+    /// The same of a length that must be positive.
+    ///
+    /// # Errors
+    /// When it is not, or cannot be calculated at these times.
+    pub(crate) fn positive_millis(&self, times: QueryTimes) -> Result<i64, SyntaxError> {
+        let millis = self.millis(times)?;
+        if millis > 0 {
+            return Ok(millis);
+        }
+        let span = if let Self::Computed(_, span) = self { *span } else { Span::default() };
+        Err(SyntaxError::new(span, "duration must be greater than 0"))
+    }
+}
+
+/// Whole milliseconds of seconds, unless they are out of range.
+pub(super) fn millis_of(seconds: f64) -> Option<i64> {
+    // Rounded to nanoseconds, so that 0.57 s is 570 ms.
+    let millis = ((seconds * 1e9).round() / 1e6).trunc();
+    (millis.abs() <= MILLIS_MAX as f64).then_some(millis as i64)
+}
+
+impl Calculation {
+    /// Whether the result is the same for all queries.
+    pub(super) fn is_constant(&self) -> bool {
+        match self {
+            Self::Seconds(_) | Self::Millis(_) => true,
+            Self::Step | Self::Range => false,
+            Self::Paren(inner) | Self::Negative(inner) => inner.is_constant(),
+            Self::Binary(_, left, right) | Self::Pick(_, left, right) => {
+                left.is_constant() && right.is_constant()
+            }
+        }
+    }
+
+    fn seconds(&self, times: QueryTimes) -> Result<f64, &'static str> {
+        Ok(match self {
+            Self::Seconds(seconds) => *seconds,
+            Self::Millis(millis) => *millis as f64 / 1000.0,
+            Self::Step => times.step,
+            Self::Range => times.range,
+            Self::Paren(inner) => inner.seconds(times)?,
+            Self::Negative(inner) => -inner.seconds(times)?,
+            Self::Pick(pick, left, right) => {
+                let (left, right) = (left.seconds(times)?, right.seconds(times)?);
+                match pick {
+                    Pick::Min | Pick::MinOf => left.min(right),
+                    Pick::Max | Pick::MaxOf => left.max(right),
+                }
+            }
+            Self::Binary(operator, left, right) => {
+                let (left, right) = (left.seconds(times)?, right.seconds(times)?);
+                match operator {
+                    Operator::Add => left + right,
+                    Operator::Subtract => left - right,
+                    Operator::Multiply => left * right,
+                    Operator::Divide if right == 0.0 => return Err("division by zero"),
+                    Operator::Divide => left / right,
+                    Operator::Modulo if right == 0.0 => return Err("modulo by zero"),
+                    Operator::Modulo => left % right,
+                    Operator::Power => left.powf(right),
+                    Operator::Or
+                    | Operator::And
+                    | Operator::Unless
+                    | Operator::Equal
+                    | Operator::NotEqual
+                    | Operator::Less
+                    | Operator::LessOrEqual
+                    | Operator::Greater
+                    | Operator::GreaterOrEqual
+                    | Operator::Atan2 => return Err("a duration is made of arithmetic only"),
+                }
+            }
+        })
+    }
+}

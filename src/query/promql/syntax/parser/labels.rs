@@ -1,0 +1,99 @@
+//! Names of labels in parentheses, and matchers in braces.
+
+use super::{
+    super::{
+        operator::Operator,
+        token::{Keyword, Token},
+        tree::{Comparison, Grouping, Matcher},
+    },
+    Parsed, Parser,
+};
+use crate::model::METRIC_TAG;
+
+const GROUPING: &str = "grouping opts";
+const MATCHING: &str = "label matching";
+
+impl Parser<'_> {
+    /// Reads `by`, `without`, `on` or `ignoring`, and the labels; `only` means these labels.
+    pub(super) fn grouping(&mut self, only: Keyword) -> Parsed<Grouping> {
+        let is_only = self.token == Token::Keyword(only);
+        self.advance()?;
+        let names = self.label_names()?;
+        Ok(if is_only { Grouping::Only(names) } else { Grouping::Except(names) })
+    }
+
+    /// Reads names of labels in parentheses. Words of the grammar are names here.
+    pub(super) fn label_names(&mut self) -> Parsed<Vec<String>> {
+        self.expect(Token::LeftParen, GROUPING, "\"(\"")?;
+        let mut names = Vec::new();
+        while self.token != Token::RightParen {
+            let name = match self.token {
+                Token::Text => self.lexer.take_value(),
+                Token::Identifier
+                | Token::Aggregation(_)
+                | Token::Keyword(_)
+                | Token::Operator(
+                    Operator::And | Operator::Or | Operator::Unless | Operator::Atan2,
+                ) => self.word().to_owned(),
+                _ => return Err(self.unexpected(GROUPING, "label")),
+            };
+            names.push(name);
+            self.advance()?;
+            if !self.eat(Token::Comma)? && self.token != Token::RightParen {
+                return Err(self.unexpected(GROUPING, "\",\" or \")\""));
+            }
+        }
+        self.advance()?;
+        Ok(names)
+    }
+
+    /// Reads matchers in braces: sets of them, with `or` in between.
+    pub(super) fn matchers(&mut self) -> Parsed<Vec<Vec<Matcher>>> {
+        self.advance()?;
+        let (mut sets, mut set) = (Vec::new(), Vec::new());
+        while self.token != Token::RightBrace {
+            set.push(self.matcher()?);
+            if self.token == Token::Identifier && self.word().eq_ignore_ascii_case("or") {
+                self.advance()?;
+                sets.push(std::mem::take(&mut set));
+                if self.token == Token::RightBrace {
+                    return Err(self.unexpected(MATCHING, "identifier"));
+                }
+            } else if !self.eat(Token::Comma)? && self.token != Token::RightBrace {
+                return Err(self.unexpected(MATCHING, "\",\" or \"}\""));
+            }
+        }
+        self.advance()?;
+        sets.push(set);
+        Ok(sets)
+    }
+
+    fn matcher(&mut self) -> Parsed<Matcher> {
+        let is_quoted = self.token == Token::Text;
+        let label = match self.token {
+            Token::Text => self.lexer.take_value(),
+            Token::Identifier => self.word().to_owned(),
+            _ => return Err(self.unexpected(MATCHING, "identifier or \"}\"")),
+        };
+        self.advance()?;
+        let comparison = match self.token {
+            Token::Assign => Comparison::Equal,
+            Token::Operator(Operator::NotEqual) => Comparison::NotEqual,
+            Token::Pattern => Comparison::Pattern,
+            Token::NotPattern => Comparison::NotPattern,
+            // A text alone is the name of a metric.
+            _ if is_quoted => {
+                let (value, label) = (label, METRIC_TAG.to_owned());
+                return Ok(Matcher { label, comparison: Comparison::Equal, value });
+            }
+            _ => return Err(self.unexpected(MATCHING, "label matching operator")),
+        };
+        self.advance()?;
+        if self.token != Token::Text {
+            return Err(self.unexpected(MATCHING, "string"));
+        }
+        let value = self.lexer.take_value();
+        self.advance()?;
+        Ok(Matcher { label, comparison, value })
+    }
+}

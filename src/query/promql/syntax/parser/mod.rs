@@ -1,0 +1,265 @@
+//! From tokens to a tree, by recursive descent; operators by precedence.
+//!
+//! Two counts bound the depth: how deep the parser has recursed, before it goes deeper, and how high
+//! the tree of an operand is, before a node is put on top. Chains of operators grow without recursion,
+//! but they are as high as they are long. Must never know: types, values.
+
+mod duration;
+mod labels;
+mod modifiers;
+mod operand;
+#[cfg(test)]
+mod tests;
+
+use super::{
+    check::check,
+    lexer::Lexer,
+    operator::Operator,
+    span::{Span, SyntaxError},
+    token::{Keyword, Token},
+    tree::{Binary, Expr, Many, Matching, Unary},
+};
+
+/// How deep operators and parentheses may nest: what a small stack holds in any build.
+pub(crate) const DEPTH_MAX: usize = 128;
+/// Levels of recursion that make no node: the whole query, and a number behind its sign.
+const LEVELS_WITHOUT_NODE: usize = 2;
+
+/// Parses and checks a query.
+///
+/// # Errors
+/// When the text has more than `bytes_max` bytes, nests too deep, or is no expression.
+pub(crate) fn parse(text: &str, bytes_max: usize) -> Result<Expr, SyntaxError> {
+    let bytes_max = bytes_max.min(u32::MAX as usize);
+    if text.len() > bytes_max {
+        let problem = format!(
+            "the query has {} bytes, more than {bytes_max}: shorten it or raise \
+             promql.query_bytes_max",
+            text.len(),
+        );
+        return Err(SyntaxError::new(Span::default(), problem));
+    }
+    let mut parser = Parser::new(text)?;
+    if parser.token == Token::End {
+        return Err(SyntaxError::new(Span::default(), "no expression found in input"));
+    }
+    let Node { expression, .. } = parser.expression(0)?;
+    if parser.token != Token::End {
+        return Err(parser.unexpected("", ""));
+    }
+    check(&expression)?;
+    Ok(*expression)
+}
+
+/// Reads tokens, one ahead.
+struct Parser<'a> {
+    text: &'a str,
+    lexer: Lexer<'a>,
+    /// The next token, and where it stands.
+    token: Token,
+    span: Span,
+    /// The token before.
+    last: Span,
+    /// How deep the parser has recursed.
+    depth: usize,
+}
+
+/// An expression, and how high its tree is.
+struct Node {
+    /// In a box, so that the frames of the recursion stay small.
+    expression: Box<Expr>,
+    height: usize,
+}
+
+impl Node {
+    fn new(expression: Expr, height: usize) -> Self {
+        Self { expression: Box::new(expression), height }
+    }
+}
+
+type Parsed<T> = Result<T, SyntaxError>;
+
+impl<'a> Parser<'a> {
+    fn new(text: &'a str) -> Parsed<Self> {
+        let mut lexer = Lexer::new(text);
+        let (token, span) = lexer.next()?;
+        Ok(Self { text, lexer, token, span, last: Span::default(), depth: 0 })
+    }
+
+    /// Takes the next token.
+    fn advance(&mut self) -> Parsed<Span> {
+        self.last = self.span;
+        (self.token, self.span) = self.lexer.next()?;
+        Ok(self.last)
+    }
+
+    /// Takes the next token if it is this one.
+    fn eat(&mut self, token: Token) -> Parsed<bool> {
+        let is_next = self.token == token;
+        if is_next {
+            self.advance()?;
+        }
+        Ok(is_next)
+    }
+
+    fn eat_keyword(&mut self, keyword: Keyword) -> Parsed<bool> {
+        self.eat(Token::Keyword(keyword))
+    }
+
+    /// Takes the next token, which must be this one.
+    fn expect(&mut self, token: Token, context: &str, expected: &str) -> Parsed<Span> {
+        if self.token == token { self.advance() } else { Err(self.unexpected(context, expected)) }
+    }
+
+    /// The text of the next token.
+    fn word(&self) -> &'a str {
+        self.span.of(self.text)
+    }
+
+    /// An error about the next token.
+    fn unexpected(&self, context: &str, expected: &str) -> SyntaxError {
+        let mut problem = format!("unexpected {}", self.token.described(self.word()));
+        if !context.is_empty() {
+            problem += " in ";
+            problem += context;
+        }
+        if !expected.is_empty() {
+            problem += ", expected ";
+            problem += expected;
+        }
+        SyntaxError::new(self.span, problem)
+    }
+
+    /// Counts one level more, before anything of it is read.
+    fn enter(&mut self) -> Parsed<()> {
+        self.depth += 1;
+        let is_deep = self.depth > DEPTH_MAX + LEVELS_WITHOUT_NODE;
+        if is_deep { Err(too_deep(self.span)) } else { Ok(()) }
+    }
+
+    fn leave(&mut self) {
+        self.depth -= 1;
+    }
+
+    /// Reads an expression whose operators bind at least so tightly.
+    fn expression(&mut self, precedence_min: u8) -> Parsed<Node> {
+        self.enter()?;
+        let mut left = self.signed()?;
+        while let Token::Operator(operator) = self.token
+            && operator.precedence() >= precedence_min
+        {
+            left = self.binary(left, operator)?;
+        }
+        self.leave();
+        Ok(left)
+    }
+
+    fn binary(&mut self, left: Node, operator: Operator) -> Parsed<Node> {
+        let operator_span = self.advance()?;
+        let return_bool = self.eat_keyword(Keyword::Bool)?;
+        let matching = self.matching()?;
+        let right = self.expression(operator.right_precedence())?;
+        let height = left.height.max(right.height);
+        let (left, right) = (left.expression, right.expression);
+        let span = left.span().to(right.span());
+        let binary = Binary { operator, left, right, matching, return_bool, operator_span, span };
+        above(height, operator_span, Expr::Binary(binary))
+    }
+
+    /// Reads what says how series of two operands meet.
+    fn matching(&mut self) -> Parsed<Matching> {
+        let mut matching = Matching::default();
+        if matches!(self.token, Token::Keyword(Keyword::On | Keyword::Ignoring)) {
+            matching.labels = Some(self.grouping(Keyword::On)?);
+            matching.many = match self.token {
+                Token::Keyword(Keyword::GroupLeft) => Many::Left,
+                Token::Keyword(Keyword::GroupRight) => Many::Right,
+                _ => Many::Neither,
+            };
+            if matching.many != Many::Neither {
+                self.advance()?;
+                if self.token == Token::LeftParen {
+                    matching.included = self.label_names()?;
+                }
+            }
+        }
+        if self.eat_keyword(Keyword::Fill)? {
+            let value = self.fill_value()?;
+            (matching.fill_left, matching.fill_right) = (Some(value), Some(value));
+            return Ok(matching);
+        }
+        loop {
+            let side = match self.token {
+                Token::Keyword(Keyword::FillLeft) => &mut matching.fill_left,
+                Token::Keyword(Keyword::FillRight) => &mut matching.fill_right,
+                _ => return Ok(matching),
+            };
+            if side.is_some() {
+                return Err(self.unexpected("", ""));
+            }
+            self.advance()?;
+            *side = Some(self.fill_value()?);
+        }
+    }
+
+    fn fill_value(&mut self) -> Parsed<f64> {
+        const CONTEXT: &str = "fill modifier";
+        self.expect(Token::LeftParen, CONTEXT, "\"(\"")?;
+        let is_negative = self.token == Token::Operator(Operator::Subtract);
+        if is_negative || self.token == Token::Operator(Operator::Add) {
+            self.advance()?;
+        }
+        let Token::Number(value) = self.token else {
+            return Err(self.unexpected(CONTEXT, "number"));
+        };
+        self.advance()?;
+        self.expect(Token::RightParen, CONTEXT, "\")\"")?;
+        Ok(if is_negative { -value } else { value })
+    }
+
+    /// Reads an operand with its signs, which bind less than `^`. A plus has no effect.
+    fn signed(&mut self) -> Parsed<Node> {
+        let is_sign = |token| matches!(token, Token::Operator(Operator::Add | Operator::Subtract));
+        if !is_sign(self.token) {
+            return self.modified();
+        }
+        let mut minuses = Vec::new();
+        while is_sign(self.token) {
+            if self.token == Token::Operator(Operator::Subtract) {
+                minuses.push(self.span);
+            }
+            if minuses.len() > DEPTH_MAX {
+                return Err(too_deep(self.span));
+            }
+            self.advance()?;
+        }
+        let mut node = self.expression(Operator::Power.precedence())?;
+        for minus in minuses.into_iter().rev() {
+            node = negative(minus, node)?;
+        }
+        Ok(node)
+    }
+}
+
+fn negative(minus: Span, node: Node) -> Parsed<Node> {
+    let Node { mut expression, height } = node;
+    if let Expr::Number(number) = &mut *expression {
+        number.value = -number.value;
+        number.span.start = minus.start;
+        return Ok(Node { expression, height });
+    }
+    let span = minus.to(expression.span());
+    above(height, minus, Expr::Unary(Unary { inner: expression, span }))
+}
+
+/// A node above trees of this height.
+fn above(height: usize, at: Span, expression: Expr) -> Parsed<Node> {
+    let height = height + 1;
+    if height > DEPTH_MAX { Err(too_deep(at)) } else { Ok(Node::new(expression, height)) }
+}
+
+fn too_deep(at: Span) -> SyntaxError {
+    let problem =
+        format!("the query nests more than {DEPTH_MAX} operators and parentheses: split it");
+    SyntaxError::new(at, problem)
+}

@@ -1,0 +1,207 @@
+//! What follows an operand: ranges, subqueries, `offset`, `@`, `anchored` and `smoothed`.
+
+use super::{
+    super::{
+        length::Length,
+        literal::MILLIS_MAX,
+        operator::Operator,
+        span::{Span, SyntaxError},
+        token::{Keyword, Token},
+        tree::{At, Expr, MatrixSelector, Shift, Subquery},
+    },
+    Node, Parsed, Parser, above,
+};
+use crate::query::promql::value::{steps::QueryTimes, windows::Extension};
+
+/// What a length of time may be.
+pub(super) const LENGTH: &str = "number, duration, step(), or range()";
+
+impl Parser<'_> {
+    /// Reads an operand and all that follows it.
+    pub(super) fn modified(&mut self) -> Parsed<Node> {
+        let mut node = self.operand()?;
+        loop {
+            match self.token {
+                Token::LeftBracket => node = self.bracket(node)?,
+                Token::Keyword(Keyword::Offset) => self.offset(&mut node.expression)?,
+                Token::At => self.at(&mut node.expression)?,
+                Token::Keyword(Keyword::Anchored) => {
+                    self.extend(&mut node.expression, Extension::Anchored)?;
+                }
+                Token::Keyword(Keyword::Smoothed) => {
+                    self.extend(&mut node.expression, Extension::Smoothed)?;
+                }
+                _ => return Ok(node),
+            }
+        }
+    }
+
+    /// Reads the range of a selector, or the range and the step of a subquery.
+    fn bracket(&mut self, node: Node) -> Parsed<Node> {
+        let open = self.advance()?;
+        let range = self.positive_length("subquery or range selector", LENGTH)?;
+        if !self.eat(Token::Colon)? {
+            let close = self.expect(Token::RightBracket, "subquery or range", "\":\" or \"]\"")?;
+            return matrix(node, range, open.to(close));
+        }
+        let step = if self.token == Token::RightBracket {
+            None
+        } else {
+            const EXPECTED: &str = "number, duration, step(), range(), or \"]\"";
+            Some(self.positive_length("subquery selector", EXPECTED)?)
+        };
+        let close = self.expect(Token::RightBracket, "subquery selector", "\"]\"")?;
+        let span = node.expression.span().to(close);
+        let (inner, shift) = (node.expression, Shift::default());
+        above(node.height, open, Expr::Subquery(Subquery { inner, range, step, shift, span }))
+    }
+
+    /// Reads a length that must be positive, whatever the query's times are.
+    fn positive_length(&mut self, context: &str, expected: &str) -> Parsed<Length> {
+        let start = self.span;
+        let length = self.length(context, expected)?;
+        let is_constant = match &length {
+            Length::Millis(_) => true,
+            Length::Computed(calculation, _) => calculation.is_constant(),
+        };
+        if is_constant {
+            let placed = |error| SyntaxError { span: start.to(self.last), ..error };
+            length.positive_millis(QueryTimes::INSTANT).map_err(placed)?;
+        }
+        Ok(length)
+    }
+
+    fn offset(&mut self, expression: &mut Expr) -> Parsed<()> {
+        self.advance()?;
+        let offset = self.offset_length()?;
+        let last = self.last;
+        let shift = shift_of(expression, "offset modifier")?;
+        if shift.offset.replace(offset).is_some() {
+            let problem = "offset may not be set multiple times";
+            return Err(SyntaxError::new(expression.span(), problem));
+        }
+        expression.extend_to(last);
+        Ok(())
+    }
+
+    fn at(&mut self, expression: &mut Expr) -> Parsed<()> {
+        self.advance()?;
+        let at = self.time(expression.span())?;
+        let last = self.last;
+        let shift = shift_of(expression, "@ modifier")?;
+        if shift.at.replace(at).is_some() {
+            let problem = "@ <timestamp> may not be set multiple times";
+            return Err(SyntaxError::new(expression.span(), problem));
+        }
+        expression.extend_to(last);
+        Ok(())
+    }
+
+    /// Reads the time of an `@`.
+    fn time(&mut self, selector: Span) -> Parsed<At> {
+        const CONTEXT: (&str, &str) = ("@", "timestamp");
+        if self.token == Token::Identifier {
+            let at = match self.word().to_ascii_lowercase().as_str() {
+                "start" => At::Start,
+                "end" => At::End,
+                _ => return Err(self.unexpected(CONTEXT.0, CONTEXT.1)),
+            };
+            self.advance()?;
+            self.expect(Token::LeftParen, CONTEXT.0, CONTEXT.1)?;
+            self.expect(Token::RightParen, CONTEXT.0, CONTEXT.1)?;
+            return Ok(at);
+        }
+        let is_negative = self.token == Token::Operator(Operator::Subtract);
+        if is_negative || self.token == Token::Operator(Operator::Add) {
+            self.advance()?;
+        }
+        let seconds = match self.token {
+            Token::Number(value) => value,
+            Token::Duration(millis) => millis as f64 / 1000.0,
+            _ => return Err(self.unexpected(CONTEXT.0, CONTEXT.1)),
+        };
+        self.advance()?;
+        let seconds = if is_negative { -seconds } else { seconds };
+        if seconds.is_nan() || seconds.abs() >= i64::MAX as f64 {
+            let problem = format!("timestamp out of bounds for @ modifier: {seconds:e}");
+            return Err(SyntaxError::new(selector, problem));
+        }
+        let millis = (seconds * 1000.0).round().clamp(-(MILLIS_MAX as f64), MILLIS_MAX as f64);
+        Ok(At::Millis(millis as i64))
+    }
+
+    /// Reads `anchored` or `smoothed`.
+    fn extend(&mut self, expression: &mut Expr, extension: Extension) -> Parsed<()> {
+        let name = self.word();
+        self.advance()?;
+        let (last, span) = (self.last, expression.span());
+        let own = match expression {
+            Expr::Vector(selector) => &mut selector.extension,
+            Expr::Matrix(matrix) => &mut matrix.selector.extension,
+            Expr::Subquery(_) => {
+                let problem = format!("{name} modifier is not supported for subqueries");
+                return Err(SyntaxError::new(span, problem));
+            }
+            _ => {
+                let problem = format!("{name} modifier must be preceded by a selector");
+                return Err(SyntaxError::new(span, problem));
+            }
+        };
+        if own.replace(extension).is_some_and(|before| before != extension) {
+            let problem = "anchored and smoothed modifiers cannot be used together";
+            return Err(SyntaxError::new(span, problem));
+        }
+        expression.extend_to(last);
+        Ok(())
+    }
+}
+
+fn matrix(node: Node, range: Length, brackets: Span) -> Parsed<Node> {
+    let problem = match &*node.expression {
+        Expr::Vector(selector) if selector.shift.offset.is_some() => {
+            "no offset modifiers allowed before range"
+        }
+        Expr::Vector(selector) if selector.shift.at.is_some() => {
+            "no @ modifiers allowed before range"
+        }
+        Expr::Vector(_) => "",
+        _ => "ranges only allowed for vector selectors",
+    };
+    match *node.expression {
+        Expr::Vector(selector) if problem.is_empty() => {
+            let span = selector.span.to(brackets);
+            let expression = Expr::Matrix(MatrixSelector { selector, range, span });
+            Ok(Node::new(expression, node.height))
+        }
+        _ => Err(SyntaxError::new(brackets, problem)),
+    }
+}
+
+fn shift_of<'e>(expression: &'e mut Expr, modifier: &str) -> Parsed<&'e mut Shift> {
+    let span = expression.span();
+    match expression {
+        Expr::Vector(selector) => Ok(&mut selector.shift),
+        Expr::Matrix(matrix) => Ok(&mut matrix.selector.shift),
+        Expr::Subquery(subquery) => Ok(&mut subquery.shift),
+        _ => {
+            let problem = format!(
+                "{modifier} must be preceded by an instant vector selector or range vector \
+                 selector or a subquery"
+            );
+            Err(SyntaxError::new(span, problem))
+        }
+    }
+}
+
+impl Expr {
+    /// Moves the end of a selector or a subquery behind a modifier.
+    fn extend_to(&mut self, last: Span) {
+        let span = match self {
+            Self::Vector(selector) => &mut selector.span,
+            Self::Matrix(matrix) => &mut matrix.span,
+            Self::Subquery(subquery) => &mut subquery.span,
+            _ => return,
+        };
+        span.end = last.end;
+    }
+}

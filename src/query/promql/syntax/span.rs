@@ -1,0 +1,75 @@
+//! Places in the text of a query, and errors that name them.
+//!
+//! Must never know: tokens, the tree.
+
+/// A range of bytes of a query's text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Span {
+    /// The first byte.
+    pub(crate) start: u32,
+    /// The byte behind the last one.
+    pub(crate) end: u32,
+}
+
+impl Span {
+    /// The span from the beginning of this one to the end of another.
+    pub(crate) fn to(self, last: Self) -> Self {
+        Self { start: self.start, end: last.end }
+    }
+
+    /// The text of the span.
+    pub(crate) fn of(self, text: &str) -> &str {
+        text.get(self.start as usize..self.end as usize).unwrap_or_default()
+    }
+
+    /// `line:column` of the first byte. Both count from 1, columns in bytes, as in Prometheus.
+    pub(crate) fn place(self, text: &str) -> String {
+        if text.is_empty() {
+            return "unknown position".to_owned();
+        }
+        let at = self.start as usize;
+        let before = text.as_bytes().get(..at).unwrap_or_default();
+        let line = before.split(|byte| *byte == b'\n').count();
+        let begin = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        format!("{line}:{}", at - begin + 1)
+    }
+}
+
+/// A part of a query that breaks a rule of the language.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SyntaxError {
+    /// The part.
+    pub(crate) span: Span,
+    /// The rule, in Prometheus' words.
+    pub(crate) message: String,
+}
+
+impl SyntaxError {
+    /// An error at a place.
+    pub(super) fn new(span: Span, message: impl Into<String>) -> Self {
+        Self { span, message: message.into() }
+    }
+
+    /// The whole message, as Prometheus writes it: `1:5: parse error: ...`.
+    pub(crate) fn in_text(&self, text: &str) -> String {
+        format!("{}: parse error: {}", self.span.place(text), self.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_count_lines_and_bytes_from_one() {
+        for (text, at, expected) in [
+            ("", 0, "unknown position"),
+            ("up", 0, "1:1"),
+            ("é + x", 5, "1:6"),
+            ("a +\n  b", 6, "2:3"),
+            ("a\n", 2, "2:1"),
+        ] {
+            assert_eq!(Span { start: at, end: at }.place(text), expected, "{text}");
+        }
+    }
+}

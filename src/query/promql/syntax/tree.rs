@@ -1,0 +1,330 @@
+//! The tree of a query.
+//!
+//! Must never know: tokens, how anything is evaluated.
+
+pub(crate) use super::value_type::ValueType;
+use super::{
+    functions::Function,
+    length::Length,
+    operator::{Aggregation, Operator},
+    span::Span,
+};
+use crate::query::promql::value::windows::Extension;
+
+/// An expression.
+#[derive(Debug)]
+pub(crate) enum Expr {
+    /// `sum by (job) (up)`
+    Aggregate(Aggregate),
+    /// `a + on (job) b`
+    Binary(Binary),
+    /// `rate(up[5m])`
+    Call(Call),
+    /// `up[5m]`
+    Matrix(MatrixSelector),
+    /// `1`
+    Number(Number),
+    /// `(up)`
+    Paren(Paren),
+    /// `max(up)[1h:5m]`
+    Subquery(Subquery),
+    /// `"text"`
+    Text(Text),
+    /// `-up`
+    Unary(Unary),
+    /// `up`
+    Vector(VectorSelector),
+}
+
+/// An aggregation over the labels of an instant vector.
+#[derive(Debug)]
+pub(crate) struct Aggregate {
+    pub(crate) operation: Aggregation,
+    pub(crate) input: Box<Expr>,
+    /// The argument before the vector, of those that have one.
+    pub(crate) parameter: Option<Box<Expr>>,
+    /// The labels that make the groups.
+    pub(crate) grouping: Option<Grouping>,
+    pub(crate) span: Span,
+}
+
+/// Names of labels, and whether they are meant or all others.
+#[derive(Debug)]
+pub(crate) enum Grouping {
+    /// `by` and `on`: these labels.
+    Only(Vec<String>),
+    /// `without` and `ignoring`: all other labels.
+    Except(Vec<String>),
+}
+
+impl Grouping {
+    pub(crate) fn names(&self) -> &[String] {
+        match self {
+            Self::Only(names) | Self::Except(names) => names,
+        }
+    }
+
+    /// Whether the named labels are meant.
+    pub(crate) fn is_only(&self) -> bool {
+        matches!(self, Self::Only(_))
+    }
+}
+
+/// Two operands and the operator between them.
+#[derive(Debug)]
+pub(crate) struct Binary {
+    pub(crate) operator: Operator,
+    /// The operand before the operator.
+    pub(crate) left: Box<Expr>,
+    /// The operand behind it.
+    pub(crate) right: Box<Expr>,
+    /// How series of the two meet.
+    pub(crate) matching: Matching,
+    /// Whether a comparison yields 1 or 0 instead of keeping values.
+    pub(crate) return_bool: bool,
+    pub(crate) operator_span: Span,
+    pub(crate) span: Span,
+}
+
+/// How series of two operands meet.
+#[derive(Debug, Default)]
+pub(crate) struct Matching {
+    /// The labels by which they meet; all when there are none.
+    pub(crate) labels: Option<Grouping>,
+    /// Which operand may have several series that meet one.
+    pub(crate) many: Many,
+    /// Labels that the result takes from the other operand.
+    pub(crate) included: Vec<String>,
+    /// The value of series that are missing on the left.
+    pub(crate) fill_left: Option<f64>,
+    /// The value of series that are missing on the right.
+    pub(crate) fill_right: Option<f64>,
+}
+
+impl Matching {
+    /// Whether missing series have a value.
+    pub(crate) fn fills(&self) -> bool {
+        self.fill_left.is_some() || self.fill_right.is_some()
+    }
+}
+
+/// Which operand may have several series that meet one of the other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Many {
+    /// Series meet in pairs.
+    #[default]
+    Neither,
+    /// The left one (`group_left`).
+    Left,
+    /// The right one (`group_right`).
+    Right,
+}
+
+/// A call of a function.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) function: &'static Function,
+    pub(crate) arguments: Vec<Expr>,
+    pub(crate) span: Span,
+}
+
+/// A range selector.
+#[derive(Debug)]
+pub(crate) struct MatrixSelector {
+    /// Which series, and where it looks.
+    pub(crate) selector: VectorSelector,
+    pub(crate) range: Length,
+    pub(crate) span: Span,
+}
+
+/// A number.
+#[derive(Debug)]
+pub(crate) struct Number {
+    pub(crate) value: f64,
+    /// Whether it is written as a length of time: `5m` is 300.
+    pub(crate) is_length: bool,
+    pub(crate) span: Span,
+}
+
+/// An expression in parentheses.
+#[derive(Debug)]
+pub(crate) struct Paren {
+    pub(crate) inner: Box<Expr>,
+    pub(crate) span: Span,
+}
+
+/// An expression evaluated at many times, for the windows of a function.
+#[derive(Debug)]
+pub(crate) struct Subquery {
+    pub(crate) inner: Box<Expr>,
+    pub(crate) range: Length,
+    /// Between the times.
+    pub(crate) step: Option<Length>,
+    pub(crate) shift: Shift,
+    pub(crate) span: Span,
+}
+
+/// A text.
+#[derive(Debug)]
+pub(crate) struct Text {
+    pub(crate) value: String,
+    pub(crate) span: Span,
+}
+
+/// An expression with its sign changed.
+#[derive(Debug)]
+pub(crate) struct Unary {
+    pub(crate) inner: Box<Expr>,
+    pub(crate) span: Span,
+}
+
+/// A selector of series.
+#[derive(Debug)]
+pub(crate) struct VectorSelector {
+    /// The name before the braces.
+    pub(crate) name: Option<String>,
+    /// The matchers: a series is selected that fulfils all of one set. There is at least one set.
+    pub(crate) alternatives: Vec<Vec<Matcher>>,
+    pub(crate) shift: Shift,
+    /// How it goes beyond its windows.
+    pub(crate) extension: Option<Extension>,
+    /// From the name to the last modifier; within a range selector to the brackets.
+    pub(crate) span: Span,
+}
+
+/// A condition on the value of a label.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Matcher {
+    pub(crate) label: String,
+    pub(crate) comparison: Comparison,
+    /// The value, or the pattern, which is not compiled.
+    pub(crate) value: String,
+}
+
+/// How a matcher compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Comparison {
+    Equal,
+    NotEqual,
+    Pattern,
+    NotPattern,
+}
+
+impl Comparison {
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::Equal => "=",
+            Self::NotEqual => "!=",
+            Self::Pattern => "=~",
+            Self::NotPattern => "!~",
+        }
+    }
+}
+
+/// Where a selector or a subquery looks.
+#[derive(Debug, Default)]
+pub(crate) struct Shift {
+    /// How long before the time.
+    pub(crate) offset: Option<Length>,
+    /// At which time instead of the evaluation's.
+    pub(crate) at: Option<At>,
+}
+
+/// The time of an `@`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum At {
+    /// `@ start()`
+    Start,
+    /// `@ end()`
+    End,
+    /// Milliseconds since 1970.
+    Millis(i64),
+}
+
+impl Expr {
+    /// Where the expression stands.
+    pub(crate) fn span(&self) -> Span {
+        match self {
+            Self::Aggregate(Aggregate { span, .. })
+            | Self::Binary(Binary { span, .. })
+            | Self::Call(Call { span, .. })
+            | Self::Matrix(MatrixSelector { span, .. })
+            | Self::Number(Number { span, .. })
+            | Self::Paren(Paren { span, .. })
+            | Self::Subquery(Subquery { span, .. })
+            | Self::Text(Text { span, .. })
+            | Self::Unary(Unary { span, .. })
+            | Self::Vector(VectorSelector { span, .. }) => *span,
+        }
+    }
+
+    /// The type of the expression's value.
+    pub(crate) fn value_type(&self) -> ValueType {
+        match self {
+            Self::Aggregate(_) | Self::Vector(_) => ValueType::Vector,
+            Self::Matrix(_) | Self::Subquery(_) => ValueType::Matrix,
+            Self::Number(_) => ValueType::Scalar,
+            Self::Text(_) => ValueType::Text,
+            Self::Call(call) => call.function.result,
+            Self::Paren(Paren { inner, .. }) | Self::Unary(Unary { inner, .. }) => {
+                inner.value_type()
+            }
+            Self::Binary(Binary { left, right, .. }) => {
+                let is_scalar = |side: &Self| side.value_type() == ValueType::Scalar;
+                if is_scalar(left) && is_scalar(right) {
+                    ValueType::Scalar
+                } else {
+                    ValueType::Vector
+                }
+            }
+        }
+    }
+
+    /// The expression without the parentheses around it.
+    pub(crate) fn without_parens(&self) -> &Self {
+        let mut expression = self;
+        while let Self::Paren(paren) = expression {
+            expression = &paren.inner;
+        }
+        expression
+    }
+
+    /// The selector that the expression is, in parentheses or not, with its range if it has one.
+    pub(crate) fn as_selector(&self) -> Option<&VectorSelector> {
+        match self.without_parens() {
+            Self::Vector(selector) => Some(selector),
+            Self::Matrix(matrix) => Some(&matrix.selector),
+            Self::Aggregate(_)
+            | Self::Binary(_)
+            | Self::Call(_)
+            | Self::Number(_)
+            | Self::Paren(_)
+            | Self::Subquery(_)
+            | Self::Text(_)
+            | Self::Unary(_) => None,
+        }
+    }
+
+    /// The operands and arguments of the expression.
+    pub(crate) fn children(&self) -> Vec<&Self> {
+        match self {
+            Self::Aggregate(Aggregate { input, parameter, .. }) => {
+                std::iter::once(input).chain(parameter).map(|child| &**child).collect()
+            }
+            Self::Binary(Binary { left, right, .. }) => vec![left, right],
+            Self::Call(call) => call.arguments.iter().collect(),
+            Self::Paren(Paren { inner, .. })
+            | Self::Subquery(Subquery { inner, .. })
+            | Self::Unary(Unary { inner, .. }) => vec![inner],
+            Self::Matrix(_) | Self::Number(_) | Self::Text(_) | Self::Vector(_) => Vec::new(),
+        }
+    }
+
+    /// All selectors within the expression.
+    pub(crate) fn selectors(&self) -> Vec<&VectorSelector> {
+        match self.as_selector() {
+            Some(selector) => vec![selector],
+            None => self.children().into_iter().flat_map(Self::selectors).collect(),
+        }
+    }
+}
