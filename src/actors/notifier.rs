@@ -2,24 +2,22 @@
 //!
 //! Each Alertmanager has one, so that one that is away holds up no other. Must never know: rules.
 
-use std::{collections::BTreeSet, fmt, ops::Range, time::Duration};
+use std::{collections::BTreeSet, ops::Range, time::Duration};
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
 use super::{Lifeline, Stop};
 use crate::{
-    alerts::{Alertmanager, Telling, ToldAlert, backoff_ms},
+    alerts::{Alertmanager, Telling, ToldAlert, fingerprint},
     clock::TrustedClock,
     kept::KnownRules,
     model::{UnixMillis, without_password},
-    notify::{client, is_refusal, json_request},
+    notify::{AlertmanagerClient, Courier, Outcome},
     telemetry::Metrics,
 };
 
 /// How often is looked for what is to be told.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How long an answer may take.
-const TIMEOUT: Duration = Duration::from_secs(10);
 /// Alerts of one request, as Prometheus has it.
 const ALERTS_PER_REQUEST: usize = 64;
 
@@ -39,9 +37,8 @@ pub struct NotifierParts {
 pub struct Notifier {
     parts: NotifierParts,
     telling: Telling,
-    failures: u32,
-    /// Not before this.
-    next_at: UnixMillis,
+    courier: Courier,
+    is_failing: bool,
     quiet: Option<Quiet>,
 }
 
@@ -55,15 +52,14 @@ struct Quiet {
 impl Notifier {
     /// Makes the role; nothing runs yet.
     pub fn new(parts: NotifierParts) -> Self {
-        let (telling, next_at) = (Telling::default(), UnixMillis::EARLIEST);
-        Self { parts, telling, failures: 0, next_at, quiet: None }
+        let (telling, courier) = (Telling::default(), Courier::default());
+        Self { parts, telling, courier, is_failing: false, quiet: None }
     }
 
     /// Tells what is to be told.
     fn tell(&mut self) {
         let now = self.parts.clock.now();
-        // A clock that was set back makes nobody wait for longer.
-        if (1..=backoff_ms(u32::MAX)).contains(&self.next_at.since(now)) {
+        if self.courier.is_waiting(now) {
             return;
         }
         let told_changes = self.parts.rules.told_changes();
@@ -80,98 +76,86 @@ impl Notifier {
                 group.alerts(external).map(move |(alert, link)| (alert, interval_ms, link))
             })
         };
-        let (due, mut next) = self.telling.due(alerts(), now);
-        let (mut told, mut tried) = (0, 0);
-        // Made for each round: certificates are read anew.
-        let client = (!due.is_empty()).then(|| client(&self.parts.alertmanager.http, TIMEOUT));
-        for some in due.chunks(ALERTS_PER_REQUEST) {
-            let outcome = match self.send(client.as_ref(), some) {
-                Ok(()) => "sent",
-                // The same again would be refused again, and hold up all others.
-                Err(cause @ Fault::Status(status)) if is_refusal(status) => {
-                    let (url, count) = (self.shown(), some.len());
-                    tracing::warn!(url, count, %cause, "an Alertmanager refuses some of these alerts");
-                    "failed"
-                }
-                // It may be about these alerts: the others need not wait.
-                Err(cause @ Fault::Status(_)) if told > 0 || tried == 0 => {
-                    self.fail(&cause, some.len());
-                    tried += some.len();
-                    next = next.min(self.telling.note_failed(some, now));
-                    continue;
-                }
-                // No connection, or one error after the other: it is away.
-                Err(cause) => {
-                    self.next_at = now.plus(backoff_ms(self.failures));
-                    return self.fail(&cause, due.len() - tried);
-                }
-            };
-            tried += some.len();
-            told += some.len();
-            self.telling.note(some, now);
-            self.count(outcome, some.len());
-        }
-        if tried > 0 {
+        let (due, next) = self.telling.due(alerts(), now);
+        let (is_all_told, is_any_told) = self.send(&due, now);
+        if is_any_told {
             let known: BTreeSet<_> = alerts().map(|(alert, ..)| &alert.labels).collect();
             self.telling.retain(|labels| known.contains(labels));
         }
-        if told > 0 && self.failures > 0 && !self.telling.has_failed() {
-            tracing::info!(url = self.shown(), "the Alertmanager takes alerts again");
-            self.failures = 0;
-        }
-        self.quiet = Some(Quiet { told_changes, times: now..next });
+        self.quiet = is_all_told.then_some(Quiet { told_changes, times: now..next });
     }
 
-    fn send(
-        &self,
-        client: Option<&Result<ureq::Agent, String>>,
+    /// Sends alerts, some in each request; returns whether all are told, and whether any is.
+    fn send(&mut self, due: &[ToldAlert], now: UnixMillis) -> (bool, bool) {
+        if due.is_empty() {
+            return (true, false);
+        }
+        let (rules, alertmanager) = (self.parts.rules.clone(), self.parts.alertmanager.clone());
+        let client = AlertmanagerClient::new(&alertmanager);
+        let mut left: Vec<_> = due.chunks(ALERTS_PER_REQUEST).collect();
+        let all = left.len();
+        // Requests have no names: the first alert of each stands for it.
+        let name = |alerts: &&[ToldAlert]| alerts.first().map(|own| fingerprint(&own.labels));
+        let mut names: Vec<_> =
+            left.iter().map(|alerts| name(alerts).unwrap_or_default()).collect();
+        loop {
+            let owed: Vec<_> = names.iter().map(String::as_str).collect();
+            let Some(at) = self.courier.take(&owed, now) else { break };
+            let outcome = client.send(left[at], rules.external());
+            if self.note(&outcome, &names[at], left[at], now) {
+                left.remove(at);
+                names.remove(at);
+            }
+        }
+        if self.is_failing && !self.courier.has_failed() {
+            tracing::info!(url = self.shown(), "the Alertmanager takes alerts again");
+            self.is_failing = false;
+        }
+        (left.is_empty(), left.len() < all)
+    }
+
+    /// Notes the outcome of a request; returns whether its alerts are told.
+    fn note(
+        &mut self,
+        outcome: &Outcome,
+        name: &str,
         alerts: &[ToldAlert],
-    ) -> Result<(), Fault> {
-        let Some(client) = client else { return Ok(()) };
-        let client = client.as_ref().map_err(|cause| Fault::Unasked(cause.clone()))?;
-        let rules = self.parts.rules.clone();
-        let external = rules.external();
-        let alerts: Vec<_> = alerts.iter().map(|own| own.outside(external)).collect();
-        // Nothing of them cannot be written.
-        let body = serde_json::to_string(&alerts).unwrap_or_default();
-        let Alertmanager { url, http } = &self.parts.alertmanager;
-        let unasked = |cause: &dyn fmt::Display| Fault::Unasked(cause.to_string());
-        let request = json_request(client, http, &format!("{url}/api/v2/alerts"));
-        let answer = request.map_err(|cause| unasked(&cause))?.send(body);
-        let status = answer.map_err(|cause| unasked(&cause))?.status();
-        // One that leads elsewhere takes nothing: what is asked there is asked without it.
-        if status.is_success() { Ok(()) } else { Err(Fault::Status(status.as_u16())) }
+        now: UnixMillis,
+    ) -> bool {
+        let (url, count) = (self.shown(), alerts.len());
+        let word = match outcome {
+            Outcome::Confirmed(_) => "sent",
+            // The same again would be refused again, and hold up all others.
+            Outcome::Refused(cause) => {
+                tracing::warn!(url, count, cause, "an Alertmanager refuses some of these alerts");
+                "failed"
+            }
+            Outcome::Failed(cause) => {
+                if !self.is_failing {
+                    tracing::warn!(
+                        url,
+                        cause,
+                        "cannot tell an Alertmanager; it will be tried again"
+                    );
+                }
+                self.is_failing = true;
+                self.courier.fail(name, now);
+                "failed"
+            }
+        };
+        self.parts.metrics.notifications.with_label_values(&[word]).inc_by(count as u64);
+        let is_told = !matches!(outcome, Outcome::Failed(_));
+        if is_told {
+            self.courier.answer(name);
+            self.telling.note(alerts, now);
+        }
+        is_told
     }
 
     /// Its address without a password, for the log.
     fn shown(&self) -> String {
         without_password(&self.parts.alertmanager.url)
     }
-
-    /// They are told later, as they are then.
-    fn fail(&mut self, cause: &Fault, count: usize) {
-        if self.failures == 0 {
-            let url = self.shown();
-            tracing::warn!(url, %cause, "cannot tell an Alertmanager; it will be tried again");
-        }
-        self.count("failed", count);
-        self.failures = self.failures.saturating_add(1);
-    }
-
-    fn count(&self, outcome: &str, count: usize) {
-        self.parts.metrics.notifications.with_label_values(&[outcome]).inc_by(count as u64);
-    }
-}
-
-/// Why alerts were not taken.
-#[derive(Debug, thiserror::Error)]
-enum Fault {
-    /// The Alertmanager answered so.
-    #[error("status {0}")]
-    Status(u16),
-    /// There was no answer, or it could not be asked.
-    #[error("{0}")]
-    Unasked(String),
 }
 
 impl Actor for Notifier {

@@ -40,5 +40,5 @@ pub use rule::{Action, AlertPolicy, NoData, Rule, RuleGroup};
 pub use schedule::{Due, due, next_after};
 pub use silences::{NewSilence, Recurrence, Silence, SilenceFault, SilenceState, Silences};
 pub use state::{GroupState, RuleState};
-pub use telling::{Alertmanager, Telling, ToldAlert, backoff_ms, fires_until};
+pub use telling::{Alertmanager, Telling, ToldAlert, fires_until};
 pub use template::{Expanding, MessageTemplates, TemplateQuery, TemplateTime};

@@ -68,18 +68,6 @@ struct Told {
     fires_at: Option<i64>,
     /// The end that was told, by its evaluation.
     ended: Option<i64>,
-    /// How often in a row it could not be told.
-    failures: u32,
-    /// It waits until then after the last of them.
-    waits_until: UnixMillis,
-}
-
-impl Told {
-    /// Until when it is not told again. A clock that was set back makes nobody wait for longer.
-    fn waits(&self, now: UnixMillis) -> Option<UnixMillis> {
-        let is_so = (1..=backoff_ms(u32::MAX)).contains(&self.waits_until.since(now));
-        is_so.then_some(self.waits_until)
-    }
 }
 
 impl Telling {
@@ -111,10 +99,6 @@ impl Telling {
                 }
                 (Some(resolved), UnixMillis(resolved.max(since)))
             };
-            if let Some(until) = told.waits(now) {
-                next = next.min(until);
-                continue;
-            }
             due.push(ToldAlert {
                 labels: alert.labels.clone(),
                 annotations: alert.annotations.clone(),
@@ -131,7 +115,6 @@ impl Telling {
     pub fn note(&mut self, told: &[ToldAlert], at: UnixMillis) {
         for own in told {
             let told = self.told.entry(own.labels.clone()).or_default();
-            told.failures = 0;
             match own.resolved_at {
                 Some(_) => told.ended = own.resolved_at,
                 None => told.fires_at = Some(at.0),
@@ -139,36 +122,10 @@ impl Telling {
         }
     }
 
-    /// Notes of what it could not be told at a time: these wait, each time for longer, and no others.
-    /// Returns when the first of them are to be told again.
-    pub fn note_failed(&mut self, untold: &[ToldAlert], at: UnixMillis) -> UnixMillis {
-        let mut next = UnixMillis::MAX;
-        for own in untold {
-            let told = self.told.entry(own.labels.clone()).or_default();
-            told.waits_until = at.plus(backoff_ms(told.failures));
-            told.failures = told.failures.saturating_add(1);
-            next = next.min(told.waits_until);
-        }
-        next
-    }
-
-    /// Whether there are alerts that it could not be told.
-    pub fn has_failed(&self) -> bool {
-        self.told.values().any(|told| told.failures > 0)
-    }
-
-    /// Forgets alerts that are remembered no more.
+    /// Removes alerts that are no longer tracked.
     pub fn retain(&mut self, is_known: impl Fn(&LabelSet) -> bool) {
         self.told.retain(|labels, _| is_known(labels));
     }
-}
-
-/// How long to wait after so many failures, in milliseconds: one that is back hears the news within
-/// five seconds.
-pub fn backoff_ms(failures: u32) -> i64 {
-    const LEAST_MS: i64 = 1000;
-    const MOST_MS: i64 = 4000;
-    LEAST_MS.saturating_mul(1 << failures.min(10)).min(MOST_MS)
 }
 
 #[cfg(test)]
@@ -229,36 +186,6 @@ mod tests {
     }
 
     #[test]
-    fn what_was_answered_by_an_error_waits_and_nothing_else_does() {
-        let mut telling = Telling::default();
-        let named = |name: &str| Alert {
-            labels: [("alertname".to_owned(), name.to_owned())].into(),
-            ..alert(AlertState::Firing, None)
-        };
-        let alerts = [named("A"), named("B")];
-        let due = |telling: &Telling, at: i64| {
-            let (due, next) =
-                telling.due(alerts.iter().map(|own| (own, 15_000, Arc::from(""))), UnixMillis(at));
-            let names: String = due.iter().map(|own| &*own.labels["alertname"]).collect();
-            (names, next.0, due)
-        };
-        let (_, _, all) = due(&telling, 10_000);
-        let (first, second) = all.split_at(1);
-        assert_eq!(telling.note_failed(first, UnixMillis(10_000)), UnixMillis(11_000));
-        let (names, next, _) = due(&telling, 10_001);
-        assert_eq!((&*names, next), ("B", 11_000));
-        telling.note(second, UnixMillis(10_001));
-        assert_eq!(due(&telling, 11_000).0, "A");
-        assert_eq!(telling.note_failed(first, UnixMillis(11_000)), UnixMillis(13_000));
-        assert_eq!(due(&telling, 12_999).0, "");
-        // The clock was set back.
-        assert_eq!(due(&telling, 12_999 - 3_600_000).0, "AB");
-        assert!(telling.has_failed());
-        telling.note(first, UnixMillis(13_000));
-        assert!(!telling.has_failed());
-    }
-
-    #[test]
     fn what_was_not_taken_is_told_again() {
         let telling = Telling::default();
         let firing = alert(AlertState::Firing, None);
@@ -268,6 +195,5 @@ mod tests {
             assert_eq!((due.len(), next), (1, UnixMillis(at + AGAIN_MS)));
             assert_eq!(due[0].generator_url, "link");
         }
-        assert_eq!([0, 1, 3, 30].map(backoff_ms), [1000, 2000, 4000, 4000]);
     }
 }

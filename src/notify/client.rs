@@ -23,7 +23,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 ///
 /// # Errors
 /// When the proxy or the certificates cannot be used.
-pub(crate) fn client(http: &Http, timeout: Duration) -> Result<ureq::Agent, String> {
+pub(super) fn client(http: &Http, timeout: Duration) -> Result<ureq::Agent, String> {
     let proxy = http.proxy.as_deref().map(ureq::Proxy::new).transpose();
     let proxy = proxy.map_err(|cause| format!("proxy_url: {cause}"))?;
     let config = ureq::Agent::config_builder()
@@ -42,7 +42,7 @@ pub(crate) fn client(http: &Http, timeout: Duration) -> Result<ureq::Agent, Stri
 ///
 /// # Errors
 /// When a secret cannot be read.
-pub(crate) fn json_request(
+pub(super) fn json_request(
     client: &ureq::Agent,
     http: &Http,
     url: &str,
@@ -61,7 +61,7 @@ pub(crate) fn json_request(
 }
 
 /// Whether what was sent is wrong by an answer's status, and not the time.
-pub(crate) fn is_refusal(status: u16) -> bool {
+pub(super) fn is_refusal(status: u16) -> bool {
     matches!(status, 400..=407 | 409..=428 | 430..=499)
 }
 

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{alerts::backoff_ms, model::UnixMillis};
+use crate::model::UnixMillis;
 
 /// A receiver that is away is tried again up to so much sooner than it would be, in parts of the time.
 const JITTER_PARTS: i64 = 4;
@@ -32,6 +32,14 @@ pub(crate) struct Courier {
 struct Failed {
     times: u32,
     next_at: Option<UnixMillis>,
+}
+
+/// The wait after some failures in a row, in milliseconds: a receiver that is back gets the news within
+/// five seconds.
+fn backoff_ms(failures: u32) -> i64 {
+    const LEAST_MS: i64 = 1000;
+    const MOST_MS: i64 = 4000;
+    LEAST_MS.saturating_mul(1 << failures.min(10)).min(MOST_MS)
 }
 
 /// A clock that was set back makes nobody wait for longer.
@@ -76,6 +84,16 @@ impl Courier {
     /// Whether it is being told.
     pub(crate) fn is_busy(&self) -> bool {
         self.is_busy
+    }
+
+    /// Whether the receiver is away and is not tried again yet.
+    pub(crate) fn is_waiting(&self, now: UnixMillis) -> bool {
+        self.alone.is_none() && waits(self.next_at, now)
+    }
+
+    /// Whether some groups failed and are to be sent again.
+    pub(crate) fn has_failed(&self) -> bool {
+        !self.failed.is_empty()
     }
 
     /// Notes that nothing is to be told of the group any more.
@@ -145,6 +163,25 @@ mod tests {
             }
         }
         told
+    }
+
+    #[test]
+    fn a_receiver_that_is_away_waits_longer_each_time_up_to_four_seconds() {
+        assert_eq!([0, 1, 3, 30].map(backoff_ms), [1000, 2000, 4000, 4000]);
+        let mut courier = Courier::default();
+        let now = UnixMillis(10_000);
+        for group in ["a", "b"] {
+            assert!(!courier.is_waiting(now));
+            assert!(courier.take(&["a", "b"], now).is_some());
+            courier.fail(group, now);
+        }
+        assert!(courier.is_waiting(now) && courier.has_failed());
+        assert!(!courier.is_waiting(now.plus(backoff_ms(0))));
+        // The clock was set back.
+        assert!(!courier.is_waiting(now.minus(3_600_000)));
+        courier.take(&["a", "b"], now.plus(1000)).unwrap();
+        courier.answer("a");
+        assert!(!courier.is_waiting(now) && !courier.has_failed());
     }
 
     #[test]

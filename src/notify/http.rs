@@ -155,8 +155,22 @@ pub(super) fn post(posting: &Posting<'_>, url: &str, body: String) -> Result<Ans
     if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
         return Err(failed(NO_ADDRESS));
     }
-    let client = client(posting.http, posting.timeout).map_err(failed)?;
-    let mut request = json_request(&client, posting.http, url).map_err(failed)?;
+    post_by(&client_of(posting)?, posting, url, body)
+}
+
+/// The client of one request, or of several in a row.
+pub(super) fn client_of(posting: &Posting<'_>) -> Result<ureq::Agent, Outcome> {
+    client(posting.http, posting.timeout).map_err(failed)
+}
+
+/// Posts JSON by a client that exists.
+pub(super) fn post_by(
+    client: &ureq::Agent,
+    posting: &Posting<'_>,
+    url: &str,
+    body: String,
+) -> Result<Answer, Outcome> {
+    let mut request = json_request(client, posting.http, url).map_err(failed)?;
     if let Some(own) = &posting.authorization {
         request = request.header("Authorization", own);
     }

@@ -3,6 +3,7 @@
 //! `alerts` decides who is told of what; the messenger and the notifier in `actors` call this and store
 //! what came of it. Must never know: groups of alerts, the store, actors.
 
+mod alertmanager;
 mod chat;
 mod client;
 mod command;
@@ -13,7 +14,7 @@ mod outcome;
 mod secret;
 mod trial;
 
-pub(crate) use client::{client, is_refusal, json_request};
+pub(crate) use alertmanager::AlertmanagerClient;
 pub(crate) use courier::Courier;
 pub use outcome::Outcome;
 pub use trial::{ReceiverTests, TooManyTests, WayTested};

@@ -1,0 +1,36 @@
+//! Alerts to the API of an Alertmanager, several at a time.
+//!
+//! Must never know: which alerts are due, when a request is sent again.
+
+use super::{
+    http::{Posting, client_of, post_by},
+    outcome::Outcome,
+};
+use crate::alerts::{Alertmanager, External, ToldAlert};
+
+/// A client of one Alertmanager, for several requests in a row. Certificates are read when it is made.
+pub(crate) struct AlertmanagerClient<'a> {
+    alertmanager: &'a Alertmanager,
+    client: Result<ureq::Agent, Outcome>,
+}
+
+impl<'a> AlertmanagerClient<'a> {
+    pub(crate) fn new(alertmanager: &'a Alertmanager) -> Self {
+        let client = client_of(&Posting::of(&alertmanager.http));
+        Self { alertmanager, client }
+    }
+
+    /// Posts alerts with the external labels.
+    pub(crate) fn send(&self, alerts: &[ToldAlert], external: &External) -> Outcome {
+        let client = match &self.client {
+            Ok(client) => client,
+            Err(outcome) => return outcome.clone(),
+        };
+        let alerts: Vec<_> = alerts.iter().map(|alert| alert.outside(external)).collect();
+        // Keys of maps are texts, so nothing here fails.
+        let body = serde_json::to_string(&alerts).unwrap_or_default();
+        let Alertmanager { url, http } = self.alertmanager;
+        let answer = post_by(client, &Posting::of(http), &format!("{url}/api/v2/alerts"), body);
+        answer.map_or_else(|outcome| outcome, |answer| Outcome::Confirmed(answer.said))
+    }
+}
