@@ -80,22 +80,9 @@ impl Episode {
 }
 
 impl GroupHistory {
-    /// Reads what [`GroupHistory::to_bytes`] wrote.
-    ///
-    /// # Errors
-    /// When it is something else.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        serde_json::from_slice(bytes).map_err(|cause| cause.to_string())
-    }
-
-    /// As it is stored; the oldest make room for the others.
-    pub fn to_bytes(&mut self) -> Vec<u8> {
-        loop {
-            // All keys of maps are texts, and no other thing cannot be written.
-            let bytes = serde_json::to_vec(self).unwrap_or_default();
-            if bytes.len() <= BYTES_MAX || self.episodes.is_empty() {
-                return bytes;
-            }
+    /// Drops the oldest episodes until the rest fits into one stored record.
+    pub fn fit(&mut self) {
+        while serde_json::to_vec(self).is_ok_and(|bytes| bytes.len() > BYTES_MAX) {
             self.episodes.drain(..self.episodes.len().div_ceil(2));
         }
     }
@@ -198,8 +185,8 @@ mod tests {
         assert!(!note(&mut history, &one, &two));
         let expected = [("b", 20, None), ("c", 20, None), ("a", 10, Some(20)), ("c", 5, Some(20))];
         assert_eq!(shown(&history.with_present(&two)), expected);
-        let read = GroupHistory::from_bytes(&history.to_bytes()).unwrap();
-        assert_eq!(read, history);
+        let json = serde_json::to_vec(&history).unwrap();
+        assert_eq!(serde_json::from_slice::<GroupHistory>(&json).unwrap(), history);
         // A rule that is gone ends what it fired.
         assert!(note(&mut history, &two, &GroupState { last: 30, ..GroupState::default() }));
         assert_eq!(history.episodes.len(), 4);
@@ -221,6 +208,8 @@ mod tests {
             let before = state(at, &[(&long, AlertState::Firing, at)]);
             note(&mut history, &before, &state(at + 1, &[]));
         }
-        assert!(history.to_bytes().len() <= BYTES_MAX && !history.episodes.is_empty());
+        history.fit();
+        let bytes = serde_json::to_vec(&history).unwrap().len();
+        assert!(bytes <= BYTES_MAX && !history.episodes.is_empty());
     }
 }

@@ -37,7 +37,7 @@ impl AdminParts {
         metrics.body_memory_bytes.set(self.bodies.used_bytes() as i64);
         let hosts = self.hosts.totals();
         for state in HostState::ALL {
-            metrics.hosts.with_label_values(&[state.as_str()]).set(hosts.of(state) as i64);
+            metrics.hosts.with_label_values(&[state.as_str()]).set(hosts.of(*state) as i64);
         }
         let forgotten = &metrics.hosts_forgotten;
         forgotten.inc_by(self.hosts.forgotten().saturating_sub(forgotten.get()));

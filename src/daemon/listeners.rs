@@ -54,8 +54,8 @@ impl Known {
             .context("read the hosts that are known")?;
         let sources = settings.rule_sources(machine_name().as_deref());
         let rules = KnownRules::open(sources, settings.promql, metrics.clone());
-        let silences = KnownSilences::open(store.clone(), settings.silences_kept)
-            .context("read the silences")?;
+        let silences =
+            KnownSilences::open(store, settings.silences_kept).context("read the silences")?;
         Ok(Self { hosts, rules, silences })
     }
 }
@@ -108,7 +108,7 @@ pub(super) fn api_parts(
         metrics: metrics.clone(),
         bodies: bodies.clone(),
         hosts: hosts.clone(),
-        annotations: Annotations::new(store.clone(), settings.annotations_max),
+        annotations: Annotations::new(&store, settings.annotations_max),
     };
     let posted = KnownPosted::new(metrics.clone());
     let alerting = alerting_parts(&rules, silences, posted, &clock, &bodies);

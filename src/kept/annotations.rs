@@ -2,18 +2,18 @@
 //!
 //! Must never know: HTTP, and how the events of hosts are known.
 
-use std::{collections::BTreeSet, ops::ControlFlow, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use parking_lot::Mutex;
 use serde::Serialize;
 
 use super::{
-    Annotation, NewAnnotation, ObjectFault,
+    Annotation, NewAnnotation, ObjectFault, Records,
     annotation::{SPAN_MAX_MS, first_id, id, parse_id},
 };
 use crate::{
     model::UnixMillis,
-    store::{ObjectKind, ObjectRefusal, Store, StoreError},
+    store::{ObjectKind, Store},
 };
 
 /// Annotations of one answer; the newest of the range.
@@ -25,7 +25,7 @@ const ROOM_AT_ONCE: usize = 100;
 /// The annotations of a store. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Annotations {
-    store: Store,
+    records: Records<Annotation>,
     count_max: usize,
     /// The names of all, once they were read. Held through each change, so that there is one at a
     /// time.
@@ -62,8 +62,9 @@ impl AnnotationsAnswer {
 
 impl Annotations {
     /// Those of a store, of which it keeps so many.
-    pub fn new(store: Store, count_max: usize) -> Self {
-        Self { store, count_max, names: Arc::default() }
+    pub fn new(store: &Store, count_max: usize) -> Self {
+        let records = Records::new(store, ObjectKind::Annotation);
+        Self { records, count_max, names: Arc::default() }
     }
 
     /// The annotations that are wanted, with others that are, such as events of hosts.
@@ -82,12 +83,9 @@ impl Annotations {
         let earliest = start.minus(SPAN_MAX_MS).max(UnixMillis::MIN);
         let names = first_id(earliest)..first_id(*end);
         let names = names.start.as_str()..names.end.as_str();
-        self.store.visit_objects_backwards(ObjectKind::Annotation, names, &mut |_, object| {
-            // A damaged one is no reason to show none.
-            let read = object.and_then(|own| serde_json::from_slice(&own.bytes).ok());
-            found.extend(read.filter(is_wanted));
-            ControlFlow::Continue(())
-        })?;
+        // A damaged one is no reason to show none.
+        let read = self.records.range(names)?.into_iter().filter_map(|(_, read)| read.ok());
+        found.extend(read.filter(is_wanted));
         Ok(AnnotationsAnswer::newest(found))
     }
 
@@ -104,18 +102,14 @@ impl Annotations {
                 && forgotten < ROOM_AT_ONCE
                 && let Some(oldest) = names.first().cloned()
             {
-                self.remove(&oldest)?;
+                self.records.remove(&oldest)??;
                 names.remove(&oldest);
                 forgotten += 1;
             }
             let last = names.range(first_id(time)..first_id(time.plus(1))).next_back();
             let index = last.and_then(|last| parse_id(last)).map_or(0, |(_, index)| index + 1);
             annotation.id = id(time, index);
-            let bytes = serde_json::to_vec(&annotation).map_err(|cause| {
-                ObjectFault::Invalid(format!("it cannot be written as JSON: {cause}"))
-            })?;
-            let kind = ObjectKind::Annotation;
-            self.store.put_object(kind, &annotation.id, None, &bytes, now)??;
+            self.records.put(&annotation.id, &annotation, now)??;
             names.insert(annotation.id.clone());
             Ok((annotation.id.clone(), forgotten))
         })
@@ -131,7 +125,7 @@ impl Annotations {
                 let message = format!("there is no annotation {id:?} that somebody posted");
                 return Err(ObjectFault::NotFound(message));
             }
-            self.remove(id)?;
+            self.records.remove(id)??;
             names.remove(id);
             Ok(())
         })
@@ -146,30 +140,11 @@ impl Annotations {
         let mut own = self.names.lock();
         let mut names = match own.take() {
             Some(names) => names,
-            None => self.read_names()?,
+            None => self.records.names()?.into_iter().collect(),
         };
         let outcome = change(&mut names);
         let is_certain = !matches!(outcome, Err(ObjectFault::Store(_) | ObjectFault::Refused(_)));
         *own = is_certain.then_some(names);
         outcome
-    }
-
-    fn read_names(&self) -> Result<BTreeSet<String>, ObjectFault> {
-        let listed = self.store.objects(ObjectKind::Annotation)?;
-        Ok(listed.into_iter().map(|own| own.name).collect())
-    }
-
-    /// Whatever its version, and also when it is damaged or gone already.
-    fn remove(&self, name: &str) -> Result<(), ObjectFault> {
-        let kind = ObjectKind::Annotation;
-        let version = match self.store.object(kind, name) {
-            Ok(found) => found.map(|own| own.version),
-            Err(StoreError::DamagedObject { .. }) => None,
-            Err(fault) => return Err(fault.into()),
-        };
-        match self.store.delete_object(kind, name, version)? {
-            Ok(()) | Err(ObjectRefusal::Conflict { found: None, .. }) => Ok(()),
-            Err(refusal) => Err(refusal.into()),
-        }
     }
 }

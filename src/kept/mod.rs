@@ -16,6 +16,7 @@ pub mod dashboard;
 pub mod dashboards;
 mod hosts;
 mod posted;
+mod records;
 mod rules;
 mod silences;
 mod snapshots;
@@ -28,6 +29,7 @@ pub use dashboard::Dashboard;
 pub use dashboards::{DashboardAnswer, DashboardsAnswer};
 pub use hosts::KnownHosts;
 pub use posted::KnownPosted;
+pub(crate) use records::{Records, fault_of};
 pub use rules::{
     Acknowledge, AcknowledgeFault, GroupStatus, KnownRules, RuleSet, RuleSources, SourceFault,
     ToldGroup, read_routing,

@@ -2,19 +2,16 @@
 //!
 //! Must never know: HTTP, what is silenced.
 
-use std::{ops::ControlFlow, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use parking_lot::{Mutex, RwLock};
 
+use super::Records;
 use crate::{
     alerts::{LabelSet, NewSilence, Silence, SilenceFault, Silences},
     model::UnixMillis,
     store::{ObjectKind, ObjectRefusal, Store, StoreError},
 };
-
-/// Before every id, and behind.
-const FIRST: &str = "";
-const LAST: &str = "{";
 
 /// The silences. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -22,7 +19,7 @@ pub struct KnownSilences(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    store: Store,
+    records: Records<Silence>,
     kept_ms: i64,
     known: RwLock<Arc<Silences>>,
     /// Held through each change.
@@ -48,19 +45,12 @@ impl KnownSilences {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn open(store: Store, kept: Duration) -> Result<Self, StoreError> {
-        let mut found = Vec::new();
-        store.visit_objects_backwards(ObjectKind::Silence, FIRST..LAST, &mut |id, object| {
-            match object.map(|own| serde_json::from_slice::<Silence>(&own.bytes)) {
-                Some(Ok(silence)) => found.push(silence),
-                Some(Err(cause)) => tracing::error!(id, %cause, "cannot read a silence"),
-                None => tracing::error!(id, "a silence is damaged"),
-            }
-            ControlFlow::Continue(())
-        })?;
-        let known = RwLock::new(Arc::new(found.into_iter().collect()));
+    pub fn open(store: &Store, kept: Duration) -> Result<Self, StoreError> {
+        let records = Records::new(store, ObjectKind::Silence);
+        let found = records.load()?.into_iter().map(|(_, silence)| silence);
+        let known = RwLock::new(Arc::new(found.collect()));
         let (kept_ms, changing) = (kept.as_millis() as i64, Mutex::default());
-        Ok(Self(Arc::new(Inner { store, kept_ms, known, changing })))
+        Ok(Self(Arc::new(Inner { records, kept_ms, known, changing })))
     }
 
     /// All of them now.
@@ -116,11 +106,8 @@ impl KnownSilences {
     /// The new one first: killed in between, both silence.
     fn keep(&self, changed: Vec<Silence>, now: UnixMillis) -> Result<(), SilencingFault> {
         for silence in changed {
-            let (kind, store) = (ObjectKind::Silence, &self.0.store);
-            let version = store.object(kind, &silence.id)?.map(|own| own.version);
-            // Nothing of it cannot be written.
-            let bytes = serde_json::to_vec(&silence).unwrap_or_default();
-            let mut put = store.put_object(kind, &silence.id, version, &bytes, now)?;
+            let records = &self.0.records;
+            let mut put = records.put(&silence.id, &silence, now)?;
             while matches!(put, Err(ObjectRefusal::NoRoom)) {
                 // Those that are over make room first.
                 let known = self.known();
@@ -129,7 +116,7 @@ impl KnownSilences {
                     break;
                 };
                 self.remove(&over.id)?;
-                put = store.put_object(kind, &silence.id, version, &bytes, now)?;
+                put = records.put(&silence.id, &silence, now)?;
             }
             put?;
             self.adopt(|all| all.put(silence));
@@ -145,9 +132,7 @@ impl KnownSilences {
     }
 
     fn remove(&self, id: &str) -> Result<(), SilencingFault> {
-        let (kind, store) = (ObjectKind::Silence, &self.0.store);
-        let version = store.object(kind, id)?.map(|own| own.version);
-        store.delete_object(kind, id, version)??;
+        self.0.records.remove(id)??;
         self.adopt(|all| all.remove(id));
         Ok(())
     }

@@ -5,9 +5,23 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
 /// Whether a host's agents are heard.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    IntoStaticStr,
+    VariantArray,
+)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "lowercase")]
 pub enum HostState {
     /// One was heard just now.
@@ -21,17 +35,12 @@ pub enum HostState {
 }
 
 impl HostState {
-    /// All states.
-    pub const ALL: [Self; 4] = [Self::Up, Self::Late, Self::Down, Self::Stopped];
+    /// All of them.
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// Its word.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Up => "up",
-            Self::Late => "late",
-            Self::Down => "down",
-            Self::Stopped => "stopped",
-        }
+        self.into()
     }
 }
 

@@ -2,12 +2,15 @@
 
 use std::fmt;
 
+use strum::{IntoStaticStr, VariantArray};
+
 use crate::model::{
     DefinitionVerdict, GranularitySet, Kind, Moment, SeriesId, UnixMillis, is_stale_marker,
 };
 
 /// Why a sample or series is refused for good. The words are labels in answers and metrics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum RefusalReason {
     /// Older than the retention of every granularity.
     TooOld,
@@ -42,24 +45,8 @@ pub enum RefusalReason {
 }
 
 impl RefusalReason {
-    /// All reasons.
-    pub const ALL: [Self; 15] = [
-        Self::TooOld,
-        Self::TooNew,
-        Self::NotFinite,
-        Self::BadSeries,
-        Self::KindConflict,
-        Self::UnitConflict,
-        Self::SeriesLimit,
-        Self::SenderSeriesLimit,
-        Self::SenderLimit,
-        Self::StaleNumber,
-        Self::FarNumber,
-        Self::OutOfOrder,
-        Self::NativeHistogram,
-        Self::BadSample,
-        Self::TextField,
-    ];
+    /// All of them.
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// The series that a definition stands for; one of another kind is that series all the same.
     ///
@@ -75,23 +62,7 @@ impl RefusalReason {
 
     /// The word used as a label.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::TooOld => "too_old",
-            Self::TooNew => "too_new",
-            Self::NotFinite => "not_finite",
-            Self::BadSeries => "bad_series",
-            Self::KindConflict => "kind_conflict",
-            Self::UnitConflict => "unit_conflict",
-            Self::SeriesLimit => "series_limit",
-            Self::SenderSeriesLimit => "sender_series_limit",
-            Self::SenderLimit => "sender_limit",
-            Self::StaleNumber => "stale_number",
-            Self::FarNumber => "far_number",
-            Self::OutOfOrder => "out_of_order",
-            Self::NativeHistogram => "native_histogram",
-            Self::BadSample => "bad_sample",
-            Self::TextField => "text_field",
-        }
+        self.into()
     }
 
     /// What is wrong and what to do, as far as it can be said without the sample.

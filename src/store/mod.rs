@@ -46,8 +46,8 @@ pub use handle::{Count, Counters, LastSample, SealReport, Store};
 pub use head::row::{Row as HeadRow, RowWriter as HeadRowWriter};
 pub use limits::StoreLimits;
 pub use objects::{
-    ListedObject, OBJECT_BYTES_MAX, OBJECT_NAME_BYTES_MAX, OBJECTS_BYTES_MAX, OBJECTS_MAX,
-    OWED_NAMES, Object, ObjectKind, ObjectRefusal,
+    ListedObject, OBJECT_BYTES_MAX, OBJECT_NAME_BYTES_MAX, OBJECTS_BYTES_MAX, OBJECTS_MAX, Object,
+    ObjectKind, ObjectRefusal,
 };
 pub use recovery::RecoveryReport;
 pub use snapshot::{SnapshotReport, folder::SnapshotFolder, restore};

@@ -1,7 +1,10 @@
-//! The closed sets of labels of the self-metrics.
+//! The closed sets of labels of the self-metrics: the word of a label is the name of its variant.
+
+use strum::{IntoStaticStr, VariantArray};
 
 /// How samples came in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Protocol {
     /// BSON batches.
     Native,
@@ -22,34 +25,18 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    pub(super) const ALL: [Self; 8] = [
-        Self::Native,
-        Self::Json,
-        Self::RemoteWrite,
-        Self::Influx,
-        Self::Otlp,
-        Self::Graphite,
-        Self::Collectd,
-        Self::Updates,
-    ];
+    /// All of them.
+    pub(super) const ALL: &[Self] = Self::VARIANTS;
 
     /// The label.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Native => "native",
-            Self::Json => "json",
-            Self::RemoteWrite => "remote_write",
-            Self::Influx => "influx",
-            Self::Otlp => "otlp",
-            Self::Graphite => "graphite",
-            Self::Collectd => "collectd",
-            Self::Updates => "updates",
-        }
+        self.into()
     }
 }
 
 /// What became of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum IngestOutcome {
     /// Durable.
     Acknowledged,
@@ -68,32 +55,18 @@ pub enum IngestOutcome {
 }
 
 impl IngestOutcome {
-    pub(super) const ALL: [Self; 7] = [
-        Self::Acknowledged,
-        Self::Malformed,
-        Self::TooLarge,
-        Self::TooSlow,
-        Self::UnknownRefs,
-        Self::Busy,
-        Self::Failed,
-    ];
+    /// All of them.
+    pub(super) const ALL: &[Self] = Self::VARIANTS;
 
     /// The label.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Acknowledged => "acknowledged",
-            Self::Malformed => "malformed",
-            Self::TooLarge => "too_large",
-            Self::TooSlow => "too_slow",
-            Self::UnknownRefs => "unknown_refs",
-            Self::Busy => "busy",
-            Self::Failed => "failed",
-        }
+        self.into()
     }
 }
 
 /// How a datagram was lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum DatagramLoss {
     /// The kernel threw it away before it was read.
     Kernel,
@@ -104,20 +77,18 @@ pub enum DatagramLoss {
 }
 
 impl DatagramLoss {
-    pub(super) const ALL: [Self; 3] = [Self::Kernel, Self::Buffer, Self::NotWritten];
+    /// All of them.
+    pub(super) const ALL: &[Self] = Self::VARIANTS;
 
     /// The label.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Kernel => "kernel",
-            Self::Buffer => "buffer",
-            Self::NotWritten => "not_written",
-        }
+        self.into()
     }
 }
 
 /// Why a query got no answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum QueryOutcome {
     /// It cannot be read or answered as it is.
     Invalid,
@@ -134,18 +105,11 @@ pub enum QueryOutcome {
 }
 
 impl QueryOutcome {
-    pub(super) const ALL: [Self; 6] =
-        [Self::Invalid, Self::TooMuch, Self::Busy, Self::Timeout, Self::Failed, Self::Slow];
+    /// All of them.
+    pub(super) const ALL: &[Self] = Self::VARIANTS;
 
     /// The label.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Invalid => "invalid",
-            Self::TooMuch => "too_much",
-            Self::Busy => "busy",
-            Self::Timeout => "timeout",
-            Self::Failed => "failed",
-            Self::Slow => "slow",
-        }
+        self.into()
     }
 }

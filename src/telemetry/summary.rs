@@ -42,7 +42,7 @@ impl Metrics {
     /// Samples by protocol.
     pub fn sample_counts(&self) -> Vec<SampleCounts> {
         let refused = self.refused_counts();
-        let of = |protocol: Protocol| {
+        let of = |protocol: &Protocol| {
             let protocol = protocol.as_str();
             let own = refused.iter().filter(|own| own.protocol == protocol);
             SampleCounts {
@@ -52,14 +52,14 @@ impl Metrics {
                 refused: own.map(|own| own.count).sum(),
             }
         };
-        Protocol::ALL.map(of).to_vec()
+        Protocol::ALL.iter().map(of).collect()
     }
 
     /// Refused samples by protocol and reason, those that there are.
     pub fn refused_counts(&self) -> Vec<RefusedCount> {
-        let protocols = Protocol::ALL.map(Protocol::as_str).into_iter();
-        let all = protocols.flat_map(|protocol| {
-            RefusalReason::ALL.map(RefusalReason::as_str).into_iter().map(move |reason| {
+        let all = Protocol::ALL.iter().flat_map(|protocol| {
+            RefusalReason::ALL.iter().map(move |reason| {
+                let (protocol, reason) = (protocol.as_str(), reason.as_str());
                 let count = self.samples_refused.with_label_values(&[protocol, reason]).get();
                 RefusedCount { protocol, reason, count }
             })
@@ -69,8 +69,8 @@ impl Metrics {
 
     /// Ingest requests by what became of them.
     pub fn request_outcomes(&self) -> Vec<(&'static str, u64)> {
-        let count = |word| self.ingest_requests.with_label_values(&[word]).get();
-        IngestOutcome::ALL.map(IngestOutcome::as_str).map(|word| (word, count(word))).to_vec()
+        let words = IngestOutcome::ALL.iter().map(|outcome| outcome.as_str());
+        words.map(|word| (word, self.ingest_requests.with_label_values(&[word]).get())).collect()
     }
 
     /// Group commits.

@@ -155,7 +155,7 @@ fn texts(annotations: &Annotations, start: i64, end: i64, tags: &[(&str, &str)])
 #[test]
 fn annotations_are_found_by_time_span_and_tags() {
     let dir = tempfile::tempdir().unwrap();
-    let annotations = Annotations::new(open(dir.path()), 100);
+    let annotations = Annotations::new(&open(dir.path()), 100);
     let at = NOW.0;
     for new in [
         json!({ "text": "now" }),
@@ -182,7 +182,7 @@ fn annotations_are_found_by_time_span_and_tags() {
 #[test]
 fn the_oldest_annotations_make_room_and_names_do_not_come_twice() {
     let dir = tempfile::tempdir().unwrap();
-    let annotations = Annotations::new(open(dir.path()), 5);
+    let annotations = Annotations::new(&open(dir.path()), 5);
     let ids: Vec<_> = (0..5).map(|_| add(&annotations, json!({ "text": "x" })).0).collect();
     assert!(ids.is_sorted());
     assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), 5);
@@ -192,7 +192,7 @@ fn the_oldest_annotations_make_room_and_names_do_not_come_twice() {
     assert_eq!(texts(&annotations, 0, NOW.0 + 2, &[]), "x x x x new");
     drop(annotations);
     // After a restart with less room, others are forgotten with the next one.
-    let annotations = Annotations::new(open(dir.path()), 3);
+    let annotations = Annotations::new(&open(dir.path()), 3);
     assert_eq!(add(&annotations, json!({ "text": "y" })).1, 3);
     assert_eq!(texts(&annotations, 0, NOW.0 + 2, &[]), "x y new");
     annotations.delete(&late).unwrap();
@@ -205,7 +205,7 @@ fn the_oldest_annotations_make_room_and_names_do_not_come_twice() {
 fn an_answer_has_the_newest_annotations_and_says_how_many_others_there_are() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
-    let annotations = Annotations::new(store, 8000);
+    let annotations = Annotations::new(&store, 8000);
     for index in 0..1003 {
         add(&annotations, json!({ "text": index.to_string(), "time": NOW.0 + index }));
     }

@@ -10,9 +10,9 @@ use granary::{
 
 use crate::history::History;
 
-const KINDS: [ObjectKind; 3] = [ObjectKind::Dashboard, ObjectKind::Rule, ObjectKind::Silence];
+const KINDS: [ObjectKind; 3] = [ObjectKind::Dashboard, ObjectKind::AlertState, ObjectKind::Silence];
 /// The group whose evaluations are numbered: its state is the number of the last one.
-pub(crate) const GROUP: (ObjectKind, &str) = (ObjectKind::Rule, "group");
+pub(crate) const GROUP: (ObjectKind, &str) = (ObjectKind::AlertState, "group");
 
 /// What is asked of the file of objects.
 #[derive(Debug, Clone)]

@@ -35,7 +35,7 @@ impl Shared {
     pub(super) fn end_acknowledgements(&self, groups: &mut Groups) {
         let now = self.clock.now();
         for running in groups.all.iter_mut().filter_map(|place| place.running.as_mut()) {
-            if running.end_acknowledgements(now, &self.recording.store) {
+            if running.end_acknowledgements(now) {
                 self.rules.note_state(&running.id, &running.state);
             }
         }
@@ -48,7 +48,7 @@ impl Shared {
             let Some(running) = &mut place.running else {
                 return self.rules.has_alert(id, |alert| asked.is_about(alert));
             };
-            let own = running.acknowledge(asked, self.clock.now(), &self.recording.store);
+            let own = running.acknowledge(asked, self.clock.now());
             if own == Ok(0) {
                 return false;
             }

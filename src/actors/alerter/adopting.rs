@@ -4,16 +4,15 @@
 
 use super::{
     Shared,
-    group::{HISTORIES, Running},
+    group::Running,
     groups::{Groups, Place},
     recording::{Numbering, STAGES_MAX},
-    stored::StoredState,
+    stored::{StoredState, histories},
 };
 use crate::{
     alerts::{GroupRun, GroupState},
     kept::{GroupStatus, Loaded, RuleSet},
     model::{UnixMillis, own_sender},
-    store::ObjectKind,
 };
 
 /// How long the state of a group that is in no file is kept, in milliseconds.
@@ -83,12 +82,8 @@ impl Shared {
             if now.since(UnixMillis(state.last)) < ORPHANS_KEPT_MS {
                 continue;
             }
-            let is_removed = stored.remove(store);
-            let history = format!("{HISTORIES}{id}");
-            if let Ok(Some(object)) = store.object(ObjectKind::Rule, &history) {
-                let version = Some(object.version);
-                drop(store.delete_object(ObjectKind::Rule, &history, version));
-            }
+            let is_removed = stored.remove();
+            drop(histories(store).remove(&id));
             if is_removed {
                 tracing::info!(file = state.file, group = state.name, "forgot a group of rules");
             }

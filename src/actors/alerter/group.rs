@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc};
 use super::{
     Shared,
     recording::{Numbering, Recording},
-    stored::StoredState,
+    stored::{StoredState, histories},
 };
 use crate::{
     alerts::{
@@ -17,24 +17,11 @@ use crate::{
         stages,
     },
     clock::Stopwatch,
-    kept::{Acknowledge, AcknowledgeFault, Acknowledged, GroupStatus},
+    kept::{Acknowledge, AcknowledgeFault, Acknowledged, GroupStatus, fault_of},
     model::{UnixMillis, counted, own_sender},
-    store::{ObjectKind, ObjectRefusal, Store},
+    store::Store,
     telemetry::Shortfall,
 };
-
-/// The prefix of the names of what ended.
-pub(super) const HISTORIES: &str = "history/";
-
-/// What is stored of a group's past alerts. What cannot be read is begun anew.
-fn history(id: &str, store: &Store) -> (Arc<GroupHistory>, Option<u64>) {
-    let found = store.object(ObjectKind::Rule, &format!("{HISTORIES}{id}"));
-    let Ok(Some(object)) = found else { return (Arc::default(), None) };
-    let read = GroupHistory::from_bytes(&object.bytes).inspect_err(|cause| {
-        tracing::error!(id, cause, "cannot read what alerts were; it begins anew");
-    });
-    (Arc::new(read.unwrap_or_default()), Some(object.version))
-}
 
 /// A group under way.
 #[derive(Debug)]
@@ -48,9 +35,8 @@ pub(super) struct Running {
     stored: StoredState,
     /// Whether it was not evaluated since the start.
     is_first: bool,
-    /// What its alerts were before, and the version of that.
+    /// What its alerts were before.
     pub(super) history: Arc<GroupHistory>,
-    history_version: Option<u64>,
     /// The series of each rule at its last evaluation.
     written: Vec<Written>,
     missed: u64,
@@ -68,7 +54,10 @@ impl Running {
         let written = group.rules.iter().map(|rule| state.series_of(&rule.key)).collect();
         let role = format!("rules/{}/{}", group.name, id.get(..8).unwrap_or_default());
         let sender = own_sender(&role);
-        let (history, history_version) = history(&id, store);
+        let history = histories(store).get(&id).unwrap_or_else(|cause| {
+            tracing::error!(id, cause, "cannot read what alerts were; it begins anew");
+            None
+        });
         Self {
             stages: stages(&group),
             group,
@@ -77,8 +66,7 @@ impl Running {
             state,
             stored,
             is_first: true,
-            history,
-            history_version,
+            history: Arc::new(history.unwrap_or_default()),
             written,
             missed: 0,
             is_failing: false,
@@ -154,7 +142,7 @@ impl Running {
         // Before the state: made again after a crash, it adds nothing.
         self.remember(&state, now, &recording.store);
         self.state = state;
-        let unstored = self.keep(now, &recording.store);
+        let unstored = self.keep(now);
         let name = self.alerts_name();
         recording.health.fall_short(Shortfall::NotStored, &name, unstored);
         let fault =
@@ -193,26 +181,16 @@ impl Running {
         now: UnixMillis,
         store: &Store,
     ) {
-        let (name, bytes) = (format!("{HISTORIES}{}", self.id), history.to_bytes());
-        self.history = Arc::new(history);
-        match store.put_object(ObjectKind::Rule, &name, self.history_version, &bytes, now) {
-            Ok(Ok(version)) => self.history_version = Some(version),
-            Ok(Err(ObjectRefusal::Conflict { found, .. })) => self.history_version = found,
-            Ok(Err(cause)) => tracing::error!(name, %cause, "cannot keep what alerts were"),
-            Err(cause) => {
-                let cause: &dyn std::error::Error = &cause;
-                tracing::error!(name, cause, "cannot keep what alerts were");
-            }
+        history.fit();
+        if let Some(fault) = fault_of(histories(store).put(&self.id, &history, now)) {
+            let group = &self.group.name;
+            tracing::error!(group, fault, "cannot store past alerts; they are in memory");
         }
+        self.history = Arc::new(history);
     }
 
     /// Notes who looks after its alerts; says how many these are.
-    pub(super) fn acknowledge(
-        &mut self,
-        asked: &Acknowledge,
-        now: UnixMillis,
-        store: &Store,
-    ) -> Acknowledged {
+    pub(super) fn acknowledge(&mut self, asked: &Acknowledge, now: UnixMillis) -> Acknowledged {
         let mut count = 0;
         for alert in self.state.rules.values_mut().flat_map(|rule| &mut rule.alerts) {
             if asked.is_about(alert) {
@@ -223,12 +201,12 @@ impl Running {
         if count == 0 {
             return Ok(0);
         }
-        self.keep(now, store).map_or(Ok(count), |fault| Err(AcknowledgeFault::Unstored(fault)))
+        self.keep(now).map_or(Ok(count), |fault| Err(AcknowledgeFault::Unstored(fault)))
     }
 
     /// Ends acknowledgements whose time is over; returns whether there were any. When that cannot be
     /// stored it is stored with the next evaluation, and ended again after a crash.
-    pub(super) fn end_acknowledgements(&mut self, now: UnixMillis, store: &Store) -> bool {
+    pub(super) fn end_acknowledgements(&mut self, now: UnixMillis) -> bool {
         let mut is_any = false;
         for alert in self.state.rules.values_mut().flat_map(|rule| &mut rule.alerts) {
             if alert.acknowledged.as_ref().is_some_and(|own| own.is_over(now)) {
@@ -237,15 +215,15 @@ impl Running {
             }
         }
         if is_any {
-            drop(self.keep(now, store));
+            drop(self.keep(now));
         }
         is_any
     }
 
     /// Stores the state. When that fails it is kept in memory, and stored with
     /// the next one; says why.
-    fn keep(&mut self, now: UnixMillis, store: &Store) -> Option<String> {
-        let fault = self.stored.put(&self.state, now, store)?;
+    fn keep(&mut self, now: UnixMillis) -> Option<String> {
+        let fault = self.stored.put(&self.state, now)?;
         tracing::error!(
             group = self.group.name,
             fault,

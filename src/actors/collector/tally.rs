@@ -90,8 +90,7 @@ impl IngestTally {
         }
         let at = now();
         let shown = refused.examples().iter().filter_map(|own| {
-            let reason =
-                RefusalReason::ALL.into_iter().find(|known| known.as_str() == own.reason)?;
+            let reason = RefusalReason::ALL.iter().find(|known| known.as_str() == own.reason)?;
             let text = match own.series.as_str() {
                 "" => shortened(&own.message),
                 series => shortened(&format!("{}: {}", shortened(series), own.message)),

@@ -20,18 +20,15 @@ use super::{Lifeline, Stop};
 use crate::{
     alerts::{Groups, LabelSet, MessageTemplates, Routing},
     clock::TrustedClock,
-    kept::{KnownPosted, KnownRules},
+    kept::{KnownPosted, KnownRules, Records, fault_of},
     model::UnixMillis,
     notify::Courier,
-    store::{OWED_NAMES, ObjectKind, Store, StoreError},
+    store::{ObjectKind, Store},
     telemetry::{Health, Metrics, Shortfall},
 };
 
 /// How often is looked for what is to be told.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// What the names of stored groups begin with, and what is behind all of them.
-const GROUPS: &str = OWED_NAMES;
-const BEHIND_GROUPS: &str = "notify0";
 
 /// Whether nobody is told of an alert with these labels at a time.
 pub type Muting = Arc<dyn Fn(&LabelSet, UnixMillis) -> bool + Send + Sync>;
@@ -53,8 +50,8 @@ pub struct MessengerParts {
 pub struct Messenger {
     parts: MessengerParts,
     groups: Groups,
-    /// Of the stored groups.
-    versions: BTreeMap<String, u64>,
+    /// The groups as they are stored.
+    records: Records<Vec<u8>>,
     couriers: BTreeMap<Way, Courier>,
     written: Option<Written>,
     /// How often alerts had changed when they were looked at last: those of rules, and others.
@@ -80,7 +77,8 @@ impl fmt::Debug for Messenger {
 impl Messenger {
     /// Makes the role from what is stored; nothing runs yet.
     pub fn new(parts: MessengerParts) -> Self {
-        let (stored, versions) = read(&parts.store).unwrap_or_else(|cause| {
+        let records = Records::new(&parts.store, ObjectKind::Notification);
+        let stored = records.load().unwrap_or_else(|cause| {
             let cause: &dyn std::error::Error = &cause;
             tracing::error!(cause, "cannot read what receivers were told; they are told again");
             Default::default()
@@ -90,7 +88,7 @@ impl Messenger {
             tracing::error!(fault, "cannot read what a receiver was told; it is told again");
         }
         let (couriers, written) = (BTreeMap::new(), None);
-        Self { parts, groups, versions, couriers, written, seen: None, left_out: 0 }
+        Self { parts, groups, records, couriers, written, seen: None, left_out: 0 }
     }
 
     /// Looks at the alerts, and tells what is to be told.
@@ -135,27 +133,14 @@ impl Messenger {
     /// Stores what has changed. What cannot be stored is known until the end of the process.
     fn keep(&mut self, now: UnixMillis) {
         for (id, bytes) in self.groups.take_changes() {
-            let name = format!("{GROUPS}{id}");
-            let version = self.versions.remove(&id);
-            let (store, kind) = (&self.parts.store, ObjectKind::Rule);
-            let outcome = match (bytes, version) {
-                (Some(bytes), version) => store
-                    .put_object(kind, &name, version, &bytes, now)
-                    .map(|put| put.map(|version| self.versions.extend([(id, version)]))),
-                (None, None) => continue,
-                (None, version) => store.delete_object(kind, &name, version),
+            let outcome = match bytes {
+                Some(bytes) => self.records.put(&id, &bytes, now),
+                None => self.records.remove(&id),
             };
-            let fault = match outcome {
-                Ok(Ok(())) => None,
-                Ok(Err(refusal)) => Some(refusal.to_string()),
-                Err(cause) => Some(cause.to_string()),
-            };
+            let (name, fault) = (format!("notification/{id}"), fault_of(outcome));
             self.parts.health.fall_short(Shortfall::NotStored, &name, fault.clone());
-            let Some(fault) = fault else { continue };
-            tracing::error!(name, fault, "cannot store what a receiver was told");
-            // The next change goes over what is there.
-            if let Ok(Some(object)) = store.object(kind, &name) {
-                self.versions.insert(name.trim_start_matches(GROUPS).to_owned(), object.version);
+            if let Some(fault) = fault {
+                tracing::error!(name, fault, "cannot store what a receiver was told");
             }
         }
     }
@@ -187,23 +172,6 @@ impl Messenger {
         }
         self.left_out = left_out;
     }
-}
-
-type Stored = (Vec<(String, Vec<u8>)>, BTreeMap<String, u64>);
-
-/// The stored groups, and their versions.
-fn read(store: &Store) -> Result<Stored, StoreError> {
-    let (mut groups, mut versions) = (Vec::new(), BTreeMap::new());
-    let names = GROUPS..BEHIND_GROUPS;
-    store.visit_objects_backwards(ObjectKind::Rule, names, &mut |name, object| {
-        let id = name.strip_prefix(GROUPS).unwrap_or_default().to_owned();
-        if let Some(object) = object {
-            versions.insert(id.clone(), object.version);
-            groups.push((id, object.bytes));
-        }
-        std::ops::ControlFlow::Continue(())
-    })?;
-    Ok((groups, versions))
 }
 
 impl Actor for Messenger {

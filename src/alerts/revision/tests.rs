@@ -100,7 +100,8 @@ fn run(policy: &AlertPolicy, samples: &[Sample], missed: &BTreeSet<i64>, changed
         let ended = history.ended(&before, &state);
         history.keep(ended, at.0);
         state = GroupState::from_bytes(&state.to_pieces()[0]).unwrap();
-        history = GroupHistory::from_bytes(&history.to_bytes()).unwrap();
+        history.fit();
+        history = serde_json::from_slice(&serde_json::to_vec(&history).unwrap()).unwrap();
         skipped = 0;
     }
     Run { group: group_at(END), state, history, log }

@@ -210,8 +210,8 @@ impl Summary {
             row("accepted before", self.duplicates.to_string());
         }
         for (reason, count) in &self.refused {
-            let known = RefusalReason::ALL.into_iter().find(|own| own.as_str() == reason);
-            let remedy = known.map_or("", RefusalReason::remedy);
+            let known = RefusalReason::ALL.iter().find(|own| own.as_str() == reason);
+            let remedy = known.map_or("", |reason| reason.remedy());
             row(&format!("refused: {reason}"), format!("{count} ({remedy})"));
         }
         if self.text_fields > 0 {

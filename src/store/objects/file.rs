@@ -9,11 +9,7 @@ use std::{
 
 use redb::{ReadTransaction, ReadableTable, Table, TableDefinition, WriteTransaction};
 
-use super::{
-    ListedObject, Object, ObjectKind, ObjectRefusal,
-    rooms::{ObjectRoom, Rooms},
-    row,
-};
+use super::{ListedObject, Object, ObjectKind, ObjectRefusal, rooms::Rooms, row};
 use crate::{
     model::UnixMillis,
     store::{
@@ -180,8 +176,8 @@ pub(super) fn rooms(file: &DatabaseFile) -> Result<Rooms, StoreError> {
         let mut rooms = Rooms::default();
         for entry in objects.iter().map_err(fail("read"))? {
             let (key, found) = entry.map_err(fail("read"))?;
-            if let Some((kind, name)) = row::place(key.value()) {
-                rooms.add(ObjectRoom::of(kind, name), found.value().len());
+            if let Some((kind, _)) = row::place(key.value()) {
+                rooms.add(kind, found.value().len());
             }
         }
         Ok(rooms)
@@ -240,7 +236,6 @@ impl Change<'_> {
         meta: &mut Table<'_, &str, u64>,
         rooms: &mut Rooms,
     ) -> Result<Result<u64, ObjectRefusal>, StoreError> {
-        let room = ObjectRoom::of(self.kind, self.name);
         let key = row::key(self.kind, self.name);
         let value = |key| Ok::<_, StoreError>(counted(meta.get(key).map_err(fail(OPERATION))?));
         let (last, mut count, mut bytes) = (value(LAST_KEY)?, value(COUNT_KEY)?, value(BYTES_KEY)?);
@@ -258,14 +253,14 @@ impl Change<'_> {
         }
         let length = before.map(|(length, _)| length);
         let Some((new, changed_at)) = self.new else {
-            rooms.remove(room, length.unwrap_or(0));
+            rooms.remove(self.kind, length.unwrap_or(0));
             objects.remove(&*key).map_err(fail(OPERATION))?;
             return set(meta, last, count, bytes).map(Ok);
         };
         let object = Object { version: last + 1, changed_at, bytes: new.to_vec() };
         let row = row::encode(&object, &key);
         let (own_count, own_bytes) = (count + 1, bytes + row.len() as u64);
-        if let Err(refusal) = rooms.put(room, length, row.len()) {
+        if let Err(refusal) = rooms.put(self.kind, length, row.len()) {
             return Ok(Err(refusal));
         }
         objects.insert(&*key, &*row).map_err(fail(OPERATION))?;

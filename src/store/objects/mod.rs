@@ -26,6 +26,7 @@ use std::{
 };
 
 use parking_lot::{Mutex, RwLock};
+use strum::{IntoStaticStr, VariantArray};
 
 use super::{
     error::StoreError,
@@ -34,7 +35,6 @@ use super::{
 };
 use crate::model::{HostChanges, KeptHosts, UnixMillis};
 use file::Change;
-pub use rooms::OWED_NAMES;
 use rooms::Rooms;
 
 /// Bytes of a name.
@@ -46,35 +46,31 @@ pub const OBJECTS_MAX: u64 = 10_000;
 /// Bytes of all objects of one room; beyond, none grows there.
 pub const OBJECTS_BYTES_MAX: u64 = 64 << 20;
 
-/// What an object is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The kind of an object, by what it holds. Each kind has its own limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum ObjectKind {
     /// A page of charts.
     Dashboard,
-    /// A rule for alerts, or what is recorded by one.
-    Rule,
-    /// A time in which alerts are not sent.
-    Silence,
-    /// Who may do something.
-    User,
-    /// A note on a chart.
+    /// A note on charts.
     Annotation,
+    /// A time in which notifications of some alerts are not sent.
+    Silence,
+    /// The alerts of a group of rules, as of its last evaluation.
+    AlertState,
+    /// Past alerts of a group of rules.
+    AlertHistory,
+    /// A group of alerts, with the messages that its receiver got and is owed.
+    Notification,
 }
 
 impl ObjectKind {
     /// All kinds.
-    pub const ALL: [Self; 5] =
-        [Self::Dashboard, Self::Rule, Self::Silence, Self::User, Self::Annotation];
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// Its name, in keys and in messages.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Dashboard => "dashboard",
-            Self::Rule => "rule",
-            Self::Silence => "silence",
-            Self::User => "user",
-            Self::Annotation => "annotation",
-        }
+        self.into()
     }
 }
 

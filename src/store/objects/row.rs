@@ -13,7 +13,7 @@ pub(super) fn key(kind: ObjectKind, name: &str) -> String {
 /// What a key says; `None` when no object has it.
 pub(super) fn place(key: &str) -> Option<(ObjectKind, &str)> {
     let (kind, name) = key.split_once('/')?;
-    Some((ObjectKind::ALL.into_iter().find(|own| own.as_str() == kind)?, name))
+    Some((*ObjectKind::ALL.iter().find(|own| own.as_str() == kind)?, name))
 }
 
 /// The row of an object under a key.

@@ -58,8 +58,8 @@ fn who_names_an_old_version_changes_nothing() {
     let found = objects.get(KIND, "a").unwrap().unwrap();
     assert_eq!(found, Object { version: 3, changed_at: NOW, bytes: b"w".to_vec() });
     // Kinds have names of their own.
-    assert_eq!(objects.get(ObjectKind::Rule, "a").unwrap(), None);
-    assert_eq!(objects.put(ObjectKind::Rule, "a", None, b"", NOW).unwrap(), Ok(4));
+    assert_eq!(objects.get(ObjectKind::AlertState, "a").unwrap(), None);
+    assert_eq!(objects.put(ObjectKind::AlertState, "a", None, b"", NOW).unwrap(), Ok(4));
     let listed = [ListedObject { name: "a".to_owned(), version: Some(3) }];
     assert_eq!(objects.list(KIND).unwrap(), listed);
     assert_eq!(faults(&objects), [""; 0]);
@@ -130,8 +130,8 @@ fn what_is_full_takes_no_room_from_another_kind() {
         assert_eq!(put(&objects, ObjectKind::Silence, "more"), Err(ObjectRefusal::NoRoom));
         assert_eq!(fill(&objects, kind, ""), fits);
     }
-    assert_eq!(fill(&objects, ObjectKind::Rule, OWED_NAMES), fits);
-    assert_eq!(fill(&objects, ObjectKind::Rule, "state/"), fits);
+    assert_eq!(fill(&objects, ObjectKind::Notification, ""), fits);
+    assert_eq!(fill(&objects, ObjectKind::AlertState, ""), fits);
     let (count, bytes) = objects.size().unwrap();
     assert!(count == fits && bytes <= OBJECTS_BYTES_MAX && bytes > OBJECTS_BYTES_MAX / 2);
     let version = objects.get(ObjectKind::Silence, "0").unwrap().unwrap().version;

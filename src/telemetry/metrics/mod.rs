@@ -19,7 +19,7 @@ use prometheus::{
 };
 
 use super::labels::{DatagramLoss, IngestOutcome, Protocol, QueryOutcome};
-use crate::{policy::RefusalReason, store::Store};
+use crate::{model::HostState, policy::RefusalReason, store::Store};
 use mirrored::Mirrored;
 pub use names::{HOST_METRICS, METRIC_NAMES};
 use process::cpu_seconds;
@@ -161,15 +161,15 @@ impl Metrics {
         for outcome in QueryOutcome::ALL {
             self.queries_refused.with_label_values(&[outcome.as_str()]);
         }
-        for protocol in Protocol::ALL.map(Protocol::as_str) {
+        for protocol in Protocol::ALL.iter().map(|protocol| protocol.as_str()) {
             self.samples_accepted.with_label_values(&[protocol]);
             self.samples_duplicate.with_label_values(&[protocol]);
             for reason in RefusalReason::ALL {
                 self.samples_refused.with_label_values(&[protocol, reason.as_str()]);
             }
         }
-        for state in ["up", "late", "down", "stopped"] {
-            self.hosts.with_label_values(&[state]);
+        for state in HostState::ALL {
+            self.hosts.with_label_values(&[state.as_str()]);
         }
         for state in ["pending", "firing", "no_data"] {
             self.alerts.with_label_values(&[state]);

@@ -61,7 +61,7 @@ const MAY_USE: [(&str, &[&str]); 20] = [
     ("ingest", &["model", "policy", "shell", "store"]),
     ("import", &["model", "policy", "ingest"]),
     ("query", &["model", "clock", "policy", "shell", "store"]),
-    ("telemetry", &["clock", "policy", "store"]),
+    ("telemetry", &["model", "clock", "policy", "store"]),
     ("alerts", &["model", "clock", "query"]),
     ("notify", &["model", "clock", "alerts"]),
     ("kept", &["model", "clock", "policy", "store", "query", "telemetry", "alerts"]),

@@ -1,0 +1,174 @@
+//! Records: values of one kind in the store's objects, of which this process is the only writer.
+//!
+//! A write replaces the object whatever its version, also a damaged one. Must never know: what a record
+//! holds, who asks for it.
+
+use std::{
+    marker::PhantomData,
+    ops::{ControlFlow, Range},
+};
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::Annotation;
+use crate::{
+    alerts::{GroupHistory, Silence},
+    model::{UnixMillis, chain},
+    store::{ObjectKind, ObjectRefusal, Store, StoreError},
+};
+
+/// All names: none begins with this character.
+const ALL_NAMES: Range<&str> = "".."\u{10ffff}";
+
+/// The result of a change: the store's refusal, or its fault.
+pub(crate) type Changed = Result<Result<(), ObjectRefusal>, StoreError>;
+
+/// A value that is stored as one object.
+pub(crate) trait Record: Sized {
+    /// The bytes of the object.
+    fn to_bytes(&self) -> Vec<u8>;
+    /// The value of an object's bytes, or why they are none.
+    fn from_bytes(bytes: &[u8]) -> Result<Self, String>;
+}
+
+fn to_json<T: Serialize>(value: &T) -> Vec<u8> {
+    // Keys of maps are texts, so nothing here fails.
+    serde_json::to_vec(value).unwrap_or_default()
+}
+
+fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    serde_json::from_slice(bytes).map_err(|cause| cause.to_string())
+}
+
+impl Record for Vec<u8> {
+    fn to_bytes(&self) -> Vec<u8> {
+        self.clone()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        Ok(bytes.to_vec())
+    }
+}
+
+impl Record for Silence {
+    fn to_bytes(&self) -> Vec<u8> {
+        to_json(self)
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        from_json(bytes)
+    }
+}
+
+impl Record for Annotation {
+    fn to_bytes(&self) -> Vec<u8> {
+        to_json(self)
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        from_json(bytes)
+    }
+}
+
+impl Record for GroupHistory {
+    fn to_bytes(&self) -> Vec<u8> {
+        to_json(self)
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        from_json(bytes)
+    }
+}
+
+/// The records of one kind. Cheap to clone.
+#[derive(Debug)]
+pub(crate) struct Records<T> {
+    store: Store,
+    kind: ObjectKind,
+    values: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Records<T> {
+    fn clone(&self) -> Self {
+        Self { store: self.store.clone(), ..*self }
+    }
+}
+
+impl<T: Record> Records<T> {
+    /// The records of one kind in a store.
+    pub(crate) fn new(store: &Store, kind: ObjectKind) -> Self {
+        Self { store: store.clone(), kind, values: PhantomData }
+    }
+
+    /// The record of a name, or why it cannot be read.
+    pub(crate) fn get(&self, name: &str) -> Result<Option<T>, String> {
+        let found = self.store.object(self.kind, name).map_err(|cause| chain(&cause))?;
+        found.map(|object| T::from_bytes(&object.bytes)).transpose()
+    }
+
+    /// The records whose names are in a range, from the last to the first, each as it can be read.
+    pub(crate) fn range(
+        &self,
+        names: Range<&str>,
+    ) -> Result<Vec<(String, Result<T, String>)>, StoreError> {
+        let mut found = Vec::new();
+        self.store.visit_objects_backwards(self.kind, names, &mut |name, object| {
+            let read = object.map(|object| T::from_bytes(&object.bytes));
+            found.push((name.to_owned(), read.unwrap_or_else(|| Err("it is damaged".to_owned()))));
+            ControlFlow::Continue(())
+        })?;
+        Ok(found)
+    }
+
+    /// All records that can be read, by name; the log names the others.
+    pub(crate) fn load(&self) -> Result<Vec<(String, T)>, StoreError> {
+        let readable = self.range(ALL_NAMES)?.into_iter().filter_map(|(name, read)| match read {
+            Ok(record) => Some((name, record)),
+            Err(cause) => {
+                let kind = self.kind.as_str();
+                tracing::error!(kind, name, cause, "cannot read a stored record; it is left out");
+                None
+            }
+        });
+        Ok(readable.collect())
+    }
+
+    /// The names of all records, also of those that cannot be read.
+    pub(crate) fn names(&self) -> Result<Vec<String>, StoreError> {
+        Ok(self.store.objects(self.kind)?.into_iter().map(|listed| listed.name).collect())
+    }
+
+    /// Makes or replaces a record, durably.
+    pub(crate) fn put(&self, name: &str, record: &T, now: UnixMillis) -> Changed {
+        let version = self.version(name)?;
+        let put = self.store.put_object(self.kind, name, version, &record.to_bytes(), now)?;
+        Ok(put.map(drop))
+    }
+
+    /// Removes a record, durably; one that is not there is removed already.
+    pub(crate) fn remove(&self, name: &str) -> Changed {
+        let version = self.version(name)?;
+        match self.store.delete_object(self.kind, name, version)? {
+            Err(ObjectRefusal::Conflict { found: None, .. }) => Ok(Ok(())),
+            outcome => Ok(outcome),
+        }
+    }
+
+    /// The version that a change must name; a damaged object has none.
+    fn version(&self, name: &str) -> Result<Option<u64>, StoreError> {
+        match self.store.object(self.kind, name) {
+            Ok(found) => Ok(found.map(|object| object.version)),
+            Err(StoreError::DamagedObject { .. }) => Ok(None),
+            Err(cause) => Err(cause),
+        }
+    }
+}
+
+/// Why a change was not made, in one line; `None` when it was.
+pub(crate) fn fault_of(outcome: Changed) -> Option<String> {
+    match outcome {
+        Ok(Ok(())) => None,
+        Ok(Err(refusal)) => Some(refusal.to_string()),
+        Err(cause) => Some(chain(&cause)),
+    }
+}
