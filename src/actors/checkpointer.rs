@@ -26,9 +26,9 @@ pub struct CheckpointHistory(Arc<Mutex<VecDeque<PastCheckpoint>>>);
 /// A checkpoint that was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PastCheckpoint {
-    /// When it was begun.
+    /// The time at which it began.
     pub at: UnixMillis,
-    /// How long it took.
+    /// The time that it took.
     pub elapsed_ms: u64,
     /// Cells that it merged into the head and into documents.
     pub cells: u64,
@@ -56,7 +56,7 @@ impl CheckpointHistory {
 #[rtype(result = "()")]
 pub struct CheckpointNow;
 
-/// What the checkpointer is made of.
+/// The parts of the checkpointer.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the types say it")]
 pub struct CheckpointerParts {

@@ -60,7 +60,7 @@ impl Watcher {
     }
 }
 
-/// What makes lifelines, and the watcher that sees them torn.
+/// A maker of lifelines, and the watcher that sees them torn.
 pub fn lifelines() -> (Lifelines, Watcher) {
     let (deaths, receiver) = mpsc::channel(DEATHS_MAX);
     (Lifelines(deaths), Watcher(receiver))

@@ -9,7 +9,7 @@ use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
 use super::{Lifeline, Stop};
 
-/// How often: lines have a point a minute.
+/// The interval of the timer: lines have a point a minute.
 const EVERY: Duration = Duration::from_secs(60);
 
 /// The role. It blocks its thread while it reads, so it needs an arbiter of its own.

@@ -16,12 +16,12 @@ use crate::{
     telemetry::Metrics,
 };
 
-/// How often is looked for what is to be told.
+/// The interval between two looks for due notifications.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Alerts of one request, as Prometheus has it.
 const ALERTS_PER_REQUEST: usize = 64;
 
-/// What the role is made of.
+/// The parts of the role.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the types say it")]
 pub struct NotifierParts {

@@ -1,19 +1,19 @@
-//! What roles let be seen of their work.
+//! State that roles publish for the API.
 //!
 //! Must never know: who looks.
 
 use super::{CheckpointHistory, IngestTally, ShellsAhead};
 use crate::telemetry::Health;
 
-/// What roles let be seen of their work. Cheap to clone.
+/// State that roles publish for the API. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Observed {
-    /// What is wrong.
+    /// Reasons for which the daemon is not ready.
     pub health: Health,
     /// The last checkpoints.
     pub checkpoints: CheckpointHistory,
-    /// What came in, by sender, and examples of what was refused.
+    /// Accepted samples by sender, and examples of refused ones.
     pub ingest: IngestTally,
-    /// What was preallocated.
+    /// Preallocated shells.
     pub shells: ShellsAhead,
 }

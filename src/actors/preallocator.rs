@@ -14,28 +14,28 @@ use crate::{
     telemetry::{Condition, Health},
 };
 
-/// How often shells are looked for that are due.
+/// The interval between two looks for due shells.
 const TICK: Duration = Duration::from_secs(1);
 /// Shells written in one transaction, so that a checkpoint never waits long for it.
 const SHELLS_PER_TRANSACTION: usize = 2000;
 
-/// What was made ahead of its time. Cheap to clone.
+/// Shells that were made ahead of their time. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct ShellsAhead(Arc<Mutex<Vec<Option<ShellsMade>>>>);
 
 /// The shells of a granularity's coming documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShellsMade {
-    /// When the documents begin.
+    /// The start of the documents.
     pub start: UnixMillis,
-    /// When they end.
+    /// The end of the documents.
     pub end: UnixMillis,
-    /// How many there are.
+    /// The number of them.
     pub count: usize,
 }
 
 impl ShellsAhead {
-    /// Those of each granularity of the settings whose time has not come yet.
+    /// The shells of each configured granularity whose time has not come yet.
     pub fn made(&self, now: UnixMillis) -> Vec<Option<ShellsMade>> {
         let made = self.0.lock();
         made.iter().map(|own| own.filter(|own| own.start > now)).collect()
@@ -50,7 +50,7 @@ impl ShellsAhead {
     }
 }
 
-/// What the role is made of.
+/// The parts of the role.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the types say it")]
 pub struct PreallocatorParts {
@@ -60,7 +60,7 @@ pub struct PreallocatorParts {
     pub lifeline: Lifeline,
     /// Documents, at most.
     pub per_second: u32,
-    /// Of shells that lie ahead, at most.
+    /// The most bytes of shells that lie ahead.
     pub bytes_max: u64,
     pub ahead: ShellsAhead,
 }
@@ -79,7 +79,7 @@ struct Progress {
     document: Option<UnixMillis>,
     /// Series that were live when the period's second half began, as far as the budget goes.
     live: Vec<SeriesId>,
-    /// Of their shells.
+    /// The bytes of the shells.
     bytes: u64,
     done: usize,
 }

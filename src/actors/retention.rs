@@ -31,16 +31,16 @@ pub struct Retention {
     pub lifeline: Lifeline,
     pub interval: Duration,
     pub writer: WriterHandle,
-    /// Whether there may be series without samples.
+    /// True when there may be series without samples.
     pub looks_for_series: bool,
     /// Since it looked for some.
     pub looked_for_series: Stopwatch,
 }
 
-/// What became of the partitions whose time is over.
+/// The outcome of a retention run.
 #[derive(Debug, Default)]
 pub struct Dropped {
-    /// How many are gone.
+    /// The number of partitions that were dropped.
     pub partitions: u64,
     /// Why some are not; the next run tries again.
     pub failed: Option<StoreError>,

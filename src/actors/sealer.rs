@@ -22,10 +22,10 @@ use crate::{
 /// Partitions are looked at this often at least.
 const INTERVAL_MAX: Duration = Duration::from_secs(60);
 
-/// It is not worth to wait for less.
+/// A shorter wait does not pay.
 const WAIT_MIN: Duration = Duration::from_millis(10);
 
-/// Whether sealing is to end. Cheap to clone.
+/// A flag that ends sealing. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct SealingEnd(Arc<(Mutex<bool>, Condvar)>);
 
@@ -48,10 +48,10 @@ impl SealingEnd {
     }
 }
 
-/// When documents are sealed.
+/// The terms under which documents are sealed.
 #[derive(Debug, Clone, Copy)]
 pub struct SealSettings {
-    /// How long a partition is over, and has not changed, before it is sealed.
+    /// The time for which a partition is over and unchanged before it is sealed.
     pub after: Duration,
     /// Bytes that are written in a second, at most.
     pub bytes_per_second: u64,

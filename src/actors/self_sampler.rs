@@ -23,10 +23,10 @@ const ROLE: &str = "self";
 /// Memory that a round may take.
 const MEMORY_BYTES: usize = 1 << 20;
 
-/// What reads the daemon's own metrics.
+/// The function that reads the daemon's own metrics.
 pub type ReadSelf = Box<dyn Fn() -> Vec<SelfReading>>;
 
-/// What the sampler is made of.
+/// The parts of the sampler.
 #[expect(missing_docs, reason = "the types say it")]
 pub struct SelfSamplerParts {
     pub read: ReadSelf,
@@ -36,7 +36,7 @@ pub struct SelfSamplerParts {
     /// The tag `host` of the series.
     pub host: String,
     pub interval: Duration,
-    /// When the daemon was started, since when it counts.
+    /// The start of the daemon, from which its counters count.
     pub started: UnixMillis,
 }
 

@@ -27,16 +27,16 @@ struct Inner {
     is_doubted: AtomicBool,
 }
 
-/// What is known of the clock, for people.
+/// The state of the clock, for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockReport {
-    /// Whether the clock is doubted.
+    /// True while the clock is doubted.
     pub doubted: bool,
-    /// What it says.
+    /// The time of the machine's clock.
     pub clock: String,
-    /// What the time is believed to be.
+    /// The time that is believed.
     pub believed: String,
-    /// How far the clock is ahead of that, in milliseconds.
+    /// The lead of the clock over that, in milliseconds.
     pub ahead_ms: i64,
     /// Senders whose clocks agree with it.
     pub senders_agree: usize,
@@ -47,7 +47,7 @@ pub struct ClockReport {
 }
 
 impl ClockReport {
-    /// What is wrong and what to do; `None` while the clock is believed.
+    /// The problem and its remedy; `None` while the clock is believed.
     pub fn reason(&self) -> Option<String> {
         let Self { clock, believed, senders_agree, senders_contradict, senders_min, .. } = self;
         self.doubted.then(|| {
@@ -68,12 +68,12 @@ impl TrustedClock {
         Self(Arc::new(Inner { trust, is_doubted: AtomicBool::new(false) }))
     }
 
-    /// What the clock says.
+    /// The time of the machine's clock.
     pub fn now(&self) -> UnixMillis {
         SystemClock.now()
     }
 
-    /// What the clock says, with what is known against it.
+    /// The time of the machine's clock, with the time that is believed.
     pub fn moment(&self) -> Moment {
         let (moment, change) = self.0.trust.lock().read(self.now(), uptime_ms());
         self.0.is_doubted.store(moment.is_doubted(), Ordering::Relaxed);
@@ -81,7 +81,7 @@ impl TrustedClock {
         moment
     }
 
-    /// Whether the clock was doubted when it was last read.
+    /// True when the clock was doubted when it was last read.
     pub fn is_doubted(&self) -> bool {
         self.0.is_doubted.load(Ordering::Relaxed)
     }
@@ -109,7 +109,7 @@ impl TrustedClock {
         clock
     }
 
-    /// What is known of the clock.
+    /// The state of the clock.
     pub fn report(&self) -> ClockReport {
         let now = self.moment();
         let (doubt, senders_min) = {

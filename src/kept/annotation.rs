@@ -40,13 +40,13 @@ pub enum AnnotationSource {
 /// A note on charts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Annotation {
-    /// What it is deleted by.
+    /// The name by which it is deleted.
     pub id: String,
     /// When, or since when.
     pub time: i64,
     /// Until when.
     pub end: Option<i64>,
-    /// What happened.
+    /// The text of the note.
     pub text: String,
     /// To whom; without a tag, to all that differ in it.
     pub tags: BTreeMap<String, String>,
@@ -66,7 +66,7 @@ impl From<HostEventEntry> for Annotation {
     }
 }
 
-/// What is posted.
+/// The body of a request that makes an annotation.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewAnnotation {
@@ -125,7 +125,7 @@ fn read_time(place: &str, value: Option<Value>) -> Result<Option<UnixMillis>, Ob
 }
 
 impl Annotation {
-    /// Whether it is about any time of a range, and about those that have these tags.
+    /// True when it is about any time of a range and about series with these tags.
     pub(super) fn is_about(
         &self,
         start: UnixMillis,
@@ -149,7 +149,7 @@ pub(super) fn first_id(time: UnixMillis) -> String {
     format!("{:0TIME_DIGITS$}", time.0)
 }
 
-/// What a name says: the time, and the index.
+/// The time and the index of a name.
 pub(super) fn parse_id(id: &str) -> Option<(UnixMillis, u32)> {
     let (time, index) = id.split_once('-')?;
     let is_digits =

@@ -47,7 +47,7 @@ pub struct AnnotationsWanted {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct AnnotationsAnswer {
     annotations: Vec<Annotation>,
-    /// How many earlier ones of the range there are at least, for which there was no room.
+    /// The least number of earlier ones in the range, for which there was no room.
     left_out: usize,
 }
 
@@ -61,7 +61,7 @@ impl AnnotationsAnswer {
 }
 
 impl Annotations {
-    /// Those of a store, of which it keeps so many.
+    /// The annotations of a store, which keeps at most `count_max`.
     pub fn new(store: &Store, count_max: usize) -> Self {
         let records = Records::new(store, ObjectKind::Annotation);
         Self { records, count_max, names: Arc::default() }

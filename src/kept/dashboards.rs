@@ -50,7 +50,7 @@ pub struct DashboardAnswer {
     dashboard: Dashboard,
 }
 
-/// What the list shows of a dashboard.
+/// The part of a dashboard that the list shows.
 #[derive(Deserialize)]
 struct Titled {
     title: String,

@@ -97,7 +97,7 @@ impl KnownHosts {
         (answer, is_news)
     }
 
-    /// What the time is to them.
+    /// The present time, as hosts are judged by it.
     pub fn time(&self) -> UnixMillis {
         self.now().at
     }
@@ -108,7 +108,7 @@ impl KnownHosts {
         (now.at, self.0.hosts.read().list(name, now))
     }
 
-    /// How many hosts are in each state.
+    /// The number of hosts in each state.
     pub fn totals(&self) -> HostTotals {
         self.0.hosts.read().totals(self.now())
     }
@@ -118,7 +118,7 @@ impl KnownHosts {
         self.0.hosts.read().forgotten()
     }
 
-    /// What happened within a range of time to hosts with all of these tags, of which `host` is the
+    /// Events within a range of time of hosts with all of these tags, of which `host` is the
     /// name: the latest `count`, in order of time.
     pub fn events(
         &self,

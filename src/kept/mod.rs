@@ -43,13 +43,13 @@ use crate::store::{ObjectRefusal, StoreError};
 /// Why something that people make is not shown or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectFault {
-    /// It cannot be as it is; the message begins with the place.
+    /// The object is invalid; the message begins with the place.
     #[error("{0}")]
     Invalid(String),
     /// There is none.
     #[error("{0}")]
     NotFound(String),
-    /// It is not as the store would have it: changed meanwhile, too large, or one too many.
+    /// The store refuses the object: changed meanwhile, too large, or one too many.
     #[error(transparent)]
     Refused(#[from] ObjectRefusal),
     /// The store cannot be read or written.
@@ -71,7 +71,7 @@ fn check_text(place: &str, text: &str, bytes_max: usize) -> Result<(), ObjectFau
     Ok(())
 }
 
-/// The same for a text of one line, which must not be empty.
+/// Refuses a text that is empty, has several lines, or that [`check_text`] refuses.
 fn check_line(place: &str, text: &str, bytes_max: usize) -> Result<(), ObjectFault> {
     if text.trim().is_empty() {
         return Err(ObjectFault::Invalid(format!("{place}: it is empty")));

@@ -48,7 +48,7 @@ impl KnownPosted {
         outcome
     }
 
-    /// How often people would have been told something else.
+    /// The number of changes of the notified alerts.
     pub fn changes(&self, now: UnixMillis) -> u64 {
         let mut posted = self.0.posted.lock();
         let changes = posted.changes(now);

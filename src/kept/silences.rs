@@ -58,12 +58,12 @@ impl KnownSilences {
         self.0.known.read().clone()
     }
 
-    /// How long those that are over are kept, in milliseconds.
+    /// The time for which expired silences are kept, in milliseconds.
     pub fn kept_ms(&self) -> i64 {
         self.0.kept_ms
     }
 
-    /// Whether an alert with these labels is silenced at a time.
+    /// True when an alert with these labels is silenced at a time.
     pub fn is_silenced(&self, labels: &LabelSet, at: UnixMillis) -> bool {
         self.known().is_silenced(labels, at)
     }

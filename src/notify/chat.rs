@@ -24,7 +24,7 @@ const DISCORD_TEXT_MAX: usize = 2048;
 /// Characters of a text at Teams: a card has 28 KB.
 const TEAMS_MAX: usize = 24_000;
 
-/// Whether it fires, as a color.
+/// The color of a group that fires.
 const FIRING: u32 = 0x00b0_0000;
 const RESOLVED: u32 = 0x0000_7000;
 
@@ -37,7 +37,7 @@ pub(super) fn opsgenie(own: &Opsgenie, message: &Message, templates: &MessageTem
     Ok(http::post(&posting, &url, body.to_string())?.said)
 }
 
-/// What is asked of Opsgenie: where, and with what.
+/// The path and the body of a request to Opsgenie.
 fn opsgenie_call(
     own: &Opsgenie,
     message: &Message,

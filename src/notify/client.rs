@@ -15,7 +15,7 @@ use ureq::{
 use super::secret;
 use crate::alerts::{Http, Tls};
 
-/// How long a connection may take: who is back is told soon.
+/// The timeout of a connection: a receiver that is back gets the news soon.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// A client for one server; an answer of any status is an answer, and one that leads elsewhere is not
@@ -60,7 +60,7 @@ pub(super) fn json_request(
     Ok(request)
 }
 
-/// Whether what was sent is wrong by an answer's status, and not the time.
+/// True when a status says that the request is wrong and would be refused again.
 pub(super) fn is_refusal(status: u16) -> bool {
     matches!(status, 400..=407 | 409..=428 | 430..=499)
 }

@@ -26,7 +26,7 @@ use crate::{
 const SAID_BYTES_MAX: usize = 4096;
 /// Reads of what it says, each time that is looked.
 const READS_MAX: usize = 64;
-/// How often is looked whether it has ended.
+/// The interval between two checks for the end of the process.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Characters of a variable of its environment: the system refuses more than 128 KiB.
@@ -54,7 +54,7 @@ pub(super) fn run(own: &Command, message: &Message) -> Sent {
     }
 }
 
-/// What it says. Its end of the pipe may be held by what it has left behind, so nobody waits for the
+/// The output of the command. Its children may hold the pipe open, so nobody waits for the
 /// end.
 struct Said {
     from: Option<ChildStderr>,
@@ -86,7 +86,7 @@ fn never_waits(pipe: &ChildStderr) -> bool {
     fcntl_getfl(pipe).and_then(|flags| fcntl_setfl(pipe, flags | OFlags::NONBLOCK)).is_ok()
 }
 
-/// As a variable of an environment can be.
+/// A text that fits into an environment variable.
 fn variable(text: &str) -> String {
     let plain = |own: char| if own == '\0' { char::REPLACEMENT_CHARACTER } else { own };
     text.chars().take(VARIABLE_MAX).map(plain).collect()
@@ -111,7 +111,7 @@ fn start(own: &Command, message: &Message) -> io::Result<Child> {
         .spawn()
 }
 
-/// Whether it ended well; `None`: it takes too long.
+/// True when the exit status is 0; `None` after the timeout.
 fn wait(child: &mut Child, timeout_ms: i64, said: &mut Said) -> io::Result<Option<bool>> {
     let watch = Stopwatch::start();
     loop {

@@ -1,4 +1,4 @@
-//! How it goes with one way of a receiver: which group it is told of next, and when.
+//! The order in which one integration of a receiver gets the groups that it is owed, with back-off.
 //!
 //! A way that is away is asked for the newest group after ever longer times. Whether it is away, or
 //! takes that one message badly, is known by another group, which is tried right after. So one that
@@ -16,7 +16,7 @@ const JITTER_PARTS: i64 = 4;
 #[derive(Debug, Default)]
 pub(crate) struct Courier {
     is_busy: bool,
-    /// How often it was tried in vain, a group and another one beside it counted once.
+    /// The number of failures in a row; a group and the one tried beside it count once.
     failures: u32,
     /// Not before this.
     next_at: Option<UnixMillis>,
@@ -81,17 +81,17 @@ impl Courier {
         found
     }
 
-    /// Whether it is being told.
+    /// True while a message is on its way.
     pub(crate) fn is_busy(&self) -> bool {
         self.is_busy
     }
 
-    /// Whether the receiver is away and is not tried again yet.
+    /// True while the receiver is away and is not due to be tried again.
     pub(crate) fn is_waiting(&self, now: UnixMillis) -> bool {
         self.alone.is_none() && waits(self.next_at, now)
     }
 
-    /// Whether some groups failed and are to be sent again.
+    /// True while some groups failed and wait to be sent again.
     pub(crate) fn has_failed(&self) -> bool {
         !self.failed.is_empty()
     }

@@ -14,11 +14,11 @@ use super::{
 };
 use crate::alerts::{Http, Message, MessageTemplates, Pagerduty, Slack, Webhook};
 
-/// How long an answer may take, where nothing else is set.
+/// The timeout of an answer, unless the receiver sets one.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of an answer that are looked at.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
-/// What is said of an address that cannot be one.
+/// The fault of an invalid address.
 const NO_ADDRESS: &str = "its address cannot be used: write https://example.org/path";
 /// Characters of an event's summary at `PagerDuty`.
 const SUMMARY_MAX: usize = 1024;
@@ -38,7 +38,7 @@ pub(super) struct Answer {
     pub(super) said: String,
 }
 
-/// How something is posted.
+/// The terms of a request: client settings, timeout, authorization.
 pub(super) struct Posting<'a> {
     pub(super) http: &'a Http,
     pub(super) timeout: Duration,

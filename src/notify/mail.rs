@@ -27,7 +27,7 @@ use crate::{
     model::chain,
 };
 
-/// How long each word of the server may take.
+/// The timeout of each answer of the server.
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// The port at which TLS is spoken from the start (RFC 8314).
 const TLS_PORT: u16 = 465;

@@ -6,12 +6,12 @@
 use crate::alerts::{LabelSet, MessageAlert};
 use crate::alerts::{Message, MessageTemplates};
 
-/// What became of a message.
+/// The outcome of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// The receiver has it, and answered this.
     Confirmed(String),
-    /// It would be refused again as it is.
+    /// The receiver refuses the message, and would refuse it again.
     Refused(String),
     /// The receiver may take it later.
     Failed(String),

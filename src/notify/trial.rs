@@ -22,7 +22,7 @@ use crate::{
 
 /// Tests at the same time, at most; more are refused.
 const AT_ONCE: usize = 4;
-/// How long an answer may take.
+/// The timeout of an answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// The name of the alert.
 const ALERT: &str = "GranaryTest";
@@ -40,7 +40,7 @@ pub struct WayTested {
     pub outcome: &'static str,
     /// The answer of the receiver, or why there is none; one line.
     pub answer: String,
-    /// How long it took.
+    /// The time that it took.
     pub seconds: f64,
 }
 

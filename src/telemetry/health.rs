@@ -1,4 +1,4 @@
-//! What keeps the daemon from being ready, in words.
+//! Reasons for which the daemon is not ready or falls short.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -91,7 +91,7 @@ impl Health {
         self.0.conditions.lock().remove(&condition);
     }
 
-    /// What is wrong now; empty when the daemon is ready.
+    /// The conditions that hold now, with their reasons; empty when the daemon is ready.
     pub fn reasons(&self) -> Vec<(Condition, String)> {
         let reasons = self.0.conditions.lock();
         reasons.iter().map(|(condition, reason)| (*condition, reason.text.clone())).collect()
@@ -117,7 +117,7 @@ impl Health {
         }
     }
 
-    /// What falls short now: the first of those whom it concerns, and how many these are.
+    /// The present shortfalls, each with its first reason and the number of further ones.
     pub fn shortfalls(&self) -> Vec<(Shortfall, String)> {
         let all = self.0.shortfalls.lock();
         let shown = all.iter().filter_map(|(shortfall, own)| {

@@ -2,7 +2,7 @@
 
 use strum::{IntoStaticStr, VariantArray};
 
-/// How samples came in.
+/// The protocol of ingested samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Protocol {
@@ -34,19 +34,19 @@ impl Protocol {
     }
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum IngestOutcome {
     /// Durable.
     Acknowledged,
-    /// It could not be read.
+    /// The request could not be read.
     Malformed,
-    /// It was larger than allowed.
+    /// The request was larger than allowed.
     TooLarge,
-    /// It came too slowly.
+    /// The request came too slowly.
     TooSlow,
-    /// It used refs without definitions.
+    /// The request used refs without definitions.
     UnknownRefs,
     /// The writer's queue was full.
     Busy,
@@ -64,7 +64,7 @@ impl IngestOutcome {
     }
 }
 
-/// How a datagram was lost.
+/// The cause for which a datagram was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum DatagramLoss {
@@ -72,7 +72,7 @@ pub enum DatagramLoss {
     Kernel,
     /// Too many waited to be written.
     Buffer,
-    /// It could not be written.
+    /// The writer failed.
     NotWritten,
 }
 
@@ -90,13 +90,13 @@ impl DatagramLoss {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum QueryOutcome {
-    /// It cannot be read or answered as it is.
+    /// The query is invalid.
     Invalid,
     /// Its answer would be larger than allowed.
     TooMuch,
     /// Too many queries ran.
     Busy,
-    /// It took too long.
+    /// The query took too long.
     Timeout,
     /// The store could not be read.
     Failed,

@@ -1,4 +1,4 @@
-//! How often the same line of the log is written: what a stranger can cause as often as they like
+//! A limit of repeated log lines: lines that a stranger can cause as often as they like
 //! must not fill the disk. Further lines are counted, and the next one that is written says how many.
 //!
 //! Must never know: what lines say.
@@ -20,7 +20,7 @@ use tracing_subscriber::{
 
 use crate::clock::Stopwatch;
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
     /// For people.
@@ -92,10 +92,10 @@ where
     }
 }
 
-/// What becomes of a line.
+/// The verdict about a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
-    /// It is written, after so many that were not.
+    /// The line is written, after `left_out` that were not.
     Write {
         left_out: u64,
     },

@@ -1,4 +1,4 @@
-//! What the daemon says of itself: metrics and log lines.
+//! Metrics and log lines of the daemon itself, and its health.
 //!
 //! Must never know: the roles that count and log, settings.
 

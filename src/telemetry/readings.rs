@@ -16,14 +16,14 @@ pub struct SelfReading {
     pub labels: Vec<(String, String)>,
     /// The unit, or nothing.
     pub unit: &'static str,
-    /// Whether it counts up since the start.
+    /// True for a counter since the start.
     pub is_counter: bool,
-    /// What it is now.
+    /// The present value.
     pub value: f64,
 }
 
 impl Metrics {
-    /// What `/metrics` says, but for the buckets of histograms, and for what is counted by label and
+    /// The values of `/metrics`, without buckets of histograms and without series by label that
     /// never was: each would be a series that says nothing.
     pub fn readings(&self, store: &Store) -> Vec<SelfReading> {
         let mut readings = Vec::new();

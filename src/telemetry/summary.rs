@@ -29,10 +29,10 @@ pub struct RefusedCount {
     pub count: u64,
 }
 
-/// What was timed since the start.
+/// Durations since the start.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timing {
-    /// How often.
+    /// The number of them.
     pub count: u64,
     /// Upper bounds in seconds, and how often it took at most so long; the last bound is infinite.
     pub buckets: Vec<(f64, f64)>,

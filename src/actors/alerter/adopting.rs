@@ -15,7 +15,7 @@ use crate::{
     model::{UnixMillis, own_sender},
 };
 
-/// How long the state of a group that is in no file is kept, in milliseconds.
+/// The time for which the state of a group that is in no file is kept, in milliseconds.
 const ORPHANS_KEPT_MS: i64 = 24 * 3_600_000;
 /// The role that sends ends of series whose rules are gone.
 const ENDS_OF: &str = "rules";

@@ -31,7 +31,7 @@ use crate::{
 /// Groups that are evaluated at the same time; others wait, the one first that was evaluated first.
 const AT_ONCE: usize = 8;
 
-/// What is under way in other threads, so that a stop can end it.
+/// The evaluations and queries in other threads, which a stop ends.
 #[derive(Debug)]
 pub(super) struct UnderWay {
     is_stopping: AtomicBool,

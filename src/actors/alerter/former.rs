@@ -1,4 +1,4 @@
-//! What was accepted from the daemon's own roles before their names had a name space of their own.
+//! Samples of the daemon's own roles, accepted before their names had a prefix that no request can use.
 //!
 //! An evaluation that was written under the former name, and whose state was not stored when the
 //! daemon ended, is due again at the start of the version with the new name: its samples count once.
@@ -17,12 +17,12 @@ use crate::{
 pub(super) struct Former {
     /// By the names that count now, of roles that have sent nothing under these yet.
     windows: HashMap<Arc<str>, SenderWindow>,
-    /// When the daemon was started: what is of a later time was not written before.
+    /// The start of the daemon: samples of a later time were not written before.
     started: UnixMillis,
 }
 
 impl Former {
-    /// What a store has of them at a start.
+    /// The former senders of a store at a start.
     pub(super) fn of(store: &Store, started: UnixMillis) -> Self {
         let senders = store.senders();
         let has_new = senders.iter().any(|own| former_name(&own.name).is_some());
@@ -32,7 +32,7 @@ impl Former {
         Self { windows, started }
     }
 
-    /// Whether a batch of a time was written under its sender's former name.
+    /// True when a batch of a time was written under its sender's former name.
     pub(super) fn has(&self, number: &BatchNumber, at: UnixMillis) -> bool {
         let window = self.windows.get(&number.sender).filter(|_| at <= self.started);
         let verdict = window.map(|own| own.check(number.epoch, number.seq));

@@ -33,9 +33,9 @@ pub(super) struct Running {
     sender: Arc<str>,
     pub(super) state: GroupState,
     stored: StoredState,
-    /// Whether it was not evaluated since the start.
+    /// True until the first evaluation since the start.
     is_first: bool,
-    /// What its alerts were before.
+    /// Past alerts of the group.
     pub(super) history: Arc<GroupHistory>,
     /// The series of each rule at its last evaluation.
     written: Vec<Written>,
@@ -95,7 +95,7 @@ impl Running {
         GroupRun { ended, ..GroupRun::default() }
     }
 
-    /// What is named when its alerts cannot be stored.
+    /// The name under which health reports that its alerts cannot be stored.
     fn alerts_name(&self) -> String {
         format!("alerts of {}", self.sender)
     }

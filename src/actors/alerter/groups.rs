@@ -20,14 +20,14 @@ pub(super) struct Groups {
     pub(super) generation: u64,
     pub(super) all: Vec<Place>,
     pub(super) under_way: JoinSet<Evaluated>,
-    /// What has come back, and was not looked at.
+    /// Evaluations that ended and were not taken back yet.
     pub(super) evaluated: Vec<Result<Evaluated, JoinError>>,
     pub(super) asking: Vec<Asking>,
     pub(super) hosts: HostSeries,
     pub(super) reviewed: Reviewed,
-    /// How often ends of series were written.
+    /// The number of writes that ended series.
     pub(super) ends: usize,
-    /// How often the clock was set back, for those.
+    /// The number of times that the clock was set back, for those writes.
     pub(super) set_back: u32,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Groups {
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) id: String,
-    /// What the files say.
+    /// The group as its file defines it.
     pub(super) group: RuleGroup,
     /// `None` while it is evaluated.
     pub(super) running: Option<Box<Running>>,
@@ -54,12 +54,12 @@ pub(super) struct Asking {
     pub(super) outcome: Acknowledged,
 }
 
-/// When an episode was looked at again last, and how many were.
+/// The last review of an episode, and the number of reviews.
 #[derive(Debug, Default)]
 pub(super) struct Reviewed {
     pub(super) at: UnixMillis,
     pub(super) count: usize,
-    /// Of the series, and since when.
+    /// The generation of the dictionary, and the time since which it is current.
     pub(super) generation: Option<u64>,
     pub(super) since: UnixMillis,
 }

@@ -11,12 +11,12 @@ use crate::{
     telemetry::HOST_METRICS,
 };
 
-/// How often they are written, in milliseconds: agents ping as often.
+/// The interval between two writes, in milliseconds: agents ping as often.
 const EVERY_MS: i64 = 30_000;
-/// As which role.
+/// The role that sends these series.
 const ROLE: &str = "hosts";
 
-/// What was written of hosts.
+/// The series of hosts that were written last.
 #[derive(Debug, Default)]
 pub(super) struct HostSeries {
     last: i64,

@@ -37,10 +37,10 @@ use former::Former;
 use groups::Groups;
 use recording::Recording;
 
-/// How often is looked for rules that were read again, at least.
+/// The longest interval between two looks for reloaded rules.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// What the role is made of.
+/// The parts of the role.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the types say it")]
 pub struct AlerterParts {

@@ -1,4 +1,4 @@
-//! What an evaluation gives as a numbered batch, so that a restart writes no sample twice.
+//! The samples of an evaluation as a numbered batch, so that a restart writes no sample twice.
 //!
 //! Must never know: how rules are evaluated.
 
@@ -38,7 +38,7 @@ pub(super) struct Recording {
     pub(super) metrics: Metrics,
 }
 
-/// What could not be written.
+/// Samples that could not be written.
 #[derive(Debug)]
 pub(super) struct Lost {
     /// Samples.
@@ -53,7 +53,7 @@ pub(super) struct Numbering<'a> {
     pub(super) sender: Arc<str>,
     pub(super) at: UnixMillis,
     pub(super) stage: usize,
-    /// How often the clock was set back: numbers of before would be refused.
+    /// The number of times that the clock was set back: earlier numbers would be refused.
     pub(super) set_back: &'a mut u32,
 }
 

@@ -13,9 +13,9 @@ use crate::{
     store::Store,
 };
 
-/// How often an episode of one group is looked at again, at most, in milliseconds.
+/// The shortest interval between two reviews, in milliseconds.
 const REVIEW_EVERY_MS: i64 = 5000;
-/// How long that may take: by as much evaluations may be late.
+/// The longest time of a review: evaluations may be late by as much.
 const REVIEW_TIME_MAX: Duration = Duration::from_secs(1);
 
 impl Shared {

@@ -36,24 +36,24 @@ const SERIES_CHANGE: &str = "series are deleted or renamed while they are looked
 pub struct CollectBatches {
     /// The bytes, decompressed.
     pub body: Bytes,
-    /// How they are to be read.
+    /// The protocol of the body.
     pub encoding: BatchEncoding,
-    /// Whether the daemon itself sends them.
+    /// True for samples of the daemon itself.
     pub is_own: bool,
-    /// What the body takes; grows with what it becomes.
+    /// The memory of the body; it grows while the body is decoded.
     pub memory: HeldMemory,
 }
 
-/// What one collector remembers of senders that number their batches.
+/// State of senders that number their batches, in one collector.
 #[derive(Debug)]
 pub(super) struct BatchCollector {
     sessions: RefCell<Sessions>,
 }
 
-/// What is to be written of each batch of a request, and what is to be answered.
+/// The part of each batch of a request that is to be written, and its answer.
 type Judged = (Vec<AcceptedBatch>, Vec<Asked>);
 
-/// What a batch of a request asks for.
+/// One batch of a request.
 #[derive(Debug)]
 struct Asked {
     /// 0 when it is not numbered.

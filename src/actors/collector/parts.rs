@@ -1,4 +1,4 @@
-//! What a collector is made of, and why a request is not accepted as a whole.
+//! The parts of a collector, and the faults for which a request is rejected as a whole.
 //!
 //! Must never know: the ways of batches and of rows.
 
@@ -24,13 +24,13 @@ use crate::{
 /// Why a request was not accepted as a whole.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectFault {
-    /// It cannot be read.
+    /// The request cannot be read.
     #[error("{0}")]
     Malformed(String),
-    /// It brings more new series than one request may.
+    /// The request has more new series than one request may.
     #[error("{0}: send fewer at a time or raise limits.request_series_max")]
     TooManySeries(String),
-    /// It uses refs that are not known here.
+    /// The request uses unknown refs.
     #[error(transparent)]
     UnknownRef(#[from] UnknownRef),
     /// There is no memory for what it becomes.
@@ -42,7 +42,7 @@ pub enum CollectFault {
          some with `granary senders remove` or raise limits.senders_max"
     )]
     SenderLimit,
-    /// It was not written.
+    /// The batch was not written.
     #[error(transparent)]
     Write(#[from] WriteFault),
 }
@@ -64,7 +64,7 @@ pub fn counted_as(protocol: RowProtocol) -> Protocol {
     }
 }
 
-/// What a collector is made of.
+/// The parts of a collector.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the types say it")]
 pub struct CollectorParts {
@@ -80,7 +80,7 @@ pub struct CollectorParts {
     pub future_skew: Duration,
     pub out_of_order_window: Duration,
     pub graphite_templates: Arc<[Template]>,
-    /// What the names of senders begin with that send the same samples as others.
+    /// Prefixes of the names of senders that send the same samples as others.
     pub ha_senders: Arc<[Box<str>]>,
 }
 

@@ -29,26 +29,26 @@ use crate::{
 pub struct CollectRows {
     /// The bytes, decompressed.
     pub body: Bytes,
-    /// How they are to be read.
+    /// The protocol of the body.
     pub protocol: RowProtocol,
     /// Whose new series are counted.
     pub sender: Box<str>,
-    /// What the body takes; grows with what it becomes.
+    /// The memory of the body; it grows while the body is decoded.
     pub memory: Option<HeldMemory>,
 }
 
-/// What became of it.
+/// The outcome of the request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RowsAnswer {
     /// Samples by their fate.
     pub answer: IngestAnswer,
     /// Points with refused samples, where the protocol has points of several samples.
     pub refused_points: u64,
-    /// What the body held.
+    /// The samples of the body.
     pub contents: Contents,
 }
 
-/// What one collector remembers of senders of rows.
+/// State of senders of rows, in one collector.
 #[derive(Debug)]
 pub(super) struct RowCollector {
     cache: RefCell<SeriesCache>,

@@ -23,7 +23,7 @@ const TEXT_CHARS_MAX: usize = 300;
 /// Senders whose samples are counted; those that come later are not.
 const SENDERS_MAX: usize = 100_000;
 
-/// What was taken in and what was refused since the start. Cheap to clone.
+/// Counts of accepted and refused samples since the start. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct IngestTally(Arc<Inner>);
 
@@ -35,12 +35,12 @@ struct Inner {
     accepted: Mutex<HashMap<Box<str>, AcceptedFrom, RandomState>>,
 }
 
-/// What was accepted from a sender since the start.
+/// The samples of a sender that were accepted since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AcceptedFrom {
-    /// How many samples.
+    /// The number of samples.
     pub samples: u64,
-    /// When the last ones came.
+    /// The arrival of the last ones.
     pub at: UnixMillis,
 }
 
@@ -55,7 +55,7 @@ pub struct RefusedSample {
 }
 
 impl IngestTally {
-    /// What was accepted from a sender; `None` when nothing was, or when it is not counted.
+    /// The accepted samples of a sender; `None` without any, or for a sender that is not counted.
     pub fn accepted_from(&self, sender: &str) -> Option<AcceptedFrom> {
         self.0.accepted.lock().get(sender).copied()
     }

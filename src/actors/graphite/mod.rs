@@ -40,16 +40,16 @@ pub struct GraphiteSettings {
     pub udp_listen: Option<SocketAddr>,
     /// Connections at a time; more are closed.
     pub connections_max: usize,
-    /// How long a connection may be open without a first message.
+    /// The longest time until the first message of a connection.
     pub first_timeout: Duration,
-    /// How long it may be silent between messages.
+    /// The longest silence between two messages.
     pub idle_timeout: Duration,
     /// Bytes of datagrams that wait to be written.
     pub udp_buffer_bytes_max: usize,
 }
 
 impl GraphiteSettings {
-    /// Whether anything is listened to.
+    /// True when there is an address to listen at.
     pub fn listens(&self) -> bool {
         [self.listen, self.pickle_listen, self.udp_listen].iter().any(Option::is_some)
     }
@@ -62,7 +62,7 @@ pub struct GraphiteListeners {
     _udp: Option<UdpReader>,
 }
 
-/// What the listeners hand their bytes to.
+/// The receiver of the listeners' bytes.
 #[derive(Debug, Clone)]
 struct Sink {
     collector: Addr<Collector>,

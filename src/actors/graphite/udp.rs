@@ -30,9 +30,9 @@ use crate::telemetry::DatagramLoss;
 
 /// Largest datagram.
 const DATAGRAM_BYTES: usize = 64 << 10;
-/// What the kernel is asked to hold of datagrams that were not read yet; it may allow less.
+/// The receive buffer that is requested of the kernel; it may allow less.
 const SOCKET_BYTES: usize = 8 << 20;
-/// How often a quiet reader looks whether it is to end, and what the kernel threw away.
+/// The interval at which an idle reader checks for its end and for dropped datagrams.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// Datagrams after which a busy reader looks what the kernel threw away.
 const LOOK_DATAGRAMS: u32 = 4096;
@@ -178,7 +178,7 @@ fn is_quiet(cause: &io::Error) -> bool {
     )
 }
 
-/// What the kernel threw away of a socket's datagrams because they were not read in time.
+/// Datagrams of a socket that the kernel dropped because they were not read in time.
 struct KernelDrops {
     inode: Option<String>,
     seen: u64,

@@ -27,13 +27,13 @@ use crate::{
     telemetry::{Health, Metrics, Shortfall},
 };
 
-/// How often is looked for what is to be told.
+/// The interval between two looks for due notifications.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Whether nobody is told of an alert with these labels at a time.
+/// True when an alert with these labels is silenced at a time.
 pub type Muting = Arc<dyn Fn(&LabelSet, UnixMillis) -> bool + Send + Sync>;
 
-/// What the role is made of.
+/// The parts of the role.
 #[expect(missing_docs, reason = "the types say it")]
 pub struct MessengerParts {
     pub rules: KnownRules,
@@ -54,7 +54,7 @@ pub struct Messenger {
     records: Records<Vec<u8>>,
     couriers: BTreeMap<Way, Courier>,
     written: Option<Written>,
-    /// How often alerts had changed when they were looked at last: those of rules, and others.
+    /// The change counters of the alerts at the last look: of rules, and of other programs.
     seen: Option<(u64, u64)>,
     left_out: usize,
 }

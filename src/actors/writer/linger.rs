@@ -1,4 +1,4 @@
-//! How long a group waits for more commands before it is committed.
+//! The time that a group waits for more commands before it is committed.
 //!
 //! A commit writes seven pages or more and syncs them, whatever it holds. So what comes within a few
 //! milliseconds is to share one, but only where something comes: senders that wait for their
@@ -17,12 +17,12 @@ const LONG: Duration = Duration::from_millis(8);
 const SAMPLES_ENOUGH: usize = 2048;
 /// To wait long pays when so many commands come meanwhile, on average.
 const GAIN_MIN: f64 = 2.0;
-/// What one wait weighs in that average.
+/// The weight of one wait in that average.
 const WEIGHT: f64 = 0.125;
 /// Where it does not pay, one of so many groups of several commands waits all the same, to see.
 const TRY_EVERY: u32 = 128;
 
-/// What was learned of waiting.
+/// Averages that past waits gave.
 #[derive(Debug, Default)]
 pub(super) struct Linger {
     last_group: usize,
@@ -34,7 +34,7 @@ pub(super) struct Linger {
 }
 
 impl Linger {
-    /// How much longer an open group of so many commands and samples, begun so long ago, waits for
+    /// The remaining time that an open group of this size and age waits for
     /// its next command. Without any, it takes only what is there.
     pub(super) fn wait(
         &mut self,
@@ -53,7 +53,7 @@ impl Linger {
         if commands < self.last_group { left(SHORT) } else { None }
     }
 
-    /// Whether this group waits long.
+    /// True when this group waits long.
     fn is_worth_it(&self, commands: usize) -> bool {
         let is_tried = || commands > 1 && self.since_try >= TRY_EVERY;
         self.waiting_since.is_some() || self.gain >= GAIN_MIN || is_tried()

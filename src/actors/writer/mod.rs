@@ -52,7 +52,7 @@ pub enum WriteFault {
 }
 
 type Reply<T> = oneshot::Sender<Result<T, WriteFault>>;
-/// How many series were changed, or why none was.
+/// The number of changed series, or the reason why there are none.
 type ChangeVerdict = Result<usize, ChangeRefusal>;
 
 enum Command {
@@ -62,7 +62,7 @@ enum Command {
     Stop { reply: oneshot::Sender<()> },
 }
 
-/// What is not committed together with others.
+/// A command that is committed alone.
 enum Alone {
     Change { change: SeriesChange, reply: Reply<ChangeVerdict> },
     Forget { senders: Vec<Arc<str>>, reply: Reply<usize> },
@@ -92,7 +92,7 @@ impl Pressure {
     }
 }
 
-/// What the writer is made of.
+/// The parts of the writer.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the types say it")]
 pub struct WriterParts {
@@ -218,7 +218,7 @@ impl WriterHandle {
         self.pressure.queued_bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether batches are refused until a checkpoint makes room.
+    /// True while batches are refused until a checkpoint makes room.
     pub fn is_full(&self) -> bool {
         self.pressure.store.is_full(&self.pressure.bounds)
     }

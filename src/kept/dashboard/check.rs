@@ -1,4 +1,4 @@
-//! What a dashboard must be besides its form: how much, how long, and what goes together.
+//! Checks of a dashboard besides its form: counts, lengths, and fields that go together.
 //!
 //! Must never know: JSON.
 

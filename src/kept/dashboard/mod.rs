@@ -19,17 +19,17 @@ const SCHEMA: u32 = 1;
 pub struct Dashboard {
     /// The form of what follows.
     pub schema: u32,
-    /// What it is called.
+    /// The title.
     pub title: String,
-    /// How much time is shown at first, such as `6h`.
+    /// The range that is shown at first, such as `6h`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<String>,
     /// In what slots: `auto`, or a length such as `5m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolution: Option<String>,
-    /// What can be chosen on top.
+    /// The variables on top.
     pub variables: Vec<Variable>,
-    /// What is shown.
+    /// The panels.
     pub panels: Vec<Panel>,
 }
 
@@ -37,14 +37,14 @@ pub struct Dashboard {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variable {
-    /// What queries call it.
+    /// The name in queries.
     pub name: String,
     /// The tag whose values there are to choose from.
     pub tag: String,
     /// The metric whose series have them; any when there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
-    /// Whether several can be chosen.
+    /// True when several values can be chosen.
     #[serde(default)]
     pub multi: bool,
 }
@@ -78,7 +78,7 @@ pub struct Panel {
     pub text: Option<String>,
 }
 
-/// What a panel shows.
+/// The content of a panel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PanelKind {
@@ -88,7 +88,7 @@ pub enum PanelKind {
     Text,
 }
 
-/// What is asked; which fields it has follows from its kind.
+/// A query; its kind decides which fields it has.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "docs/page.md explains each")]

@@ -28,7 +28,7 @@ pub enum AcknowledgeFault {
     /// Too much waits.
     #[error("too many acknowledgements wait: try again")]
     Busy,
-    /// It could not be stored. It is kept, and stored with the next evaluation.
+    /// The acknowledgement is in memory, and is stored with the next evaluation.
     #[error("the acknowledgement is not stored yet: {0}")]
     Unstored(String),
     /// The alerter ends.
@@ -37,20 +37,20 @@ pub enum AcknowledgeFault {
 }
 
 impl Acknowledge {
-    /// Whether it is about an alert.
+    /// True when the request is about an alert.
     pub(crate) fn is_about(&self, alert: &Alert) -> bool {
         let mut labels = self.labels.iter();
         alert.is_active() && labels.all(|(name, value)| alert.labels.get(name) == Some(value))
     }
 }
 
-/// How many alerts were acknowledged.
+/// The number of acknowledged alerts.
 pub(crate) type Acknowledged = Result<usize, AcknowledgeFault>;
 
 /// A request, and who waits for what becomes of it.
 pub(crate) type Asked = (Acknowledge, oneshot::Sender<Acknowledged>);
 
-/// What waits for the alerter.
+/// Requests that wait for the alerter.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     asked: Mutex<Queue>,
@@ -81,7 +81,7 @@ impl Waiting {
         outcome.await.unwrap_or(Err(AcknowledgeFault::Stopping))
     }
 
-    /// What waits now.
+    /// Takes all requests that wait.
     pub(crate) fn take(&self) -> Vec<Asked> {
         std::mem::take(&mut self.asked.lock().all)
     }

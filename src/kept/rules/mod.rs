@@ -49,9 +49,9 @@ struct Inner {
     loaded: RwLock<Loaded>,
     /// By the groups' ids.
     statuses: RwLock<BTreeMap<String, Arc<GroupStatus>>>,
-    /// What is remembered of groups whose files were left out; `None` until that is known.
+    /// The states of groups whose files were left out; `None` until they are read.
     unread: RwLock<Option<Vec<Arc<GroupStatus>>>>,
-    /// How often what people are told of has changed.
+    /// The number of changes of notified alerts.
     told_changes: AtomicU64,
     /// Alerts that fire and are listed in no message.
     unlisted: AtomicUsize,
@@ -194,7 +194,7 @@ impl KnownRules {
         &self.0.acknowledgements
     }
 
-    /// Whether an alert of a group was so when it was evaluated last.
+    /// True when an alert of a group met a condition at its last evaluation.
     pub(crate) fn has_alert(&self, id: &str, is_so: impl Fn(&Alert) -> bool) -> bool {
         let status = self.0.statuses.read().get(id).cloned();
         let rules = status.iter().flat_map(|own| own.state.rules.values());

@@ -36,7 +36,7 @@ pub struct RuleSources {
     pub notifications: Option<PathBuf>,
     /// The address and the labels by which alerts go out.
     pub external: Arc<External>,
-    /// Whether Alertmanagers are told of alerts.
+    /// True when alerts are sent to Alertmanagers.
     pub has_alertmanagers: bool,
 }
 
@@ -52,7 +52,7 @@ pub struct RuleSet {
 }
 
 impl RuleSet {
-    /// Whether a file may have groups that are left out.
+    /// True when groups of a file may be left out.
     pub fn is_unread(&self, file: &str) -> bool {
         self.unread.iter().any(|own| Path::new(file).starts_with(own))
     }
@@ -66,7 +66,7 @@ pub enum SourceFault {
     Pattern {
         /// The path.
         path: String,
-        /// What is wrong with it.
+        /// The problem, with its remedy.
         problem: String,
     },
     /// A file cannot be read.
@@ -81,11 +81,11 @@ pub enum SourceFault {
     /// There are too many.
     #[error("{count} {what} are more than {limit}: leave some out")]
     TooMany {
-        /// How many there are.
+        /// The number of them.
         count: usize,
-        /// Of what.
+        /// The name of what is counted.
         what: &'static str,
-        /// How many there may be.
+        /// The limit.
         limit: usize,
     },
     /// Files say what cannot be.
@@ -199,7 +199,7 @@ impl RuleSources {
     }
 }
 
-/// What every file's name begins with: none can be told from those that are left out.
+/// The prefix of every file's name: any file may be among those left out.
 fn any_file() -> Vec<PathBuf> {
     vec![PathBuf::new()]
 }

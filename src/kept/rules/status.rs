@@ -9,33 +9,33 @@ use crate::{
     model::UnixMillis,
 };
 
-/// What became of a group.
+/// The result of a group's last evaluation.
 #[derive(Debug, Clone, Default)]
 pub struct GroupStatus {
-    /// What is remembered of it.
+    /// The state of its alerts.
     pub state: GroupState,
-    /// What its alerts were before.
+    /// Past alerts of the group.
     pub history: Arc<GroupHistory>,
-    /// When it was evaluated last, by the clock.
+    /// The time of the last evaluation, by the clock.
     pub evaluated_at: Option<UnixMillis>,
-    /// How long that took, in seconds.
+    /// The duration of the last evaluation, in seconds.
     pub seconds: f64,
     /// Evaluations that nobody made, since the start.
     pub missed: u64,
-    /// What became of each rule, in their order then, and how many seconds it took; empty before
+    /// The report and the seconds of each rule, in the order of that evaluation; empty before
     /// the first evaluation.
     pub reports: Vec<(RuleReport, f64)>,
 }
 
 impl GroupStatus {
-    /// What became of a rule; it may have had another place when it was evaluated.
+    /// The report of a rule, which may have had another place when it was evaluated.
     pub fn report(&self, place: usize, rule: &Rule) -> Option<&(RuleReport, f64)> {
         let is_it = |(report, _): &&(RuleReport, f64)| report.rule == rule.key;
         self.reports.get(place).filter(is_it).or_else(|| self.reports.iter().find(is_it))
     }
 }
 
-/// What people are told of: all by which a [`MessageAlert`] is made.
+/// The notified part of a state: all values from which a [`MessageAlert`] is made.
 pub(super) fn told(state: &GroupState) -> impl Iterator<Item = impl PartialEq> {
     let alerts = state.rules.values().flat_map(|rule| &rule.alerts);
     let is_any = |own: &&Alert| own.state.is_told() || own.resolved_at.is_some();

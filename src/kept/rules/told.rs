@@ -1,4 +1,4 @@
-//! What of the known rules people are told of: the alerts that fire, and those that have ended.
+//! Alerts of the known rules that are notified: those that fire, and those that ended.
 //!
 //! Must never know: HTTP, who tells them.
 
@@ -8,7 +8,7 @@ use super::{GroupStatus, KnownRules, RuleSet};
 use crate::alerts::{Alert, External, MessageAlert, RuleGroup};
 
 impl KnownRules {
-    /// How often what people are told of has changed: who remembers the number need not look again
+    /// The number of changes of notified alerts: a reader that remembers it need not look again
     /// while it is the same.
     pub fn told_changes(&self) -> u64 {
         self.0.told_changes.load(Ordering::Acquire)
@@ -36,7 +36,7 @@ impl KnownRules {
         (told, are_all_known)
     }
 
-    /// What is remembered of groups whose files could not be used at the start.
+    /// The states of groups whose files could not be used at the start.
     pub fn unread(&self) -> Vec<Arc<GroupStatus>> {
         self.0.unread.read().clone().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What the daemon tells Prometheus about itself, at `/metrics`.
+//! The daemon's self-metrics, at `/metrics`.
 //!
 //! Labels come from closed sets; no host or series name is ever a label here. docs/operations.md
 //! documents every name, and a test keeps it so.

@@ -1,4 +1,4 @@
-//! What the system says of this process.
+//! Metrics of this process, as the system reports them.
 
 /// User and system time of this process, by getrusage-like `/proc/self/stat` (fields 14 and 15,
 /// proc(5)).
@@ -10,7 +10,7 @@ pub(super) fn cpu_seconds() -> f64 {
     ticks / rustix::param::clock_ticks_per_second() as f64
 }
 
-/// What a line of `/proc/self/status` (proc(5)) says, such as `VmHWM:`, in bytes.
+/// The bytes in a line of `/proc/self/status` (proc(5)), such as `VmHWM:`.
 pub(in crate::telemetry) fn status_bytes(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(name));
