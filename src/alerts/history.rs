@@ -12,7 +12,7 @@ use super::{Acknowledgement, Alert, AlertState, GroupState, LabelSet, alert::val
 const EPISODES_MAX: usize = 200;
 /// Bytes of all of a group.
 const BYTES_MAX: usize = 256 << 10;
-/// How long they are kept, in milliseconds.
+/// The time for which episodes are kept, in milliseconds.
 const KEPT_MS: i64 = 90 * 86_400_000;
 
 /// A time in which an alert fired, or nothing was measured. Times are those of evaluations.
@@ -22,7 +22,7 @@ pub struct Episode {
     pub rule: String,
     /// Which alert.
     pub labels: LabelSet,
-    /// What it was.
+    /// The state of the alert.
     pub state: AlertState,
     /// Since when people were told.
     pub fired_at: i64,
@@ -38,31 +38,31 @@ pub struct Episode {
     /// Since when it was pending, or nothing was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active_at: Option<i64>,
-    /// What its rule said, as a hash, when it was evaluated at all times; else 0.
+    /// The hash of its rule, when no evaluation was missed; else 0.
     #[serde(default)]
     pub version: u64,
-    /// What would have been another one with the samples that came after it.
+    /// The difference that samples which came later would have made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revised: Option<Revision>,
 }
 
-/// What is another one than it was.
+/// A difference between an episode and its review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revision {
-    /// Of an evaluation: the first that was made again and found to be another one.
+    /// The time of the first repeated evaluation with a different result.
     pub at: i64,
-    /// Whether the alert, which was over, would have fired by then; else it would not have been active.
+    /// True when the alert, which was over, would have fired by then; else it would not have been active.
     pub active: bool,
 }
 
-/// What is kept of a group, the oldest end first.
+/// The past episodes of a group, the oldest end first.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct GroupHistory {
     episodes: Vec<Episode>,
 }
 
 impl Episode {
-    /// What an alert that people are told of is; `None` when they are not.
+    /// The episode of an alert that is notified; `None` for another one.
     fn of(rule: &str, alert: &Alert) -> Option<Self> {
         alert.state.is_told().then(|| Self {
             rule: rule.to_owned(),
@@ -87,7 +87,7 @@ impl GroupHistory {
         }
     }
 
-    /// What is kept, the oldest end first.
+    /// The episodes, the oldest end first.
     pub fn episodes(&self) -> &[Episode] {
         &self.episodes
     }
@@ -99,7 +99,7 @@ impl GroupHistory {
         }
     }
 
-    /// What ended by an evaluation and is not kept yet: the same evaluation may be made again.
+    /// Episodes that ended by an evaluation and are not kept yet: the same evaluation may be repeated.
     pub fn ended(&self, before: &GroupState, after: &GroupState) -> Vec<Episode> {
         let mut ended = Vec::new();
         for (rule, state) in &before.rules {
@@ -133,7 +133,7 @@ impl GroupHistory {
         self.episodes.drain(..old.max(self.episodes.len().saturating_sub(EPISODES_MAX)));
     }
 
-    /// What ended and what goes on, the last to begin first.
+    /// Past and present episodes, the last to begin first.
     pub fn with_present(&self, state: &GroupState) -> Vec<Episode> {
         let present = state
             .rules

@@ -16,7 +16,7 @@ const NAME_BYTES_MAX: usize = 256;
 const VALUE_BYTES_MAX: usize = 4096;
 /// Bytes of a pattern when it is compiled.
 const PATTERN_BYTES_MAX: usize = 64 << 10;
-/// What bounds a pattern.
+/// The limits of a pattern.
 const LIMITS: PromqlLimits<'static> = PromqlLimits {
     series_max: 0,
     points_max: 0,
@@ -29,7 +29,7 @@ const LIMITS: PromqlLimits<'static> = PromqlLimits {
 const OPERATORS: [(&str, bool, bool); 4] =
     [("=~", true, true), ("!~", true, false), ("!=", false, false), ("=", false, true)];
 
-/// What a label's value must be.
+/// A matcher: the value that a label must have.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
 pub struct LabelMatcher {
@@ -39,7 +39,7 @@ pub struct LabelMatcher {
     pattern: Option<Arc<Regex>>,
 }
 
-/// As Alertmanager's API has it.
+/// A matcher in the form of Alertmanager's API.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Written {
@@ -144,17 +144,17 @@ impl LabelMatcher {
         &self.value
     }
 
-    /// Whether its value is a pattern.
+    /// True when its value is a pattern.
     pub fn is_pattern(&self) -> bool {
         self.pattern.is_some()
     }
 
-    /// Whether the value must be this one or match it, and not the opposite.
+    /// True when the value must be equal or match; false for the opposite.
     pub fn is_equal(&self) -> bool {
         self.is_equal
     }
 
-    /// Whether a value is as it must be.
+    /// True when a value meets the matcher.
     pub fn accepts(&self, value: &str) -> bool {
         let is_same = match &self.pattern {
             Some(pattern) => pattern.is_match(value),
@@ -163,7 +163,7 @@ impl LabelMatcher {
         is_same == self.is_equal
     }
 
-    /// Whether the labels are as they must be.
+    /// True when the labels meet the matcher.
     pub fn matches(&self, labels: &LabelSet) -> bool {
         self.accepts(labels.get(&self.name).map_or("", String::as_str))
     }

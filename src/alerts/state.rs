@@ -1,4 +1,4 @@
-//! What is remembered of a group between evaluations, as it is stored: JSON, in pieces where one
+//! The state of a group between evaluations, as it is stored: JSON, in pieces where one
 //! object cannot hold it.
 //!
 //! Must never know: where it is stored.
@@ -28,7 +28,7 @@ fn bytes_of<T: Serialize>(own: &T) -> Vec<u8> {
     serde_json::to_vec(own).unwrap_or_default()
 }
 
-/// What is remembered of a group.
+/// The state of a group.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct GroupState {
     /// The group's file and name, for who looks at the store.
@@ -37,10 +37,10 @@ pub struct GroupState {
     pub name: String,
     /// The time of the last evaluation, Unix milliseconds; 0: there was none.
     pub last: i64,
-    /// How often its clock was set back: its samples are numbered anew each time.
+    /// The number of times that the clock was set back: samples are numbered anew each time.
     #[serde(default)]
     pub set_back: u32,
-    /// How many more objects have its alerts, as it is stored; 0: they are here.
+    /// The number of further objects with its alerts, as it is stored; 0: they are here.
     #[serde(default)]
     pub pieces: usize,
     /// By the rules' keys.
@@ -48,12 +48,12 @@ pub struct GroupState {
     pub rules: BTreeMap<String, RuleState>,
 }
 
-/// What is remembered of a rule.
+/// The state of a rule.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RuleState {
     /// Its alerts, in order of their labels.
     pub alerts: Vec<Alert>,
-    /// What it says, as a hash.
+    /// The hash of the rule.
     #[serde(default)]
     pub version: u64,
     /// Since when it says so and no evaluation of it was missed or failed, Unix milliseconds.
@@ -137,7 +137,7 @@ impl GroupState {
         pieces
     }
 
-    /// When it was evaluated last, if it was.
+    /// The time of the last evaluation, if there was one.
     pub fn last(&self) -> Option<UnixMillis> {
         (self.last > 0).then_some(UnixMillis(self.last))
     }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{Alert, External, Http, LabelSet};
 use crate::model::UnixMillis;
 
-/// How often an alert that fires is told again, in milliseconds: an Alertmanager that hears of it no
+/// The interval at which a firing alert is sent again, in milliseconds: an Alertmanager that hears of it no
 /// more takes it for ended.
 const AGAIN_MS: i64 = 60_000;
 /// After how many such times, or evaluations, of silence it does so.
@@ -51,20 +51,20 @@ pub fn fires_until(interval_ms: i64, now: UnixMillis) -> UnixMillis {
 pub struct Alertmanager {
     /// Its address without a slash at the end, such as `http://localhost:9093`.
     pub url: String,
-    /// How it is asked.
+    /// The settings of its HTTP client.
     pub http: Http,
 }
 
-/// What one Alertmanager was told.
+/// The alerts that one Alertmanager was sent.
 #[derive(Debug, Default)]
 pub struct Telling {
     told: BTreeMap<LabelSet, Told>,
 }
 
-/// What was told of an alert. Evaluations have times of their own, which lag behind the clock.
+/// The last notifications of an alert. Times of evaluations lag behind the clock.
 #[derive(Debug, Clone, Copy, Default)]
 struct Told {
-    /// When it was told last that it fires, by the clock.
+    /// The time of the last notification that it fires, by the clock.
     fires_at: Option<i64>,
     /// The end that was told, by its evaluation.
     ended: Option<i64>,

@@ -34,7 +34,7 @@ const ALERT_STATE: &str = "alertstate";
 pub struct Ask<'a> {
     /// The series of an expression.
     pub vector: &'a dyn Fn(&str, UnixMillis) -> Answered,
-    /// The same for templates.
+    /// The query function of templates.
     pub query: Option<TemplateQuery>,
     /// The time that its templates have taken.
     pub time: TemplateTime,
@@ -48,18 +48,18 @@ pub type Answered = Result<Vec<VectorSample>, String>;
 /// The series that a rule gave at its last evaluation: those that are not given again have ended.
 pub type Written = HashSet<Labels, foldhash::fast::RandomState>;
 
-/// What a stage of an evaluation gives.
+/// The result of a stage of an evaluation.
 #[derive(Debug, Default)]
 pub struct GroupRun {
     /// Series with their values.
     pub samples: Vec<(Labels, f64)>,
     /// Series that end.
     pub ended: Vec<Labels>,
-    /// What became of each rule.
+    /// The report of each rule.
     pub reports: Vec<RuleReport>,
 }
 
-/// What became of a rule.
+/// The report of a rule.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RuleReport {
     /// Which rule it is: its key.

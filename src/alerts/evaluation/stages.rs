@@ -34,7 +34,7 @@ pub fn stages(group: &RuleGroup) -> Vec<Range<usize>> {
     stages
 }
 
-/// Whether a rule asks one of these metrics.
+/// True when a rule asks for one of these metrics.
 fn asks(rule: &Rule, metrics: &BTreeSet<&str>) -> bool {
     let policy = match &rule.action {
         Action::Record => None,
@@ -49,7 +49,7 @@ fn asks(rule: &Rule, metrics: &BTreeSet<&str>) -> bool {
     expressions.any(|text| names(text, metrics)) || templates.any(|text| text.contains("query"))
 }
 
-/// Whether an expression names one of these metrics, or selects without a name.
+/// True when an expression names one of these metrics, or selects without a name.
 fn names(text: &str, metrics: &BTreeSet<&str>) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':');
     let mut before = "";

@@ -130,7 +130,7 @@ impl<'a> Checking<'a> {
         }
     }
 
-    /// What is evaluated for each level, or for the rule when it has none.
+    /// The expressions of each level, or of the rule when it has none.
     fn levels(&mut self, raw: &RawRule) -> Vec<(Option<String>, String, AlertPolicy)> {
         let measured = match &raw.severity {
             Some(_) => Some(raw.expr.clone()),
@@ -268,7 +268,7 @@ fn is_metric(name: &str) -> bool {
     is_word(name, |c| c == '_' || c == ':')
 }
 
-/// Whether Prometheus takes it as a label's name.
+/// True when Prometheus accepts the text as a label's name.
 pub fn is_label_name(name: &str) -> bool {
     is_word(name, |c| c == '_')
 }

@@ -16,14 +16,14 @@ use raw::RawFile;
 /// Bytes of a rule file, at most.
 const FILE_BYTES_MAX: usize = 1 << 20;
 
-/// What is wrong with a rule file, and where.
+/// A fault in a rule file, with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleFault {
     /// The file.
     pub file: String,
     /// The group and the rule; empty when it is the file.
     pub place: String,
-    /// What is wrong, and what to do.
+    /// The problem and its remedy.
     pub problem: String,
 }
 

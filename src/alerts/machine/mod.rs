@@ -1,4 +1,4 @@
-//! What an evaluation makes of a rule's alerts: inactive, pending, firing, no data.
+//! The state machine of a rule's alerts: inactive, pending, firing, no data.
 //!
 //! With neither `no_data` nor `recover` it is Prometheus' own (`rules/alerting.go`): an alert is
 //! active while its series is there, pending until `for` is over, and fires on for
@@ -11,12 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Alert, AlertPolicy, AlertState, LabelSet, NoData};
 
-/// How long an alert that ended is remembered, in milliseconds: who asks later is told that it did.
+/// The time for which an ended alert is remembered, in milliseconds, so that its end can be sent later.
 pub(super) const RESOLVED_KEPT_MS: i64 = 15 * 60_000;
 /// How long is told that nothing is measured, in milliseconds: what is gone for longer was taken away.
 pub(super) const MISSED_KEPT_MS: i64 = 24 * 3_600_000;
 
-/// What an evaluation found of a rule.
+/// The series that an evaluation found for a rule.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// The labels of the series of its expression, each with its value and annotations.
@@ -30,7 +30,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Whether something is measured of an alert, or of the whole when it is that.
+    /// True when something is measured of an alert, or of the whole rule.
     pub(super) fn is_measured(&self, labels: &LabelSet) -> bool {
         let is_something = !self.measured.is_empty() || !self.active.is_empty();
         self.active.contains_key(labels)

@@ -1,4 +1,4 @@
-//! Whether an episode would have been another one with the samples that came after it.
+//! Reviews: would an episode have been different with the samples that came after it?
 //!
 //! Some of its evaluations are made again: at whole slots of the finest granularity, where what is
 //! stored says exactly which sample was the newest. What lies within an evaluation of an end is left
@@ -31,15 +31,15 @@ const LIMITS: PromqlLimits<'static> = PromqlLimits {
     regex_bytes_max: 1 << 20,
     budget: &Budget::UNLIMITED,
 };
-/// How long after its end an episode is looked at, in milliseconds.
+/// The time after its end for which an episode is reviewed, in milliseconds.
 const REVIEWED_MS: i64 = 24 * 3_600_000;
 
-/// What decides at which times an evaluation can be made again.
+/// The terms that decide at which times an evaluation can be repeated.
 #[derive(Debug, Clone, Copy)]
 pub struct ReviewTerms {
     /// Width of the finest slots, in milliseconds.
     pub slot_ms: i64,
-    /// How old a sample may be that still counts, in milliseconds.
+    /// The lookback: the age up to which a sample counts, in milliseconds.
     pub lookback_ms: i64,
     /// Since when these slots are there, and series are as they are, Unix milliseconds.
     pub known_since: i64,
@@ -54,7 +54,7 @@ struct Plan<'a> {
     active: Vec<i64>,
     /// Nothing was measured.
     missing: Vec<i64>,
-    /// It was over: it would fire if it were active at all of them.
+    /// The alert was over: it would fire if it were active at all of these times.
     over: Vec<i64>,
 }
 
@@ -168,7 +168,7 @@ fn plan<'a>(
     is_something.then_some(plan)
 }
 
-/// Whether the past says exactly what a rule's expressions had found: each looks back by whole slots,
+/// True when the past says exactly what a rule's expressions had found: each looks back by whole slots,
 /// no further than so long, and a series that came back hides none.
 fn is_exact(rule: &Rule, policy: &AlertPolicy, slot_ms: i64, longest_ms: i64) -> bool {
     let is_whole = |length: &i64| length % slot_ms == 0 && *length <= longest_ms;
@@ -179,7 +179,7 @@ fn is_exact(rule: &Rule, policy: &AlertPolicy, slot_ms: i64, longest_ms: i64) ->
     })
 }
 
-/// Whether the alert was there again between an episode's end and a time.
+/// True when the alert was active again between an episode's end and a time.
 fn began_again(
     episode: &Episode,
     known: &super::RuleState,

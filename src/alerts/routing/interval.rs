@@ -97,7 +97,7 @@ impl TimeInterval {
         })
     }
 
-    /// Whether a time is within it.
+    /// True when a time is within the interval.
     pub(crate) fn contains(&self, at: UnixMillis) -> bool {
         let local = at.timestamp().to_zoned(self.zone.clone());
         let has = |ranges: &[RangeInclusive<i32>], value: i32| {

@@ -1,4 +1,4 @@
-//! What a receiver is told of a group of alerts, and Alertmanager's JSON of it.
+//! The message to a receiver about a group of alerts, and Alertmanager's JSON of it.
 //!
 //! Must never know: how it is sent.
 
@@ -11,7 +11,7 @@ use crate::{
     model::UnixMillis,
 };
 
-/// What Go makes of no time.
+/// Go's zero time.
 const NO_TIME: &str = "0001-01-01T00:00:00Z";
 
 /// An alert of which somebody is told. Times are Unix milliseconds.
@@ -19,7 +19,7 @@ const NO_TIME: &str = "0001-01-01T00:00:00Z";
 pub struct MessageAlert {
     /// Which alert it is.
     pub labels: LabelSet,
-    /// What people are told of it.
+    /// The annotations.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: LabelSet,
     /// Since when it fires.
@@ -33,7 +33,7 @@ pub struct MessageAlert {
     /// The address that shows the expression of its rule; empty where there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub generator_url: String,
-    /// Whether another program sent it: after a restart it is not known before it is sent again.
+    /// True for an alert that another program sent: after a restart it is unknown until it is sent again.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_posted: bool,
     /// Alerts of its rule that have no record of their own, beside this one.
@@ -54,14 +54,14 @@ fn is_false(own: &bool) -> bool {
     !*own
 }
 
-/// What a receiver is told at once.
+/// The content of one notification.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Message {
     /// The receiver's name.
     pub receiver: String,
     /// In Alertmanager's order.
     pub alerts: Vec<MessageAlert>,
-    /// What they have in common by their route.
+    /// The labels by which the route groups them.
     pub group_labels: LabelSet,
     /// Which group it is, as Alertmanager names it.
     pub group_key: String,
@@ -69,7 +69,7 @@ pub struct Message {
     pub external_url: String,
     /// Alerts of the group that fire and are too many to be listed.
     pub left_out: usize,
-    /// When it was decided, Unix milliseconds: a repeat has another time, a retry has not.
+    /// The time of the decision, Unix milliseconds: a repeat has another time, a retry has the same.
     pub decided_at: i64,
 }
 
@@ -101,7 +101,7 @@ impl MessageAlert {
         self
     }
 
-    /// Whether it is not over.
+    /// True while the alert is not over.
     pub fn is_firing(&self) -> bool {
         self.ends_at.is_none()
     }

@@ -18,7 +18,7 @@ pub struct Receiver {
 pub struct Integration {
     /// Which one of its receiver it is, such as `webhook/0`.
     pub key: String,
-    /// Whether it is told that alerts have ended.
+    /// `send_resolved`: true when the receiver gets the ends of alerts.
     pub send_resolved: bool,
     /// Where it is told.
     pub target: Target,
@@ -112,7 +112,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// How a server is asked by HTTP.
+/// The settings of an HTTP client.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Http {
     /// The header `Authorization`: what it begins with, and the rest.
@@ -123,16 +123,16 @@ pub struct Http {
     pub headers: Vec<(String, Secret)>,
     /// Through which proxy.
     pub proxy: Option<String>,
-    /// How the server is known.
+    /// The TLS settings.
     pub tls: Tls,
 }
 
-/// How a server is known.
+/// The settings by which a server is verified.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Tls {
     /// Certificates that count beside those of the system; PEM.
     pub ca_file: Option<PathBuf>,
-    /// Whether any certificate will do.
+    /// True when any certificate is accepted.
     pub insecure_skip_verify: bool,
 }
 
@@ -143,7 +143,7 @@ pub struct Webhook {
     pub url: Secret,
     /// 0: all of them.
     pub max_alerts: usize,
-    /// How long an answer may take, in milliseconds, where that is set.
+    /// The timeout of an answer, in milliseconds, where one is set.
     pub timeout_ms: Option<i64>,
     pub http: Http,
 }
@@ -283,6 +283,6 @@ pub struct Email {
 pub struct Command {
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// How long it may take, in milliseconds.
+    /// The timeout, in milliseconds.
     pub timeout_ms: i64,
 }

@@ -13,7 +13,7 @@ use crate::{
     model::UnixMillis,
 };
 
-/// How notifications are sent: what a file says, checked.
+/// The checked content of a file of notifications: routes and receivers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Routing {
     /// The first one is the root; each comes before those below it.
@@ -38,19 +38,19 @@ pub struct Route {
     /// Its matchers and those above, as Alertmanager writes them; with a number for the second one
     /// of the same.
     pub key: String,
-    /// What an alert must be to come here.
+    /// The matchers that an alert must meet.
     pub matchers: Vec<LabelMatcher>,
     /// Its receiver's place.
     pub receiver: usize,
     /// By which labels alerts are told together; `None`: by all.
     pub group_by: Option<Vec<String>>,
-    /// How long is waited with the first notification of a group, in milliseconds.
+    /// `group_wait`: the wait before the first notification of a group, in milliseconds.
     pub group_wait_ms: i64,
-    /// How long with the next, when something has changed.
+    /// `group_interval`: the wait before the next one, when something has changed.
     pub group_interval_ms: i64,
     /// After how long the same is told again.
     pub repeat_interval_ms: i64,
-    /// Whether an alert that came here goes on to the next ones beside.
+    /// `continue`: true when an alert that matches goes on to the next sibling.
     pub goes_on: bool,
     /// Who is told of what nobody acknowledges.
     pub escalations: Vec<Escalation>,
@@ -88,14 +88,14 @@ impl Route {
         escalation.map_or(Some(self.receiver), own)
     }
 
-    /// When an alert is told by one of its escalations; `None`: never, as it is.
+    /// The time at which an alert reaches one of its escalations; `None`: never, as it is.
     pub(super) fn begins_at(&self, escalation: usize, alert: &MessageAlert) -> Option<UnixMillis> {
         let own = self.escalations.get(escalation)?;
         let is_told = alert.is_firing() && alert.acknowledged_by.is_none();
         is_told.then(|| UnixMillis(alert.starts_at.saturating_add(own.after_ms)))
     }
 
-    /// Whether its times say that nobody is told now.
+    /// True when its time intervals mute it now.
     pub(super) fn is_silent(&self, now: UnixMillis) -> bool {
         let within = |times: &[TimeInterval]| times.iter().any(|own| own.contains(now));
         within(&self.muted_in) || self.active_in.as_ref().is_some_and(|own| !within(own))
@@ -107,7 +107,7 @@ impl Route {
 }
 
 impl Routing {
-    /// Whether there is a way in which anybody is told.
+    /// True when at least one receiver has an integration.
     pub fn has_ways(&self) -> bool {
         self.receivers.iter().any(|receiver| !receiver.integrations.is_empty())
     }
@@ -136,12 +136,12 @@ impl Routing {
         texts
     }
 
-    /// Whether some alerts can keep others silent.
+    /// True when there are rules of inhibition.
     pub(super) fn has_inhibitions(&self) -> bool {
         !self.inhibitions.is_empty()
     }
 
-    /// What keeps others silent of the alerts that fire with these labels.
+    /// The inhibition that firing alerts with these labels cause.
     pub fn inhibitors<'a, I: Iterator<Item = &'a LabelSet>>(
         &'a self,
         firing: impl Fn() -> I,

@@ -22,7 +22,7 @@ use crate::model::UnixMillis;
 /// Alerts that all matchers fit are told to nobody for a time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Silence {
-    /// What it is asked for by: a UUID.
+    /// The id: a UUID.
     pub id: String,
     /// Which alerts.
     pub matchers: Vec<LabelMatcher>,
@@ -30,7 +30,7 @@ pub struct Silence {
     pub starts_at: i64,
     /// Until when.
     pub ends_at: i64,
-    /// When it was changed last.
+    /// The time of the last change.
     pub updated_at: i64,
     /// Who says so.
     pub created_by: String,
@@ -41,14 +41,14 @@ pub struct Silence {
     pub recurring: Option<Recurrence>,
 }
 
-/// What a silence is at a time.
+/// The state of a silence at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SilenceState {
-    /// It silences.
+    /// The silence is active.
     Active,
-    /// It will.
+    /// The silence has not begun.
     Pending,
-    /// It will not any more.
+    /// The silence is over.
     Expired,
 }
 
@@ -66,19 +66,19 @@ impl SilenceState {
 /// Why silences are not as somebody wants.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SilenceFault {
-    /// It cannot be as it is.
+    /// The silence is invalid.
     #[error("{0}")]
     Invalid(String),
     /// There is none with that id.
     #[error("silence {0} not found")]
     NotFound(String),
-    /// It ended before.
+    /// The silence ended before.
     #[error("silence {0} already expired")]
     Expired(String),
 }
 
 impl Silence {
-    /// When it silences: its window that is under way or comes next, else its last.
+    /// The window in which it silences: the present or next one, else its last.
     pub fn window(&self, now: UnixMillis) -> Range<UnixMillis> {
         let whole = UnixMillis(self.starts_at)..UnixMillis(self.ends_at);
         let Some(recurring) = &self.recurring else { return whole };
@@ -89,7 +89,7 @@ impl Silence {
         }
     }
 
-    /// What it is at a time.
+    /// The state at a time.
     pub fn state(&self, now: UnixMillis) -> SilenceState {
         let window = self.window(now);
         if window.contains(&now) {
@@ -101,7 +101,7 @@ impl Silence {
         }
     }
 
-    /// Whether it silences an alert with these labels at a time.
+    /// True when it silences an alert with these labels at a time.
     pub fn silences(&self, labels: &LabelSet, at: UnixMillis) -> bool {
         // Most are over, or are about others: their windows are looked for last.
         (self.starts_at..self.ends_at).contains(&at.0)
@@ -113,7 +113,7 @@ impl Silence {
         now.since(UnixMillis(self.ends_at)) > kept_ms
     }
 
-    /// The same, ended.
+    /// The silence, ended at a time.
     fn ended(&self, now: UnixMillis) -> Self {
         let starts_at = self.starts_at.min(now.0);
         Self { starts_at, ends_at: now.0, updated_at: now.0, ..self.clone() }
@@ -157,7 +157,7 @@ impl Silences {
         self.0.get(id)
     }
 
-    /// Those that are kept: active ones first, then those to come, by their ends and beginnings, then
+    /// All silences: active ones first, then those to come, by their ends and beginnings, then
     /// those that are over, the last to end first.
     pub fn listed(&self, now: UnixMillis, kept_ms: i64) -> Vec<(&Silence, SilenceState)> {
         let kept = self.0.values().filter(|own| !own.is_forgotten(now, kept_ms));
@@ -174,7 +174,7 @@ impl Silences {
         all
     }
 
-    /// Those that ended so long ago that they are forgotten.
+    /// Silences that ended so long ago that they are removed.
     pub fn forgotten(&self, now: UnixMillis, kept_ms: i64) -> Vec<String> {
         let old = self.0.values().filter(|own| own.is_forgotten(now, kept_ms));
         old.map(|own| own.id.clone()).collect()

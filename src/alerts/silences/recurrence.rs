@@ -30,7 +30,7 @@ const WEEKDAY_LETTERS: usize = 3;
 /// Days ahead in which each window comes once; clocks may pass over one of them.
 const DAYS_AHEAD: i64 = 16;
 
-/// When a window comes again.
+/// The recurrence of a window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
 pub struct Recurrence {
@@ -43,7 +43,7 @@ pub struct Recurrence {
     zone: TimeZone,
 }
 
-/// As it is written.
+/// The text of the recurrence.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {

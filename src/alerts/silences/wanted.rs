@@ -1,4 +1,4 @@
-//! What becomes of silences when somebody wants one, or another one in place of it.
+//! Changes of silences: a new one, or one that replaces another.
 //!
 //! Must never know: where silences are kept, who asks.
 
@@ -30,7 +30,7 @@ pub struct NewSilence {
 }
 
 impl Silence {
-    /// Whether a change leaves what it has silenced by now as it was (Alertmanager's `canUpdate`).
+    /// True when a change leaves its past effect as it was (Alertmanager's `canUpdate`).
     fn may_become(&self, new: &NewSilence, now: UnixMillis) -> bool {
         let is_same = self.matchers == new.matchers
             && new.recurring.as_ref().is_none_or(|own| *own == self.recurring);
@@ -43,7 +43,7 @@ impl Silence {
 }
 
 impl Silences {
-    /// What becomes of silences when one is wanted: the new or changed one, then the one that it
+    /// The changes that a wanted silence makes: the new or changed one, then the one that it
     /// replaces. `fresh` is the id of a new one.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ impl Silences {
         over.into_iter().map(|own| own.id.clone()).collect()
     }
 
-    /// Those that are over, the first to end first.
+    /// Expired silences, the first to end first.
     pub fn over(&self, now: UnixMillis) -> Vec<&Silence> {
         let is_over = |own: &&Silence| own.state(now) == SilenceState::Expired;
         let mut over: Vec<_> = self.0.values().filter(is_over).collect();

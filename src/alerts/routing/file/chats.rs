@@ -11,7 +11,7 @@ use crate::alerts::routing::receiver::{Discord, Opsgenie, Target, Teams, Telegra
 
 const OPSGENIE_URL: &str = "https://api.opsgenie.com/";
 const TELEGRAM_URL: &str = "https://api.telegram.org";
-/// How Telegram reads marks in a text.
+/// The ways in which Telegram parses a text.
 const PARSE_MODES: [&str; 4] = ["", "HTML", "Markdown", "MarkdownV2"];
 /// Who can be called by Opsgenie.
 const RESPONDER_KEYS: [&str; 4] = ["id", "name", "username", "type"];

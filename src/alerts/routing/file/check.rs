@@ -21,7 +21,7 @@ use crate::{
 
 /// Routes, rules of inhibition, and named times, each at most.
 const ENTRIES_MAX: usize = 1000;
-/// How deep routes may lie.
+/// The greatest depth of nested routes.
 const DEPTH_MAX: usize = 32;
 /// Receivers, at most.
 const RECEIVERS_MAX: usize = 200;

@@ -14,7 +14,7 @@ use crate::alerts::routing::receiver::{
 };
 
 const PAGERDUTY_URL: &str = "https://events.pagerduty.com/v2/enqueue";
-/// How long a command may take that does not say, and anything at most.
+/// The default timeout of a command, and the longest one.
 const COMMAND_MS: i64 = 30_000;
 const SENDING_MS_MAX: i64 = 300_000;
 pub(super) const SUBJECT: &str = "{{ template \"granary.title\" . }}";

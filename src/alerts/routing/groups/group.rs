@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::way::{Deciding, Now, Told, Way};
 use crate::alerts::{LabelSet, Message, MessageAlert, routing::Integration};
 
-/// How long the end of an alert is owed, in milliseconds.
+/// The time for which the end of an alert is owed, in milliseconds.
 const ENDS_OWED_MS: i64 = 24 * 3_600_000;
 
 /// A group, as it is stored.
@@ -25,11 +25,11 @@ pub(super) struct Group {
     /// The name of the receiver whose ways these are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) receiver: Option<String>,
-    /// What its alerts have in common.
+    /// The labels that its alerts share.
     pub(super) labels: LabelSet,
-    /// When its notifications were decided last, Unix milliseconds; 0: never.
+    /// The time of the last decision about notifications, Unix milliseconds; 0: never.
     pub(super) flushed_at: i64,
-    /// When next.
+    /// The time of the next decision.
     pub(super) next_flush: i64,
     /// By their fingerprints.
     pub(super) members: BTreeMap<String, Member>,
@@ -41,7 +41,7 @@ pub(super) struct Group {
     /// Members of which nobody is told now: they make room first. `None`: not looked for yet.
     #[serde(skip)]
     pub(super) muted: Option<Vec<String>>,
-    /// Whether it is not stored as it is.
+    /// True when the stored group is out of date.
     #[serde(skip)]
     pub(super) is_changed: bool,
 }
@@ -51,7 +51,7 @@ pub(super) struct Group {
 pub(super) struct Member {
     #[serde(flatten)]
     pub(super) alert: MessageAlert,
-    /// Whether its end was there when notifications were decided.
+    /// True when its end was known at the last decision.
     #[serde(default)]
     is_end_decided: bool,
     /// The ways that know of its end, or need not: by their keys.
@@ -204,7 +204,7 @@ impl Group {
         self.is_changed |= before != (self.ways.clone(), self.members.len());
     }
 
-    /// What a way is told now; empty when that is nothing any more.
+    /// The alerts that a way is sent now; empty when nothing is owed any more.
     pub(super) fn owed_alerts(&self, way: &str, send_resolved: bool) -> Vec<MessageAlert> {
         let Some(Way { told, owed: Some(owed) }) = self.ways.get(way) else { return Vec::new() };
         let was_told = |key: &String| told.as_ref().is_some_and(|told| told.firing.contains(key));

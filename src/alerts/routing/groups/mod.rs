@@ -26,11 +26,11 @@ pub struct Groups {
     all: BTreeMap<String, Group>,
     gone: BTreeSet<String>,
     left_out: usize,
-    /// When it was gone on to.
+    /// The time of the last step.
     stepped_at: UnixMillis,
     /// The time at which alerts were placed first.
     began_at: Option<UnixMillis>,
-    /// When alerts that have not changed come into groups.
+    /// The time at which unchanged alerts join groups.
     place_at: UnixMillis,
 }
 
@@ -45,11 +45,11 @@ pub struct Owing {
     pub way: String,
     /// Since when something is owed.
     pub since: UnixMillis,
-    /// When the last of what is told began or ended.
+    /// The time at which the last of its alerts began or ended.
     pub newest: UnixMillis,
-    /// When it was decided last.
+    /// The time of the last decision.
     pub decided_at: UnixMillis,
-    /// Whether it was refused, and waits for what is decided next.
+    /// True when it was refused, and waits for the next decision.
     pub is_refused: bool,
 }
 
@@ -72,7 +72,7 @@ impl Groups {
         (groups, faults)
     }
 
-    /// What has changed since this was asked last.
+    /// The groups that changed since the last call.
     pub fn take_changes(&mut self) -> Vec<StoredGroup> {
         let mut changes: Vec<_> =
             std::mem::take(&mut self.gone).into_iter().map(|id| (id, None)).collect();
@@ -86,12 +86,12 @@ impl Groups {
         changes
     }
 
-    /// How many groups there are.
+    /// The number of groups.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether there is none.
+    /// True without any group.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
@@ -165,7 +165,7 @@ impl Groups {
         self.all.values().map(|group| group.members.len()).sum()
     }
 
-    /// What was left out may have room by now.
+    /// Alerts that were left out may have room by now.
     fn make_room(&mut self) {
         self.forget_empty();
         if self.left_out > 0 {
@@ -184,7 +184,7 @@ impl Groups {
         });
     }
 
-    /// What is to be told, the group first in which something began or ended last.
+    /// The owed notifications, those of the group first in which an alert began or ended last.
     pub fn owing(&self, routing: &Routing) -> Vec<Owing> {
         let mut owing = Vec::new();
         for (id, group) in &self.all {

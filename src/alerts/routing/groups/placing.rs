@@ -26,7 +26,7 @@ const MEMBERS_MAX: usize = 500;
 const MEMBER_BYTES_MAX: usize = 384 << 10;
 /// Alerts of all groups, at most.
 const ALL_MEMBERS_MAX: usize = 20_000;
-/// How soon is looked whether there is room for what was left out, in milliseconds: silences end.
+/// The interval between two looks for room for alerts that were left out, in milliseconds: silences end.
 const LOOK_AGAIN_MS: i64 = 30_000;
 
 impl Groups {

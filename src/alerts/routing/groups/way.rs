@@ -11,18 +11,18 @@ use crate::alerts::{LabelSet, routing::Integration};
 /// One way in which the receiver is told.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(super) struct Way {
-    /// What it confirmed last.
+    /// The notification that it confirmed last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) told: Option<Told>,
-    /// What it has not confirmed.
+    /// The notification that it has not confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) owed: Option<Owed>,
 }
 
-/// What was confirmed, by fingerprints.
+/// The alerts of a confirmed notification, by fingerprints.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(super) struct Told {
-    /// When it was decided.
+    /// The time of the decision.
     pub(super) at: i64,
     pub(super) firing: BTreeSet<String>,
     pub(super) resolved: BTreeSet<String>,
@@ -31,16 +31,16 @@ pub(super) struct Told {
     pub(super) left_out: usize,
 }
 
-/// What is to be told.
+/// A notification that is owed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Owed {
     /// Since when something is.
     pub(super) since: i64,
-    /// When it was decided last.
+    /// The time of the last decision.
     pub(super) decided_at: i64,
-    /// Of which alerts.
+    /// The fingerprints of its alerts.
     pub(super) alerts: BTreeSet<String>,
-    /// Whether it was refused since.
+    /// True after the receiver refused it.
     #[serde(default)]
     pub(super) is_refused: bool,
 }
@@ -50,18 +50,18 @@ pub(super) struct Deciding<'a> {
     pub(super) ways: &'a [Integration],
     pub(super) group_interval_ms: i64,
     pub(super) repeat_interval_ms: i64,
-    /// Whether nobody is told of an alert now.
+    /// True when an alert is muted now.
     pub(super) is_muted: &'a dyn Fn(&LabelSet) -> bool,
     pub(super) now: i64,
 }
 
-/// What is so now, without what is muted.
+/// The present alerts, without muted ones.
 pub(super) struct Now {
     pub(super) firing: BTreeSet<String>,
     pub(super) resolved: BTreeSet<String>,
     /// Alerts that fire and are only counted.
     pub(super) left_out: usize,
-    /// Whether somebody has seen all that fires.
+    /// True when all firing alerts are acknowledged.
     pub(super) is_acknowledged: bool,
 }
 
