@@ -87,11 +87,8 @@ impl Notifier {
 
     /// Sends alerts, some in each request; returns whether all are told, and whether any is.
     fn send(&mut self, due: &[ToldAlert], now: UnixMillis) -> (bool, bool) {
-        if due.is_empty() {
-            return (true, false);
-        }
         let (rules, alertmanager) = (self.parts.rules.clone(), self.parts.alertmanager.clone());
-        let client = AlertmanagerClient::new(&alertmanager);
+        let client = (!due.is_empty()).then(|| AlertmanagerClient::new(&alertmanager));
         let mut left: Vec<_> = due.chunks(ALERTS_PER_REQUEST).collect();
         let all = left.len();
         // Requests have no names: the first alert of each stands for it.
@@ -101,15 +98,19 @@ impl Notifier {
         loop {
             let owed: Vec<_> = names.iter().map(String::as_str).collect();
             let Some(at) = self.courier.take(&owed, now) else { break };
+            let Some(client) = &client else { break };
             let outcome = client.send(left[at], rules.external());
             if self.note(&outcome, &names[at], left[at], now) {
                 left.remove(at);
                 names.remove(at);
             }
         }
-        if self.is_failing && !self.courier.has_failed() {
-            tracing::info!(url = self.shown(), "the Alertmanager takes alerts again");
-            self.is_failing = false;
+        if left.is_empty() {
+            if std::mem::take(&mut self.is_failing) && all > 0 {
+                tracing::info!(url = self.shown(), "the Alertmanager takes alerts again");
+            }
+            // Nothing waits, so nothing is to be remembered of failures.
+            self.courier = Courier::default();
         }
         (left.is_empty(), left.len() < all)
     }

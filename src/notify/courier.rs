@@ -91,11 +91,6 @@ impl Courier {
         self.alone.is_none() && waits(self.next_at, now)
     }
 
-    /// True while some groups failed and wait to be sent again.
-    pub(crate) fn has_failed(&self) -> bool {
-        !self.failed.is_empty()
-    }
-
     /// Notes that nothing is to be told of the group any more.
     pub(crate) fn put_back(&mut self) {
         self.is_busy = false;
@@ -175,13 +170,13 @@ mod tests {
             assert!(courier.take(&["a", "b"], now).is_some());
             courier.fail(group, now);
         }
-        assert!(courier.is_waiting(now) && courier.has_failed());
+        assert!(courier.is_waiting(now));
         assert!(!courier.is_waiting(now.plus(backoff_ms(0))));
         // The clock was set back.
         assert!(!courier.is_waiting(now.minus(3_600_000)));
         courier.take(&["a", "b"], now.plus(1000)).unwrap();
         courier.answer("a");
-        assert!(!courier.is_waiting(now) && !courier.has_failed());
+        assert!(!courier.is_waiting(now) && courier.failed.is_empty());
     }
 
     #[test]
