@@ -221,7 +221,8 @@ impl<'a> Coverage<'a> {
             if own.granularity > granularity {
                 let (why, shown) = (self.why_not(granularity, &own.range), name(own.granularity));
                 notes.push(format!("{why}: {shown} is shown there"));
-            } else if !self.is_whole(own.granularity, &own.range) {
+            }
+            if !self.is_whole(own.granularity, &own.range) {
                 let why = self.why_not(own.granularity, &own.range);
                 notes.push(format!("{why}: samples may be missing there"));
             }

@@ -157,6 +157,28 @@ fn a_hole_of_all_granularities_is_noted_wherever_it_lies() {
     check(3, 0);
 }
 
+/// The coarsest granularity was said to be shown there, as if it were whole.
+#[test]
+fn a_coarser_granularity_with_the_same_hole_is_no_answer() {
+    let all = GranularitySet::default();
+    let set = GranularitySet::new(all.as_slice()[..2].to_vec()).unwrap();
+    let range = NOW.minus(40 * HOUR)..NOW;
+    let hole = floor(NOW.minus(30 * HOUR), HOUR)..floor(NOW.minus(24 * HOUR), HOUR);
+    let gaps = Gaps { holes: vec![hole.clone()], ..Gaps::NONE };
+    let coverage = Coverage::new(&set, vec![gaps; 2], NOW);
+    let segments = coverage.segments(GranularityIndex(0), range.clone());
+    let why = |name| {
+        format!("documents of {name} are damaged or missing from {} to {}", hole.start, hole.end)
+    };
+    assert_eq!(
+        coverage.notes(GranularityIndex(0), &segments, &range),
+        [
+            format!("{}: 5m is shown there", why("1m")),
+            format!("{}: samples may be missing there", why("5m")),
+        ]
+    );
+}
+
 /// Gaps of a granularity: since when it is complete, if not always, and a hole.
 fn gaps() -> impl Strategy<Value = Gaps> {
     let days = |most: i64| 0..most * 24 * 60;
