@@ -65,7 +65,7 @@ pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collectors: Collector
     config
         .app_data(web::Data::from(host_names))
         .app_data(web::Data::new(metrics.clone()))
-        .default_service(web::to(operations::not_found));
+        .default_service(web::to(page::unknown));
     ingest::routes(Scope::new(config, IngestParts { collectors, bodies, hosts, metrics }));
     // Of two routes with a path, the first that fits is taken: the page's before Prometheus', and
     // those before the store's own.

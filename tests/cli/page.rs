@@ -67,8 +67,15 @@ fn the_page_is_at_the_paths_of_its_views_and_nowhere_else() {
         let body = text(response);
         assert!(body.contains(mark) && !body.contains("onerror"), "{path}: {body}");
     }
-    for path in ["/hosts", "/hosts/a/b", "/index.html", "/assets/", "/assets/none.js", "/api/v1/x"]
-    {
+    for path in ["/hosts", "/hosts/a/b", "/index.html", "/nonsense"] {
+        let response = ask(&daemon, "GET", path, &[BROWSER]);
+        assert_eq!(response.status().as_u16(), 404, "{path}");
+        assert!(text(response).contains(mark), "{path}");
+        let response = ask(&daemon, "GET", path, &[("Accept", "*/*")]);
+        assert_eq!(response.status().as_u16(), 404, "{path}");
+        assert!(text(response).contains("not_found"), "{path}");
+    }
+    for path in ["/assets/", "/assets/none.js", "/api/v1/x"] {
         let response = ask(&daemon, "GET", path, &[BROWSER]);
         assert_eq!(response.status().as_u16(), 404, "{path}");
         assert_eq!(header(&response, "x-content-type-options"), "nosniff", "{path}");

@@ -10,7 +10,7 @@ use actix_web::{
     HttpRequest, HttpResponse, guard,
     guard::GuardContext,
     http::{
-        Method,
+        Method, StatusCode,
         header::{self, HeaderMap},
     },
     web,
@@ -82,6 +82,22 @@ fn graph(query: &str) -> HttpResponse {
     // Relative, for proxies that serve it below a path.
     let place = format!("explore?{}", asked.join("&"));
     HttpResponse::Found().insert_header((header::LOCATION, place)).finish()
+}
+
+/// Answers a path that no route serves: browsers get the page, which offers a way back; API clients
+/// get JSON.
+pub(super) async fn unknown(request: HttpRequest) -> HttpResponse {
+    let is_read = [Method::GET, Method::HEAD].contains(request.method());
+    let room = request.path().split('/').nth(1).unwrap_or_default();
+    let is_page = is_read && !["api", "assets"].contains(&room);
+    if !is_page || !wants_html(request.headers()) {
+        return operations::not_found(request).await;
+    }
+    let mut response = document(&request, "not-there");
+    if response.status().is_success() {
+        *response.status_mut() = StatusCode::NOT_FOUND;
+    }
+    response
 }
 
 async fn asset(request: HttpRequest, name: web::Path<String>) -> HttpResponse {
