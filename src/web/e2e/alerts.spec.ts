@@ -25,7 +25,7 @@ test("what fires, and what may, is listed with its labels, value and severity", 
   page,
 }) => {
   await page.goto("/");
-  await page.getByRole("link", { name: /^Alerts.*rules fire/ }).click();
+  await page.getByRole("link", { name: /^Alerts.*rules firing/ }).click();
   await expect(page).toHaveURL(/\/alerts$/);
   const row = rowsOf(page, "LoadHigh");
   await expect(row).toContainText("Firing");
@@ -52,22 +52,22 @@ test("what fires, and what may, is listed with its labels, value and severity", 
 test("rules are listed by group, with what is wrong with those that fail", async ({ page }) => {
   await page.goto("/alerts?show=rules");
   const rule = (name: string) => page.getByRole("row").filter({ hasText: name });
-  await expect(rule("host:load:last")).toContainText("Records");
+  await expect(rule("host:load:last")).toContainText("Recording");
   await expect(rule("LoadHigh")).toContainText("1 firing");
-  await expect(rule("Quiet")).toContainText("Quiet");
-  await expect(rule("Impossible")).toContainText("Fails");
+  await expect(rule("Quiet")).toContainText("Inactive");
+  await expect(rule("Impossible")).toContainText("Failing");
   await expect(rule("Impossible")).toContainText("many-to-many");
-  await expect(page.getByText(/each 1 s, .* ago, took/).first()).toBeVisible();
+  await expect(page.getByText(/every 1 s, .* ago, took/).first()).toBeVisible();
 });
 
 test("a rule shows what it measures with its threshold, and when it fired", async ({ page }) => {
   const texts = await textsDrawn(page);
   await page.goto("/alerts?rule=hosts/LoadHigh");
-  await drawn(page, "What it measures");
+  await drawn(page, "Measured value");
   await expect.poll(texts).toContain("LoadHigh > 0.2");
   const history = page.getByRole("region", { name: "History" });
   const row = history.getByRole("row").filter({ hasText: "Fired" });
-  await expect(row).toContainText("still, since");
+  await expect(row).toContainText("ongoing, since");
   await expect(row).toContainText(`host=${HOST}`);
   const [value] = await row.getByRole("cell").nth(3).allTextContents();
   expect(Number(value)).toBeGreaterThan(0.2);
@@ -95,14 +95,14 @@ test("an alert is acknowledged, which everybody sees until it is taken back", as
   const row = rowsOf(page, "LoadHigh");
   await row.getByRole("button", { name: "Acknowledge" }).click();
   const dialog = page.getByRole("dialog");
-  await dialog.getByLabel("Who looks after it").fill("Ann");
-  await dialog.getByLabel("What is being done").fill("restarting");
+  await dialog.getByLabel("Name").fill("Ann");
+  await dialog.getByLabel("Comment").fill("restarting");
   await dialog.getByRole("button", { name: "Acknowledge" }).click();
-  await expect(row).toContainText(/Ann looks after it.*restarting/);
+  await expect(row).toContainText(/Acknowledged by Ann.*restarting/);
   await page.reload();
   await row.getByRole("button", { name: "Acknowledged" }).click();
-  await page.getByRole("button", { name: "Ann no longer looks after it" }).click();
-  await expect(row).not.toContainText("looks after");
+  await page.getByRole("button", { name: "Withdraw acknowledgement" }).click();
+  await expect(row).not.toContainText("Acknowledged by");
 });
 
 test("an alert is silenced, the silence listed, and ended", async ({ page, startDaemon }) => {
@@ -112,24 +112,24 @@ test("an alert is silenced, the silence listed, and ended", async ({ page, start
   const row = rowsOf(page, "LoadHigh");
   await row.getByRole("button", { name: "Silence" }).click();
   const dialog = page.getByRole("dialog");
-  await dialog.getByLabel("Who you are").fill("Ann");
+  await dialog.getByLabel("Author").fill("Ann");
   await dialog.getByRole("button", { name: "Silence" }).click();
-  await expect(dialog).toContainText("Say why.");
-  await dialog.getByLabel("Why").fill("the disk is changed");
+  await expect(dialog).toContainText("Enter a comment.");
+  await dialog.getByLabel("Comment").fill("the disk is changed");
   await dialog.getByRole("button", { name: "Silence" }).click();
   await expect(row).toContainText("Silenced by Ann: the disk is changed");
   const kept = (await daemon.ask("/api/v2/silences")) as { matchers: { name: string }[] }[];
   expect(kept[0]?.matchers.map(({ name }) => name)).toEqual(["alertname", "host", "severity"]);
 
-  await page.getByRole("group", { name: "What is listed" }).getByText("Silences").click();
+  await page.getByRole("group", { name: "Lists" }).getByText("Silences").click();
   const silence = rowsOf(page, "the disk is changed");
-  await expect(silence).toContainText("In force");
-  await silence.getByRole("button", { name: "End" }).click();
-  await dialog.getByRole("button", { name: "End it" }).click();
+  await expect(silence).toContainText("Active");
+  await silence.getByRole("button", { name: "Expire" }).click();
+  await dialog.getByRole("button", { name: "Expire" }).click();
   await expect(silence).toBeHidden();
-  await page.getByLabel("Those that are over, too").check();
-  await expect(silence).toContainText("Over");
-  await page.getByRole("group", { name: "What is listed" }).getByText("Alerts").click();
+  await page.getByLabel("Show expired").check();
+  await expect(silence).toContainText("Expired");
+  await page.getByRole("group", { name: "Lists" }).getByText("Alerts").click();
   await expect(row).toContainText("Firing");
 });
 
@@ -143,21 +143,21 @@ test("a maintenance window comes again each week by the clocks of its zone", asy
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("Name of label 1").fill("host");
   await dialog.getByLabel("Value of host").fill("db.*");
-  await dialog.getByLabel("How host is compared").selectOption("=~");
-  await dialog.getByRole("button", { name: "Each week" }).click();
+  await dialog.getByLabel("Operator of host").selectOption("=~");
+  await dialog.getByRole("button", { name: "Weekly" }).click();
   await dialog.getByRole("button", { name: "monday" }).click();
-  await dialog.getByLabel("Each from").fill("22:30");
-  await dialog.getByLabel("Until", { exact: true }).fill("01:00");
+  await dialog.getByLabel("Start time").fill("22:30");
+  await dialog.getByLabel("End time").fill("01:00");
   await dialog.getByLabel("Time zone").fill("Asia/Tokyo");
-  await dialog.getByLabel("Who you are").fill("Ann");
-  await dialog.getByLabel("Why").fill("upgrades");
+  await dialog.getByLabel("Author").fill("Ann");
+  await dialog.getByLabel("Comment").fill("upgrades");
   await dialog.getByRole("button", { name: "Silence" }).click();
   const row = rowsOf(page, "upgrades");
   await expect(row).toContainText("Mon, Sun 22:30–01:00 Asia/Tokyo");
   await expect(row).toContainText('host=~"db.*"');
-  await row.getByRole("button", { name: "Change" }).click();
+  await row.getByRole("button", { name: "Edit" }).click();
   await dialog.getByRole("button", { name: "sunday" }).click();
-  await dialog.getByRole("button", { name: "Change" }).click();
+  await dialog.getByRole("button", { name: "Save" }).click();
   await expect(row).toContainText("Mon 22:30–01:00 Asia/Tokyo");
 });
 
@@ -173,20 +173,20 @@ test("a rule is made of a chart, checked by the daemon, and saved as a file", as
   await expect(dialog.getByLabel("Expression")).toHaveValue(
     `rate(system_network_bytes_in{host="${HOST}"}[5m])`,
   );
-  await expect(dialog).toContainText("Give the threshold");
+  await expect(dialog).toContainText("Enter the threshold");
   await dialog.getByLabel("Threshold").fill("90%");
-  await expect(dialog).toContainText("What is compared is in bytes, not percent");
+  await expect(dialog).toContainText("The expression is in bytes, not percent");
   await dialog.getByLabel("Threshold").fill("5MB/s");
-  await expect(dialog).toContainText("is 5000000 bytes");
+  await expect(dialog).toContainText("equals 5000000 bytes");
   await expect(dialog.getByLabel("Rule file")).toContainText("[5m]) > 5000000");
   await dialog.getByLabel("Threshold").fill("1e6");
-  await expect(dialog.getByRole("status")).toContainText("The daemon reads it.");
+  await expect(dialog.getByRole("status")).toContainText("Valid.");
   await dialog.getByLabel("Expression").fill("rate(");
   await expect(dialog.getByRole("alert")).toContainText("NetworkReceived");
   await dialog.getByLabel("Expression").fill("rate(system_network_bytes_in[5m])");
-  await expect(dialog.getByRole("status")).toContainText("The daemon reads it.");
+  await expect(dialog.getByRole("status")).toContainText("Valid.");
   const saved = page.waitForEvent("download");
-  await dialog.getByRole("button", { name: "Save the file" }).click();
+  await dialog.getByRole("button", { name: "Save file" }).click();
   const text = await readFile(await (await saved).path(), "utf8");
   expect(text).toContain('expr: "rate(system_network_bytes_in[5m]) > 1e6"');
   expect(text).toBe(await dialog.getByLabel("Rule file").textContent());
@@ -199,7 +199,7 @@ test("a rule is made of a chart, checked by the daemon, and saved as a file", as
   );
   await dialog.getByLabel("Threshold").fill("90%");
   await expect(dialog.getByLabel("Rule file")).toContainText("> 90");
-  await expect(dialog.getByRole("status")).toContainText("The daemon reads it.");
+  await expect(dialog.getByRole("status")).toContainText("Valid.");
 });
 
 test("that nobody is told is said with the way to set a receiver up, until there is one", async ({
@@ -208,22 +208,22 @@ test("that nobody is told is said with the way to set a receiver up, until there
 }) => {
   const silent = await startDaemon();
   await page.goto(`${silent.url}/alerts`);
-  const card = page.getByRole("region", { name: "Nobody is told" });
+  const card = page.getByRole("region", { name: "No receivers" });
   await expect(card).toContainText("4 rules have alerts, and nobody is told");
   await expect(card).toContainText('notifications = "/etc/granary/notifications.yml"');
   const firing = page.getByRole("button", { name: /^Firing/ });
-  await expect(firing).toContainText("told to nobody");
+  await expect(firing).toContainText("not sent");
   await page.goto(`${silent.url}/status`);
   const health = page.getByRole("region", { name: "Health" });
   await expect(health).toContainText("untold: 4 rules have alerts");
-  await expect(health).toContainText("All is well");
+  await expect(health).toContainText("Serving, with warnings");
 
   const told = await startDaemon({
     "told.yml":
       "route: {receiver: duty}\nreceivers:\n- name: duty\n  webhook_configs: [{url: 'http://127.0.0.1:9/'}]\n",
   });
   await page.goto(`${told.url}/alerts`);
-  await expect(firing).toContainText("told to people");
+  await expect(firing).toContainText("sent to receivers");
   await expect(card).toBeHidden();
 });
 

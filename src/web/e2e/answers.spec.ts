@@ -82,7 +82,7 @@ test("each answer has the fields that the page knows, and each of these is in an
   const silent = await startDaemon();
   const real = globalThis.fetch;
   let asked = daemon;
-  globalThis.fetch = (path, init) => real(new URL(String(path), asked.url), init);
+  globalThis.fetch = (path, init) => real(new URL(path as string, asked.url), init);
   try {
     await askOfSeries();
     await askOfObjects();

@@ -6,7 +6,7 @@ import { expect, test } from "./support/test";
 const SEEN = { timeout: 3000 };
 
 const away = (page: Page) =>
-  page.getByRole("alert").filter({ hasText: "The daemon does not answer" });
+  page.getByRole("alert").filter({ hasText: "The daemon has not answered" });
 const heading = (page: Page, name: string) => page.getByRole("heading", { name, exact: true });
 
 /** The browser's own words for what a test brings about. */
@@ -67,11 +67,11 @@ test("a view that is first opened during an outage is there after it, by itself"
   await page.evaluate(() => (window.kept = true));
   await daemon.kill();
   await page.getByRole("link", { name: "Status" }).click();
-  await expect(page.getByText("This part of the page is not loaded yet")).toBeVisible();
-  await expect(page.getByRole("button", { name: "Try again" })).toBeVisible();
+  await expect(page.getByText("This part of the page loads as soon as")).toBeVisible();
+  await expect(page.getByRole("button", { name: "Retry" })).toBeVisible();
 
   await daemon.run();
-  await expect(page.getByText("All is well")).toBeVisible({ timeout: 6000 });
+  await expect(page.getByText("Serving, with warnings")).toBeVisible({ timeout: 6000 });
   expect(await page.evaluate(() => window.kept)).toBe(true);
 });
 
@@ -92,7 +92,7 @@ test("a view whose files are gone is tried again by a button, then in a page tha
   await page.getByRole("link", { name: "Storage" }).click();
   await expect(page.getByText("This part of the page could not be loaded")).toBeVisible();
   const before = asked;
-  await page.getByRole("button", { name: "Try again" }).click();
+  await page.getByRole("button", { name: "Retry" }).click();
   await expect.poll(() => asked).toBeGreaterThan(before);
   // It gives up on these files after the third time.
   await expect.poll(() => page.evaluate(() => window.kept).catch(() => true)).toBeUndefined();

@@ -151,7 +151,7 @@ test("of two who save at once the second is told, and chooses", async ({
   }
   await save(other);
   await press(page, "Save");
-  const dialog = page.getByRole("dialog", { name: "Somebody else saved it meanwhile" });
+  const dialog = page.getByRole("dialog", { name: "Dashboard was changed" });
   await expect(dialog).toContainText("Theirs");
   expect((await kept(daemon, name)).dashboard.title).toBe("Theirs");
 
@@ -170,7 +170,7 @@ test("one who takes the other's version sees that", async ({ page, daemon, watch
   const theirs = { version, dashboard: { ...TWO, title: "Theirs" } };
   await daemon.post(`/api/v1/dashboards/${name}`, theirs, "PUT");
   await press(page, "Save");
-  await press(page, "Take theirs and drop mine");
+  await press(page, "Discard mine");
   await expect(page.getByRole("heading", { level: 1 })).toContainText("Theirs");
 });
 

@@ -45,14 +45,32 @@ test("tags are counted as the API does, and a click asks for one", async ({ page
     .toEqual(['system_load_1m{host="web2"}']);
 });
 
+test("values of a tag that are not shown are counted, all of them", async ({
+  page,
+  startDaemon,
+}) => {
+  const daemon = await startDaemon();
+  const samples = Array.from({ length: 62 }, (_, k) => ({
+    ...{ metric: "wide", time: Date.now(), value: k },
+    tags: { host: `host-${k}` },
+  }));
+  await daemon.accept(samples);
+  await page.goto(`${daemon.url}/explore?metric=wide`);
+  const tags = page.getByRole("region", { name: "Tags of query A" });
+  await tags.getByRole("button", { name: "54 more" }).click();
+  const shown = await tags.locator(".facet-value").count();
+  expect(shown).toBeLessThan(62);
+  await expect(tags).toContainText(`${62 - shown} more: search`);
+});
+
 test("lines are merged by a tag, and the top ones are taken", async ({ page, daemon }) => {
   await page.goto("/explore?metric=system_network_bytes_in&range=6h");
   await drawn(page, "system_network_bytes_in");
   await page.getByRole("button", { name: /^Lines/ }).click();
   await page.getByRole("checkbox", { name: "host", exact: true }).check();
   await expect(page).toHaveURL(/group_by=host/);
-  await page.getByRole("combobox", { name: "Which lines of query A" }).selectOption("top");
-  await page.getByRole("spinbutton", { name: "How many lines of query A" }).fill("1");
+  await page.getByRole("combobox", { name: "Lines of query A" }).selectOption("top");
+  await page.getByRole("spinbutton", { name: "Number of lines of query A" }).fill("1");
   await page.keyboard.press("Tab");
   await expect(page).toHaveURL(/top=1(&|$)/);
   const answer = await daemon.chart({

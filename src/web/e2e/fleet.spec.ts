@@ -132,7 +132,7 @@ test("the order does not move under the mouse; it says that it is out of date", 
   await page.getByRole("link", { name: "b", exact: true }).hover();
   // The first is now the one that runs for longest.
   await daemon.ping([ping("a", { booted: NOW - 600 * MINUTE, sent: Date.now() })]);
-  await expect(page.getByText("The order is out of date")).toBeVisible({ timeout: 20_000 });
+  await expect(page.getByText("Order is outdated")).toBeVisible({ timeout: 20_000 });
   expect(await names(page)).toEqual(["a", "b", "c"]);
   await page.mouse.move(5, 5);
   await expect.poll(() => names(page)).toEqual(["b", "c", "a"]);

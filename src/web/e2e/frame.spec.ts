@@ -15,6 +15,15 @@ test("each view is reached by its link, and its place is marked", async ({ page 
   await expect(page).toHaveURL("/storage");
 });
 
+test("an address without a view leads back to the fleet", async ({ page, watch }) => {
+  watch.excuse(/Failed to load resource/);
+  const answer = await page.goto("/nonsense");
+  expect(answer?.status()).toBe(404);
+  await expect(page.getByText("Page not found")).toBeVisible();
+  await page.getByRole("link", { name: "Open fleet" }).click();
+  await expect(page.getByRole("heading", { name: "Fleet", level: 1 })).toBeVisible();
+});
+
 test("a theme that was chosen is still there after a reload", async ({ page }) => {
   await page.goto("/");
   const theme = page.getByRole("button", { name: /^Theme/ });
@@ -46,7 +55,7 @@ test("the first paint has the system's theme, before any script runs", async ({ 
 test("the content is reached past the navigation by the first tab stop", async ({ page }) => {
   await page.goto("/status");
   await page.keyboard.press("Tab");
-  await expect(page.getByRole("link", { name: "To the content" })).toBeFocused();
+  await expect(page.getByRole("link", { name: "Skip to content" })).toBeFocused();
   await page.keyboard.press("Enter");
   await expect(page.locator("main")).toBeFocused();
 });

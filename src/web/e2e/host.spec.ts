@@ -17,6 +17,6 @@ test("a host that no agent pings for is told from a request that failed", async 
     }),
   );
   await page.reload();
-  await expect(page.getByText("cannot be said: a file could not be read")).toBeVisible();
+  await expect(page.getByText("unavailable: a file could not be read")).toBeVisible();
   await expect(absent).toBeHidden();
 });

@@ -1,5 +1,5 @@
 /** Starts the page. */
-// First, as what is said of parts and views is to count more.
+// First, because styles of parts and views override these.
 import "./styles/tokens.css";
 import "./styles/base.css";
 import "./styles/controls.css";
@@ -11,7 +11,7 @@ import { keepPreferences } from "./app/preferences";
 import { Shell } from "./app/shell";
 import { viewOf } from "./app/views";
 
-/** The page is drawn once, with its view; one that takes longer than this is waited for in sight. */
+/** The first drawing includes the view; a slower view shows its loading state. */
 const PATIENCE_MS = 150;
 
 drawHarmlessly();

@@ -1,30 +1,30 @@
 /**
- * Talks to the daemon: the only place that does. Answers are typed in `types.ts`.
+ * The page's client of the daemon. Answers are typed in `types.ts`.
  *
- * Whether the daemon is there is a signal of its own, so that the whole page can say it.
+ * A signal of its own says whether the daemon answers, so that the whole page can show it.
  */
 import { signal } from "@preact/signals";
 import type * as t from "./types";
 
-/** A request that did not get what it asked for. */
+/** A request that failed. */
 export class ApiError extends Error {
   constructor(
-    /** HTTP status; 0 when there was no answer. */
+    /** The HTTP status; 0 without an answer. */
     readonly status: number,
-    /** The daemon's word for it, such as `invalid`, `conflict`, `busy`. */
+    /** The daemon's error code, such as `invalid`, `conflict`, `busy`. */
     readonly word: string,
     message: string,
-    /** The whole answer, where it was JSON. */
+    /** The whole answer, if it was JSON. */
     readonly body?: unknown,
   ) {
     super(message);
   }
 }
 
-/** Since when the daemon does not answer; `null` while it does. */
+/** The time since which the daemon does not answer; `null` while it does. */
 export const awaySince = signal<number | null>(null);
 
-/** Milliseconds that the daemon's clock is ahead of the browser's. */
+/** The lead of the daemon's clock over the browser's, in milliseconds. */
 export const clockAhead = signal(0);
 
 export type Params = Record<string, string | number | boolean | undefined>;
@@ -35,12 +35,12 @@ function query(params: Params): string {
   return search.size > 0 ? `?${search.toString()}` : "";
 }
 
-/** What an answer says of what went wrong, in the forms that there are. */
+/** The forms of error answers. */
 type Said = t.ErrorAnswer & { errorType: string };
 
 /** Requests without an answer. */
 let underWay = 0;
-/** When the daemon answered last, by `performance.now()`. */
+/** The time of the daemon's last answer, by `performance.now()`. */
 let answeredAt = 0;
 
 async function request<T>(path: string, init: RequestInit): Promise<T> {
@@ -52,7 +52,7 @@ async function request<T>(path: string, init: RequestInit): Promise<T> {
   const isJson = isOfDaemon(answer);
   const body: unknown = isJson && text !== "" ? JSON.parse(text) : undefined;
   if (!answer.ok) {
-    // Alertmanager's form is a text.
+    // Alertmanager's API answers errors with a plain text.
     const said = (typeof body === "string" ? { message: body } : body) as Partial<Said> | undefined;
     const message = said?.message ?? said?.error ?? `${answer.status} ${answer.statusText}`;
     throw new ApiError(answer.status, said?.errorType ?? said?.error ?? "failed", message, body);
@@ -64,7 +64,7 @@ async function answerOf(path: string, init: RequestInit): Promise<Response> {
   underWay += 1;
   try {
     const answer = await fetch(path, { credentials: "same-origin", ...init });
-    // A proxy answers for a daemon that it does not reach.
+    // A proxy answers for a daemon that it cannot reach.
     if ([502, 503, 504].includes(answer.status) && !isOfDaemon(answer)) throw away();
     awaySince.value = null;
     answeredAt = performance.now();
@@ -89,14 +89,14 @@ function away(): ApiError {
 
 function noteClock(answer: Response) {
   const date = Date.parse(answer.headers.get("date") ?? "");
-  // The header has seconds: a difference below two of them is none.
+  // The header has a resolution of seconds: a difference below two of them is noise.
   if (!Number.isNaN(date)) {
     const ahead = date + 500 - Date.now();
     clockAhead.value = Math.abs(ahead) < 2000 ? 0 : Math.round(ahead / 1000) * 1000;
   }
 }
 
-/** The daemon's time, about. */
+/** The daemon's time, approximately. */
 export function now(): number {
   return Date.now() + clockAhead.value;
 }
@@ -114,9 +114,9 @@ function send<T>(method: string, path: string, body?: unknown): Promise<T> {
   return request<T>(path, init);
 }
 
-/** What is sent for a chart. */
+/** Parameters of a chart request. */
 export interface ChartParams {
-  /** One name, or several between commas. */
+  /** One name, or several separated by commas. */
   metric?: string;
   metrics?: string;
   tags?: string;
@@ -130,7 +130,7 @@ export interface ChartParams {
   group_by?: string;
   top?: number;
   bottom?: number;
-  /** What `top` and `bottom` compare. */
+  /** The number that `top` and `bottom` compare. */
   by?: string;
 }
 
@@ -205,10 +205,10 @@ export const api = {
   status: (signal?: AbortSignal) => get<t.StatusAnswer>("/api/v1/status", {}, signal),
 };
 
-/** Entries that are asked for to choose from, at most. */
+/** The most values that a list of choices asks for. */
 const CHOICES_MAX = 5000;
 
-/** All values of a tag, of the series of one metric if that is named. */
+/** All values of a tag, of one metric's series if a metric is given. */
 export async function valuesOfTag(
   tag: string,
   metric?: string,
@@ -220,7 +220,7 @@ export async function valuesOfTag(
   return (await get<t.PromqlAnswer<string[]>>(path, params, signal)).data ?? [];
 }
 
-/** For libraries that ask Prometheus' API themselves: within limits, and from this daemon alone. */
+/** A fetch for libraries that speak Prometheus' API: limited, and to this daemon only. */
 export function promqlFetch(input: RequestInfo, init?: RequestInit): Promise<Response> {
   const asked = new URL(input instanceof Request ? input.url : input, location.origin);
   const url = new URL(asked.pathname + asked.search, location.origin);
@@ -230,13 +230,13 @@ export function promqlFetch(input: RequestInfo, init?: RequestInit): Promise<Res
   return fetch(url, { ...init, credentials: "same-origin", signal });
 }
 
-/** How often is looked whether the daemon is there: an outage is seen within three seconds. */
+/** The interval of looking for the daemon: the page notices an outage within three seconds. */
 const LOOK_EVERY_MS = 500;
-/** Whether it is there is asked when it has not answered for so long, */
+/** The page asks for a sign of life after this time without an answer, */
 const SILENT_MS = 1000;
-/** and it is away when it does not answer that within this time. */
+/** and the daemon counts as away without an answer to that within this time. */
 const KNOCK_MS = 1400;
-/** With so many requests under way the browser lets another one wait for them. */
+/** With this many requests under way, the browser queues another one. */
 const UNDER_WAY_MAX = 5;
 const WAITING_MS = 10_000;
 
@@ -246,12 +246,12 @@ async function knock(): Promise<void> {
     const answer = await answerOf("/healthz", { signal: late, cache: "no-store" });
     await answer.text();
   } catch {
-    // A word on why is in `awaySince` already, unless it took too long.
+    // `awaySince` holds the reason already, unless the request timed out.
     if (late.aborted) away();
   }
 }
 
-/** Watches whether the daemon is there, as long as somebody sees the page; `awaySince` says it. */
+/** Watches for the daemon while the page is visible, and sets `awaySince`. */
 export function watchDaemon(): () => void {
   let isAsking = false;
   const look = async () => {
@@ -265,7 +265,7 @@ export function watchDaemon(): () => void {
   return () => clearInterval(timer);
 }
 
-/** Calls when the daemon answers again after it did not. */
+/** Calls once the daemon answers again after an outage. */
 export function whenBack(call: () => void): () => void {
   let wasAway = awaySince.peek() !== null;
   return awaySince.subscribe((away) => {

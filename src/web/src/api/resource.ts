@@ -1,6 +1,6 @@
 /**
- * What a view shows of the daemon: the last good answer, kept while a newer one loads or fails, so
- * that a refresh never empties what somebody looks at.
+ * A view's data: the last good answer, kept while a newer one loads or fails, so that a refresh
+ * never empties the view.
  */
 import { signal, type ReadonlySignal, type Signal } from "@preact/signals";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
@@ -9,22 +9,22 @@ import { ApiError, whenBack } from "./client";
 export interface Resource<T> {
   /** The last good answer. */
   data: T | undefined;
-  /** Why the newest request failed; `undefined` when it did not. */
+  /** The error of the newest request; `undefined` without one. */
   error: ApiError | undefined;
   loading: boolean;
   reload: () => void;
 }
 
 export interface Following {
-  /** How often it is asked again while the page is seen; never when `undefined`. */
+  /** The interval of refreshing while the page is visible; never when `undefined`. */
   everyMs?: number | undefined;
-  /** Whether what was said of another key stays until there is an answer to this one. */
+  /** Whether the data of another key stays until the answer for this one arrives. */
   isKeptBetween?: boolean;
 }
 
 type State<T> = Signal<Resource<T>>;
 
-/** Asks once for each `key`, and follows it. What was said of another key is no answer to this one. */
+/** Requests once for each `key`, and follows it. Data of another key is not shown for this one. */
 export function useResource<T>(
   key: string,
   load: (signal: AbortSignal) => Promise<T>,
@@ -36,13 +36,13 @@ export function useResource<T>(
   );
   const pause = useRef(everyMs);
   pause.current = everyMs;
-  // While it is rendered: the answer is on its way before anything is drawn.
+  // During rendering: the request is on its way before anything is drawn.
   const stop = useMemo(() => follow(state, load, () => pause.current), [key]);
   useLayoutEffect(() => stop, [stop]);
   return state;
 }
 
-/** Asks, and goes on asking, until what is returned is called. */
+/** Requests again and again until the returned function is called. */
 function follow<T>(
   state: State<T>,
   load: (signal: AbortSignal) => Promise<T>,
@@ -68,12 +68,12 @@ function follow<T>(
     if (everyMs !== undefined && !own.signal.aborted) timer = setTimeout(tick, everyMs);
   };
   const tick = () => {
-    // A page that nobody sees asks for nothing.
+    // A hidden page sends no requests.
     if (document.hidden) timer = setTimeout(tick, 1000);
     else reload();
   };
   const reload = () => void run();
-  // What was asked of a daemon that hung is not answered any more.
+  // Requests to a daemon that hung get no answer any more.
   const back = whenBack(() => {
     if (state.peek().loading || state.peek().error?.status === 0) reload();
   });

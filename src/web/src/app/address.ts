@@ -1,6 +1,6 @@
 /**
- * The address: which view is shown, and all that can be linked to. Views read parameters from it and
- * write them to it, so that an address shows the same to whoever opens it.
+ * The address: the current view and its state. Views read parameters from it and write them to it,
+ * so that an address shows the same to everyone.
  */
 import { computed, signal } from "@preact/signals";
 import { mayLeave } from "./guard";
@@ -16,7 +16,7 @@ function read(): Address {
 
 export const address = signal<Address>(read());
 
-/** Follows the browser's own buttons, and links within the page. */
+/** Handles the browser's navigation, and links within the page. */
 export function followAddress(): void {
   addEventListener("popstate", () => {
     const { path, params } = address.peek();
@@ -28,14 +28,14 @@ export function followAddress(): void {
     const link = event.target instanceof Element ? event.target.closest("a") : null;
     if (!isPlain || event.defaultPrevented || !link || link.origin !== location.origin) return;
     if (link.target || link.hasAttribute("download") || link.pathname.startsWith("/api/")) return;
-    // Within the view that is shown: the browser's own.
+    // The browser handles links within the current view.
     if (link.hash && link.pathname === location.pathname) return;
     event.preventDefault();
     go(link.pathname + link.search);
   });
 }
 
-/** Opens a view; `replace` leaves no step to go back to. */
+/** Opens a view; `replace` adds no step to the browser's history. */
 export function go(url: string, options: { replace?: boolean } = {}): void {
   const url_now = location.pathname + location.search;
   if (url === url_now) return;
@@ -48,7 +48,7 @@ export function go(url: string, options: { replace?: boolean } = {}): void {
   if (moved) scrollTo(0, 0);
 }
 
-/** Changes parameters of the address; `undefined` and "" take one away. */
+/** Changes parameters of the address; `undefined` and "" remove one. */
 export function setParams(
   changes: Record<string, string | undefined>,
   options: { replace?: boolean } = {},
@@ -62,7 +62,7 @@ export function setParams(
   go(address.peek().path + (search ? `?${search}` : ""), options);
 }
 
-/** A parameter as a signal; `fallback` where it is not in the address. */
+/** A parameter as a signal; `fallback` when the address lacks it. */
 export function param(name: string, fallback = "") {
   return computed(() => address.value.params.get(name) ?? fallback);
 }

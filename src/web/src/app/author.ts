@@ -1,4 +1,4 @@
-/** What the reader calls themselves where something is done in their name: kept by this browser. */
+/** The reader's name for acknowledgements, silences and the like; this browser remembers it. */
 import { effect, signal } from "@preact/signals";
 import { store, stored } from "./preferences";
 

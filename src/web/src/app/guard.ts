@@ -1,11 +1,11 @@
-/** Work that is not saved: whoever leaves it is asked first, within the page and by the browser. */
+/** Unsaved work: the page and the browser ask before the reader leaves it. */
 import { useEffect } from "preact/hooks";
 import { signal } from "@preact/signals";
 
-/** What would be lost; `undefined` when nothing. */
+/** A description of unsaved work; `undefined` without any. */
 export const unsaved = signal<string | undefined>(undefined);
 
-/** Whether one may go to another view. */
+/** Whether the reader may go to another view. */
 export function mayLeave(): boolean {
   const lost = unsaved.peek();
   if (lost === undefined) return true;
@@ -14,7 +14,7 @@ export function mayLeave(): boolean {
   return isLeft;
 }
 
-/** Holds whoever leaves back while there is something to lose. */
+/** Asks before the page is left while work is unsaved. */
 export function useUnsaved(lost: string | undefined): void {
   useEffect(() => {
     unsaved.value = lost;

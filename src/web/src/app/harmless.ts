@@ -1,15 +1,15 @@
-/** Texts of the page are drawn harmlessly, wherever they come from: names are anybody's. */
+/** Escapes control characters in all texts of the page: names come from anyone. */
 import { options } from "preact";
 import { harmless } from "../model/harmless";
 
-/** Attributes that are read, too. */
+/** Attributes that people read. */
 const READ = ["title", "aria-label"] as const;
 
-/** From now on; before the page is drawn. */
+/** Starts escaping; called before the page is drawn. */
 export function drawHarmlessly() {
   const before = options.vnode?.bind(options);
   options.vnode = (vnode) => {
-    // A text's own node has no type, and the text instead of properties.
+    // A text node has no type, and its text in place of properties.
     const own = vnode as { type: unknown; props: unknown };
     if (own.type === null && typeof own.props === "string") {
       own.props = harmless(own.props);

@@ -1,4 +1,4 @@
-/** What the reader chose for this browser: theme and time zone. Other things are in the address. */
+/** The preferences of this browser: theme and time zone. Everything else is in the address. */
 import { computed, effect, signal } from "@preact/signals";
 
 export type Theme = "auto" | "light" | "dark";
@@ -15,7 +15,7 @@ export function store(key: string, value: string) {
   try {
     localStorage.setItem(key, value);
   } catch {
-    // A browser that keeps nothing: the choice holds until the page is closed.
+    // Without storage, the choice lasts until the page is closed.
   }
 }
 
@@ -27,14 +27,14 @@ const prefersDark = matchMedia("(prefers-color-scheme: dark)");
 const systemIsDark = signal(prefersDark.matches);
 prefersDark.addEventListener("change", () => (systemIsDark.value = prefersDark.matches));
 
-/** Whether the page is dark now: charts draw their own colours. */
+/** Whether the page is dark: charts draw their own colours. */
 export const isDark = computed(() =>
   theme.value === "auto" ? systemIsDark.value : theme.value === "dark",
 );
 
 export const browserZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** The zone in which times are shown and days begin; the address may name another. */
+/** The zone of all times and days; the address may name another. */
 export const preferredZone = signal(stored("zone") ?? browserZone);
 
 export function keepPreferences(): void {

@@ -1,4 +1,4 @@
-/** What stands round every view: the way to the others, the state of the daemon, the theme. */
+/** The frame of every view: navigation, the daemon's state, the theme. */
 import { useEffect } from "preact/hooks";
 import { awaySince, watchDaemon } from "../api/client";
 import { Icon, type IconName } from "../parts/icon";
@@ -44,7 +44,7 @@ function Places() {
       <button
         type="button"
         class="place theme"
-        aria-label={`Theme: ${theme.value}. Change it`}
+        aria-label={`Theme: ${theme.value}. Change theme`}
         title={`Theme: ${theme.value}`}
         onClick={() => (theme.value = NEXT_THEME[theme.value])}
       >
@@ -55,7 +55,7 @@ function Places() {
   );
 }
 
-/** Says that the daemon is away. */
+/** The banner shown while the daemon is away. */
 function Away() {
   const since = awaySince.value;
   useEffect(watchDaemon, []);
@@ -64,8 +64,8 @@ function Away() {
   return (
     <div class="away" role="alert">
       <Icon name="warning" />
-      The daemon does not answer since {at}. What you see is from before; this page goes on by
-      itself when it is back.
+      The daemon has not answered since {at}. The page shows older data and reconnects
+      automatically.
     </div>
   );
 }
@@ -75,7 +75,7 @@ export function Shell() {
   return (
     <div class="shell">
       <a class="skip" href="#view">
-        To the content
+        Skip to content
       </a>
       <Places />
       <div class="stage">

@@ -1,4 +1,4 @@
-/** Which view belongs to a path. Each is loaded when it is first opened. */
+/** The view of each path, loaded when first opened. */
 import { lazy, type Lazy } from "../parts/lazy";
 
 const views: [RegExp, Lazy][] = [

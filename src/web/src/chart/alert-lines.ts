@@ -1,4 +1,4 @@
-/** The thresholds of alerts, for the charts that show what they compare: one request for all charts. */
+/** Thresholds of alerts, for charts of the compared series: one request serves all charts. */
 import { signal } from "@preact/signals";
 import { api } from "../api/client";
 import type { PanelQuery, RuleGroup } from "../api/types";
@@ -7,10 +7,10 @@ import { isSame } from "../model/same";
 import type { DrawnSeries } from "./data";
 import type { Threshold } from "./marks";
 
-/** After the charts are drawn, and now and then. */
+/** The first request comes after the charts are drawn; later ones refresh. */
 const FIRST_MS = 1500;
 const EVERY_MS = 60_000;
-/** Lines of a chart, at most. */
+/** The most lines of a chart. */
 const LINES_MAX = 6;
 
 interface Line {
@@ -21,7 +21,7 @@ interface Line {
 
 let stop = () => {};
 
-/** Of all rules that compare something with a number; asked for while a chart is shown. */
+/** The thresholds of all rules that compare with a number; loaded while a chart is shown. */
 export const alertLines = signal<readonly Line[]>([], {
   watched() {
     stop = askAgain(alertLines.peek().length > 0 ? EVERY_MS : FIRST_MS);
@@ -31,7 +31,7 @@ export const alertLines = signal<readonly Line[]>([], {
   },
 });
 
-/** Asks after a pause, and goes on asking until what is returned is called. */
+/** Requests after a pause, and again until the returned function is called. */
 function askAgain(first: number): () => void {
   const abort = new AbortController();
   let timer: ReturnType<typeof setTimeout>;
@@ -55,11 +55,11 @@ async function ask(signal: AbortSignal): Promise<void> {
     const lines = linesOf(data.groups);
     if (!signal.aborted && !isSame(lines, alertLines.peek())) alertLines.value = lines;
   } catch {
-    // Charts are drawn without them: the view of alerts says what is wrong.
+    // Charts are drawn without thresholds; the alerts view shows the error.
   }
 }
 
-/** What does not change from one evaluation to the next. */
+/** The parts of rules that evaluations do not change. */
 export function linesOf(groups: readonly RuleGroup[]): Line[] {
   return groups
     .flatMap((group) => group.rules)
@@ -69,7 +69,7 @@ export function linesOf(groups: readonly RuleGroup[]): Line[] {
     });
 }
 
-/** Where the lines of alerts lie on a chart of these queries. */
+/** The thresholds on a chart of these queries. */
 export function thresholdsOf(
   lines: readonly Line[],
   queries: readonly PanelQuery[],

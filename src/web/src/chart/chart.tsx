@@ -1,4 +1,4 @@
-/** A chart: head, plot, legend. What moves with the pointer is in `live.ts`. */
+/** A chart: head, plot, legend. `live.ts` handles everything that follows the pointer. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { setParams } from "../app/address";
@@ -15,25 +15,25 @@ import { isolated, toggled, writeState, type ChartState } from "./state";
 import { wishOf, type WishProps } from "./wish";
 
 export interface ChartProps extends WishProps {
-  /** Shared by all charts of the view. */
+  /** The frame shared by all charts of the view. */
   frame: TimeFrame;
-  /** Takes the height of what it is in. */
+  /** Whether it fills the height of its container. */
   fill?: boolean | undefined;
-  /** More buttons in its head. */
+  /** Additional buttons in its head. */
   actions?: ComponentChildren;
-  /** Told of each answer. */
+  /** Called with each answer. */
   onData?: ((data: ChartData) => void) | undefined;
-  /** Told which queries were not answered, and why. */
+  /** Called with the failed queries and their errors. */
   onFailures?: ((failures: Failure[]) => void) | undefined;
 }
 
-/** Writes in the address what the reader changed. */
+/** Writes the reader's changes to the address. */
 function keep(id: string, state: ChartState): void {
   setParams(writeState(state, id), { replace: true });
 }
 
 export function Chart(props: ChartProps) {
-  // No closure here holds `props`: effects outlive a drawing, and its elements would hold all later ones.
+  // No closure here holds `props`: effects outlive a drawing and would keep its elements alive.
   const { title, frame, onData, onFailures } = props;
   const wish = useSteady(wishOf(props));
   const live = useMemo(() => new LiveChart(frame, wish), [frame, title]);
@@ -49,7 +49,7 @@ export function Chart(props: ChartProps) {
     keep(live.wish.peek().id, { ...live.state.peek(), ...next });
   const fullScreen = () => toggleFull(root.current, live.state.peek().full, change);
 
-  // Before the first paint: numbers are asked for while the page is drawn.
+  // Before the first paint: requests start while the page is drawn.
   useLayoutEffect(() => {
     const elements = {
       root: root.current,
@@ -126,7 +126,7 @@ export function Chart(props: ChartProps) {
   );
 }
 
-/** The unit of all series, where their numbers do not say it. */
+/** The unit of all series, if their values do not include it. */
 function UnitName({ live }: { live: LiveChart }) {
   const names = new Set(live.rows.value.map(({ unit }) => unitText(unit)));
   const [name] = names;
@@ -144,11 +144,11 @@ function toggleFull(
     return;
   }
   change({ full: true });
-  // Where the browser refuses, the chart fills the page.
+  // When the browser refuses full screen, the chart fills the page.
   root?.requestFullscreen().catch(() => undefined);
 }
 
-/** A chart leaves the full screen by Escape, also when it only fills the page. */
+/** Escape leaves full screen, also when the chart only fills the page. */
 function useLeaveFull(isFull: boolean, leave: () => void): void {
   useEffect(() => {
     if (!isFull) return;
@@ -158,7 +158,7 @@ function useLeaveFull(isFull: boolean, leave: () => void): void {
     const escape = (event: KeyboardEvent) => {
       if (event.key !== "Escape" || event.defaultPrevented) return;
       leave();
-      // Where the browser hands the key to the page, it does not leave by itself.
+      // A browser that passes the key to the page stays in full screen.
       if (document.fullscreenElement) void document.exitFullscreen();
     };
     document.addEventListener("fullscreenchange", left);

@@ -1,4 +1,4 @@
-/** The controls of a time frame: resolution, range, display, zone, and the ways along time. */
+/** The controls of a time frame: resolution, range, display, zone, and moves in time. */
 import { Icon } from "../parts/icon";
 import { narrow } from "../parts/narrow";
 import { preferredZone } from "../app/preferences";
@@ -21,7 +21,7 @@ interface ChoicesProps<T extends string> {
   onChoose: (value: T) => void;
 }
 
-/** One of several: side by side, or in a list where there is little room. */
+/** A choice of one: buttons side by side, or a list on narrow screens. */
 function Choices<T extends string>({ label, choices, value, onChoose }: ChoicesProps<T>) {
   if (narrow.value) {
     return (
@@ -33,7 +33,7 @@ function Choices<T extends string>({ label, choices, value, onChoose }: ChoicesP
           if (chosen) onChoose(chosen.value);
         }}
       >
-        {value === undefined && <option value="">chosen stretch</option>}
+        {value === undefined && <option value="">custom range</option>}
         {choices.map((choice) => (
           <option key={choice.value} value={choice.value}>
             {choice.label}
@@ -102,7 +102,7 @@ export function TimeControls({ frame }: { frame: TimeFrame }) {
         }}
       />
       <div class="time-along">
-        <div class="choices" role="group" aria-label="Along time">
+        <div class="choices" role="group" aria-label="Move in time">
           <Step label="Earlier" icon="left" onClick={() => frame.pan(-0.5)} />
           <Step label="Later" icon="right" onClick={() => frame.pan(0.5)} />
           <Step label="Zoom in" icon="plus" onClick={() => frame.magnify(2)} />
@@ -112,7 +112,7 @@ export function TimeControls({ frame }: { frame: TimeFrame }) {
           type="button"
           class="button"
           disabled={!canGoBack}
-          title="As before the zoom (double click on a chart)"
+          title="Undo zoom (double-click a chart)"
           onClick={() => frame.back()}
         >
           Back

@@ -1,47 +1,47 @@
 /**
- * The time that the reader points at: one for all charts of a view. It is told to them once a frame
- * and outside of components, so that moving the mouse renders nothing.
+ * The pointed time, shared by all charts of a view. Charts learn of it once a frame and outside of
+ * components, so that moving the mouse renders nothing.
  */
 
 export interface Pointed {
   time: number;
-  /** The chart on which the pointer is. */
+  /** The chart under the pointer. */
   source: object;
-  /** Whether it is moved by keys. */
+  /** Whether the keyboard moves it. */
   byKeys: boolean;
 }
 
 /** A chart that follows the pointed time. */
 export interface Follower {
-  /** What is not on the screen follows nothing. */
+  /** A chart off screen does not follow. */
   isOnScreen: () => boolean;
-  /** Moves its line: at once in all charts. */
+  /** Moves its line, at once in all charts. */
   move: (pointed: Pointed | null) => void;
-  /** Writes its values: at once where the pointer is, elsewhere within some frames. */
+  /** Writes its values: at once under the pointer, within some frames elsewhere. */
   read: (pointed: Pointed | null) => void;
 }
 
 /**
- * Charts without the pointer whose values are written in a frame, while it moves and when it rests:
- * those of a dozen charts at once would take longer than a frame has.
+ * Charts whose values are written in one frame, while the pointer moves and when it rests: a dozen
+ * charts would take longer than a frame.
  */
 const READ_IN_A_FRAME = { moving: 1, resting: 3 };
 
 export class Cursor {
   private pointed: Pointed | null = null;
   private readonly followers: Follower[] = [];
-  /** Followers whose values are not written yet, the one that waits longest first. */
+  /** Followers with outdated values, the longest wait first. */
   private waiting: Follower[] = [];
   private frame = 0;
   private isMoved = false;
-  /** When the pointer was last moved, on the browser's clock that never goes back. */
+  /** The time of the last move, on the browser's monotonic clock. */
   private moved = -Infinity;
 
   get at(): Pointed | null {
     return this.pointed;
   }
 
-  /** Whether somebody is reading a value just now: what they read should stay where it is. */
+  /** Whether the reader is reading a value now, which must not move. */
   isRead(patienceMs: number): boolean {
     return this.pointed !== null && performance.now() - this.moved < patienceMs;
   }
@@ -52,7 +52,7 @@ export class Cursor {
     this.tellSoon();
   }
 
-  /** The pointer has left a chart. */
+  /** The pointer left a chart. */
   leave(source: object): void {
     if (this.pointed?.source !== source) return;
     this.pointed = null;

@@ -1,44 +1,44 @@
-/** What a chart draws: series over the same times, made from the answers of the daemon. */
+/** A chart's data: series over common times, made from the daemon's answers. */
 import type { ChartAnswer, ChartSeries, Kind, PromqlMatrix, Tags } from "../api/types";
 import type { Values } from "../model/stack";
 import type { Window } from "../model/timeframe";
 import { unitOf, type Unit } from "../model/units";
 
 export interface DrawnSeries {
-  /** Which series and number this is; the same from one answer to the next. */
+  /** The identity of series and number, stable between answers. */
   key: string;
   metric: string;
   tags: Tags;
   kind: Kind | undefined;
-  /** Of what the numbers are; `promql` where only the expression knows. */
+  /** The number's kind; `promql` for expressions. */
   display: string;
   unit: Unit;
   label: string;
   values: Values;
-  /** The least and the greatest of each slot. */
+  /** Min and max of each slot. */
   band?: { min: Values; max: Values };
 }
 
 export interface ChartData {
-  /** What was asked for. */
+  /** The requested window. */
   window: Window;
   /** Slot starts. */
   times: number[];
   series: DrawnSeries[];
-  /** Slots of the answer; wider ones than asked for while those load. */
+  /** The slots of the answer; wider than requested while finer ones load. */
   resolution: string;
   isCoarse: boolean;
-  /** Start of the slot under way. */
+  /** Start of the current slot. */
   incompleteFrom: number | undefined;
-  /** What the daemon says about the answer. */
+  /** The daemon's notes on the answer. */
   notes: string[];
-  /** Series of the answer that are too many to be drawn. */
+  /** The number of series beyond those drawn. */
   left: number;
 }
 
-/** A query that was not answered. */
+/** A query that failed. */
 export interface Failure {
-  /** Its place among the queries of the chart. */
+  /** Its index among the queries of the chart. */
   at: number;
   message: string;
 }
@@ -52,7 +52,7 @@ export interface Part {
   notes: string[];
 }
 
-/** More lines than this say nothing and cost much. */
+/** More lines are unreadable and slow. */
 export const DRAWN_MAX = 100;
 
 /** `metric{a="b"}` */
@@ -75,7 +75,7 @@ function drawn(series: ChartSeries, unit: string | undefined): DrawnSeries {
   };
 }
 
-/** The answer of `/api/v1/chart`; averages take the least and greatest with them as their band. */
+/** Converts an answer of `/api/v1/chart`; min and max become the band of an average. */
 export function partOfChart(answer: ChartAnswer, unit?: string): Part {
   const bands = new Map<string, { min?: Values; max?: Values }>();
   const hasAverages = answer.series.some(({ display }) => display === "avg");
@@ -107,11 +107,11 @@ export interface PromqlAsked {
   expression: string;
   legend: string | undefined;
   unit: string | undefined;
-  /** Times at which it was evaluated. */
+  /** The evaluation times. */
   times: number[];
 }
 
-/** The answer of `/api/v1/query_range`: numbers at the times that were asked for. */
+/** Converts an answer of `/api/v1/query_range` to values at the requested times. */
 export function partOfPromql(matrix: PromqlMatrix, asked: PromqlAsked, resolution: string): Part {
   const places = new Map(asked.times.map((time, place) => [time, place]));
   const series = matrix.result.map(({ metric, values }) => {
@@ -142,12 +142,12 @@ function numberOf(text: string): number {
   return text === "-Inf" ? -Infinity : Number(text);
 }
 
-/** `{{tag}}` is that tag's value. */
+/** Replaces `{{tag}}` with that tag's value. */
 function filled(legend: string, tags: Tags): string {
   return legend.replaceAll(/\{\{\s*([^{}\s]+)\s*\}\}/g, (_, name: string) => tags[name] ?? "");
 }
 
-/** All parts over the same times. A time that a part does not have is `undefined` there. */
+/** Aligns all parts to common times. `undefined` marks a time that a part lacks. */
 export function joined(
   parts: readonly Part[],
   window: Window,
@@ -196,7 +196,7 @@ function spread(series: DrawnSeries, from: number[], to: number[]): DrawnSeries 
   };
 }
 
-/** Two queries may find the same series: each has a key of its own. */
+/** Two queries may return the same series: each gets a key of its own. */
 function unique(series: DrawnSeries[]): DrawnSeries[] {
   const times = new Map<string, number>();
   return series.map((one) => {
@@ -207,8 +207,8 @@ function unique(series: DrawnSeries[]): DrawnSeries[] {
 }
 
 /**
- * Calls each series what tells it from the others: its metric, its number, its own tags. Tags in
- * `always` are told also where they are the same.
+ * Labels each series by its differences: metric, number, tags. Tags in `always` are part of the
+ * label in any case.
  */
 export function named(series: DrawnSeries[], always: readonly string[] = []): DrawnSeries[] {
   const differs = (read: (one: DrawnSeries) => string | undefined) =>
@@ -235,7 +235,7 @@ export function named(series: DrawnSeries[], always: readonly string[] = []): Dr
   });
 }
 
-/** Names without the words with which all of them begin. */
+/** Removes the words with which all names begin. */
 function shortNames(names: readonly string[]): (name: string) => string {
   const [first = "", ...others] = [...new Set(names)];
   const words = first.split(/(?<=[_.:])/);

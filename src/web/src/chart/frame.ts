@@ -1,6 +1,6 @@
 /**
- * The time frame that all charts of a view share, alive: read from the address and written to it,
- * following the daemon's clock, with the steps of a zoom to go back.
+ * The time frame shared by all charts of a view: read from the address and written to it, following
+ * the daemon's clock, with an undo for zooms.
  */
 import { computed, effect, signal, type ReadonlySignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
@@ -23,29 +23,29 @@ import {
 } from "../model/timeframe";
 import { Cursor } from "./cursor";
 
-/** How often charts ask again: a sixth of a slot, within these. */
+/** The refresh interval of charts is a sixth of a slot, within these bounds. */
 const REFRESH_MS = { min: 10_000, max: 60_000 };
-/** How long what is read stands still after the pointer was last moved. */
+/** The window stands still for this time after the last move of the pointer. */
 const READING_MS = 30_000;
 
 export interface FrameOptions {
-  /** The resolution and range where the address names none. */
+  /** Resolution and range for an address without them. */
   resolution?: string | undefined;
   range?: string | undefined;
-  /** Which annotations are drawn, as of the API; all by default. */
+  /** A filter for annotations, in the API's form; all by default. */
   annotationTags?: string | undefined;
 }
 
 export class TimeFrame {
   readonly choice: ReadonlySignal<Choice>;
   readonly window: ReadonlySignal<Window>;
-  /** Whether charts ask again by themselves. */
+  /** Whether charts refresh automatically. */
   readonly isLive = signal(true);
-  /** What charts ask for: another object also when they should ask for the same again. */
+  /** The requested window: a new object also for a repeated request. */
   readonly asked: ReadonlySignal<Window & { turn: number }>;
   readonly annotations = signal<Annotation[]>([]);
   readonly cursor = new Cursor();
-  /** Steps of zooms that one can go back. */
+  /** Earlier choices that undoing a zoom restores. */
   readonly steps = signal<Choice[]>([]);
   private readonly moment = signal(now());
   private readonly turn = signal(0);
@@ -65,18 +65,18 @@ export class TimeFrame {
 
   set(choice: Choice, options: { replace?: boolean } = {}): void {
     this.moment.value = now();
-    // The zone always: the defaults of who opens the address are others.
+    // The zone is always written: another reader has other defaults.
     setParams(writeChoice(choice, { ...this.defaults.peek(), zone: "" }), options);
   }
 
-  /** Shows a stretch; `back` returns from it. */
+  /** Shows a time range; `back` undoes it. */
   zoom(start: number, end: number): void {
     const before = this.choice.peek();
     this.steps.value = [...this.steps.peek(), before].slice(-50);
     this.set(zoomed(before, start, end));
   }
 
-  /** Magnifies the middle; below 1 it shows more. */
+  /** Zooms in on the middle; values below 1 zoom out. */
   magnify(times: number): void {
     const { start, end } = this.window.peek();
     if (times > 1) {
@@ -87,7 +87,7 @@ export class TimeFrame {
     }
   }
 
-  /** The stretch before the last zoom; without one what the clock is at. */
+  /** Undoes the last zoom, or returns to the present. */
   back(): void {
     const steps = [...this.steps.peek()];
     const before = steps.pop();
@@ -102,12 +102,12 @@ export class TimeFrame {
     if (fixed) this.set({ ...choice, fixed: undefined });
   }
 
-  /** Moves by parts of what is shown, positive ones to later times. */
+  /** Moves by a fraction of the window, to later times when positive. */
   pan(parts: number): void {
     this.set(panned(this.choice.peek(), this.window.peek(), parts, now()), { replace: true });
   }
 
-  /** Charts ask again; what is shown moves on with the clock unless somebody reads a value. */
+  /** Refreshes charts; the window follows the clock unless the reader is reading a value. */
   refresh(): void {
     if (!this.cursor.isRead(READING_MS)) this.moment.value = now();
     this.turn.value++;
@@ -154,7 +154,7 @@ export class TimeFrame {
           if (!isSame(annotations, this.annotations.peek())) this.annotations.value = annotations;
         },
         () => {
-          // Charts are drawn without them: what failed is said where values are missing.
+          // Charts are drawn without annotations; the charts show the error.
         },
       );
     });

@@ -1,45 +1,45 @@
 /**
- * The names of a chart's series with their values at the pointed time. Values are written into text
- * nodes, once a frame, so that moving the pointer renders nothing; a row has one height, and a value
- * one width, so that nothing moves under it.
+ * The names of a chart's series with their values at the pointed time. Values are written to text
+ * nodes once a frame, so that moving the pointer renders nothing. Rows have a constant height, and
+ * values a constant width, so that nothing moves under the pointer.
  */
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { memo } from "./memo";
 import { shortText, type Unit } from "../model/units";
 import type { Look } from "../model/colours";
 
-/** More rows than this may not fit, and are scrolled. */
+/** Longer legends scroll. */
 const ROWS_SHORT = 6;
 
 export interface LegendRow {
   key: string;
   label: string;
-  /** All that is known of the series' name. */
+  /** The full name of the series. */
   full: string;
   look: Look;
   unit: Unit;
   shown: boolean;
-  /** Whether the least and the greatest of each slot are drawn with it. */
+  /** Whether min and max of each slot are drawn too. */
   hasBand: boolean;
 }
 
-/** What a row says of the pointed time. */
+/** A row's texts at the pointed time. */
 export interface RowValue {
   value: Slot;
-  /** Of the band. */
+  /** The text of the band. */
   min?: Slot;
   max?: Slot;
 }
 
 type Slot = number | null | undefined;
 
-/** Writes values into the rows of a legend. */
+/** Writes values to the rows of a legend. */
 export class LegendValues {
   private nodes: { value: Text; band: Text | undefined }[] = [];
   private rows: HTMLElement[] = [];
   private near = -1;
 
-  /** Takes over the rows that are on the page now. */
+  /** Takes over the rows now on the page. */
   attach(list: HTMLElement | null): void {
     const rows = list ? [...list.querySelectorAll<HTMLElement>(".legend-row")] : [];
     this.rows = rows;
@@ -66,7 +66,7 @@ export class LegendValues {
     });
   }
 
-  /** Marks the row of the series that is nearest to the pointer. */
+  /** Marks the series nearest to the pointer. */
   mark(row: number): void {
     if (row === this.near) return;
     this.rows[this.near]?.classList.remove("is-near");
@@ -75,7 +75,7 @@ export class LegendValues {
   }
 }
 
-/** `12 to 18 MiB`: the least and the greatest of a slot; nothing where there is none. */
+/** `12 to 18 MiB`: min and max of a slot; empty without them. */
 export function bandText({ min, max }: RowValue, unit: Unit): string {
   const isThere = (slot: Slot) => slot !== null && slot !== undefined;
   return isThere(min) && isThere(max) ? `${shortText(min, unit)} – ${shortText(max, unit)}` : "";
@@ -84,7 +84,7 @@ export function bandText({ min, max }: RowValue, unit: Unit): string {
 interface LegendProps {
   rows: LegendRow[];
   onRow: (key: string, isShift: boolean) => void;
-  /** Called when the rows on the page are others. */
+  /** Called when the rows change. */
   onRows: (list: HTMLElement | null) => void;
 }
 
@@ -101,21 +101,21 @@ export const Legend = memo(function Legend({ rows, onRow, onRows }: LegendProps)
             type="button"
             class="legend-name"
             aria-pressed={row.shown}
-            title={`${row.full}\nClick: this one alone. Shift-click: hide it.`}
+            title={`${row.full}\nClick: show only this series. Shift-click: hide it.`}
             onClick={(event) => onRow(row.key, event.shiftKey)}
           >
             <Swatch look={row.look} />
             <span class="legend-label">{row.label}</span>
           </button>
           <span class="legend-value" />
-          {hasBands && <span class="legend-band" title="The least and the greatest of the slot" />}
+          {hasBands && <span class="legend-band" title="Min and max of the slot" />}
         </li>
       ))}
     </ul>
   );
 });
 
-/** A short piece of the series' line. */
+/** A short sample of the series' line. */
 function Swatch({ look }: { look: Look }) {
   return (
     <svg class="swatch" viewBox="0 0 16 8" aria-hidden="true">

@@ -1,6 +1,6 @@
 /**
- * A chart at work: asks for its data when it is seen, draws it, follows the pointer. Everything that
- * happens often happens here, outside of components.
+ * A live chart: loads its data when visible, draws it, follows the pointer. Frequent work happens
+ * here, outside of components.
  */
 import { computed, effect, signal, type ReadonlySignal } from "@preact/signals";
 import { isDark } from "../app/preferences";
@@ -23,7 +23,7 @@ import { readState, seen, type ChartState } from "./state";
 import { address } from "../app/address";
 import type { ChartWish } from "./wish";
 
-/** The elements of a chart that are written to outside of components. */
+/** The elements that are written outside of components. */
 export interface ChartElements {
   root: HTMLElement;
   plot: HTMLElement;
@@ -33,7 +33,7 @@ export interface ChartElements {
   spoken: HTMLElement;
 }
 
-/** A chart that is as near as this to what is seen is loaded. */
+/** A chart within this distance of the viewport is loaded. */
 const NEAR_PX = 200;
 
 export class LiveChart implements Follower {
@@ -42,7 +42,7 @@ export class LiveChart implements Follower {
   readonly state: ReadonlySignal<ChartState>;
   readonly isStacked: ReadonlySignal<boolean>;
   readonly isLog: ReadonlySignal<boolean>;
-  /** The legend; the same object while no row differs. */
+  /** The legend; the same object while all rows are equal. */
   readonly rows: ReadonlySignal<LegendRow[]>;
   readonly thresholds: ReadonlySignal<Threshold[]>;
   readonly legend = new LegendValues();
@@ -68,7 +68,7 @@ export class LiveChart implements Follower {
     this.thresholds = steady(() => this.makeThresholds());
   }
 
-  /** Those of alerts, unless what is drawn was made of what they compare. */
+  /** The alerts' thresholds, unless the chart draws derived series. */
   private makeThresholds(): Threshold[] {
     const { queries, derive, threshold } = this.wish.value;
     const data = this.loader.data.value;
@@ -95,12 +95,12 @@ export class LiveChart implements Follower {
     }));
   }
 
-  /** Whether each series is seen. */
+  /** Whether each series is shown. */
   get shown(): boolean[] {
     return this.rows.peek().map(({ shown }) => shown);
   }
 
-  /** Comes to life on these elements; what is returned ends it. */
+  /** Starts on these elements; the returned function stops it. */
   mount(elements: ChartElements, fullScreen: () => void): () => void {
     const plot = new Plot(elements.plot);
     const overlay = new Overlay(elements.overlay, plot);
@@ -119,7 +119,7 @@ export class LiveChart implements Follower {
       { rootMargin: `${NEAR_PX}px` },
     );
     views.observe(elements.root);
-    // Observers tell it after the first paint. Once all of the view is there, one layout tells all.
+    // Observers fire after the first paint. One layout of the complete view is cheaper.
     queueMicrotask(() => {
       const { top, bottom } = elements.root.getBoundingClientRect();
       plot.resize(elements.plot.clientWidth, elements.plot.clientHeight);
@@ -158,7 +158,7 @@ export class LiveChart implements Follower {
     const annotations = this.frame.annotations.value;
     const { axisTop } = this.wish.value;
     const thresholds = this.thresholds.value;
-    // One drawing, with its numbers: what was there before stays until they come.
+    // Draws window and values together: the old ones stay until the new values arrive.
     const isAwaited = this.loader.isAwaited(window);
     const [stacked, log, dark] = [this.isStacked.value, this.isLog.value, isDark.value];
     const elements = this.elements;
@@ -180,13 +180,13 @@ export class LiveChart implements Follower {
     requestAnimationFrame(() => this.pointAgain());
   }
 
-  /** The rows of the legend on the page are others. */
+  /** Called when the legend's rows change. */
   readonly attachLegend = (list: HTMLElement | null): void => {
     this.legend.attach(list);
     this.pointAgain();
   };
 
-  /** The last slot that is over. */
+  /** The last complete slot. */
   private lastPlace(data: ChartData): number {
     const end = data.incompleteFrom ?? Infinity;
     for (let place = data.times.length - 1; place >= 0; place--) {
@@ -226,7 +226,7 @@ export class LiveChart implements Follower {
     if (pointed?.byKeys && pointed.source === this) this.speak(place, text);
   }
 
-  /** What was drawn or written is another: the pointed time is shown on it anew. */
+  /** Shows the pointed time again after a change of drawing or rows. */
   private pointAgain(): void {
     this.pointedPlace = -2;
     const { at } = this.frame.cursor;
@@ -254,7 +254,7 @@ export class LiveChart implements Follower {
     if (this.elements) this.elements.spoken.textContent = `${time}: ${values.join(", ")}`;
   }
 
-  /** The pointer is at this height: marks the series nearest to it, tells annotations. */
+  /** Called with the pointer's height: marks the nearest series, shows annotations. */
   private near(y: number | undefined): void {
     const pointed = this.frame.cursor.at;
     const plot = this.plot;

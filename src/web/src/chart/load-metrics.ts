@@ -1,7 +1,7 @@
 /**
- * Asks the daemon for series of metrics. Queries that differ by their metric alone are one request:
- * a browser has six at a time. Which numbers to ask for depends on the kind of a series, which the
- * first answer tells, unless it is known from elsewhere.
+ * Requests series of metrics. Queries that differ only in their metric share one request, because a
+ * browser sends six at a time. The numbers to request depend on the kind of a series, which the
+ * first answer tells unless it is known already.
  */
 import { api, type ChartParams } from "../api/client";
 import type { ChartAnswer, Display, Kind, MetricQuery, SeriesEntry } from "../api/types";
@@ -10,9 +10,9 @@ import { resolutionOfApi } from "../model/timeframe";
 import { partOfChart, type Part } from "./data";
 import type { Asked } from "./wish";
 
-/** With more lines than this bands would hide each other. */
+/** Bands of more lines would hide each other. */
 const BANDS_MAX = 8;
-/** Metrics of one request, at most. */
+/** The most metrics of one request. */
 const METRICS_MAX = 32;
 
 interface Known {
@@ -20,7 +20,7 @@ interface Known {
   lines: number;
 }
 
-/** What queries are answered with: with which numbers to ask for. */
+/** Kind and line count of earlier answers, which decide the numbers to request. */
 const known = new Map<string, Known>();
 const KNOWN_MAX = 5000;
 
@@ -33,7 +33,7 @@ function learn(name: string, found: Known): void {
   known.set(name, found);
 }
 
-/** Tells which series these tags have, as `/api/v1/series` lists them. */
+/** Remembers the series of these tags, as `/api/v1/series` lists them. */
 export function know(tags: string, series: readonly SeriesEntry[]): void {
   const found = new Map<string, Known>();
   for (const { metric, kind } of series) {
@@ -42,13 +42,13 @@ export function know(tags: string, series: readonly SeriesEntry[]): void {
   for (const [metric, one] of found) learn(nameOf({ kind: "metric", metric, tags }), one);
 }
 
-/** A query and the numbers that are asked for; the kind's own where there are none. */
+/** A query and the numbers to request; `undefined` for the kind's default. */
 interface Wanted {
   query: MetricQuery;
   display: string | undefined;
 }
 
-/** Each query's part of a chart, or why there is none. */
+/** Loads each query's part of a chart, or its error. */
 export async function loadMetrics(
   queries: readonly MetricQuery[],
   asked: Asked,
@@ -78,18 +78,20 @@ export async function loadMetrics(
     const before = known.get(nameOf(query));
     return { query, display: before ? numbersFor(before, asked) : onlyDisplay(asked) };
   };
-  // What the first answers told of kinds holds for the second ones.
+  // Kinds learned from the first answers hold for the second ones.
   const again = await ask(queries.map(first));
   if (again.length > 0) await ask(again);
-  return queries.map((query) => parts.get(query) ?? new Error("its kind changes"));
+  return queries.map(
+    (query) => parts.get(query) ?? new Error("the kind of its series keeps changing"),
+  );
 }
 
-/** Whether a query is for the series of its metric as they are. */
+/** Whether a query asks for the unmerged series of its metric. */
 function isPlain({ group_by, merge, top, bottom }: MetricQuery): boolean {
   return !group_by && !merge && !top && !bottom;
 }
 
-/** Those that one request asks for. */
+/** Groups the queries of one request. */
 function groupsOf(wanted: readonly Wanted[]): Wanted[][] {
   const groups = new Map<string, Wanted[]>();
   wanted.forEach((one, k) => {
@@ -121,13 +123,13 @@ function paramsOf(group: readonly Wanted[], { window }: Asked): ChartParams {
   };
 }
 
-/** What of an answer is of this query. */
+/** Selects a query's part of an answer. */
 function answerTo({ metric }: MetricQuery, isShared: boolean, answer: ChartAnswer): ChartAnswer {
   if (!isShared) return answer;
   return { ...answer, series: answer.series.filter((one) => one.metric === metric) };
 }
 
-/** Other numbers to ask for, where an answer tells that those that were asked for are not meant. */
+/** Other numbers to request, when the answer shows that the first ones do not fit the kind. */
 function betterFor({ query, display }: Wanted, answer: ChartAnswer, asked: Asked) {
   const [first] = answer.series;
   if (!first) return undefined;
@@ -139,14 +141,14 @@ function betterFor({ query, display }: Wanted, answer: ChartAnswer, asked: Asked
   return isMeant ? undefined : better;
 }
 
-/** Lines are ranked by the number that is drawn, not by that of its band. */
+/** Lines are ranked by the drawn number, not by its band. */
 function withDisplay(display: string | undefined, query: MetricQuery): Partial<ChartParams> {
   const isRanked = Boolean(query.top ?? query.bottom);
   const by = isRanked && display?.includes(",") ? { by: "avg" } : {};
   return display === undefined ? {} : { display, ...by };
 }
 
-/** A number that is wanted whatever the kind is. */
+/** A number that does not depend on the kind. */
 function onlyDisplay({ display }: Asked): string | undefined {
   return display === "avg" || display === "avg_per_sec" || display === "total"
     ? undefined
@@ -157,7 +159,7 @@ function ownOf(kind: Kind): Display {
   return kind === "gauge" ? "avg" : kind === "counter" ? "avg_per_sec" : "total";
 }
 
-/** The numbers to ask for, once it is known of what kind a series is. */
+/** The numbers to request for a known kind. */
 function numbersFor({ kind, lines }: Known, asked: Asked): string {
   const { display, frameDisplay } = asked;
   const isOfFrame = display === undefined || display === "avg_per_sec" || display === "total";

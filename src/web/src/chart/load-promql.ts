@@ -1,4 +1,4 @@
-/** Asks the daemon for the values of an expression over a window. */
+/** Requests the values of an expression over a window. */
 import { ApiError, api, now } from "../api/client";
 import type { PromqlMatrix, PromqlQuery } from "../api/types";
 import { slotOf, slotStarts, type Window } from "../model/timeframe";
@@ -20,7 +20,7 @@ export async function loadPromql(
     }),
   );
   const matrices = answers.map(({ data, error }) => {
-    if (!data) throw new ApiError(200, "failed", error ?? "there was no answer");
+    if (!data) throw new ApiError(200, "failed", error ?? "the daemon sent no result");
     return data;
   });
   const given = { expression, legend: query.legend, unit, times };
@@ -29,14 +29,14 @@ export async function loadPromql(
   return { ...part, notes };
 }
 
-/** When an expression is evaluated: at the start of each slot, and at the end of the last. */
+/** The evaluation times: the start of each slot, and the end of the last. */
 export function evaluated(window: Window, present: number): number[] {
   const times = slotStarts(window).filter((at) => at <= present);
   const isOver = window.end <= present && times.at(-1) !== window.end;
   return isOver ? [...times, window.end] : times;
 }
 
-/** The first and the last of times that are a step apart: days of 23 and 25 hours end a run. */
+/** First and last of times that are one step apart: days of 23 and 25 hours end a run. */
 export function runs(times: readonly number[], step: number): [number, number][] {
   const found: [number, number][] = [];
   for (const at of times) {
@@ -47,7 +47,7 @@ export function runs(times: readonly number[], step: number): [number, number][]
   return found;
 }
 
-/** Series of several answers, each with all of its values. */
+/** Merges the series of several answers. */
 function merged(matrices: readonly PromqlMatrix[]): PromqlMatrix {
   const [first, ...others] = matrices;
   if (first && others.length === 0) return first;

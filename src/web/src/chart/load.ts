@@ -1,26 +1,26 @@
-/** Asks the daemon for what a chart draws. */
+/** Loads the data of a chart. */
 import { coarser, type Window } from "../model/timeframe";
 import { joined, type ChartData, type Failure, type Part } from "./data";
 import { loadMetrics } from "./load-metrics";
 import { loadPromql } from "./load-promql";
 import type { Asked } from "./wish";
 
-/** How long the fine slots may take before coarser ones are asked for as well. */
+/** The time after which coarser slots are requested too. */
 const PATIENCE_MS = 150;
-/** A timer that is later than this was held up by the page's own work, not by the daemon. */
+/** A timer later than this was delayed by the page's own work, not by the daemon. */
 const HELD_UP_MS = 30;
-/** How long an early answer is kept for its chart. */
+/** The time for which an early answer is kept. */
 const EARLY_MS = 5000;
 
-/** Answers that were asked for before their charts were there, by what was asked. */
+/** Answers requested before their charts exist, by request. */
 const early = new Map<string, Promise<ChartData>>();
 
-/** Asks for what a chart will ask for that is not there yet. */
+/** Requests the data of a chart that does not exist yet. */
 export function loadEarly(asked: Asked): void {
   const key = JSON.stringify(asked);
   if (early.has(key)) return;
   const onFailures = (failures: Failure[]) => {
-    // The chart asks again, and tells it.
+    // The chart repeats the request and shows the error.
     if (failures.length > 0) throw new Error("not all queries were answered");
   };
   const data = loadAll({ ...asked, onFailures }, new AbortController().signal);
@@ -30,7 +30,7 @@ export function loadEarly(asked: Asked): void {
   setTimeout(forget, EARLY_MS);
 }
 
-/** The early answer, or one that is asked for now. */
+/** The early answer, or a new request. */
 async function loadOnce(asked: Asked, signal: AbortSignal): Promise<ChartData> {
   const key = JSON.stringify({ ...asked, onFailures: undefined });
   const soon = await early.get(key)?.catch(() => undefined);
@@ -42,8 +42,8 @@ async function loadOnce(asked: Asked, signal: AbortSignal): Promise<ChartData> {
 }
 
 /**
- * Loads a chart. While it takes long and nothing of the window is shown yet, `preview` gets coarser
- * slots.
+ * Loads a chart. When the answer takes long and nothing of the window is shown, `preview` receives
+ * coarser slots.
  */
 export async function load(
   asked: Asked,
@@ -56,7 +56,7 @@ export async function load(
   const wait = () => {
     const begun = performance.now();
     timer = setTimeout(() => {
-      // The answer may be there already, behind this timer.
+      // The answer may be queued behind this timer.
       if (performance.now() - begun > PATIENCE_MS + HELD_UP_MS) wait();
       else if (coarse) showCoarse(coarse);
     }, PATIENCE_MS);
@@ -68,7 +68,7 @@ export async function load(
         if (!isDone) preview?.({ ...data, window: asked.window, isCoarse: true });
       },
       () => {
-        // The fine slots are still to come, and so is what is wrong with them.
+        // The request for fine slots reports errors.
       },
     );
   };
@@ -90,7 +90,7 @@ async function loadAll(asked: Asked, signal: AbortSignal): Promise<ChartData> {
   const partOf = async (query: (typeof shown)[number]["query"]): Promise<Part | Error> => {
     if (query.kind === "promql") return loadPromql(query, asked, signal).catch(errorOf);
     const parts = await ofMetrics;
-    return parts[metrics.indexOf(query)] ?? new Error("there was no answer");
+    return parts[metrics.indexOf(query)] ?? new Error("the daemon sent no result");
   };
   const answers = await Promise.all(shown.map(({ query }) => partOf(query)));
   signal.throwIfAborted();
@@ -100,7 +100,7 @@ async function loadAll(asked: Asked, signal: AbortSignal): Promise<ChartData> {
     answer instanceof Error ? [{ at: shown[k]?.at ?? k, message: answer.message }] : [],
   );
   asked.onFailures?.(failures);
-  // One query that fails takes no other with it.
+  // A failed query does not affect the others.
   if (parts.length === 0 && errors[0]) throw errors[0];
   return joined(parts, asked.window, asked.labels);
 }

@@ -1,4 +1,4 @@
-/** Keeps a chart's numbers up to date: asks while the chart is near what is seen. */
+/** Keeps a chart's data fresh while the chart is near the viewport. */
 import { batch, effect, signal, type ReadonlySignal } from "@preact/signals";
 import { ApiError } from "../api/client";
 import { steady } from "../app/steady";
@@ -9,20 +9,20 @@ import type { TimeFrame } from "./frame";
 import { load } from "./load";
 import { questionOf, type Asked, type ChartWish } from "./wish";
 
-/** A refresh moves a window by less than this part of its length. */
+/** A refresh moves a window by less than this fraction of its length. */
 const MOVED_MAX = 0.1;
 
 export class Loader {
   readonly data = signal<ChartData | undefined>(undefined);
   readonly error = signal<ApiError | undefined>(undefined);
-  /** Queries that were not answered. */
+  /** Queries that failed. */
   readonly failures = signal<Failure[]>([]);
   readonly isLoading = signal(true);
-  /** Whether the chart is near what is seen. */
+  /** Whether the chart is near the viewport. */
   readonly isNear = signal(false);
-  /** What is asked for or was answered last; "" where there is nothing of it. */
+  /** The last request, under way or answered; "" without one. */
   private key = "";
-  /** The question to which there is data. */
+  /** The question that the data answers. */
   private answered = "";
 
   constructor(
@@ -30,7 +30,7 @@ export class Loader {
     private readonly wish: ReadonlySignal<ChartWish>,
   ) {}
 
-  /** Asks until what is returned is called. */
+  /** Loads until the returned function is called. */
   run(): () => void {
     let abort = new AbortController();
     const question = steady(() => questionOf(this.wish.value));
@@ -40,7 +40,7 @@ export class Loader {
       const wanted = question.value;
       if (!this.isNear.value) return;
       const key = JSON.stringify([wanted, window, frameDisplay, turn]);
-      // Away and back again: it is there, or on its way.
+      // The chart left the viewport and returned: its data is there or on its way.
       if (key === this.key) return;
       this.key = key;
       abort.abort();
@@ -56,7 +56,7 @@ export class Loader {
     };
   }
 
-  /** Whether the data of this window is yet to come. */
+  /** Whether the data of this window is still missing. */
   isAwaited(window: Window): boolean {
     const data = this.data.value;
     return data !== undefined && !this.error.value && !isSame(data.window, window);
@@ -66,7 +66,7 @@ export class Loader {
     this.isLoading.value = true;
     const { key } = this;
     const shown = this.data.peek()?.window;
-    // A refresh has what it shows; another question or window has not.
+    // A refresh keeps the shown data; another question or window has none.
     const isNew = question !== this.answered || !shown || isElsewhere(shown, asked.window);
     const take = (data: ChartData) => {
       if (abort.aborted) return;
@@ -93,7 +93,7 @@ export class Loader {
   }
 }
 
-/** Whether a window shows much that another does not. */
+/** Whether a window differs much from the shown one. */
 function isElsewhere(shown: Window, asked: Window): boolean {
   const length = asked.end - asked.start;
   const moved = Math.abs(shown.start - asked.start) + Math.abs(shown.end - asked.end);

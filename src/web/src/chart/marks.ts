@@ -1,4 +1,4 @@
-/** What a chart draws besides its series: the slot under way, annotations, thresholds. */
+/** Drawings besides series: the current slot, annotations, thresholds. */
 import type uPlot from "uplot";
 import type { Annotation } from "../api/types";
 
@@ -8,7 +8,7 @@ export interface Threshold {
 }
 
 export interface Marks {
-  /** Start of the slot under way. */
+  /** Start of the current slot. */
   incompleteFrom: number | undefined;
   annotations: readonly Annotation[];
   thresholds: readonly Threshold[];
@@ -25,7 +25,7 @@ export interface MarkColours {
 /** Pixels between the lines of a hatched area. */
 const HATCH = 7;
 
-/** Draws what lies beneath the series. */
+/** Draws everything beneath the series. */
 export function drawBeneath(u: uPlot, marks: Marks, colours: MarkColours): void {
   const { ctx, bbox } = u;
   ctx.save();
@@ -66,7 +66,7 @@ function hatch({ ctx, bbox }: uPlot, from: number, colour: string): void {
   ctx.restore();
 }
 
-/** Draws what lies upon the series. */
+/** Draws everything above the series. */
 export function drawAbove(u: uPlot, marks: Marks, colours: MarkColours): void {
   const { ctx, bbox } = u;
   const ratio = devicePixelRatio;
@@ -84,10 +84,10 @@ export function drawAbove(u: uPlot, marks: Marks, colours: MarkColours): void {
   ctx.restore();
 }
 
-/** Room between a threshold and its name, and round the name. */
+/** Space between a threshold and its name, and around the name. */
 const NAME_PX = { above: 4, inside: 6, around: 3, height: 11 };
 
-/** From the highest; a name that would lie upon another one is left out. */
+/** From the highest; a name that would overlap another one is left out. */
 function drawThresholds(u: uPlot, thresholds: readonly Threshold[], colours: MarkColours): void {
   let named = -Infinity;
   for (const threshold of [...thresholds].sort((a, b) => b.value - a.value)) {
@@ -110,7 +110,7 @@ function drawThreshold(u: uPlot, { value, label }: Threshold, colours: MarkColou
   if (label) drawName(u, label, y, colours);
 }
 
-/** The name of a threshold above its line, at the right; below it where there is no room. */
+/** Draws the name of a threshold above its line, at the right; below it without room above. */
 function drawName({ ctx, bbox }: uPlot, name: string, y: number, colours: MarkColours): void {
   const ratio = devicePixelRatio;
   const { above, inside, around, height } = NAME_PX;

@@ -1,4 +1,4 @@
-/** A component that is rendered again only when a prop is another one. */
+/** A component that renders only when a prop changes. */
 import { Component, h, type FunctionComponent } from "preact";
 
 export function memo<P extends object>(inner: FunctionComponent<P>): FunctionComponent<P> {

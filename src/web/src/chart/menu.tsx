@@ -1,11 +1,11 @@
-/** A button that opens a list of things to do; closed by Escape and by what is done elsewhere. */
+/** A button with a menu of actions; Escape and clicks elsewhere close it. */
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
 export interface MenuItem {
   label: string;
-  /** Of things that are on or off. */
+  /** The state of an action that toggles. */
   checked?: boolean;
   disabled?: boolean;
   onSelect: () => void;
@@ -37,7 +37,7 @@ export function Menu({ label, items, children }: MenuProps) {
   const onKeyDown = (event: KeyboardEvent) => {
     const all = [...(root.current?.querySelectorAll<HTMLElement>("[role^=menuitem]") ?? [])];
     const at = all.findIndex((item) => item === document.activeElement);
-    // The focus goes on to what comes next.
+    // The focus moves on to the next element.
     if (event.key === "Tab") close(false);
     const move = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (event.key === "Escape" && isOpen.value) close(true);

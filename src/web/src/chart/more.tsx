@@ -1,4 +1,4 @@
-/** What else can be done with a chart: its axis, links, files, a rule of it. */
+/** The menu of a chart: its axis, links, files, an alert rule. */
 import { useSignal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useAttempt } from "../parts/attempt";
@@ -11,7 +11,7 @@ import { Menu } from "./menu";
 import { copy, linkTo, savePicture, saveTable } from "./save";
 import type { ChartState } from "./state";
 
-/** A rule that is made of the chart: loaded when it is wanted. */
+/** The form for an alert rule, loaded on demand. */
 interface OpenRule extends Omit<RuleDialogProps, "onClose"> {
   RuleDialog: ComponentType<RuleDialogProps>;
 }
@@ -52,7 +52,7 @@ export function More({ live, change }: MoreProps) {
           },
           { label: "Copy link", onSelect: () => void copy(linkTo(window(), false)) },
           {
-            label: "Copy link to this stretch of time",
+            label: "Copy link to this time range",
             onSelect: () => void copy(linkTo(window(), true)),
           },
           { label: "Save as PNG", onSelect: () => picture(live) },

@@ -1,8 +1,8 @@
-/** What a chart says of its numbers: why there are none, what is wrong with them. */
+/** Messages on a chart: why values are missing, and errors. */
 import { Icon } from "../parts/icon";
 import type { LiveChart } from "./live";
 
-/** Why there is nothing to see, or what is wrong with what is seen. */
+/** The reason for missing values, or the error of a refresh. */
 export function Notice({ live }: { live: LiveChart }) {
   const data = live.loader.data.value;
   const error = live.loader.error.value;
@@ -25,19 +25,23 @@ export function Notice({ live }: { live: LiveChart }) {
   const [note] = data.series.length === 0 ? data.notes : [];
   return (
     <div class="chart-notice">
-      No samples in this stretch of time
+      No samples in this time range
       {note && <small>{note}</small>}
     </div>
   );
 }
 
-/** What the daemon says about the answer. */
+/** The daemon's notes on the answer. */
 export function Notes({ live }: { live: LiveChart }) {
   const data = live.loader.data.value;
   if (!data || data.series.length === 0) return null;
   const { left } = data;
   const notes = [
-    ...(left > 0 ? [`${left} more series are not drawn: name tags, or take the top ones`] : []),
+    ...(left > 0
+      ? [
+          `${left} more series ${left === 1 ? "is" : "are"} not drawn: filter by tags, or show only the top ones`,
+        ]
+      : []),
     ...data.notes.filter((note) => !note.startsWith("no ")),
   ];
   if (notes.length === 0) return null;

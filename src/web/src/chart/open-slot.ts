@@ -1,5 +1,5 @@
 /**
- * The slot under way on a chart: not all of its samples have come, so lines into it are dashed and
+ * The current slot of a chart: its samples are incomplete, so lines into it are dashed, and
  * summaries leave it out.
  */
 import type uPlot from "uplot";
@@ -7,7 +7,7 @@ import type { Values } from "../model/stack";
 
 const DASH_PX = [3, 3];
 
-/** How many slots of a chart are over: all of them where none is under way. */
+/** The number of complete slots. */
 export function closedCount(times: ArrayLike<number>, incompleteFrom: number | undefined): number {
   let closed = times.length;
   while (incompleteFrom !== undefined && closed > 0) {
@@ -17,7 +17,7 @@ export function closedCount(times: ArrayLike<number>, incompleteFrom: number | u
   return closed;
 }
 
-/** The last place before `end` that has a number; `undefined` is no gap, `null` is one. */
+/** The last index before `end` with a number; `undefined` is no gap, `null` is one. */
 function numberBefore(values: Values, end: number): number | undefined {
   for (let place = end - 1; place >= 0; place--) {
     const value = values[place];
@@ -27,7 +27,7 @@ function numberBefore(values: Values, end: number): number | undefined {
   return undefined;
 }
 
-/** Pixels of a line that uPlot leaves out: from the last slot that is over on. */
+/** The pixels of a line that uPlot leaves out: from the last complete slot on. */
 export function openGap(
   u: uPlot,
   line: number,
@@ -42,7 +42,7 @@ export function openGap(
   return [[Math.min(u.valToPos(from, "x", true), to), to + 1]];
 }
 
-/** Draws what `openGap` left out of the lines that are shown, dashed. */
+/** Draws the parts that `openGap` left out of shown lines, dashed. */
 export function drawOpen(u: uPlot, firstLine: number, incompleteFrom: number | undefined): void {
   const times = u.data[0];
   const closed = closedCount(times, incompleteFrom);

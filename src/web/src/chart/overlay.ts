@@ -1,7 +1,7 @@
 /**
- * What lies over a plot and moves with the pointer: the line at the pointed time, a dot on each
- * series of the chart that is pointed at, the stretch that is being chosen. Elements are moved by
- * transforms only; nothing of it is rendered.
+ * The layer above a plot that follows the pointer: the line at the pointed time, a dot on each
+ * series of the pointed chart, the selected time range. Elements move by transforms only, and
+ * nothing is rendered.
  */
 import type { Pointed } from "./cursor";
 import type { Plot } from "./plot";
@@ -9,7 +9,7 @@ import { readColours } from "./plot-colours";
 
 /** More dots would hide the lines. */
 const DOTS_MAX = 30;
-/** Pixels from the middle of a dot to its edge, and of the ring round it. */
+/** Pixels from the centre of a dot to its edge, and of the ring around it. */
 const DOT = { radius: 3.5, ring: 1.5 };
 const COLUMN_PX = 12;
 
@@ -21,7 +21,7 @@ export interface DotLook {
 export class Overlay {
   private readonly line = part("plot-line");
   private readonly chosen = part("plot-chosen");
-  /** Moves with the line: one picture, so that no dot is a layer of its own. */
+  /** Moves with the line: one canvas, so that dots are no layers. */
   private readonly dots = document.createElement("canvas");
   private looks: readonly DotLook[] = [];
   private ground = "";
@@ -37,7 +37,7 @@ export class Overlay {
     this.line.hidden = this.chosen.hidden = this.dots.hidden = true;
   }
 
-  /** Lies exactly over the area between the axes. */
+  /** Covers exactly the area between the axes. */
   fit(): void {
     const { left, top, width, height } = this.plot.area;
     Object.assign(this.root.style, {
@@ -58,7 +58,7 @@ export class Overlay {
     this.ground = readColours().ground;
   }
 
-  /** Shows the pointed time at the point of this place; dots where the pointer itself is. */
+  /** Shows the pointed time at this index, with dots under the pointer itself. */
   point(pointed: Pointed | null, place: number | undefined, time: number, isSource: boolean): void {
     const isShown = pointed !== null && place !== undefined;
     if (this.line.hidden === isShown) this.line.hidden = !isShown;
@@ -74,7 +74,7 @@ export class Overlay {
     }
   }
 
-  /** Dots are placed anew although the place is the same: numbers have changed. */
+  /** The same index may have new numbers: the dots are placed again. */
   again(): void {
     if (this.place >= 0) this.moveDots(this.place);
   }
@@ -99,7 +99,7 @@ export class Overlay {
     });
   }
 
-  /** Marks the stretch between two places of the area, in pixels. */
+  /** Marks the range between two positions of the area, in pixels. */
   choose(from: number, to: number): void {
     const [left, right] = from < to ? [from, to] : [to, from];
     this.chosen.hidden = right - left < 1;

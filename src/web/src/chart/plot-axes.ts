@@ -1,4 +1,4 @@
-/** The axes of a plot: where they begin and end, and what stands beside them. */
+/** The axes of a plot: scales, ticks and labels. */
 import uPlot from "uplot";
 import { isSame } from "../model/same";
 import { timeTicks } from "../model/ticks";
@@ -7,17 +7,17 @@ import { logTickTexts, tickSteps, tickTexts, topOf, type Unit } from "../model/u
 import type { Shown } from "./shown";
 import type { Colours } from "./plot-colours";
 
-/** Room for the numbers beside the axis, so that charts above each other line up. */
+/** Constant width of the axis, so that charts above each other align. */
 const Y_AXIS_PX = 64;
 const X_AXIS_PX = 38;
-/** Least pixels between two ticks. */
+/** The smallest distance of two ticks, in pixels. */
 const TICK_PX = 76;
 const EDGE_PX = 12;
-/** A threshold that is further away than so many times what is drawn would press that flat. */
+/** A threshold beyond this multiple of the drawn values would flatten them. */
 const THRESHOLD_REACH = 3;
 const NO_UNIT: Unit = { word: "", perSecond: false };
 
-/** The axes of one plot, which ask what is shown each time they are drawn. */
+/** The axes of one plot, which read the shown state on each drawing. */
 export class Axes {
   private top: { window: Window | undefined; min: number; max: number } | undefined;
 
@@ -40,7 +40,7 @@ export class Axes {
         // Logarithmic: a const enum, which cannot be named here.
         // eslint-disable-next-line @typescript-eslint/no-unsafe-enum-assignment
         distr: 3,
-        // Zero has no place on this axis: it lies on the bottom.
+        // Zero has no place on this axis: it is drawn at the bottom.
         clamp: (_u, _value, min) => min,
         range: (_u, min, max) => logRange(min, max),
       };
@@ -57,7 +57,7 @@ export class Axes {
     const least = Math.min(...numbers, 0);
     const axisTop = this.shown()?.axisTop;
     let max = most > 0 || least === 0 ? topOf(most, unit) : 0;
-    // Sums of shares miss the whole by what numbers are rounded by.
+    // Rounding errors make sums of shares miss the whole.
     if (axisTop !== undefined && most <= axisTop * 1.001) max = axisTop;
     let min = least < 0 ? least * 1.08 : 0;
     const { window, isRead } = this.shown() ?? {};
@@ -94,7 +94,7 @@ export class Axes {
         const { min = 0, max = 0 } = u.scales["x"] ?? {};
         const right = u.bbox.width / uPlot.pxRatio;
         return ticksOf(u, min, max).map(({ at, text }) =>
-          // A text that would be cut off at the edge is left out.
+          // A label that the edge would cut off is left out.
           u.valToPos(at, "x") > right - EDGE_PX ? "" : text,
         );
       },

@@ -1,4 +1,4 @@
-/** The theme's colours, for what is drawn on canvases. */
+/** The theme's colours for canvases. */
 import type { MarkColours } from "./marks";
 
 export interface Colours extends MarkColours {
@@ -6,10 +6,10 @@ export interface Colours extends MarkColours {
   line: string;
 }
 
-/** By theme: to ask for styles makes the browser find out all of them. */
+/** By theme: reading styles makes the browser compute all of them. */
 const known = new Map<string, Colours>();
 
-/** From the styles, as they are now. */
+/** Reads the current styles. */
 export function readColours(): Colours {
   const theme = document.documentElement.dataset["theme"] ?? "";
   const colours = known.get(theme) ?? fromStyles();

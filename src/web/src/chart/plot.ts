@@ -1,6 +1,6 @@
 /**
- * The drawing of a chart: uPlot with the page's axes, colours and marks. It is given what to show
- * and changes only what differs, so that a refresh moves nothing that stays.
+ * The drawing of a chart: uPlot with the page's axes, colours and marks. An update changes only
+ * differences, so that a refresh moves nothing that stays.
  */
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
@@ -18,11 +18,11 @@ export class Plot {
   private form = "";
   private size = { width: 0, height: 0 };
   private lonely: number[][] = [];
-  /** Place of the first series of lines among uPlot's: bands come before. */
+  /** The index of the first line among uPlot's series: bands come before. */
   private firstLine = 1;
-  /** Called when the plot's area has another place or size. */
+  /** Called when the plot's area moves or changes size. */
   onArea: () => void = () => undefined;
-  /** Called when it is drawn: its scales are those of what is shown. */
+  /** Called after drawing: scales match the shown state. */
   onDrawn: () => void = () => undefined;
 
   constructor(private readonly host: HTMLElement) {}
@@ -38,7 +38,7 @@ export class Plot {
     return this.u?.ctx.canvas;
   }
 
-  /** What uPlot was given: times, then each series. */
+  /** The data of uPlot: times, then each series. */
   get drawn(): { times: number[]; series: { key: string; values: Values }[] } {
     const data = this.u?.data ?? [[]];
     const series = this.state?.data.series ?? [];
@@ -57,7 +57,7 @@ export class Plot {
     return this.u?.posToVal(x, "x") ?? 0;
   }
 
-  /** Pixels from the top of the area at which a series has its point. */
+  /** Pixels from the top of the area to a series' point. */
   yOf(series: number, place: number): number | undefined {
     const value = this.u?.data[this.firstLine + series]?.[place];
     if (value === null || value === undefined || !this.u) return undefined;
@@ -116,7 +116,7 @@ export class Plot {
     });
   }
 
-  /** uPlot's series of one of ours: its line, and the edges of its band. */
+  /** uPlot's series of one chart series: its line, and the edges of its band. */
   private placesInPlot(series: number): number[] {
     const places = [this.firstLine + series];
     const data = this.state?.data.series ?? [];
@@ -210,14 +210,14 @@ export class Plot {
   }
 }
 
-/** What a plot is built for: anything else is changed without building it anew. */
+/** The inputs that need a new plot; everything else is an update. */
 function formOf(state: Shown): string {
   const { data, places, stacked, log, dark } = state;
   const series = data.series.map(({ key, band, unit }) => [key, band !== undefined, unit]);
   return JSON.stringify([series, places, stacked, log, dark, stacked ? state.shown : []]);
 }
 
-/** Fills between each shown line and the one below it. */
+/** Fills between each shown line and the one below. */
 function stackBands(
   lines: uPlot.Series[],
   bands: uPlot.Band[],

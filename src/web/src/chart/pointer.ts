@@ -1,4 +1,4 @@
-/** What pointer and keys do over a plot: point, choose a stretch, move along, go back. */
+/** Pointer and keyboard on a plot: point, select a range, move, undo. */
 import type { TimeFrame } from "./frame";
 import type { Overlay } from "./overlay";
 import type { Plot } from "./plot";
@@ -7,17 +7,17 @@ export interface Gestures {
   plot: Plot;
   overlay: Overlay;
   frame: TimeFrame;
-  /** The key of the chart among those that share a cursor. */
+  /** The chart's key among those that share a cursor. */
   source: object;
-  /** Pixels from the top of the area, of a pointer that moved. */
+  /** The pointer's distance from the top of the area, when it moves. */
   near: (y: number | undefined) => void;
   fullScreen: () => void;
 }
 
-/** A drag that is shorter was a click. */
+/** A shorter drag is a click. */
 const DRAG_PX = 5;
 
-/** Listens on the overlay; what is returned stops it. */
+/** Listens on the overlay until the returned function is called. */
 export function listen(root: HTMLElement, gestures: Gestures): () => void {
   const drag = new Drag(gestures);
   const { frame, plot, source, near } = gestures;
@@ -100,7 +100,7 @@ class Drag {
   }
 }
 
-/** Does what a key is for; says whether it is for anything. */
+/** Handles a key; returns whether the key has an action. */
 function key(event: KeyboardEvent, { plot, frame, source, fullScreen }: Gestures): boolean {
   if (event.ctrlKey || event.metaKey || event.altKey) return false;
   const step = (places: number) => {

@@ -1,4 +1,4 @@
-/** The charts that are on the page, by title: what a test asks what is really drawn. */
+/** The charts on the page, by title: tests read the drawn values here. */
 import type { Values } from "../model/stack";
 
 export interface Drawn {
@@ -6,7 +6,7 @@ export interface Drawn {
   series: { key: string; values: Values }[];
 }
 
-/** Each entry reads uPlot's own arrays when it is asked. */
+/** Each entry reads uPlot's own arrays on demand. */
 export const charts = new Map<string, Drawn>();
 
 declare global {
@@ -17,7 +17,7 @@ declare global {
 
 window.granaryCharts = charts;
 
-/** Enters a chart under its title; a second one of the same title is `TITLE (2)`. */
+/** Registers a chart by its title; a second one of the same title is `TITLE (2)`. */
 export function enter(title: string, read: () => Drawn): () => void {
   let name = title;
   for (let k = 2; charts.has(name); k++) name = `${title} (${k})`;

@@ -1,4 +1,4 @@
-/** A chart as a picture or as a table, and links to it. */
+/** Exports of a chart: picture, table, links. */
 import { csv } from "../model/csv";
 import type { Window } from "../model/timeframe";
 import { clockAt, dateText, isoIn, timeText, zoneName } from "../model/zone";
@@ -14,7 +14,7 @@ export function stretchText({ start, end, zone }: Window): string {
   return `${dateText(from)} ${timeText(from)} – ${last} ${zoneName(zone, end)}`;
 }
 
-/** What is drawn, as a table: one row for each slot. */
+/** The drawn values as a table: one row for each slot. */
 export function tableOf(data: ChartData, shown: readonly boolean[]): string {
   const { zone } = data.window;
   const columns: { name: string; values: (number | null | undefined)[] }[] = [];
@@ -58,7 +58,7 @@ export interface Picture {
   rows: readonly LegendRow[];
 }
 
-/** Draws title, stretch, plot and legend on the theme's ground. */
+/** Draws title, time range, plot and legend on the theme's background. */
 export async function savePicture(picture: Picture): Promise<void> {
   const style = getComputedStyle(document.documentElement);
   const read = (name: string) => style.getPropertyValue(name).trim();
@@ -99,7 +99,7 @@ export async function savePicture(picture: Picture): Promise<void> {
   if (blob) saveFile(`${slug(title)}.png`, blob);
 }
 
-/** The address of what is shown, with its zone; `isFixed` for a link that does not follow the clock. */
+/** The address of the shown state, with its zone; `isFixed` for a link to a fixed time range. */
 export function linkTo(window: Window, isFixed: boolean): string {
   const url = new URL(location.href);
   url.searchParams.set("tz", window.zone);
@@ -111,7 +111,7 @@ export function linkTo(window: Window, isFixed: boolean): string {
   return url.href;
 }
 
-/** Puts a text on the clipboard; also where the page is not served by https. */
+/** Copies a text to the clipboard, also when the page is served without https. */
 export async function copy(text: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
@@ -121,7 +121,7 @@ export async function copy(text: string): Promise<void> {
     field.className = "hidden-text";
     document.body.append(field);
     field.select();
-    // The one way on plain http, where browsers have no clipboard for pages.
+    // The only way on plain http, where pages cannot use the clipboard API.
     // eslint-disable-next-line @typescript-eslint/no-deprecated
     document.execCommand("copy");
     field.remove();

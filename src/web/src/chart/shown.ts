@@ -1,4 +1,4 @@
-/** What a plot shows. */
+/** The state that a plot shows. */
 import type { Window } from "../model/timeframe";
 import type { ChartData } from "./data";
 import type { Marks } from "./marks";
@@ -6,16 +6,16 @@ import type { Marks } from "./marks";
 export interface Shown {
   data: ChartData;
   window: Window;
-  /** Place of each series in the palette. */
+  /** The index of each series in the palette. */
   places: number[];
   /** Whether each series is shown. */
   shown: boolean[];
   stacked: boolean;
   log: boolean;
-  /** Where the axis ends, unless numbers are beyond. */
+  /** The end of the axis, unless values exceed it. */
   axisTop: number | undefined;
   dark: boolean;
   marks: Marks;
-  /** Whether the axis must not move under somebody who reads a value. */
+  /** Whether the reader is reading a value, so that the axis must not move. */
   isRead: () => boolean;
 }

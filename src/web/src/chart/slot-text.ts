@@ -1,16 +1,16 @@
-/** What is told of a series at one slot. */
+/** Texts about a series at one slot. */
 import { valueText } from "../model/units";
 import type { DrawnSeries } from "./data";
 import type { RowValue } from "./legend";
 
-/** For the legend. */
+/** The text of the legend. */
 export function rowValue(series: DrawnSeries | undefined, place: number): RowValue | undefined {
   if (!series) return undefined;
   const { values, band } = series;
   return { value: values[place], ...(band && { min: band.min[place], max: band.max[place] }) };
 }
 
-/** For who listens: `web1 12 MiB, from 10 MiB to 18 MiB`. */
+/** The text for screen readers: `web1 12 MiB, from 10 MiB to 18 MiB`. */
 export function spokenText(series: DrawnSeries, place: number): string {
   const { label, values, band, unit } = series;
   const text = `${label} ${valueText(values[place], unit)}`;

@@ -1,13 +1,13 @@
 /**
- * What a reader changed of one chart: which series are seen, the axis, whether it fills the screen.
- * It lies in the address, so that a link shows the same. Series are named by a short hash.
+ * The reader's changes to one chart: shown series, axis, full screen. The address contains them, so
+ * that a link shows the same. A short hash names a series.
  */
 export interface ChartState {
-  /** Series that alone are seen; all where it is empty. */
+  /** The only series shown; all when empty. */
   only: string[];
-  /** Series that are not seen. */
+  /** Hidden series. */
   hide: string[];
-  /** Whether the axis is logarithmic, where the reader chose. */
+  /** Whether the axis is logarithmic, if the reader chose. */
   log: boolean | undefined;
   stacked: boolean | undefined;
   full: boolean;
@@ -66,21 +66,21 @@ export function writeState(state: ChartState, id: string): Record<string, string
   };
 }
 
-/** Whether each series is seen. */
+/** Whether each series is shown. */
 export function seen(state: ChartState, keys: readonly string[]): boolean[] {
   const names = keys.map(hash);
   const isOnly = names.some((name) => state.only.includes(name));
   return names.map((name) => (isOnly ? state.only.includes(name) : !state.hide.includes(name)));
 }
 
-/** A click: this series alone, or all again. */
+/** A click: show only this series, or all again. */
 export function isolated(state: ChartState, key: string): ChartState {
   const name = hash(key);
   const isAlone = state.only.length === 1 && state.only[0] === name;
   return { ...state, only: isAlone ? [] : [name], hide: [] };
 }
 
-/** A click with shift: this series not, or again. */
+/** A click with Shift: hide this series, or show it again. */
 export function toggled(state: ChartState, key: string, keys: readonly string[]): ChartState {
   const name = hash(key);
   const seenNow = seen(state, keys);

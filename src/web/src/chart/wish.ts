@@ -1,4 +1,4 @@
-/** What a chart is asked to show. */
+/** The content of a chart, as views request it. */
 import type { Display, PanelQuery } from "../api/types";
 import type { FrameDisplay, Window } from "../model/timeframe";
 import type { ChartData, Failure } from "./data";
@@ -6,33 +6,33 @@ import type { Threshold } from "./marks";
 import { slug } from "./state";
 
 export interface WishProps {
-  /** Its name in the address; made of the title by default. Unique on a page. */
+  /** Its name in the address, unique on a page; derived from the title by default. */
   id?: string;
   title: string;
   queries: readonly PanelQuery[];
-  /** Which number is shown; the kind's own by default. */
+  /** The shown number; the kind's own by default. */
   display?: Display | undefined;
   stacked?: boolean | undefined;
   log?: boolean | undefined;
-  /** Where the axis ends, unless numbers are beyond: what all of them are parts of. */
+  /** The end of the axis unless values exceed it: the whole of all parts. */
   axisTop?: number | undefined;
-  /** Instead of the unit that the series have. */
+  /** Replaces the unit of the series. */
   unit?: string | undefined;
-  /** Whether gauges have a band from their least to their greatest. */
+  /** Whether gauges have a band from min to max. */
   band?: boolean | undefined;
   threshold?: Threshold | undefined;
-  /** Tags that name series, also where all have the same. */
+  /** Tags that label series, also when all are equal. */
   labels?: readonly string[] | undefined;
-  /** Always the same. */
+  /** A constant. */
   derive?: Derive | undefined;
 }
 
-/** Makes other series of those that are loaded. */
+/** Derives other series from the loaded ones. */
 export interface Derive {
   series: (data: ChartData) => ChartData;
   /**
-   * The same for one metric in PromQL, of the expressions that `of` gives of the chart's metrics;
-   * `undefined` for one that is not drawn.
+   * The same for one metric in PromQL, built from the expressions that `of` returns for metrics;
+   * `undefined` for a metric that is not drawn.
    */
   expression: (metric: string, of: (metric: string) => string) => string | undefined;
 }
@@ -69,18 +69,18 @@ export function wishOf(props: WishProps): ChartWish {
   };
 }
 
-/** What of a wish the daemon is asked for. */
+/** The part of a wish that decides the request. */
 export type Question = Pick<ChartWish, "queries" | "display" | "unit" | "band" | "labels">;
 
 export function questionOf({ queries, display, unit, band, labels }: ChartWish): Question {
   return { queries, display, unit, band, labels };
 }
 
-/** What the chart itself wants, and where. */
+/** A question of a chart, and its window. */
 export interface Asked extends Question {
   window: Window;
-  /** What the reader chose for all charts. */
+  /** The reader's choice for all charts. */
   frameDisplay: FrameDisplay | undefined;
-  /** Told which queries were not answered, each time that all are through. */
+  /** Called with the failed queries after each load. */
   onFailures?: ((failures: Failure[]) => void) | undefined;
 }

@@ -1,4 +1,4 @@
-/** Chooses a time zone from all that the browser knows, by typing a part of its name. */
+/** A picker for all time zones that the browser knows, with a search. */
 import { useSignal } from "@preact/signals";
 import { useEffect, useId, useRef } from "preact/hooks";
 import { browserZone } from "../app/preferences";
@@ -6,7 +6,7 @@ import { isZone, offsetText } from "../model/zone";
 import { Icon } from "../parts/icon";
 import { now } from "../api/client";
 
-/** Names that are listed at a time. */
+/** The most names listed at a time. */
 const LISTED_MAX = 60;
 
 /** All zones, UTC and the browser's own first. */
@@ -15,7 +15,7 @@ function zones(): string[] {
   return [...first, ...Intl.supportedValuesOf("timeZone").filter((zone) => !first.includes(zone))];
 }
 
-/** The zones that hold every word of a text. */
+/** The zones that contain every word of a text. */
 export function matching(all: readonly string[], text: string): string[] {
   const words = text
     .toLowerCase()
@@ -66,7 +66,7 @@ export function ZonePicker({ zone, onChoose }: { zone: string; onChoose: (zone: 
 
 interface ZoneListProps {
   zone: string;
-  /** With nothing when the list was left. */
+  /** Nothing is focused when the list lost the focus. */
   onChoose: (zone: string | undefined) => void;
 }
 
@@ -122,7 +122,7 @@ function ZoneList({ zone, onChoose }: ZoneListProps) {
             <span class="num muted">{isZone(name) ? offsetText(name, now()) : ""}</span>
           </li>
         ))}
-        {found.length === 0 && <li class="muted">No zone is called that</li>}
+        {found.length === 0 && <li class="muted">No matching time zone</li>}
       </ul>
     </div>
   );

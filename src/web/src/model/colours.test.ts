@@ -43,7 +43,7 @@ const SIGHTS: Record<string, Matrix> = {
   ],
 };
 
-/** Oklab: distances in it are about as people see them. */
+/** Oklab: its distances approximate perceived ones. */
 function oklab([r, g, b]: [number, number, number]): [number, number, number] {
   const l = Math.cbrt(0.4122 * r + 0.5363 * g + 0.0514 * b);
   const m = Math.cbrt(0.2119 * r + 0.6807 * g + 0.1074 * b);

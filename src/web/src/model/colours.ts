@@ -1,6 +1,6 @@
-/** Colours of series: ten of each theme, and then the same ten with dashes. */
+/** Colours of series: ten for each theme, then the same ten with dashes. */
 
-/** On a light ground; told apart also by those who see no red, green or blue. */
+/** On a light background; distinguishable with any colour blindness. */
 export const LIGHT = [
   "#1b66b5",
   "#ef5700",
@@ -14,7 +14,7 @@ export const LIGHT = [
   "#586e1c",
 ] as const;
 
-/** On a dark ground, the same in the same order. */
+/** On a dark background, in the same order. */
 export const DARK = [
   "#69a6f2",
   "#fd9855",
@@ -35,7 +35,7 @@ export interface Look {
   dash: number[];
 }
 
-/** The look of a place in the order: colours come again with other dashes. */
+/** The look of an index in the palette: colours repeat with other dashes. */
 export function lookOf(place: number, dark: boolean): Look {
   const palette = dark ? DARK : LIGHT;
   const colour = palette[place % palette.length] ?? palette[0];
@@ -43,14 +43,14 @@ export function lookOf(place: number, dark: boolean): Look {
   return { colour, dash: [...dash] };
 }
 
-/** Gives each series a place, which it keeps when others come or go. */
+/** Gives each series an index in the palette, which other series do not change. */
 export class Places {
   private readonly taken = new Map<string, number>();
 
-  /** Series that are gone keep their place for their return, up to this many. */
+  /** The number of absent series whose index is remembered. */
   constructor(private readonly keysMax = 2000) {}
 
-  /** The places of these series, new ones in the lowest that no present series has. */
+  /** The indexes of these series; a new series gets the lowest free one. */
   assign(keys: readonly string[]): number[] {
     if (this.taken.size > this.keysMax) this.forgetAllBut(keys);
     const used = new Set(keys.map((key) => this.taken.get(key)).filter((p) => p !== undefined));

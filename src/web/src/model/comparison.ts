@@ -1,4 +1,4 @@
-/** Rules that compare what a chart shows with a number: where their lines lie on it. */
+/** Rules that compare a chart's series with a number: the place of their thresholds. */
 import type { Kind, Tags } from "../api/types";
 
 type MatcherOperator = "=" | "!=" | "=~" | "!~";
@@ -9,15 +9,15 @@ interface Matcher {
   value: string;
 }
 
-/** Series of a metric, compared with a number. */
+/** A comparison of a metric's series with a number. */
 export interface Comparison {
-  /** What is compared, as it is written. */
+  /** The compared expression, as written. */
   text: string;
-  /** The same without what does not matter in it. */
+  /** The compared expression in a normal form. */
   measured: string;
   metric: string | undefined;
   matchers: Matcher[];
-  /** Whether it is how much a second that is compared. */
+  /** Whether the rate per second is compared. */
   isRate: boolean;
   operator: "<" | "<=" | ">" | ">=";
   value: number;
@@ -29,7 +29,7 @@ const SELECTED = /^([a-z_:][a-z0-9_:]*)?\s*(?:\{(.*)\})?$/is;
 const MATCHER =
   /^\s*([a-z_][a-z0-9_]*)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*(?:,|$)/i;
 
-/** Reads `metric{tags} > number`, and the same of its rate; anything else is compared as it is written. */
+/** Reads `metric{tags} > number`, and the same of its rate; keeps other expressions as they are. */
 export function comparisonOf(expression: string): Comparison | undefined {
   const [, left = "", operator, number = ""] = COMPARED.exec(expression) ?? [];
   const measured = left.trim();
@@ -48,11 +48,11 @@ export function comparisonOf(expression: string): Comparison | undefined {
   };
 }
 
-/** Quoted texts, then what stands in brackets, from the innermost. */
+/** Quoted texts, then contents of brackets, from the innermost. */
 const QUOTED = /"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`[^`]*`/gs;
 const BRACKETED = /\([^()[\]{}]*\)|\[[^()[\]{}]*\]|\{[^()[\]{}]*\}/gs;
 
-/** An expression without what stands in quotes and brackets. */
+/** An expression without quoted texts and brackets. */
 export function outermost(expression: string): string {
   let rest = expression.replace(QUOTED, "");
   for (let before = ""; before !== rest;) {
@@ -62,7 +62,7 @@ export function outermost(expression: string): string {
   return rest;
 }
 
-/** Whether `and`, `or` and `unless` take apart what is written: a comparison binds closer than they. */
+/** Whether `and`, `or` and `unless` split the expression: a comparison binds tighter. */
 function joinsSets(expression: string): boolean {
   return /\b(?:and|or|unless)\b/i.test(outermost(expression));
 }
@@ -79,12 +79,12 @@ function matchersOf(text: string): Matcher[] | undefined {
   return matchers;
 }
 
-/** An expression without what does not matter in it. */
+/** The normal form of an expression. */
 export function plain(expression: string): string {
   return expression.replaceAll(/\s+/g, "");
 }
 
-/** A line of a chart, as far as it can be compared. */
+/** A chart's line, as far as comparisons need it. */
 export interface ComparedSeries {
   metric: string;
   tags: Tags;
@@ -94,7 +94,7 @@ export interface ComparedSeries {
 
 const LEVELS = ["avg", "min", "max", "first", "last"];
 
-/** Whether a rule compares the numbers that a series is drawn with. */
+/** Whether a rule compares the drawn numbers of a series. */
 export function isAbout(own: Comparison, series: ComparedSeries): boolean {
   if (own.metric === undefined || own.metric !== series.metric) return false;
   const isNumber = own.isRate
@@ -110,7 +110,7 @@ function fits({ name, operator, value }: Matcher, tags: Tags): boolean {
   try {
     return new RegExp(`^(?:${value})$`, "s").test(own) === (operator === "=~");
   } catch {
-    // Written for another kind of expressions.
+    // Brackets of another kind.
     return false;
   }
 }

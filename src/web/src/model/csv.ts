@@ -1,8 +1,8 @@
-/** Tables as comma-separated text that spreadsheets open without running anything. */
+/** Comma-separated text that spreadsheets open without running formulas. */
 
-/** A field of text: quoted where it must be, and never a formula. */
+/** A text field: quoted when necessary, and never a formula. */
 export function textField(text: string): string {
-  // What begins with one of these is a formula to a spreadsheet, also after blanks.
+  // Spreadsheets read a field that begins with one of these as a formula, also after blanks.
   const safe = /^\s*[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\r\n]|^\s|\s$/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
@@ -18,7 +18,7 @@ export interface Table {
   columns: readonly (readonly (number | null | undefined)[])[];
 }
 
-/** Lines end as RFC 4180 wants; an empty field is a slot without a number. */
+/** Lines end as RFC 4180 requires; an empty field is a slot without a value. */
 export function csv({ head, times, columns }: Table): string {
   const lines = [head.map(textField).join(",")];
   times.forEach((time, i) => {

@@ -1,4 +1,4 @@
-/** Times in fields of `datetime-local`, which know no zone: they show a zone's clocks. */
+/** Times of `datetime-local` fields, which have no zone: they show the clock of a zone. */
 import { instantOf, isoIn } from "./zone";
 
 /** `2026-03-29T01:00` */
@@ -6,7 +6,7 @@ export function fieldOf(zone: string, instant: number): string {
   return isoIn(zone, instant).slice(0, 16);
 }
 
-/** The instant that a field means; `undefined` where it is not filled in. */
+/** The instant of a field; `undefined` for an incomplete one. */
 export function instantOfField(zone: string, text: string): number | undefined {
   const match = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)/.exec(text);
   if (!match) return undefined;

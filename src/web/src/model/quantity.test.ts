@@ -47,9 +47,9 @@ it("says what does not fit, and what does", () => {
   expect(value("5GB", unit("seconds"))).toContain("is in seconds, not bytes");
   expect(value("250ms", unit("percent"))).toContain("is in percent, not a time");
   expect(value("10MB/s", unit("bytes"))).toContain("without /s");
-  expect(value("5 parsecs")).toContain("“parsecs” is no unit here");
+  expect(value("5 parsecs")).toContain("“parsecs” is not a known unit");
   for (const text of ["", "high", "1,5", "GB", "5 GB GB", "0x", "Infinity"])
-    expect(value(text), text).toContain("Give the threshold as a number");
+    expect(value(text), text).toContain("Enter the threshold as a number");
   for (const word of ["constructor", "toString", "__proto__"])
     for (const perSecond of [false, true])
       expect(value("90%", unit(word, perSecond)), word).toContain(`is in ${word}`);

@@ -1,12 +1,12 @@
-/** Numbers as people write them: `5GB`, `90%`, `250ms`. Pure. */
+/** Numbers with units as people write them: `5GB`, `90%`, `250ms`. Pure. */
 import { NONE, type Unit } from "./units";
 
-/** What a suffix measures. */
+/** The quantity of a suffix. */
 type Measure = "bytes" | "time" | "percent" | "count";
 
 interface Suffix {
   measure: Measure;
-  /** How much of the base unit it is: bytes, seconds, hundredths, ones. */
+  /** The factor to the base unit: bytes, seconds, hundredths, ones. */
   factor: number;
 }
 
@@ -37,7 +37,7 @@ const SUFFIXES = new Map<string, Suffix>([
   ["d", { measure: "time", factor: 86_400 }],
 ]);
 
-/** What the base unit of a measure has to be multiplied by, for the words of the API. */
+/** The factor from a measure's base unit to the API's unit. */
 const WORDS: Record<Exclude<Measure, "count">, Record<string, number>> = {
   bytes: { bytes: 1, byte: 1, B: 1, By: 1, kilobytes: 1e-3, kibibytes: 1 / 1024 },
   time: {
@@ -63,42 +63,42 @@ const NAMES: Record<Measure, string> = {
 
 export type Quantity = { value: number } | { fault: string };
 
-const FORM = "Give the threshold as a number, with a unit if you like: 0.9, 5GB, 90%, 250ms.";
+const FORM = "Enter the threshold as a number with an optional unit: 0.9, 5GB, 90%, 250ms.";
 
-/** Whether it is a number without a suffix. */
+/** Whether a text is a number without a suffix. */
 export function isPlain(text: string): boolean {
   return text !== "" && Number.isFinite(Number(text));
 }
 
-/** A number with a suffix, in the unit of what it is compared with; `undefined` where that is not known. */
+/** Converts a number with a suffix to the compared unit; `undefined` for an unknown unit. */
 export function quantityOf(text: string, unit: Unit | undefined): Quantity {
   const plain = text.trim();
   if (isPlain(plain)) return { value: Number(plain) };
   const match = /^([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-zA-Zµμ%]+?)(\/s)?$/i.exec(plain);
   const suffix = SUFFIXES.get(match?.[2] ?? "");
   if (!match) return { fault: FORM };
-  if (!suffix) return { fault: `“${match[2] ?? ""}” is no unit here. ${FORM}` };
+  if (!suffix) return { fault: `“${match[2] ?? ""}” is not a known unit. ${FORM}` };
   const scale = scaleOf(suffix.measure, unit, match[3] !== undefined);
   if (typeof scale === "string") return { fault: scale };
-  // The nearest number that one would write: 0.29 * 100 is not 29.
+  // The nearest short decimal: 0.29 * 100 is not 29.
   return { value: Number((Number(match[1]) * suffix.factor * scale).toPrecision(15)) };
 }
 
-/** What a number of a measure's base unit is multiplied by; the fault where units do not fit. */
+/** The factor for a measure's base unit; an error when units do not fit. */
 function scaleOf(measure: Measure, unit: Unit | undefined, isPerSecond: boolean): number | string {
   if (isPerSecond && unit && !unit.perSecond)
-    return "What is compared is no rate: give the threshold without /s.";
+    return "The expression is not a rate: enter the threshold without /s.";
   if (measure === "count") return 1;
   if (!unit || NONE.includes(unit.word)) {
     const isSure = measure !== "percent";
-    return isSure ? 1 : "The unit of this expression is not known: write 90 or 0.9, not 90%.";
+    return isSure ? 1 : "The unit of this expression is unknown: write 90 or 0.9, not 90%.";
   }
-  // Seconds in a second are a share of the time.
+  // Seconds per second are a share of the time.
   const isShare = unit.perSecond && Object.hasOwn(WORDS.time, unit.word);
   if (measure === "percent" && isShare) return 0.01 * (WORDS.time[unit.word] ?? 1);
   const scale = Object.hasOwn(WORDS[measure], unit.word) ? WORDS[measure][unit.word] : undefined;
   return (
     scale ??
-    `What is compared is in ${unit.word}, not ${NAMES[measure]}: give the threshold in that.`
+    `The expression is in ${unit.word}, not ${NAMES[measure]}: enter the threshold in ${unit.word}.`
   );
 }

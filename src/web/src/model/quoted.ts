@@ -1,4 +1,4 @@
-/** A word as the daemon reads it in lists: in double quotes where it holds what would end it. */
+/** A word of the daemon's lists: double-quoted when it contains a separator. */
 export function quoted(text: string, special: RegExp): string {
   const isPlain = !special.test(text) && text === text.trim();
   return isPlain ? text : `"${text.replace(/["\\]/g, "\\$&")}"`;

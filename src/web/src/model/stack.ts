@@ -1,10 +1,10 @@
-/** Sums of series one upon the other, for areas. */
+/** Stacked sums of series, for areas. */
 
 export type Values = (number | null | undefined)[];
 
 /**
- * The upper edge of each series' area: its numbers and those of all shown series before it. Where a
- * series has no number it adds nothing; where none has one there is no area.
+ * The upper edge of each series' area: the sum of its values and those of all shown series before.
+ * A missing value adds nothing; where all are missing there is no area.
  */
 export function stacked(series: readonly Values[], shown: readonly boolean[]): Values[] {
   const length = series[0]?.length ?? 0;
@@ -25,12 +25,12 @@ export function stacked(series: readonly Values[], shown: readonly boolean[]): V
   );
 }
 
-/** Places of points that have no neighbour: a line would not show them. */
+/** Indexes of points without neighbours, which a line would not show. */
 export function alone(values: Values): number[] {
   const found: number[] = [];
   let before: number | null = null;
   let isBeforeAlone = false;
-  // `undefined` is a time that only other series have: it does not part a line.
+  // `undefined` is a time of other series only: it does not interrupt a line.
   for (let i = 0; i < values.length; i++) {
     const value = values[i];
     if (value === undefined) continue;

@@ -1,4 +1,4 @@
-/** Where the ticks of a time axis stand, and what is written beneath them, in a zone's own clocks. */
+/** Ticks of a time axis and their labels, by a zone's clock. */
 import {
   DAY,
   HOUR,
@@ -36,7 +36,7 @@ const STEPS: { unit: "time" | "day" | "month"; count: number; about: number }[] 
 
 type Step = (typeof STEPS)[number];
 
-/** Ticks between two instants, at most `ticks_max` of them. */
+/** Ticks between two instants, at most `ticks_max`. */
 export function timeTicks(zone: string, start: number, end: number, ticksMax: number): Tick[] {
   const needed = (end - start) / Math.max(ticksMax, 1);
   const step = STEPS.find(({ about }) => about >= needed) ?? STEPS.at(-1);
@@ -60,8 +60,8 @@ function places(zone: string, step: Step, start: number, end: number): number[] 
 }
 
 /**
- * Times that are whole steps after midnight by the clock. Every quarter of an hour is looked at, so
- * that an hour that comes twice has its ticks twice, and one that is left out has none.
+ * Times that are whole steps after midnight by the clock. Every quarter of an hour is checked, so
+ * that a repeated hour has its ticks twice, and a skipped hour has none.
  */
 function timesOfDay(zone: string, step: number, start: number, end: number): number[] {
   const stride = Math.min(step, 15 * MINUTE);
@@ -72,7 +72,7 @@ function timesOfDay(zone: string, step: number, start: number, end: number): num
   return found;
 }
 
-/** The day of the month from which days are counted: weeks begin on Monday. */
+/** The day of the month that days count from: weeks begin on Monday. */
 function firstDay(clock: { year: number; month: number; day: number }, count: number): number {
   const number = Math.floor(Date.UTC(clock.year, clock.month - 1, clock.day) / DAY);
   const sinceMonday = number + 3;

@@ -44,7 +44,23 @@ describe("resolutions and ranges", () => {
   it("refuse a range that the resolution has not", () => {
     const choice = read("resolution=1m&range=6h");
     expect(withRange(choice, "2w")).toBe(choice);
-    expect(read("resolution=1m&range=5y").range).toBe("1h");
+    expect(read("resolution=1m&range=5y").range).toBe("48h");
+  });
+
+  it.each([
+    ["range=14d", "5m", "2w"],
+    ["range=1w", "5m", "1w"],
+    ["range=168h", "5m", "1w"],
+    ["range=30m", "1m", "1h"],
+    ["range=10d", "5m", "2w"],
+    ["range=45d", "1h", "2mo"],
+    ["range=9y", "1d", "5y"],
+    ["range=24h", "1m", "24h"],
+    ["range=nonsense", "1m", "1h"],
+    ["range=0d", "1m", "1h"],
+    ["resolution=1h&range=14d", "1h", "2w"],
+  ])("of an address without a resolution, %s is shown by %s over %s", (search, slot, range) => {
+    expect(read(search)).toMatchObject({ resolution: slot, range });
   });
 });
 

@@ -1,13 +1,13 @@
 /**
- * The time frame of a view: which slots, of which stretch of time, in whose clocks. It is written in
- * the address. Pure: time is an argument.
+ * The time frame of a view: slots, time range and zone. It is written in the address. Pure: time is
+ * an argument.
  */
 import type { Display } from "../api/types";
 import { DAY, HOUR, MINUTE, addMonths, clockAt, instantOf, isZone, startOfDay } from "./zone";
 
 export type Resolution = "1m" | "5m" | "1h" | "1d";
 
-/** A length of time up to now. */
+/** A time range up to now. */
 export type Range =
   | "1h"
   | "6h"
@@ -65,7 +65,7 @@ export const RANGE_LABELS: Record<Range, string> = {
   "5y": "5 yrs",
 };
 
-/** The range of a resolution when none is named. */
+/** The default range of a resolution. */
 const FIRST_RANGES: Record<Resolution, Range> = {
   "1m": "1h",
   "5m": "24h",
@@ -73,21 +73,21 @@ const FIRST_RANGES: Record<Resolution, Range> = {
   "1d": "3mo",
 };
 
-/** Which number of counters and deltas is shown; gauges always show their average. */
+/** The shown number of counters and deltas; gauges always show their average. */
 export type FrameDisplay = Extract<Display, "avg_per_sec" | "total">;
 
 export interface Choice {
   resolution: Resolution;
-  /** What is followed when no stretch is fixed; what one comes back to. */
+  /** The range without a fixed stretch, and after returning from one. */
   range: Range;
-  /** A stretch that stands still, as after a zoom. */
+  /** A fixed time range, as after a zoom. */
   fixed: { start: number; end: number } | undefined;
-  /** The kind's own where it is `undefined`. */
+  /** `undefined` for the kind's default. */
   display: FrameDisplay | undefined;
   zone: string;
 }
 
-/** What is asked for and drawn: whole slots, `end` exclusive. */
+/** The requested and drawn slots, `end` exclusive. */
 export interface Window {
   start: number;
   end: number;
@@ -95,10 +95,10 @@ export interface Window {
   zone: string;
 }
 
-/** The longest and the shortest stretch that can be looked at. */
+/** The longest and the shortest time range. */
 const STRETCH_MAX = 5 * 366 * DAY;
 const STRETCH_MIN = 2 * MINUTE;
-/** A zoom that would show fewer slots than this takes finer ones. */
+/** A zoom to fewer slots switches to finer ones. */
 const ZOOM_SLOTS_MIN = 30;
 
 function of(resolution: Resolution) {
@@ -110,18 +110,39 @@ const [first] = RESOLUTIONS as [(typeof RESOLUTIONS)[number]];
 export const rangesOf = (resolution: Resolution) => of(resolution).ranges;
 export const slotOf = (resolution: Resolution) => of(resolution).slot;
 
-/** The next coarser resolution, which is answered sooner. */
+/** The next coarser resolution, which loads faster. */
 export function coarser(resolution: Resolution): Resolution | undefined {
   const place = RESOLUTIONS.findIndex(({ value }) => value === resolution);
   return RESOLUTIONS[place + 1]?.value;
 }
 
-/** About how long a range is. */
+const LENGTHS: Record<string, number> = {
+  m: MINUTE,
+  min: MINUTE,
+  h: HOUR,
+  d: DAY,
+  w: 7 * DAY,
+  mo: 30.4 * DAY,
+  y: 12 * 30.4 * DAY,
+};
+
+/** The approximate length of a range as an address names it, such as `2w` or `14d`. */
+function lengthNamed(text: string): number | undefined {
+  const [, count, unit] = /^(\d{1,5})([a-z]+)$/.exec(text) ?? [];
+  const length = Number(count) * (LENGTHS[unit ?? ""] ?? 0);
+  return length > 0 ? length : undefined;
+}
+
 function lengthOf(range: Range): number {
-  const months = monthsOf(range);
-  if (months > 0) return months * 30.4 * DAY;
-  const count = Number.parseInt(range, 10);
-  return count * (range.endsWith("h") ? HOUR : range.endsWith("d") ? DAY : 7 * DAY);
+  return lengthNamed(range) ?? HOUR;
+}
+
+/** The finest resolution from `usual` on that has a range of this length. */
+function resolutionFor(length: number, usual: Resolution): Resolution {
+  const fits = RESOLUTIONS.filter(({ slot }) => slot >= slotOf(usual)).find(
+    ({ ranges }) => lengthOf(ranges.at(-1) ?? "1h") >= length,
+  );
+  return fits?.value ?? "1d";
 }
 
 function monthsOf(range: Range): number {
@@ -129,28 +150,28 @@ function monthsOf(range: Range): number {
   return range.endsWith("mo") ? count : range.endsWith("y") ? 12 * count : 0;
 }
 
-/** The range of a resolution that is nearest to a length. */
+/** The range of a resolution nearest to a length. */
 function nearest(resolution: Resolution, length: number): Range {
   const { ranges } = of(resolution);
   const distance = (range: Range) => Math.abs(Math.log(lengthOf(range) / length));
   return ranges.reduce((best, range) => (distance(range) < distance(best) ? range : best));
 }
 
-/** Chooses other slots: the range stays as long as they allow. */
+/** Chooses a resolution; the range stays if the resolution has it. */
 export function withResolution(choice: Choice, resolution: Resolution): Choice {
   const keeps = rangesOf(resolution).includes(choice.range);
   const range = keeps ? choice.range : nearest(resolution, lengthOf(choice.range));
   return { ...choice, resolution, range };
 }
 
-/** Chooses how far back from now is shown: what is shown follows the clock again. */
+/** Chooses a range up to now; the window follows the clock again. */
 export function withRange(choice: Choice, range: Range): Choice {
   return rangesOf(choice.resolution).includes(range)
     ? { ...choice, range, fixed: undefined }
     : choice;
 }
 
-/** Shows a stretch, in finer slots when few would be left. */
+/** Shows a time range, in finer slots when few would remain. */
 export function zoomed(choice: Choice, start: number, end: number): Choice {
   const [from, to] = start <= end ? [start, end] : [end, start];
   const length = Math.min(Math.max(to - from, STRETCH_MIN), STRETCH_MAX);
@@ -164,7 +185,7 @@ export function zoomed(choice: Choice, start: number, end: number): Choice {
   return { ...withResolution(choice, resolution), fixed: snapped(choice, resolution, fixed) };
 }
 
-/** Whole slots. */
+/** Extends a range to whole slots. */
 function snapped(
   { zone }: Choice,
   resolution: Resolution,
@@ -173,7 +194,7 @@ function snapped(
   return { start: floorSlot(resolution, zone, start), end: ceilSlot(resolution, zone, end) };
 }
 
-/** Widens a stretch; slots become coarser when there would be too many. */
+/** Widens a time range, in coarser slots when there would be too many. */
 export function widened(choice: Choice, shown: Window, factor: number, now: number): Choice {
   const length = Math.min((shown.end - shown.start) * factor, STRETCH_MAX);
   const middle = (shown.start + shown.end) / 2;
@@ -190,13 +211,13 @@ export function widened(choice: Choice, shown: Window, factor: number, now: numb
   return { ...withResolution(choice, resolution), fixed: snapped(choice, resolution, fixed) };
 }
 
-/** Moves by a part of what is shown; at the present it follows the clock again. */
+/** Moves by a fraction of the window; at the present it follows the clock again. */
 export function panned(choice: Choice, shown: Window, part: number, now: number): Choice {
   const { start, end, resolution, zone } = shown;
   const last = ceilSlot(resolution, zone, now);
   const way = Math.min(part * (end - start), last - end);
   if (part > 0 && way <= 0) return choice;
-  // To the nearest slot, so that as many are shown as before.
+  // Rounded to slots, so that their number stays.
   const move = (instant: number) =>
     floorSlot(resolution, zone, instant + way + slotOf(resolution) / 2);
   return { ...choice, fixed: { start: move(start), end: move(end) } };
@@ -214,7 +235,7 @@ function ceilSlot(resolution: Resolution, zone: string, instant: number): number
   return resolution === "1d" ? startOfDay(zone, instant, 1) : floor + slotOf(resolution);
 }
 
-/** What a choice shows at this moment. */
+/** The window of a choice at this moment. */
 export function windowOf(choice: Choice, now: number): Window {
   const { resolution, zone, range } = choice;
   if (choice.fixed) {
@@ -232,12 +253,12 @@ function rangeBefore({ resolution, zone }: Choice, end: number, range: Range): n
   return end - lengthOf(range);
 }
 
-/** The parameter of the API. */
+/** The API's parameter. */
 export function resolutionOfApi(resolution: Resolution): string {
   return resolution === "1d" ? "day" : resolution;
 }
 
-/** The slots between two times, for what has no axis of its own. */
+/** The slot starts of a window, for answers without an axis. */
 export function slotStarts({ start, end, resolution, zone }: Window): number[] {
   const starts: number[] = [];
   if (resolution === "1d") {
@@ -260,13 +281,23 @@ export interface Defaults {
   zone: string;
 }
 
-/** Reads what the address says; what it does not say, or says wrongly, is as it is by default. */
+/**
+ * Reads the address. The default replaces a parameter that is absent or invalid; a range that no
+ * resolution has becomes the nearest one.
+ */
 export function readChoice(params: URLSearchParams, defaults: Defaults): Choice {
+  const length = lengthNamed(params.get("range") ?? "");
+  const usual = asResolution(defaults.resolution) ?? "1m";
   const resolution =
-    asResolution(params.get("resolution")) ?? asResolution(defaults.resolution) ?? "1m";
+    asResolution(params.get("resolution")) ??
+    (length === undefined ? usual : resolutionFor(length, usual));
   const allowed = rangesOf(resolution);
   const asRange = (text: string | null | undefined) => allowed.find((range) => range === text);
-  const range = asRange(params.get("range")) ?? asRange(defaults.range) ?? FIRST_RANGES[resolution];
+  const range =
+    asRange(params.get("range")) ??
+    (length === undefined ? undefined : nearest(resolution, length)) ??
+    asRange(defaults.range) ??
+    FIRST_RANGES[resolution];
   const said = params.get("tz");
   const display = params.get("display");
   return {
@@ -290,14 +321,14 @@ function readFixed(params: URLSearchParams): Choice["fixed"] {
   return { start: Math.max(start, end - STRETCH_MAX), end };
 }
 
-/** Unix milliseconds, or a date as ISO 8601 writes it. */
+/** Unix milliseconds, or an ISO 8601 date. */
 function asInstant(text: string | null): number | undefined {
   if (text === null || text === "") return undefined;
   const instant = /^\d+$/.test(text) ? Number(text) : Date.parse(text);
   return Number.isFinite(instant) && Math.abs(instant) < 8e15 ? instant : undefined;
 }
 
-/** What is written in the address for a choice; the defaults' own are left out. */
+/** The address parameters of a choice; defaults are left out. */
 export function writeChoice(
   choice: Choice,
   defaults: Defaults,

@@ -1,15 +1,15 @@
-/** Numbers as people read them: in bytes, seconds, percent or thousands, with their unit. */
+/** Numbers in readable units: bytes, seconds, percent or thousands. */
 
-/** What a number counts. */
+/** The unit of a number. */
 export interface Unit {
-  /** The word of the API, such as `bytes`; anything. */
+  /** The API's word, such as `bytes`; any text. */
   word: string;
-  /** Whether it is so much in a second. */
+  /** Whether it is per second. */
   perSecond: boolean;
 }
 
 interface Scale {
-  /** What a number is multiplied by before it is written. */
+  /** The factor of a number before it is written. */
   factor: number;
   suffix: string;
 }
@@ -21,7 +21,7 @@ const PERCENT: readonly string[] = ["percent", "%"];
 
 const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 const DECIMAL = ["", "k", "M", "G", "T", "P", "E"];
-/** From the largest; each begins where its number is 1. */
+/** From the largest; `at` is the number 1 of each. */
 const TIMES: [number, string][] = [
   [86_400, "d"],
   [3600, "h"],
@@ -32,24 +32,24 @@ const TIMES: [number, string][] = [
   [1e-9, "ns"],
 ];
 
-/** The unit of a series, by the API's word for it and the number that is shown. */
+/** The unit of a series, from the API's word and the shown number. */
 export function unitOf(word: string, display: string): Unit {
   return { word, perSecond: display === "avg_per_sec" || display === "sum_per_sec" };
 }
 
-/** Seconds in a second: a share of time, read as percent. */
+/** Seconds per second: a share of the time, shown as percent. */
 function isShare(unit: Unit): boolean {
   return (unit.perSecond && SECONDS.includes(unit.word)) || unit.word === "ratio";
 }
 
 function power(size: number, base: number, powers: number): number {
   if (size < base || !Number.isFinite(size)) return 0;
-  // The logarithm may be off by a hair at exact powers.
+  // The logarithm may be slightly off at exact powers.
   const guess = Math.floor(Math.log(size) / Math.log(base) + 1e-9);
   return Math.min(guess, powers - 1);
 }
 
-/** The multiple of the unit in which a number of this size is written. */
+/** The multiple of the unit for a number of this size. */
 function scaleFor(unit: Unit, size: number): Scale {
   const per = unit.perSecond ? "/s" : "";
   if (isShare(unit)) return { factor: 100, suffix: " %" };
@@ -69,7 +69,7 @@ function scaleFor(unit: Unit, size: number): Scale {
   return { factor: 1000 ** -k, suffix: (name ? ` ${name}` : "") + of + per };
 }
 
-/** A number with four digits that count: `1.234 MiB/s`, `0 B`, `12.50 %`. */
+/** A number with four significant digits: `1.234 MiB/s`, `0 B`, `12.50 %`. */
 export function valueText(value: number | null | undefined, unit: Unit): string {
   if (value === null || value === undefined) return "–";
   if (!Number.isFinite(value)) return Number.isNaN(value) ? "NaN" : value > 0 ? "∞" : "−∞";
@@ -89,7 +89,7 @@ function digits(number: number): string {
 
 const minus = (text: string) => text.replace(/^-/, "−");
 
-/** Ticks of an axis: all in one multiple, with as many decimals as their distance needs. */
+/** Labels of an axis: all in one multiple, with the decimals that their distance needs. */
 export function tickTexts(ticks: readonly (number | null)[], unit: Unit): string[] {
   const numbers = ticks.filter((tick) => tick !== null);
   const size = numbers.reduce((most, tick) => Math.max(most, Math.abs(tick)), 0);
@@ -104,24 +104,24 @@ export function tickTexts(ticks: readonly (number | null)[], unit: Unit): string
   );
 }
 
-/** A number beside others of its unit: a unit that is a long word is said once, elsewhere. */
+/** A number next to others of its unit: a long unit is shown once, elsewhere. */
 export function shortText(value: number | null | undefined, unit: Unit): string {
   return valueText(value, { ...unit, word: shortWord(unit) });
 }
 
-/** The unit where numbers do not say it themselves: `packets/s`. */
+/** The unit, if numbers do not include it: `packets/s`. */
 export function unitText(unit: Unit): string {
   const isSaid = shortWord(unit) === unit.word || NONE.includes(unit.word);
   return isSaid ? "" : unit.word + (unit.perSecond ? "/s" : "");
 }
 
-/** Ticks of a logarithmic axis: each in its own multiple. */
+/** Labels of a logarithmic axis: each in its own multiple. */
 export function logTickTexts(ticks: readonly (number | null)[], unit: Unit): string[] {
   const short = { ...unit, word: shortWord(unit) };
   return ticks.map((tick) => (tick === null ? "" : valueText(tick, short)));
 }
 
-/** A long word has no room beside an axis: it is in the legend. */
+/** A long unit has no room at an axis: the legend shows it. */
 function shortWord(unit: Unit): string {
   const isKnown = [BYTES, SECONDS, PERCENT, ["ratio"]].some((words) => words.includes(unit.word));
   return isKnown ? unit.word : "";
@@ -137,7 +137,7 @@ function decimalsFor(distance: number): number {
   return 8;
 }
 
-/** Distances between ticks that are round in this unit. */
+/** Round distances between ticks of this unit. */
 export function tickSteps(unit: Unit): number[] {
   const decimal: number[] = [];
   for (let k = -9; k <= 18; k++) for (const n of [1, 2, 5]) decimal.push(Number(`${n}e${k}`));
@@ -156,7 +156,7 @@ export function tickSteps(unit: Unit): number[] {
   return decimal;
 }
 
-/** What an axis ends at so that these numbers fit, percent never above 100 without need. */
+/** The end of an axis for these numbers; percent stops at 100 if possible. */
 export function topOf(most: number, unit: Unit): number {
   if (!(most > 0)) return 1;
   const full = isShare(unit) ? 1 : 100;

@@ -1,7 +1,7 @@
-/** Lengths of time and figures in the few characters that a row, a tile or a bar has for them. */
+/** Durations and numbers as short texts for rows, tiles and bars. */
 
 const SECOND = 1000;
-/** From the largest; two neighbours are written together. */
+/** From the largest; a text combines two neighbours. */
 const STEPS: [number, string][] = [
   [365 * 86_400 * SECOND, "y"],
   [86_400 * SECOND, "d"],
@@ -10,7 +10,7 @@ const STEPS: [number, string][] = [
   [SECOND, "s"],
 ];
 
-/** `12 d 4 h`, `3 h`, `45 s`, `250 ms`: the largest unit, and the next one where it matters. */
+/** `12 d 4 h`, `3 h`, `45 s`, `250 ms`: the largest unit, and the next one when it matters. */
 export function lengthText(ms: number, units = 2): string {
   const size = Math.max(0, ms);
   if (size < SECOND) return `${size < 10 ? trimmed(size, 1) : Math.round(size)} ms`;
@@ -21,13 +21,13 @@ export function lengthText(ms: number, units = 2): string {
     const count = Math.floor(rest / step);
     rest -= count * step;
     if (count > 0) words.push(`${count} ${name}`);
-    // Beside hundreds of days no hour counts.
+    // Hours do not matter next to hundreds of days.
     if (count >= 100) break;
   }
   return words.join(" ");
 }
 
-/** How long something took: `250 ms`, `1.4 s`, `34 s`, `2 min`. */
+/** A duration: `250 ms`, `1.4 s`, `34 s`, `2 min`. */
 export function elapsedText(ms: number | null | undefined): string {
   if (ms === null || ms === undefined) return "–";
   return ms >= SECOND && ms < 60 * SECOND ? `${short(ms / SECOND)} s` : lengthText(ms, 1);
@@ -38,7 +38,7 @@ export function agoText(ms: number): string {
   return ms < SECOND ? "now" : `${lengthText(ms, 1)} ago`;
 }
 
-/** `in 3 h`, and what should have been already as `due`. */
+/** `in 3 h`; a past time is `due`. */
 export function inText(ms: number): string {
   return ms < SECOND ? "due" : `in ${lengthText(ms, 1)}`;
 }
@@ -47,7 +47,7 @@ function trimmed(value: number, decimals: number): string {
   return String(Number(value.toFixed(decimals)));
 }
 
-/** Two digits at least, three at most: `3.4`, `34`, `340`. */
+/** Two or three significant digits: `3.4`, `34`, `340`. */
 function short(value: number): string {
   return value < 9.95 ? trimmed(value, 1) : String(Math.round(value));
 }
@@ -71,7 +71,7 @@ export function bytesText(value: number | null | undefined): string {
   return `${power === 0 ? String(Math.round(size)) : short(size)} ${BYTES[power] ?? ""}`;
 }
 
-/** `1,234`, and from a million on `1.2 M` */
+/** `1,234`; from a million on `1.2 M` */
 export function countText(value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";
   if (value >= 999_500_000) return `${short(value / 1e9)} G`;

@@ -1,5 +1,5 @@
 /**
- * Clocks of time zones: what they show at an instant, and when they show it. An instant is Unix
+ * Clocks of time zones: conversions between instants and clock times. An instant is Unix
  * milliseconds, a zone an IANA name.
  */
 
@@ -7,10 +7,10 @@ export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
 
-/** Clocks are changed at quarters of an hour only. */
+/** Offsets change only at quarters of an hour. */
 const QUARTER = 15 * MINUTE;
 
-/** What a clock shows. `month` is 1 to 12. */
+/** A clock time. `month` is 1 to 12. */
 export interface Clock {
   year: number;
   month: number;
@@ -22,7 +22,7 @@ export interface Clock {
 
 const readers = new Map<string, Intl.DateTimeFormat>();
 const offsets = new Map<string, Map<number, number>>();
-/** Quarters of an hour whose offset is remembered, of a zone; then all are forgotten. */
+/** The most offsets remembered for a zone; beyond it all are forgotten. */
 const OFFSETS_MAX = 50_000;
 
 export function isZone(zone: string): boolean {
@@ -52,7 +52,7 @@ function reader(zone: string): Intl.DateTimeFormat {
   return found;
 }
 
-/** Milliseconds that the zone's clocks are ahead of UTC. */
+/** The zone's offset from UTC in milliseconds. */
 export function offsetAt(zone: string, instant: number): number {
   if (zone === "UTC") return 0;
   const known = offsets.get(zone) ?? new Map<number, number>();
@@ -74,7 +74,7 @@ function readOffset(zone: string, instant: number): number {
   return Date.UTC(year, month - 1, day, hour, minute, second) - instant;
 }
 
-/** What the zone's clocks show. */
+/** The zone's clock time. */
 export function clockAt(zone: string, instant: number): Clock {
   const shown = new Date(instant + offsetAt(zone, instant));
   return {
@@ -88,9 +88,8 @@ export function clockAt(zone: string, instant: number): Clock {
 }
 
 /**
- * When the zone's clocks show this: the first time, where they show it twice; where they never do,
- * as much later as they were put forward. Months and days may be out of bounds: day 32 is of the
- * next month.
+ * The instant of a clock time: the first one of a repeated time; a skipped time is moved forward by
+ * the change. Months and days may be out of bounds: day 32 belongs to the next month.
  */
 export function instantOf(
   zone: string,
@@ -108,13 +107,13 @@ export function instantOf(
   return isShownAfter && !isShownBefore ? after : before;
 }
 
-/** Start of the day that the zone's clocks show. */
+/** Start of the day of the zone's clock. */
 export function startOfDay(zone: string, instant: number, daysLater = 0): number {
   const { year, month, day } = clockAt(zone, instant);
   return instantOf(zone, year, month, day + daysLater);
 }
 
-/** The same time of day, months later; the last day of a month that has fewer days. */
+/** The same time of day, months later; the last day of a shorter month. */
 export function addMonths(zone: string, instant: number, months: number): number {
   const { year, month, day, hour, minute } = clockAt(zone, instant);
   const daysOfMonth = new Date(Date.UTC(year, month + months, 0)).getUTCDate();
@@ -130,7 +129,7 @@ export function offsetText(zone: string, instant: number): string {
   return `${minutes < 0 ? "-" : "+"}${two(Math.floor(size / 60))}:${two(size % 60)}`;
 }
 
-/** `2026-03-29T01:00:00+01:00`: for machines, and without doubt. */
+/** `2026-03-29T01:00:00+01:00`: unambiguous, for machines. */
 export function isoIn(zone: string, instant: number): string {
   const c = clockAt(zone, instant);
   const date = `${String(c.year).padStart(4, "0")}-${two(c.month)}-${two(c.day)}`;
@@ -159,7 +158,7 @@ export function dateText(clock: Clock): string {
 
 const shortNames = new Map<string, Intl.DateTimeFormat>();
 
-/** What people call the zone's time then: `CET`, `GMT-3:30`. */
+/** The zone's usual name at that time: `CET`, `GMT-3:30`. */
 export function zoneName(zone: string, instant: number): string {
   let format = shortNames.get(zone);
   if (!format) {

@@ -1,4 +1,4 @@
-/** How long ago something was, by the second. Only the text changes, not what stands round it. */
+/** The time since an event, updated every second. Only the text node changes. */
 import { computed, signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { now } from "../api/client";
@@ -6,7 +6,7 @@ import { agoText } from "../model/words";
 
 let timer: ReturnType<typeof setInterval> | undefined;
 
-/** The daemon's time, anew each second while somebody looks at it. */
+/** The daemon's time, updated each second while the page is visible. */
 export const second = signal(now(), {
   watched() {
     second.value = now();

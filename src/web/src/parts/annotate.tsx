@@ -1,4 +1,4 @@
-/** Notes at a time or a stretch of time, such as a deploy: made and taken away here, drawn on charts. */
+/** Annotations of a time or a time range, such as a deployment: added and deleted here. */
 import { useSignal } from "@preact/signals";
 import { api, now } from "../api/client";
 import type { Annotation } from "../api/types";
@@ -11,9 +11,9 @@ import { FormDialog, Problem, TextField } from "./dialog";
 import { Icon } from "./icon";
 
 interface Props {
-  /** Charts of it draw what is noted here. */
+  /** The frame of the charts that draw the annotations. */
   frame: TimeFrame;
-  /** Tags that a note has to begin with, as `name=value,name=value`. */
+  /** Initial tags, as `name=value,name=value`. */
   tags?: string;
 }
 
@@ -31,7 +31,7 @@ export function AnnotateButton({ frame, tags = "" }: Props) {
   );
 }
 
-/** The longest text that the daemon keeps. */
+/** The daemon's limit for a text. */
 const TEXT_MAX = 1000;
 
 function AnnotateDialog({ frame, tags, onClose }: Required<Props> & { onClose: () => void }) {
@@ -72,7 +72,7 @@ function AnnotateDialog({ frame, tags, onClose }: Required<Props> & { onClose: (
       below={<Noted frame={frame} zone={zone} />}
     >
       <label class="labelled">
-        What happened
+        Description
         <textarea
           rows={2}
           autofocus
@@ -84,10 +84,10 @@ function AnnotateDialog({ frame, tags, onClose }: Required<Props> & { onClose: (
       </label>
       <div class="choices annotate-when" role="group" aria-label="When">
         <button type="button" aria-pressed={!isSpan.value} onClick={() => (isSpan.value = false)}>
-          At a time
+          Point in time
         </button>
         <button type="button" aria-pressed={isSpan.value} onClick={() => (isSpan.value = true)}>
-          Over a stretch
+          Time range
         </button>
       </div>
       <div class="side-by-side">
@@ -104,11 +104,11 @@ function AnnotateDialog({ frame, tags, onClose }: Required<Props> & { onClose: (
   );
 }
 
-/** `to` is `null` where a stretch has no end. */
+/** `to` is `null` for a range whose end is missing. */
 function faultOf(text: string, from: number | undefined, to: number | null | undefined) {
-  if (text.trim() === "") return "Say what happened.";
-  if (from === undefined || to === null) return "Give the time.";
-  return to !== undefined && to <= from ? "The stretch ends before it begins." : undefined;
+  if (text.trim() === "") return "Enter a description.";
+  if (from === undefined || to === null) return "Enter a time.";
+  return to !== undefined && to <= from ? "The end is before the start." : undefined;
 }
 
 interface TimeFieldProps {
@@ -132,10 +132,10 @@ function TimeField({ label, zone, value }: TimeFieldProps) {
   );
 }
 
-/** Notes that are listed; the newest. */
+/** The most annotations listed, the newest first. */
 const NOTED_MAX = 20;
 
-/** What people noted in the stretch that is shown. */
+/** The annotations in the visible range. */
 function Noted({ frame, zone }: { frame: TimeFrame; zone: string }) {
   const { error, run } = useAttempt();
   const gone = useSignal<string[]>([]);
@@ -151,7 +151,7 @@ function Noted({ frame, zone }: { frame: TimeFrame; zone: string }) {
     });
   return (
     <section class="noted">
-      <h3>In the stretch that is shown</h3>
+      <h3>In the visible range</h3>
       <ul>
         {own.slice(-NOTED_MAX).map((annotation) => (
           <li key={annotation.id}>

@@ -1,15 +1,15 @@
-/** Something that may fail: whether it is under way, and why it failed the last time. */
+/** An action that may fail: whether it runs, and the error of its last run. */
 import { useSignal, type Signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 
 export interface Attempt {
   busy: Signal<boolean>;
   error: Signal<string | undefined>;
-  /** Does it; `say` finds the words for a failure. */
+  /** Runs the action; `say` words an error. */
   run: (act: () => Promise<void>, say?: (cause: unknown) => string) => Promise<void>;
 }
 
-/** The daemon's words, or the browser's. */
+/** The message of the daemon or the browser. */
 export function causeText(cause: unknown): string {
   return cause instanceof Error ? cause.message : String(cause);
 }

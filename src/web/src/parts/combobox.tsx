@@ -1,4 +1,4 @@
-/** A field that searches as one types, and is driven by the arrow keys (ARIA's combobox). */
+/** A field that searches while the reader types, with keyboard control (ARIA's combobox). */
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
@@ -12,10 +12,10 @@ export interface Found<T> {
 
 interface Props<T> {
   label: string;
-  /** What is chosen now. */
+  /** The current choice. */
   value: string;
   placeholder: string;
-  /** What is searched, in the plural. */
+  /** The name of the items, in the plural. */
   noun: string;
   find: (text: string, signal: AbortSignal) => Promise<Found<T>>;
   keyOf: (item: T) => string;
@@ -114,7 +114,7 @@ export function Combobox<T>(props: Props<T>) {
 function said<T>(found: FoundState<T> | undefined, text: string, noun: string): string {
   if (!found) return "Searching…";
   if (found.failed) return found.failed;
-  if (found.total === 0) return text ? `No ${noun} with “${text}”` : `There are no ${noun} yet`;
+  if (found.total === 0) return text ? `No ${noun} match “${text}”` : `No ${noun} yet`;
   const all = found.total.toLocaleString();
   return found.items.length < found.total
     ? `The best ${found.items.length} of ${all} ${noun}: type more of the name`
@@ -125,7 +125,7 @@ interface FoundState<T> extends Found<T> {
   failed?: string;
 }
 
-/** The newest answer; the one before it stays until it is there. */
+/** The newest answer; the previous one stays until it arrives. */
 function useFound<T>(text: string | undefined, find: Props<T>["find"]): FoundState<T> | undefined {
   const found = useSignal<FoundState<T> | undefined>(undefined);
   const isOpen = text !== undefined;

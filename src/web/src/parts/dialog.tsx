@@ -1,4 +1,4 @@
-/** A window over the page: the browser keeps the focus in it, and gives it back. */
+/** A modal dialog: the browser traps the focus, and restores it. */
 import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect, useRef } from "preact/hooks";
 import "../styles/dialog.css";
@@ -6,13 +6,13 @@ import { Icon } from "./icon";
 
 interface Props {
   title: string;
-  /** Asked for by Escape and by the cross. */
+  /** Called by Escape and the close button. */
   onClose: () => void;
   wide?: boolean;
   children: ComponentChildren;
 }
 
-/** Is open as long as it is rendered. */
+/** The dialog is open while it is rendered. */
 export function Dialog({ title, onClose, wide, children }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useId();
@@ -43,17 +43,17 @@ export function Dialog({ title, onClose, wide, children }: Props) {
 }
 
 interface FormProps extends Props {
-  /** What the button says that does it. */
+  /** The label of the button that submits. */
   action: string;
-  /** Whether it can be done now. */
+  /** Whether the form can be submitted now. */
   isReady?: boolean;
   error?: string | undefined;
   onSubmit: () => void;
-  /** What stands below the form. */
+  /** Content below the form. */
   below?: ComponentChildren;
 }
 
-/** A dialog that is filled in: done by its button or by Enter, or given up. */
+/** A form in a dialog: its button or Enter submits, Escape cancels. */
 export function FormDialog(props: FormProps) {
   const { action, isReady = true, error, onSubmit, below, children, ...dialog } = props;
   return (
@@ -79,7 +79,7 @@ interface FootProps {
   action: string;
   isReady: boolean;
   onClose: () => void;
-  /** Does it; without it the form does. */
+  /** Called by a click; without it the button submits the form. */
   onDone?: () => void;
 }
 
@@ -107,14 +107,14 @@ interface FieldProps {
   onText: (text: string) => void;
   maxLength?: number;
   placeholder?: string;
-  /** Whether one begins here. */
+  /** Whether it receives the initial focus. */
   isFirst?: boolean;
-  /** Whether it is read by a machine. */
+  /** Whether the content is code. */
   isCode?: boolean;
   hint?: string | undefined;
 }
 
-/** A line of text with its name above it. */
+/** A line of text with a label above. */
 export function TextField(props: FieldProps) {
   const { label, value, onText, maxLength, placeholder, isFirst, isCode, hint } = props;
   const about = useId();
@@ -136,7 +136,7 @@ export function TextField(props: FieldProps) {
   );
 }
 
-/** What went wrong with what was asked for here. */
+/** The error of the last attempt. */
 export function Problem({ message }: { message: string | undefined }) {
   return (
     <p class="problem" role="alert">

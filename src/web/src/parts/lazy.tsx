@@ -1,4 +1,4 @@
-/** A component that is loaded when it is first shown, or sooner, and again until that succeeds. */
+/** A component that is loaded when first shown, or earlier, with retries. */
 import { signal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect, useLayoutEffect } from "preact/hooks";
@@ -7,19 +7,19 @@ import { Failed, Loading } from "./states";
 
 export interface Lazy {
   Component: ComponentType;
-  /** Begins to load it; returns when it is there, or could not be loaded. */
+  /** Starts loading; resolves when it is loaded or has failed. */
   start: () => Promise<void>;
 }
 
-/** How long it waits after a failure: twice as long each time, up to the last. */
+/** The pause after a failure, doubled each time up to the last. */
 const AGAIN_MS = { min: 1000, max: 15_000 };
-/** After so many failures beside a daemon that answers the page is loaded again, but not all the time. */
+/** The page reloads after this many failures while the daemon answers, but not repeatedly. */
 const FAILURES_MAX = 3;
 const RELOAD_AFTER_MS = 60_000;
 
 export function lazy(load: () => Promise<ComponentType>): Lazy {
   const loaded = signal<ComponentType | undefined>(undefined);
-  /** How often in a row it could not be loaded. */
+  /** Consecutive failures. */
   const failures = signal(0);
   let begun: Promise<void> | undefined;
   const start = () =>
@@ -46,8 +46,8 @@ interface MissingProps {
 }
 
 /**
- * Another page would have it: the files of this one went with an upgrade, or the browser remembers that
- * they were not there. Nothing is lost, as nothing is shown yet.
+ * A reload helps: an upgrade removed the files of this page, or the browser remembers that they
+ * were missing. Nothing is lost, as nothing is shown yet.
  */
 function loadPageAgain(): void {
   const [navigation] = performance.getEntriesByType("navigation");
@@ -55,7 +55,7 @@ function loadPageAgain(): void {
   if (!isFresh || performance.now() > RELOAD_AFTER_MS) location.reload();
 }
 
-/** Stands where the component will be, and tries again: soon, and when the daemon is back. */
+/** A placeholder that retries: after a pause, and when the daemon is back. */
 function Missing({ failures, start }: MissingProps) {
   useEffect(() => {
     if (failures >= FAILURES_MAX && awaySince.peek() === null) loadPageAgain();
@@ -70,16 +70,16 @@ function Missing({ failures, start }: MissingProps) {
       <Failed
         message={
           isAway
-            ? "This part of the page is not loaded yet. It will be as soon as the daemon answers."
-            : "This part of the page could not be loaded; it is tried again. If the daemon was upgraded, load the page again."
+            ? "This part of the page loads as soon as the daemon answers."
+            : "This part of the page could not be loaded. The page retries; after an upgrade of the daemon, reload it."
         }
       >
         <div class="state-actions">
           <button type="button" class="button" onClick={start}>
-            Try again
+            Retry
           </button>
           <button type="button" class="button" onClick={() => location.reload()}>
-            Load the page again
+            Reload page
           </button>
         </div>
       </Failed>

@@ -1,4 +1,4 @@
-/** Whether the screen is a small one, as the styles have it. */
+/** Whether the screen is narrow, by the same width as the styles. */
 import { signal } from "@preact/signals";
 
 const query = matchMedia("(max-width: 760px)");

@@ -1,4 +1,4 @@
-/** A view that shows one answer: its head, whether it is out of date, and what stands in for it. */
+/** A view of one answer: its head, failed refreshes, and the states without data. */
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import type { Resource } from "../api/resource";
@@ -7,11 +7,11 @@ import { Failed, Loading } from "./states";
 interface Props<T> {
   title: string;
   answer: Pick<Resource<T>, "data" | "error" | "reload">;
-  /** What stands in the head, beside the title. */
+  /** Content of the head, beside the title. */
   about?: (data: T) => ComponentChildren;
-  /** What stands there until the first answer does. */
+  /** A placeholder until the first answer. */
   loading?: ComponentChildren;
-  /** What the view is called in a sentence: "the status". */
+  /** The data's name in a sentence: "the status". */
   what: string;
   class?: string;
   children: (data: T) => ComponentChildren;
@@ -28,7 +28,7 @@ export function Page<T>({ title, answer, about, loading, what, children, ...own 
         <h1>{title}</h1>
         {error && data !== undefined && (
           <p class="stale-note" role="status">
-            Not refreshed: {error.message}
+            Refresh failed: {error.message}
           </p>
         )}
         {data !== undefined && about?.(data)}
@@ -37,7 +37,7 @@ export function Page<T>({ title, answer, about, loading, what, children, ...own 
         children(data)
       ) : error ? (
         <section class="card">
-          <Failed message={`${capital(what)} cannot be shown: ${error.message}`} onRetry={reload} />
+          <Failed message={`Cannot load ${what}: ${error.message}`} onRetry={reload} />
         </section>
       ) : (
         (loading ?? (
@@ -48,8 +48,4 @@ export function Page<T>({ title, answer, about, loading, what, children, ...own 
       )}
     </div>
   );
-}
-
-function capital(text: string): string {
-  return text.slice(0, 1).toUpperCase() + text.slice(1);
 }

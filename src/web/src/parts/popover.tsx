@@ -1,4 +1,4 @@
-/** A button that opens a small box of choices below it. */
+/** A button that opens a small box of choices. */
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
@@ -6,9 +6,9 @@ import "../styles/popover.css";
 import { Icon } from "./icon";
 
 interface Props {
-  /** What is chosen here. */
+  /** The name of the choice. */
   label: string;
-  /** What is chosen now. */
+  /** The current choice. */
   text: string;
   align?: "left" | "right";
   children: ComponentChildren;

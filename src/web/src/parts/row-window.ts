@@ -1,19 +1,19 @@
-/** Which rows of a long list are drawn. */
+/** The window of drawn rows in a long list. */
 
 export interface RowWindow {
   first: number;
-  /** Behind the last. */
+  /** The first row after the window. */
   end: number;
-  /** Rows that any window has at most, the list's length aside. */
+  /** The most rows of any window, for a list of any length. */
   places: number;
 }
 
-/** Rows drawn beyond what is seen, on each side. */
+/** Rows drawn beyond the visible ones, on each side. */
 const BEYOND = 6;
-/** The window moves by so many rows at a time, so that most steps of a scroll change nothing. */
+/** The window moves in steps of this many rows, so that most scroll events change nothing. */
 const STEP = 4;
 
-/** `above` pixels of the list lie above the view, which is `height` pixels high. */
+/** `above` pixels of the list are above the viewport, which is `height` pixels high. */
 export function rowWindow(
   above: number,
   height: number,
@@ -28,20 +28,20 @@ export function rowWindow(
   return { first: Math.min(first, end), end, places };
 }
 
-/** A row that is drawn, under a key by which its nodes are found again. */
+/** A drawn row, with a key that identifies its nodes. */
 export interface DrawnRow {
   index: number;
   key: string | number;
 }
 
-/** The rows of a window, and the active one wherever it is; -1 for none. */
+/** The rows of a window, and the active row at any place; -1 for none. */
 export function rowsDrawn(
   { first, end, places }: RowWindow,
   count: number,
   active: number,
 ): DrawnRow[] {
   const rows: DrawnRow[] = [];
-  // A key for each place of the window, not for each row: nodes go round.
+  // Keys belong to places of the window, not to rows: nodes are reused.
   for (let index = first; index < Math.min(end, count); index++) {
     if (index !== active) rows.push({ index, key: index % places });
   }

@@ -1,4 +1,4 @@
-/** What is wider than a small screen: it scrolls by itself, by keys too. */
+/** Content wider than a small screen: it scrolls horizontally, also by keys. */
 import type { ComponentChildren } from "preact";
 
 export function ScrollX({ label, children }: { label: string; children: ComponentChildren }) {

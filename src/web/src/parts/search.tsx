@@ -1,4 +1,4 @@
-/** A field whose text stands in the address, and narrows what is listed. */
+/** A field that filters a list, with its text in the address. */
 import { useEffect, useRef } from "preact/hooks";
 import { setParams } from "../app/address";
 import { Icon } from "./icon";
@@ -6,11 +6,11 @@ import { Icon } from "./icon";
 interface Props {
   label: string;
   placeholder: string;
-  /** The parameter of the address, and what it is now. */
+  /** The address parameter, and its current value. */
   param: string;
   text: string;
   class?: string;
-  /** The key that leads here, from where nothing is written. */
+  /** The key that focuses the field. */
   shortcut?: string;
 }
 

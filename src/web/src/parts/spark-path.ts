@@ -1,10 +1,10 @@
-/** Reads the coarse lines of sparklines, and turns them into paths. */
+/** Converts the coarse lines of sparklines to paths. */
 import type { Spark } from "../api/types";
 
 const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const TOP = DIGITS.length - 1;
 
-/** The points of a line; `null` where there is none. */
+/** The points of a line; `null` for a missing one. */
 export function sparkValues(spark: Spark): (number | null)[] {
   return Array.from(spark.line, (letter) => {
     const part = DIGITS.indexOf(letter);
@@ -12,7 +12,7 @@ export function sparkValues(spark: Spark): (number | null)[] {
   });
 }
 
-/** What a line is drawn into, in pixels. */
+/** The size of the drawing, in pixels. */
 export interface SparkBox {
   width: number;
   height: number;
@@ -20,13 +20,13 @@ export interface SparkBox {
 
 /**
  * One path for the whole line: gaps stay gaps, and a point between two gaps is a short dash.
- * `full` is the value at the top; without it the line's own largest.
+ * `full` is the value at the top; the line's own maximum by default.
  */
 export function sparkPath(spark: Spark, box: SparkBox, full?: number): string {
   const values = sparkValues(spark);
   const top = full ?? (Math.max(...values.map((value) => value ?? 0)) || 1);
   const step = box.width / Math.max(values.length - 1, 1);
-  // A line at the very edge would be cut in half.
+  // The edge would cut a line in half.
   const room = box.height - 2;
   let path = "";
   let isDown = false;

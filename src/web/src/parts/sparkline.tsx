@@ -1,16 +1,16 @@
-/** A line of the last hour in a cell of a table: one path, drawn once for each answer. */
+/** A line of the last hour in a table cell: one path, drawn once for each answer. */
 import { Component } from "preact";
 import type { Spark } from "../api/types";
 import { sparkPath } from "./spark-path";
 
 const BOX = { width: 50, height: 22 };
 
-/** Paths by line and scale, so that a row that comes back into view is not computed again. */
+/** Paths by line and scale, so that a row that returns to the viewport is not computed again. */
 const paths = new WeakMap<Spark, string>();
 
 interface Props {
   spark: Spark | undefined;
-  /** The value at the top; without it the line's own largest. */
+  /** The value at the top; the line's own maximum by default. */
   full?: number;
 }
 

@@ -1,4 +1,4 @@
-/** What a view shows when there is nothing to show: it loads, it failed, it is empty. */
+/** The states of a view without data: loading, failed, empty. */
 import type { ComponentChildren } from "preact";
 import { Icon } from "./icon";
 
@@ -13,7 +13,7 @@ export function Loading({ what = "" }: { what?: string }) {
 
 interface FailedProps {
   message: string;
-  /** Asks again. */
+  /** Repeats the request. */
   onRetry?: (() => void) | undefined;
   children?: ComponentChildren;
 }
@@ -25,7 +25,7 @@ export function Failed({ message, onRetry, children }: FailedProps) {
       <p>{message}</p>
       {onRetry && (
         <button type="button" class="button" onClick={onRetry}>
-          Try again
+          Retry
         </button>
       )}
       {children}

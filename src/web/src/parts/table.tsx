@@ -1,20 +1,20 @@
-/** A table with heads for its columns; one that is wider than the screen scrolls by itself. */
+/** A table with column heads; a table wider than the screen scrolls horizontally. */
 import type { ComponentChildren } from "preact";
 import { Icon } from "./icon";
 import { ScrollX } from "./scroll-x";
 
 export interface Head {
   name: string;
-  /** Whether numbers stand below, on the right. */
+  /** Whether the column contains numbers, which are aligned right. */
   isNumber?: boolean;
-  /** How rows can be put in order by it. */
+  /** The sort order by this column. */
   sort?: { direction: "ascending" | "descending"; isBy: boolean; onSort: () => void };
 }
 
 interface Props {
   label: string;
   class?: string;
-  /** A name alone is of a column of texts. */
+  /** A plain name is a column of texts. */
   heads: readonly (string | Head)[];
   /** The rows. */
   children: ComponentChildren;
@@ -54,7 +54,7 @@ function ColumnHead({ name, isNumber, sort }: Head) {
   );
 }
 
-/** Heads of columns of numbers. */
+/** Heads of number columns. */
 export function numbers(...names: readonly string[]): Head[] {
   return names.map((name) => ({ name, isNumber: true }));
 }

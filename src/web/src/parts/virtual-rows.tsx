@@ -1,6 +1,6 @@
 /**
- * A list of any length that scrolls with the page: rows of one height, of which only those in view
- * are in the document. Nodes are used again for the rows that come into view.
+ * A list of any length that scrolls with the page: rows of one height, of which the document
+ * contains only the visible ones. Nodes are reused for rows that become visible.
  */
 import { useSignal } from "@preact/signals";
 import { Fragment, type VNode } from "preact";
@@ -10,7 +10,7 @@ import { rowsDrawn, rowWindow, type RowWindow } from "./row-window";
 interface Props {
   count: number;
   rowHeight: number;
-  /** A row that stays in the document when it is out of view; -1 for none. */
+  /** A row that stays in the document outside of the viewport; -1 for none. */
   active: number;
   /** Draws a row `top` pixels below the list's own top. */
   row: (index: number, top: number) => VNode;
@@ -33,7 +33,7 @@ export function VirtualRows({ count, rowHeight, active, row }: Props) {
 }
 
 /**
- * Follows which rows are in view. The listener lives as long as the list: it is made in a scope of its
+ * Tracks the visible rows. The listener lives as long as the list, and is created in a scope of its
  * own, because a scope that holds elements of one drawing keeps the elements of every later one.
  */
 function useRowsSeen(count: number, rowHeight: number) {

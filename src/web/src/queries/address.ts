@@ -4,7 +4,7 @@
  */
 import type { MetricQuery, PanelQuery, PromqlQuery } from "../api/types";
 
-/** Queries of one chart, at most. */
+/** The most queries of one chart. */
 export const QUERIES_MAX = 12;
 
 const NAMES = [
@@ -23,7 +23,7 @@ type Name = (typeof NAMES)[number];
 
 const keyOf = (name: Name, index: number) => (index === 0 ? name : `${name}.${index + 1}`);
 
-/** The parameters of these queries, with `undefined` for those that are to be taken away. */
+/** The parameters of these queries, with `undefined` for those to remove. */
 export function paramsOf(queries: readonly PanelQuery[]): Record<string, string | undefined> {
   const params: Record<string, string | undefined> = {};
   const said = queries.filter(saysSomething).slice(0, QUERIES_MAX);
@@ -35,7 +35,7 @@ export function paramsOf(queries: readonly PanelQuery[]): Record<string, string 
   return params;
 }
 
-/** Whether there is something to ask. */
+/** Whether a query is complete. */
 export function saysSomething(query: PanelQuery): boolean {
   return (query.kind === "metric" ? query.metric : query.expression).trim() !== "";
 }
@@ -60,7 +60,7 @@ function given(name: Name, value: string | undefined): Partial<Record<Name, stri
   return value ? { [name]: value } : {};
 }
 
-/** The queries that an address has. */
+/** The queries of an address. */
 export function queriesOf(params: URLSearchParams): PanelQuery[] {
   const queries: PanelQuery[] = [];
   for (let index = 0; index < QUERIES_MAX; index++) {
@@ -97,7 +97,7 @@ export function countOf(text: string): number | undefined {
   return count >= 1 && count <= 1000 ? count : undefined;
 }
 
-/** What a query is called where there is room for a letter. */
+/** The letter of a query. */
 export function letterOf(index: number): string {
   return String.fromCharCode(65 + index);
 }

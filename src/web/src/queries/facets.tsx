@@ -1,4 +1,4 @@
-/** The tags of a metric with their values, and how many series each has: a click asks for it. */
+/** The tags of a metric with their values and series counts; a click filters by a value. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { valuesOfTag } from "../api/client";
@@ -11,14 +11,14 @@ import { useFacets } from "./use-facets";
 interface Props {
   query: MetricQuery;
   letter: string;
-  /** Those of the dashboard, which may be asked for like values. */
+  /** The dashboard's variables, which can be chosen like values. */
   variables?: readonly Variable[];
   onChange: (query: MetricQuery) => void;
 }
 
-/** Values of a tag that are shown without being asked for. */
+/** Values of a tag that are shown at first. */
 const FEW = 8;
-/** Tags whose values are shown at once. */
+/** Tags whose values are shown at first. */
 const OPEN = 4;
 
 export function Facets({ query, letter, variables = [], onChange }: Props) {
@@ -53,7 +53,7 @@ export function Facets({ query, letter, variables = [], onChange }: Props) {
   );
 }
 
-/** What stands for a tag's values in queries. */
+/** The variables of a tag. */
 function referencesTo(tag: string, variables: readonly Variable[]): string[] {
   return variables.filter((variable) => variable.tag === tag).map(({ name }) => `$${name}`);
 }
@@ -83,6 +83,7 @@ function Values({ facet, metric, references, chosen, isOpen, onToggle }: ValuesP
   ].filter(({ value }) => value === chosen || value.toLowerCase().includes(words));
   const isCut = !isAll.value && text.value === "" && matching.length > FEW;
   const shown = isCut ? firstOf(matching, chosen) : matching.slice(0, 200);
+  const left = isAll.value && text.value === "" ? facet.values_total - shown.length : 0;
   const most = Math.max(1, ...counted.map(({ series }) => series ?? 0));
   return (
     <details class="facet" open={isOpen || chosen !== undefined}>
@@ -124,17 +125,18 @@ function Values({ facet, metric, references, chosen, isOpen, onToggle }: ValuesP
           </li>
         ))}
       </ul>
-      {shown.length === 0 ? <p class="facets-none muted">No value with “{text.value}”</p> : null}
+      {shown.length === 0 ? <p class="facets-none muted">No value matches “{text.value}”</p> : null}
       {isCut ? (
         <button type="button" class="button quiet facet-more" onClick={() => (isAll.value = true)}>
-          {matching.length - FEW} more
+          {(facet.values_total - FEW).toLocaleString()} more
         </button>
       ) : null}
+      {left > 0 ? <p class="facets-none muted">{left.toLocaleString()} more: search</p> : null}
     </details>
   );
 }
 
-/** The first values, with the chosen one among them. */
+/** The first values, including the chosen one. */
 function firstOf(values: Shown[], chosen: string | undefined): Shown[] {
   const first = values.slice(0, FEW);
   const own = values.find(({ value }) => value === chosen);
@@ -165,7 +167,7 @@ function Value({ value, series, part, isChosen, onToggle }: ValueProps) {
   );
 }
 
-/** Values beyond those that are counted, once somebody searches for them. */
+/** Values beyond those of the answer, loaded when the reader searches. */
 function useOthers(facet: Facet, metric: string, text: string): string[] {
   const others = useSignal<string[]>([]);
   const isAsked = text !== "" && facet.values_total > facet.values.length;

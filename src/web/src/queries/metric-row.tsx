@@ -1,4 +1,4 @@
-/** A query of one metric: which, of which tags, as how many lines. */
+/** A query of one metric: its name, tags and lines. */
 import { useSignal } from "@preact/signals";
 import { api } from "../api/client";
 import type { FoundMetric, MetricQuery } from "../api/types";
@@ -61,7 +61,7 @@ function MetricFound({ item }: { item: FoundMetric }) {
 
 type Part = Pick<Props, "query" | "onChange">;
 
-/** The tags that were chosen, each to be given up by a click. */
+/** The chosen tags; a click removes one. */
 function Chosen({ query, onChange }: Part) {
   const selection = selectionOf(query.tags);
   if (selection.size === 0) return null;
@@ -71,13 +71,13 @@ function Chosen({ query, onChange }: Part) {
     onChange({ ...query, tags: tagsOf(rest) });
   };
   return (
-    <ul class="asked-tags" aria-label="Tags asked for">
+    <ul class="asked-tags" aria-label="Tag filters">
       {[...selection].map(([name, value]) => (
         <li key={name}>
           <button
             type="button"
             class="asked-tag"
-            aria-label={`Do not ask for ${name}=${value}`}
+            aria-label={`Remove filter ${name}=${value}`}
             onClick={() => drop(name)}
           >
             <span>
@@ -92,7 +92,7 @@ function Chosen({ query, onChange }: Part) {
   );
 }
 
-/** One line a series, all as one, or one for each value of some tags. */
+/** One line for each series, for all, or for each value of some tags. */
 function Grouping({ query, onChange }: Part) {
   const facets = useFacets(query.metric, query.tags).value.data;
   const chosen = namesOf(query.group_by);
@@ -122,7 +122,7 @@ function Grouping({ query, onChange }: Part) {
           checked={(query.merge ?? false) && chosen.length === 0}
           onChange={() => onChange({ ...plain, merge: true })}
         />
-        <span>All series merged to one</span>
+        <span>All series merged</span>
       </label>
       <p class="popover-part">Merged by tag</p>
       {names.map((name) => (
@@ -135,7 +135,7 @@ function Grouping({ query, onChange }: Part) {
   );
 }
 
-/** All lines, or those with the largest or smallest numbers. */
+/** All lines, or those with the largest or smallest values. */
 function Ranking({ query, letter, onChange }: Part & { letter: string }) {
   const { top, bottom, ...plain } = query;
   const rank = top ? "top" : bottom ? "bottom" : "all";
@@ -149,7 +149,7 @@ function Ranking({ query, letter, onChange }: Part & { letter: string }) {
   return (
     <span class="ranking">
       <select
-        aria-label={`Which lines of query ${letter}`}
+        aria-label={`Lines of query ${letter}`}
         value={rank}
         onChange={(event) => set(event.currentTarget.value, count)}
       >
@@ -161,10 +161,10 @@ function Ranking({ query, letter, onChange }: Part & { letter: string }) {
         <input
           type="number"
           class="num"
-          aria-label={`How many lines of query ${letter}`}
+          aria-label={`Number of lines of query ${letter}`}
           min={1}
           max={1000}
-          // What is being typed stays as it is whatever is rendered meanwhile.
+          // The typed text stays while the page renders.
           value={typed.value ?? count}
           onInput={(event) => (typed.value = event.currentTarget.value)}
           onChange={(event) => {

@@ -1,4 +1,4 @@
-/** Which number of each slot is drawn. */
+/** A choice of the number drawn for each slot. */
 import type { Display } from "../api/types";
 
 const NUMBERS: readonly { value: Display; label: string }[] = [
@@ -6,11 +6,11 @@ const NUMBERS: readonly { value: Display; label: string }[] = [
   { value: "avg_per_sec", label: "Average per second" },
   { value: "sum_per_sec", label: "Sum per second" },
   { value: "total", label: "Total" },
-  { value: "min", label: "Least" },
-  { value: "max", label: "Greatest" },
+  { value: "min", label: "Min" },
+  { value: "max", label: "Max" },
   { value: "first", label: "First" },
   { value: "last", label: "Last" },
-  { value: "count", label: "Count of samples" },
+  { value: "count", label: "Count" },
 ];
 
 export function displayOf(text: string): Display | undefined {
@@ -25,12 +25,12 @@ interface Props {
 export function NumberChoice({ value, onChange }: Props) {
   return (
     <select
-      aria-label="Number of each slot"
-      title="Which number of each slot is drawn"
+      aria-label="Value"
+      title="Value of each slot that is drawn"
       value={value ?? ""}
       onChange={(event) => onChange(displayOf(event.currentTarget.value))}
     >
-      <option value="">Default number</option>
+      <option value="">Default</option>
       {NUMBERS.map((number) => (
         <option key={number.value} value={number.value}>
           {number.label}

@@ -1,4 +1,4 @@
-/** The queries of a chart, a row each: add, change, hide, copy, order and take away. */
+/** The queries of a chart, a row each: add, edit, hide, copy, move and remove. */
 import type { ComponentChildren } from "preact";
 import type { PanelQuery } from "../api/types";
 import { Icon, type IconName } from "../parts/icon";
@@ -10,12 +10,12 @@ import { MetricRow } from "./metric-row";
 export interface QueryRowsProps {
   queries: readonly PanelQuery[];
   onChange: (queries: PanelQuery[]) => void;
-  /** The row whose tags are shown beside. */
+  /** The row whose tags are shown. */
   active: number;
   onActive: (at: number) => void;
-  /** What the daemon said to a query, by its place. */
+  /** The daemon's error for a query, by its index. */
   errors: Readonly<Record<number, string>>;
-  /** What is chosen for all queries, beside the ways to add one. */
+  /** Choices for all queries, beside the buttons that add one. */
   children?: ComponentChildren;
 }
 
@@ -98,7 +98,7 @@ function KindChoice({ query, at, onChange }: RowProps) {
   );
 }
 
-/** What was chosen so far, to go on with in PromQL. */
+/** The metric query so far, to continue in PromQL. */
 function asPromql(query: PanelQuery): PanelQuery {
   const isPlain = query.kind === "metric" && /^[a-zA-Z_:][\w:]*$/.test(query.metric);
   return { kind: "promql", expression: isPlain ? query.metric : "" };

@@ -1,4 +1,4 @@
-/** What is said of a series' values in a line: pure. */
+/** A summary of a series' values. Pure. */
 import type { Values } from "../model/stack";
 
 export interface Summary {
@@ -8,7 +8,7 @@ export interface Summary {
   avg: number | null;
 }
 
-/** Slots without a number count for nothing. */
+/** Slots without a number are ignored. */
 export function summaryOf(values: Values): Summary {
   let last: number | null = null;
   let min: number | null = null;
@@ -27,18 +27,18 @@ export function summaryOf(values: Values): Summary {
 }
 
 export interface Order {
-  /** A column; the time or the name where it is -1. */
+  /** A column; -1 is the time or the name. */
   column: number;
   isDown: boolean;
 }
 
-/** The next order when a column's head is chosen: first the largest, then the smallest. */
+/** The order after a click on a column's head: first descending, then ascending. */
 export function nextOrder(order: Order, column: number): Order {
   if (order.column !== column) return { column, isDown: column >= 0 };
   return { column, isDown: !order.isDown };
 }
 
-/** Places of rows in order; rows without a number come last whichever way. */
+/** The sorted order of rows; rows without a number come last in both directions. */
 export function ordered(
   count: number,
   order: Order,

@@ -1,11 +1,11 @@
 /**
- * The tags that a query asks for, written `name=value,name=value` as the daemon reads them. What
- * holds a comma stands in double quotes, in which `\"` is a quote and `\\` a backslash.
+ * The tag filter of a query, written `name=value,name=value` as the daemon reads it. A value with a
+ * comma is double-quoted; inside, `\"` is a quote and `\\` a backslash.
  */
 
 import { quoted } from "../model/quoted";
 
-/** Values by the names of their tags, in the order they were chosen. */
+/** Values by tag name, in the order of choice. */
 export type Selection = ReadonlyMap<string, string>;
 
 export function selectionOf(tags: string): Selection {
@@ -26,7 +26,7 @@ export function selectionOf(tags: string): Selection {
 
 const QUOTED = /^\s*"((?:[^"\\]|\\.)*)"?/;
 
-/** The word that a text begins with, and what stands behind it from the mark that ends it. */
+/** The first word of a text, and the rest after its separator. */
 function word(text: string, ends: RegExp): [string, string] {
   const [whole = "", inside] = QUOTED.exec(text) ?? [];
   const rest = text.slice(whole.length);
@@ -42,7 +42,7 @@ export function tagsOf(selection: Selection): string {
     .join(",");
 }
 
-/** The tags with this value chosen, or no longer where it was. */
+/** The filter with this value chosen, or removed if it was chosen. */
 export function toggled(tags: string, name: string, value: string): string {
   const selection = new Map(selectionOf(tags));
   if (selection.get(name) === value) selection.delete(name);
@@ -50,7 +50,7 @@ export function toggled(tags: string, name: string, value: string): string {
   return tagsOf(selection);
 }
 
-/** Names between commas, as `group_by` has them. */
+/** Names separated by commas, as `group_by` has them. */
 export function namesOf(list: string | undefined): string[] {
   const names = (list ?? "").split(",").map((name) => name.trim());
   return names.filter((name) => name !== "");

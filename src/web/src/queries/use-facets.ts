@@ -1,4 +1,4 @@
-/** What a metric's tags leave to choose from. */
+/** The remaining choices of a metric's tags. */
 import type { ReadonlySignal } from "@preact/signals";
 import { api } from "../api/client";
 import { useResource, type Resource } from "../api/resource";
@@ -7,7 +7,7 @@ import { selectionOf, tagsOf } from "./tags";
 
 const NONE: FacetsAnswer = { series: 0, tags_total: 0, tags: [] };
 
-/** Answers that several parts of a view want at once. */
+/** Answers shared by several parts of a view. */
 const recent = new Map<string, { at: number; answer: Promise<FacetsAnswer> }>();
 const RECENT_MS = 2000;
 const RECENT_MAX = 20;
@@ -25,7 +25,7 @@ function facetsOf(metric: string, tags: string): Promise<FacetsAnswer> {
 
 export function useFacets(metric: string, tags: string): ReadonlySignal<Resource<FacetsAnswer>> {
   return useResource(`${metric}\n${tags}`, () => {
-    // What a variable stands for is not known here.
+    // The value of a variable is unknown here.
     const known = [...selectionOf(tags)].filter(([, value]) => !value.includes("$"));
     const plain = tagsOf(new Map(known));
     return metric ? facetsOf(metric, plain) : Promise.resolve(NONE);

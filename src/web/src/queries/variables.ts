@@ -1,17 +1,17 @@
 /**
- * Variables of a dashboard: `$host` or `${host}` in its queries and titles stands for what was
- * chosen. No choice means all values.
+ * Variables of a dashboard: the chosen value replaces `$host` or `${host}` in queries and titles.
+ * No choice means all values.
  */
 import type { MetricQuery, PanelQuery, Variable } from "../api/types";
 import { namesOf, selectionOf, tagsOf } from "./tags";
 
-/** Values chosen, by the names of their variables; none or an empty list is all. */
+/** Chosen values by variable; none or an empty list means all. */
 export type Chosen = Readonly<Record<string, readonly string[]>>;
 
-/** Queries that one with variables may become. */
+/** The most queries that a query with variables expands to. */
 export const EXPANDED_MAX = 50;
 
-/** A variable's parameter in the address, once for each value. */
+/** A variable's parameter in the address, repeated for each value. */
 export const keyOf = (variable: string) => `var.${variable}`;
 
 export function chosenOf(params: URLSearchParams, variables: readonly Variable[]): Chosen {
@@ -24,13 +24,13 @@ export function chosenOf(params: URLSearchParams, variables: readonly Variable[]
 
 const REFERENCE = /\$(?:\{(\w+)\}|(\w+))/g;
 
-/** The variables that a text names, of those there are. */
+/** The variables that a text contains, among the given ones. */
 export function named(text: string, chosen: Chosen): string[] {
   const names = [...text.matchAll(REFERENCE)].map((match) => match[1] ?? match[2] ?? "");
   return [...new Set(names)].filter((name) => Object.hasOwn(chosen, name));
 }
 
-/** A title: values between commas. */
+/** A title: values separated by commas. */
 export function titled(text: string, chosen: Chosen): string {
   return text.replace(REFERENCE, (whole, long?: string, short?: string) => {
     const name = long ?? short ?? "";
@@ -40,7 +40,7 @@ export function titled(text: string, chosen: Chosen): string {
   });
 }
 
-/** The queries to ask: one with several values becomes one for each. */
+/** The expanded queries: one query for each of several values. */
 export function asked(queries: readonly PanelQuery[], chosen: Chosen): PanelQuery[] {
   return queries.flatMap((query): PanelQuery[] => {
     if (query.kind === "metric") return metricAsked(query, chosen);
@@ -59,7 +59,7 @@ function metricAsked(query: MetricQuery, chosen: Chosen): MetricQuery[] {
   return all;
 }
 
-/** One query for each value would be one line each: they are told apart by what they differ in. */
+/** One query for each value would be one line each, labelled by their differences. */
 function grouped(query: MetricQuery, chosen: Chosen): Partial<MetricQuery> {
   const isEither = [...selectionOf(query.tags)].filter(([, value]) =>
     named(value, chosen).some((name) => (chosen[name]?.length ?? 0) > 1),
@@ -80,7 +80,7 @@ function referenceTo(name: string): RegExp {
   return new RegExp(`\\$(?:\\{${name}\\}|${name}(?!\\w))`, "g");
 }
 
-/** The pairs that do not ask for this variable. */
+/** The pairs without this variable. */
 function without(tags: string, name: string): string {
   const pairs = [...selectionOf(tags)].filter(([, value]) => !referenceTo(name).test(value));
   return tagsOf(new Map(pairs));
@@ -88,7 +88,7 @@ function without(tags: string, name: string): string {
 
 const MATCHER = /(=~|!~|!=|=)(\s*)"((?:[^"\\]|\\.)*)"/g;
 
-/** A matcher `="$host"` becomes a pattern, where all or several values are chosen. */
+/** A matcher `="$host"` becomes a pattern for all or several values. */
 function expressionAsked(expression: string, chosen: Chosen): string {
   const matched = expression.replace(
     MATCHER,

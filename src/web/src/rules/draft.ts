@@ -1,4 +1,4 @@
-/** A rule that is made of what a chart shows: its expression, and the file that it stands in. Pure. */
+/** A rule made from a chart: its expression and rule file. Pure. */
 import type { Display, Kind, PanelQuery } from "../api/types";
 import { outermost } from "../model/comparison";
 import { isPlain, quantityOf } from "../model/quantity";
@@ -10,14 +10,14 @@ export const SEVERITIES = ["", "info", "warning", "critical"] as const;
 
 export interface RuleDraft {
   name: string;
-  /** What is compared. */
+  /** The compared expression. */
   expression: string;
   operator: (typeof OPERATORS)[number];
-  /** The threshold as it is written: `0.9`, `5GB`. */
+  /** The threshold as typed: `0.9`, `5GB`. */
   value: string;
-  /** The unit of what is compared, where it is known. */
+  /** The unit of the expression, if known. */
   unit?: Unit | undefined;
-  /** `5m`; none where it is empty. */
+  /** `5m`; empty for none. */
   lasting: string;
   severity: string;
   summary: string;
@@ -26,7 +26,7 @@ export interface RuleDraft {
 const NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/;
 const LABEL = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 
-/** The series of a query, as PromQL selects them. */
+/** The series of a query as a PromQL selector. */
 function selectorOf(metric: string, tags: string): string {
   const isPlain = NAME.test(metric);
   const pairs = [...selectionOf(tags)].map(
@@ -41,7 +41,7 @@ export interface Drawn {
   display: Display | undefined;
 }
 
-/** What a query draws as an expression of the same numbers. */
+/** An expression for the drawn numbers of a query. */
 export function expressionOf(query: PanelQuery, { kind, display }: Drawn): string {
   if (query.kind === "promql") return query.expression.trim();
   const selector = selectorOf(query.metric, query.tags);
@@ -54,29 +54,29 @@ export function expressionOf(query: PanelQuery, { kind, display }: Drawn): strin
   return `${isCounted ? "sum" : "avg"}${by}(${each})`;
 }
 
-/** Words as the name of an alert: `Network received` is `NetworkReceived`. */
+/** Words joined to an alert name: `Network received` becomes `NetworkReceived`. */
 export function nameOfAlert(title: string): string {
   const words = title.match(/[\p{L}\p{N}]+/gu) ?? [];
   return words.map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join("") || "Alert";
 }
 
-/** What is wrong with it before the daemon is asked; `undefined` when nothing. */
+/** An error found before the daemon is asked; `undefined` without one. */
 export function faultOf({ name, expression, value, unit, lasting }: RuleDraft): string | undefined {
-  if (name.trim() === "") return "Give the alert a name.";
-  if (expression.trim() === "") return "Give an expression.";
+  if (name.trim() === "") return "Enter a name.";
+  if (expression.trim() === "") return "Enter an expression.";
   const threshold = quantityOf(value, unit);
   if ("fault" in threshold) return threshold.fault;
   const isLength = /^(\d+(ms|s|m|h|d|w|y))+$/.test(lasting.trim());
-  return lasting.trim() === "" || isLength ? undefined : "Write how long it lasts as 5m or 1h30m.";
+  return lasting.trim() === "" || isLength ? undefined : "Enter the duration as 5m or 1h30m.";
 }
 
-/** A comparison binds tighter than what joins series. */
+/** A comparison binds tighter than operators between series. */
 function inBrackets(expression: string): string {
   const text = expression.trim();
   return /\b(and|or|unless|bool)\b|[<>=]/i.test(outermost(text)) ? `(${text})` : text;
 }
 
-/** The threshold as PromQL has it: as it is written, unless it has a unit. */
+/** The threshold in PromQL: as typed, or converted from its unit. */
 export function thresholdOf({ value, unit }: Pick<RuleDraft, "value" | "unit">): string {
   const text = value.trim();
   const threshold = quantityOf(text, unit);
@@ -87,7 +87,7 @@ export function comparedOf(draft: RuleDraft): string {
   return `${inBrackets(draft.expression)} ${draft.operator} ${thresholdOf(draft)}`;
 }
 
-/** A rule file with this rule alone, in Prometheus' format. */
+/** A rule file with only this rule, in Prometheus' format. */
 export function ruleFile(draft: RuleDraft): string {
   const { name, lasting, severity, summary } = draft;
   const lines = [

@@ -1,4 +1,4 @@
-/** The rule to begin with, of what a chart shows. Pure. */
+/** The initial rule for a chart. Pure. */
 import type { Display, MetricQuery } from "../api/types";
 import type { DrawnSeries } from "../chart/data";
 import type { ChartWish } from "../chart/wish";
@@ -8,23 +8,23 @@ import { expressionOf, nameOfAlert, type RuleDraft } from "./draft";
 export interface Shown {
   wish: Pick<ChartWish, "title" | "queries" | "display" | "derive">;
   series: readonly Pick<DrawnSeries, "metric" | "kind" | "display" | "unit">[];
-  /** What the view's time frame asks for of counters. */
+  /** The display of counters in the view's time frame. */
   frameDisplay: Display | undefined;
 }
 
-/** What can be compared: an expression, and the unit of its values where that is known. */
+/** An expression to compare, and its unit if known. */
 export interface Comparable {
   expression: string;
   unit: Unit | undefined;
 }
 
-/** A draft of the first thing that the chart shows, and the expressions of all of them. */
+/** A draft for the chart's first series, and the expressions of all of them. */
 export function ruleOf({ wish, series, frameDisplay }: Shown): {
   draft: RuleDraft;
   expressions: Comparable[];
 } {
   const { title, queries, display, derive } = wish;
-  // What is made of several metrics is not drawn for each, but all are of one kind.
+  // Metrics of a derived chart are not all drawn, but have one kind.
   const drawnOf = (metric: string) =>
     series.find((one) => one.metric === metric) ?? (derive && series[0]);
   const of = (query: MetricQuery) => {

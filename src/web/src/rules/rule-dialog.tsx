@@ -1,4 +1,4 @@
-/** A rule of what a chart shows, as the text of a rule file: to be copied or saved among the daemon's. */
+/** A dialog for a rule made from a chart: its rule file can be copied or saved. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { ApiError, api } from "../api/client";
@@ -23,18 +23,18 @@ import "../styles/rules.css";
 
 export interface RuleDialogProps {
   draft: RuleDraft;
-  /** What can be compared, where a chart shows several things. */
+  /** The expressions of the chart, if there are several. */
   expressions: readonly Comparable[];
   onClose: () => void;
 }
 
-/** After the last letter. */
+/** After a pause in typing. */
 const PAUSE_MS = 400;
 
 export function RuleDialog({ draft: first, expressions, onClose }: RuleDialogProps) {
   const draft = useSignal(first);
   const change = (changes: Partial<RuleDraft>) => (draft.value = { ...draft.value, ...changes });
-  // Of another expression the unit is not known.
+  // The unit of an edited expression is unknown.
   const compare = (expression: string) =>
     change({ expression, unit: expressions.find((own) => own.expression === expression)?.unit });
   const { name, expression, operator, value, lasting, severity, summary } = draft.value;
@@ -47,7 +47,7 @@ export function RuleDialog({ draft: first, expressions, onClose }: RuleDialogPro
           <TextField label="Name" value={name} onText={(name) => change({ name })} />
           {expressions.length > 1 && (
             <label class="labelled">
-              Of the chart
+              Series
               <select value={expression} onInput={(event) => compare(event.currentTarget.value)}>
                 {[...new Set([expression, ...expressions.map((own) => own.expression)])].map(
                   (one) => (
@@ -60,7 +60,7 @@ export function RuleDialog({ draft: first, expressions, onClose }: RuleDialogPro
           <TextField label="Expression" isCode value={expression} onText={compare} />
           <div class="rule-compared">
             <label class="labelled">
-              Is
+              Operator
               <select
                 value={operator}
                 onInput={(event) =>
@@ -103,14 +103,14 @@ export function RuleDialog({ draft: first, expressions, onClose }: RuleDialogPro
             </label>
           </div>
           <TextField
-            label="What people are told"
+            label="Summary"
             placeholder="Load of {{ $labels.host }} is {{ $value }}"
             value={summary}
             onText={(summary) => change({ summary })}
           />
         </div>
         <div class="stacked">
-          <pre class="rule-text" aria-label="Rule file" tabIndex={0}>
+          <pre class="file-text" aria-label="Rule file" tabIndex={0}>
             {text}
           </pre>
           {fault ? (
@@ -119,9 +119,8 @@ export function RuleDialog({ draft: first, expressions, onClose }: RuleDialogPro
             <Checked text={text} compared={comparedOf(draft.value)} />
           )}
           <p class="muted">
-            Rules are files: put it where the setting <code>alerts.rules</code> looks, and reload
-            the daemon. Settings are read at its start: after a change of <code>alerts.rules</code>{" "}
-            itself, restart it.
+            Save the rule as a file that <code>alerts.rules</code> names, and reload the daemon.
+            After a change to <code>alerts.rules</code> itself, restart the daemon.
           </p>
         </div>
       </div>
@@ -143,14 +142,14 @@ export function RuleDialog({ draft: first, expressions, onClose }: RuleDialogPro
           disabled={fault !== undefined}
           onClick={() => saveFile(`${slug(name)}.yml`, new Blob([text], { type: "text/yaml" }))}
         >
-          <Icon name="download" /> Save the file
+          <Icon name="download" /> Save file
         </button>
       </footer>
     </Dialog>
   );
 }
 
-/** A threshold of this unit, as one may write it. */
+/** An example threshold in this unit. */
 function exampleOf(unit: Unit | undefined): string {
   if (unit === undefined) return "0.9 or 5GB";
   const examples: [string[], string][] = [
@@ -161,13 +160,13 @@ function exampleOf(unit: Unit | undefined): string {
   return examples.find(([words]) => words.includes(unit.word))?.[1] ?? "5";
 }
 
-/** The number that a threshold with a unit becomes. */
+/** The number that a threshold with a unit is converted to. */
 function hintOf(draft: RuleDraft): string | undefined {
   const number = thresholdOf(draft);
   if (faultOf({ ...draft, name: "a", expression: "a", lasting: "" })) return undefined;
   return isPlain(draft.value.trim())
     ? undefined
-    : `is ${number}${draft.unit?.word ? ` ${draft.unit.word}` : ""}`;
+    : `equals ${number}${draft.unit?.word ? ` ${draft.unit.word}` : ""}`;
 }
 
 interface Said {
@@ -175,7 +174,7 @@ interface Said {
   words: string;
 }
 
-/** What the daemon says of the file, and what the rule would find now. */
+/** The daemon's check of the file, and the rule's current matches. */
 function Checked({ text, compared }: { text: string; compared: string }) {
   const said = useSignal<Said | undefined>(undefined);
   useEffect(() => {
@@ -187,7 +186,7 @@ function Checked({ text, compared }: { text: string; compared: string }) {
         const { data } = await api.query({ query: compared }, abort.signal);
         const count = data?.result.length ?? 0;
         const found = count === 0 ? "nothing" : counted(count, "alert");
-        said.value = { isGood: true, words: `The daemon reads it. Now it would find ${found}.` };
+        said.value = { isGood: true, words: `Valid. It matches ${found} now.` };
       } catch (cause) {
         if (abort.signal.aborted) return;
         const words = cause instanceof ApiError ? cause.message : String(cause);
@@ -200,7 +199,7 @@ function Checked({ text, compared }: { text: string; compared: string }) {
       abort.abort();
     };
   }, [text, compared]);
-  if (!said.value) return <p class="muted">The daemon is asked…</p>;
+  if (!said.value) return <p class="muted">Checking…</p>;
   if (!said.value.isGood) return <Problem message={said.value.words} />;
   return (
     <p class="rule-good" role="status">

@@ -1,4 +1,4 @@
-/** What fires and what may, by which rules, and what is silenced. */
+/** Active alerts, rules, silences and receivers. */
 import type { ComponentChildren } from "preact";
 import { api } from "../api/client";
 import { useResource } from "../api/resource";
@@ -47,7 +47,7 @@ export function Alerts() {
         }
         return (
           <>
-            {named.value !== "" && <Failed message={`No rule is called ${named.value}.`} />}
+            {named.value !== "" && <Failed message={`There is no rule ${named.value}.`} />}
             <Untold reason={untold} />
             <Tiles listed={listed} groups={groups} isTold={untold === undefined} />
             <Places listed={listed} groups={groups} silences={kept} />
@@ -70,7 +70,7 @@ export function Alerts() {
 interface TilesProps {
   listed: ListedAlert[];
   groups: readonly RuleGroup[];
-  /** Whether anybody is told of what fires. */
+  /** Whether any receiver is notified. */
   isTold: boolean;
 }
 
@@ -84,16 +84,16 @@ function Tiles({ listed, groups, isTold }: TilesProps) {
   return (
     <div class="tiles">
       <Tile name="Firing" state="down" count={count("firing")} show={{ state: "firing" }}>
-        {isTold ? "told to people" : <span class="warn">told to nobody</span>}
+        {isTold ? "sent to receivers" : <span class="warn">not sent</span>}
       </Tile>
       <Tile name="Pending" state="late" count={count("pending")} show={{ state: "pending" }}>
-        active, not for long enough yet
+        active, not yet for long enough
       </Tile>
       <Tile name="Silenced" count={silenced} show={{ state: "silenced" }}>
-        active, told to nobody
+        active, not sent
       </Tile>
       <Tile name="Rules" count={rules.length} show={{ show: "rules" }}>
-        {failing > 0 ? <span class="bad">{failing} cannot be evaluated</span> : "all are evaluated"}
+        {failing > 0 ? <span class="bad">{failing} failing</span> : "none failing"}
         {missed > 0 ? `, ${counted(missed, "evaluation")} missed` : ""}
       </Tile>
     </div>
@@ -104,7 +104,7 @@ interface TileProps {
   name: string;
   count: number;
   state?: "down" | "late";
-  /** What a click shows. */
+  /** The effect of a click. */
   show: { state?: string; show?: string };
   children: ComponentChildren;
 }
@@ -148,7 +148,7 @@ function Places({ listed, groups, silences }: PlacesProps) {
     { name: "receivers", label: "Receivers", icon: "flag" },
   ];
   return (
-    <div class="choices alerts-places" role="group" aria-label="What is listed">
+    <div class="choices alerts-places" role="group" aria-label="Lists">
       {places.map(({ name, label, icon, count }) => (
         <button
           key={name}

@@ -58,8 +58,8 @@ export function Dashboards() {
       ) : !data ? (
         <Loading what="dashboards" />
       ) : shown.length === 0 ? (
-        <Empty title={words.value ? `No dashboard with “${words.value}”` : "No dashboards yet"}>
-          <p>A dashboard holds charts and texts that belong together.</p>
+        <Empty title={words.value ? `No dashboard matches “${words.value}”` : "No dashboards yet"}>
+          <p>A dashboard groups charts and texts.</p>
         </Empty>
       ) : (
         <List entries={shown} onDelete={(entry) => (open.value = { dialog: "delete", entry })} />
@@ -140,7 +140,7 @@ function DeleteDialog(props: { entry: DashboardEntry; onClose: () => void; onDon
   const said = (cause: unknown) => {
     if (!(cause instanceof ApiError && cause.word === "conflict")) return causeText(cause);
     onDone();
-    return "Somebody changed it since this list was loaded. Look at it again before you delete it.";
+    return "The dashboard was changed after this list was loaded. Review it before you delete it.";
   };
   return (
     <FormDialog
@@ -151,7 +151,7 @@ function DeleteDialog(props: { entry: DashboardEntry; onClose: () => void; onDon
       onSubmit={() => void run(remove, said)}
       onClose={onClose}
     >
-      <p>Everybody loses this dashboard. What it shows stays stored.</p>
+      <p>The dashboard is deleted for everyone. The series that it shows stay.</p>
     </FormDialog>
   );
 }

@@ -79,11 +79,11 @@ export function Explore() {
         <div class="explore-shown">
           {shown.value.length === 0 ? (
             <section class="card">
-              <Empty title={said.value.length > 0 ? "All queries are hidden" : "What is it about?"}>
+              <Empty title={said.value.length > 0 ? "All queries are hidden" : "No queries yet"}>
                 <p>
                   {said.value.length > 0
-                    ? "Show one of them again to see it drawn."
-                    : "Search for a metric by words of its name, or ask in PromQL."}
+                    ? "Show a query to draw it."
+                    : "Search for a metric by name, or enter PromQL."}
                 </p>
               </Empty>
             </section>

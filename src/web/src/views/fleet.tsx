@@ -37,7 +37,7 @@ export function Fleet() {
         <h1>Fleet</h1>
         {hosts.error && hosts.data && (
           <p class="stale-note" role="status">
-            Not refreshed: {hosts.error.message}
+            Refresh failed: {hosts.error.message}
           </p>
         )}
       </div>
@@ -47,7 +47,7 @@ export function Fleet() {
       ) : hosts.error ? (
         <section class="card">
           <Failed
-            message={`The hosts cannot be shown: ${hosts.error.message}`}
+            message={`Cannot load the hosts: ${hosts.error.message}`}
             onRetry={hosts.reload}
           />
         </section>
@@ -105,22 +105,20 @@ function Hosts({ answer, lines, linesFailed, remove }: HostsProps) {
             ? counted(rows.length, "host")
             : `${shown.length.toLocaleString("en")} of ${counted(rows.length, "host")}`}
         </span>
-        {linesFailed && !lines && (
-          <span class="warn">The last hour is not there: no sparklines</span>
-        )}
+        {linesFailed && !lines && <span class="warn">Sparklines unavailable</span>}
         {isStale && (
           <span class="order-note">
-            The order is out of date
+            Order is outdated
             <button type="button" class="button small" onClick={renew}>
-              Put in order
+              Sort again
             </button>
           </span>
         )}
       </div>
       {shown.length === 0 ? (
         <section class="card">
-          <Empty title="No host fits">
-            <p>{counted(rows.length, "host")} are there, none with all of what is chosen.</p>
+          <Empty title="No matching host">
+            <p>None of {counted(rows.length, "host")} matches all filters.</p>
             <button
               type="button"
               class="button"

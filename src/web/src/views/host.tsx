@@ -92,11 +92,11 @@ function Metrics({ frame, name }: MetricsProps) {
   }, [isSome]);
   if (!data) {
     if (!error) return <Loading what="what this host sends" />;
-    return <Failed message={`The host cannot be shown: ${error.message}`} onRetry={reload} />;
+    return <Failed message={`Cannot load the host: ${error.message}`} onRetry={reload} />;
   }
   if (series.length === 0) {
     return (
-      <Empty title="There are no samples of this host">
+      <Empty title="No samples of this host">
         <p>No series has the tag host={name}.</p>
       </Empty>
     );

@@ -2,9 +2,9 @@ import { Empty } from "../parts/states";
 
 export function NotThere() {
   return (
-    <Empty title="There is no such page">
+    <Empty title="Page not found">
       <p>
-        <a href="/">To the fleet</a>
+        <a href="/">Open fleet</a>
       </p>
     </Empty>
   );

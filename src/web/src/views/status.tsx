@@ -1,14 +1,14 @@
 /** How the daemon is: health, ingest, limits, and who sends what. */
 import type { StatusAnswer } from "../api/types";
 import { Ago } from "../parts/ago";
-import { Icon } from "../parts/icon";
+import { Callout } from "../parts/callout";
 import { Page } from "../parts/page";
-import { bytesText, countText, elapsedText, lengthText } from "../model/words";
+import { bytesText, counted, countText, elapsedText, lengthText } from "../model/words";
 import { Ingest } from "./status/ingest";
 import { Limits } from "./status/limits";
 import { Refused } from "./status/refused";
 import { Senders } from "./status/senders";
-import { shareOf } from "./status/shares";
+import { limitsNear, shareOf } from "./status/shares";
 import { sum } from "./status/rates";
 import { Meter } from "./status/meter";
 import { useStatus } from "./status/use-status";
@@ -31,7 +31,7 @@ export function Status() {
     >
       {(status) => (
         <>
-          <Health health={status.health} />
+          <Health health={status.health} limits={status.limits} />
           <Tiles status={status} rates={rates} />
           <div class="columns">
             <div>
@@ -47,32 +47,31 @@ export function Status() {
   );
 }
 
-function Health({ health }: { health: StatusAnswer["health"] }) {
-  const isWell = health.conditions.length === 0;
-  const state = !isWell ? "unwell" : health.warnings.length > 0 ? "warned" : "well";
+function Health({ health, limits }: Pick<StatusAnswer, "health" | "limits">) {
+  const { state, conditions, warnings } = health;
+  const near = limitsNear(limits);
+  const tone = conditions.length > 0 ? "bad" : warnings.length + near > 0 ? "warn" : "good";
+  const titles = {
+    good: "All is well",
+    warn: "Serving, with warnings",
+    bad: `The daemon is ${state.replaceAll("_", " ")}`,
+  };
   return (
-    <section class={`card health ${state}`} aria-label="Health">
-      <Icon name={isWell ? "check" : "warning"} />
-      <div>
-        <h2>{isWell ? "All is well" : `The daemon is ${health.state}`}</h2>
-        {isWell ? (
-          <p class="muted">Samples are accepted and durable; nothing waits for an operator.</p>
-        ) : (
-          <ul>
-            {health.conditions.map(({ name, message }) => (
-              <li key={name}>
-                <strong>{name.replaceAll("_", " ")}</strong>: {message}
-              </li>
-            ))}
-          </ul>
-        )}
-        {health.warnings.map(({ name, message }) => (
-          <p key={name} class="warn">
+    <Callout tone={tone} label="Health" title={titles[tone]}>
+      {tone !== "bad" && <p class="muted">Samples are accepted and durable.</p>}
+      <ul>
+        {[...conditions, ...warnings].map(({ name, message }) => (
+          <li key={name}>
             <strong>{name.replaceAll("_", " ")}</strong>: {message}
-          </p>
+          </li>
         ))}
-      </div>
-    </section>
+        {near > 0 && (
+          <li>
+            <strong>limits</strong>: {counted(near, "limit")} nearly reached
+          </li>
+        )}
+      </ul>
+    </Callout>
   );
 }
 
@@ -84,7 +83,7 @@ function Tiles({ status, rates }: { status: StatusAnswer; rates: Map<string, num
         <span class="tile-label">Samples a second</span>
         <span class="tile-value num">{rates ? countText(sum(rates.values())) : "…"}</span>
         <span class="tile-hint num">
-          {countText(sum(status.protocols.map(({ accepted }) => accepted)))} since the start
+          {countText(sum(status.protocols.map(({ accepted }) => accepted)))} since start
         </span>
       </div>
       <div class="tile">
@@ -100,13 +99,13 @@ function Tiles({ status, rates }: { status: StatusAnswer; rates: Map<string, num
         <span class="tile-hint num">p50 {elapsedText(requests.p50_ms)}</span>
       </div>
       <div class="tile">
-        <span class="tile-label">Queue to the writer</span>
+        <span class="tile-label">Writer queue</span>
         <span class="tile-value num">{bytesText(queue.bytes)}</span>
         <Meter share={shareOf(queue.bytes, queue.bytes_max)} />
         <span class="tile-hint num">of {bytesText(queue.bytes_max)}</span>
       </div>
       <div class="tile">
-        <span class="tile-label">Queries under way</span>
+        <span class="tile-label">Running queries</span>
         <span class="tile-value num">{queries.under_way}</span>
         <Meter share={shareOf(queries.memory_bytes, queries.memory_max)} />
         <span class="tile-hint num">

@@ -1,7 +1,8 @@
 /** The storage: what lies on the disk and in memory, and each document with its bytes. */
 import { api } from "../api/client";
 import { useResource } from "../api/resource";
-import { Icon } from "../parts/icon";
+import { counted } from "../model/words";
+import { Callout } from "../parts/callout";
 import { Page } from "../parts/page";
 import { Checkpoints } from "./storage/checkpoints";
 import { Explorer } from "./storage/explorer";
@@ -46,25 +47,22 @@ export function Storage() {
 function Damaged({ files }: { files: string[] }) {
   if (files.length === 0) return null;
   return (
-    <section class="card damaged" role="alert">
-      <Icon name="warning" />
-      <div>
-        <h2>
-          {files.length === 1 ? "A file is damaged" : `${files.length} files are damaged`} and set
-          aside
-        </h2>
-        <p>
-          What was in them is not served; coarser granularities answer in their place, with a note.
-          Restore them from a snapshot, or remove them, and start the daemon again.
-        </p>
-        <ul>
-          {files.map((file) => (
-            <li key={file} class="mono">
-              {file}
-            </li>
-          ))}
-        </ul>
-      </div>
-    </section>
+    <Callout
+      tone="bad"
+      label="Damaged files"
+      title={`${counted(files.length, "damaged file")} set aside`}
+    >
+      <p>
+        Their data is not served; coarser granularities answer instead, with a note. Restore the
+        files from a snapshot or remove them, then restart the daemon.
+      </p>
+      <ul>
+        {files.map((file) => (
+          <li key={file} class="mono">
+            {file}
+          </li>
+        ))}
+      </ul>
+    </Callout>
   );
 }

@@ -1,7 +1,7 @@
-/** What the daemon says of rules, alerts and silences. */
+/** Answers about rules, alerts and silences. */
 import type { Tags } from "./series";
 
-/** `/api/v1/rules`, Prometheus' form: times are RFC 3339, lengths seconds. */
+/** `/api/v1/rules`, in Prometheus' form: times are RFC 3339, durations seconds. */
 export type RulesAnswer = Success<{ groups: RuleGroup[] }>;
 
 interface Success<T> {
@@ -13,7 +13,7 @@ export interface RuleGroup {
   name: string;
   file: string;
   interval: number;
-  /** Alerts of a rule, at most; 0 for any number. */
+  /** The limit of alerts of a rule; 0 for none. */
   limit: number;
   evaluationTime: number;
   lastEvaluation: string;
@@ -39,13 +39,13 @@ export interface RecordingRule extends EvaluatedRule {
 
 export interface AlertingRule extends EvaluatedRule {
   type: "alerting";
-  /** The worst of its alerts. */
+  /** The worst state of its alerts. */
   state: "inactive" | "pending" | "firing";
-  /** For how long it is pending. */
+  /** Seconds for which an alert is pending before it fires. */
   duration: number;
   keepFiringFor: number;
   annotations: Tags;
-  /** Unless they were not asked for. */
+  /** Absent when not requested. */
   alerts?: Alert[];
 }
 
@@ -54,29 +54,29 @@ export interface Alert {
   annotations: Tags;
   state: "pending" | "firing";
   activeAt: string;
-  /** As Go writes a number: `1.2e+01`. */
+  /** A number in Go's notation: `1.2e+01`. */
   value: string;
   keepFiringSince?: string;
-  /** It fires because nothing is measured. */
+  /** The alert fires because data is missing. */
   noData?: boolean;
   acknowledged?: Acknowledgement;
-  /** Silences that keep it from being told, by their ids. */
+  /** Ids of the silences that suppress its notifications. */
   silencedBy?: string[];
 }
 
-/** Somebody looks after an alert, since a time. */
+/** An acknowledgement of an alert. */
 export interface Acknowledgement {
   by: string;
   comment: string;
   at: number;
-  /** Until then at most; else until the alert ends. */
+  /** The end; without one, the acknowledgement lasts until the alert ends. */
   until?: number;
 }
 
-/** `/api/v1/alerts/history`: the last to begin first. */
+/** `/api/v1/alerts/history`: the newest episode first. */
 export type AlertHistoryAnswer = Success<{ history: AlertEpisode[] }>;
 
-/** A time in which an alert fired. */
+/** A time span in which an alert fired. */
 export interface AlertEpisode {
   file: string;
   group: string;
@@ -86,17 +86,17 @@ export interface AlertEpisode {
   /** `null` while it lasts. */
   resolvedAt: string | null;
   seconds: number | null;
-  /** The last that was measured. */
+  /** The last measured value. */
   value: string;
   acknowledged: Acknowledgement | null;
-  /** Another result with samples that were late; not shown yet. */
+  /** A different result after late samples; not shown yet. */
   revised: object | null;
 }
 
 /** `/api/v1/rules/check` */
 export type CheckedRules = Success<{ groups: number; rules: number }>;
 
-/** `/api/v2/silences`, Alertmanager's form. */
+/** `/api/v2/silences`, in Alertmanager's form. */
 export interface Silence {
   id: string;
   status: { state: "active" | "pending" | "expired" };
@@ -107,7 +107,7 @@ export interface Silence {
   createdBy: string;
   comment: string;
   recurring?: Recurrence;
-  /** Of what recurs: the whole time, `startsAt` and `endsAt` being those of a window. */
+  /** The bounds of a recurring silence; `startsAt` and `endsAt` are those of one window. */
   recursFrom?: string;
   recursUntil?: string;
 }
@@ -119,7 +119,7 @@ export interface SilenceMatcher {
   isEqual: boolean;
 }
 
-/** Windows that come again; no weekday stands for each. */
+/** Recurring windows; no weekday means every day. */
 export interface Recurrence {
   weekdays: string[];
   /** `07:30` */
@@ -130,9 +130,9 @@ export interface Recurrence {
 
 export type NewSilence = Pick<Silence, "matchers" | "startsAt" | "createdBy" | "comment"> & {
   id?: string;
-  /** What recurs may have no end. */
+  /** A recurring silence may have no end. */
   endsAt?: string;
-  /** `null` where it does not recur. */
+  /** `null` for a silence that does not recur. */
   recurring: Recurrence | null;
 };
 
@@ -147,11 +147,11 @@ export interface TestedReceiver {
   ways: TestedWay[];
 }
 
-/** What a receiver said to a test in one of its ways. */
+/** A receiver's response to a test by one of its integrations. */
 export interface TestedWay {
   /** `webhook/0` */
   way: string;
-  /** Taken; refused, as it would be again; not reached. */
+  /** `refused` is final; `failed` means that the receiver was not reached. */
   outcome: "sent" | "refused" | "failed";
   answer: string;
   seconds: number;

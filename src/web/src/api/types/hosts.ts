@@ -15,10 +15,10 @@ export type HostState = "up" | "late" | "down" | "stopped";
 export interface Host {
   host: string;
   state: HostState;
-  /** When its last ping came. */
+  /** The time of its last ping. */
   pinged: number;
   first_seen: number;
-  /** When it was started, where an agent knows. */
+  /** The time of its boot, if an agent reports it. */
   booted: number | null;
   tags: Tags;
   version: string;
@@ -33,7 +33,7 @@ export interface HostAgent {
   pinged: number;
   interval_ms: number;
   state: HostState;
-  /** How far its clock is ahead of the daemon's. */
+  /** The lead of its clock over the daemon's. */
   silent_ms: number;
   skew_ms: number;
 }
@@ -53,13 +53,13 @@ export interface HostLines {
   memory?: Spark;
   /** Percent used of the fullest file system. */
   disk?: Spark;
-  /** Bytes a second, in and out. */
+  /** Bytes a second, both directions. */
   network?: Spark;
   /** The fullest file system. */
   filesystem?: { mount: string; used_percent: number };
 }
 
-/** A line of coarse points: `.` is none, `0-9A-Za-z` are 0 to 61 parts of `max`. */
+/** A line of coarse points: `.` is no value, `0-9A-Za-z` are 0 to 61 parts of `max`. */
 export interface Spark {
   last: number | null;
   max: number;

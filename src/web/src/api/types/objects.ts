@@ -37,10 +37,10 @@ export interface Dashboard {
   panels: Panel[];
 }
 
-/** A value that is chosen on top of a dashboard, and stands for `$name` in its queries. */
+/** A choice above a dashboard that replaces `$name` in its queries. */
 export interface Variable {
   name: string;
-  /** The tag whose values there are to choose from. */
+  /** The tag that provides the values. */
   tag: string;
   metric?: string;
   multi: boolean;
@@ -51,7 +51,7 @@ export type Panel = ChartPanel | TextPanel;
 interface PanelPlace {
   id: string;
   title: string;
-  /** Of 12 columns, and rows of 40 pixels. */
+  /** Position in 12 columns, and rows of 40 pixels. */
   x: number;
   y: number;
   w: number;
@@ -77,22 +77,22 @@ export type PanelQuery = MetricQuery | PromqlQuery;
 export interface MetricQuery {
   kind: "metric";
   metric: string;
-  /** `name=value` pairs between commas. */
+  /** `name=value` pairs, separated by commas. */
   tags: string;
   group_by?: string;
-  /** All series as one; `group_by` says more. */
+  /** All series merged into one, or one for each value of `group_by`. */
   merge?: boolean;
-  /** The first so many series; not with `bottom`. */
+  /** The number of series with the largest values; not together with `bottom`. */
   top?: number;
   bottom?: number;
-  /** Kept, and not drawn. */
+  /** The query is kept but not drawn. */
   hidden?: boolean;
 }
 
 export interface PromqlQuery {
   kind: "promql";
   expression: string;
-  /** A name for its series; `{{tag}}` stands for a tag's value. */
+  /** A name for its series; a tag's value replaces `{{tag}}`. */
   legend?: string;
   hidden?: boolean;
 }

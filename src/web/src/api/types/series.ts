@@ -1,11 +1,11 @@
-/** Series, their numbers, and searches for them. */
+/** Series, their values, and searches for them. */
 
-/** How the values of a series are to be read. */
+/** The meaning of a series' values. */
 export type Kind = "gauge" | "counter" | "delta";
 
 export type Tags = Record<string, string>;
 
-/** What goes wrong, as the daemon says it. */
+/** An error. */
 export interface ErrorAnswer {
   error: string;
   message: string;
@@ -17,7 +17,7 @@ export interface ChartAnswer {
   time_zone?: string;
   start: number;
   end: number;
-  /** Start of the first slot that is not over yet. */
+  /** Start of the first slot that is not complete yet. */
   incomplete_from?: number;
   series: ChartSeries[];
   notes: string[];
@@ -33,11 +33,11 @@ export interface SeriesEntry {
 export interface ChartSeries extends SeriesEntry {
   merged?: number;
   display: Display;
-  /** Slot start, and its number; `null` where the slot is empty. */
+  /** Slot start and value; `null` for an empty slot. */
   points: [number, number | null][];
 }
 
-/** Which number of a slot is shown. */
+/** The number shown for a slot. */
 export type Display =
   "avg" | "avg_per_sec" | "sum_per_sec" | "total" | "min" | "max" | "count" | "first" | "last";
 
@@ -63,10 +63,10 @@ export interface FoundMetric {
 /** `/api/v1/facets` */
 export interface FacetsAnswer {
   series: number;
-  /** How many tags there are; at most 200 are told. */
+  /** The number of tags; the answer lists 200 at most. */
   tags_total: number;
   tags: Facet[];
-  /** Why no series matches. */
+  /** Reasons why no series matches. */
   notes?: string[];
 }
 
@@ -76,7 +76,7 @@ export interface Facet {
   values: { value: string; series: number }[];
 }
 
-/** `/api/v1/query` and `/api/v1/query_range`, Prometheus' form. */
+/** `/api/v1/query` and `/api/v1/query_range`, in Prometheus' form. */
 export interface PromqlAnswer<T> {
   status: "success" | "error";
   data?: T;

@@ -1,6 +1,6 @@
 /** The daemon's health and work. */
 
-/** Something that an operator should know of. */
+/** A condition or warning for the operator. */
 export interface Condition {
   name: string;
   message: string;
@@ -24,7 +24,7 @@ export interface StatusAnswer {
   }[];
   senders: {
     total: number;
-    /** `samples` since the start; `heard` is null when that is not known. */
+    /** `samples` counts since the start; `heard` is null when unknown. */
     top: { agent: string; series: number; samples: number; heard: number | null }[];
   };
   queries: { under_way: number; queries_max: number; memory_bytes: number; memory_max: number };

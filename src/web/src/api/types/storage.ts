@@ -6,11 +6,11 @@ export interface StorageAnswer {
   now: number;
   data_dir: string;
   bytes: number;
-  /** Null when the system does not say. */
+  /** Null when not reported. */
   disk: { free: number; total: number } | null;
   series: number;
   granularities: StoredGranularity[];
-  /** Bytes and records that wait for a checkpoint, and what the file takes. */
+  /** Bytes and records that await a checkpoint, and the size of the file. */
   journal: { bytes: number; bytes_max: number; records: number; file_bytes: number };
   head: { bytes: number };
   catalog: { bytes: number; bytes_max: number };
@@ -62,7 +62,7 @@ export interface StoredDocumentAnswer {
     start: number;
     end: number;
     bytes_hex: string;
-    /** What is not of a slot. */
+    /** Fields outside of slots. */
     header?: StoredPart[];
     nested: unknown;
     slots: StoredSlot[];
@@ -71,7 +71,7 @@ export interface StoredDocumentAnswer {
   memory: StoredCell[];
 }
 
-/** The numbers of a cell lie in columns: `offset` is where the first begins, `length` what all take. */
+/** The numbers of a cell are stored in columns: `offset` is the first byte, `length` the sum. */
 export interface StoredSlot {
   start: number;
   n: number;
@@ -80,7 +80,7 @@ export interface StoredSlot {
   columns: StoredPart[];
 }
 
-/** A number of a document, and where its bytes lie. */
+/** A number of a document, and the place of its bytes. */
 export interface StoredPart {
   name: string;
   offset: number;

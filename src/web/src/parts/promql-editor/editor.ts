@@ -1,6 +1,6 @@
 /**
- * The editor for PromQL. It lives in a shadow root, where CodeMirror puts its styles into the page
- * as sheets of its own: the page's policy allows no style elements.
+ * The PromQL editor. A shadow root holds it, where CodeMirror adds its styles as sheets: the page's
+ * policy allows no style elements.
  */
 import {
   acceptCompletion,
@@ -33,7 +33,7 @@ export interface EditorOptions {
   label: string;
   text: string;
   onChange: (text: string) => void;
-  /** Ctrl or Cmd with Enter, or the focus left. */
+  /** Called by Ctrl or Cmd with Enter, or when the focus leaves. */
   onRun: () => void;
 }
 
@@ -99,8 +99,8 @@ function extensions({ label, onChange, onRun }: EditorOptions): Extension[] {
 }
 
 /**
- * Replaces what is selected by what is typed. The browser itself would keep the style of what was
- * there, in an attribute that the policy forbids.
+ * Replaces the selection by the typed text. The browser itself would keep the style of the replaced
+ * text in an attribute that the policy forbids.
  */
 const typedOver = EditorView.domEventHandlers({
   beforeinput: (event, view) => {
@@ -120,7 +120,7 @@ const typedOver = EditorView.domEventHandlers({
 
 let shared: CompletionSource | undefined;
 
-/** Names, labels and values, as the daemon knows them: remembered for all editors. */
+/** Names, labels and values from the daemon, cached for all editors. */
 function completions(): CompletionSource {
   if (shared) return shared;
   const remote = { httpMethod: "GET" as const, apiPrefix: "/api/v1", fetchFn: promqlFetch };
@@ -132,7 +132,7 @@ function completions(): CompletionSource {
 const complain = StateEffect.define<Complaint | undefined>();
 const mark = Decoration.mark({ class: "cm-complaint" });
 
-/** What the daemon complained about; what is typed takes it away. */
+/** The daemon's error; typing removes it. */
 const complaintField = StateField.define<DecorationSet>({
   create: () => Decoration.none,
   update: (marks, transaction) => {
@@ -152,7 +152,7 @@ function marksOf(state: EditorState, complaint: Complaint | undefined): Decorati
   return at && at.from < to ? Decoration.set([mark.range(at.from, to)]) : Decoration.none;
 }
 
-/** Where the grammar stops, for complaints without a place. */
+/** The place where the grammar stops, for errors without a position. */
 function firstBroken(state: EditorState): Complaint["at"] {
   let found: Complaint["at"];
   syntaxTree(state).iterate({

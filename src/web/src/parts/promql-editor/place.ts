@@ -1,9 +1,9 @@
-/** Where in an expression a complaint of the daemon belongs. */
+/** The position of the daemon's error in an expression. */
 
 export interface Complaint {
-  /** What is wrong, without the place. */
+  /** The message without the position. */
   message: string;
-  /** Characters of the expression that are meant; `undefined` where the daemon names none. */
+  /** The affected characters; `undefined` when the daemon gives no position. */
   at: { from: number; to: number } | undefined;
 }
 
@@ -26,12 +26,12 @@ function placeOf(expression: string, line: number, column: number): Complaint["a
   const before = lines.slice(0, line - 1).reduce((sum, other) => sum + other.length + 1, 0);
   const within = charactersOf(text, column - 1);
   const word = WORD.exec(text.slice(within))?.[0].length ?? 0;
-  // A complaint about the end is shown at the last character.
+  // An error at the end marks the last character.
   if (word === 0) return { from: Math.max(0, before + within - 1), to: before + within };
   return { from: before + within, to: before + within + word };
 }
 
-/** How many UTF-16 units the first so many bytes of a text are. */
+/** The number of UTF-16 units in the first bytes of a text. */
 function charactersOf(text: string, bytes: number): number {
   let seen = 0;
   let units = 0;

@@ -1,4 +1,4 @@
-/** A PromQL expression to edit. The editor itself is loaded when the first one is shown. */
+/** A PromQL expression to edit. The editor is loaded when the first one is shown. */
 import { useSignal } from "@preact/signals";
 import { useEffect, useId, useRef } from "preact/hooks";
 import "../../styles/promql-editor.css";
@@ -9,9 +9,9 @@ import { complaintOf } from "./place";
 interface Props {
   label: string;
   value: string;
-  /** Why the daemon did not take it, in the daemon's words. */
+  /** The daemon's error. */
   error: string | undefined;
-  /** After a pause, when the focus leaves, and by Ctrl or Cmd with Enter. */
+  /** Called after a pause, when the focus leaves, and by Ctrl or Cmd with Enter. */
   onRun: (expression: string) => void;
 }
 

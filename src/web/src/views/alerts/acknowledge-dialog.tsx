@@ -1,4 +1,4 @@
-/** Somebody says that they look after an alert, or no longer. */
+/** A dialog that acknowledges an alert, and a button that withdraws the acknowledgement. */
 import { useSignal } from "@preact/signals";
 import { api, now } from "../../api/client";
 import type { Alert } from "../../api/types";
@@ -40,7 +40,7 @@ export function AcknowledgeDialog({ alert, onClose, onDone }: Props) {
       title={`Acknowledge ${labels["alertname"] ?? "the alert"}`}
       action="Acknowledge"
       isReady={!busy.value && author.value.trim() !== "" && !isPast(end)}
-      error={isPast(end) ? "This time is past." : error.value}
+      error={isPast(end) ? "This time is in the past." : error.value}
       onSubmit={() =>
         act(() => api.acknowledge(labels, author.value.trim(), comment.value.trim(), end))
       }
@@ -53,14 +53,14 @@ export function AcknowledgeDialog({ alert, onClose, onDone }: Props) {
             disabled={busy.value}
             onClick={() => act(() => api.withdrawAcknowledgement(labels))}
           >
-            {acknowledged.by} no longer looks after it
+            Withdraw acknowledgement
           </button>
         )
       }
     >
-      <AuthorField label="Who looks after it" isFirst />
+      <AuthorField label="Name" isFirst />
       <TextField
-        label="What is being done"
+        label="Comment"
         maxLength={COMMENT_MAX}
         value={comment.value}
         onText={(text) => (comment.value = text)}
@@ -75,7 +75,8 @@ export function AcknowledgeDialog({ alert, onClose, onDone }: Props) {
           onInput={(event) => (until.value = event.currentTarget.value)}
         />
         <small>
-          Then it is told again, if it still fires. Without a time: until the alert ends.
+          Notifications resume at this time if the alert still fires. Without a time, the alert
+          stays acknowledged until it ends.
         </small>
       </label>
     </FormDialog>

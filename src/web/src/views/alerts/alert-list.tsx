@@ -1,4 +1,4 @@
-/** The alerts that are active, each with what can be done about it. */
+/** The list of active alerts, with actions for each. */
 import { useSignal } from "@preact/signals";
 import type { Alert, RuleGroup, Silence } from "../../api/types";
 import { href, param, setParams } from "../../app/address";
@@ -25,7 +25,7 @@ const state = param("state");
 
 interface RowsProps {
   listed: readonly ListedAlert[];
-  /** Those that are known, to say by whom an alert is silenced and why. */
+  /** The known silences, for authors and comments. */
   silences: readonly Silence[];
   onChange: () => void;
 }
@@ -51,7 +51,7 @@ export function AlertList({ listed, groups, silences, onChange }: Props) {
       {shown.length > 0 ? (
         <Rows listed={shown} silences={silences} onChange={onChange} />
       ) : listed.length > 0 ? (
-        <Empty title="No alert is like that">
+        <Empty title="No matching alert">
           <button
             type="button"
             class="button"
@@ -61,8 +61,8 @@ export function AlertList({ listed, groups, silences, onChange }: Props) {
           </button>
         </Empty>
       ) : (
-        <Empty title="Nothing fires">
-          <p>No rule finds anything to tell.</p>
+        <Empty title="No active alerts">
+          <p>No rule has an active alert.</p>
         </Empty>
       )}
     </section>
@@ -72,29 +72,28 @@ export function AlertList({ listed, groups, silences, onChange }: Props) {
 export function NoRules() {
   return (
     <section class="card section">
-      <Empty title="No rules are set up">
+      <Empty title="No rules">
         <p>
-          Name rule files in the settings,{" "}
-          <code>[alerts] rules = ["/etc/granary/rules/*.yml"]</code>, and restart the daemon: it
-          reads settings at its start. From then on a reload reads these files again, and new ones
-          beside them. deploy/rules/ has some to begin with; the menu of a chart makes one of what
-          it shows.
+          Add rule files to the settings, <code>[alerts] rules = ["/etc/granary/rules/*.yml"]</code>
+          , and restart the daemon: it reads settings at its start. Later changes to rule files need
+          only a reload. deploy/rules/ contains rules to start with; the menu of a chart creates a
+          rule from its series.
         </p>
       </Empty>
     </section>
   );
 }
 
-/** Rows that are listed at once. */
+/** The most rows listed at once. */
 const ROWS_MAX = 200;
 
-/** What is being done about an alert. */
+/** Notes on an alert. */
 interface Doing {
   what: "silence" | "acknowledge";
   alert: Alert;
 }
 
-/** Alerts as a list; also those of one rule. */
+/** A list of alerts; also used for those of one rule. */
 export function Rows({ listed, silences, onChange }: RowsProps) {
   const doing = useSignal<Doing | undefined>(undefined);
   const close = () => (doing.value = undefined);
@@ -158,7 +157,7 @@ function Row({ listed, silences, onDo }: RowProps) {
         </ul>
         {alert.acknowledged && (
           <p class="alert-note">
-            <Icon name="check" /> {alert.acknowledged.by} looks after it, since{" "}
+            <Icon name="check" /> Acknowledged by {alert.acknowledged.by},{" "}
             <Ago at={alert.acknowledged.at} />
             {alert.acknowledged.until !== undefined &&
               `, until ${momentText(alert.acknowledged.until)}`}
@@ -167,8 +166,8 @@ function Row({ listed, silences, onDo }: RowProps) {
         )}
         {silences.map((silence) => (
           <p key={silence.id} class="alert-note muted">
-            <Icon name="mute" /> Silenced by {silence.createdBy || "somebody"}:{" "}
-            {silence.comment || "no word why"}
+            <Icon name="mute" /> Silenced by {silence.createdBy || "an unknown author"}:{" "}
+            {silence.comment || "no comment"}
           </p>
         ))}
       </div>

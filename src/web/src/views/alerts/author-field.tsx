@@ -1,4 +1,4 @@
-/** The name of who does something about alerts, which this browser keeps. */
+/** The author of an action on alerts; this browser remembers the name. */
 import { author } from "../../app/author";
 import { TextField } from "../../parts/dialog";
 

@@ -1,4 +1,4 @@
-/** When a rule's alerts fired: each time with how long it was, its value, and who looked after it. */
+/** The history of a rule's alerts: duration, value and acknowledgement of each episode. */
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import type { AlertEpisode, AlertingRule, RuleGroup } from "../../api/types";
@@ -17,7 +17,7 @@ const HEADS: (string | Head)[] = [
   "From",
   { name: "For", isNumber: true },
   { name: "Last value", isNumber: true },
-  "Looked after by",
+  "Acknowledged by",
 ];
 
 export function HistoryCard({ rule, group }: { rule: AlertingRule; group: RuleGroup }) {
@@ -35,21 +35,21 @@ export function HistoryCard({ rule, group }: { rule: AlertingRule; group: RuleGr
       </div>
       {!shown ? (
         error ? (
-          <Failed message={`The history cannot be shown: ${error.message}`} onRetry={reload} />
+          <Failed message={`Cannot load the history: ${error.message}`} onRetry={reload} />
         ) : (
           <Loading what="the history" />
         )
       ) : shown.length === 0 ? (
-        <p class="nothing muted">It has not fired.</p>
+        <p class="nothing muted">No episodes yet.</p>
       ) : (
-        <Table label="Times in which it fired" class="history" heads={HEADS}>
+        <Table label="Episodes" class="history" heads={HEADS}>
           {shown.map((episode) => (
             <EpisodeRow key={JSON.stringify([episode.labels, episode.firedAt])} episode={episode} />
           ))}
         </Table>
       )}
       {shown?.length === ROWS_MAX && (
-        <p class="card-foot muted">The newest {counted(ROWS_MAX, "time")}.</p>
+        <p class="card-foot muted">The newest {counted(ROWS_MAX, "episode")}.</p>
       )}
     </section>
   );
@@ -81,7 +81,7 @@ function EpisodeRow({ episode }: { episode: AlertEpisode }) {
         {seconds !== null ? (
           lengthText(seconds * 1000)
         ) : (
-          <>still, since {from !== undefined && <Ago at={from} />}</>
+          <>ongoing, since {from !== undefined && <Ago at={from} />}</>
         )}
       </td>
       <td class="num nowrap">{valueText(value)}</td>

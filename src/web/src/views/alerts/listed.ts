@@ -1,7 +1,7 @@
-/** Alerts and rules as they are listed: in which order, and which of them. Pure. */
+/** Filters and order of listed alerts and rules. Pure. */
 import type { Alert, AlertingRule, Rule, RuleGroup, Tags } from "../../api/types";
 
-/** An alert with the rule that it is of. */
+/** An alert with its rule. */
 export interface ListedAlert {
   key: string;
   alert: Alert;
@@ -13,7 +13,7 @@ export function isSilenced({ alert }: Pick<ListedAlert, "alert">): boolean {
   return (alert.silencedBy ?? []).length > 0;
 }
 
-/** From the worst; others come behind these. */
+/** From the worst; unknown ones come last. */
 const SEVERITIES = ["critical", "page", "error", "high", "warning", "warn", "info"];
 
 export function severityOf({ labels }: { labels: Tags }): string {
@@ -41,7 +41,7 @@ export function alertsOf(groups: readonly RuleGroup[]): ListedAlert[] {
   return listed.sort(inOrder);
 }
 
-/** What fires before what may, the worst first, the newest first. */
+/** Firing alerts come before pending ones, then the worst, then the newest. */
 function inOrder(a: ListedAlert, b: ListedAlert): number {
   const state = (one: ListedAlert) => (isSilenced(one) ? 2 : one.alert.state === "firing" ? 0 : 1);
   return (
@@ -52,7 +52,7 @@ function inOrder(a: ListedAlert, b: ListedAlert): number {
   );
 }
 
-/** Which alerts are listed: those with all words of a text in a label or annotation, in a state. */
+/** The alerts in a state that have all words of a text in a label or annotation. */
 export function chosen(listed: readonly ListedAlert[], text: string, state: string): ListedAlert[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   return listed.filter((one) => {
@@ -65,7 +65,7 @@ export function chosen(listed: readonly ListedAlert[], text: string, state: stri
   });
 }
 
-/** The labels that tell an alert from others of its rule. */
+/** The labels that distinguish an alert from others of its rule. */
 export function ownLabels({
   alert,
   rule,
@@ -75,7 +75,7 @@ export function ownLabels({
     .sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/** What names a rule in the address. */
+/** The rule's name in the address. */
 export function nameOfRule(group: RuleGroup, rule: Rule): string {
   const same = group.rules.filter(({ name }) => name === rule.name);
   const place = same.length > 1 ? [String(same.indexOf(rule) + 1)] : [];
@@ -90,13 +90,13 @@ export function ruleNamed(groups: readonly RuleGroup[], name: string) {
   return undefined;
 }
 
-/** Prometheus says `never` by the first instant of its calendar. */
+/** Prometheus writes `never` as the first instant of its calendar. */
 export function instantOf(text: string): number | undefined {
   const at = Date.parse(text);
   return Number.isNaN(at) || at < 0 ? undefined : at;
 }
 
-/** `1.5`, `12.3k`: a value of which nothing but the number is known. */
+/** `1.5`, `12.3k`: a value without a known unit. */
 export function valueText(text: string): string {
   const value = text === "+Inf" ? Infinity : text === "-Inf" ? -Infinity : Number(text);
   if (!Number.isFinite(value)) return text;

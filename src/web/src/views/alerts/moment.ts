@@ -1,9 +1,9 @@
-/** Times of alerts and silences, by the clocks that charts have. */
+/** Times of alerts and silences, in the time zone of charts. */
 import { address } from "../../app/address";
 import { preferredZone } from "../../app/preferences";
 import { clockAt, dateText, isZone, timeText } from "../../model/zone";
 
-/** The zone that the address names, if there is such a one; else the reader's. */
+/** The valid zone of the address, or else the reader's. */
 export function zoneShown(): string {
   const named = address.value.params.get("tz");
   return named !== null && isZone(named) ? named : preferredZone.value;

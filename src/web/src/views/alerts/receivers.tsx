@@ -1,4 +1,4 @@
-/** Receivers of the daemon's own: each can be sent a test, and what it says is shown. */
+/** The daemon's receivers; each can be sent a test, whose results are shown. */
 import { useSignal } from "@preact/signals";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
@@ -22,15 +22,15 @@ export function Receivers() {
       </div>
       {data === undefined ? (
         error ? (
-          <Failed message={`Receivers cannot be shown: ${error.message}`} onRetry={reload} />
+          <Failed message={`Cannot load the receivers: ${error.message}`} onRetry={reload} />
         ) : (
           <Loading what="receivers" />
         )
       ) : data.length === 0 ? (
-        <Empty title="No receivers are set up">
+        <Empty title="No receivers">
           <p>
-            The file that the setting <code>alerts.notifications</code> names has them.
-            Alertmanagers of <code>alerts.alertmanagers</code> have receivers of their own.
+            Define receivers in the file that <code>alerts.notifications</code> names. Alertmanagers
+            in <code>alerts.alertmanagers</code> have separate receivers.
           </p>
         </Empty>
       ) : (
@@ -56,10 +56,10 @@ function Row({ name }: { name: string }) {
     <li class="alert-row receiver-row">
       <div class="alert-what">
         <strong>{name}</strong>
-        {busy.value && <p class="muted">A test is under way, for up to a minute…</p>}
+        {busy.value && <p class="muted">Sending a test, for up to a minute…</p>}
         {error.value !== undefined && <Problem message={error.value} />}
         <div role="status">
-          {ways.value?.length === 0 && <p class="warn">It has no way in which it is told.</p>}
+          {ways.value?.length === 0 && <p class="warn">This receiver has no integrations.</p>}
           {ways.value?.map((tested) => (
             <Way key={tested.way} tested={tested} />
           ))}
@@ -81,9 +81,9 @@ function Row({ name }: { name: string }) {
 }
 
 const OUTCOMES = {
-  sent: { word: "took it", class: "good" },
-  refused: { word: "refused it", class: "bad" },
-  failed: { word: "was not reached", class: "bad" },
+  sent: { word: "accepted", class: "good" },
+  refused: { word: "rejected", class: "bad" },
+  failed: { word: "not reached", class: "bad" },
 } as const;
 
 function Way({ tested }: { tested: TestedWay }) {

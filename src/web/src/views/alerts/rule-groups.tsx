@@ -1,4 +1,4 @@
-/** Rules by group: whether each is evaluated, when it was, and what it finds. */
+/** Rules by group: health, last evaluation and alerts. */
 import type { Rule, RuleGroup } from "../../api/types";
 import { href, param } from "../../app/address";
 import { counted, elapsedText, lengthText } from "../../model/words";
@@ -11,7 +11,12 @@ import { NoRules } from "./alert-list";
 import { instantOf, nameOfRule } from "./listed";
 
 const search = param("q");
-const HEADS: (string | Head)[] = ["Rule", "State", "Expression", { name: "Takes", isNumber: true }];
+const HEADS: (string | Head)[] = [
+  "Rule",
+  "State",
+  "Expression",
+  { name: "Duration", isNumber: true },
+];
 
 function isFound(rule: Rule, group: RuleGroup, words: readonly string[]): boolean {
   const text = `${group.name} ${group.file} ${rule.name} ${rule.query}`.toLowerCase();
@@ -40,8 +45,8 @@ export function RuleGroups({ groups }: { groups: readonly RuleGroup[] }) {
       ) : (
         found.length === 0 && (
           <section class="card section">
-            <Empty title="No rule is like that">
-              <p>Rules lie in files that the setting alerts.rules names.</p>
+            <Empty title="No matching rule">
+              <p>Rules come from the files that alerts.rules names.</p>
             </Empty>
           </section>
         )
@@ -55,16 +60,15 @@ export function RuleGroups({ groups }: { groups: readonly RuleGroup[] }) {
 
 function Group({ group, whole }: { group: RuleGroup; whole: readonly RuleGroup[] }) {
   const at = instantOf(group.lastEvaluation);
-  // Names of rules count all of a group, not those that are found.
+  // Rules of the whole group count, also those that the search hides.
   const all = whole.find(({ file, name }) => file === group.file && name === group.name) ?? group;
   return (
     <section class="card section">
       <div class="card-head rule-group-head">
         <h2>{group.name}</h2>
         <span class="muted num">
-          each {lengthText(group.interval * 1000)},{" "}
-          {at === undefined ? "never yet" : <Ago at={at} />}, took{" "}
-          {elapsedText(group.evaluationTime * 1000)}
+          every {lengthText(group.interval * 1000)}, {at === undefined ? "never" : <Ago at={at} />},
+          took {elapsedText(group.evaluationTime * 1000)}
         </span>
         {group.missedEvaluations > 0 && (
           <span class="badge warn">
@@ -98,17 +102,17 @@ export function RuleState({ rule }: { rule: Rule }) {
   if (rule.health === "err") {
     return (
       <span class="badge bad">
-        <Icon name="warning" /> Fails
+        <Icon name="warning" /> Failing
       </span>
     );
   }
   if (rule.health === "unknown") return <span class="badge">Not evaluated yet</span>;
-  if (rule.type === "recording") return <span class="badge">Records</span>;
+  if (rule.type === "recording") return <span class="badge">Recording</span>;
   const count = (rule.alerts ?? []).filter(({ state }) => state === rule.state).length;
   const { dot, word } = {
     firing: { dot: "down", word: `${count} firing` },
     pending: { dot: "late", word: `${count} pending` },
-    inactive: { dot: "up", word: "Quiet" },
+    inactive: { dot: "up", word: "Inactive" },
   }[rule.state];
   return (
     <span class="badge">

@@ -1,4 +1,4 @@
-/** One rule: what it asks, its chart with the threshold, what it finds, and what it found. */
+/** One rule: its expression, chart with threshold, alerts and history. */
 import { useMemo } from "preact/hooks";
 import type { Rule, RuleGroup, Silence } from "../../api/types";
 import { href } from "../../app/address";
@@ -31,8 +31,8 @@ export function RulePage({ group, rule, listed, silences, onChange }: Props) {
         <a
           class="button quiet icon-only"
           href={href("/alerts", { show: "rules" })}
-          aria-label="To all rules"
-          title="To all rules"
+          aria-label="All rules"
+          title="All rules"
         >
           <Icon name="left" />
         </a>
@@ -43,7 +43,7 @@ export function RulePage({ group, rule, listed, silences, onChange }: Props) {
       {rule.type === "alerting" && own.length > 0 && (
         <section class="card section">
           <div class="card-head">
-            <h2>Active now</h2>
+            <h2>Active alerts</h2>
           </div>
           <Rows listed={own} silences={silences} onChange={onChange} />
         </section>
@@ -65,8 +65,9 @@ function Facts({ group, rule }: { group: RuleGroup; rule: Rule }) {
     ]),
   ];
   if (rule.type === "alerting") {
-    if (rule.duration > 0) facts.push(["Fires after", lengthText(rule.duration * 1000)]);
-    if (rule.keepFiringFor > 0) facts.push(["Goes on for", lengthText(rule.keepFiringFor * 1000)]);
+    if (rule.duration > 0) facts.push(["For", lengthText(rule.duration * 1000)]);
+    if (rule.keepFiringFor > 0)
+      facts.push(["Keep firing for", lengthText(rule.keepFiringFor * 1000)]);
     facts.push(...Object.entries(rule.annotations));
   }
   return (
@@ -81,8 +82,7 @@ function Facts({ group, rule }: { group: RuleGroup; rule: Rule }) {
         <div>
           <dt>Evaluated</dt>
           <dd class="num">
-            {at === undefined ? "never yet" : <Ago at={at} />}, each{" "}
-            {lengthText(group.interval * 1000)}
+            {at === undefined ? "never" : <Ago at={at} />}, each {lengthText(group.interval * 1000)}
           </dd>
         </div>
         {facts.map(([name, value]) => (
@@ -96,7 +96,7 @@ function Facts({ group, rule }: { group: RuleGroup; rule: Rule }) {
   );
 }
 
-/** What the rule measures, with its threshold. */
+/** The measured value of the rule, with its threshold. */
 function Measured({ rule }: { rule: Rule }) {
   const frame = useTimeFrame({ range: "6h", resolution: "1m" }, "rule");
   const comparison = rule.type === "alerting" ? comparisonOf(rule.query) : undefined;
@@ -110,7 +110,7 @@ function Measured({ rule }: { rule: Rule }) {
     <section class="section rule-chart">
       <TimeControls frame={frame} />
       <Chart
-        title="What it measures"
+        title="Measured value"
         id="rule"
         frame={frame}
         queries={queries}

@@ -1,4 +1,4 @@
-/** A silence or a maintenance window: of which alerts, when, by whom and why. */
+/** A silence or a maintenance window: its labels, times, author and comment. */
 import { untracked, useSignal, type Signal } from "@preact/signals";
 import { api, now } from "../../api/client";
 import type { SilenceMatcher } from "../../api/types";
@@ -41,15 +41,15 @@ export function SilenceDialog({ labels, silence, onClose, onDone }: Props) {
   };
   return (
     <FormDialog
-      title={draft.value.id === undefined ? "Silence alerts" : "Change the silence"}
-      action={draft.value.id === undefined ? "Silence" : "Change"}
+      title={draft.value.id === undefined ? "Silence alerts" : "Edit silence"}
+      action={draft.value.id === undefined ? "Silence" : "Save"}
       isReady={!busy.value}
       error={error.value}
       onSubmit={save}
       onClose={onClose}
     >
       <Matchers draft={draft} />
-      <div class="choices annotate-when" role="group" aria-label="How often">
+      <div class="choices annotate-when" role="group" aria-label="Recurrence">
         <button
           type="button"
           aria-pressed={!isRecurring}
@@ -60,20 +60,20 @@ export function SilenceDialog({ labels, silence, onClose, onDone }: Props) {
         <button
           type="button"
           aria-pressed={isRecurring}
-          // Windows that come again end when somebody says so.
+          // A recurring window may have no end.
           onClick={() => change({ isRecurring: true, end: "" })}
         >
-          Each week
+          Weekly
         </button>
       </div>
       {isRecurring && <Windows draft={draft} />}
       <When draft={draft} />
       <div class="side-by-side">
-        <AuthorField label="Who you are" />
+        <AuthorField label="Author" />
         <TextField
-          label="Why"
+          label="Comment"
           maxLength={COMMENT_MAX}
-          placeholder="The disk is being changed"
+          placeholder="Replacing the disk"
           value={comment}
           onText={(text) => change({ comment: text })}
         />
@@ -95,11 +95,11 @@ function Matchers({ draft }: PartProps) {
     set(matchers.map((one, k) => (k === at ? { ...one, ...changes } : one)));
   return (
     <fieldset class="matchers">
-      <legend>Alerts with all of</legend>
+      <legend>Matching labels</legend>
       {matchers.map((matcher, k) => {
         const which = matcher.name || `label ${k + 1}`;
         return (
-          // Rows have no name of their own, and are only added at the end.
+          // Rows have no keys, and are added only at the end.
           <div key={k} class="matcher">
             <input
               type="text"
@@ -110,7 +110,7 @@ function Matchers({ draft }: PartProps) {
               onInput={(event) => change(k, { name: event.currentTarget.value })}
             />
             <select
-              aria-label={`How ${which} is compared`}
+              aria-label={`Operator of ${which}`}
               value={OPERATORS[Number(!matcher.isEqual) + 2 * Number(matcher.isRegex)]}
               onInput={(event) => {
                 const operator = event.currentTarget.value;
@@ -132,8 +132,8 @@ function Matchers({ draft }: PartProps) {
             <button
               type="button"
               class="button quiet icon-only"
-              aria-label={`Take ${which} away`}
-              title="Take it away: more alerts are silenced"
+              aria-label={`Remove ${which}`}
+              title="Remove: silences more alerts"
               disabled={matchers.length === 1}
               onClick={() => set(matchers.filter((_, at) => at !== k))}
             >
@@ -153,7 +153,7 @@ function Matchers({ draft }: PartProps) {
   );
 }
 
-/** From when to when; of windows that come again, between which times. */
+/** Start and end; for recurring windows, of the whole and of each day. */
 function When({ draft }: PartProps) {
   const { start, end, isRecurring } = draft.value;
   const { zone } = draft.value;
@@ -171,8 +171,8 @@ function When({ draft }: PartProps) {
   );
   return (
     <div class="side-by-side">
-      {field(isRecurring ? "First from" : "From", start, "start")}
-      {field(isRecurring ? "Last until" : "Until", end, "end")}
+      {field(isRecurring ? "First start" : "From", start, "start")}
+      {field(isRecurring ? "Last end" : "Until", end, "end")}
     </div>
   );
 }
@@ -192,7 +192,7 @@ function Windows({ draft }: PartProps) {
   );
   return (
     <>
-      <div class="chips" role="group" aria-label="Weekdays on which it begins">
+      <div class="chips" role="group" aria-label="Weekdays">
         {WEEKDAYS.map((day) => {
           const isChosen = weekdays.includes(day);
           const others = weekdays.filter((one) => one !== day);
@@ -211,8 +211,8 @@ function Windows({ draft }: PartProps) {
         })}
       </div>
       <div class="side-by-side">
-        {time("Each from", from, "from")}
-        {time("Until", until, "until")}
+        {time("Start time", from, "from")}
+        {time("End time", until, "until")}
         <TextField
           label="Time zone"
           isCode

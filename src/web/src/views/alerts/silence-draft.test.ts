@@ -61,18 +61,18 @@ it("says what is missing", () => {
     { name, value, isRegex: false, isEqual: true },
   ];
   for (const [changes, said] of [
-    [{ matchers: matchers(" ", "x") }, "Name a label"],
-    [{ matchers: matchers("host", "") }, "needs a value"],
-    [{ end: "" }, "Give the times"],
-    [{ end: "2026-11-20T10:00" }, "ends before it begins"],
-    [{ comment: " " }, "Say why"],
+    [{ matchers: matchers(" ", "x") }, "Enter a label"],
+    [{ matchers: matchers("host", "") }, "a value for each label"],
+    [{ end: "" }, "start and end."],
+    [{ end: "2026-11-20T10:00" }, "end is before the start"],
+    [{ comment: " " }, "Enter a comment"],
     [{ isRecurring: true, weekdays: [] }, "Choose a weekday"],
-    [{ isRecurring: true, from: "" }, "times of the day"],
+    [{ isRecurring: true, from: "" }, "start and end time"],
     [{ isRecurring: true, windowZone: "Mars" }, "time zone"],
   ] as const) {
     expect(faultOf(ready(changes as Partial<SilenceDraft>), "ann"), said).toContain(said);
   }
-  expect(faultOf(ready(), " ")).toBe("Say who you are.");
+  expect(faultOf(ready(), " ")).toBe("Enter an author.");
 });
 
 it("changes one that is in force, and makes another of one that is over", () => {
@@ -87,7 +87,7 @@ it("changes one that is in force, and makes another of one that is over", () => 
     comment: "disk",
   };
   const changed = silenceOf(draftOf({ silence }, "UTC", NOW), "bob");
-  // Times that nobody wrote anew stay as they are, to the millisecond.
+  // Times that the reader did not edit keep their milliseconds.
   const { startsAt, endsAt } = silence;
   expect(changed).toMatchObject({ id: "s1", startsAt, endsAt });
   const shorter = { ...draftOf({ silence }, "UTC", NOW), end: "2026-11-20T14:00" };

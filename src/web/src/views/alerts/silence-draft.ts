@@ -1,4 +1,4 @@
-/** A silence as it is written in the dialog: what is wrong with it, and what is sent. Pure. */
+/** A silence while it is edited: its errors, and the body to send. Pure. */
 import type { NewSilence, Recurrence, Silence, SilenceMatcher, Tags } from "../../api/types";
 import { fieldOf, instantOfField } from "../../model/field-time";
 import { HOUR, isZone } from "../../model/zone";
@@ -16,13 +16,13 @@ export const WEEKDAYS = [
 export interface SilenceDraft {
   id: string | undefined;
   matchers: SilenceMatcher[];
-  /** As fields have them, by the clocks of `zone`. */
+  /** In the format of fields, in the clock of `zone`. */
   start: string;
   end: string;
   zone: string;
-  /** Which instants the fields stood for at first: more than a field, which has no seconds, can show. */
+  /** The initial instants of the fields, which cannot show seconds. */
   meant: { start: number; end: number };
-  /** Whose clocks `from` and `until` go by. */
+  /** The zone of `from` and `until`. */
   windowZone: string;
   isRecurring: boolean;
   weekdays: string[];
@@ -31,9 +31,9 @@ export interface SilenceDraft {
   comment: string;
 }
 
-/** How long a silence is at first. */
+/** The initial length of a silence. */
 const LENGTH_MS = 2 * HOUR;
-/** A time that is further away stands for none. */
+/** A later time means no end. */
 const FAR_MS = 100 * 365 * 24 * HOUR;
 
 export interface About {
@@ -65,7 +65,7 @@ export function draftOf({ labels, silence }: About, zone: string, now: number): 
   };
 }
 
-/** Each label as it is: an alert's silence is about this alert, unless some are taken away. */
+/** All labels of the alert: the silence covers only this alert until some are removed. */
 function matchersOf(labels: Tags): SilenceMatcher[] {
   const pairs = Object.entries(labels).sort(([a], [b]) => order(a) - order(b) || (a < b ? -1 : 1));
   return pairs.map(([name, value]) => ({ name, value, isRegex: false, isEqual: true }));
@@ -73,25 +73,25 @@ function matchersOf(labels: Tags): SilenceMatcher[] {
 
 const order = (name: string) => (name === "alertname" ? 0 : 1);
 
-/** What is wrong with it; `undefined` when nothing. */
+/** The first error; `undefined` without one. */
 export function faultOf(draft: SilenceDraft, author: string): string | undefined {
   const { matchers, isRecurring, from, until, weekdays, comment } = draft;
   const named = matchers.filter(({ name }) => name.trim() !== "");
-  if (named.length === 0) return "Name a label of the alerts.";
+  if (named.length === 0) return "Enter a label.";
   if (named.every(({ value, isEqual }) => value === "" && isEqual)) {
-    return "One of the labels needs a value.";
+    return "Enter a value for each label.";
   }
   if (isRecurring && !isZone(draft.windowZone)) return "Choose a time zone.";
   const [first, last] = instantsOf(draft);
-  if (first === undefined || (!isRecurring && last === undefined)) return "Give the times.";
-  if (last !== undefined && last <= first) return "It ends before it begins.";
-  if (isRecurring && (!isTime(from) || !isTime(until))) return "Give the times of the day.";
+  if (first === undefined || (!isRecurring && last === undefined)) return "Enter start and end.";
+  if (last !== undefined && last <= first) return "The end is before the start.";
+  if (isRecurring && (!isTime(from) || !isTime(until))) return "Enter start and end time.";
   if (isRecurring && weekdays.length === 0) return "Choose a weekday.";
-  if (author.trim() === "") return "Say who you are.";
-  return comment.trim() === "" ? "Say why." : undefined;
+  if (author.trim() === "") return "Enter an author.";
+  return comment.trim() === "" ? "Enter a comment." : undefined;
 }
 
-/** From when to when: to the millisecond where nobody wrote another time. */
+/** Start and end, to the millisecond unless the reader edited them. */
 function instantsOf({ zone, start, end, meant }: SilenceDraft) {
   const of = (field: string, first: number) =>
     field === fieldOf(zone, first) ? first : instantOfField(zone, field);

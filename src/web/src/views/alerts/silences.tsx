@@ -1,4 +1,4 @@
-/** Silences and maintenance windows: those that are in force or to come, and those that are over. */
+/** Silences and maintenance windows: active, pending and expired ones. */
 import { useSignal } from "@preact/signals";
 import type { ApiError } from "../../api/client";
 import { api } from "../../api/client";
@@ -16,7 +16,7 @@ interface Props {
   onChange: () => void;
 }
 
-const STATES = { active: "In force", pending: "To come", expired: "Over" } as const;
+const STATES = { active: "Active", pending: "Pending", expired: "Expired" } as const;
 const DOTS = { active: "up", pending: "late", expired: "" } as const;
 const ORDER = ["active", "pending", "expired"];
 
@@ -42,7 +42,7 @@ export function Silences({ silences, error, onChange }: Props) {
             checked={isOldShown.value}
             onInput={(event) => (isOldShown.value = event.currentTarget.checked)}
           />
-          Those that are over, too
+          Show expired
         </label>
         <button type="button" class="button small" onClick={() => (doing.value = { what: "new" })}>
           <Icon name="plus" /> New silence
@@ -50,13 +50,13 @@ export function Silences({ silences, error, onChange }: Props) {
       </div>
       {!silences ? (
         error ? (
-          <Failed message={`Silences cannot be shown: ${error.message}`} onRetry={onChange} />
+          <Failed message={`Cannot load the silences: ${error.message}`} onRetry={onChange} />
         ) : (
           <Loading what="silences" />
         )
       ) : shown.length === 0 ? (
-        <Empty title="Nothing is silenced">
-          <p>A silence keeps alerts with certain labels from being told, once or each week.</p>
+        <Empty title="No silences">
+          <p>A silence suppresses notifications of alerts with certain labels, once or weekly.</p>
         </Empty>
       ) : (
         <ul class="alert-rows">
@@ -114,7 +114,7 @@ function Row({ silence, onDo }: RowProps) {
           <dd>{momentText(Date.parse(silence.startsAt))}</dd>
         </div>
         <div>
-          <dt>{isOver ? "Ended" : "Until"}</dt>
+          <dt>{isOver ? "Expired" : "Until"}</dt>
           <dd>{momentText(Date.parse(silence.endsAt))}</dd>
         </div>
         {silence.recurring && (
@@ -126,11 +126,11 @@ function Row({ silence, onDo }: RowProps) {
       </dl>
       <div class="alert-actions">
         <button type="button" class="button small" onClick={() => onDo("change")}>
-          <Icon name={isOver ? "copy" : "pencil"} /> {isOver ? "Make again" : "Change"}
+          <Icon name={isOver ? "copy" : "pencil"} /> {isOver ? "Recreate" : "Edit"}
         </button>
         {!isOver && (
           <button type="button" class="button small" onClick={() => onDo("end")}>
-            <Icon name="close" /> End
+            <Icon name="close" /> Expire
           </button>
         )}
       </div>
@@ -146,7 +146,7 @@ export function matcherText({ name, value, isRegex, isEqual }: SilenceMatcher): 
 function recurrenceText({ weekdays, from, until, zone }: Recurrence): string {
   const days =
     weekdays.length === 7 || weekdays.length === 0
-      ? "each day"
+      ? "daily"
       : weekdays.map((day) => day.slice(0, 1).toUpperCase() + day.slice(1, 3)).join(", ");
   return `${days} ${from}–${until} ${zone}`;
 }
@@ -161,8 +161,8 @@ function EndDialog({ silence, onClose, onDone }: EndProps) {
   const { busy, error, run } = useAttempt();
   return (
     <FormDialog
-      title="End the silence"
-      action="End it"
+      title="Expire silence"
+      action="Expire"
       isReady={!busy.value}
       error={error.value}
       onClose={onClose}
@@ -175,7 +175,7 @@ function EndDialog({ silence, onClose, onDone }: EndProps) {
       }
     >
       <p>
-        Alerts with <code>{silence.matchers.map(matcherText).join(", ")}</code> are told again from
+        Alerts with <code>{silence.matchers.map(matcherText).join(", ")}</code> notify again from
         now on.
       </p>
     </FormDialog>

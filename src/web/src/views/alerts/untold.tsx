@@ -1,11 +1,11 @@
-/** Says that nobody is told of what fires, and how a receiver is set up. */
+/** A warning without receivers, with the settings that add one. */
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
-import { Icon } from "../../parts/icon";
+import { Callout } from "../../parts/callout";
 
 const STATUS_EVERY_MS = 30_000;
 
-/** Why nobody is told, in the daemon's words; `undefined` where somebody is. */
+/** The daemon's warning; `undefined` with receivers. */
 export function useUntold(): string | undefined {
   const { data } = useResource("status", api.status, { everyMs: STATUS_EVERY_MS }).value;
   return data?.health.warnings.find(({ name }) => name === "untold")?.message;
@@ -14,14 +14,10 @@ export function useUntold(): string | undefined {
 export function Untold({ reason }: { reason: string | undefined }) {
   if (reason === undefined) return null;
   return (
-    <section class="card untold" aria-label="Nobody is told">
-      <Icon name="warning" />
-      <div>
-        <h2>Nobody is told when an alert fires</h2>
-        <p>{sentence(reason)}</p>
-        {reason.includes("set alerts.notifications") && <pre>{SETTINGS}</pre>}
-      </div>
-    </section>
+    <Callout tone="warn" label="No receivers" title="Alerts reach nobody">
+      <p>{sentence(reason)}</p>
+      {reason.includes("set alerts.notifications") && <pre class="file-text">{SETTINGS}</pre>}
+    </Callout>
   );
 }
 

@@ -53,7 +53,7 @@ export function Board({ loaded, onReload }: Props) {
   useEffect(() => {
     document.title = `${saved.value.title || name} · Granary`;
   }, [saved.value.title]);
-  useUnsaved(isChanged.value ? "Changes of this dashboard are not saved." : undefined);
+  useUnsaved(isChanged.value ? "Changes to this dashboard are not saved." : undefined);
   const chosen = useSteady(chosenOf(address.value.params, draft.value.variables));
 
   const isTyping = useRef(false);

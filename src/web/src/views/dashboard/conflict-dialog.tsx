@@ -27,16 +27,16 @@ export function ConflictDialog(props: Props) {
   const overwrite = () => void run(() => onOverwrite(version));
   return (
     <Dialog
-      title={found === null ? "Somebody deleted it meanwhile" : "Somebody else saved it meanwhile"}
+      title={found === null ? "Dashboard was deleted" : "Dashboard was changed"}
       onClose={onClose}
     >
       {found === null ? (
-        <p>The dashboard was deleted while you changed it. Your changes are still here.</p>
+        <p>The dashboard was deleted while you edited it. Your changes are still here.</p>
       ) : theirs.data ? (
         <>
           <p>
-            Version {version} was saved {changedText(theirs.data.changed)}, while you changed an
-            older one. Your changes are still here.
+            Version {version} was saved {changedText(theirs.data.changed)}, while you edited an
+            older version. Your changes are still here.
           </p>
           <p class="muted">Theirs: {summaryOf(theirs.data.dashboard)}</p>
         </>
@@ -47,7 +47,7 @@ export function ConflictDialog(props: Props) {
       )}
       <div class="conflict-ways">
         <button type="button" class="button" onClick={onSaveAs}>
-          Keep mine under another name
+          Save mine as…
         </button>
         <button
           type="button"
@@ -55,18 +55,18 @@ export function ConflictDialog(props: Props) {
           disabled={busy.value || (found !== null && !theirs.data)}
           onClick={overwrite}
         >
-          {found === null ? "Save mine anew" : `Overwrite version ${version} with mine`}
+          {found === null ? "Save mine" : `Overwrite version ${version}`}
         </button>
         {found === null ? null : (
           <button type="button" class="button" onClick={onTakeTheirs}>
-            Take theirs and drop mine
+            Discard mine
           </button>
         )}
       </div>
       <Problem message={error.value} />
       <footer class="dialog-foot">
         <button type="button" class="button primary" onClick={onClose}>
-          Go on editing
+          Keep editing
         </button>
       </footer>
     </Dialog>

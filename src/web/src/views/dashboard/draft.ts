@@ -83,12 +83,12 @@ export function faultOf(variables: readonly Variable[]): string | undefined {
   const odd = names.find((name) => !isVariableName(name));
   if (odd !== undefined) {
     return odd === ""
-      ? "Give each variable a name."
+      ? "Enter a name for each variable."
       : `“${odd}” cannot be a name: use letters, digits and _.`;
   }
   const twice = names.find((name, at) => names.indexOf(name) !== at);
   if (twice !== undefined) return `Two variables are called ${twice}.`;
-  return variables.some(({ tag }) => tag === "") ? "Say whose values: give a tag." : undefined;
+  return variables.some(({ tag }) => tag === "") ? "Enter a tag for each variable." : undefined;
 }
 
 /** Reads what was exported; says what it is not, where it is no dashboard at all. */
@@ -100,7 +100,7 @@ export function readDashboard(text: string): Dashboard | string {
     return `This is not JSON: ${cause instanceof Error ? cause.message : String(cause)}`;
   }
   if (typeof read !== "object" || read === null || Array.isArray(read)) {
-    return "This is JSON, and not a dashboard: it begins with { and has a title and panels.";
+    return "This JSON is not a dashboard: an object with a title and panels is expected.";
   }
   // What is wrong within it, the daemon says by its place.
   return ("dashboard" in read ? read.dashboard : read) as Dashboard;

@@ -84,7 +84,7 @@ export function GridView({ panels, isEditing, onMoved, onAction, render }: Props
       onMoved(next);
       tell(next, panel.id);
     } else {
-      told.value = `${nameOf(panel)} goes no further ${way}`;
+      told.value = `${nameOf(panel)} cannot move further ${way}`;
     }
   };
 

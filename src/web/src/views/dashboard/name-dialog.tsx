@@ -22,7 +22,7 @@ export function NameDialog({ heading, action, taken, onClose, onSave, ...given }
   const { busy, error, run } = useAttempt();
   const name = own.value ?? freeName(slugOf(title.value), taken);
   const save = () => {
-    if (title.value.trim() === "") error.value = "Give it a title.";
+    if (title.value.trim() === "") error.value = "Enter a title.";
     else if (!isSlug(name)) error.value = NO_SLUG;
     else
       void run(
@@ -51,7 +51,7 @@ export function NameDialog({ heading, action, taken, onClose, onSave, ...given }
   );
 }
 
-export const NO_SLUG = "The name has 1 to 64 of a-z, 0-9 and -.";
+export const NO_SLUG = "Use 1 to 64 characters: a-z, 0-9 and -.";
 
 /** The name of a dashboard in its address. */
 export function NameField({ name, onName }: { name: string; onName: (name: string) => void }) {

@@ -88,8 +88,8 @@ export function ChartEditor(props: ChartProps) {
         <div class="explore-shown panel-preview">
           {said.length === 0 ? (
             <section class="card">
-              <Empty title="What is it about?">
-                <p>Search for a metric by words of its name, or ask in PromQL.</p>
+              <Empty title="No queries yet">
+                <p>Search for a metric by name, or enter PromQL.</p>
               </Empty>
             </section>
           ) : (
@@ -213,7 +213,7 @@ export function TextEditor({ panel, isNew, onClose, onDone }: Props<TextPanel>) 
           />
         </label>
         <div class="labelled">
-          How it looks
+          Preview
           <div class="card text-preview">
             <Text text={draft.value.text} />
           </div>

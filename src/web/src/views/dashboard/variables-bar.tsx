@@ -77,7 +77,7 @@ function Values({ variable, values }: { variable: Variable; values: readonly str
         </label>
       ))}
       {matching.length > LISTED_MAX ? (
-        <p class="muted">{matching.length - LISTED_MAX} more: search for them</p>
+        <p class="muted">{matching.length - LISTED_MAX} more: search</p>
       ) : null}
       {known.error ? <p class="problem">{known.error.message}</p> : null}
       {known.loading && !known.data ? <p class="muted">Loading values…</p> : null}

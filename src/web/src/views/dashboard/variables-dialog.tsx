@@ -41,9 +41,8 @@ export function VariablesDialog({ variables, onClose, onDone }: Props) {
       onClose={onClose}
     >
       <p class="muted">
-        A variable is chosen on top of the dashboard. <code>$name</code> stands for what was chosen,
-        in queries and titles: <code>host=$host</code>, or <code>{'up{host="$host"}'}</code> in
-        PromQL.
+        Variables are chosen above the panels. <code>$name</code> stands for what was chosen, in
+        queries and titles: <code>host=$host</code>, or <code>{'up{host="$host"}'}</code> in PromQL.
       </p>
       <ul class="variable-rows">
         {draft.value.map((variable, at) => (
@@ -91,7 +90,7 @@ function Row({ variable, onChange, onRemove }: RowProps) {
           checked={variable.multi}
           onChange={(event) => onChange({ multi: event.currentTarget.checked })}
         />
-        <span>Several values</span>
+        <span>Multiple values</span>
       </label>
       <button
         type="button"

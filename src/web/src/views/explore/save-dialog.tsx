@@ -44,7 +44,7 @@ export function SaveDialog({ panel, onClose }: Props) {
     const named = { ...panel, title: title.value.trim() };
     const isNew = target.value === "";
     if (isNew && newTitle.value.trim() === "") {
-      error.value = "Give the new dashboard a title.";
+      error.value = "Enter a title for the new dashboard.";
       return;
     }
     void run(async () => {
@@ -60,13 +60,13 @@ export function SaveDialog({ panel, onClose }: Props) {
   if (saved.value !== undefined) {
     return (
       <Dialog title="Saved" onClose={onClose}>
-        <p role="status">The chart is in the dashboard now.</p>
+        <p role="status">The chart was added to the dashboard.</p>
         <footer class="dialog-foot">
           <button type="button" class="button" onClick={onClose}>
-            Stay here
+            Stay
           </button>
           <a class="button primary" href={`/dashboards/${saved.value}`}>
-            Open the dashboard <Icon name="right" />
+            Open dashboard <Icon name="right" />
           </a>
         </footer>
       </Dialog>
@@ -83,7 +83,7 @@ export function SaveDialog({ panel, onClose }: Props) {
     >
       {found.loading && !found.data ? <Loading what="dashboards" /> : null}
       <TextField
-        label="Title of the chart"
+        label="Chart title"
         maxLength={200}
         value={title.value}
         onText={(text) => (title.value = text)}
@@ -94,7 +94,7 @@ export function SaveDialog({ panel, onClose }: Props) {
           value={target.value}
           onChange={(event) => (target.value = event.currentTarget.value)}
         >
-          <option value="">A new one</option>
+          <option value="">New dashboard</option>
           {own.map((entry) => (
             <option key={entry.name} value={entry.name}>
               {entry.title || entry.name}
@@ -104,7 +104,7 @@ export function SaveDialog({ panel, onClose }: Props) {
       </label>
       {target.value === "" ? (
         <TextField
-          label="Title of the new dashboard"
+          label="Dashboard title"
           maxLength={200}
           value={newTitle.value}
           onText={(text) => (newTitle.value = text)}

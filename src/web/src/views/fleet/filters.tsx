@@ -136,7 +136,7 @@ function AllTags({ tags, choice }: { tags: TagCounts[]; choice: Choice }) {
           </div>
           {values.length > VALUES_MAX && (
             <p class="muted">
-              and {(values.length - VALUES_MAX).toLocaleString("en")} more values: search finds them
+              and {(values.length - VALUES_MAX).toLocaleString("en")} more values: search
             </p>
           )}
         </fieldset>

@@ -1,4 +1,4 @@
-/** No host yet: how to get the first. */
+/** No hosts yet: how to get the first. */
 import { useSignal } from "@preact/signals";
 import { Icon } from "../../parts/icon";
 
@@ -15,10 +15,10 @@ export function FirstHost() {
   };
   return (
     <section class="card first-host">
-      <h2>No host yet</h2>
+      <h2>No hosts yet</h2>
       <p>
-        Hosts come up here by themselves: an agent on each pings this daemon and sends what it
-        measures. Run one on the host that you want to see:
+        Hosts appear here automatically when an agent on them pings this daemon. Run an agent on the
+        host that you want to monitor:
       </p>
       <div class="command">
         <code>{command}</code>
@@ -28,9 +28,9 @@ export function FirstHost() {
         </button>
       </div>
       <p class="muted">
-        It needs no privileges, and opens all connections itself. The first row comes within
-        seconds. From another machine use an address that it can reach; the daemon listens on
-        loopback unless <code>server.listen</code> says otherwise.
+        The agent needs no privileges and opens all connections itself. The first row appears within
+        seconds. For an agent on another machine, set <code>server.listen</code>: by default the
+        daemon listens on loopback only.
       </p>
     </section>
   );

@@ -33,7 +33,7 @@ export function RemoveHost({ host, removed }: Props) {
       onClose={() => (host.value = undefined)}
     >
       <p class="removed-name mono">{name}</p>
-      <p>Its series stay and can be charted. It comes back by itself with its next ping.</p>
+      <p>The series of the host stay available. The next ping adds the host again.</p>
     </FormDialog>
   );
 }

@@ -87,7 +87,7 @@ function Items({ host, remove, close, isLow }: ItemsProps) {
       onKeyDown={onKeyDown}
     >
       <button type="button" role="menuitem" tabIndex={-1} onClick={() => go(hostPath(host.host))}>
-        Open its charts
+        Open charts
       </button>
       <button
         type="button"
@@ -95,14 +95,14 @@ function Items({ host, remove, close, isLow }: ItemsProps) {
         tabIndex={-1}
         onClick={() => go(href("/storage", { tags: `host=${host.host}` }))}
       >
-        See it in the storage
+        Show in storage
       </button>
       <button
         type="button"
         role="menuitem"
         tabIndex={-1}
         aria-disabled={!mayRemove}
-        title={mayRemove ? undefined : "It pings: stop its agent first"}
+        title={mayRemove ? undefined : "The host still pings: stop its agent first"}
         onClick={() => {
           if (!mayRemove) return;
           close(false);

@@ -9,10 +9,10 @@ import { sum } from "../status/rates";
 import { useStatus } from "../status/use-status";
 
 const STATES: { state: HostState; label: string; hint: string }[] = [
-  { state: "up", label: "Up", hint: "ping as they should" },
+  { state: "up", label: "Up", hint: "ping on time" },
   { state: "late", label: "Late", hint: "no ping for 90 s" },
   { state: "down", label: "Down", hint: "no ping for 4 min" },
-  { state: "stopped", label: "Stopped", hint: "agents ended in order" },
+  { state: "stopped", label: "Stopped", hint: "agents shut down" },
 ];
 
 const chosen = param("state");
@@ -29,7 +29,7 @@ export function Totals({ hosts }: { hosts: HostsAnswer | undefined }) {
           type="button"
           class={`tile state-${state}`}
           aria-pressed={chosen.value === state}
-          title={chosen.value === state ? "Show all hosts" : `Show these hosts alone`}
+          title={chosen.value === state ? "Show all hosts" : "Show only these hosts"}
           onClick={() => setParams({ state: chosen.value === state ? undefined : state })}
         >
           <span class="tile-label">
@@ -64,8 +64,8 @@ function Alerts() {
       </span>
       {rules?.length === 0 ? (
         <>
-          <span class="tile-value none">None set up</span>
-          <span class="tile-hint">alerts.rules names no rules</span>
+          <span class="tile-value none">No rules</span>
+          <span class="tile-hint">alerts.rules names no files</span>
         </>
       ) : (
         <>
@@ -73,9 +73,9 @@ function Alerts() {
           <span class="tile-hint">
             {!rules
               ? error
-                ? "the rules cannot be read"
-                : "rules that fire"
-              : `of ${countText(rules.length)} rules fire, ${countText(pending ?? 0)} pending`}
+                ? "rules unavailable"
+                : "firing rules"
+              : `of ${countText(rules.length)} rules firing, ${countText(pending ?? 0)} pending`}
           </span>
         </>
       )}
@@ -97,7 +97,7 @@ function Samples() {
       </span>
       <span class="tile-hint">
         {error && !data
-          ? "the status cannot be read"
+          ? "status unavailable"
           : data
             ? `from ${countText(data.senders.total)} sender${data.senders.total === 1 ? "" : "s"}`
             : "accepted now"}

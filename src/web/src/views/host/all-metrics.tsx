@@ -36,9 +36,9 @@ export function AllMetrics({ frame, name, series, isOpen }: AllMetricsProps) {
       <div class="head section-title">
         <h2>All metrics of this host</h2>
         <span class="muted num">{counted(count, "metric")}</span>
-        <Search label="Search metrics" placeholder="Name of a metric" param="metrics" text={text} />
+        <Search label="Search metrics" placeholder="Metric name" param="metrics" text={text} />
       </div>
-      {found.length === 0 && <p class="muted">No metric of this host has that in its name.</p>}
+      {found.length === 0 && <p class="muted">No metric of this host matches.</p>}
       {found.map((group, k) => (
         <MetricGroup
           key={`${group.word} ${text !== ""}`}

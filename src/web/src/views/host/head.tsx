@@ -47,12 +47,12 @@ export function HostHead({ name, children }: HeadProps) {
 /** A list without the host says that no agent pings; a request that failed says nothing of it. */
 function NoFacts({ answer: { data, error } }: { answer: Resource<HostsAnswer> }) {
   if (data) {
-    return <p class="host-facts muted">No agent pings for this host: its state is not known.</p>;
+    return <p class="host-facts muted">No agent pings for this host, so its state is unknown.</p>;
   }
   if (!error) return <p class="host-facts muted">…</p>;
   return (
     <p class="host-facts warn" role="status">
-      Whether its agents ping cannot be said: {error.message}
+      Host state unavailable: {error.message}
     </p>
   );
 }

@@ -76,7 +76,7 @@ const SECTIONS: { title: string; charts: Plain[] }[] = [
       },
       { title: "TCP connections", labels: ["state"], metrics: ["tcp_connections"], band: false },
       {
-        title: "TCP trouble",
+        title: "TCP errors",
         metrics: ["tcp_segments_retransmitted", "tcp_attempt_fails", "tcp_established_resets"],
       },
     ],

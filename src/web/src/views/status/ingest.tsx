@@ -22,8 +22,8 @@ export function Ingest({ status, rates }: Props) {
         <h2>Ingest by protocol</h2>
       </div>
       {heard.length === 0 ? (
-        <Empty title="Nothing was sent yet">
-          <p>Since the daemon started no protocol has brought a sample.</p>
+        <Empty title="No samples yet">
+          <p>No protocol has delivered a sample since the daemon started.</p>
         </Empty>
       ) : (
         <Table
@@ -44,7 +44,7 @@ export function Ingest({ status, rates }: Props) {
       )}
       <div class="card-foot muted">
         {silent.length > 0 && (
-          <p>Nothing by {silent.map(({ protocol }) => protocol).join(", ")}.</p>
+          <p>No samples by {silent.map(({ protocol }) => protocol).join(", ")}.</p>
         )}
         {outcomes.length > 0 && (
           <p class="num">

@@ -3,14 +3,14 @@ import type { StatusAnswer } from "../../api/types";
 import { Icon } from "../../parts/icon";
 import { bytesText, countText, percentText } from "../../model/words";
 import { Meter } from "./meter";
-import { levelOf, nearestFirst, shareOf } from "./shares";
+import { levelOf, limitsNear, nearestFirst, shareOf } from "./shares";
 
 function amount(value: number, name: string): string {
   return /^bytes\b/.test(name) ? bytesText(value) : countText(value);
 }
 
 export function Limits({ limits }: { limits: StatusAnswer["limits"] }) {
-  const near = limits.filter(({ used, max }) => levelOf(shareOf(used, max)) !== "").length;
+  const near = limitsNear(limits);
   return (
     <section class="card section">
       <div class="card-head">

@@ -9,11 +9,11 @@ export function Refused({ refused }: { refused: StatusAnswer["refused"] }) {
     <section class="card section">
       <div class="card-head">
         <h2>Refused samples</h2>
-        <span class="muted">since the start, with the last examples</span>
+        <span class="muted">since start, with recent examples</span>
       </div>
       {reasons.length === 0 ? (
         <p class="nothing">
-          <span class="good">None.</span> Every sample that came was accepted, or known already.
+          <span class="good">None.</span> All samples were accepted or duplicates.
         </p>
       ) : (
         <ul class="refused">

@@ -13,7 +13,7 @@ const COLUMNS: { column: SenderColumn; name: string; isNumber: boolean }[] = [
   { column: "agent", name: "Sender", isNumber: false },
   { column: "series", name: "Series", isNumber: true },
   { column: "samples", name: "Samples", isNumber: true },
-  { column: "heard", name: "Heard", isNumber: true },
+  { column: "heard", name: "Last batch", isNumber: true },
 ];
 
 /** Senders that are listed before somebody asks for all. */
@@ -39,12 +39,12 @@ export function Senders({ senders }: { senders: StatusAnswer["senders"] }) {
         <h2>Senders</h2>
         <span class="muted num">
           {senders.top.length < senders.total
-            ? `${senders.top.length} of ${counted(senders.total, "sender")}, those with the most series`
+            ? `${senders.top.length} of ${counted(senders.total, "sender")}, by number of series`
             : counted(senders.total, "sender")}
         </span>
       </div>
       {listed.length === 0 ? (
-        <p class="nothing">No sender was heard yet.</p>
+        <p class="nothing">No senders yet.</p>
       ) : (
         <Table label="Senders" class="senders" heads={heads}>
           {shown.map((sender) => (

@@ -24,6 +24,11 @@ export function nearestFirst(limits: readonly Limit[]): Limit[] {
   return [...limits].sort((a, b) => share(b) - share(a) || a.name.localeCompare(b.name));
 }
 
+/** The number of limits that are nearly reached. */
+export function limitsNear(limits: readonly Limit[]): number {
+  return limits.filter(({ used, max }) => levelOf(shareOf(used, max)) !== "").length;
+}
+
 type Sender = StatusAnswer["senders"]["top"][number];
 export type SenderColumn = "agent" | "series" | "samples" | "heard";
 

@@ -16,7 +16,7 @@ interface Column {
 
 const COLUMNS: Column[] = [
   {
-    name: "Took",
+    name: "Duration",
     of: ({ elapsed_ms }) => elapsed_ms,
     text: elapsedText,
   },
@@ -31,11 +31,11 @@ export function Checkpoints({ storage }: { storage: StorageAnswer }) {
     <section class="card section">
       <div class="card-head">
         <h2>Checkpoints</h2>
-        <span class="muted">what moved from memory to the head and to documents</span>
+        <span class="muted">cells moved from memory to the head and to documents</span>
       </div>
       {checkpoints.length === 0 ? (
         <p class="nothing">
-          None since the daemon started. What was accepted meanwhile is durable in the journal.
+          No checkpoint since the daemon started. Accepted samples are durable in the journal.
         </p>
       ) : (
         <Table

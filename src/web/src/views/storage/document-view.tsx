@@ -19,31 +19,30 @@ const SENTENCES: Record<State, { word: string; means: string }> = {
   none: {
     word: "None",
     means:
-      "There is nothing for this time: no cell in memory or in the head, and no document. No sample came, or retention has dropped it.",
+      "This time has no cell in memory or in the head, and no document. No sample arrived, or retention has dropped it.",
   },
   shell: {
     word: "Shell",
-    means:
-      "The document was made ahead of its time: its bytes are on the disk, and each of its cells is empty.",
+    means: "The document is preallocated: its bytes are on the disk, and each cell is empty.",
   },
   memory: {
     word: "In memory",
     means:
-      "The newest of it is in memory, and durable in the journal. The next checkpoint moves it on.",
+      "The newest cells are in memory and durable in the journal. The next checkpoint moves them to the head.",
   },
   head: {
     word: "In the head",
     means:
-      "The period is not over: its cells lie in the head, and are written as a document when it is.",
+      "The cells are in the head until the period ends. The checkpoint after it writes the document.",
   },
   open: {
     word: "In its document",
-    means: "The cells lie in the document. Samples that come late are patched into its bytes.",
+    means: "The cells are in the document. Late samples are patched into its bytes.",
   },
   sealed: {
     word: "Sealed",
     means:
-      "The cells lie in the document, compressed. Samples that come late have it written anew.",
+      "The cells are in the document, compressed. Late samples are merged when it is read, and folded in later.",
   },
 };
 
@@ -96,7 +95,7 @@ function Where({ answer, length }: { answer: StoredDocumentAnswer; length: numbe
             <strong>{SENTENCES[state].word}.</strong> {SENTENCES[state].means}
           </p>
         </div>
-        <ol class="steps" aria-label="Where its cells are">
+        <ol class="steps" aria-label="Location of the cells">
           {steps.map(({ name, count, isHere }) => (
             <li key={name} class={isHere ? "step here" : "step"} aria-current={isHere || undefined}>
               <strong>{name}</strong>
@@ -109,9 +108,9 @@ function Where({ answer, length }: { answer: StoredDocumentAnswer; length: numbe
         <Fact name="Series">{`${series.id}, a ${series.kind}${series.unit ? ` in ${series.unit}` : ""}`}</Fact>
         {document && (
           <Fact name="Document">
-            <Neighbour to={document.start - 1} label="The document before" icon="left" />
+            <Neighbour to={document.start - 1} label="Previous document" icon="left" />
             {spanText(zone, document.start, document.end, now())}
-            <Neighbour to={document.end} label="The document behind it" icon="right" />
+            <Neighbour to={document.end} label="Next document" icon="right" />
           </Fact>
         )}
         {document && (

@@ -39,7 +39,7 @@ export function Explorer({ storage }: { storage: StorageAnswer }) {
   return (
     <section class="card section explorer" id="document">
       <div class="card-head">
-        <h2>A document as it is stored</h2>
+        <h2>Stored document</h2>
       </div>
       <div class="explorer-form">
         <Combobox<FoundMetric>
@@ -71,7 +71,7 @@ export function Explorer({ storage }: { storage: StorageAnswer }) {
       </div>
       {choice.metric === "" ? (
         <Empty title="Choose a metric">
-          <p>Its document for a time is shown here: nested, and byte by byte.</p>
+          <p>Its stored document is shown here, nested and byte by byte.</p>
         </Empty>
       ) : (
         <OneSeries key={choice.metric} choice={choice} />
@@ -109,7 +109,7 @@ function Time({ time }: { time: number | undefined }) {
         <input
           type="datetime-local"
           value={fieldOf(zone, time ?? daemonNow())}
-          title={`In the clocks of ${zone}`}
+          title={`Time zone: ${zone}`}
           onChange={(event) => {
             const at = instantOfField(zone, event.currentTarget.value);
             if (at !== undefined) show(at);
@@ -138,7 +138,7 @@ function OneSeries({ choice }: { choice: Choice }) {
       ) : count === undefined ? (
         <Loading />
       ) : count === 0 ? (
-        <Empty title="No series fits">
+        <Empty title="No matching series">
           <p>
             No series of <code>{metric}</code> has these tags.
           </p>
@@ -147,12 +147,12 @@ function OneSeries({ choice }: { choice: Choice }) {
             class="button"
             onClick={() => setParams({ tags: undefined }, { replace: true })}
           >
-            Clear the tags
+            Clear tags
           </button>
         </Empty>
       ) : count > 1 ? (
-        <Empty title={`${count.toLocaleString("en")} series fit`}>
-          <p>A document is of one series: choose more tags above.</p>
+        <Empty title={`${count.toLocaleString("en")} series match`}>
+          <p>A document belongs to one series: choose more tags above.</p>
         </Empty>
       ) : (
         <Stored choice={choice} />

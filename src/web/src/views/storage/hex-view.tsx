@@ -109,7 +109,7 @@ function Pointed({ document }: { document: StoredDocument }) {
       {to ? (
         <PointedText document={document} slot={to.slot} column={to.column} />
       ) : (
-        "Point at a cell or at bytes to see which belong together."
+        "Point at a cell or at bytes to highlight both."
       )}
     </p>
   );

@@ -46,9 +46,9 @@ export function blocksOf(partitions: readonly Partition[], scale: Scale): Block[
 export type PartitionState = Partition["state"];
 
 export const STATE_TEXTS: Record<PartitionState, { word: string; means: string }> = {
-  ahead: { word: "Ahead", means: "made before its time, its documents are shells" },
-  open: { word: "Open", means: "now lies in it" },
-  over: { word: "Over", means: "has ended, to be compressed when nothing comes any more" },
+  ahead: { word: "Ahead", means: "preallocated, its documents are shells" },
+  open: { word: "Open", means: "covers the current time" },
+  over: { word: "Over", means: "has ended, not compressed yet" },
   sealed: { word: "Sealed", means: "has ended, its documents are compressed" },
 };
 

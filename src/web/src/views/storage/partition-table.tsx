@@ -31,7 +31,7 @@ export function PartitionTable({ storage }: { storage: StorageAnswer }) {
       open={isOpen.value}
       onToggle={(event) => (isOpen.value = event.currentTarget.open)}
     >
-      <summary>The same as a table, {rows.length} rows</summary>
+      <summary>As a table, {rows.length} rows</summary>
       {isOpen.value && (
         <Table label="Partitions" heads={HEADS}>
           {rows.map(({ name, partition }) => (

@@ -28,14 +28,14 @@ function Tile({ label, value, share, children }: TileProps) {
 function DiskTile({ disk }: Pick<StorageAnswer, "disk">) {
   if (!disk) {
     return (
-      <Tile label="Free on the disk" value="not known">
-        the system does not say
+      <Tile label="Free disk space" value="not known">
+        not reported
       </Tile>
     );
   }
   const used = shareOf(disk.total - disk.free, disk.total);
   return (
-    <Tile label="Free on the disk" value={bytesText(disk.free)} share={used}>
+    <Tile label="Free disk space" value={bytesText(disk.free)} share={used}>
       {percentText(used * 100)} of {bytesText(disk.total)} taken
     </Tile>
   );
@@ -65,14 +65,14 @@ export function StorageTiles({ storage }: { storage: StorageAnswer }) {
         {bytesText(journal.bytes_max)}
       </Tile>
       <Tile label="Head" value={bytesText(head.bytes)}>
-        periods under way
+        current periods
       </Tile>
       <Tile
         label="Memory"
         value={bytesText(catalog.bytes)}
         share={shareOf(catalog.bytes, catalog.bytes_max)}
       >
-        cells before their checkpoint, of {bytesText(catalog.bytes_max)}
+        cells awaiting a checkpoint, of {bytesText(catalog.bytes_max)}
       </Tile>
       <Tile label="Objects" value={bytesText(objects.bytes)}>
         dashboards, annotations
@@ -84,7 +84,7 @@ export function StorageTiles({ storage }: { storage: StorageAnswer }) {
         {!preallocation.enabled
           ? "preallocation.enabled is false"
           : preallocation.until === null
-            ? "made as the next period nears"
+            ? "created as the next period nears"
             : `shells, up to ${whenText(preferredZone.value, preallocation.until, storage.now)}`}
       </Tile>
     </div>

@@ -60,7 +60,7 @@ export function TagFields({ metric, tags, facets }: TagFieldsProps) {
         {text.value !== tags && (
           <button type="submit" class="button">
             <Icon name="check" />
-            Take
+            Apply
           </button>
         )}
       </form>

@@ -30,7 +30,7 @@ export function Timeline({ storage }: { storage: StorageAnswer }) {
   const states = STATES.filter((state) => all.some(({ partition }) => partition.state === state));
   return (
     <div class="timeline">
-      <ul class="block-legend" aria-label="What blocks mean" hidden={states.length === 0}>
+      <ul class="block-legend" aria-label="Legend" hidden={states.length === 0}>
         {states.map((state) => (
           <li key={state}>
             <span class={`block-swatch block-${state}`} aria-hidden="true">
@@ -43,7 +43,7 @@ export function Timeline({ storage }: { storage: StorageAnswer }) {
           <span class="block-swatch filled" aria-hidden="true">
             <span class="block-fill" />
           </span>
-          <strong>Filled</strong> bytes beside the largest of the row
+          <strong>Filled</strong> bytes relative to the largest in the row
         </li>
       </ul>
       {lanes.map((lane) => (
@@ -70,7 +70,7 @@ function Detail({ name, partition, now }: { name: string; partition: Partition; 
       {shells !== null && shells > 0 && <span>{countText(shells)} of them shells</span>}
       <span>dropped {inText(partition.dropped_at - now)}</span>
       <code>{file}</code>
-      <span class="muted">click: its first document</span>
+      <span class="muted">click: first document</span>
     </>
   );
 }
@@ -126,7 +126,7 @@ function Lane({ lane, now, shown }: LaneProps) {
         </div>
       ) : (
         <p class="muted lane-none">
-          No partition yet. The first is written when a document's period is over.
+          No partitions yet. The first is written when a document's period ends.
         </p>
       )}
     </div>

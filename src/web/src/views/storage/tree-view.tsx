@@ -19,7 +19,7 @@ export function TreeView({ document }: { document: StoredDocument }) {
           class="button small"
           onClick={() => (isAllOpen.value = !isAllOpen.value)}
         >
-          {isAllOpen.value ? "Close the cells" : "Open all cells"}
+          {isAllOpen.value ? "Collapse all" : "Expand all"}
         </button>
       </div>
       <div
