@@ -52,7 +52,7 @@ pub use notifier::{Notifier, NotifierParts};
 pub use observed::Observed;
 pub use preallocator::{Preallocator, PreallocatorParts, ShellsAhead, ShellsMade};
 pub use retention::{Dropped, Retention, drop_expired};
-pub use sealer::{SealSettings, Sealer, SealingEnd};
+pub use sealer::{Sealer, SealingEnd};
 pub use self_sampler::{ReadSelf, SelfSampler, SelfSamplerParts};
 pub use writer::{WriteFault, Writer, WriterHandle, WriterParts};
 

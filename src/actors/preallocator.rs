@@ -159,7 +159,11 @@ impl Preallocator {
         let count = preallocation::affordable(live.len(), shell_bytes, other_bytes, bytes_max);
         if count < live.len() {
             let (granularity, without) = (&granularity.name, live.len() - count);
-            tracing::info!(granularity, without, "preallocation.bytes_max leaves series out");
+            tracing::info!(
+                granularity,
+                without,
+                "series without empty documents: those ahead take 1 GiB"
+            );
         }
         live.truncate(count);
         let bytes = count as u64 * shell_bytes;

@@ -22,6 +22,9 @@ use crate::{
 /// Partitions are looked at this often at least.
 const INTERVAL_MAX: Duration = Duration::from_secs(60);
 
+/// Bytes written in a second, at most: queries and checkpoints use the same disk.
+const BYTES_PER_SECOND: f64 = (32 << 20) as f64;
+
 /// A shorter wait does not pay.
 const WAIT_MIN: Duration = Duration::from_millis(10);
 
@@ -48,17 +51,6 @@ impl SealingEnd {
     }
 }
 
-/// The terms under which documents are sealed.
-#[derive(Debug, Clone, Copy)]
-pub struct SealSettings {
-    /// The time for which a partition is over and unchanged before it is sealed.
-    pub after: Duration,
-    /// Bytes that are written in a second, at most.
-    pub bytes_per_second: u64,
-    /// New documents of a partition that a checkpoint seals at once, at least.
-    pub segment_documents_min: usize,
-}
-
 /// The role. It blocks its thread while it writes, so it needs an arbiter of its own.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the types say it")]
@@ -67,17 +59,18 @@ pub struct Sealer {
     pub clock: TrustedClock,
     pub health: Health,
     pub lifeline: Lifeline,
-    pub settings: SealSettings,
     pub end: SealingEnd,
+    /// Time since a partition ended, and last changed, after which it is sealed.
+    pub after: Duration,
 }
 
 impl Sealer {
     fn run(&self) {
-        let after_ms = i64::try_from(self.settings.after.as_millis()).unwrap_or(i64::MAX);
+        let after_ms = i64::try_from(self.after.as_millis()).unwrap_or(i64::MAX);
         let (watch, written) = (Stopwatch::start(), AtomicU64::new(0));
         let keep_pace = |bytes| {
             let written = written.fetch_add(bytes, Ordering::Relaxed) + bytes;
-            let due = written as f64 / self.settings.bytes_per_second as f64;
+            let due = written as f64 / BYTES_PER_SECOND;
             self.end.wait(Duration::from_secs_f64(due).saturating_sub(watch.elapsed()))
         };
         match self.store.seal(self.clock.moment(), after_ms, &keep_pace) {
@@ -108,7 +101,7 @@ impl Actor for Sealer {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        ctx.run_interval(self.settings.after.min(INTERVAL_MAX), |role, _| role.run());
+        ctx.run_interval(self.after.min(INTERVAL_MAX), |role, _| role.run());
     }
 }
 

@@ -13,13 +13,11 @@ use futures_util::StreamExt;
 use tokio::{sync::Semaphore, time::timeout};
 
 use super::{
-    decompress::{self, DECOMPRESSED, Decompress},
+    decompress::{self, Decompress, SETTING},
     refusal::Refusal,
 };
 use crate::ingest::memory::{HeldMemory, IngestMemory};
 
-/// The setting that bounds the bodies of samples as they are sent.
-const SENT: &str = "ingest.request_bytes_max";
 /// Bytes to which the worker that received a body decompresses it itself, at most.
 const IN_PLACE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a query that is sent as a form, and of a change as JSON.
@@ -82,7 +80,7 @@ impl Bodies {
     ) -> Result<Body, Refusal> {
         let limits = BodyLimits { request_bytes_max: bytes_max, decompressed_bytes_max: bytes_max };
         let received = self.receive_within(request, payload, "identity", limits).await;
-        if let Err(Refusal::TooLarge { limit, setting: SENT | DECOMPRESSED }) = received {
+        if let Err(Refusal::TooLarge { limit, setting: SETTING }) = received {
             return Err(Refusal::TooLong { limit });
         }
         received
@@ -158,7 +156,7 @@ impl Bodies {
         while let Some(chunk) = payload.next().await {
             let chunk = chunk.map_err(|cause| Refusal::Malformed(format!("body: {cause}")))?;
             if bytes.len() + chunk.len() > limit {
-                return Err(Refusal::TooLarge { limit, setting: SENT });
+                return Err(Refusal::TooLarge { limit, setting: SETTING });
             }
             bytes.extend_from_slice(&chunk);
             if bytes.capacity() > counted {

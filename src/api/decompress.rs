@@ -10,7 +10,7 @@ use super::refusal::Refusal;
 use crate::ingest::memory::{HeldMemory, IngestMemory};
 
 /// The setting that bounds the bodies of samples once they are decompressed.
-pub(super) const DECOMPRESSED: &str = "ingest.decompressed_bytes_max";
+pub(super) const SETTING: &str = "ingest.request_bytes_max";
 /// Bytes that a body is decompressed to at first, at least.
 const PIECE_BYTES: usize = 64 << 10;
 /// Memory that one zstd stream may ask for: 8 MiB windows, as zstd's own command line.
@@ -47,7 +47,7 @@ fn read_all(
         out.reserve_exact(more);
         let read = decoder.by_ref().take(more as u64).read_to_end(&mut out).map_err(&fault)?;
         if out.len() > limit {
-            return Err(Refusal::TooLarge { limit, setting: DECOMPRESSED });
+            return Err(Refusal::TooLarge { limit, setting: SETTING });
         }
         if read < more {
             return Ok(out.into());
@@ -61,7 +61,7 @@ pub(super) fn snappy(body: &[u8], limit: usize, memory: &mut HeldMemory) -> Resu
     let fault = |cause: snap::Error| Refusal::Malformed(format!("body is not snappy: {cause}"));
     let length = snap::raw::decompress_len(body).map_err(fault)?;
     if length > limit {
-        return Err(Refusal::TooLarge { limit, setting: DECOMPRESSED });
+        return Err(Refusal::TooLarge { limit, setting: SETTING });
     }
     memory.grow(length)?;
     Ok(snap::raw::Decoder::new().decompress_vec(body).map_err(fault)?.into())

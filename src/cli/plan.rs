@@ -59,9 +59,9 @@ pub(super) fn plan(args: &PlanArgs) -> anyhow::Result<ExitCode> {
     let interval_ms = args.interval.longest_ms();
     let fleet = Fleet { hosts: args.hosts, metrics: args.metrics, interval_ms };
     let bounds = PlanBounds {
-        checkpoint_interval_ms: settings.checkpoint_interval.as_millis() as i64,
-        cell_bytes_max: settings.checkpoint_bounds.cell_bytes_max,
-        cache_bytes_max: settings.cache_bytes_max,
+        checkpoint_interval_ms: settings.storage.checkpoint_interval.as_millis() as i64,
+        cell_bytes_max: settings.storage.catalog_bytes_max,
+        cache_bytes_max: settings.storage.cache_bytes_max,
     };
     let after = args.after.map(Span::longest_ms);
     let plan = Plan::new(&fleet, &settings.granularities, &bounds, after);
@@ -82,7 +82,7 @@ fn machine(settings: &Settings) -> anyhow::Result<Machine> {
     let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max").unwrap_or_default();
     Ok(Machine {
         memory: limit.trim().parse().map_or(memory, |limit: u64| limit.min(memory)),
-        disk_free: DiskSpace::of(&settings.data_dir)?.free,
+        disk_free: DiskSpace::of(&settings.storage.data_dir)?.free,
         cores: std::thread::available_parallelism().map_or(1, usize::from),
     })
 }

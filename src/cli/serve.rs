@@ -48,7 +48,7 @@ impl SettingsArgs {
 
 pub(super) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let settings = args.settings.load()?;
-    telemetry::init_logging(settings.log_format, &settings.log_filter)
+    telemetry::init_logging(settings.log.format, &settings.log.filter)
         .map_err(anyhow::Error::msg)?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
     let changed = settings.changed.join(", ");

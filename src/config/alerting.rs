@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{
     faults::Faults,
-    raw::{Raw, RawAlerts},
+    sections::{Alerts, Sections},
 };
 use crate::{
     alerts::{Alertmanager, External, Http, LabelSet, is_label_name, read_http},
@@ -21,8 +21,8 @@ const LABELS_MAX: usize = 64;
 const LABEL_BYTES_MAX: usize = 1024;
 
 /// Alertmanagers: addresses, and tables with an address and Alertmanager's `http_config`.
-pub(super) fn alertmanagers(raw: &RawAlerts, faults: &mut Faults) -> Vec<Alertmanager> {
-    if raw.alertmanagers.len() > ALERTMANAGERS_MAX {
+pub(super) fn alertmanagers(alerts: &Alerts, faults: &mut Faults) -> Vec<Alertmanager> {
+    if alerts.alertmanagers.len() > ALERTMANAGERS_MAX {
         faults
             .0
             .push(format!("alerts.alertmanagers names more than {ALERTMANAGERS_MAX}; name fewer"));
@@ -31,7 +31,7 @@ pub(super) fn alertmanagers(raw: &RawAlerts, faults: &mut Faults) -> Vec<Alertma
         let own = alertmanager(own);
         own.map_err(|fault| faults.0.push(format!("alerts.alertmanagers: {fault}"))).ok()
     };
-    raw.alertmanagers.iter().filter_map(read).collect()
+    alerts.alertmanagers.iter().filter_map(read).collect()
 }
 
 fn alertmanager(raw: &toml::Value) -> Result<Alertmanager, String> {
@@ -72,14 +72,14 @@ fn is_address(url: &str) -> bool {
     })
 }
 
-pub(super) fn rules(raw: &Raw, faults: &mut Faults) -> RuleSources {
-    let alerts = &raw.alerts;
-    let interval_ms = faults.duration("alerts.interval", &alerts.interval).as_millis() as i64;
+pub(super) fn rules(sections: &Sections, faults: &mut Faults) -> RuleSources {
+    let alerts = &sections.alerts;
+    let interval_ms = i64::try_from(alerts.interval.as_millis()).unwrap_or(i64::MAX);
     if interval_ms < 1000 || interval_ms % 1000 != 0 {
         faults.0.push(format!("alerts.interval = {:?} must be whole seconds", alerts.interval));
     }
     let is_named = !alerts.notifications.as_os_str().is_empty();
-    let url = external_url(&raw.server.external_url, faults);
+    let url = external_url(&sections.server.external_url, faults);
     let labels = external_labels(&alerts.external_labels, faults);
     RuleSources {
         paths: alerts.rules.clone(),

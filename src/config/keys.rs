@@ -5,7 +5,7 @@
 
 use config::{Map, Value, ValueKind};
 
-use super::raw::Raw;
+use super::sections::Sections;
 
 type Table = Map<String, Value>;
 
@@ -50,7 +50,7 @@ impl Keys {
     }
 
     /// The sound keys, the others as by default.
-    pub(super) fn raw(&self) -> Result<Raw, config::ConfigError> {
+    pub(super) fn sections(&self) -> Result<Sections, config::ConfigError> {
         typed(self.sound.clone())
     }
 
@@ -133,21 +133,21 @@ impl Keys {
     }
 }
 
-fn typed(table: Table) -> Result<Raw, config::ConfigError> {
+fn typed(table: Table) -> Result<Sections, config::ConfigError> {
     Value::from(ValueKind::Table(table)).try_deserialize()
 }
 
 /// The default granularities that the list of the settings leaves out.
-pub(super) fn left_out(raw: &Raw, defaults: &Raw) -> Option<String> {
-    let has = |slot: &str| raw.granularity.iter().any(|own| own.slot == slot);
+pub(super) fn left_out(given: &Sections, defaults: &Sections) -> Option<String> {
+    let has = |slot: &str| given.granularity.iter().any(|own| own.slot == slot);
     let missing = defaults.granularity.iter().map(|own| own.slot.as_str());
     let missing: Vec<_> = missing.filter(|slot| !has(slot)).collect();
-    let given: Vec<_> = raw.granularity.iter().map(|own| own.slot.as_str()).collect();
+    let kept: Vec<_> = given.granularity.iter().map(|own| own.slot.as_str()).collect();
     (!missing.is_empty()).then(|| {
         format!(
             "[[{GRANULARITY}]] replaces the whole default list: samples are kept at {}, and not at \
              {}; to keep them there too, write these granularities as well",
-            given.join(", "),
+            kept.join(", "),
             missing.join(", ")
         )
     })

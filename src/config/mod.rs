@@ -1,15 +1,21 @@
-//! Settings: read raw from defaults, file, environment and flags, then checked once into
-//! [`Settings`], the only form that the rest of the daemon sees.
+//! Settings: read key by key over the defaults into their sections, then checked once into [`Settings`], the
+//! only form that the rest of the daemon sees.
 
 mod alerting;
+pub mod bounds;
 mod faults;
 mod keys;
-mod raw;
+mod load;
 mod sections;
 mod settings;
+mod values;
 
-pub(crate) use raw::read;
-pub use raw::{Overrides, load};
+pub(crate) use load::read;
+pub use load::{Overrides, load};
+pub use sections::{
+    Alerts, Clock, Graphite, Ingest, Level, Limits, Log, Preallocation, Promql, Sections, Server,
+    Snapshots, Storage, Telemetry,
+};
 pub use settings::Settings;
 
 /// The defaults, as text: `config/default.toml`.

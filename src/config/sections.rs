@@ -1,233 +1,205 @@
-//! The parts of the settings that become types of the roles that use them.
+//! The sections of the settings file, each key in the type that the daemon uses.
 //!
-//! Each is checked by itself and notes its faults. Must never know: how the roles go by them.
+//! `config/default.toml` explains each key. Must never know: how the roles use them.
 
-use std::{
-    net::{SocketAddr, ToSocketAddrs},
-    time::Duration,
-};
+#![expect(missing_docs, reason = "config/default.toml explains each key")]
+
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
+
+use serde::{Deserialize, Serialize};
 
 use super::{
     faults::Faults,
-    raw::{
-        Raw, RawGraphite, RawIngest, RawLimits, RawPreallocation, RawPromql, RawSnapshots,
-        RawStorage, RawTelemetry,
-    },
+    values::{address, address_or_none, duration},
 };
-use crate::{
-    actors::{GraphiteSettings, SealSettings},
-    ingest::graphite::Template,
-    model::{Granularity, GranularitySet, SeriesLimits, Span},
-    policy::{SnapshotPolicy, TrustRules},
-    query::PromqlSettings,
-    store::{CheckpointBounds, StoreLimits},
-    telemetry::LogFormat,
-};
+use crate::telemetry::LogFormat;
 
-pub(super) fn log_format(word: &str, faults: &mut Faults) -> LogFormat {
-    match word {
-        "text" => LogFormat::Text,
-        "json" => LogFormat::Json,
-        other => {
-            faults.0.push(format!("log.format = {other:?} is not known; use text or json"));
-            LogFormat::Text
+/// Every key of every section.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+#[expect(
+    missing_docs,
+    reason = "config/default.toml explains each key, and a test compares the two"
+)]
+pub struct Sections {
+    pub server: Server,
+    pub storage: Storage,
+    pub ingest: Ingest,
+    pub graphite: Graphite,
+    pub limits: Limits,
+    pub promql: Promql,
+    pub alerts: Alerts,
+    pub preallocation: Preallocation,
+    pub clock: Clock,
+    pub snapshots: Snapshots,
+    pub log: Log,
+    pub telemetry: Telemetry,
+    pub granularity: Vec<Level>,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Server {
+    #[serde(with = "address")]
+    pub listen: SocketAddr,
+    pub workers: usize,
+    pub connections_max: usize,
+    #[serde(with = "duration")]
+    pub client_timeout: Duration,
+    pub host_names: Vec<String>,
+    pub external_url: String,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Storage {
+    pub data_dir: PathBuf,
+    pub snapshot_dir: PathBuf,
+    #[serde(with = "duration")]
+    pub checkpoint_interval: Duration,
+    pub catalog_bytes_max: usize,
+    pub journal_bytes_max: usize,
+    pub cache_bytes_max: usize,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ingest {
+    #[serde(with = "duration")]
+    pub future_skew: Duration,
+    #[serde(with = "duration")]
+    pub out_of_order_window: Duration,
+    pub ha_senders: Vec<Box<str>>,
+    #[serde(with = "duration")]
+    pub ha_failover: Duration,
+    pub request_bytes_max: usize,
+    pub body_memory_max: usize,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Graphite {
+    #[serde(with = "address_or_none")]
+    pub listen: Option<SocketAddr>,
+    #[serde(with = "address_or_none")]
+    pub pickle_listen: Option<SocketAddr>,
+    #[serde(with = "address_or_none")]
+    pub udp_listen: Option<SocketAddr>,
+    pub templates: Vec<String>,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    pub series_max: usize,
+    pub sender_series_max: usize,
+    pub senders_max: usize,
+    pub hosts_max: usize,
+    pub queries_max: usize,
+    #[serde(with = "duration")]
+    pub query_timeout: Duration,
+    pub query_series_max: usize,
+    pub query_points_max: usize,
+    pub query_memory_max: usize,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Promql {
+    #[serde(with = "duration")]
+    pub lookback: Duration,
+    pub delayed_name_removal: bool,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Alerts {
+    pub rules: Vec<String>,
+    /// Addresses, and tables with an address.
+    pub alertmanagers: Vec<toml::Value>,
+    pub external_labels: BTreeMap<String, String>,
+    pub notifications: PathBuf,
+    #[serde(with = "duration")]
+    pub interval: Duration,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Preallocation {
+    pub enabled: bool,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Clock {
+    #[serde(with = "duration")]
+    pub step_max: Duration,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Snapshots {
+    pub bytes_max: u64,
+    #[serde(with = "duration")]
+    pub retention: Duration,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Log {
+    pub format: LogFormat,
+    pub filter: String,
+}
+
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Telemetry {
+    #[serde(rename = "self")]
+    pub of_itself: bool,
+    #[serde(with = "duration")]
+    pub interval: Duration,
+}
+
+/// One `[[granularity]]`.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Level {
+    pub slot: String,
+    pub document: String,
+    pub partition: String,
+    pub retention: String,
+}
+
+impl Sections {
+    /// Notes each number that is too small to work with.
+    pub(super) fn check_bounds(&self, faults: &mut Faults) {
+        let Self { server, storage, ingest, limits, .. } = self;
+        let bodies_min = ingest.request_bytes_max.saturating_mul(1 + DECOMPRESSED_FACTOR);
+        for (key, value, least) in [
+            ("server.connections_max", server.connections_max, 1),
+            ("storage.catalog_bytes_max", storage.catalog_bytes_max, 1 << 20),
+            ("storage.journal_bytes_max", storage.journal_bytes_max, 1 << 20),
+            ("ingest.request_bytes_max", ingest.request_bytes_max, 1024),
+            ("ingest.body_memory_max", ingest.body_memory_max, bodies_min),
+            ("limits.series_max", limits.series_max, 1),
+            ("limits.sender_series_max", limits.sender_series_max, 1),
+            ("limits.senders_max", limits.senders_max, 1),
+            ("limits.hosts_max", limits.hosts_max, 1),
+            ("limits.queries_max", limits.queries_max, 1),
+            ("limits.query_series_max", limits.query_series_max, 1),
+            ("limits.query_points_max", limits.query_points_max, 1),
+            ("limits.query_memory_max", limits.query_memory_max, 1 << 20),
+        ] {
+            faults.at_least(key, value, least);
+        }
+        // actix-http measures it by a clock that it reads twice a second.
+        let client_timeout = server.client_timeout;
+        if client_timeout < Duration::from_secs(1) {
+            let key = "server.client_timeout";
+            faults.0.push(format!("{key} = {client_timeout:?} is too small; use 1s or more"));
         }
     }
 }
 
-/// actix-http measures it by a clock that it reads twice a second.
-pub(super) fn client_timeout(text: &str, faults: &mut Faults) -> Duration {
-    const LEAST: Duration = Duration::from_secs(1);
-    let timeout = faults.duration("server.client_timeout", text);
-    if timeout < LEAST {
-        faults.0.push(format!("server.client_timeout = {text:?} is too small; use 1s or more"));
-    }
-    timeout
-}
-
-pub(super) fn self_interval(raw: &RawTelemetry, faults: &mut Faults) -> Option<Duration> {
-    let interval = faults.duration("telemetry.interval", &raw.interval);
-    raw.of_itself.then_some(interval)
-}
-
-pub(super) fn socket_address(key: &str, text: &str, faults: &mut Faults) -> SocketAddr {
-    let found = text.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
-    found.unwrap_or_else(|| {
-        faults.0.push(format!("{key} = {text:?} is no address; use 127.0.0.1:7117"));
-        SocketAddr::from(([127, 0, 0, 1], 0))
-    })
-}
-
-pub(super) fn graphite(
-    raw: &RawGraphite,
-    client_timeout: &str,
-    faults: &mut Faults,
-) -> GraphiteSettings {
-    let idle_timeout = faults.duration("graphite.idle_timeout", &raw.idle_timeout);
-    let first_timeout = faults.duration("server.client_timeout", client_timeout);
-    let mut address = |key: &str, text: &str| {
-        (!text.is_empty()).then(|| socket_address(&format!("graphite.{key}"), text, faults))
-    };
-    GraphiteSettings {
-        listen: address("listen", &raw.listen),
-        pickle_listen: address("pickle_listen", &raw.pickle_listen),
-        udp_listen: address("udp_listen", &raw.udp_listen),
-        connections_max: raw.connections_max,
-        first_timeout: first_timeout.min(idle_timeout),
-        idle_timeout,
-        udp_buffer_bytes_max: raw.udp_buffer_bytes_max,
-    }
-}
-
-pub(super) fn graphite_templates(raw: &RawGraphite, faults: &mut Faults) -> Vec<Template> {
-    let mut read = |text: &String| {
-        Template::parse(text)
-            .map_err(|problem| faults.0.push(format!("graphite.templates: {problem}")))
-            .ok()
-    };
-    raw.templates.iter().filter_map(&mut read).collect()
-}
-
-pub(super) fn promql(raw: &RawPromql, faults: &mut Faults) -> PromqlSettings {
-    PromqlSettings {
-        timeout: faults.duration("promql.timeout", &raw.timeout),
-        lookback: faults.duration("promql.lookback", &raw.lookback),
-        delayed_name_removal: raw.delayed_name_removal,
-        series_max: faults.some("promql.series_max", raw.series_max),
-        points_max: faults.some("promql.points_max", raw.points_max),
-        query_bytes_max: faults.some("promql.query_bytes_max", raw.query_bytes_max),
-        regex_bytes_max: faults.some("promql.regex_bytes_max", raw.regex_bytes_max),
-        memory_max: faults.at_least("promql.memory_max", raw.memory_max, 1 << 20),
-    }
-}
-
-pub(super) fn queue_bytes_max(raw: &RawIngest, faults: &mut Faults) -> usize {
-    faults.at_least("ingest.queue_bytes_max", raw.queue_bytes_max, 1 << 16)
-}
-
-/// What the names of senders begin with; each is compared with the sender of each request.
-pub(super) fn ha_senders(raw: &RawIngest, faults: &mut Faults) -> Vec<Box<str>> {
-    const MOST: usize = 64;
-    if raw.ha_senders.len() > MOST {
-        faults.0.push(format!("ingest.ha_senders names more than {MOST}; name fewer"));
-    }
-    if raw.ha_senders.iter().any(String::is_empty) {
-        faults.0.push(
-            "ingest.ha_senders: \"\" would be all senders; name what senders that send the same \
-             samples begin with, such as \"statsd-\""
-                .to_owned(),
-        );
-    }
-    raw.ha_senders.iter().map(|prefix| prefix.as_str().into()).collect()
-}
-
-pub(super) fn checkpoint_bounds(raw: &RawStorage, faults: &mut Faults) -> CheckpointBounds {
-    CheckpointBounds {
-        cell_bytes_max: faults.at_least(
-            "storage.catalog_bytes_max",
-            raw.catalog_bytes_max,
-            1 << 20,
-        ),
-        journal_bytes_max: faults.at_least(
-            "storage.journal_bytes_max",
-            raw.journal_bytes_max,
-            1 << 20,
-        ),
-    }
-}
-
-pub(super) fn preallocation_rate(raw: &RawPreallocation, faults: &mut Faults) -> u32 {
-    faults.at_least("preallocation.documents_per_second", raw.documents_per_second, 1)
-}
-
-pub(super) fn idle_after(raw: &RawStorage, faults: &mut Faults) -> Option<Duration> {
-    (raw.idle_after != "0").then(|| faults.duration("storage.idle_after", &raw.idle_after))
-}
-
-pub(super) fn sealing(raw: &RawStorage, faults: &mut Faults) -> SealSettings {
-    SealSettings {
-        after: faults.duration("storage.seal_after", &raw.seal_after),
-        bytes_per_second: faults.at_least(
-            "storage.seal_bytes_per_second",
-            raw.seal_bytes_per_second,
-            65_536,
-        ) as u64,
-        segment_documents_min: faults
-            .some("storage.segment_documents_min", raw.segment_documents_min),
-    }
-}
-
-/// A sender may be as far ahead as its samples may.
-pub(super) fn clock(raw: &Raw, faults: &mut Faults) -> TrustRules {
-    let mut ms = |key, text: &str| faults.duration(key, text).as_millis() as i64;
-    let step_max_ms = ms("clock.step_max", &raw.clock.step_max);
-    let sender_skew_ms = ms("ingest.future_skew", &raw.ingest.future_skew);
-    let senders_min = faults.some("clock.senders_min", raw.clock.senders_min);
-    TrustRules { step_max_ms, sender_skew_ms, senders_min }
-}
-
-pub(super) fn snapshots(raw: &RawSnapshots, faults: &mut Faults) -> SnapshotPolicy {
-    let retention = faults.duration("snapshots.retention", &raw.retention);
-    SnapshotPolicy {
-        count_max: faults.some("snapshots.count_max", raw.count_max),
-        bytes_max: raw.bytes_max,
-        retention_ms: i64::try_from(retention.as_millis()).unwrap_or(i64::MAX),
-    }
-}
-
-/// Others that people make must have room beside them.
-pub(super) fn annotations_max(raw: &RawLimits, faults: &mut Faults) -> usize {
-    const MOST: usize = 8000;
-    if raw.annotations_max > MOST {
-        let given = raw.annotations_max;
-        faults.0.push(format!("limits.annotations_max = {given} is too large; use {MOST} or less"));
-    }
-    faults.some("limits.annotations_max", raw.annotations_max)
-}
-
-pub(super) fn store_limits(raw: &Raw, faults: &mut Faults) -> StoreLimits {
-    let failover = faults.duration("ingest.ha_failover", &raw.ingest.ha_failover);
-    let raw = &raw.limits;
-    StoreLimits {
-        ha_failover_ms: failover.as_millis() as i64,
-        series_max: faults.some("limits.series_max", raw.series_max),
-        sender_series_max: faults.some("limits.sender_series_max", raw.sender_series_max),
-        senders_max: faults.some("limits.senders_max", raw.senders_max),
-        sender_idle_ms: faults.duration("limits.sender_idle", &raw.sender_idle).as_millis() as i64,
-    }
-}
-
-pub(super) fn series_limits(raw: &RawLimits, faults: &mut Faults) -> SeriesLimits {
-    SeriesLimits {
-        tags_max: raw.tags_max,
-        name_bytes_max: faults.at_least("limits.name_bytes_max", raw.name_bytes_max, 1),
-        value_bytes_max: faults.at_least("limits.value_bytes_max", raw.value_bytes_max, 1),
-    }
-}
-
-pub(super) fn granularities(raw: &Raw, faults: &mut Faults) -> GranularitySet {
-    let mut levels = Vec::new();
-    for granularity in &raw.granularity {
-        let key = |part: &str| format!("granularity {}: {part}", granularity.slot);
-        let slot = faults.span(&key("slot"), &granularity.slot);
-        let document = faults.span(&key("document"), &granularity.document);
-        let partition = faults.span(&key("partition"), &granularity.partition);
-        let retention = faults.span(&key("retention"), &granularity.retention);
-        match (slot, document, partition, retention) {
-            (Some(Span::Fixed(width)), Some(document), Some(partition), Some(retention)) => {
-                levels.push(Granularity::new(width, document, partition, retention));
-            }
-            (Some(Span::Months(_)), ..) => {
-                faults.0.push(format!("{}: must be 1d or less", key("slot")));
-            }
-            _ => {}
-        }
-    }
-    if !faults.0.is_empty() {
-        return GranularitySet::default();
-    }
-    GranularitySet::new(levels).unwrap_or_else(|found| {
-        faults.0.extend(found.0);
-        GranularitySet::default()
-    })
-}
+/// A decompressed body may have this many times the bytes of a request.
+pub(super) const DECOMPRESSED_FACTOR: usize = 4;

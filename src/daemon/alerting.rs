@@ -16,6 +16,7 @@ use crate::{
     api::ApiParts,
     config::Settings,
     kept::KnownRules,
+    model::SeriesLimits,
 };
 
 /// The roles.
@@ -45,7 +46,7 @@ impl Alerting {
             metrics: admin.metrics.clone(),
             resources: query.resources.clone(),
             promql: query.promql,
-            series_limits: settings.series_limits,
+            series_limits: SeriesLimits::default(),
             health: admin.health.clone(),
             lifeline: lifelines.for_role("alerter"),
         });

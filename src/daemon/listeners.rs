@@ -15,8 +15,8 @@ use tokio::{net::TcpStream, sync::Semaphore};
 use super::binding::cannot_listen;
 use crate::{
     actors::{
-        CannotListen, Collector, CollectorParts, GraphiteListeners, Lifeline, Lifelines,
-        LineKeeper, Observed, SelfSampler, SelfSamplerParts, WriterHandle,
+        CannotListen, Collector, CollectorParts, GraphiteListeners, GraphiteSettings, Lifeline,
+        Lifelines, LineKeeper, Observed, SelfSampler, SelfSamplerParts, WriterHandle,
     },
     api::{
         self, AdminParts, AlertingParts, ApiParts, Bodies, BodyLimits, Collectors, Connections,
@@ -24,12 +24,13 @@ use crate::{
         Tails,
     },
     clock::{Clock, SystemClock, TrustedClock},
-    config::Settings,
+    config::{Limits, Settings, bounds},
     ingest::memory::IngestMemory,
     kept::{
         Annotations, KnownHosts, KnownPosted, KnownRules, KnownSilences, SnapshotSettings,
         Snapshots,
     },
+    model::SeriesLimits,
     notify::ReceiverTests,
     query::{QueryLimits, QueryResources, Scheduler},
     store::{SnapshotFolder, Store, StoreLimits},
@@ -50,12 +51,12 @@ impl Known {
         clock: &TrustedClock,
         metrics: &Metrics,
     ) -> anyhow::Result<Self> {
-        let hosts = KnownHosts::open(store, settings.hosts_max, clock.clone())
+        let hosts = KnownHosts::open(store, settings.limits.hosts_max, clock.clone())
             .context("read the hosts that are known")?;
         let sources = settings.rule_sources(machine_name().as_deref());
-        let rules = KnownRules::open(sources, settings.promql, metrics.clone());
+        let rules = KnownRules::open(sources, settings.promql_settings(), metrics.clone());
         let silences =
-            KnownSilences::open(store, settings.silences_kept).context("read the silences")?;
+            KnownSilences::open(store, bounds::SILENCES_KEPT).context("read the silences")?;
         Ok(Self { hosts, rules, silences })
     }
 }
@@ -70,17 +71,13 @@ pub(super) fn api_parts(
     Known { hosts, rules, silences }: Known,
 ) -> ApiParts {
     let snapshots = SnapshotSettings {
-        folder: SnapshotFolder::new(settings.data_dir.join(&settings.snapshot_dir)),
-        policy: settings.snapshots,
-        reserve_bytes: 2 * settings.checkpoint_bounds.journal_bytes_max as u64,
+        folder: SnapshotFolder::new(settings.storage.data_dir.join(&settings.storage.snapshot_dir)),
+        policy: bounds::snapshot_policy(settings),
+        reserve_bytes: 2 * settings.storage.journal_bytes_max as u64,
     };
     let bodies = bodies(settings);
-    let limits = QueryLimits {
-        series_max: settings.query_series_max,
-        points_max: settings.query_points_max,
-        read_series_max: settings.promql.series_max,
-        read_points_max: settings.promql.points_max,
-    };
+    let Limits { query_series_max, query_points_max, query_memory_max, .. } = settings.limits;
+    let limits = QueryLimits::new(query_series_max, query_points_max);
     let scheduler = Scheduler::for_this_machine();
     let query = QueryParts {
         store: store.clone(),
@@ -92,14 +89,14 @@ pub(super) fn api_parts(
         silences: silences.clone(),
         alertmanagers: settings.alertmanagers.iter().map(|own| own.url.clone()).collect(),
         limits,
-        promql: settings.promql,
-        resources: QueryResources::new(scheduler, settings.promql.memory_max),
-        places: Arc::new(Semaphore::new(settings.queries_max)),
-        timeout: settings.query_timeout,
-        client_timeout: settings.client_timeout,
+        promql: settings.promql_settings(),
+        resources: QueryResources::new(scheduler, query_memory_max),
+        places: Arc::new(Semaphore::new(settings.limits.queries_max)),
+        timeout: settings.limits.query_timeout,
+        client_timeout: settings.server.client_timeout,
         started: SystemClock.now(),
-        future_skew: settings.future_skew,
-        tails: Tails::new(settings.tails_max),
+        future_skew: settings.ingest.future_skew,
+        tails: Tails::new(bounds::TAILS_MAX),
         lines: Lines::default(),
     };
     let objects = ObjectsParts {
@@ -108,7 +105,7 @@ pub(super) fn api_parts(
         metrics: metrics.clone(),
         bodies: bodies.clone(),
         hosts: hosts.clone(),
-        annotations: Annotations::new(&store, settings.annotations_max),
+        annotations: Annotations::new(&store, bounds::ANNOTATIONS_MAX),
     };
     let posted = KnownPosted::new(metrics.clone());
     let alerting = alerting_parts(&rules, silences, posted, &clock, &bodies);
@@ -124,7 +121,7 @@ pub(super) fn api_parts(
         rules,
         snapshots,
         bodies: bodies.clone(),
-        series_limits: settings.series_limits,
+        series_limits: SeriesLimits::default(),
         query_limits: limits,
     };
     let host_names = Arc::new(host_names(settings));
@@ -132,9 +129,9 @@ pub(super) fn api_parts(
         query: query.clone(),
         admin: admin.clone(),
         observed,
-        data_dir: settings.data_dir.clone(),
-        bounds: settings.checkpoint_bounds,
-        preallocation_enabled: settings.preallocation_enabled,
+        data_dir: settings.storage.data_dir.clone(),
+        bounds: settings.checkpoint_bounds(),
+        preallocation_enabled: settings.preallocation.enabled,
         limits: overview_limits(settings),
         started: SystemClock.now(),
     };
@@ -155,30 +152,35 @@ fn alerting_parts(
 
 fn bodies(settings: &Settings) -> Bodies {
     let limits = BodyLimits {
-        request_bytes_max: settings.request_bytes_max,
-        decompressed_bytes_max: settings.decompressed_bytes_max,
+        request_bytes_max: settings.ingest.request_bytes_max,
+        decompressed_bytes_max: settings.decompressed_bytes_max(),
     };
-    Bodies::new(limits, IngestMemory::new(settings.body_memory_max), settings.client_timeout)
+    Bodies::new(
+        limits,
+        IngestMemory::new(settings.ingest.body_memory_max),
+        settings.server.client_timeout,
+    )
 }
 
 fn overview_limits(settings: &Settings) -> OverviewLimits {
-    let StoreLimits { series_max, sender_series_max, senders_max, .. } = settings.store_limits;
+    let StoreLimits { series_max, sender_series_max, senders_max, .. } =
+        bounds::store_limits(settings);
     OverviewLimits {
         series_max,
         sender_series_max,
         senders_max,
-        queue_bytes_max: settings.queue_bytes_max,
-        connections_max: settings.connections_max,
-        body_memory_max: settings.body_memory_max,
-        queries_max: settings.queries_max,
-        tails_max: settings.tails_max,
+        queue_bytes_max: bounds::QUEUE_BYTES_MAX,
+        connections_max: settings.server.connections_max,
+        body_memory_max: settings.ingest.body_memory_max,
+        queries_max: settings.limits.queries_max,
+        tails_max: bounds::TAILS_MAX,
     }
 }
 
 /// The names under which the daemon may be asked: the external address is one of them.
 fn host_names(settings: &Settings) -> HostNames {
     let external = settings.rules.external.host().map(str::to_owned);
-    let configured: Vec<_> = settings.host_names.iter().cloned().chain(external).collect();
+    let configured: Vec<_> = settings.server.host_names.iter().cloned().chain(external).collect();
     HostNames::new(&configured, machine_name())
 }
 
@@ -195,14 +197,14 @@ fn collector_parts(settings: &Settings, parts: &OverviewParts) -> CollectorParts
         writer: parts.writer.clone(),
         clock: parts.clock.clone(),
         metrics: parts.metrics.clone(),
-        series_limits: settings.series_limits,
-        sender_series_max: settings.store_limits.sender_series_max,
-        series_max: settings.store_limits.series_max,
-        request_series_max: settings.request_series_max,
-        future_skew: settings.future_skew,
-        out_of_order_window: settings.out_of_order_window,
+        series_limits: SeriesLimits::default(),
+        sender_series_max: settings.limits.sender_series_max,
+        series_max: settings.limits.series_max,
+        request_series_max: bounds::REQUEST_SERIES_MAX,
+        future_skew: settings.ingest.future_skew,
+        out_of_order_window: settings.ingest.out_of_order_window,
         graphite_templates: settings.graphite_templates.clone().into(),
-        ha_senders: settings.ha_senders.clone().into(),
+        ha_senders: settings.ingest.ha_senders.clone().into(),
     }
 }
 
@@ -227,12 +229,18 @@ pub(super) fn start_graphite(
     lifelines: &Lifelines,
     arbiters: &mut Vec<Arbiter>,
 ) -> anyhow::Result<GraphiteListeners> {
-    if !settings.graphite.listens() {
+    let graphite = GraphiteSettings {
+        listen: settings.graphite.listen,
+        pickle_listen: settings.graphite.pickle_listen,
+        udp_listen: settings.graphite.udp_listen,
+        first_timeout: settings.server.client_timeout,
+    };
+    if !graphite.listens() {
         return Ok(GraphiteListeners::default());
     }
     let line = lifelines.for_role("Graphite collector");
     let collector = collector_of_its_own(settings, &parts.overview, line, arbiters);
-    GraphiteListeners::start(&settings.graphite, collector, parts.admin.metrics.clone())
+    GraphiteListeners::start(&graphite, collector, parts.admin.metrics.clone())
         .map_err(|CannotListen { setting, address, cause }| cannot_listen(address, setting, cause))
 }
 
@@ -243,7 +251,9 @@ pub(super) fn start_self_sampler(
     lifelines: &Lifelines,
     arbiters: &mut Vec<Arbiter>,
 ) -> Option<Addr<SelfSampler>> {
-    let interval = settings.self_interval?;
+    if !settings.telemetry.of_itself {
+        return None;
+    }
     let line = lifelines.for_role("collector of the daemon's own samples");
     let admin = parts.admin.clone();
     let sampler = SelfSampler::new(SelfSamplerParts {
@@ -252,7 +262,7 @@ pub(super) fn start_self_sampler(
         health: parts.admin.health.clone(),
         lifeline: lifelines.for_role("self-sampler"),
         host: machine_name().unwrap_or_else(|| "localhost".to_owned()),
-        interval,
+        interval: settings.telemetry.interval,
         started: SystemClock.now(),
     });
     Some(sampler.start())
@@ -271,7 +281,7 @@ fn blocking_threads(settings: &Settings) -> usize {
     // Metrics, a snapshot, a change, the clock, a large body, a host, pings, a dashboard or
     // annotation, storage, status, rules.
     const OTHERS: usize = 11;
-    settings.queries_max + settings.tails_max + OTHERS
+    settings.limits.queries_max + bounds::TAILS_MAX + OTHERS
 }
 
 pub(super) fn start_server(
@@ -286,8 +296,8 @@ pub(super) fn start_server(
     let collector = collector_parts(settings, &parts.overview);
     let mut server_line = lifelines.for_role("HTTP server");
     let collector_lines = lifelines.clone();
-    let connections = Connections::new(&parts.admin.metrics, settings.client_timeout);
-    let (client_timeout, keep_alive) = (settings.client_timeout, settings.keep_alive);
+    let connections = Connections::new(&parts.admin.metrics, settings.server.client_timeout);
+    let (client_timeout, keep_alive) = (settings.server.client_timeout, bounds::KEEP_ALIVE);
     let app = move || {
         let line = collector_lines.for_role("collector");
         let own = Collector::new(collector.clone(), line).start();
@@ -301,8 +311,10 @@ pub(super) fn start_server(
     let server = server
         .workers(settings.worker_threads())
         .worker_max_blocking_threads(blocking_threads(settings))
-        .max_concurrent_connections(settings.connections_max.div_ceil(settings.worker_threads()))
-        .shutdown_timeout((settings.shutdown_timeout / 4).as_secs())
+        .max_concurrent_connections(
+            settings.server.connections_max.div_ceil(settings.worker_threads()),
+        )
+        .shutdown_timeout((bounds::SHUTDOWN_TIMEOUT / 4).as_secs())
         .disable_signals()
         .listen("http", listener, move || {
             let (stop, connections) = (stop.clone(), connections.clone());
@@ -329,7 +341,7 @@ pub(super) fn start_server(
             })
             .and_then(http)
         })
-        .with_context(|| format!("listen on {}", settings.listen))?
+        .with_context(|| format!("listen on {}", settings.server.listen))?
         .run();
     let handle = server.handle();
     actix::spawn(async move {

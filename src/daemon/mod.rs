@@ -24,7 +24,7 @@ use crate::{
     },
     api::Tails,
     clock::{Clock, Stopwatch, SystemClock, TrustedClock},
-    config::Settings,
+    config::{Settings, bounds},
     model::UnixMillis,
     store::{Appender, Folder, Store, StoreError},
     telemetry::{Condition, Health, Metrics},
@@ -63,7 +63,6 @@ pub fn run(settings: Settings) -> anyhow::Result<ExitReason> {
 }
 
 struct Daemon {
-    settings: Settings,
     server: ServerHandle,
     graphite: GraphiteListeners,
     writer: Writer,
@@ -90,10 +89,10 @@ impl Daemon {
         let health = observed.health.clone();
         health.raise(Condition::Lifecycle, "starting");
         // First of all, so that nothing is made where nothing can be served.
-        let listener = binding::bind(settings.listen)?;
-        let data_dir = DataDir::claim(&settings.data_dir)?;
+        let listener = binding::bind(settings.server.listen)?;
+        let data_dir = DataDir::claim(&settings.storage.data_dir)?;
         let (store, appender, last_run) = open_store(&settings)?;
-        let trusted = TrustedClock::new(settings.clock, last_run);
+        let trusted = TrustedClock::new(bounds::trust_rules(&settings), last_run);
         let clock: Arc<dyn Clock> = Arc::new(trusted.clone());
         let metrics = Metrics::new().context("register metrics")?;
         let ((lifelines, watcher), mut arbiters) = (lifelines(), Vec::new());
@@ -107,12 +106,12 @@ impl Daemon {
             health: health.clone(),
             lifeline: lifelines.for_role("writer"),
             checkpointer: checkpointer.clone().recipient(),
-            queue_bytes_max: settings.queue_bytes_max,
-            bounds: settings.checkpoint_bounds,
+            queue_bytes_max: bounds::QUEUE_BYTES_MAX,
+            bounds: settings.checkpoint_bounds(),
         })
         .context("start the writer thread")?;
-        let preallocator = settings.preallocation_enabled.then(|| {
-            let role = preallocator(&settings, &store, &clock, &observed, &lifelines);
+        let preallocator = settings.preallocation.enabled.then(|| {
+            let role = preallocator(&store, &clock, &observed, &lifelines);
             start_on_arbiter(&mut arbiters, role)
         });
         let role = retention(&settings, &store, &trusted, &health, &writer_handle, &lifelines);
@@ -131,7 +130,6 @@ impl Daemon {
         let server = start_server(&settings, listener, parts, &lifelines, &mut arbiters)?;
         say_ready(&health, &settings, watch);
         Ok(Self {
-            settings,
             server,
             graphite,
             writer,
@@ -172,7 +170,7 @@ impl Daemon {
         self.health.raise(Condition::Lifecycle, "stopping");
         tracing::info!("stopping");
         // The server and the roles share the time; the last checkpoint gets the larger part.
-        let step = self.settings.shutdown_timeout / 4;
+        let step = bounds::SHUTDOWN_TIMEOUT / 4;
         // 1. No new requests, and no more live tails; requests under way are answered.
         self.graphite.stop();
         self.tails.end();
@@ -217,7 +215,7 @@ fn retention(
         clock: clock.clone(),
         health: health.clone(),
         lifeline: lifelines.for_role("retention"),
-        interval: settings.retention_interval,
+        interval: bounds::retention_interval(settings),
         writer: writer.clone(),
         looks_for_series: true,
         looked_for_series: Stopwatch::start(),
@@ -246,7 +244,7 @@ impl Sealing {
             clock: clock.clone(),
             health: health.clone(),
             lifeline: lifelines.for_role("sealer"),
-            settings: settings.sealing,
+            after: settings.storage.checkpoint_interval,
         };
         Self { role: start_on_arbiter(arbiters, sealer), end }
     }
@@ -254,7 +252,7 @@ impl Sealing {
 
 /// Opens the store; also says what the time was at least when it was last run.
 fn open_store(settings: &Settings) -> anyhow::Result<(Store, Appender, Option<UnixMillis>)> {
-    let folder: &Path = &settings.data_dir;
+    let folder: &Path = &settings.storage.data_dir;
     let medium = Folder::new(folder)
         .with_context(|| format!("create the data directory {}", folder.display()))?;
     let watch = Stopwatch::start();
@@ -272,9 +270,8 @@ fn open_store(settings: &Settings) -> anyhow::Result<(Store, Appender, Option<Un
         elapsed_ms = watch.millis(),
         "opened the store"
     );
-    appender.set_limits(settings.store_limits);
-    store.set_segment_documents_min(settings.sealing.segment_documents_min);
-    store.set_cache_bytes_max(settings.cache_bytes_max);
+    appender.set_limits(bounds::store_limits(settings));
+    store.set_cache_bytes_max(settings.storage.cache_bytes_max);
     Ok((store, appender, report.last_run))
 }
 
@@ -305,15 +302,14 @@ fn checkpointer(
         metrics: metrics.clone(),
         health: observed.health.clone(),
         lifeline: lifelines.for_role("checkpointer"),
-        interval: settings.checkpoint_interval,
-        idle_after: settings.idle_after,
-        bounds: settings.checkpoint_bounds,
+        interval: settings.storage.checkpoint_interval,
+        idle_after: Some(bounds::IDLE_AFTER),
+        bounds: settings.checkpoint_bounds(),
         history: observed.checkpoints.clone(),
     })
 }
 
 fn preallocator(
-    settings: &Settings,
     store: &Store,
     clock: &Arc<dyn Clock>,
     observed: &Observed,
@@ -324,8 +320,8 @@ fn preallocator(
         clock: clock.clone(),
         health: observed.health.clone(),
         lifeline: lifelines.for_role("preallocator"),
-        per_second: settings.preallocation_per_second,
-        bytes_max: settings.preallocation_bytes_max,
+        per_second: bounds::SHELLS_PER_SECOND,
+        bytes_max: bounds::SHELL_BYTES_MAX,
         ahead: observed.shells.clone(),
     })
 }
@@ -365,5 +361,5 @@ fn say_ready(health: &Health, settings: &Settings, watch: Stopwatch) {
     health.clear(Condition::Lifecycle);
     systemd::notify(&[sd_notify::NotifyState::Ready]);
     systemd::feed_watchdog();
-    tracing::info!(listen = %settings.listen, elapsed_ms = watch.millis(), "ready");
+    tracing::info!(listen = %settings.server.listen, elapsed_ms = watch.millis(), "ready");
 }

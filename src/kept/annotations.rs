@@ -148,3 +148,34 @@ impl Annotations {
         outcome
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::setup::{self, NOW};
+
+    #[test]
+    fn the_oldest_annotations_make_room() {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, _appender) = setup::open(dir.path(), NOW);
+        let annotations = Annotations::new(store, 3);
+        let add = |minute: i64| {
+            let time = NOW.0 + minute * 60_000;
+            let new = json!({ "text": "deploy", "time": time });
+            annotations.add(serde_json::from_value(new).unwrap(), NOW).unwrap()
+        };
+        let names: Vec<_> = [0, 2, 1]
+            .map(add)
+            .into_iter()
+            .map(|(name, forgotten)| {
+                assert_eq!(forgotten, 0);
+                name
+            })
+            .collect();
+        assert_eq!(add(3).1, 1);
+        assert!(matches!(annotations.delete(&names[0]), Err(ObjectFault::NotFound(_))));
+        assert!(annotations.delete(&names[1]).is_ok() && annotations.delete(&names[2]).is_ok());
+    }
+}

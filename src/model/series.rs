@@ -60,9 +60,7 @@ pub enum SeriesKeyError {
     #[error("a {0} name is empty")]
     EmptyName(&'static str),
     /// A name or value is longer than the limit.
-    #[error(
-        "{what} of {length} bytes is longer than {limit}; shorten it or raise limits.{setting}"
-    )]
+    #[error("{what} of {length} bytes is longer than {limit}; shorten it")]
     TooLong {
         /// Which part.
         what: &'static str,
@@ -70,11 +68,9 @@ pub enum SeriesKeyError {
         length: usize,
         /// What is allowed.
         limit: usize,
-        /// The setting that says so.
-        setting: &'static str,
     },
     /// More tags than the limit.
-    #[error("{count} tags are more than {limit}; send fewer or raise limits.tags_max")]
+    #[error("{count} tags are more than {limit}; send fewer")]
     TooManyTags {
         /// Tags of the series.
         count: usize,
@@ -126,7 +122,7 @@ impl SeriesKey {
         let mut before = "";
         for (name, value) in tags {
             check_name("tag", name, limits)?;
-            check_length("tag value", value, limits.value_bytes_max, "value_bytes_max")?;
+            check_length("tag value", value, limits.value_bytes_max)?;
             check_plain("tag value", value)?;
             if name == METRIC_TAG {
                 return Err(SeriesKeyError::MetricTag);
@@ -232,18 +228,13 @@ fn check_name(what: &'static str, name: &str, limits: &SeriesLimits) -> Result<(
     if name.is_empty() {
         return Err(SeriesKeyError::EmptyName(what));
     }
-    check_length(what, name, limits.name_bytes_max, "name_bytes_max")?;
+    check_length(what, name, limits.name_bytes_max)?;
     check_plain(if what == "tag" { "tag name" } else { "metric name" }, name)
 }
 
-fn check_length(
-    what: &'static str,
-    text: &str,
-    limit: usize,
-    setting: &'static str,
-) -> Result<(), SeriesKeyError> {
+fn check_length(what: &'static str, text: &str, limit: usize) -> Result<(), SeriesKeyError> {
     if text.len() > limit {
-        return Err(SeriesKeyError::TooLong { what, length: text.len(), limit, setting });
+        return Err(SeriesKeyError::TooLong { what, length: text.len(), limit });
     }
     Ok(())
 }

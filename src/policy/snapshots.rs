@@ -37,10 +37,7 @@ pub struct SnapshotRoom {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotRefusal {
     /// There are enough.
-    #[error(
-        "there are {count} snapshots, as many as may be: remove one of storage.snapshot_dir, or \
-         raise snapshots.count_max"
-    )]
+    #[error("there are {count} snapshots, as many as may be: remove one of storage.snapshot_dir")]
     TooMany {
         /// How many there are.
         count: usize,

@@ -35,7 +35,7 @@ impl From<OverBudget> for QueryError {
     fn from(cause: OverBudget) -> Self {
         match cause {
             OverBudget::Memory => {
-                Self::Busy(format!("{cause} (promql.memory_max): ask for less, or later"))
+                Self::Busy(format!("{cause} (limits.query_memory_max): ask for less, or later"))
             }
             OverBudget::Time => Self::Timeout(format!(
                 "{cause}: ask for a shorter range, a coarser resolution or fewer series, or raise \

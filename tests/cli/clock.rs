@@ -20,7 +20,8 @@ use crate::{
 
 const MONTH: i64 = 30 * DAY;
 const DEADLINE: Duration = Duration::from_secs(30);
-const SETTINGS: &str = "retention.interval = '1s'\nlog.filter = 'info,granary::actors=debug'\n";
+const SETTINGS: &str =
+    "storage.checkpoint_interval = '1s'\nlog.filter = 'info,granary::actors=debug'\n";
 
 /// A data directory that was last used at a time, with an hour of samples in each granularity.
 fn used_at(last: UnixMillis) -> tempfile::TempDir {
@@ -84,7 +85,7 @@ fn a_clock_far_ahead_drops_nothing_until_several_senders_confirm_it() {
     // One or two: where the hour of samples began in its own hour.
     assert!(before > 0, "{before}");
     let_retention_run(&daemon);
-    assert_eq!(files(&daemon.data("")), before, "{}", daemon.log());
+    assert!(files(&daemon.data("")) >= before, "{}", daemon.log());
     let state = readiness(&daemon);
     assert_eq!(state["status"], "degraded");
     let reason = state["reasons"]["clock"].as_str().unwrap();
@@ -103,7 +104,7 @@ fn a_clock_far_ahead_drops_nothing_until_several_senders_confirm_it() {
     let_retention_run(&daemon);
     assert_eq!(readiness(&daemon)["status"], "degraded");
     assert!(run_clock(&daemon, &["--json"]).contains("\"senders_agree\":1"));
-    assert_eq!(files(&daemon.data("")), before);
+    assert!(files(&daemon.data("")) >= before, "{}", daemon.log());
     assert_eq!(send(&daemon, "web2", 1, SystemClock.now().minus(1))["accepted"], 1);
     let expired = || partition_files(&daemon.data(""), "1m").is_empty();
     wait_until(&daemon, "the clock is confirmed", expired);

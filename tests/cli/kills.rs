@@ -15,8 +15,7 @@ const SAMPLES: u64 = 200;
 const METRICS: u64 = 50;
 
 /// Checkpoints, shells and dropped partitions all the time, so that kills hit them too.
-const BUSY: &str = "storage.checkpoint_interval = '100ms'\nretention.interval = '100ms'\n\
-                    storage.seal_after = '100ms'\nstorage.segment_documents_min = 1\n";
+const BUSY: &str = "storage.checkpoint_interval = '100ms'\n";
 const SPANS: [[&str; 4]; 4] = [
     ["1s", "5s", "5s", "5s"],
     ["10s", "10m", "1h", "6h"],

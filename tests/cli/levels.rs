@@ -311,7 +311,7 @@ fn a_pipeline_that_cannot_run_says_why() {
     let many: Vec<_> = (0..5).map(|i| json!({"metric": format!("m{i}"), "value": 1})).collect();
     daemon.accept(&many.into());
     let message = refused("{collection: '1d', pipeline: [{$limit: 1}]}");
-    assert!(message.contains("limits.query_series_max"), "{message}");
+    assert!(message.contains("6 series match, more than 3"), "{message}");
     let long = format!("[{}]", " ".repeat(70_000));
     assert!(refused(&long).contains("longer than 65536 bytes"));
 }

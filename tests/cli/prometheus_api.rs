@@ -228,11 +228,11 @@ fn many_heavy_queries_wait_for_their_turn_and_ingest_goes_on() {
 
 #[test]
 fn a_query_ends_with_its_time_and_says_what_to_do() {
-    let daemon = Daemon::start("promql.timeout = '200ms'");
+    let daemon = Daemon::start("limits.query_timeout = '200ms'");
     for path in [heavy(60, 10_000), format!("{}&timeout=1ms", heavy(60, 10_000))] {
         let (status, body) = get(&daemon, &path);
         assert_eq!((status, &body["errorType"]), (503, &json!("timeout")));
-        assert!(body["error"].as_str().unwrap().contains("promql.timeout"), "{body}");
+        assert!(body["error"].as_str().unwrap().contains("limits.query_timeout"), "{body}");
     }
     assert!(daemon.metrics().contains("granary_queries_refused_total{reason=\"timeout\"} 2"));
 }

@@ -18,7 +18,7 @@ fn refused(settings: &str) -> String {
 #[test]
 fn settings_that_cannot_work_are_refused_with_the_remedy() {
     assert!(refused("server.lisen = '127.0.0.1:1'").contains("lisen"));
-    assert!(refused("retention.interval = 'now and then'").contains("retention.interval"));
+    assert!(refused("alerts.interval = 'now and then'").contains("alerts.interval"));
     let short = "[[granularity]]\nslot='1m'\ndocument='1h'\npartition='6h'\nretention='1h'";
     assert!(refused(short).contains("use 6h or more"), "{}", refused(short));
 }

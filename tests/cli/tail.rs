@@ -95,9 +95,12 @@ fn a_subscriber_sees_the_state_and_then_each_change_until_the_daemon_stops() {
     assert!(child.wait().unwrap().success());
 }
 
+/// Live tails at the same time.
+const TAILS_MAX: usize = 16;
+
 #[test]
 fn tails_have_their_limits() {
-    let daemon = Daemon::start("limits.tails_max = 1\nlimits.query_series_max = 2");
+    let daemon = Daemon::start("limits.query_series_max = 2");
     for host in ["a", "b"] {
         send(&daemon, host, 1.0);
     }
@@ -106,6 +109,8 @@ fn tails_have_their_limits() {
     }
     let mut tail = subscribe(&daemon, "metric=load&resolution=1d").ok().unwrap();
     assert_eq!(tail.cells().len(), 2);
+    let _others: Vec<_> =
+        (1..TAILS_MAX).map(|_| subscribe(&daemon, "metric=other").ok().unwrap()).collect();
     assert_eq!(subscribe(&daemon, "metric=load").err(), Some(429));
     send(&daemon, "c", 1.0);
     assert_eq!(tail.line().unwrap(), "event: error");
@@ -123,7 +128,7 @@ fn tails_have_their_limits() {
 fn a_subscriber_that_reads_nothing_takes_no_memory_and_is_cut_off() {
     /// Each event shows a kilobyte of each series.
     const SERIES: usize = 1000;
-    let daemon = Daemon::start("limits.tails_max = 1\nserver.client_timeout = '2s'");
+    let daemon = Daemon::start("server.client_timeout = '2s'");
     let round = |value: usize| {
         let text = "x".repeat(1000);
         let sample = |i: usize| json!({"metric": "load", "tags": {"host": format!("{i}{text}")}, "value": value});
@@ -137,6 +142,8 @@ fn a_subscriber_that_reads_nothing_takes_no_memory_and_is_cut_off() {
     let mut head = [0; 12];
     silent.read_exact(&mut head).unwrap();
     assert_eq!(&head, b"HTTP/1.1 200");
+    let _others: Vec<_> =
+        (1..TAILS_MAX).map(|_| subscribe(&daemon, "metric=other").ok().unwrap()).collect();
     assert_eq!(subscribe(&daemon, "metric=load").err(), Some(429));
     let peak = || {
         let metrics = daemon.metrics();

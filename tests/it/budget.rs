@@ -21,8 +21,6 @@ const SETTINGS: PromqlSettings = PromqlSettings {
     delayed_name_removal: true,
     series_max: 100,
     points_max: 1_000_000,
-    query_bytes_max: 65_536,
-    regex_bytes_max: 1 << 20,
     memory_max: 64 << 20,
 };
 

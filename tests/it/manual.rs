@@ -217,40 +217,61 @@ fn the_disk_use_that_storage_computes_is_that_of_the_documents() {
     assert!(text.contains(&format!("{header} bytes of header")), "{header}");
 }
 
-/// Sections with their keys and defaults, as the file of defaults writes them.
-fn defaults() -> Vec<(String, String, String)> {
+/// The table of each section of config/default.toml: keys, defaults and comments. A page of docs/ that a comment
+/// names becomes a link.
+fn tables_of_settings() -> Vec<(String, String)> {
     let text = fs::read_to_string(root().join("config/default.toml")).unwrap();
-    let (mut section, mut found) = (String::new(), Vec::new());
-    for line in text.lines() {
+    let mut tables: Vec<(String, String)> = Vec::new();
+    let mut comment = Vec::new();
+    for line in text.lines().take_while(|line| *line != "[[granularity]]") {
         if let Some(name) = line.strip_prefix('[') {
-            name.trim_matches(['[', ']']).clone_into(&mut section);
+            let head = "| key | default | meaning |\n|---|---|---|\n".to_owned();
+            tables.push((name.trim_end_matches(']').to_owned(), head));
         } else if let Some((key, value)) = line.split_once(" = ").filter(|_| !line.starts_with('#'))
         {
-            found.push((section.clone(), key.to_owned(), value.to_owned()));
+            let meaning = linked(&comment.join(" "));
+            let row = format!("| `{key}` | `{value}` | {meaning} |\n");
+            tables.last_mut().unwrap().1.push_str(&row);
+        }
+        match line.strip_prefix("# ") {
+            Some(words) => comment.push(words),
+            None => comment.clear(),
         }
     }
-    found
+    tables
 }
 
-#[test]
-fn settings_explain_every_key_with_its_default() {
-    let text = page("docs/settings.md").text;
-    let own = |section: &str| {
-        let from = text.split_once(&format!("\n## {section}\n")).map(|(_, rest)| rest);
-        let from = from.unwrap_or_else(|| panic!("docs/settings.md has no section {section}"));
-        from.split("\n## ").next().unwrap().to_owned()
-    };
-    let defaults = defaults();
-    assert!(defaults.len() > 40, "{defaults:?}");
-    for (section, key, value) in &defaults {
-        let (part, row) = match section.as_str() {
-            "granularity" => (own("granularities"), format!("| `{key}` |")),
-            other => (own(other), format!("| `{key}` | `{value}` |")),
+fn linked(comment: &str) -> String {
+    let link = |word: &str| -> String {
+        let path = word.trim_matches(['(', ')', ',', '.', ';', ':']);
+        let Some((page, anchor)) =
+            path.strip_prefix("docs/").and_then(|own| own.split_once(".md#"))
+        else {
+            return word.to_owned();
         };
-        assert!(part.contains(&row), "docs/settings.md, {section}: there must be a row {row}");
+        word.replace(path, &format!("[{}]({page}.md#{anchor})", anchor.replace('-', " ")))
+    };
+    comment.split(' ').map(link).collect::<Vec<_>>().join(" ")
+}
+
+/// docs/settings.md is made from config/default.toml: `GRANARY_WRITE_DOCS=1` writes its tables anew.
+#[test]
+fn the_tables_of_settings_are_those_of_the_defaults_file() {
+    let mut text = page("docs/settings.md").text;
+    for (section, table) in tables_of_settings() {
+        let head = format!("\n## {section}\n\n");
+        let from = text.find(&head).unwrap_or_else(|| panic!("docs/settings.md has no {section}"));
+        let from = from + head.len();
+        let rows = text[from..].lines().take_while(|line| line.starts_with('|'));
+        let length: usize = rows.map(|line| line.len() + 1).sum();
+        if std::env::var_os("GRANARY_WRITE_DOCS").is_some() {
+            text.replace_range(from..from + length, &table);
+            continue;
+        }
+        let remedy = "make it anew with GRANARY_WRITE_DOCS=1";
+        assert_eq!(text[from..from + length], table, "docs/settings.md, {section}: {remedy}");
     }
-    for line in text.lines().filter(|line| line.starts_with("| `")) {
-        let key = line.split('`').nth(1).unwrap();
-        assert!(defaults.iter().any(|(_, own, _)| own == key), "{key} is no setting");
+    if std::env::var_os("GRANARY_WRITE_DOCS").is_some() {
+        fs::write(root().join("docs/settings.md"), text).unwrap();
     }
 }

@@ -17,12 +17,7 @@ use crate::setup::{
 
 /// 2026-09-12T00:00:00Z
 const START: UnixMillis = UnixMillis(1_789_171_200_000);
-const LIMITS: QueryLimits = QueryLimits {
-    series_max: 10,
-    points_max: 1_000_000,
-    read_series_max: 10,
-    read_points_max: 1_000_000,
-};
+const LIMITS: QueryLimits = QueryLimits { lines_max: 100, series_max: 10, points_max: 1_000_000 };
 
 fn files(root: &Path) -> BTreeSet<String> {
     let mut out = BTreeSet::new();

@@ -20,12 +20,7 @@ use crate::setup::{
 /// Readings of a counter, in milliseconds from [`SIX`] on, with what it said.
 type Readings = Vec<(i64, f64)>;
 
-const LIMITS: QueryLimits = QueryLimits {
-    series_max: 100,
-    points_max: 1_000_000,
-    read_series_max: 100,
-    read_points_max: 10_000_000,
-};
+const LIMITS: QueryLimits = QueryLimits { lines_max: 100, series_max: 100, points_max: 1_000_000 };
 
 struct Filled {
     _dir: tempfile::TempDir,

@@ -28,7 +28,7 @@ pub enum CollectFault {
     #[error("{0}")]
     Malformed(String),
     /// The request has more new series than one request may.
-    #[error("{0}: send fewer at a time or raise limits.request_series_max")]
+    #[error("{0}: send fewer at a time")]
     TooManySeries(String),
     /// The request uses unknown refs.
     #[error(transparent)]
@@ -38,7 +38,7 @@ pub enum CollectFault {
     Memory(#[from] NoMemory),
     /// The store has as many senders as it may; what others of the request sent is accepted.
     #[error(
-        "the store has as many senders as it may, and none was silent for limits.sender_idle: remove \
+        "the store has as many senders as it may, and none was silent for seven days: remove \
          some with `granary senders remove` or raise limits.senders_max"
     )]
     SenderLimit,

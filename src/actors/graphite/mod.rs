@@ -26,6 +26,12 @@ use udp::UdpReader;
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// Bytes taken from a connection at a time.
 const READ_BYTES: usize = 64 << 10;
+/// Connections at a time; more are closed.
+const CONNECTIONS_MAX: usize = 1000;
+/// Silence between two messages after which a connection is closed.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
+/// Bytes of datagrams that wait to be written; more are dropped and counted.
+const UDP_BUFFER_BYTES_MAX: usize = 8 << 20;
 /// After this time what could not be written is tried again.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
@@ -38,14 +44,8 @@ pub struct GraphiteSettings {
     pub pickle_listen: Option<SocketAddr>,
     /// Plaintext over UDP.
     pub udp_listen: Option<SocketAddr>,
-    /// Connections at a time; more are closed.
-    pub connections_max: usize,
     /// The longest time until the first message of a connection.
     pub first_timeout: Duration,
-    /// The longest silence between two messages.
-    pub idle_timeout: Duration,
-    /// Bytes of datagrams that wait to be written.
-    pub udp_buffer_bytes_max: usize,
 }
 
 impl GraphiteSettings {
@@ -69,7 +69,6 @@ struct Sink {
     metrics: Metrics,
     connections: Arc<Semaphore>,
     first_timeout: Duration,
-    idle_timeout: Duration,
 }
 
 /// The address of a listener that cannot be bound.
@@ -93,13 +92,12 @@ impl GraphiteListeners {
         collector: Addr<Collector>,
         metrics: Metrics,
     ) -> Result<Self, CannotListen> {
-        let connections = Arc::new(Semaphore::new(settings.connections_max));
+        let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let sink = Sink {
             collector,
             metrics,
             connections,
-            first_timeout: settings.first_timeout,
-            idle_timeout: settings.idle_timeout,
+            first_timeout: settings.first_timeout.min(IDLE_TIMEOUT),
         };
         let mut tasks = Vec::new();
         for (setting, address, form) in [
@@ -112,10 +110,12 @@ impl GraphiteListeners {
                 tasks.push(actix::spawn(accept(listener, form, sink.clone())));
             }
         }
-        let read_from = |address| {
-            UdpReader::start(address, settings.udp_buffer_bytes_max, &sink)
-                .map_err(|cause| CannotListen { setting: "graphite.udp_listen", address, cause })
-        };
+        let read_from =
+            |address| {
+                UdpReader::start(address, UDP_BUFFER_BYTES_MAX, &sink).map_err(|cause| {
+                    CannotListen { setting: "graphite.udp_listen", address, cause }
+                })
+            };
         let udp = settings.udp_listen.map(read_from).transpose()?;
         tasks.extend(udp.iter().map(|reader| actix::spawn(reader.write(sink.clone()))));
         Ok(Self { tasks, _udp: udp })
@@ -143,7 +143,7 @@ async fn accept(listener: TcpListener, form: RowProtocol, sink: Sink) {
         match listener.accept().await {
             Ok((stream, peer)) => {
                 let Ok(permit) = sink.connections.clone().try_acquire_owned() else {
-                    tracing::warn!(%peer, "too many Graphite connections (graphite.connections_max)");
+                    tracing::warn!(%peer, "more than 1000 Graphite connections; the connection is closed");
                     continue;
                 };
                 let sink = sink.clone();
@@ -187,7 +187,7 @@ async fn serve(
         }
         while let Some(message) = next_message(&mut buffer, form)? {
             deliver(sink, form, message, &sender).await;
-            (silence, heard) = (sink.idle_timeout, Instant::now());
+            (silence, heard) = (IDLE_TIMEOUT, Instant::now());
         }
     }
 }

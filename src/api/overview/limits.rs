@@ -73,7 +73,7 @@ fn of_ingest(parts: &OverviewParts) -> Vec<Limit> {
     let (bodies, bodies_max) = (admin.bodies.used_bytes(), limits.body_memory_max);
     let waiting = "bytes that wait for the journal";
     vec![
-        Limit::new(waiting, queued, queue_max, "ingest.queue_bytes_max"),
+        Limit::fixed(waiting, queued as u64, queue_max as u64),
         Limit::new("bytes of requests", bodies, bodies_max, "ingest.body_memory_max"),
         Limit::new("connections", connections, limits.connections_max, "server.connections_max"),
     ]
@@ -88,7 +88,7 @@ fn of_queries(parts: &OverviewParts) -> Vec<Limit> {
     let tails = query.tails.count(limits.tails_max);
     vec![
         Limit::new("queries under way", queries, queries_max, "limits.queries_max"),
-        Limit::new("bytes of queries", memory, memory_max, "promql.memory_max"),
-        Limit::new("live tails", tails, limits.tails_max, "limits.tails_max"),
+        Limit::new("bytes of queries", memory, memory_max, "limits.query_memory_max"),
+        Limit::fixed("live tails", tails as u64, limits.tails_max as u64),
     ]
 }

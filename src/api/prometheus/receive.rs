@@ -110,7 +110,7 @@ async fn answer(
 
 fn late(place: &str, limit: Duration) -> Fault {
     let message = format!(
-        "query timed out {place} after {limit:?}: ask for less, or raise promql.timeout or \
+        "query timed out {place} after {limit:?}: ask for less, or raise limits.query_timeout or \
          limits.queries_max"
     );
     Fault::new(FaultKind::Timeout, message)

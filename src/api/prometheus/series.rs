@@ -118,7 +118,7 @@ fn selected(asked: &Asked<'_>, since: Option<UnixMillis>) -> Result<Option<Vec<L
             }
             if found.len() > limits.series_max {
                 return Err(too_much(format!(
-                    "more than {} series match: name more labels or raise promql.series_max",
+                    "more than {} series match: name more labels or raise limits.query_series_max",
                     limits.series_max
                 )));
             }

@@ -79,7 +79,7 @@ pub(super) async fn tail(
     let metrics = &parts.metrics;
     let refused = |outcome, response| answer::refused(metrics, outcome, response);
     let Ok(permit) = parts.tails.permits.clone().try_acquire_owned() else {
-        let message = "too many tails at a time: end one, or raise limits.tails_max";
+        let message = "too many tails at a time: end one";
         let response = answer::error(StatusCode::TOO_MANY_REQUESTS, "busy", message);
         return refused(QueryOutcome::Busy, response);
     };

@@ -68,8 +68,8 @@ pub(super) fn rules(args: &RulesArgs) -> anyhow::Result<ExitCode> {
     match &args.what {
         What::Check { paths } => {
             let sources =
-                RuleSources { paths: paths.clone(), notifications: None, ..settings.rules };
-            let set = sources.read(&settings.promql)?;
+                RuleSources { paths: paths.clone(), notifications: None, ..settings.rules.clone() };
+            let set = sources.read(&settings.promql_settings())?;
             screen::print(&shown(&set))
         }
         What::Notifications { file, labels } => notifications(file, labels),

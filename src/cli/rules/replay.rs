@@ -77,7 +77,7 @@ struct Replayed {
 pub(super) fn replay(args: &ReplayArgs, settings: &Settings) -> anyhow::Result<ExitCode> {
     let paths = args.paths.clone();
     let sources = RuleSources { paths, notifications: None, ..settings.rules.clone() };
-    let set = sources.read(&settings.promql)?;
+    let set = sources.read(&settings.promql_settings())?;
     let end = args.end.unwrap_or_else(|| SystemClock.now());
     let start = args.range.before(end);
     let mut replayed = Replayed::default();

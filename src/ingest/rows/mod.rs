@@ -265,7 +265,7 @@ impl<'a> Rows<'a> {
             self.refuse(RefusalReason::BadSeries, samples, || {
                 format!(
                     "a series of {bytes} bytes is longer than {limit}; shorten its names and \
-                     values or raise limits.tags_max, name_bytes_max or value_bytes_max"
+                     values"
                 )
             });
         }

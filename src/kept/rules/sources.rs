@@ -257,7 +257,7 @@ mod tests {
         let read = |paths: &[PathBuf]| {
             let paths = paths.iter().map(|path| path.to_string_lossy().into_owned()).collect();
             let set = RuleSources { paths, interval_ms: 60_000, ..RuleSources::default() }
-                .read(&settings.promql);
+                .read(&settings.promql_settings());
             let names = |set: RuleSet| {
                 let groups = set.groups.into_iter();
                 groups.map(|group| group.name).collect::<Vec<_>>().join(" ")
@@ -286,7 +286,7 @@ mod tests {
                 interval_ms: 60_000,
                 ..RuleSources::default()
             };
-            let (set, _) = sources.read_usable(&settings.promql);
+            let (set, _) = sources.read_usable(&settings.promql_settings());
             ["good.yml", "bad.yml", "gone/x.yml", "other.yml"].map(|name| set.is_unread(&at(name)))
         };
         assert_eq!(unread(&[at("good.yml")]), [false; 4]);

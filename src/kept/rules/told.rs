@@ -104,7 +104,7 @@ mod tests {
     fn changes_are_counted_when_people_would_be_told_something_else() {
         let settings = config::load(None, &config::Overrides::default()).unwrap();
         let metrics = Metrics::new().unwrap();
-        let known = KnownRules::open(RuleSources::default(), settings.promql, metrics);
+        let known = KnownRules::open(RuleSources::default(), settings.promql_settings(), metrics);
         let alert = |state: &str, value: &str, summary: &str| -> Alert {
             serde_json::from_value(serde_json::json!({
                 "labels": { "alertname": "A" }, "annotations": { "summary": summary },

@@ -15,12 +15,7 @@ use crate::{
     store::Store,
 };
 
-const LIMITS: QueryLimits = QueryLimits {
-    series_max: 100,
-    points_max: 1_000_000,
-    read_series_max: 100,
-    read_points_max: 1_000_000,
-};
+const LIMITS: QueryLimits = QueryLimits { lines_max: 100, series_max: 100, points_max: 1_000_000 };
 const MEMORY: usize = 64 << 20;
 const LONG: Duration = Duration::from_secs(600);
 
@@ -161,7 +156,7 @@ fn what_a_query_builds_is_taken_of_the_memory_that_all_share() {
         let scarce = Budget::of_memory(taken - 1);
         let refused = run(&store, &scarce).unwrap_err();
         assert!(matches!(refused, QueryError::Busy(_)), "{name}: {refused}");
-        assert!(refused.to_string().contains("promql.memory_max"), "{name}: {refused}");
+        assert!(refused.to_string().contains("limits.query_memory_max"), "{name}: {refused}");
         // The answer keeps it until it is read.
         let kept = budget.into_reservation();
         assert_eq!(resources.memory_free(), MEMORY - taken);

@@ -239,8 +239,7 @@ impl AxisRequest<'_> {
 
     /// Slots of a line, at most.
     fn slots_max(&self, limits: &QueryLimits) -> usize {
-        let shown = limits.points_max / self.lines.max(1);
-        shown.min(limits.read_points_max / self.series.max(1))
+        limits.points_max / self.lines.max(self.series).max(1)
     }
 
     /// The width of slots that is left to the daemon, and what a reader should know of it: slots are
@@ -287,11 +286,11 @@ impl AxisRequest<'_> {
         limits: &QueryLimits,
     ) -> Result<(), QueryError> {
         let slots = coverage.slots_of(segments);
-        if slots.saturating_mul(self.series.max(1) as i64) > limits.read_points_max as i64 {
+        if slots.saturating_mul(self.series.max(1) as i64) > limits.points_max as i64 {
             return Err(QueryError::TooMuch(format!(
                 "{} series of {slots} slots are more than {} that may be read: ask for a shorter \
-                 range, a coarser resolution or fewer series, or raise promql.points_max",
-                self.series, limits.read_points_max
+                 range, a coarser resolution or fewer series, or raise limits.query_points_max",
+                self.series, limits.points_max
             )));
         }
         Ok(())

@@ -197,7 +197,9 @@ mod tests {
         let (mut one, mut other) = (quota.begin(0), quota.begin(1));
         one.take(PIECE_BYTES / VALUE_BYTES).unwrap();
         other.take(PIECE_BYTES / VALUE_BYTES).unwrap();
-        assert!(other.take(PIECE_BYTES).unwrap_err().to_string().contains("promql.memory_max"));
+        assert!(
+            other.take(PIECE_BYTES).unwrap_err().to_string().contains("limits.query_memory_max")
+        );
         drop(one);
         other.take(PIECE_BYTES / VALUE_BYTES).unwrap();
     }

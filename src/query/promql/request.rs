@@ -52,7 +52,7 @@ impl PromqlLimits<'_> {
         self.budget.take(bytes).map_err(|cause| {
             PromqlError::Busy(format!(
                 "{cause}: try again, ask for a shorter range, a larger step or fewer series, or \
-                 raise promql.memory_max"
+                 raise limits.query_memory_max"
             ))
         })
     }

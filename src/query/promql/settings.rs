@@ -16,6 +16,10 @@ use crate::{
 
 /// Steps of a range query, at most (Prometheus' limit, which its clients know).
 pub const STEPS_MAX: usize = 11_000;
+/// Bytes of an expression.
+const QUERY_BYTES_MAX: usize = 64 << 10;
+/// Bytes of a compiled pattern.
+const REGEX_BYTES_MAX: usize = 1 << 20;
 
 /// Bounds of `PromQL` queries.
 #[derive(Debug, Clone, Copy)]
@@ -30,10 +34,6 @@ pub struct PromqlSettings {
     pub series_max: usize,
     /// Points on the way to an answer.
     pub points_max: usize,
-    /// Bytes of an expression.
-    pub query_bytes_max: usize,
-    /// Bytes of a compiled pattern.
-    pub regex_bytes_max: usize,
     /// Bytes that the cells and values of all queries under way may take.
     pub memory_max: usize,
 }
@@ -45,8 +45,8 @@ impl PromqlSettings {
             series_max: self.series_max,
             points_max: self.points_max,
             steps_max: STEPS_MAX + 1,
-            query_bytes_max: self.query_bytes_max,
-            regex_bytes_max: self.regex_bytes_max,
+            query_bytes_max: QUERY_BYTES_MAX,
+            regex_bytes_max: REGEX_BYTES_MAX,
             budget,
         }
     }

@@ -144,11 +144,10 @@ fn groups(found: &[(SeriesId, SeriesInfo)], merge: &Merge) -> Vec<Group> {
 
 /// Refuses more lines than an answer may have.
 pub(crate) fn check_lines(lines: usize, limits: &QueryLimits) -> Result<(), QueryError> {
-    if lines > limits.series_max {
+    if lines > limits.lines_max {
         return Err(QueryError::TooMuch(format!(
-            "{lines} lines are more than {}: group by fewer tags, name more of them or raise \
-             limits.query_series_max",
-            limits.series_max
+            "{lines} lines are more than {}: group by fewer tags, name more of them or rank the lines",
+            limits.lines_max
         )));
     }
     Ok(())

@@ -147,7 +147,8 @@ pub fn list_metrics(
 /// Ends a list that takes too long.
 pub(crate) fn check_time(limits: &PromqlLimits<'_>) -> Result<(), PromqlError> {
     if limits.budget.check().is_err() {
-        let message = "query timed out in a list of names: name fewer, or raise promql.timeout";
+        let message =
+            "query timed out in a list of names: name fewer, or raise limits.query_timeout";
         return Err(PromqlError::Timeout(message.to_owned()));
     }
     Ok(())

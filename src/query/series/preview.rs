@@ -66,7 +66,7 @@ pub fn preview(
     // The first series of a new name is renamed; the others are merged into that.
     let renamed: HashMap<_, _> =
         updates.iter().filter_map(|own| Some((own.id, own.key.as_ref()?))).collect();
-    let shown = updates.iter().take(limits.series_max).filter_map(|update| {
+    let shown = updates.iter().take(limits.lines_max).filter_map(|update| {
         let series = SeriesEntry::new(&dictionary.info(update.id)?);
         let renamed_to = update.key.as_ref().map(NewName::new);
         let whole =

@@ -148,7 +148,7 @@ fn check_count(count: usize, limits: &PromqlLimits<'_>) -> Result<(), PromqlErro
         return Ok(());
     }
     Err(PromqlError::TooMuch(format!(
-        "more than {series_max} series match: name more labels or raise promql.series_max"
+        "more than {series_max} series match: name more labels or raise limits.query_series_max"
     )))
 }
 
@@ -198,7 +198,7 @@ fn check_time(limits: &PromqlLimits<'_>) -> Result<(), PromqlError> {
     if limits.budget.check().is_err() {
         return Err(PromqlError::Timeout(
             "query timed out in series selection: name more labels or raise \
-             promql.timeout"
+             limits.query_timeout"
                 .to_owned(),
         ));
     }

@@ -186,7 +186,7 @@ impl Selector {
         &self,
         store: &Store,
         budget: &Budget,
-        (max, setting): (usize, &str),
+        (max, remedy): (usize, &str),
         keep: impl Fn(&SeriesInfo) -> bool,
     ) -> Result<Vec<(SeriesId, SeriesInfo)>, QueryError> {
         let ids = store.dictionary().select(&self.matchers());
@@ -205,27 +205,28 @@ impl Selector {
             drop(dictionary);
             take(budget, &found[before..])?;
         }
-        check_count(count, (max, setting))?;
+        check_count(count, (max, remedy))?;
         found.sort_by(|a, b| a.1.key.cmp(&b.1.key));
         Ok(found)
     }
 }
 
-/// How many series may match, when they become fewer lines or not, and the setting that says so.
+/// The number of series that may match, and the remedy against more. Series that are merged or ranked are read
+/// and not all shown.
 pub(crate) fn series_max(limits: &QueryLimits, merges: bool) -> (usize, &'static str) {
     if merges {
-        return (limits.read_series_max, "promql.series_max");
+        return (limits.series_max, "raise limits.query_series_max");
     }
-    (limits.series_max, "limits.query_series_max")
+    (limits.lines_max, "merge or rank them")
 }
 
 /// Refuses more series than may match.
-pub(crate) fn check_count(count: usize, (max, setting): (usize, &str)) -> Result<(), QueryError> {
+pub(crate) fn check_count(count: usize, (max, remedy): (usize, &str)) -> Result<(), QueryError> {
     if count <= max {
         return Ok(());
     }
     Err(QueryError::TooMuch(format!(
-        "{count} series match, more than {max}: name more tags or raise {setting}"
+        "{count} series match, more than {max}: name more tags or {remedy}"
     )))
 }
 
@@ -245,7 +246,7 @@ pub fn series(
     selector: &Selector,
     limits: &QueryLimits,
 ) -> Result<SeriesAnswer, QueryError> {
-    let page = selector.page(store, budget, (None, None), limits.series_max, |_| {})?;
+    let page = selector.page(store, budget, (None, None), limits.lines_max, |_| {})?;
     let (total, found) = page.map_or((0, Vec::new()), |page| (page.total, page.series));
     budget.take(found.iter().map(|(_, info)| SeriesEntry::bytes_of(info)).sum())?;
     let series = found.iter().map(|(_, info)| SeriesEntry::new(info)).collect();

@@ -128,7 +128,7 @@ pub fn export(
     let slots = (range.end.0 - range.start.0) / granularity.width_ms;
     check_count(slots, 1, limits)?;
     let per_page = PAGE_SLOTS.min(limits.points_max as i64) / slots.max(1);
-    let count = (per_page.max(1) as usize).min(limits.series_max.max(1));
+    let count = (per_page.max(1) as usize).min(limits.lines_max.max(1));
     let mut tags = BTreeSet::new();
     let found =
         request.selector.page(store, budget, (request.after, request.upto), count, |info| {

@@ -147,7 +147,7 @@ fn a_large_body_is_read_like_a_small_one() {
 
 #[test]
 fn a_request_with_too_many_new_series_ends_at_the_bound() {
-    let daemon = Daemon::start("[limits]\nrequest_series_max = 1000\n");
+    let daemon = Daemon::start("");
     let lines: Vec<_> = (0..700_000).map(|field| format!("m f{field:x}=1")).collect();
     let (status, answer) = post(&daemon, "/write", &[], lines.join("\n").as_bytes());
     assert_eq!(status, 413, "{answer}");
@@ -189,10 +189,8 @@ fn datagrams_are_read_as_they_come_and_lost_ones_are_counted() {
 #[test]
 fn silent_senders_make_room() {
     let port = free_port();
-    let settings = format!(
-        "[server]\nclient_timeout = \"1s\"\n[graphite]\nlisten = \"127.0.0.1:{port}\"\n\
-         connections_max = 20\n"
-    );
+    let settings =
+        format!("[server]\nclient_timeout = \"1s\"\n[graphite]\nlisten = \"127.0.0.1:{port}\"\n");
     let daemon = Daemon::start(&settings);
     let address = ("127.0.0.1", port);
     let mut silent: Vec<_> = (0..20).map(|_| TcpStream::connect(address).unwrap()).collect();

@@ -1,21 +1,17 @@
 //! Queries that are short and become large, and lines of the log that strangers cause.
 
-use std::{io::Read, net::TcpStream};
-
 use serde_json::json;
 
 use super::{
     ingest::{gzip, post},
     peak_bytes, send,
 };
-use crate::{
-    daemon::Daemon,
-    peers::{free_port, wait_until},
-};
+use crate::{daemon::Daemon, peers::wait_until};
 
 const MIB: usize = 1 << 20;
 
 const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
+const JSON: (&str, &str) = ("Content-Type", "application/json");
 
 #[test]
 fn forms_are_no_longer_than_any_needs_to_be() {
@@ -23,13 +19,12 @@ fn forms_are_no_longer_than_any_needs_to_be() {
     let before = peak_bytes(daemon.pid());
     let long = gzip("a&".repeat(8 * MIB).as_bytes());
     let encoded = ("Content-Encoding", "gzip");
-    let json_type = ("Content-Type", "application/json");
     for (path, kind, limit) in [
         ("/api/v1/query", FORM, "1048576 bytes"),
         ("/prometheus/api/v1/query_range", FORM, "1048576 bytes"),
         ("/api/v1/labels", FORM, "1048576 bytes"),
         ("/api/v1/aggregate", FORM, "65536 bytes"),
-        ("/api/v1/admin/series/delete", json_type, "1048576 bytes"),
+        ("/api/v1/admin/series/delete", JSON, "1048576 bytes"),
     ] {
         let (status, answer) = post(&daemon, path, &[kind, encoded], &long);
         assert_eq!(status, 413, "{path} {answer}");
@@ -47,7 +42,7 @@ fn forms_are_no_longer_than_any_needs_to_be() {
 
 #[test]
 fn pipelines_count_values_before_they_are_built() {
-    let daemon = Daemon::start("");
+    let daemon = Daemon::start("limits.query_points_max = 1_000_000");
     let samples: Vec<_> = (0..100)
         .map(|host| json!({ "metric": "m", "tags": { "host": format!("h{host}") }, "value": host }))
         .collect();
@@ -81,7 +76,7 @@ fn pipelines_count_values_before_they_are_built() {
 
 #[test]
 fn all_pipelines_together_take_the_memory_of_queries() {
-    let daemon = Daemon::start("[promql]\nmemory_max = 16777216\n");
+    let daemon = Daemon::start("limits.query_memory_max = 16777216");
     let batch = json!({ "samples": [{ "metric": "m", "value": 1 }] }).to_string();
     assert_eq!(daemon.post("application/json", batch.as_bytes()).status, 200);
     let pipeline = |root: &str| {
@@ -97,7 +92,7 @@ fn all_pipelines_together_take_the_memory_of_queries() {
         &pipeline("'$$ROOT',".repeat(200).as_str()),
     );
     assert_eq!(status, 503, "{answer}");
-    assert!(answer["message"].as_str().unwrap().contains("promql.memory_max"), "{answer}");
+    assert!(answer["message"].as_str().unwrap().contains("limits.query_memory_max"), "{answer}");
     // What it took is given back.
     let small = format!(
         "{{collection: '1m', pipeline: [{{$project: {{a: [{}]}}}}]}}",
@@ -111,16 +106,18 @@ fn all_pipelines_together_take_the_memory_of_queries() {
 
 #[test]
 fn a_line_that_strangers_cause_is_not_written_again_and_again() {
-    let port = free_port();
-    let daemon =
-        Daemon::start(&format!("[graphite]\nlisten = \"127.0.0.1:{port}\"\nconnections_max = 1\n"));
-    let address = ("127.0.0.1", port);
-    let _kept = TcpStream::connect(address).unwrap();
-    let said = "too many Graphite connections";
-    // The first place may not be taken yet; a connection too many is closed.
-    for _ in 0..300 {
-        let mut stream = TcpStream::connect(address).unwrap();
-        assert_eq!(stream.read(&mut [0]).unwrap_or(0), 0);
+    let daemon = Daemon::start("");
+    let said = "there is no room for alerts of other programs";
+    let alert = |number: usize| json!({ "labels": { "alertname": "A", "n": number.to_string() } });
+    let post = |numbers: std::ops::Range<usize>| {
+        let alerts: Vec<_> = numbers.map(alert).collect();
+        post(&daemon, "/api/v2/alerts", &[JSON], json!(alerts).to_string().as_bytes()).0
+    };
+    for numbers in [0..5000, 5000..10_000] {
+        assert_eq!(post(numbers), 200);
+    }
+    for number in 10_000..10_300 {
+        assert_eq!(post(number..number + 1), 503);
     }
     wait_until("lines are counted", || {
         daemon.metrics().contains("granary_log_lines_left_out_total 200")

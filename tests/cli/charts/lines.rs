@@ -103,13 +103,13 @@ fn several_numbers_of_a_series_come_in_one_answer() {
 
 #[test]
 fn more_series_are_merged_and_ranked_than_an_answer_may_show() {
-    let daemon = Daemon::start(&format!("limits.query_series_max = 10\n{}", granularities(&LONG)));
+    let daemon = Daemon::start(&granularities(&LONG));
     let sample = |host: usize, core: usize| {
-        json!({"metric": "load", "tags": {"host": format!("h{host:02}"), "core": core.to_string()},
+        json!({"metric": "load", "tags": {"host": format!("h{host:03}"), "core": core.to_string()},
                "time": "2026-01-01T00:00:10Z", "value": host})
     };
     let samples: Vec<_> =
-        (0..30).flat_map(|host| (0..4).map(move |core| sample(host, core))).collect();
+        (0..300).flat_map(|host| (0..4).map(move |core| sample(host, core))).collect();
     daemon.accept(&samples.into());
     let hosts = |words: &str| {
         let answer = chart(&daemon, &format!("{TWO_HOURS} {words}"));
@@ -118,20 +118,20 @@ fn more_series_are_merged_and_ranked_than_an_answer_may_show() {
         };
         answer["series"].as_array().unwrap().iter().map(name).collect::<Vec<_>>()
     };
-    let top = ["h29", "h28"].map(|host| (host.to_owned(), Some(4)));
+    let top = ["h299", "h298"].map(|host| (host.to_owned(), Some(4)));
     assert_eq!(hosts("--group-by host --top 2"), top);
     assert_eq!(hosts("--top 1")[0].1, None);
-    assert_eq!(chart(&daemon, &format!("{TWO_HOURS} --merge"))["series"][0]["merged"], 120);
+    assert_eq!(chart(&daemon, &format!("{TWO_HOURS} --merge"))["series"][0]["merged"], 1200);
     let message = refused(&daemon, TWO_HOURS);
-    assert!(message.contains("120 series match, more than 10"), "{message}");
-    let message = refused(&daemon, &format!("{TWO_HOURS} --group-by host"));
-    assert!(message.contains("30 lines are more than 10"), "{message}");
+    assert!(message.contains("1200 series match, more than 1000"), "{message}");
+    let message = refused(&daemon, &format!("{TWO_HOURS} --group-by host,core"));
+    assert!(message.contains("1200 lines are more than 1000"), "{message}");
     drop(daemon);
-    let daemon = Daemon::start(&format!("promql.series_max = 2\n{}", granularities(&LONG)));
+    let daemon = Daemon::start(&format!("limits.query_series_max = 2\n{}", granularities(&LONG)));
     fleet(&daemon);
     let message = refused(&daemon, &format!("{TWO_HOURS} --merge"));
     assert!(
-        message.contains("more than 2: name more tags or raise promql.series_max"),
+        message.contains("more than 2: name more tags or raise limits.query_series_max"),
         "{message}"
     );
 }

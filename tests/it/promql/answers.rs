@@ -165,14 +165,14 @@ fn limits_end_what_would_be_too_much() {
         bench.define("many", &[("host", &host.to_string())], Kind::Gauge);
     }
     for (query, part) in [
-        ("many", "promql.series_max"),
+        ("many", "limits.query_series_max"),
         ("load[1h", "parse error"),
         ("rate(load)", "parse error"),
-        ("load{host=~\"(((a{1000}){1000}){1000})\"}", "promql.regex_bytes_max"),
+        ("load{host=~\"(((a{1000}){1000}){1000})\"}", "when compiled: use a simpler one"),
         ("bytes_total + on (zone) bytes_total", "found duplicate series for the match group {}"),
         ("bytes_total + on (zone) load", "many-to-one matching must be explicit"),
         ("label_replace(bytes_total, \"host\", \"\", \"\", \"\")", "same labelset"),
-        ("max_over_time(load[10y:1ms])", "promql.points_max"),
+        ("max_over_time(load[10y:1ms])", "limits.query_points_max"),
     ] {
         let error = bench.at(query, 30 * MINUTE);
         assert!(error.contains(part), "{query}: {error}");

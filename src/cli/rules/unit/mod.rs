@@ -66,8 +66,9 @@ fn groups(
     let folder = path.parent().unwrap_or(Path::new(""));
     let paths = file.rule_files.iter();
     let paths = paths.map(|own| folder.join(own).to_string_lossy().into_owned()).collect();
-    let mut groups =
-        RuleSources { paths, interval_ms, ..RuleSources::default() }.read(&settings.promql)?.groups;
+    let mut groups = RuleSources { paths, interval_ms, ..RuleSources::default() }
+        .read(&settings.promql_settings())?
+        .groups;
     let place = |group: &RuleGroup| {
         let order = file.group_eval_order.iter().position(|own| *own == group.name);
         order.unwrap_or(usize::MAX)
@@ -89,7 +90,7 @@ impl Test<'_> {
             url: self.own.external_url.trim_end_matches('/').to_owned(),
             labels: self.own.external_labels.clone(),
         };
-        let mut bench = Bench::new(groups, self.settings.promql, external)?;
+        let mut bench = Bench::new(groups, self.settings.promql_settings(), external)?;
         let (step_ms, input) = self.input()?;
         let alerts = timed(&self.own.alert_rule_test, |own| &own.eval_time)?;
         let expressions = timed(&self.own.promql_expr_test, |own| &own.eval_time)?;
@@ -128,7 +129,7 @@ impl Test<'_> {
         if step_ms < 1000 || self.interval_ms < 1000 {
             bail!("interval and evaluation_interval must be 1s or more");
         }
-        let limits = self.settings.promql.limits(&Budget::UNLIMITED);
+        let limits = self.settings.promql_settings().limits(&Budget::UNLIMITED);
         let mut input = Vec::new();
         for own in &self.own.input_series {
             input.push((series::labels(&own.series, &limits)?, series::values(&own.values)?));
@@ -153,7 +154,7 @@ impl Test<'_> {
         bench: &Bench,
         at: UnixMillis,
     ) -> anyhow::Result<Option<String>> {
-        let limits = self.settings.promql.limits(&Budget::UNLIMITED);
+        let limits = self.settings.promql_settings().limits(&Budget::UNLIMITED);
         let ExpressionTest { expr, eval_time, .. } = own;
         let mut expected = Vec::new();
         for sample in &own.exp_samples {

@@ -34,10 +34,9 @@ const SLOT_MS: i64 = 60_000;
 const RANGE_MS: i64 = 3_600_000;
 /// The budget bounds what is read.
 const LIMITS: QueryLimits = QueryLimits {
+    lines_max: i64::MAX as usize,
     series_max: i64::MAX as usize,
     points_max: i64::MAX as usize,
-    read_series_max: i64::MAX as usize,
-    read_points_max: i64::MAX as usize,
 };
 /// Slots that are read again with each answer: the last ones are not complete when they are over.
 const AGAIN: usize = 5;

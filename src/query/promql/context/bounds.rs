@@ -42,7 +42,7 @@ impl<'a> Bounds<'a> {
         if self.limits.budget.check().is_err() {
             return Err(PromqlError::Timeout(
                 "query timed out in expression evaluation: ask for a shorter range, a larger step \
-                 or fewer series, or raise promql.timeout"
+                 or fewer series, or raise limits.query_timeout"
                     .to_owned(),
             ));
         }
@@ -62,7 +62,7 @@ impl<'a> Bounds<'a> {
         if points > max {
             return Err(PromqlError::TooMuch(format!(
                 "{series} series at {times} times are more than {max} points: ask for a shorter range, \
-                 a larger step or fewer series, or raise promql.points_max"
+                 a larger step or fewer series, or raise limits.query_points_max"
             )));
         }
         let needed = self.held.get() + points * VALUES_AT_A_TIME * size_of::<f64>();
@@ -85,7 +85,7 @@ impl<'a> Bounds<'a> {
         if cells > max {
             return Err(PromqlError::TooMuch(format!(
                 "the query reads more than {max} cells: ask for a shorter range, a larger step \
-                 with it or fewer series, or raise promql.points_max"
+                 with it or fewer series, or raise limits.query_points_max"
             )));
         }
         self.take(more * size_of::<TimedCell>())

@@ -1,16 +1,13 @@
-//! The settings as they are written.
+//! Reading of settings: defaults, file, environment and flags, in this order.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use config::{Config, ConfigBuilder, Environment, File, FileFormat, Source, builder::DefaultState};
-use serde::{Deserialize, Serialize};
 
 use super::{
     ConfigError, DEFAULTS, Settings,
     keys::{Keys, left_out},
+    sections::Sections,
 };
 use crate::model::without_password;
 
@@ -21,176 +18,6 @@ pub struct Overrides {
     pub listen: Option<String>,
     /// `--data-dir`
     pub data_dir: Option<PathBuf>,
-}
-
-#[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Raw {
-    pub(crate) server: RawServer,
-    pub(crate) storage: RawStorage,
-    pub(crate) ingest: RawIngest,
-    pub(crate) graphite: RawGraphite,
-    pub(crate) limits: RawLimits,
-    pub(crate) promql: RawPromql,
-    pub(crate) alerts: RawAlerts,
-    pub(crate) preallocation: RawPreallocation,
-    pub(crate) retention: RawRetention,
-    pub(crate) clock: RawClock,
-    pub(crate) snapshots: RawSnapshots,
-    pub(crate) log: RawLog,
-    pub(crate) telemetry: RawTelemetry,
-    pub(crate) granularity: Vec<RawGranularity>,
-}
-
-#[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RawServer {
-    pub(crate) listen: String,
-    pub(crate) workers: usize,
-    pub(crate) shutdown_timeout: String,
-    pub(crate) connections_max: usize,
-    pub(crate) client_timeout: String,
-    pub(crate) keep_alive: String,
-    pub(crate) host_names: Vec<String>,
-    pub(crate) external_url: String,
-}
-
-#[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RawStorage {
-    pub(crate) data_dir: PathBuf,
-    pub(crate) snapshot_dir: PathBuf,
-    pub(crate) checkpoint_interval: String,
-    pub(crate) catalog_bytes_max: usize,
-    pub(crate) journal_bytes_max: usize,
-    pub(crate) idle_after: String,
-    pub(crate) seal_after: String,
-    pub(crate) seal_bytes_per_second: usize,
-    pub(crate) cache_bytes_max: usize,
-    pub(crate) segment_documents_min: usize,
-}
-
-#[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RawIngest {
-    pub(crate) future_skew: String,
-    pub(crate) out_of_order_window: String,
-    pub(crate) ha_senders: Vec<String>,
-    pub(crate) ha_failover: String,
-    pub(crate) request_bytes_max: usize,
-    pub(crate) decompressed_bytes_max: usize,
-    pub(crate) body_memory_max: usize,
-    pub(crate) queue_bytes_max: usize,
-}
-
-#[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RawGraphite {
-    pub(crate) listen: String,
-    pub(crate) pickle_listen: String,
-    pub(crate) udp_listen: String,
-    pub(crate) connections_max: usize,
-    pub(crate) idle_timeout: String,
-    pub(crate) udp_buffer_bytes_max: usize,
-    pub(crate) templates: Vec<String>,
-}
-
-#[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RawLimits {
-    pub(crate) series_max: usize,
-    pub(crate) sender_series_max: usize,
-    pub(crate) senders_max: usize,
-    pub(crate) sender_idle: String,
-    pub(crate) request_series_max: usize,
-    pub(crate) tags_max: usize,
-    pub(crate) name_bytes_max: usize,
-    pub(crate) value_bytes_max: usize,
-    pub(crate) query_series_max: usize,
-    pub(crate) query_points_max: usize,
-    pub(crate) queries_max: usize,
-    pub(crate) query_timeout: String,
-    pub(crate) tails_max: usize,
-    pub(crate) hosts_max: usize,
-    pub(crate) annotations_max: usize,
-}
-
-#[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RawPromql {
-    pub(crate) timeout: String,
-    pub(crate) lookback: String,
-    pub(crate) delayed_name_removal: bool,
-    pub(crate) series_max: usize,
-    pub(crate) points_max: usize,
-    pub(crate) query_bytes_max: usize,
-    pub(crate) regex_bytes_max: usize,
-    pub(crate) memory_max: usize,
-}
-
-#[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RawAlerts {
-    pub(crate) rules: Vec<String>,
-    /// Addresses, and tables with an address.
-    pub(crate) alertmanagers: Vec<toml::Value>,
-    pub(crate) external_labels: BTreeMap<String, String>,
-    pub(crate) notifications: PathBuf,
-    pub(crate) interval: String,
-    pub(crate) silences_kept: String,
-}
-
-#[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RawPreallocation {
-    pub(crate) enabled: bool,
-    pub(crate) documents_per_second: u32,
-    pub(crate) bytes_max: u64,
-}
-
-#[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RawRetention {
-    pub(crate) interval: String,
-}
-
-#[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RawClock {
-    pub(crate) step_max: String,
-    pub(crate) senders_min: usize,
-}
-
-#[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RawSnapshots {
-    pub(crate) count_max: usize,
-    pub(crate) bytes_max: u64,
-    pub(crate) retention: String,
-}
-
-#[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RawLog {
-    pub(crate) format: String,
-    pub(crate) filter: String,
-}
-
-#[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RawTelemetry {
-    #[serde(rename = "self")]
-    pub(crate) of_itself: bool,
-    pub(crate) interval: String,
-}
-
-#[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RawGranularity {
-    pub(crate) slot: String,
-    pub(crate) document: String,
-    pub(crate) partition: String,
-    pub(crate) retention: String,
 }
 
 /// Reads the settings: defaults, then the file, then the environment, then the flags.
@@ -237,10 +64,10 @@ fn checked(builder: ConfigBuilder<DefaultState>) -> Result<Settings, ConfigError
     let given = builder.build().and_then(|own| own.collect()).map_err(read)?;
     let defaults = File::from_str(DEFAULTS, FileFormat::Toml).collect().map_err(read)?;
     let keys = Keys::read(defaults.clone(), given);
-    let raw = keys.raw().map_err(read)?;
-    let by_default = Keys::read(defaults, config::Map::new()).raw().map_err(read)?;
+    let given = keys.sections().map_err(read)?;
+    let by_default = Keys::read(defaults, config::Map::new()).sections().map_err(read)?;
     let mut faults = keys.faults;
-    let mut settings = match Settings::validate(&raw) {
+    let mut settings = match Settings::validate(given.clone()) {
         Ok(settings) if faults.is_empty() => settings,
         Ok(_) => return Err(ConfigError::Invalid(faults)),
         Err(ConfigError::Invalid(more)) => {
@@ -249,16 +76,16 @@ fn checked(builder: ConfigBuilder<DefaultState>) -> Result<Settings, ConfigError
         }
         Err(cause @ ConfigError::Read(_)) => return Err(cause),
     };
-    let (own, defaults) = (sections(&raw), sections(&by_default));
-    settings.as_toml = own.iter().map(|(name, section)| format!("{name} = {section}")).collect();
-    settings.changed = changed(&own, &defaults);
-    settings.notes = left_out(&raw, &by_default).into_iter().collect();
+    let (all, defaults) = (shown(&given), shown(&by_default));
+    settings.as_toml = all.iter().map(|(name, section)| format!("{name} = {section}")).collect();
+    settings.changed = changed(&all, &defaults);
+    settings.notes = left_out(&given, &by_default).into_iter().collect();
     Ok(settings)
 }
 
 /// The settings as TOML, by section; what is secret is not shown.
-fn sections(raw: &Raw) -> toml::Table {
-    let Ok(toml::Value::Table(mut sections)) = toml::Value::try_from(raw) else {
+fn shown(sections: &Sections) -> toml::Table {
+    let Ok(toml::Value::Table(mut sections)) = toml::Value::try_from(sections) else {
         return toml::Table::new();
     };
     sections.iter_mut().for_each(|(_, section)| hide_secrets(section));

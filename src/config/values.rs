@@ -1,0 +1,83 @@
+//! Texts of settings that stand for lengths of time and addresses.
+//!
+//! Must never know: keys.
+
+/// Lengths of time such as `10s`; days are the longest unit.
+pub(super) mod duration {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    use crate::model::Span;
+
+    pub(in crate::config) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Duration, D::Error> {
+        let text = String::deserialize(from)?;
+        match text.parse().map_err(D::Error::custom)? {
+            Span::Fixed(ms) => Ok(Duration::from_millis(ms as u64)),
+            Span::Months(_) => {
+                Err(D::Error::custom(format!("{text:?} must be in days or smaller units")))
+            }
+        }
+    }
+
+    pub(in crate::config) fn serialize<S: Serializer>(
+        value: &Duration,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        let ms = i64::try_from(value.as_millis()).unwrap_or(i64::MAX);
+        to.collect_str(&Span::Fixed(ms))
+    }
+}
+
+/// An address with a port; a host name is resolved.
+pub(super) mod address {
+    use std::net::{SocketAddr, ToSocketAddrs};
+
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(in crate::config) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<SocketAddr, D::Error> {
+        resolve(&String::deserialize(from)?).map_err(D::Error::custom)
+    }
+
+    pub(super) fn resolve(text: &str) -> Result<SocketAddr, String> {
+        let found = text.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
+        found.ok_or_else(|| format!("{text:?} is no address; use 127.0.0.1:7117"))
+    }
+
+    pub(in crate::config) fn serialize<S: Serializer>(
+        value: &SocketAddr,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.collect_str(value)
+    }
+}
+
+/// An address with a port, or `""`.
+pub(super) mod address_or_none {
+    use std::net::SocketAddr;
+
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(in crate::config) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<SocketAddr>, D::Error> {
+        let text = String::deserialize(from)?;
+        let resolve = || super::address::resolve(&text).map_err(D::Error::custom);
+        if text.is_empty() { Ok(None) } else { resolve().map(Some) }
+    }
+
+    #[expect(clippy::ref_option, reason = "serde asks for it")]
+    pub(in crate::config) fn serialize<S: Serializer>(
+        value: &Option<SocketAddr>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        match value {
+            None => to.serialize_str(""),
+            Some(address) => to.collect_str(address),
+        }
+    }
+}
