@@ -27,7 +27,7 @@ const PROGRAMS: [&str; 2] = ["granary ", "curl "];
 const ENDLESS: [&str; 2] = ["granary tail", "curl -N"];
 
 /// Commands that are not run but only parsed, by how they begin, and why.
-const NOT_RUN: [(&str, &str); 35] = [
+const NOT_RUN: [(&str, &str); 36] = [
     ("(cd src/web", "builds for minutes, and writes to the home directory"),
     (".ci/run", "runs this test"),
     ("./deploy/quickstart.sh", "builds for minutes and runs until Ctrl-C; it is parsed below"),
@@ -40,6 +40,7 @@ const NOT_RUN: [(&str, &str); 35] = [
     ("cargo build", "builds for minutes"),
     ("cargo install", "builds for minutes, and writes to the home directory"),
     ("cargo nextest", "runs this test"),
+    ("cargo test", "runs this test"),
     ("cargo run --release -p granary-agent --", "see agents/agent/tests/program.rs"),
     ("cargo run --release -p granary-agent-scrape", "see agents/scrape/tests/program.rs"),
     ("cargo run --release -p granary-agent-statsd", "see agents/statsd/tests/program.rs"),
