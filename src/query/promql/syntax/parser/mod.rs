@@ -32,11 +32,8 @@ const LEVELS_WITHOUT_NODE: usize = 2;
 pub(crate) fn parse(text: &str, bytes_max: usize) -> Result<Expr, SyntaxError> {
     let bytes_max = bytes_max.min(u32::MAX as usize);
     if text.len() > bytes_max {
-        let problem = format!(
-            "the query has {} bytes, more than {bytes_max}: shorten it or raise \
-             promql.query_bytes_max",
-            text.len(),
-        );
+        let problem =
+            format!("the query has {} bytes, more than {bytes_max}: shorten it", text.len(),);
         return Err(SyntaxError::new(Span::default(), problem));
     }
     let mut parser = Parser::new(text)?;
