@@ -69,7 +69,7 @@ fn what_is_wrong_is_named_with_its_place() {
     check("[agent]\ninterval = 'soon'\n[host]\n", "--interval");
     check("[agent]\nurl = 'ftp://x'\n[host]\n", "http://");
     check("[agent]\nprint = true\n[host]\n", "agent.print");
-    check("[agent]\ninterval = '10s'\n[host]\ninterval = '15s'\n", "no multiple of 10s");
+    check("[agent]\ninterval = '10s'\n[host]\ninterval = '15s'\n", "not a multiple of 10s");
     check("[scrape]\nconfig = 'p.yml'\n", "/nonexistent/p.yml");
     check("[host]\n[[rules]]\naction = 'melt'\n", "melt");
     check("[statsd]\nlisten = 'x'\n", "line 2");
