@@ -57,7 +57,7 @@ pub fn run(settings: Settings) -> anyhow::Result<ExitReason> {
         .build()
         .context("start the main thread's runtime")?;
     System::with_tokio_rt(move || runtime).block_on(async move {
-        let daemon = Daemon::start(settings)?;
+        let daemon = Daemon::start(&settings)?;
         Ok(daemon.run_until_stopped().await)
     })
 }
@@ -83,7 +83,7 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn start(settings: Settings) -> anyhow::Result<Self> {
+    fn start(settings: &Settings) -> anyhow::Result<Self> {
         let watch = Stopwatch::start();
         let observed = Observed::default();
         let health = observed.health.clone();
@@ -91,12 +91,12 @@ impl Daemon {
         // First of all, so that nothing is made where nothing can be served.
         let listener = binding::bind(settings.server.listen)?;
         let data_dir = DataDir::claim(&settings.storage.data_dir)?;
-        let (store, appender, last_run) = open_store(&settings)?;
-        let trusted = TrustedClock::new(bounds::trust_rules(&settings), last_run);
+        let (store, appender, last_run) = open_store(settings)?;
+        let trusted = TrustedClock::new(bounds::trust_rules(settings), last_run);
         let clock: Arc<dyn Clock> = Arc::new(trusted.clone());
         let metrics = Metrics::new().context("register metrics")?;
         let ((lifelines, watcher), mut arbiters) = (lifelines(), Vec::new());
-        let checkpointer = checkpointer(&settings, &store, &clock, &metrics, &observed, &lifelines);
+        let checkpointer = checkpointer(settings, &store, &clock, &metrics, &observed, &lifelines);
         let checkpointer = start_on_arbiter(&mut arbiters, checkpointer);
         let (writer, writer_handle) = Writer::start(WriterParts {
             store: store.clone(),
@@ -114,21 +114,20 @@ impl Daemon {
             let role = preallocator(&store, &clock, &observed, &lifelines);
             start_on_arbiter(&mut arbiters, role)
         });
-        let role = retention(&settings, &store, &trusted, &health, &writer_handle, &lifelines);
+        let role = retention(settings, &store, &trusted, &health, &writer_handle, &lifelines);
         let retention = start_on_arbiter(&mut arbiters, role);
-        let sealer =
-            Sealing::start(&settings, &store, &trusted, &health, &lifelines, &mut arbiters);
-        let known = Known::open(&settings, &store, &trusted, &metrics)?;
+        let sealer = Sealing::start(settings, &store, &trusted, &health, &lifelines, &mut arbiters);
+        let known = Known::open(settings, &store, &trusted, &metrics)?;
         let host_keeper = HostKeeper::new(known.hosts.clone(), lifelines.for_role("host keeper"));
         let host_keeper = start_on_arbiter(&mut arbiters, host_keeper);
-        let parts = api_parts(&settings, store, &writer_handle, trusted, metrics, observed, known);
+        let parts = api_parts(settings, store, &writer_handle, trusted, metrics, observed, known);
         let tails = parts.query.tails.clone();
-        let graphite = start_graphite(&settings, &parts, &lifelines, &mut arbiters)?;
-        let alerting = Alerting::start(&settings, &parts, &lifelines, &mut arbiters);
-        let self_sampler = start_self_sampler(&settings, &parts, &lifelines, &mut arbiters);
+        let graphite = start_graphite(settings, &parts, &lifelines, &mut arbiters)?;
+        let alerting = Alerting::start(settings, &parts, &lifelines, &mut arbiters);
+        let self_sampler = start_self_sampler(settings, &parts, &lifelines, &mut arbiters);
         let line_keeper = start_on_arbiter(&mut arbiters, line_keeper(&parts, &lifelines));
-        let server = start_server(&settings, listener, parts, &lifelines, &mut arbiters)?;
-        say_ready(&health, &settings, watch);
+        let server = start_server(settings, listener, parts, &lifelines, &mut arbiters)?;
+        say_ready(&health, settings, watch);
         Ok(Self {
             server,
             graphite,

@@ -160,7 +160,7 @@ mod tests {
     fn the_oldest_annotations_make_room() {
         let dir = tempfile::tempdir().unwrap();
         let (store, _appender) = setup::open(dir.path(), NOW);
-        let annotations = Annotations::new(store, 3);
+        let annotations = Annotations::new(&store, 3);
         let add = |minute: i64| {
             let time = NOW.0 + minute * 60_000;
             let new = json!({ "text": "deploy", "time": time });

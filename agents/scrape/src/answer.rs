@@ -218,7 +218,7 @@ impl Shown {
                 let ends = known.series.as_ref().filter(|_| known.is_sent && !known.is_timed);
                 match ends {
                     Some(series) => {
-                        samples.push_last(stale(series, time_ms), (lease, known.bytes()))
+                        samples.push_last(stale(series, time_ms), (lease, known.bytes()));
                     }
                     None => lease.give_back(known.bytes()),
                 }

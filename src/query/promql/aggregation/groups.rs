@@ -56,7 +56,9 @@ fn write_shared(labels: &Labels, grouping: Option<&Grouping>, out: &mut Vec<u8>)
     };
     match grouping {
         Some(Grouping::Only(names)) => {
-            names.iter().for_each(|name| write(labels.get(name)));
+            for name in names {
+                write(labels.get(name));
+            }
         }
         Some(Grouping::Except(names)) => {
             for (name, value) in labels.iter() {

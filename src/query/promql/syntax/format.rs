@@ -1,6 +1,6 @@
 //! Expressions over several lines where they are long.
 //!
-//! The layout is that of Prometheus' `format_query` (promql/parser/prettier_rules.md). Must never
+//! The layout is that of Prometheus' `format_query` (`promql/parser/prettier_rules.md`). Must never
 //! know: tokens, values.
 
 use super::{
@@ -29,7 +29,9 @@ fn write_lines(expression: &Expr, level: usize, out: &mut String) {
         Expr::Unary(Unary { inner, .. }) => {
             write_lines(inner, level, out);
             let inner = out.split_off(start);
-            *out += &format!("{indent}-{}", inner.trim_start());
+            out.push_str(&indent);
+            out.push('-');
+            out.push_str(inner.trim_start());
         }
         Expr::Subquery(subquery) => {
             write_lines(&subquery.inner, level, out);
@@ -48,7 +50,10 @@ fn write_lines(expression: &Expr, level: usize, out: &mut String) {
         }
         Expr::Binary(binary) if is_split => {
             write_lines(&binary.left, level + 1, out);
-            *out += &format!("\n{indent}{}\n", BinaryHead(binary));
+            let head = BinaryHead(binary).to_string();
+            for part in ["\n", &indent, &head, "\n"] {
+                out.push_str(part);
+            }
             write_lines(&binary.right, level + 1, out);
         }
         Expr::Aggregate(_)

@@ -1,7 +1,7 @@
 //! PromQL's syntax: from the text of a query to a checked tree, and from the tree to text and JSON.
 //!
-//! The grammar is Prometheus' (promql/parser/generated_parser.y, docs/querying/basics.md and
-//! operators.md) with all that is experimental there, and `or` between the matchers of a selector.
+//! The grammar is Prometheus' (`promql/parser/generated_parser.y`, `docs/querying/basics.md` and
+//! `operators.md`) with all that is experimental there, and `or` between the matchers of a selector.
 //! Every node has its span in the text. The parser bounds length and depth while it reads, so what
 //! walks a tree may recurse. Must never know: the store, values of series, how anything is evaluated.
 
