@@ -23,6 +23,9 @@ const ALL_NAMES: Range<&str> = "".."\u{10ffff}";
 /// The result of a change: the store's refusal, or its fault.
 pub(crate) type Changed = Result<Result<(), ObjectRefusal>, StoreError>;
 
+/// A name with its record, or why the record cannot be read.
+pub(crate) type NamedRead<T> = (String, Result<T, String>);
+
 /// A value that is stored as one object.
 pub(crate) trait Record: Sized {
     /// The bytes of the object.
@@ -107,10 +110,7 @@ impl<T: Record> Records<T> {
     }
 
     /// The records whose names are in a range, from the last to the first, each as it can be read.
-    pub(crate) fn range(
-        &self,
-        names: Range<&str>,
-    ) -> Result<Vec<(String, Result<T, String>)>, StoreError> {
+    pub(crate) fn range(&self, names: Range<&str>) -> Result<Vec<NamedRead<T>>, StoreError> {
         let mut found = Vec::new();
         self.store.visit_objects_backwards(self.kind, names, &mut |name, object| {
             let read = object.map(|object| T::from_bytes(&object.bytes));

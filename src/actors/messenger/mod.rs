@@ -81,7 +81,7 @@ impl Messenger {
         let stored = records.load().unwrap_or_else(|cause| {
             let cause: &dyn std::error::Error = &cause;
             tracing::error!(cause, "cannot read what receivers were told; they are told again");
-            Default::default()
+            Vec::default()
         });
         let (groups, faults) = Groups::load(stored.into_iter());
         for fault in faults {

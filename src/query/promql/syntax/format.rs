@@ -78,10 +78,14 @@ fn write_block<'e>(
     out: &mut String,
 ) {
     let indent = INDENT.repeat(level);
-    *out += &format!("{indent}{head}(");
+    for part in [&indent, head, "("] {
+        out.push_str(part);
+    }
     for (index, argument) in arguments.enumerate() {
         out.push_str(if index > 0 { ",\n" } else { "\n" });
         write_lines(argument, level + 1, out);
     }
-    *out += &format!("\n{indent})");
+    for part in ["\n", &indent, ")"] {
+        out.push_str(part);
+    }
 }

@@ -1,6 +1,6 @@
 //! The tree of a query as JSON, in the words of Prometheus' `parse_query`.
 //!
-//! The source is Prometheus (web/api/v1/translate_ast.go). Must never know: tokens, values.
+//! The source is Prometheus (`web/api/v1/translate_ast.go`). Must never know: tokens, values.
 
 use serde_json::{Value, json as object};
 

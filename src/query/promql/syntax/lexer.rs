@@ -235,9 +235,8 @@ impl<'a> Lexer<'a> {
             let is_sign = matches!(byte, b'+' | b'-');
             // Behind the exponent's letter.
             let is_exponent = is_plain && end > 0 && matches!(bytes[end - 1], b'e' | b'E');
-            if !(byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'))
-                && !(is_sign && is_exponent)
-            {
+            let is_part = byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.');
+            if !(is_part || is_sign && is_exponent) {
                 break;
             }
             is_plain &= byte.is_ascii_digit() || matches!(byte, b'_' | b'.' | b'e' | b'E');

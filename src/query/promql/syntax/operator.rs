@@ -1,6 +1,7 @@
 //! Binary operators and aggregations: their names, and how tightly operators bind.
 //!
-//! The source is Prometheus' grammar (promql/parser/generated_parser.y, docs/querying/operators.md).
+//! The source is Prometheus' grammar (`promql/parser/generated_parser.y`,
+//! `docs/querying/operators.md`).
 //! Must never know: what they compute.
 
 use std::fmt;
