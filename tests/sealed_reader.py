@@ -212,7 +212,7 @@ def blocks(data):
     """Of each series and span: its id, when the span begins, slot width, the times of its slots, the
     bytes of its block, and those of the group's head."""
     magic, version, start, width, index, count, _, _ = struct.unpack("<8s7Q", data[-64:])
-    assert magic == b"granseal" and version in (1, 2)
+    assert magic == b"granseal" and version == 1
     for at in range(index, index + count * 24, 24):
         seconds, row, offset, length, slots = struct.unpack("<IIQII", data[at:at + 24])
         r = Reader(data[offset:])

@@ -131,15 +131,11 @@ impl SenderWindow {
     /// Reads what `to_bytes` wrote; `None` when the length is wrong.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (words, rest) = bytes.as_chunks::<8>();
-        // Before version 3 it was not noted when a sender was heard.
-        let (heard, words) = match words.len() % (WORDS + 2) {
-            0 => (0, words),
-            1 => (i64::from_le_bytes(words[0]), &words[1..]),
-            _ => return None,
-        };
-        if !rest.is_empty() {
+        let (heard, words) = words.split_first()?;
+        if !rest.is_empty() || words.len() % (WORDS + 2) > 0 {
             return None;
         }
+        let heard = i64::from_le_bytes(*heard);
         let mut epochs = Vec::new();
         for window in words.chunks_exact(WORDS + 2) {
             let mut seen = [0; WORDS];

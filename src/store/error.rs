@@ -1,4 +1,4 @@
-//! What can go wrong with the files.
+//! Errors of the store, by file and operation.
 //!
 //! Must never know: what is done about it.
 
@@ -14,29 +14,29 @@ pub enum StoreError {
     Open {
         /// Path below the data directory.
         file: String,
-        /// What redb says.
+        /// The error of redb.
         #[source]
         cause: redb::DatabaseError,
     },
     /// A read or write failed.
     #[error("{operation} in {file}")]
     Redb {
-        /// What was being done.
+        /// The operation.
         operation: &'static str,
         /// Path below the data directory.
         file: String,
-        /// What redb says.
+        /// The error of redb.
         #[source]
         cause: Box<redb::Error>,
     },
     /// A folder or file operation failed.
     #[error("{operation} {file}")]
     Io {
-        /// What was being done.
+        /// The operation.
         operation: &'static str,
         /// Path below the data directory.
         file: String,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         cause: io::Error,
     },
@@ -45,7 +45,7 @@ pub enum StoreError {
     Corrupt {
         /// Path below the data directory.
         file: String,
-        /// What is wrong.
+        /// The fault.
         problem: String,
     },
     /// A damaged part of a file was met for the first time: from now on queries go round it.
@@ -55,7 +55,7 @@ pub enum StoreError {
     DamagedPart {
         /// Path below the data directory.
         file: String,
-        /// What is damaged.
+        /// The damaged part.
         part: String,
     },
     /// An object is not as it was written.
@@ -71,7 +71,7 @@ pub enum StoreError {
     Mismatch {
         /// Path below the data directory.
         file: String,
-        /// What differs and what to do.
+        /// The difference, and the remedy.
         problem: String,
     },
 }
@@ -98,7 +98,7 @@ impl StoreError {
         }
     }
 
-    /// Whether the bytes of this very file are to blame, see [`Self::is_damage`].
+    /// Returns whether the bytes of this very file are to blame, see [`Self::is_damage`].
     pub(crate) fn is_damage_of(&self, file: &str) -> bool {
         self.file() == file && self.is_damage()
     }
@@ -118,7 +118,8 @@ impl StoreError {
         }
     }
 
-    /// Whether the bytes of the file are to blame, not the disk, the settings or another process.
+    /// Returns whether the bytes of the file are to blame, not the disk, the settings or another
+    /// process.
     #[expect(clippy::wildcard_enum_match_arm, reason = "redb may add more errors")]
     pub fn is_damage(&self) -> bool {
         use redb::{DatabaseError, Error, StorageError};
@@ -150,9 +151,9 @@ impl StoreError {
         }
     }
 
-    /// Whether a query that met it finds it settled when it is run again: an operation of somebody
-    /// else failed on a file, which is open again by then, or damage was met, which is noted or set
-    /// aside by then.
+    /// Returns whether a query that met the error finds it settled when it is run again: another
+    /// operation failed on a file, which is open again by then, or damage was met, which is noted
+    /// or set aside by then.
     pub fn is_settled(&self) -> bool {
         let is_closed = || match self {
             Self::Redb { cause, .. } => {
@@ -168,7 +169,7 @@ impl StoreError {
         matches!(self, Self::DamagedPart { .. }) || self.is_damage() || is_closed()
     }
 
-    /// Whether the cause is a full disk.
+    /// Returns whether the cause is a full disk.
     pub fn is_disk_full(&self) -> bool {
         self.io_error().is_some_and(|io| {
             matches!(io.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)

@@ -1,5 +1,5 @@
-//! What fuzz targets call: bytes as rows of the journal's tables and of the head, and as parts of
-//! segments.
+//! The fuzz targets of the store: bytes as rows of the journal's tables and of the head, and as
+//! parts of segments.
 //!
 //! Must never know: what a fuzz target does with bytes besides.
 

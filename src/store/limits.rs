@@ -1,8 +1,8 @@
-//! How much the store takes in.
+//! Limits of what the store takes in.
 //!
 //! Must never know: who asks for more, and what is said then.
 
-/// How much the store takes in.
+/// Limits of what the store takes in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreLimits {
     /// Series of the whole store.
@@ -13,13 +13,13 @@ pub struct StoreLimits {
     pub senders_max: usize,
     /// With more, those are forgotten of which no batch was accepted for so many milliseconds.
     pub sender_idle_ms: i64,
-    /// Of several senders of the same samples, one that had none for so many milliseconds is silent,
-    /// and another counts.
+    /// A sender among several of the same samples counts as silent after this many milliseconds
+    /// without one, and another sender counts.
     pub ha_failover_ms: i64,
 }
 
 impl Default for StoreLimits {
-    /// What the format can hold.
+    /// The limits of the format.
     fn default() -> Self {
         let most = u32::MAX as usize;
         Self {

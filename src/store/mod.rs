@@ -40,7 +40,7 @@ pub use documents::{
     stored::{DocumentState, StoredDocument, StoredPart, StoredSlot},
 };
 pub use error::StoreError;
-pub use file::{folder::Folder, medium::Medium, space::DiskSpace};
+pub use file::{folder::Folder, medium::Medium, space::DiskSpace, version::FORMAT_VERSION};
 pub(crate) use fuzzing::{fuzz_head, fuzz_rows, fuzz_sealed};
 pub use handle::{Count, Counters, LastSample, SealReport, Store};
 pub use head::row::{Row as HeadRow, RowWriter as HeadRowWriter};

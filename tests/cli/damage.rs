@@ -9,6 +9,7 @@ use std::{
 
 use redb::{Builder, ReadableDatabase, TableDefinition};
 use serde_json::{Value, json};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::{
     daemon::{Daemon, partition_files, yesterday},
@@ -199,7 +200,7 @@ fn version_of(partition: &Path) -> u8 {
     let db = Builder::new().open(partition).unwrap();
     let table: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
     let meta = db.begin_read().unwrap().open_table(table).unwrap();
-    u8::try_from(meta.get("format_version").unwrap().unwrap().value()).unwrap()
+    u8::try_from(meta.get("format").unwrap().unwrap().value()).unwrap()
 }
 
 #[test]
@@ -208,38 +209,35 @@ fn a_newer_format_is_refused_with_the_remedy() {
     assert_eq!(daemon.post_json(&batch(1)).status, 200);
     assert_eq!(daemon.stop(), Some(0));
     let partition = partition_files(&daemon.data(""), "1h").remove(0);
-    // Without the checksum, which would prove that the number is damaged.
-    let mut check = None;
-    let mut set_version = |file: &Path, journal: bool, version: u8| {
+    let set_version = |file: &Path, version: u8| {
         let db = Builder::new().open(file).unwrap();
         let txn = db.begin_write().unwrap();
-        if journal {
-            let table: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
-            let mut table = txn.open_table(table).unwrap();
-            table.insert("format_version", u64::from(version)).unwrap();
-            if let Some(check) = check.take() {
-                table.insert("format_version_check", check).unwrap();
-            } else {
-                check = table.remove("format_version_check").unwrap().map(|check| check.value());
-            }
-        } else {
+        if file == partition {
             let table: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
-            txn.open_table(table).unwrap().insert("format_version", i64::from(version)).unwrap();
+            txn.open_table(table).unwrap().insert("format", i64::from(version)).unwrap();
+        } else {
+            let table: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+            let (mut table, version) = (txn.open_table(table).unwrap(), u64::from(version));
+            table.insert("format", version).unwrap();
+            if table.get("format_check").unwrap().is_some() {
+                let check = xxh3_64_with_seed(&version.to_le_bytes(), xxh3_64(b"format"));
+                table.insert("format_check", check).unwrap();
+            }
         }
         txn.commit().unwrap();
     };
     let own = version_of(&partition);
-    let newer = format!("format version {}", own + 1);
-    set_version(&partition, false, own + 1);
+    let newer = format!("format {} of a newer release", own + 1);
+    set_version(&partition, own + 1);
     let said = daemon.refuses_to_start();
     assert!(said.contains("partitions/1h/") && said.contains(&newer), "{said}");
-    set_version(&partition, false, own);
+    set_version(&partition, own);
     for file in ["journal.redb", "head.redb"] {
-        set_version(&daemon.data(file), true, own + 1);
+        set_version(&daemon.data(file), own + 1);
         let said = daemon.refuses_to_start();
-        let expected = format!("{file}: {newer}; this granary reads {own}");
+        let expected = format!("{file}: {newer}; this granary reads format {own}");
         assert!(said.contains(&expected), "{said}");
-        set_version(&daemon.data(file), true, own);
+        set_version(&daemon.data(file), own);
     }
     daemon.restart();
     assert_eq!(total(&daemon, "1h"), Some(100.0));

@@ -1,27 +1,29 @@
-//! The data directories that each format left behind: every later version must open them and read
-//! the same numbers.
+//! The golden directory of each format: every later release opens it and reads the same numbers, and
+//! no earlier one changes it.
 
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use granary::{
     model::{
-        AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, GranularityIndex, HostChanges,
-        HostRecord, KeptHosts, Kind, SeriesId, SeriesInfo,
+        AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, GranularityIndex, GranularitySet,
+        HostChanges, HostRecord, KeptHosts, Kind, SeriesId, SeriesInfo,
     },
-    store::{ObjectKind, Store, verify},
+    store::{FORMAT_VERSION, Folder, Medium, ObjectKind, Store, verify},
 };
+use redb::{Database, TableDefinition};
 use serde_json::{Value, json};
 
-use crate::setup::{HOUR, NOW, define, key, open, slots};
+use crate::{
+    media::{HookedFolder, LaterRelease},
+    setup::{HOUR, NOW, define, key, open, open_on, slots},
+};
 
 const SENDER: &str = "golden";
 const OBJECT: &[u8] = br#"{"title":"Hosts"}"#;
-
-/// The format that is written now.
-const PRESENT: u64 = 9;
 
 fn golden(format: u64) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/format-{format}"))
@@ -109,20 +111,19 @@ fn copy_in(from: &Path, to: &Path) {
 
 #[test]
 fn the_data_directories_of_every_format_open_and_have_their_numbers() {
-    for format in 1..=PRESENT {
+    for format in 1..=FORMAT_VERSION {
         opens_and_has_its_numbers(&golden(format));
     }
 }
 
 #[test]
-fn the_objects_of_every_format_that_has_them_are_there() {
-    for format in 4..=PRESENT {
+fn the_objects_of_every_format_are_there() {
+    for format in 1..=FORMAT_VERSION {
         let dir = tempfile::tempdir().unwrap();
         copy_out(&golden(format), dir.path());
         let store = open(dir.path(), NOW).0;
         let object = store.object(ObjectKind::Dashboard, "hosts").unwrap().unwrap();
         assert_eq!((object.version, object.bytes.as_slice()), (1, OBJECT));
-        // None were kept then; a directory of that time takes them.
         assert_eq!(store.hosts().unwrap(), KeptHosts::default());
         let host = ("web1".into(), HostRecord { first_seen: 5, ..HostRecord::default() });
         let changes = HostChanges { changed: vec![host.clone()], ..HostChanges::default() };
@@ -148,6 +149,81 @@ fn opens_and_has_its_numbers(golden: &Path) {
     store.checkpoint(NOW).unwrap();
     drop((store, appender));
     assert_eq!(verify(dir.path(), NOW, &mut |_| {}).unwrap().faults, []);
+}
+
+fn refusal(medium: Arc<dyn Medium>) -> String {
+    Store::open(medium, GranularitySet::default(), NOW).unwrap_err().chain()
+}
+
+/// The first fault that `verify` finds.
+fn verified(dir: &Path) -> String {
+    verify(dir, NOW, &mut |_| {}).unwrap().faults.remove(0).problem
+}
+
+/// Bytes of all files, by path.
+fn files(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(files(&path));
+        } else {
+            all.push((path.clone(), fs::read(path).unwrap()));
+        }
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn a_later_release_raises_a_directory_and_this_one_refuses_it_then() {
+    let dir = tempfile::tempdir().unwrap();
+    copy_out(&golden(FORMAT_VERSION), dir.path());
+    let before = cells(&open(dir.path(), NOW).0);
+    let later = || Arc::new(HookedFolder::new(dir.path(), Arc::new(LaterRelease)));
+    for seq in [501, 502] {
+        let (store, mut appender) = open_on(later(), &GranularitySet::default(), NOW);
+        if seq == 501 {
+            assert_eq!(cells(&store), before);
+        }
+        let duplicate = appender.commit(&[], &[batch(seq - 1, NOW.0)], NOW).unwrap();
+        assert_eq!(duplicate.batches, [BatchVerdict::Duplicate]);
+        assert!(appender.commit(&[], &[batch(seq, NOW.0)], NOW).unwrap().batches[0].is_accepted());
+        store.checkpoint(NOW).unwrap();
+    }
+    let raised = files(dir.path());
+    let found = refusal(Arc::new(Folder::new(dir.path()).unwrap()));
+    let expected = format!("journal.redb: format {} of a newer release", FORMAT_VERSION + 1);
+    assert!(found.contains(&expected) && found.contains("newer one"), "{found}");
+    assert!(verified(dir.path()).contains(&expected));
+    assert!(files(dir.path()) == raised, "this release changed a directory that it refuses");
+}
+
+#[test]
+fn a_directory_of_a_build_before_the_first_release_is_refused_with_the_remedy() {
+    const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+    for version in [1, 7, 9] {
+        let dir = tempfile::tempdir().unwrap();
+        drop(open(dir.path(), NOW));
+        let db = Database::open(dir.path().join("journal.redb")).unwrap();
+        let txn = db.begin_write().unwrap();
+        {
+            let mut meta = txn.open_table(META).unwrap();
+            for key in ["format", "format_check"] {
+                assert!(meta.remove(key).unwrap().is_some());
+            }
+            meta.insert("format_version", version).unwrap();
+        }
+        txn.commit().unwrap();
+        drop(db);
+        let names = |dir: &Path| files(dir).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        let before = names(dir.path());
+        let found = refusal(Arc::new(Folder::new(dir.path()).unwrap()));
+        let expected = format!("format {version} of a build before the first release");
+        assert!(found.contains(&expected) && found.contains("empty data directory"), "{found}");
+        assert!(verified(dir.path()).contains(&expected));
+        assert_eq!(names(dir.path()), before);
+    }
 }
 
 #[test]
@@ -188,7 +264,7 @@ fn write_the_data_directory_of_this_format() {
     let shells = store.granularities().as_slice()[0].document_start(NOW.plus(HOUR));
     store.preallocate(GranularityIndex(0), shells, &[SeriesId(0), SeriesId(1)]).unwrap();
     store.put_object(ObjectKind::Dashboard, "hosts", None, OBJECT, NOW).unwrap().unwrap();
-    let golden = golden(PRESENT);
+    let golden = golden(FORMAT_VERSION);
     fs::remove_dir_all(&golden).ok();
     fs::create_dir_all(&golden).unwrap();
     fs::write(golden.join("expected.json"), cells(&store).to_string()).unwrap();

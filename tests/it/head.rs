@@ -16,15 +16,6 @@ fn add(appender: &mut Appender, at: UnixMillis) {
 /// writing, with all its documents, and later the whole head.
 #[test]
 fn a_damaged_row_of_the_head_costs_no_other_and_no_document() {
-    check_a_damaged_row(false);
-}
-
-#[test]
-fn a_damaged_row_of_an_old_head_is_still_told_of_when_that_is_raised() {
-    check_a_damaged_row(true);
-}
-
-fn check_a_damaged_row(is_old: bool) {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = open(dir.path(), SIX);
     define(&mut appender, &[series("events", &[("host", "a")], Kind::Delta)], SIX);
@@ -43,14 +34,7 @@ fn check_a_damaged_row(is_old: bool) {
         };
         assert_eq!(keys.len(), 2, "the slots of 07:05 and 07:10");
         let txn = db.begin_write().unwrap();
-        let name = if is_old { "cells/1m" } else { "rows/1m" };
-        txn.open_table(rows).unwrap().remove(keys[0]).unwrap();
-        let table: TableDefinition<'_, u64, &[u8]> = TableDefinition::new(name);
-        txn.open_table(table).unwrap().insert(keys[0], &b"abc"[..]).unwrap();
-        if is_old {
-            let meta: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
-            txn.open_table(meta).unwrap().insert("format_version", 6).unwrap();
-        }
+        txn.open_table(rows).unwrap().insert(keys[0], &b"abc"[..]).unwrap();
         txn.commit().unwrap();
     }
     let over = SIX.plus(125 * MINUTE);

@@ -184,31 +184,6 @@ fn faults_but_for_the_file(dir: &Path, now: UnixMillis) -> Vec<String> {
     faults
 }
 
-/// A head whose slots an older release has not noted.
-#[test]
-fn a_head_of_an_older_release_that_is_damaged_at_the_first_start_is_a_hole_too() {
-    let dir = tempfile::tempdir().unwrap();
-    {
-        let (store, mut appender) = open(dir.path(), NOW);
-        define_events(&mut appender);
-        fill(&store, &mut appender, 30, NOW);
-    }
-    {
-        let table: redb::TableDefinition<'_, u64, &[u8]> = redb::TableDefinition::new("in_head");
-        let db = redb::Database::open(dir.path().join("journal.redb")).unwrap();
-        let txn = db.begin_write().unwrap();
-        assert!(txn.delete_table(table).unwrap());
-        txn.commit().unwrap();
-    }
-    fs::write(dir.path().join("head.redb"), [7; 9000]).unwrap();
-    for _ in 0..2 {
-        let (store, _) = open(dir.path(), NOW);
-        assert!(compare(&store, NOW.minus(40 * HOUR)..NOW) > 100);
-        assert!(store.gaps().iter().all(|own| own.holes.len() == 1));
-    }
-    assert_eq!(faults(dir.path(), NOW), [""; 0]);
-}
-
 /// While it was ahead, minutes took nothing of now; then it was right again, and queries took them for
 /// whole, and verify blamed five minutes.
 #[test]

@@ -92,6 +92,37 @@ fn a_snapshot_is_whole_when_partitions_are_dropped_and_begun_again_while_it_is_m
     }
 }
 
+#[test]
+fn a_snapshot_has_the_files_of_the_log_with_records_that_came_while_it_was_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let (store, mut appender) = fill(&path("data"));
+    // A file for each record.
+    store.set_log_file_bytes(1);
+    let mut sent = 0;
+    let report = store.snapshot(&path("copy"), NOW, &mut |file| {
+        // No checkpoint of the snapshot takes these up.
+        if ["head.redb", "journal.redb"].contains(&file) {
+            for _ in 0..5 {
+                sent += 1;
+                commit(&mut appender, [NOW.0 + sent]);
+            }
+        }
+    });
+    assert_eq!(report.unwrap().files, all_files(&path("copy")).len() as u64);
+    // The last one that the checkpoint covers is there, too.
+    assert_eq!(all_files(&path("copy/journal")).len(), 11);
+    assert_eq!(faults(&path("copy")), [""; 0]);
+    assert_eq!(verify(&path("copy"), NOW, &mut |_| {}).unwrap().records, 10);
+    restore(&path("copy"), &path("restored"), &mut |_| {}).unwrap();
+    let (restored, mut appender) = setup::open(&path("restored"), NOW);
+    assert_eq!(counts(&restored), counts(&store));
+    commit(&mut appender, [NOW.0 + 11]);
+    drop((restored, appender));
+    let (restored, _) = setup::open(&path("restored"), NOW);
+    assert_eq!(counts(&restored), counts(&store).map(|count| count + 1));
+}
+
 fn all_files(folder: &Path) -> Vec<PathBuf> {
     let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let files = paths.flat_map(|path| if path.is_dir() { all_files(&path) } else { vec![path] });

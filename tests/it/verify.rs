@@ -55,7 +55,7 @@ fn change_cell(file: &Path, slots: usize, width_ms: i64, change: impl Fn(&mut Ce
         let mut cell = layout.cell(&doc, 0);
         change(&mut cell);
         layout.write_cell(&mut doc, 0, &cell);
-        layout.seal(&mut doc);
+        layout.write_checksum(&mut doc);
         table.insert(key, &*doc).unwrap();
     }
     txn.commit().unwrap();

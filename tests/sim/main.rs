@@ -19,7 +19,7 @@ mod history;
 mod levels;
 mod meanwhile;
 mod objects;
-mod older;
+mod raised;
 #[path = "../support/rounds.rs"]
 mod rounds;
 mod senders;

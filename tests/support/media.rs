@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use granary::store::{Folder, Medium};
+use granary::store::{FORMAT_VERSION, Folder, Medium};
 use parking_lot::{Condvar, Mutex};
 use redb::{BackendError, StorageBackend};
 
@@ -22,6 +22,11 @@ const DEADLINE: Duration = Duration::from_secs(30);
 
 /// What is done before operations on a file, by its name.
 pub(crate) trait Hook: Debug + Send + Sync + 'static {
+    /// The format that the store writes.
+    fn format(&self) -> u64 {
+        FORMAT_VERSION
+    }
+
     fn before_read(&self, _name: &str) -> io::Result<()> {
         Ok(())
     }
@@ -32,6 +37,16 @@ pub(crate) trait Hook: Debug + Send + Sync + 'static {
 
     fn before_removal(&self, _name: &str) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// A later release than this one: its format is the next one.
+#[derive(Debug, Default)]
+pub(crate) struct LaterRelease;
+
+impl Hook for LaterRelease {
+    fn format(&self) -> u64 {
+        FORMAT_VERSION + 1
     }
 }
 
@@ -113,6 +128,10 @@ impl<H: Hook> HookedFolder<H> {
 }
 
 impl<H: Hook> Medium for HookedFolder<H> {
+    fn format(&self) -> u64 {
+        self.hook.format()
+    }
+
     fn open(&self, name: &str) -> io::Result<Box<dyn StorageBackend>> {
         Ok(self.wrap(name, self.folder.open(name)?))
     }

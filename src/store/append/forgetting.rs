@@ -39,8 +39,8 @@ impl Appender {
         Ok(gone.len())
     }
 
-    /// Whether a batch names a series that was forgotten: it was resolved before, and its samples
-    /// would vanish. Its sender is to send it again.
+    /// Returns whether a batch names a series that was forgotten: it was resolved before, and its
+    /// samples would vanish. Its sender is to send it again.
     pub fn names_forgotten(&self, batches: &[AcceptedBatch]) -> bool {
         let is_forgotten = |id: &SeriesId| self.forgotten.has(*id);
         !self.forgotten.is_empty()

@@ -26,7 +26,7 @@ pub(super) struct Plan {
     pub(super) bridge: AcceptedBatch,
 }
 
-/// When a counter that becomes a part of another was read.
+/// The readings at the ends of a counter that becomes a part of another one.
 struct Read {
     first_at: i64,
     last: Reading,

@@ -33,7 +33,7 @@ use forgotten::Forgotten;
 use replicas::ReplicaPicks;
 pub use room::{CheckpointBounds, Room};
 
-/// What commits groups; there is one for each store.
+/// The one committer of groups of a store.
 #[derive(Debug)]
 pub struct Appender {
     pub(super) store: Store,

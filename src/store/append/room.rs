@@ -1,4 +1,4 @@
-//! How much may wait for a checkpoint, and what may still be accepted before one.
+//! The bytes that may wait for a checkpoint, and the bytes that may still be accepted before one.
 //!
 //! Must never know: what is done about it.
 
@@ -9,7 +9,7 @@ use crate::{
     store::{catalog::cell_map::LONE_SAMPLE_BYTES, handle::Store},
 };
 
-/// How much may wait for a checkpoint.
+/// The bounds of what waits for a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckpointBounds {
     /// Bytes of cells in memory, or 96 for each series if those are more.
@@ -27,7 +27,7 @@ const SERIES_BYTES: usize = 96;
 const REFUSE_FACTOR: usize = 2;
 
 impl Store {
-    /// Whether a checkpoint is due before its timer.
+    /// Returns whether a checkpoint is due before its timer.
     pub fn needs_checkpoint(&self, bounds: &CheckpointBounds) -> bool {
         self.inner.journal_pending.load(Ordering::Relaxed) > bounds.journal_bytes_max
             || self.inner.room_wanted.load(Ordering::Relaxed)
@@ -44,13 +44,13 @@ impl Store {
         self.cell_bytes_due(bounds).saturating_mul(REFUSE_FACTOR)
     }
 
-    /// What may still be accepted at `now` before a checkpoint.
+    /// Returns the room for batches at `now` before a checkpoint.
     pub fn room(&self, bounds: &CheckpointBounds, now: UnixMillis) -> Room<'_> {
         let (due, full) = (self.cell_bytes_due(bounds), self.cell_bytes_full(bounds));
         Room { store: self, now, due, full, waiting: self.catalog_bytes() }
     }
 
-    /// Whether so much waits for a checkpoint that batches are to be refused.
+    /// Returns whether batches are to be refused because too much waits for a checkpoint.
     pub fn is_full(&self, bounds: &CheckpointBounds) -> bool {
         self.inner.journal_pending.load(Ordering::Relaxed)
             > bounds.journal_bytes_max.saturating_mul(REFUSE_FACTOR)

@@ -142,7 +142,7 @@ impl CellMap {
         self.places.iter().map(|(start, place)| (*start, &self.slots[*place]))
     }
 
-    /// What samples of a slot make the map grow by.
+    /// The growth of the map by samples of a slot.
     pub(crate) fn growth(&self, start: i64) -> Growth<'_> {
         let slot = self.places.get(&start).map(|place| &self.slots[*place]);
         let bytes = if slot.is_none() { SLOT_BYTES } else { 0 };
@@ -156,7 +156,7 @@ impl CellMap {
 #[derive(Debug)]
 pub(crate) struct Growth<'a> {
     slot: Option<&'a SlotCells>,
-    /// What comes once, with the next sample.
+    /// Bytes that the next sample adds once.
     bytes: usize,
     doubled: usize,
     entered: Option<u32>,

@@ -13,7 +13,7 @@ use crate::{
 /// Cells that a row has room for, one after the other: most rows have one cell, or all.
 const STEPS: [usize; 4] = [1, 8, 32, SERIES_PER_ROW];
 
-/// What stands for the rate of a reading that has none: a NaN that no calculation makes.
+/// The rate of a reading that has none: a NaN that no calculation makes.
 const NO_RATE: u64 = 0x7ff4_6e6f_7261_7465;
 
 /// The cells of neighbouring series in one slot, in the order in which they came.
@@ -76,7 +76,7 @@ impl CellRow {
         self.number
     }
 
-    /// Whether a series has a cell.
+    /// Returns whether a series has a cell.
     pub(super) fn has(&self, lane: usize) -> bool {
         self.places[lane] > 0
     }
@@ -100,7 +100,7 @@ impl CellRow {
         self.lone.capacity() * (size_of::<Cell>() - size_of::<LoneCell>())
     }
 
-    /// How many cells there are.
+    /// The number of cells.
     pub(super) fn count(&self) -> usize {
         self.lone.len() + self.whole.len()
     }

@@ -22,7 +22,7 @@ pub(crate) struct FanOut<'a> {
     slots: BTreeMap<i64, WideSlot<'a>>,
 }
 
-/// What falls into one slot.
+/// The cells of one slot.
 #[derive(Debug, Default)]
 pub(crate) struct WideSlot<'a> {
     /// Finer slots, each with how many milliseconds later it begins.
@@ -127,7 +127,7 @@ impl<'s> Pieces<'s> {
         }
     }
 
-    /// How many milliseconds later the slot of a piece begins, and the row.
+    /// Returns by how many milliseconds the slot of a piece begins later, and the row.
     fn part(&self, piece: &Piece) -> (u32, &'s CellRow) {
         let (shift, cells) = self.slot.parts[piece.part as usize];
         (shift, &cells.rows()[piece.place as usize])

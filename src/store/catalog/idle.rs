@@ -32,7 +32,7 @@ struct IdleRow {
 const ROW_BYTES: usize = (size_of::<u32>() + size_of::<IdleRow>()) * 3 / 2;
 
 impl IdleCounters {
-    /// How many there are.
+    /// The number of series.
     pub(super) fn series(&self) -> usize {
         self.series
     }

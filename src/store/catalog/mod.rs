@@ -12,7 +12,6 @@ pub(crate) mod cell_row;
 pub(crate) mod fan_out;
 pub(crate) mod frozen;
 mod idle;
-mod old_state_row;
 mod rounds;
 pub(crate) mod senders;
 pub(crate) mod series_states;
@@ -44,8 +43,8 @@ pub(crate) struct Catalog {
     states: SeriesStates,
     senders: Senders,
     applied: u64,
-    /// Of each granularity: slots that begin before this lack samples, because it did not keep their
-    /// time when they came.
+    /// Slots of each granularity that begin before this time lack samples, because the granularity
+    /// did not keep their time when they came.
     lacks_before: Vec<UnixMillis>,
     /// Set while something is changed.
     is_changing: bool,
@@ -88,7 +87,7 @@ impl Catalog {
         self.states.bytes()
     }
 
-    /// How many counters are put aside.
+    /// The number of counters that are put aside.
     pub(crate) fn idle_series(&self) -> usize {
         self.states.idle_series()
     }
@@ -106,7 +105,7 @@ impl Catalog {
         &self.senders
     }
 
-    /// The same, to be put back.
+    /// The senders, to be restored.
     pub(crate) fn senders_mut(&mut self) -> &mut Senders {
         &mut self.senders
     }
@@ -116,8 +115,9 @@ impl Catalog {
         self.states.latest()
     }
 
-    /// Of each granularity: slots that begin before this lack samples, because it did not keep their
-    /// time when they came. It may keep it again, once a clock that was ahead is right.
+    /// Slots of each granularity that begin before this time lack samples, because the granularity
+    /// did not keep their time when they came. It may keep that time again, once a clock that was
+    /// ahead is right.
     pub(crate) fn lacks_before(&self) -> &[UnixMillis] {
         &self.lacks_before
     }
@@ -139,7 +139,7 @@ impl Catalog {
         }
     }
 
-    /// What is remembered of the series, to be put back.
+    /// The states of the series, to be restored.
     pub(crate) fn states_mut(&mut self) -> &mut SeriesStates {
         &mut self.states
     }
@@ -182,7 +182,7 @@ impl Catalog {
         rounds::settle(batches, is_accepted, &self.states, slot_start);
     }
 
-    /// Whether a change was cut short by a panic: what is here then is not what the journal says.
+    /// Returns whether a panic cut a change short: the catalog differs from the journal then.
     pub(crate) fn is_half_changed(&self) -> bool {
         self.is_changing
     }
@@ -316,10 +316,10 @@ fn note_lacking(
     }
 }
 
-/// What the samples of a batch leave behind besides cells.
+/// The changes that the samples of a batch cause besides cells.
 struct Left {
     tally: TimesTally,
-    /// What late readings take from the readings after them.
+    /// The parts of later readings that late readings replace.
     corrections: Vec<(SeriesId, Correction)>,
 }
 

@@ -19,7 +19,7 @@ use crate::model::{
 /// Intervals of a sender within which a counter counts from its start, whatever was read between.
 const INTERVALS: i64 = 2;
 
-/// When the sender of a batch took samples.
+/// The times at which the sender of a batch took samples.
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
     /// Ascending.
@@ -135,14 +135,14 @@ fn settled(
     starts
 }
 
-/// Whether a sample says that its counter began lately.
+/// Returns whether a sample says that its counter began lately.
 fn may_count(batch: &AcceptedBatch, index: usize) -> bool {
     let start = batch.start(index);
     let age = batch.time(index).0.saturating_sub(start);
     start != 0 && (1..=START_COUNTS_MS).contains(&age)
 }
 
-/// Whether a sample is of a counter without any reading.
+/// Returns whether a sample belongs to a counter without any reading.
 fn is_fresh(states: &SeriesStates, batch: &AcceptedBatch, index: usize) -> bool {
     let state = states.get(batch.series[index]);
     state.is_some_and(|state| state.kind == Kind::Counter && state.is_fresh())

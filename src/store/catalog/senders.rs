@@ -19,12 +19,12 @@ use crate::{
 /// One in so many senders is forgotten at a time, so that a full store seldom looks for more.
 const FORGOTTEN_SHARE: usize = 128;
 
-/// What is known of a sender.
+/// A sender and its window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SenderInfo {
     /// Its name.
     pub name: Arc<str>,
-    /// What was accepted of it.
+    /// The batches that were accepted.
     pub window: SenderWindow,
     /// Series that it made known.
     pub series: usize,
@@ -37,7 +37,7 @@ pub(crate) struct Senders {
     changed: BTreeSet<Arc<str>>,
 }
 
-/// What becomes of a group's batches.
+/// The verdicts on the batches of a group.
 #[derive(Debug, Default)]
 pub(crate) struct Judged {
     /// One for each batch.
@@ -81,7 +81,7 @@ impl Senders {
         self.windows.get(sender)?.epochs().next_back()
     }
 
-    /// When a batch of a sender was accepted last.
+    /// The time of the last accepted batch of a sender.
     pub(crate) fn heard(&self, sender: &str) -> Option<UnixMillis> {
         self.windows.get(sender).map(SenderWindow::heard)
     }
@@ -102,7 +102,7 @@ impl Senders {
         window.hear(now);
     }
 
-    /// What changed since this was asked last; nothing of a sender that is forgotten.
+    /// Takes the senders that changed since the last call; a forgotten sender has no window.
     pub(crate) fn take_changed(&mut self) -> Vec<(Arc<str>, Option<SenderWindow>)> {
         let changed = std::mem::take(&mut self.changed);
         let window = |sender: Arc<str>| {

@@ -1,4 +1,4 @@
-//! What the catalog remembers of each series between samples, by rows as they lie on disk.
+//! The states of all series between samples, in the rows in which they are stored.
 //!
 //! Must never know: the table that keeps the rows.
 
@@ -20,9 +20,9 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct SeriesStates {
     states: Vec<SeriesState>,
-    /// How many of them are of counters.
+    /// The number of states of counters.
     counters: usize,
-    /// What is remembered of counters without samples for long, which their states lack.
+    /// The readings of counters without samples for long, which their states lack.
     idle: IdleCounters,
     /// Times accepted, up to the last series that needed them.
     seen: Vec<SeenTimes>,
@@ -32,7 +32,7 @@ pub(crate) struct SeriesStates {
     changed: BTreeSet<u32>,
     /// Rows that the checkpoint under way has to write, as they were when it began.
     frozen: BTreeSet<u32>,
-    /// Those of them that changed since, as they were.
+    /// The frozen rows that changed since, as they were.
     images: BTreeMap<u32, EncodedRow>,
     /// The row that was marked last.
     marked: Option<u32>,
@@ -53,7 +53,7 @@ impl SeriesStates {
         self.states.reserve_exact(count);
     }
 
-    /// How many series there are.
+    /// The number of series.
     pub(crate) fn count(&self) -> usize {
         self.states.len()
     }
@@ -84,7 +84,7 @@ impl SeriesStates {
         [states, self.idle.bytes(), size_of_val(&self.seen[..]) + self.run_bytes]
     }
 
-    /// How many counters are put aside.
+    /// The number of counters that are put aside.
     pub(crate) fn idle_series(&self) -> usize {
         self.idle.series()
     }

@@ -31,7 +31,7 @@ pub(super) struct Slot<'s, T> {
     pub(super) start: UnixMillis,
     /// The finest granularity that keeps it; the slot is of the finest of all when none does.
     pub(super) finest: Option<GranularityIndex>,
-    /// What was made when the slot was met.
+    /// The value that was made when the slot was met.
     pub(super) own: &'s mut T,
 }
 

@@ -1,9 +1,8 @@
 //! The states of neighbouring series as bytes; FORMAT.md describes them.
 //!
-//! What a state has in common with the one before it takes a bit: series of one host are sampled at
-//! the same times, and their counters began with it. Must never know where rows are kept.
+//! A property that a state shares with the one before takes a bit: series of one host are
+//! sampled at the same times, and their counters began with it. Must never know where rows are kept.
 
-use super::old_state_row;
 use crate::{
     model::{
         Kind, SeriesState, UnixMillis,
@@ -12,8 +11,8 @@ use crate::{
     store::encoding::varint::{put_varint, take_varint, unzigzag, zigzag},
 };
 
-/// The first byte of a row, which no older row has.
-const ROW: u8 = 0x07;
+/// The first byte of a row: the version of its layout.
+const ROW: u8 = 1;
 
 /// The bits of a state's first byte that are its kind.
 const KIND: u8 = 0x03;
@@ -30,14 +29,14 @@ const SAME_AGES: u8 = 0x40;
 /// Nothing yet.
 const UNKNOWN: u8 = 0x80;
 
-/// What decimal numbers become whole ones by.
+/// The factors that turn decimal numbers into whole ones.
 const SCALES: [f64; 4] = [1.0, 100.0, 1000.0, 1e6];
 /// The scale of numbers that are stored as doubles.
 const NO_SCALE: u8 = SCALES.len() as u8;
 /// Up to it, every whole number is a double.
 const WHOLE_MAX: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
 
-/// When readings were taken, and what else readings of the same times have in common.
+/// The times of readings, and the other properties that readings of the same times share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Times {
     at: [i64; READINGS_MAX],
@@ -47,7 +46,7 @@ struct Times {
     step_ms: u32,
 }
 
-/// What is known of the states before.
+/// The values of the states before.
 #[derive(Debug, Clone, Copy, Default)]
 struct Before {
     latest: i64,
@@ -70,9 +69,7 @@ pub(super) fn encode(states: &[SeriesState]) -> Vec<u8> {
 /// Puts the states of a row back, the first ones of some; `None` when it is damaged, or when there
 /// are more of them.
 pub(super) fn decode(bytes: &[u8], states: &mut [SeriesState]) -> Option<()> {
-    let Some(mut rest) = bytes.strip_prefix(&[ROW]) else {
-        return old_state_row::decode(bytes, states);
-    };
+    let mut rest = bytes.strip_prefix(&[ROW])?;
     let mut before = Before::default();
     for state in states {
         if rest.is_empty() {

@@ -35,7 +35,7 @@ pub(super) struct GranularityStep<'a> {
     now: Moment,
 }
 
-/// What goes into the documents of one period: slots of the head, and of the frozen cells.
+/// The cells of the documents of one period: slots of the head, and of the frozen cells.
 #[derive(Default)]
 struct Period<'a> {
     rows: Vec<i64>,

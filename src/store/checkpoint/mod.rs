@@ -31,7 +31,7 @@ const IDLE_ROWS_AT_ONCE: u32 = 8;
 /// Senders whose windows are encoded and stored at once.
 const SENDERS_AT_ONCE: usize = 1024;
 
-/// What a checkpoint did.
+/// The outcome of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckpointReport {
     /// The last journal record whose cells are in the head or in documents now.

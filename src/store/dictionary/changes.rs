@@ -13,12 +13,12 @@ use std::{
 use super::{Dictionary, Matcher};
 use crate::model::{Kind, SeriesId, SeriesKey, SeriesKeyError, SeriesLimits};
 
-/// What is to become of the series that match.
+/// A change of the series that match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeriesChange {
     /// Which series; at least one condition.
     pub matchers: Vec<Matcher>,
-    /// What becomes of them.
+    /// The action on these series.
     pub action: ChangeAction,
 }
 
@@ -29,7 +29,7 @@ pub enum ChangeAction {
     Delete,
     /// They go on under another metric or with other tags.
     Rename(Renaming),
-    /// The same, where series that get one name, or a name that there is, become one series.
+    /// A renaming in which series that get one name, or an existing name, become one series.
     Merge(Renaming),
 }
 
@@ -40,14 +40,14 @@ pub struct Renaming {
     pub metric: Option<String>,
     /// New values of tags, by name; an empty one takes the tag away.
     pub tags: Vec<(String, String)>,
-    /// What keys may be.
+    /// The limits of keys.
     pub limits: SeriesLimits,
 }
 
 /// Why nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeRefusal {
-    /// It would concern every series.
+    /// The change has no condition, so it would concern every series.
     #[error("no series are named: give a metric or at least one tag")]
     NoCondition,
     /// A renaming that changes nothing.
@@ -58,7 +58,7 @@ pub enum ChangeRefusal {
     BadKey {
         /// The first such series.
         from: SeriesKey,
-        /// What is wrong.
+        /// The fault of the new key.
         cause: SeriesKeyError,
     },
     /// New names are taken.
@@ -116,7 +116,7 @@ pub enum ChangeRefusal {
 /// Series that one series may be made of: a query reads each of them.
 pub const PARTS_MAX: usize = 64;
 
-/// What becomes of one series.
+/// The change of one series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeriesUpdate {
     /// Which series.
@@ -128,17 +128,17 @@ pub struct SeriesUpdate {
 }
 
 impl SeriesUpdate {
-    /// It is deleted.
+    /// Deletes a series.
     pub fn delete(id: SeriesId) -> Self {
         Self { id, key: None, into: None }
     }
 
-    /// It goes on under another key.
+    /// Gives a series another key.
     pub fn rename(id: SeriesId, key: SeriesKey) -> Self {
         Self { id, key: Some(key), into: None }
     }
 
-    /// It becomes a part of another series.
+    /// Makes a series a part of another one.
     pub fn merge(id: SeriesId, into: SeriesId) -> Self {
         Self { id, key: None, into: Some(into) }
     }
@@ -168,7 +168,7 @@ impl Renaming {
 }
 
 impl Dictionary {
-    /// What a change comes to, ids ascending; series that it leaves as they are do not count.
+    /// Returns the updates of a change, ids ascending, without series that stay as they are.
     ///
     /// # Errors
     /// When it is refused.

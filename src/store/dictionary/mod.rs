@@ -34,7 +34,7 @@ pub struct Matcher {
     pub value: String,
 }
 
-/// What an id stands for.
+/// The series of an id.
 #[derive(Debug)]
 struct Entry {
     /// `None` when the series was deleted.
@@ -47,7 +47,7 @@ struct Entry {
 
 const _: () = assert!(size_of::<Entry>() == 24);
 
-/// How values are read, and their unit.
+/// The kind of the values, and their unit.
 type Measure = (Kind, Arc<str>);
 
 /// Tag name -> value -> series, ascending.
@@ -69,7 +69,7 @@ pub struct Dictionary {
     /// Seeded at random: senders choose the keys.
     hasher: RandomState,
     measures: Pool<Measure>,
-    /// Those that made series known.
+    /// The senders that defined series.
     senders: Pool<Arc<str>>,
     postings: Postings,
     /// Bytes of keys.
@@ -97,7 +97,7 @@ impl Dictionary {
         self.series.len() - self.deleted
     }
 
-    /// Whether there is no series.
+    /// Returns whether there is no series.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -112,7 +112,7 @@ impl Dictionary {
         self.generation
     }
 
-    /// Whether an id that was found for a key in `generation` still stands for that key.
+    /// Returns whether an id that was found for a key in `generation` still stands for that key.
     pub fn is_current(&self, id: SeriesId, generation: u64) -> bool {
         let renamed = self.renamed.get(&id).copied().unwrap_or(0);
         self.key(id).is_some() && renamed <= generation
@@ -129,7 +129,7 @@ impl Dictionary {
         self.series.get(id.0 as usize)?.key.as_ref()
     }
 
-    /// What is known of a series; nothing when it was deleted.
+    /// The series of an id; `None` when it was deleted.
     pub fn info(&self, id: SeriesId) -> Option<SeriesInfo> {
         let entry = self.series.get(id.0 as usize)?;
         let key = entry.key.clone()?;
@@ -147,7 +147,7 @@ impl Dictionary {
         self.parts.get(&id).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether any series is made of several.
+    /// Returns whether any series is made of several.
     pub fn has_parts(&self) -> bool {
         !self.parts.is_empty()
     }
@@ -162,7 +162,7 @@ impl Dictionary {
         self.senders.len()
     }
 
-    /// Those that made most series known, with how many, these first.
+    /// The senders that defined most series, with their numbers of series, the largest first.
     pub fn largest_senders(&self, count: usize) -> Vec<(Arc<str>, usize)> {
         let mut all: Vec<_> =
             self.senders.iter().map(|(name, series)| (Reverse(series), name)).collect();

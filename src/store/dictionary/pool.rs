@@ -59,7 +59,7 @@ impl<T: Clone + Eq + Hash> Pool<T> {
         &self.values[place as usize].0
     }
 
-    /// How many have a value.
+    /// The number of users of a value.
     pub(super) fn count<Q: Eq + Hash + ?Sized>(&self, value: &Q) -> usize
     where
         T: Borrow<Q>,

@@ -60,7 +60,7 @@ impl LocalDocuments {
         self.sealed_min.store(count, Ordering::Relaxed);
     }
 
-    /// What queries have decoded lately.
+    /// The heads of groups that queries decoded lately.
     pub(crate) fn cache(&self) -> &GroupHeads {
         &self.partitions.heads
     }
@@ -90,7 +90,7 @@ impl LocalDocuments {
         all
     }
 
-    /// How many of these stretches earlier runs left.
+    /// The number of these stretches that earlier runs left.
     pub(crate) fn holes_from_before(&self) -> u64 {
         self.partitions
             .all()

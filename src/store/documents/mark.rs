@@ -14,7 +14,7 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// Of no documents.
+    /// The mark of a partition without documents.
     pub(crate) const NONE: Self = Self { through: 0, until: UnixMillis::MIN };
 
     /// Kept beside the mark.
@@ -22,8 +22,8 @@ impl Mark {
         checksum(&[self.through, self.until.0 as u64])
     }
 
-    /// Whether the documents have what the head, or the frozen catalog, holds of a slot when that
-    /// is everything up to the record `through`.
+    /// Returns whether the documents have the cells that the head, or the frozen catalog, holds of
+    /// a slot when these are everything up to the record `through`.
     pub(crate) fn has_absorbed(&self, through: u64, slot_start: i64) -> bool {
         self.through >= through && slot_start < self.until.0
     }

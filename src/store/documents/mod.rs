@@ -65,9 +65,9 @@ use stored::StoredDocument;
 /// A slot and its cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Slot {
-    /// When the slot begins.
+    /// Start of the slot.
     pub start: UnixMillis,
-    /// What fell into it; never empty.
+    /// The cell, which is never empty.
     pub cell: Cell,
 }
 
@@ -84,12 +84,12 @@ pub(crate) fn merge_equal(slots: &mut Vec<Slot>) {
     });
 }
 
-/// What is known of a partition from outside.
+/// A partition as it is seen from outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartitionInfo {
     /// Granularity and start.
     pub id: PartitionId,
-    /// When it ends, exclusive.
+    /// The end, exclusive.
     pub end: UnixMillis,
     /// Its file below the data directory.
     pub file: String,
@@ -97,18 +97,18 @@ pub struct PartitionInfo {
     pub bytes: u64,
 }
 
-/// What is to be expected of a partition.
+/// The changes to be expected of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// It changes.
+    /// The partition changes.
     Busy,
-    /// It did not change for a while.
+    /// The partition did not change for a while.
     Quiet,
     /// Nor will it but for what is very late: its time is over.
     Over,
 }
 
-/// What a merge did.
+/// The outcome of a merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Merged {
     /// Cells.
@@ -123,14 +123,14 @@ pub(crate) struct Merged {
     pub(crate) refused: u64,
 }
 
-/// What folding a partition did.
+/// The outcome of folding a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Folded {
     /// Open documents that are sealed now.
     pub(crate) documents: u64,
     /// Bytes of the segment.
     pub(crate) bytes: u64,
-    /// Whether it was given up because some cells would not have come back as they are.
+    /// Folding was given up because some cells would not have come back as they are.
     pub(crate) refused: bool,
 }
 
@@ -168,7 +168,7 @@ pub(crate) trait Documents: Send + Sync + Debug {
     /// The partitions that overlap a range, ascending.
     fn places(&self, granularity: GranularityIndex, range: Range<i64>) -> Vec<Place>;
 
-    /// What messages call the partition of a place.
+    /// The name of the partition of a place in messages.
     fn name(&self, place: &Place) -> String;
 
     /// The partition's mark; [`Mark::NONE`] when there is no such partition, or it was damaged.
@@ -219,11 +219,11 @@ pub(crate) trait Documents: Send + Sync + Debug {
     /// All partitions.
     fn partitions(&self) -> Vec<PartitionInfo>;
 
-    /// How many documents a partition has, shells among them; `None` when that would cost a look at
-    /// each, or when there is no such partition.
+    /// The number of documents of a partition, shells among them; `None` when counting would read
+    /// each of them, or when there is no such partition.
     fn count(&self, id: PartitionId) -> Result<Option<u64>, StoreError>;
 
-    /// Whether a partition has sealed documents and no other ones.
+    /// Returns whether a partition has sealed documents and no other ones.
     fn is_sealed(&self, id: PartitionId) -> Result<bool, StoreError>;
 
     /// Where a granularity lacks what it had: lost partitions and damaged documents.

@@ -7,27 +7,25 @@ use std::ops::Range;
 
 use crate::model::{Granularity, GranularityIndex, PartitionId, Span, UnixMillis};
 
-const DAY_MS: i64 = 86_400_000;
-
 /// The span of a partition, and that of its documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) id: PartitionId,
     /// Exclusive.
     pub(crate) end: UnixMillis,
-    /// Of a slot.
+    /// Width of a slot.
     pub(crate) width_ms: i64,
-    /// How long a document is.
+    /// Length of a document.
     pub(crate) document: Span,
 }
 
 impl Place {
-    /// Of a partition with documents of a span.
+    /// The place of a partition with documents of a span.
     pub(crate) fn new(id: PartitionId, end: UnixMillis, width_ms: i64, document: Span) -> Self {
         Self { id, end, width_ms, document }
     }
 
-    /// Of a new partition that holds `at`, between the partitions before and after it.
+    /// The place of a new partition that holds `at`, between the partitions before and after it.
     pub(crate) fn between(
         granularity: &Granularity,
         index: GranularityIndex,
@@ -83,19 +81,6 @@ impl Place {
     }
 }
 
-/// The span of documents that are at most so long, as files say it that were written before they
-/// named months: those of months begin with one.
-pub(crate) fn document_span(longest_ms: i64, start: UnixMillis) -> Span {
-    let month = Span::Months(1);
-    let is_month = |unit: &&(i64, i32)| longest_ms % (unit.0 * DAY_MS) == 0;
-    match [(366, 12), (31, 1)].iter().find(is_month) {
-        Some((days, months)) if month.start_of(start) == start => {
-            Span::Months((longest_ms / (days * DAY_MS)) as i32 * months)
-        }
-        _ => Span::Fixed(longest_ms),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -141,16 +126,6 @@ mod tests {
         check("1h", "2026-11-22T13:00:00Z", tomorrow, "2026-11-23T00:00:00Z", "1h");
         check("16m", "2026-11-21T13:00:00Z", noon, tomorrow, "16m");
         check("32m", "2026-11-21T03:00:00Z", midnight, six, "1h");
-    }
-
-    #[test]
-    fn spans_of_documents_are_read_from_older_files() {
-        let start = at("2026-11-01T00:00:00Z");
-        for text in ["1mo", "1y", "2mo", "2y", "1h", "1d"] {
-            let span: Span = text.parse().unwrap();
-            assert_eq!(document_span(span.longest_ms(), start), span);
-        }
-        assert_eq!(document_span(31 * DAY_MS, start.plus(DAY_MS)), Span::Fixed(31 * DAY_MS));
     }
 
     proptest! {

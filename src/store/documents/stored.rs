@@ -4,34 +4,34 @@
 
 use crate::model::{Cell, UnixMillis};
 
-/// What a document is.
+/// The state of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DocumentState {
     /// Made ahead of its time: every cell is zero.
     Shell,
-    /// It has samples, and is changed in place.
+    /// The document has samples, and is changed in place.
     Open,
-    /// It is compressed, and is not changed; where its numbers lie is not shown.
+    /// The document is compressed, and is not changed; the places of its numbers are not shown.
     Sealed,
 }
 
 /// A part of a document's bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredPart {
-    /// What it is called.
+    /// The name.
     pub name: &'static str,
     /// Where it begins.
     pub offset: usize,
-    /// How many bytes it has.
+    /// The number of bytes.
     pub length: usize,
-    /// What it says, where that is a number.
+    /// The value, when it is a number.
     pub value: Option<f64>,
 }
 
 /// A slot of a document, empty ones too.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredSlot {
-    /// When it begins.
+    /// Start of the slot.
     pub start: UnixMillis,
     /// Its cell.
     pub cell: Cell,
@@ -42,11 +42,11 @@ pub struct StoredSlot {
 /// A document with its bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredDocument {
-    /// What it is.
+    /// The state.
     pub state: DocumentState,
     /// All of it.
     pub bytes: Vec<u8>,
-    /// What is not of a slot.
+    /// The parts outside of slots.
     pub header: Vec<StoredPart>,
     /// All slots, ascending.
     pub slots: Vec<StoredSlot>,

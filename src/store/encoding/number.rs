@@ -13,7 +13,7 @@ pub(crate) fn ordered(value: f64) -> i64 {
     if bits >= 0 { bits } else { (bits & i64::MAX).wrapping_neg() | zero_sign(bits) }
 }
 
-/// What tells -0.0 from 0.0.
+/// The number that tells -0.0 from 0.0.
 fn zero_sign(bits: i64) -> i64 {
     if bits == i64::MIN { i64::MIN } else { 0 }
 }
@@ -24,7 +24,7 @@ pub(crate) fn unordered(place: i64) -> f64 {
     f64::from_bits(bits as u64)
 }
 
-/// How doubles are turned into whole numbers.
+/// A rule that turns doubles into whole numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Scale {
     /// 10 to this is what they are multiplied with; [`Scale::ORDERED`] when by order.
@@ -37,14 +37,14 @@ impl Scale {
     /// Not multiplied: the order of all doubles.
     const ORDERED: u8 = POWERS.len() as u8;
 
-    /// What fits all values, and leaves them smallest.
+    /// Returns the scale that fits all values, and leaves the numbers smallest.
     pub(crate) fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
         let bare = Self::without_shift(&values);
         let set = values.fold(0, |set, value| set | bare.number(value));
         Self { shift: if set == 0 { 0 } else { set.trailing_zeros() as u8 }, ..bare }
     }
 
-    /// What fits all values, each bit of them kept.
+    /// Returns the scale that fits all values and keeps each of their bits.
     pub(crate) fn without_shift(values: &(impl Iterator<Item = f64> + Clone)) -> Self {
         let mut power = 0;
         for value in values.clone() {
@@ -59,12 +59,12 @@ impl Scale {
         Self { power, shift: 0 }
     }
 
-    /// That of three bits.
+    /// Returns the scale of a power of three bits.
     pub(crate) fn from_power(power: u8) -> Self {
         Self { power: power & 7, shift: 0 }
     }
 
-    /// As it is written; `None` when no scale is written so.
+    /// Reads a scale; `None` when no scale is written so.
     pub(crate) fn from_bytes(power: u8, shift: u8) -> Option<Self> {
         (power <= Self::ORDERED && shift < 64).then_some(Self { power, shift })
     }
@@ -74,7 +74,7 @@ impl Scale {
         self.power
     }
 
-    /// Whether numbers are multiples, which may be added and subtracted.
+    /// Returns whether numbers are multiples, which may be added and subtracted.
     pub(crate) fn is_decimal(self) -> bool {
         self.power < Self::ORDERED
     }
@@ -110,7 +110,7 @@ fn nearest(value: f64) -> i64 {
     (value + 0.5_f64.copysign(value)) as i64
 }
 
-/// Whether a value times a power of ten is a whole number from which it comes back.
+/// Returns whether a value times a power of ten is a whole number from which it comes back.
 fn fits(value: f64, power: u8) -> bool {
     let by = POWERS[usize::from(power)];
     let number = nearest(value * by);

@@ -5,7 +5,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Of these numbers, in this order.
+/// The checksum of numbers in this order.
 pub(crate) fn checksum(numbers: &[u64]) -> u64 {
     let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
     xxh3_64(&bytes)

@@ -1,5 +1,5 @@
-//! What was found damaged within a file that is otherwise sound: documents, and rows of the head; and
-//! where something was written over such ones since, which the file remembers.
+//! Damage within a file that is otherwise sound: documents, and rows of the head; and the holes
+//! that the file remembers, where something was written in their place.
 //!
 //! Each is noted once, so that its loss is said once and counted. Must never know: what they hold.
 
@@ -22,7 +22,7 @@ const NAMED_MAX: usize = 100;
 pub(crate) struct Damage {
     places: Mutex<BTreeSet<u64>>,
     holes: Mutex<Holes>,
-    /// How many holes there were when the file was opened.
+    /// The number of holes when the file was opened.
     from_before: u64,
 }
 
@@ -73,12 +73,12 @@ impl Damage {
         self.places.lock().iter().copied().collect()
     }
 
-    /// Whether a place was noted.
+    /// Returns whether a place was noted.
     pub(crate) fn has(&self, key: u64) -> bool {
         self.places.lock().contains(&key)
     }
 
-    /// Whether a place was noted from one key up to another, exclusive.
+    /// Returns whether a place was noted from one key up to another, exclusive.
     pub(crate) fn has_within(&self, keys: Range<u64>) -> bool {
         self.places.lock().range(keys).next().is_some()
     }

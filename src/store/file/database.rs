@@ -27,12 +27,12 @@ use crate::store::error::StoreError;
 /// End of the name of a file that is being made.
 pub(crate) const UNFINISHED: &str = ".new";
 
-/// How a file is used.
+/// The use of a file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FileOptions {
     /// Memory for its pages.
     pub(crate) cache_bytes: usize,
-    /// Whether each commit stores what a start after a crash needs. Without, a commit costs one
+    /// Each commit stores the data that a start after a crash needs. Without, a commit costs one
     /// sync and not two, and such a start reads the whole file.
     pub(crate) quick_repair: bool,
 }
@@ -47,7 +47,7 @@ pub(crate) struct DatabaseFile {
     open: RwLock<Option<Open>>,
     /// The file is damaged; it is not to be written any more.
     doomed: AtomicBool,
-    /// How often something that writes was begun, and ended.
+    /// The numbers of writing operations that were begun, and ended.
     begun: AtomicU64,
     ended: AtomicU64,
 }
@@ -55,7 +55,7 @@ pub(crate) struct DatabaseFile {
 #[derive(Debug)]
 struct Open {
     db: Database,
-    /// Whether an operation failed, after which redb goes on with none.
+    /// An operation failed, after which redb refuses all others.
     failed: Arc<AtomicBool>,
 }
 
@@ -198,7 +198,7 @@ impl DatabaseFile {
         outcome
     }
 
-    /// Whether an operation found the file to be damaged.
+    /// Returns whether an operation found the file to be damaged.
     pub(crate) fn is_damaged(&self) -> bool {
         self.doomed.load(Ordering::Relaxed)
     }

@@ -7,7 +7,7 @@
 
 use std::{cmp::Reverse, ops::Range};
 
-use redb::{ReadTransaction, ReadableTable, TableDefinition, TableError, WriteTransaction};
+use redb::{ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::model::UnixMillis;
@@ -73,7 +73,7 @@ impl Holes {
         }
     }
 
-    /// Whether a time is in a hole.
+    /// Returns whether a time is in a hole.
     pub(crate) fn has(&self, at: UnixMillis) -> bool {
         let behind = self.0.partition_point(|own| own.start <= at);
         behind > 0 && at < self.0[behind - 1].end
@@ -124,7 +124,7 @@ impl Holes {
 /// The stretches of a slot width, as read from a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum StoredHoles {
-    /// Nothing, as in files of older releases.
+    /// Nothing.
     Absent,
     /// These.
     Sound(Holes),
@@ -144,10 +144,7 @@ impl StoredHoles {
         table: StretchTable,
         width_ms: i64,
     ) -> Result<Self, redb::Error> {
-        let table = match txn.open_table(table) {
-            Err(TableError::TableDoesNotExist(_)) => return Ok(Self::Absent),
-            outcome => outcome?,
-        };
+        let table = txn.open_table(table)?;
         let bytes = table.get(width_ms as u64)?;
         Ok(Self::of(bytes.as_ref().map(redb::AccessGuard::value), width_ms))
     }

@@ -6,8 +6,15 @@ use std::{fmt::Debug, io, path::Path};
 
 use redb::StorageBackend;
 
+use super::version::FORMAT_VERSION;
+
 /// A place for redb files. Names are paths below the data directory, with `/`.
 pub trait Medium: Send + Sync + Debug {
+    /// The version of the format that is written here. Tests stand in for a later release with another
+    /// one.
+    fn format(&self) -> u64 {
+        FORMAT_VERSION
+    }
     /// Opens a file that is there; never makes one. What the system holds of it in memory without
     /// having been able to write it is forgotten first, so that what is read is on the medium.
     fn open(&self, name: &str) -> io::Result<Box<dyn StorageBackend>>;
@@ -20,7 +27,7 @@ pub trait Medium: Send + Sync + Debug {
     fn folders(&self, folder: &str) -> io::Result<Vec<String>>;
     /// Removes a file, if it is there; durable when it returns.
     fn remove(&self, name: &str) -> io::Result<()>;
-    /// Whether there is such a file.
+    /// Returns whether there is such a file.
     fn exists(&self, name: &str) -> io::Result<bool>;
     /// Gives a file another name, replacing what has that name; durable when it returns.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;

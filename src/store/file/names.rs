@@ -21,10 +21,10 @@ pub(crate) const OBJECTS_FILE: &str = "objects.redb";
 const FOLDER: &str = "partitions";
 /// End of the names of files with tables.
 pub(crate) const FILE_END: &str = ".redb";
-/// Of a segment, behind its partition's name and a number.
+/// End of a segment's name, behind its partition's name and a number.
 const SEGMENT_END: &str = ".sealed";
 
-/// What a partition's span is a multiple of, in ms, and how its start is written then.
+/// The unit in ms of which a partition's span is a multiple, and the form of its start in the name.
 const FILE_NAMES: [(i64, &str); 3] =
     [(86_400_000, "%Y-%m-%d"), (60_000, "%Y-%m-%dT%H%M"), (1000, "%Y-%m-%dT%H%M%S")];
 
@@ -59,7 +59,7 @@ pub(crate) fn segment_number(partition: &str, name: &str) -> Option<u32> {
     rest.strip_suffix(SEGMENT_END)?.parse().ok()
 }
 
-/// Whether a file is a segment, and of which partition's file.
+/// The file of the partition that a segment's name belongs to; `None` when the file is no segment.
 pub(crate) fn partition_of_segment(name: &str) -> Option<String> {
     let (stem, number) = name.strip_suffix(SEGMENT_END)?.rsplit_once('.')?;
     number.parse::<u32>().is_ok().then(|| format!("{stem}{FILE_END}"))

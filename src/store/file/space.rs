@@ -1,4 +1,4 @@
-//! How much room a file system has.
+//! The space of a file system.
 //!
 //! Must never know: who needs it.
 
@@ -14,7 +14,7 @@ pub struct DiskSpace {
 }
 
 impl DiskSpace {
-    /// Of the file system where a folder lies, or will lie.
+    /// The space of the file system of a folder, which need not exist yet.
     ///
     /// # Errors
     /// When the system does not say.

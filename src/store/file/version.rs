@@ -1,33 +1,45 @@
-//! Versions of the files' format: which are read, and what is said of others.
+//! The version of the files' format: the versions that are read, and the messages about others.
 //!
-//! Must never know: what differs between them.
+//! Must never know: how versions differ.
 
 use crate::store::error::StoreError;
 
-/// The version that is written, of all files.
-pub(crate) const FORMAT_VERSION: u64 = 9;
-/// Where a file's table `meta` says its version.
-pub(crate) const VERSION_KEY: &str = "format_version";
-/// The oldest version that can be read.
+/// The version that this release writes into all files.
+pub const FORMAT_VERSION: u64 = 1;
+/// The key of the version in a file's table `meta`.
+pub(crate) const VERSION_KEY: &str = "format";
+/// The key in files of builds before the first release.
+pub(crate) const PRERELEASE_KEY: &str = "format_version";
+/// The oldest version that is read.
 const OLDEST_VERSION: u64 = 1;
 
-/// No release will have a later one: such a number is damage.
+/// No release will have a later version: such a number is damage.
 const LAST_VERSION: u64 = 1000;
 
-/// Refuses a file of a version that cannot be read.
-pub(crate) fn check(file: &str, version: u64) -> Result<(), StoreError> {
-    if (OLDEST_VERSION..=FORMAT_VERSION).contains(&version) {
+/// Refuses a file of a version that a release which writes `present` cannot read.
+pub(crate) fn check(file: &str, version: u64, present: u64) -> Result<(), StoreError> {
+    if (OLDEST_VERSION..=present).contains(&version) {
         return Ok(());
     }
     if !(OLDEST_VERSION..=LAST_VERSION).contains(&version) {
-        let problem = format!("format version {version}, which no release has");
+        let problem = format!("format {version}, which no release has");
         return Err(StoreError::Corrupt { file: file.to_owned(), problem });
     }
     let problem = format!(
-        "format version {version}; this granary reads {FORMAT_VERSION}: use the release that \
-         wrote it or a newer one"
+        "format {version} of a newer release; this granary reads format {present}: use the release \
+         that wrote it or a newer one"
     );
     Err(StoreError::Mismatch { file: file.to_owned(), problem })
+}
+
+/// The refusal of a file that a build before the first release wrote.
+pub(crate) fn prerelease(file: &str, version: u64) -> StoreError {
+    let problem = format!(
+        "format {version} of a build before the first release, which no release reads: name an \
+         empty data directory; to keep the numbers, run that build on the old one, `granary export` \
+         them and `granary import` the files"
+    );
+    StoreError::Mismatch { file: file.to_owned(), problem }
 }
 
 #[cfg(test)]
@@ -36,10 +48,12 @@ mod tests {
 
     #[test]
     fn a_version_of_no_release_is_damage_and_a_newer_one_is_not() {
-        assert!((OLDEST_VERSION..=FORMAT_VERSION).all(|version| check("a", version).is_ok()));
-        assert!(!check("a", FORMAT_VERSION + 1).unwrap_err().is_damage());
-        for version in [0, LAST_VERSION + 1, 7_869_248_049_358_663_538] {
-            assert!(check("a", version).unwrap_err().is_damage(), "{version}");
+        for present in [FORMAT_VERSION, FORMAT_VERSION + 1] {
+            assert!((OLDEST_VERSION..=present).all(|version| check("a", version, present).is_ok()));
+            assert!(!check("a", present + 1, present).unwrap_err().is_damage());
+            for version in [0, LAST_VERSION + 1, 7_869_248_049_358_663_538] {
+                assert!(check("a", version, present).unwrap_err().is_damage(), "{version}");
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the store counts of its own work. Telemetry reads it; the store knows nothing of that.
+//! Counters of the store's work. Telemetry reads them; the store knows nothing of that.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -55,7 +55,7 @@ pub struct Counters {
     pub documents_sealed: Count,
     /// Bytes of segments written by sealing, not by checkpoints.
     pub sealed_bytes: Count,
-    /// What stayed open because it would not have come back as it is; must stay 0.
+    /// Documents that stayed open because they would not have come back as they are; must stay 0.
     pub sealing_refused: Count,
     /// Partitions dropped by retention.
     pub partitions_dropped: Count,

@@ -46,7 +46,7 @@ pub struct Store {
     pub(crate) inner: Arc<Inner>,
 }
 
-/// What all handles share.
+/// The parts that all handles share.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) granularities: Arc<GranularitySet>,
@@ -56,7 +56,7 @@ pub(crate) struct Inner {
     pub(crate) head: Head,
     pub(crate) documents: LocalDocuments,
     pub(crate) objects: Objects,
-    /// Of each granularity.
+    /// The gaps of each granularity.
     pub(crate) gaps: RwLock<Vec<Gaps>>,
     pub(crate) dictionary: RwLock<Dictionary>,
     pub(crate) catalog: RwLock<Catalog>,
@@ -80,7 +80,7 @@ pub(crate) struct Inner {
 /// The latest sample of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastSample {
-    /// When it was taken.
+    /// The time of the sample.
     pub at: UnixMillis,
     /// Since when there are no more for now, as its sender said.
     pub ended_at: Option<UnixMillis>,
@@ -92,8 +92,7 @@ impl Store {
         &self.inner.granularities
     }
 
-    /// Those of the settings, and then those that are not in the settings any more, and take no
-    /// samples.
+    /// The granularities of the settings, then the retired ones, which take no samples.
     pub fn all_granularities(&self) -> &[Granularity] {
         self.inner.documents.granularities()
     }
@@ -103,7 +102,7 @@ impl Store {
         &self.all_granularities()[index.0]
     }
 
-    /// What each of them lacks of the time that it keeps.
+    /// The times that each granularity lacks of those that it keeps.
     pub fn gaps(&self) -> Vec<Gaps> {
         let mut gaps = self.inner.gaps.read().clone();
         let lacks_before = self.inner.catalog.read().lacks_before().to_vec();
@@ -174,7 +173,7 @@ impl Store {
         live
     }
 
-    /// Whether any of the series has a sample at or after a time.
+    /// Returns whether any of the series has a sample at or after a time.
     pub fn have_samples_since(&self, series: &[SeriesId], since: UnixMillis) -> bool {
         let catalog = self.inner.catalog.read();
         let is_live =
@@ -183,7 +182,8 @@ impl Store {
         series.iter().rev().any(is_live)
     }
 
-    /// How many times series are named that never had a sample, or none since they were made anew.
+    /// The number of times that the series are named which never had a sample, or none since they
+    /// were made anew.
     pub fn count_of_empty_series(&self, series: &[SeriesId]) -> u64 {
         let catalog = self.inner.catalog.read();
         let is_empty = |id: &&SeriesId| catalog.state(**id).is_some_and(SeriesState::is_fresh);

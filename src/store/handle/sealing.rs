@@ -9,7 +9,7 @@ use crate::{
     store::{documents::Documents, error::StoreError},
 };
 
-/// What sealing did.
+/// The outcome of sealing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SealReport {
     /// Partitions that are one segment now, or of which some segments are.

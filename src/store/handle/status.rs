@@ -1,4 +1,4 @@
-//! What the store says of itself: sizes and counts.
+//! Sizes and counts of the store.
 //!
 //! Must never know: what is done about it.
 
@@ -20,7 +20,7 @@ impl Store {
         self.inner.catalog.read().applied()
     }
 
-    /// What the store counted of its own work.
+    /// The counters of the store's work.
     pub fn counters(&self) -> &Counters {
         &self.inner.counters
     }
@@ -30,7 +30,7 @@ impl Store {
         self.inner.catalog_bytes.load(Ordering::Relaxed)
     }
 
-    /// What takes memory, and about how many bytes.
+    /// The parts that take memory, and about how many bytes each takes.
     pub fn memory(&self) -> [(&'static str, usize); 7] {
         let inner = &*self.inner;
         let (names, index) = inner.dictionary.read().bytes();
@@ -64,7 +64,7 @@ impl Store {
         self.inner.catalog.read().senders().len()
     }
 
-    /// When a batch of one of them was accepted last; `None` when there is no such sender.
+    /// The time of the last accepted batch of a sender; `None` when there is no such sender.
     pub fn sender_heard(&self, sender: &str) -> Option<UnixMillis> {
         self.inner.catalog.read().senders().heard(sender)
     }
@@ -94,13 +94,14 @@ impl Store {
         self.inner.documents.partitions()
     }
 
-    /// How many documents a partition has, shells among them; `None` when that is not known, or
+    /// The number of documents of a partition, shells among them; `None` when it is not known, or
     /// cannot be read now.
     pub fn documents_of(&self, id: PartitionId) -> Option<u64> {
         self.inner.documents.count(id).ok().flatten()
     }
 
-    /// Whether a partition has sealed documents and no others, as far as it can be read now.
+    /// Returns whether a partition has sealed documents and no others, as far as it can be read
+    /// now.
     pub fn is_sealed(&self, id: PartitionId) -> bool {
         self.inner.documents.is_sealed(id).unwrap_or(false)
     }
@@ -113,7 +114,7 @@ impl Store {
         (self.inner.journal_pending.load(Ordering::Relaxed), records)
     }
 
-    /// How many objects there are, and how many bytes of them; none when they cannot be read.
+    /// The number of objects, and their bytes; 0 when they cannot be read.
     pub fn objects_size(&self) -> (u64, u64) {
         self.inner.objects.size().unwrap_or_default()
     }
@@ -139,8 +140,8 @@ impl Store {
         self.inner.documents.damaged_documents() + self.inner.head.damaged_rows()
     }
 
-    /// The same, and the stretches of time in which earlier runs wrote in place of such ones: these
-    /// stay until their partitions are dropped.
+    /// Damaged places, and the stretches of time in which earlier runs wrote in place of such ones:
+    /// these stay until their partitions are dropped.
     pub fn damaged_in_all(&self) -> u64 {
         let (documents, head) = (&self.inner.documents, &self.inner.head);
         self.damaged_documents() + documents.holes_from_before() + head.holes_from_before()
@@ -170,7 +171,7 @@ impl Store {
         partitions + self.head_bytes() + self.journal_bytes() + self.objects_bytes()
     }
 
-    /// Whether a checkpoint was begun and not finished.
+    /// Returns whether a checkpoint was begun and not finished.
     pub fn is_checkpoint_cut_short(&self) -> bool {
         self.inner.checkpointing.try_lock().is_some()
             && self.inner.catalog.read().frozen().is_some()

@@ -19,7 +19,7 @@ pub(crate) struct KnownLong {
     looked_at: Option<UnixMillis>,
     /// Ids that were given then.
     seen: u32,
-    /// Those below were given long ago.
+    /// Ids below were given long ago.
     below: u32,
 }
 

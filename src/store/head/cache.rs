@@ -24,7 +24,7 @@ const SLOTS_MAX: usize = 10_000;
 #[derive(Debug)]
 pub(crate) struct RowCache {
     rows: Cache<RowName, Arc<[u8]>, Bytes>,
-    /// Of each granularity.
+    /// The versions of each granularity.
     versions: Vec<RwLock<Versions>>,
 }
 
@@ -40,7 +40,7 @@ struct RowName {
 #[derive(Debug, Default)]
 struct Versions {
     by_slot: HashMap<i64, u64, FixedState>,
-    /// Of the other slots, at most.
+    /// The highest version of the other slots.
     others: u64,
 }
 
@@ -54,7 +54,7 @@ impl Weighter<RowName, Arc<[u8]>> for Bytes {
 }
 
 impl RowCache {
-    /// Of so many granularities.
+    /// A cache of a number of granularities.
     pub(crate) fn new(granularities: usize) -> Self {
         let rows = Cache::with_weighter(BYTES_MAX / ROW_BYTES, BYTES_MAX as u64, Bytes);
         Self { rows, versions: (0..granularities).map(|_| RwLock::default()).collect() }

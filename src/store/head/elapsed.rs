@@ -5,12 +5,12 @@
 
 /// Bits of a place among them.
 const COUNT_MAX: usize = 15;
-/// Of jitter, so many ms each way are looked through.
+/// Milliseconds of jitter each way that are tried.
 const JITTER_MS: u64 = 8;
 /// Milliseconds that are tried in a row before it is given up to find those of rates.
 const TRIES_MAX: u32 = 2048;
 
-/// What the writer of a row found so far.
+/// The milliseconds that the writer of a row found so far.
 #[derive(Debug)]
 pub(super) struct Elapsed {
     millis: Vec<u32>,
@@ -24,9 +24,9 @@ impl Default for Elapsed {
 }
 
 impl Elapsed {
-    /// What a row can have of them.
+    /// The most milliseconds of a row.
     pub(super) const COUNT_MAX: usize = COUNT_MAX;
-    /// What stands where there are none: only for counters that did not count.
+    /// The milliseconds where there are none: only for counters that did not count.
     pub(super) const NONE: u32 = 1000;
 
     pub(super) fn clear(&mut self) {
@@ -105,7 +105,7 @@ impl Elapsed {
     }
 }
 
-/// As the model computes it.
+/// Rate as the model computes it.
 fn per_second(increase: f64, millis: u32) -> f64 {
     increase / (f64::from(millis) / 1000.0)
 }

@@ -1,4 +1,4 @@
-//! What a fuzz target calls: any bytes as a row.
+//! The fuzz target of the head: any bytes as a row.
 //!
 //! Must never know: checksums, which would keep changed bytes out.
 
@@ -10,7 +10,7 @@ use crate::{
 
 const KEY: u64 = 7;
 
-/// What can be read is the same lane by lane and at once, and after it was written again.
+/// Checks that a readable row is the same lane by lane and at once, and after it was written again.
 pub(crate) fn read(bytes: &[u8]) {
     let padded = [bytes, &[0; 8]].concat();
     let Some(row) = Row::checked(&padded) else { return };

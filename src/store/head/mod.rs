@@ -9,7 +9,6 @@ pub(crate) mod cache;
 mod cell;
 mod elapsed;
 pub(crate) mod fuzzing;
-mod old_rows;
 mod opening;
 mod reader;
 pub(crate) mod row;
@@ -49,7 +48,7 @@ use writer::HeadWriter;
 
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 8 << 20, quick_repair: true };
-/// Of tables with rows; a granularity's name follows.
+/// Prefix of tables with rows; a granularity's name follows.
 const ROWS_PREFIX: &str = "rows/";
 /// Low bits of a key: the number of the row, 64 series each, in its slot.
 const ROW_BITS: u32 = 26;
@@ -62,7 +61,7 @@ pub(crate) struct Head {
     names: Vec<String>,
     /// Widths of their slots.
     widths_ms: Vec<i64>,
-    /// How many of them take samples, the first ones.
+    /// The number of granularities that take samples, the first ones.
     living: usize,
     register: Arc<Register>,
     file: RwLock<Arc<DatabaseFile>>,
@@ -112,7 +111,6 @@ impl Head {
             lost,
             cache,
         };
-        this.note_unnoted()?;
         *this.lost.write() = this.find_lost()?;
         Ok(this)
     }
@@ -281,14 +279,11 @@ fn through(txn: &ReadTransaction, granularity: &str) -> Result<Option<u64>, Stor
         Ok::<_, StoreError>(meta.get(&*key).map_err(fail("read"))?.map(|guard| guard.value()))
     };
     let through = value(through_key(granularity))?;
-    // Older releases wrote none.
-    match value(check_key(granularity))? {
-        Some(check) if check != checksum(&[through.unwrap_or(0)]) => {
-            let problem = format!("{} is not as it was written", through_key(granularity));
-            Err(StoreError::Corrupt { file: HEAD_FILE.to_owned(), problem })
-        }
-        _ => Ok(through),
+    if value(check_key(granularity))? == through.map(|through| checksum(&[through])) {
+        return Ok(through);
     }
+    let problem = format!("{} is not as it was written", through_key(granularity));
+    Err(StoreError::Corrupt { file: HEAD_FILE.to_owned(), problem })
 }
 
 fn check_key(granularity: &str) -> String {

@@ -7,9 +7,7 @@ use std::sync::Arc;
 
 use redb::{ReadableTable, WriteTransaction};
 
-use super::{
-    Head, META, OPTIONS, fail, old_rows, rows_name, rows_table, slot_of_key, slots, through,
-};
+use super::{Head, META, OPTIONS, fail, rows_name, rows_table, slot_of_key, slots, through};
 use crate::{
     model::{Granularity, UnixMillis},
     store::{
@@ -17,10 +15,10 @@ use crate::{
         file::{
             damage::Damage,
             database::DatabaseFile,
-            holes::Holes,
+            holes::{HOLES, Holes},
             medium::Medium,
             names::HEAD_FILE,
-            version::{self, FORMAT_VERSION, VERSION_KEY},
+            version::{self, VERSION_KEY},
         },
         journal::in_head::{InHead, Presumed},
     },
@@ -35,37 +33,22 @@ pub(super) struct Opened {
     pub(super) damage: Vec<Arc<Damage>>,
 }
 
-/// The slots presumed of a head without notes, by granularity: the documents that were under way
-/// when the store was last run.
+/// The slots presumed of a lost head whose notes are damaged, by granularity: the documents that were
+/// under way when the store was last run.
 pub(super) fn presumed(own: &Granularity, ran_until: UnixMillis) -> Presumed {
     let before = own.document_start(own.document_start(ran_until).minus(1));
     (own.width_ms, before..ran_until.plus(PRESUMED_AHEAD_MS))
 }
 
 impl Head {
-    /// Notes which slots the head has where an older release has not, unless some are lost.
-    pub(super) fn note_unnoted(&self) -> Result<(), StoreError> {
-        let (journal, is_older) = (self.register.journal(), self.is_older()?);
-        let unnoted = journal.in_head(&self.presumed)?.into_iter().zip(is_older);
-        let found = self.in_head()?.into_iter().zip(unnoted);
-        let new = found.filter(|(_, (noted, is_older))| noted.is_none() && !is_older);
-        let new: Vec<_> = new.map(|(own, _)| own).collect();
-        if new.is_empty() { Ok(()) } else { journal.note_in_head(&new) }
-    }
-
     /// The slots of each granularity of which cells were lost with heads.
     pub(super) fn find_lost(&self) -> Result<Vec<Holes>, StoreError> {
         let journal = self.register.journal();
         let mut lost = journal.lost_with_heads(&self.presumed)?;
-        // Of one that was added to the settings nothing is noted.
-        let is_unknown = !journal.notes_in_head()? && self.register.is_lost(HEAD_FILE);
         let noted = journal.in_head(&self.presumed)?.into_iter().zip(self.is_older()?);
         for ((place, lost), (noted, is_older)) in lost.iter_mut().enumerate().zip(noted) {
-            let presumed = || is_unknown.then(|| Holes::of(self.presumed[place].1.clone()));
-            let Some(slots) = noted.or_else(presumed).filter(|own| is_older && !own.is_empty())
-            else {
-                continue;
-            };
+            // Before the first cut, and of a granularity that was added since, there is none.
+            let Some(slots) = noted.filter(|slots| is_older && !slots.is_empty()) else { continue };
             let granularity = &*self.names[place];
             let (from, to) = (slots.stretches().first(), slots.stretches().last());
             let (from, to) = (from.map(|own| own.start.0), to.map(|own| own.end.0));
@@ -81,7 +64,7 @@ impl Head {
         Ok(lost)
     }
 
-    /// Of each granularity: whether the head is not the one of the last cut, or a later one.
+    /// Returns for each granularity whether the head is older than that of the last cut.
     fn is_older(&self) -> Result<Vec<bool>, StoreError> {
         let file = self.file.read().clone();
         let cut = self.register.journal().checkpointed_through()?;
@@ -135,10 +118,11 @@ pub(super) fn open_file(
     names: &[String],
 ) -> Result<DatabaseFile, StoreError> {
     const OPERATION: &str = "create tables";
+    let format = medium.format();
     let create = |txn: &WriteTransaction| {
         let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
-        meta.insert(VERSION_KEY, FORMAT_VERSION).map_err(fail(OPERATION))?;
-        old_rows::rewrite(txn)?;
+        meta.insert(VERSION_KEY, format).map_err(fail(OPERATION))?;
+        txn.open_table(HOLES).map_err(fail(OPERATION))?;
         for name in names {
             txn.open_table(rows_table(&rows_name(name))).map_err(fail(OPERATION))?;
         }
@@ -159,17 +143,10 @@ pub(super) fn open_file(
         Ok((version, names.iter().all(|name| known(name))))
     })?;
     let (version, is_complete) = found;
-    version::check(HEAD_FILE, version)?;
+    version::check(HEAD_FILE, version, format)?;
     // An older release wrote it, or a granularity was added to the settings.
-    if version != FORMAT_VERSION || !is_complete {
+    if version != format || !is_complete {
         file.transact(OPERATION, create)?;
-    }
-    if version != FORMAT_VERSION {
-        let bytes = file.bytes()?;
-        // Nobody reads yet.
-        file.compact()?;
-        let after = file.bytes()?;
-        tracing::info!(file = HEAD_FILE, version, bytes, after, "raised to this format");
     }
     Ok(file)
 }

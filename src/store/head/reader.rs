@@ -39,7 +39,7 @@ impl HeadReader {
         self.file.guard("read", || slots(&self.rows, range))
     }
 
-    /// Whether a row of a slot was found damaged, also by earlier runs.
+    /// Returns whether a row of a slot was found damaged, also by earlier runs.
     pub(crate) fn is_lost(&self, slot_start: i64) -> bool {
         self.damage.has_within(key(slot_start, 0)..key(slot_start + 1000, 0))
             || self.damage.holes().has(UnixMillis(slot_start))

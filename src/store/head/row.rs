@@ -1,7 +1,7 @@
 //! A row of the head: the cells of one slot of neighbouring series, as bytes.
 //!
-//! What neighbours have in common stands once: when their samples came, how their values are written,
-//! and the milliseconds between readings. A lane is read without decoding those before it. FORMAT.md
+//! Properties that neighbours share are stored once: the times of their samples, the shapes of their
+//! values, and the milliseconds between readings. A lane is read without decoding those before it. FORMAT.md
 //! describes the bytes. Must never know where rows are kept.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -20,7 +20,7 @@ use crate::{
 
 const WORD_BYTES: usize = 8;
 
-/// When samples of a cell came, and how many.
+/// The times of the samples of a cell, and their number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Times {
     n: u32,
@@ -56,11 +56,11 @@ pub struct Row<'a> {
     present: u64,
     /// Series whose samples came at other times than those before them.
     turns: u64,
-    /// Of the first series, then of each turn.
+    /// The times of the first series, then of each turn.
     times: &'a [u8],
     elapsed: [u32; Elapsed::COUNT_MAX],
     shapes: &'a [[u8; Shape::BYTES]],
-    /// Of each cell its place among the shapes; none when there is one.
+    /// The place of each cell's shape; empty when there is one shape.
     places: &'a [u8],
     values: &'a [u8],
 }
@@ -165,7 +165,7 @@ fn take_word(bytes: &mut &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*word))
 }
 
-/// What the bytes of a row must have behind them under a key.
+/// The checksum that ends a row under a key.
 fn checksum_of(row: &[u8], key: u64) -> [u8; WORD_BYTES] {
     xxh3_64_with_seed(row, key).to_le_bytes()
 }

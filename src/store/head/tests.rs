@@ -29,7 +29,7 @@ fn value() -> impl Strategy<Value = f64> {
     ]
 }
 
-/// What a series adds up to in a slot: so many samples of a kind.
+/// A cell of some samples of a kind.
 fn sampled() -> impl Strategy<Value = Cell> {
     let steps = prop::collection::vec((value(), 900..1100_i64), 1..6);
     (prop::sample::select(Kind::ALL.to_vec()), value(), steps, any::<bool>()).prop_map(

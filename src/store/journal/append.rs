@@ -1,4 +1,4 @@
-//! What is appended to the journal: a record, after its new series, or changes of known series.
+//! Appends to the journal: a record, after its new series, or changes of known series.
 //!
 //! Each is durable whole or, once the next one is, not there. Must never know: the bytes of a record.
 
@@ -7,20 +7,20 @@ use std::collections::BTreeMap;
 use redb::WriteTransaction;
 
 use super::{
-    CHANGES, Journal, LOG_KEY, META, SERIES, fail, merged, sealed, series_row, set_number,
+    CHANGES, Journal, LOG_KEY, META, SERIES, fail, merged, series_row, set_number, with_check,
 };
 use crate::{
     model::SeriesInfo,
     store::{dictionary::changes::SeriesUpdate, error::StoreError},
 };
 
-/// What failed may have reached the disk all the same. It was not acknowledged, and the next append
-/// or change of series removes it.
+/// A failed append, which may have reached the disk all the same. It was not acknowledged, and the
+/// next append or change of series removes it.
 #[derive(Debug, Default)]
 pub(super) struct Unsure {
     /// Series that nobody was told of may be stored.
     has_series: bool,
-    /// What the table of changes said of the series before.
+    /// The rows of the table of changes before it.
     changes: BTreeMap<u32, Option<Vec<u8>>>,
 }
 
@@ -104,7 +104,7 @@ impl Journal {
             unsure.remove(txn, series_count)?;
             let mut changes = txn.open_table(CHANGES).map_err(fail(OPERATION))?;
             for update in updates {
-                let row = sealed(update.row(), &update.id.0);
+                let row = with_check(update.row(), &update.id.0);
                 let old = changes.insert(update.id.0, &*row).map_err(fail(OPERATION))?;
                 before.push((update.id.0, old.map(|row| row.value().to_vec())));
             }

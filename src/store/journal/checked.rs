@@ -35,21 +35,21 @@ impl RowKey for &str {
 }
 
 /// Puts the checksum behind a row.
-pub(super) fn seal(row: &mut Vec<u8>, key: &impl RowKey) {
+pub(super) fn push_check(row: &mut Vec<u8>, key: &impl RowKey) {
     let check = xxh3_64_with_seed(row, key.seed());
     row.extend_from_slice(&check.to_le_bytes());
 }
 
 /// A row with its checksum.
-pub(super) fn sealed(row: &[u8], key: &impl RowKey) -> Vec<u8> {
-    let mut sealed = Vec::with_capacity(row.len() + CHECK_BYTES);
-    sealed.extend_from_slice(row);
-    seal(&mut sealed, key);
-    sealed
+pub(super) fn with_check(row: &[u8], key: &impl RowKey) -> Vec<u8> {
+    let mut checked = Vec::with_capacity(row.len() + CHECK_BYTES);
+    checked.extend_from_slice(row);
+    push_check(&mut checked, key);
+    checked
 }
 
 /// A row without its checksum; `None` when it is not as it was written under this key.
-pub(super) fn unseal<'a>(bytes: &'a [u8], key: &impl RowKey) -> Option<&'a [u8]> {
+pub(super) fn without_check<'a>(bytes: &'a [u8], key: &impl RowKey) -> Option<&'a [u8]> {
     let (row, check) = bytes.split_last_chunk::<CHECK_BYTES>()?;
     (xxh3_64_with_seed(row, key.seed()) == u64::from_le_bytes(*check)).then_some(row)
 }
@@ -74,7 +74,7 @@ pub(super) fn set_number(
     Ok(())
 }
 
-/// A number as it is found, and its checksum. Releases before version 9 wrote none.
+/// A number as it is found, and its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StoredNumber {
     pub(super) number: Option<u64>,
@@ -82,12 +82,12 @@ pub(super) struct StoredNumber {
 }
 
 impl StoredNumber {
-    /// Whether it is as it was written.
+    /// Returns whether it is as it was written.
     pub(super) fn is_sound(self, key: &str) -> bool {
         self.check == self.number.map(|number| check_of(key, number))
     }
 
-    /// Whether what is left of it tells that it was this one.
+    /// Returns whether the rest of it proves that it was this number.
     pub(super) fn proves(self, key: &str, number: u64) -> bool {
         self.number == Some(number) || self.check == Some(check_of(key, number))
     }
@@ -120,7 +120,7 @@ impl DamagedRows {
         }
     }
 
-    /// What was noted, the first of them by name.
+    /// The rows that were noted, the first of them by name.
     pub(super) fn get(&self) -> (Vec<String>, u64) {
         self.0.lock().clone()
     }
@@ -132,13 +132,13 @@ mod tests {
 
     #[test]
     fn a_row_with_any_flipped_bit_or_under_another_key_is_not_taken() {
-        let mut row = sealed(b"some bytes", &7);
-        assert_eq!(unseal(&row, &7), Some(&b"some bytes"[..]));
-        assert_eq!(unseal(&row, &8), None);
-        assert_eq!(unseal(&sealed(b"", &"web1"), &"web1"), Some(&b""[..]));
+        let mut row = with_check(b"some bytes", &7);
+        assert_eq!(without_check(&row, &7), Some(&b"some bytes"[..]));
+        assert_eq!(without_check(&row, &8), None);
+        assert_eq!(without_check(&with_check(b"", &"web1"), &"web1"), Some(&b""[..]));
         for bit in 0..row.len() * 8 {
             row[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(unseal(&row, &7), None, "bit {bit}");
+            assert_eq!(without_check(&row, &7), None, "bit {bit}");
             row[bit / 8] ^= 1 << (bit % 8);
         }
     }

@@ -1,4 +1,4 @@
-//! What a finished checkpoint leaves in the journal: states and senders as of its last record, in
+//! The traces of a finished checkpoint in the journal: states and senders as of its last record, in
 //! parts, then the number of that record.
 //!
 //! Rows of states are stored in order, and the journal says up to which row they are as of which
@@ -14,15 +14,11 @@ use super::{
     Journal, LAST_RUN_KEY, META, SEEN, SENDERS, STATES, STATES_ROWS_KEY, STATES_THROUGH_KEY,
     THROUGH_KEY, fail,
     in_head::{self, InHead},
-    sealed, set_number,
+    set_number, with_check,
 };
 use crate::{
     model::{SenderWindow, UnixMillis},
-    store::{
-        catalog::series_states::EncodedRow,
-        error::StoreError,
-        file::version::{FORMAT_VERSION, VERSION_KEY},
-    },
+    store::{catalog::series_states::EncodedRow, error::StoreError, file::version::VERSION_KEY},
 };
 
 /// A part of what a checkpoint leaves.
@@ -40,14 +36,14 @@ pub(crate) enum CutPart {
 impl Journal {
     /// Stores a part durably.
     pub(crate) fn cut(&self, part: &CutPart) -> Result<(), StoreError> {
-        self.file.transact(OPERATION, |txn| part.store(txn))
+        self.file.transact(OPERATION, |txn| part.store(txn, self.medium.format()))
     }
 }
 
 const OPERATION: &str = "cut the journal";
 
 impl CutPart {
-    pub(super) fn store(&self, txn: &WriteTransaction) -> Result<(), StoreError> {
+    pub(super) fn store(&self, txn: &WriteTransaction, format: u64) -> Result<(), StoreError> {
         let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
         let mut set = |key, value| set_number(&mut meta, key, value).map_err(fail(OPERATION));
         match self {
@@ -55,11 +51,11 @@ impl CutPart {
                 let mut states = txn.open_table(STATES).map_err(fail(OPERATION))?;
                 let mut seen = txn.open_table(SEEN).map_err(fail(OPERATION))?;
                 for EncodedRow { row, states: own, seen: times } in rows {
-                    let own = sealed(own, row);
+                    let own = with_check(own, row);
                     states.insert(row, &*own).map_err(fail(OPERATION))?;
                     match times.as_slice() {
                         [] => seen.remove(row),
-                        times => seen.insert(row, &*sealed(times, row)),
+                        times => seen.insert(row, &*with_check(times, row)),
                     }
                     .map_err(fail(OPERATION))?;
                 }
@@ -71,7 +67,7 @@ impl CutPart {
                 for (sender, window) in windows {
                     match window {
                         Some(window) => {
-                            let row = sealed(&window.to_bytes(), &&**sender);
+                            let row = with_check(&window.to_bytes(), &&**sender);
                             senders.insert(&**sender, &*row)
                         }
                         None => senders.remove(&**sender),
@@ -84,7 +80,7 @@ impl CutPart {
                 in_head::store(txn, in_head, OPERATION)?;
                 in_head::store_lost(txn, lost, OPERATION)?;
                 // Should it be damaged, it is known by now.
-                set(VERSION_KEY, FORMAT_VERSION)?;
+                set(VERSION_KEY, format)?;
                 set(THROUGH_KEY, *through)?;
                 set(LAST_RUN_KEY, now.0.max(0) as u64)
             }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use redb::{ReadableTable, TableDefinition, WriteTransaction};
 
-use super::{Journal, fail, sealed};
+use super::{Journal, fail, with_check};
 use crate::{model::UnixMillis, store::error::StoreError};
 
 /// The files that are to be there, see the register.
@@ -55,7 +55,7 @@ impl Journal {
             note_files(txn, files)?;
             let mut table = txn.open_table(ENDS).map_err(fail(OPERATION))?;
             for (file, end) in ends {
-                let row = sealed(&end.0.to_le_bytes(), &&**file);
+                let row = with_check(&end.0.to_le_bytes(), &&**file);
                 table.insert(&**file, &*row).map_err(fail(OPERATION))?;
             }
             Ok(())

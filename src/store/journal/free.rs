@@ -5,25 +5,21 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use redb::{ReadableTable, ReadableTableMetadata, WriteTransaction};
+use redb::ReadableTable;
 
-use super::{Journal, RECORDS, SERIES, fail, log};
+use super::{Journal, SERIES, fail, log};
 use crate::store::error::StoreError;
 
-/// So much may be free, and twice what is not.
+/// Bytes that may be free besides twice the bytes that are not.
 const FREE_BYTES_MAX: u64 = 4 << 20;
-/// What the journal keeps of a series, about.
+/// Bytes that the journal keeps of a series, about.
 const SERIES_BYTES: u64 = 256;
 
-/// Records that one transaction removes, at most.
-const REMOVED_MAX: u64 = 1000;
-const OPERATION: &str = "give back space";
-
-/// When space is given back.
+/// The bounds from which space is given back.
 #[derive(Debug)]
 pub(super) struct FreeSpace {
     bytes_max: AtomicU64,
-    /// What the file took when there was little to give back; 0 when there was much since.
+    /// The bytes of the file when there was little to give back; 0 when there was much since.
     compact_bytes: AtomicU64,
 }
 
@@ -53,8 +49,6 @@ impl Journal {
             self.log.lock().forget(first);
         }
         let before = self.file.bytes()?;
-        let remove = |txn: &WriteTransaction| remove_covered(txn, through);
-        while self.has_records()? && self.file.transact(OPERATION, remove)? {}
         if before <= self.kept_max()? {
             return Ok(());
         }
@@ -66,23 +60,14 @@ impl Journal {
         Ok(())
     }
 
-    /// Whether there are records in the table where older releases and snapshots have them.
-    fn has_records(&self) -> Result<bool, StoreError> {
-        let txn = self.file.read()?;
-        self.file.guard("read", || {
-            let table = txn.open_table(RECORDS).map_err(fail("read"))?;
-            Ok(!table.is_empty().map_err(fail("read"))?)
-        })
-    }
-
-    /// What the file of the tables may take.
+    /// The most bytes that the file of the tables may take.
     fn kept_max(&self) -> Result<u64, StoreError> {
         let kept = self.free.compact_bytes.load(Ordering::Relaxed);
         let kept = kept.max(self.known_series()? * SERIES_BYTES);
         Ok(self.free.bytes_max.load(Ordering::Relaxed).saturating_add(kept * 2))
     }
 
-    /// How many series there are, but for those that the last commit made known.
+    /// The number of series, without those of the last commit that defined some.
     fn known_series(&self) -> Result<u64, StoreError> {
         let txn = self.file.read()?;
         self.file.guard("read", || {
@@ -90,20 +75,5 @@ impl Journal {
             let last = table.last().map_err(fail("read"))?;
             Ok(last.map_or(0, |(first, _)| u64::from(first.value())))
         })
-    }
-}
-
-/// Removes some of the records of older releases that a checkpoint covers: there may be very many.
-/// Returns whether there were any.
-fn remove_covered(txn: &WriteTransaction, through: u64) -> Result<bool, StoreError> {
-    let mut records = txn.open_table(RECORDS).map_err(fail(OPERATION))?;
-    let first = records.first().map_err(fail(OPERATION))?.map(|(number, _)| number.value());
-    match first {
-        Some(first) if first <= through => {
-            let last = through.min(first + REMOVED_MAX - 1);
-            records.retain_in(first..=last, |_, _| false).map_err(fail(OPERATION))?;
-            Ok(true)
-        }
-        _ => Ok(false),
     }
 }

@@ -1,4 +1,4 @@
-//! What the journal remembers of the granularities: their spans, and since when each is complete.
+//! The granularities in the journal: their spans, and since when each is complete.
 //!
 //! So a data directory says itself how it is to be read, and a granularity that was added to an
 //! old store is not expected to hold what came before, and one that is not in the settings any more
@@ -45,7 +45,7 @@ impl StoredGranularity {
         format!("{document} {partition} {retention} {}{away}{retired}", self.complete_since.0)
     }
 
-    /// What the granularity lacks, but for holes.
+    /// The times that the granularity lacks, without holes.
     pub(crate) fn gaps(&self) -> Gaps {
         let complete_until = self.retired.unwrap_or(UnixMillis::MAX);
         let holes = self.away.stretches().to_vec();
@@ -79,9 +79,9 @@ impl StoredGranularity {
     }
 }
 
-/// What is to be remembered once the store runs with these settings. `latest` is the time of the
-/// latest sample that was ever accepted; `None` for a new store. `with_files` are the names of
-/// granularities that have files.
+/// Returns the granularities to be stored once the store runs with these settings. `latest` is the
+/// time of the latest sample that was ever accepted; `None` for a new store. `with_files` are the
+/// names of granularities that have files.
 pub(crate) fn reconcile(
     stored: &[StoredGranularity],
     settings: &GranularitySet,
@@ -133,8 +133,8 @@ pub(crate) fn reconcile(
     all
 }
 
-/// What is assumed of a granularity that earlier releases forgot: it is kept as long as the next
-/// coarser one.
+/// The presumed spans of a granularity that has files and whose row is damaged: it is kept as long
+/// as the next coarser one.
 fn guess(name: &str, settings: &GranularitySet) -> Option<StoredGranularity> {
     let Ok(Span::Fixed(width_ms)) = name.parse() else { return None };
     let coarser = settings.iter().find(|own| own.width_ms > width_ms);
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(StoredGranularity::from_text("5m", &text), Some(twice[1].clone()));
         let twice = reconcile(&twice, &all, &[], Some(back.plus(200)), back.plus(200));
         assert_eq!(twice[1].gaps().holes, [NOW..back.plus(1), back.plus(99)..back.plus(201)]);
-        // Earlier releases forgot it.
+        // Its row is damaged.
         let guessed = reconcile(&[], &some, &names(&["5m", "lost+found", "7ms"]), Some(NOW), NOW);
         let guessed = retired(&guessed);
         assert_eq!(guessed.len(), 1);

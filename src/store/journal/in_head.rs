@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use redb::{ReadableTableMetadata, TableDefinition, TableError, TableHandle, WriteTransaction};
+use redb::{TableDefinition, TableHandle, WriteTransaction};
 
 use super::{Journal, fail};
 use crate::{
@@ -44,21 +44,6 @@ impl Journal {
             })
         };
         all.iter().map(read).collect()
-    }
-
-    /// Whether it was ever noted where the head has cells.
-    pub(crate) fn notes_in_head(&self) -> Result<bool, StoreError> {
-        let txn = self.file.read()?;
-        self.file.guard("read", || match txn.open_table(IN_HEAD) {
-            Err(TableError::TableDoesNotExist(_)) => Ok(false),
-            table => Ok(!table.map_err(fail("read"))?.is_empty().map_err(fail("read"))?),
-        })
-    }
-
-    /// Notes where the head has cells.
-    pub(crate) fn note_in_head(&self, all: &[InHead]) -> Result<(), StoreError> {
-        const OPERATION: &str = "note what the head has";
-        self.file.transact(OPERATION, |txn| store(txn, all, OPERATION))
     }
 
     /// The slots of which cells were lost with heads.

@@ -4,7 +4,9 @@
 
 use redb::ReadableTable;
 
-use super::{GRANULARITIES, Journal, fail, granularities::StoredGranularity, sealed, unseal};
+use super::{
+    GRANULARITIES, Journal, fail, granularities::StoredGranularity, with_check, without_check,
+};
 use crate::{
     model::UnixMillis,
     store::{error::StoreError, file::holes::Holes},
@@ -34,7 +36,7 @@ impl Journal {
             table.retain(|_, _| false).map_err(fail(OPERATION))?;
             for own in all {
                 let name = &*own.granularity.name;
-                let row = sealed(own.to_text().as_bytes(), &name);
+                let row = with_check(own.to_text().as_bytes(), &name);
                 table.insert(name, &*row).map_err(fail(OPERATION))?;
             }
             Ok(())
@@ -68,13 +70,13 @@ impl Journal {
             let mut table = txn.open_table(GRANULARITIES).map_err(fail(OPERATION))?;
             let known = {
                 let row = table.get(name).map_err(fail(OPERATION))?;
-                let text = row.as_ref().and_then(|row| unseal(row.value(), &name));
+                let text = row.as_ref().and_then(|row| without_check(row.value(), &name));
                 let text = text.and_then(|text| std::str::from_utf8(text).ok());
                 text.and_then(|text| StoredGranularity::from_text(name, text))
             };
             let Some(mut known) = known else { return Ok(None) };
             let out = change(&mut known);
-            let row = sealed(known.to_text().as_bytes(), &name);
+            let row = with_check(known.to_text().as_bytes(), &name);
             table.insert(name, &*row).map_err(fail(OPERATION))?;
             Ok(Some(out))
         })

@@ -1,4 +1,4 @@
-//! What a start reads of the series: all of them, and beside it what is remembered of each.
+//! Loading at a start: all series, and the state of each.
 //!
 //! Must never know: who takes in the series.
 
@@ -9,7 +9,7 @@ use redb::ReadableTable;
 use super::{
     Journal, SEEN, SERIES, STATES, corrupt, fail,
     series_row::{self, ReadRow},
-    unseal,
+    without_check,
 };
 use crate::{
     model::{Kind, UnixMillis},
@@ -57,7 +57,7 @@ impl Journal {
                 while let Some(entry) = remembered.next_if(is_known) {
                     let (row, bytes) = entry.map_err(fail("read"))?;
                     let row = row.value();
-                    let Some(bytes) = unseal(bytes.value(), &row) else {
+                    let Some(bytes) = without_check(bytes.value(), &row) else {
                         lost.push(row);
                         continue;
                     };

@@ -1,17 +1,17 @@
 //! The journal's table of series that are parts of others since they were merged. In the table of
-//! changes they are deleted, and so they are to a release that does not know this one.
+//! changes they are deleted.
 //!
 //! FORMAT.md describes the bytes. Must never know: what becomes of their samples.
 
 use redb::{TableDefinition, WriteTransaction};
 
-use super::{Journal, fail, sealed};
+use super::{Journal, fail, with_check};
 use crate::{
     model::SeriesId,
     store::{dictionary::changes::SeriesUpdate, error::StoreError},
 };
 
-/// Made with the first change of a series.
+/// The series that each of them is a part of.
 pub(super) const MERGED: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("series_merged");
 
 impl Journal {
@@ -36,7 +36,7 @@ pub(super) fn note(txn: &WriteTransaction, updates: &[SeriesUpdate]) -> Result<(
     for SeriesUpdate { id, into, .. } in updates {
         match into {
             Some(into) => {
-                let row = sealed(&into.0.to_le_bytes(), &id.0);
+                let row = with_check(&into.0.to_le_bytes(), &id.0);
                 merged.insert(id.0, &*row).map_err(fail(OPERATION))?;
             }
             None => {

@@ -20,7 +20,6 @@ mod loading;
 pub(crate) mod log;
 mod merged;
 pub(crate) mod numbers;
-mod raise;
 pub(crate) mod record;
 pub(crate) mod register;
 pub(crate) mod series_row;
@@ -31,30 +30,31 @@ use std::sync::{
 };
 
 use parking_lot::Mutex;
-use redb::{ReadableTable, TableDefinition, TableError, TableHandle, WriteTransaction};
+use redb::{ReadableTable, TableDefinition, TableHandle, WriteTransaction};
 
 use super::{
     dictionary::changes::SeriesUpdate,
     error::StoreError,
     file::{
         database::{DatabaseFile, FileOptions},
+        holes::HOLES,
         medium::Medium,
         names::{self, JOURNAL_FILE},
-        version::{FORMAT_VERSION, VERSION_KEY},
+        version::VERSION_KEY,
     },
 };
 use crate::model::{SenderWindow, SeriesId, UnixMillis};
 use append::Unsure;
-use checked::{DamagedRows, RowKey, sealed, set_number, unseal};
+use checked::{DamagedRows, RowKey, set_number, with_check, without_check};
 pub(crate) use cut::CutPart;
-use files::FILES;
+use files::{ENDS, FILES};
 use free::FreeSpace;
+use in_head::IN_HEAD;
 use log::Log;
+use merged::MERGED;
 use numbers::Settled;
 use record::Record;
 
-/// Records of older releases, and of snapshots.
-const RECORDS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("records");
 const SERIES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("series");
 const CHANGES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("series_changes");
 const SENDERS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("senders");
@@ -99,10 +99,12 @@ impl Journal {
             DatabaseFile::open(medium, JOURNAL_FILE.to_owned(), OPTIONS)?
         } else {
             refuse_orphans(medium)?;
-            DatabaseFile::create(medium, JOURNAL_FILE.to_owned(), OPTIONS, |_, txn| create(txn))?
+            DatabaseFile::create(medium, JOURNAL_FILE.to_owned(), OPTIONS, |_, txn| {
+                create(txn, medium.format())
+            })?
         };
         let damaged = DamagedRows::default();
-        file.guard("open", || numbers::check_version(&file, &damaged))?;
+        file.guard("open", || numbers::check_version(&file, medium.format(), &damaged))?;
         let (settled, last) = file.guard("open", || numbers::settle(&file, medium, &damaged))?;
         let log = Log::open(medium.clone(), last)?;
         let log_bytes = AtomicU64::new(log.bytes());
@@ -134,7 +136,7 @@ impl Journal {
         self.file.bytes().unwrap_or(0) + self.log_bytes.load(Ordering::Relaxed)
     }
 
-    /// What became of series since they were made known, by their ids.
+    /// The changes of series since their definitions, by their ids.
     pub(crate) fn changes(&self) -> Result<Vec<SeriesUpdate>, StoreError> {
         let unknown = "its name is not known: its samples are hidden, and its sender's next ones begin \
                        a new series";
@@ -173,16 +175,12 @@ impl Journal {
         let name = table.name().to_owned();
         let txn = self.file.read()?;
         self.file.guard("read", || {
-            let table = match txn.open_table(table) {
-                // Older releases wrote none.
-                Err(TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
-                outcome => outcome.map_err(fail("read"))?,
-            };
+            let table = txn.open_table(table).map_err(fail("read"))?;
             let mut out = Vec::new();
             for (place, entry) in table.iter().map_err(fail("read"))?.enumerate() {
                 let (key, value) = entry.map_err(fail("read"))?;
                 let key = key.value();
-                let row = unseal(value.value(), &key);
+                let row = without_check(value.value(), &key);
                 let row = read(key, row).ok_or_else(|| {
                     corrupt(format!("row {place} of table {name} cannot be read"))
                 })?;
@@ -198,37 +196,19 @@ impl Journal {
         after: u64,
         mut out: impl FnMut(u64, Record) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        let mut decoded = |number: u64, bytes: &[u8]| {
+        self.log.lock().replay(after, |number, bytes| {
             let record = record::decode(bytes)
                 .ok_or_else(|| corrupt(format!("record {number} cannot be read")))?;
             out(number, record)
-        };
-        let mut through = after;
-        let txn = self.file.read()?;
-        self.file.guard("replay", || {
-            let table = txn.open_table(RECORDS).map_err(fail("replay"))?;
-            for entry in table.range(after + 1..).map_err(fail("replay"))? {
-                let (number, bytes) = entry.map_err(fail("replay"))?;
-                let (number, expected) = (number.value(), through + 1);
-                if number != expected {
-                    return Err(corrupt(format!("record {expected} is missing before {number}")));
-                }
-                decoded(number, bytes.value())?;
-                through = number;
-            }
-            Ok(())
-        })?;
-        drop(txn);
-        self.log.lock().replay(through, decoded)
+        })
     }
 }
 
-/// Makes all tables, and those that an older version did not have.
-fn create(txn: &WriteTransaction) -> Result<(), StoreError> {
+/// Makes all tables.
+fn create(txn: &WriteTransaction, format: u64) -> Result<(), StoreError> {
     const OPERATION: &str = "create tables";
     let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
-    set_number(&mut meta, VERSION_KEY, FORMAT_VERSION).map_err(fail(OPERATION))?;
-    txn.open_table(RECORDS).map_err(fail(OPERATION))?;
+    set_number(&mut meta, VERSION_KEY, format).map_err(fail(OPERATION))?;
     txn.open_table(SERIES).map_err(fail(OPERATION))?;
     txn.open_table(CHANGES).map_err(fail(OPERATION))?;
     txn.open_table(SENDERS).map_err(fail(OPERATION))?;
@@ -236,6 +216,10 @@ fn create(txn: &WriteTransaction) -> Result<(), StoreError> {
     txn.open_table(SEEN).map_err(fail(OPERATION))?;
     txn.open_table(GRANULARITIES).map_err(fail(OPERATION))?;
     txn.open_table(FILES).map_err(fail(OPERATION))?;
+    txn.open_table(MERGED).map_err(fail(OPERATION))?;
+    txn.open_table(ENDS).map_err(fail(OPERATION))?;
+    txn.open_table(IN_HEAD).map_err(fail(OPERATION))?;
+    txn.open_table(HOLES).map_err(fail(OPERATION))?;
     Ok(())
 }
 

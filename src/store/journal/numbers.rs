@@ -6,16 +6,12 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use parking_lot::Mutex;
-use redb::ReadableTable;
-
 use super::{
-    Journal, LAST_RUN_KEY, LOG_KEY, META, RECORDS, STATES_ROWS_KEY, STATES_THROUGH_KEY,
-    THROUGH_KEY,
+    Journal, LAST_RUN_KEY, LOG_KEY, META, STATES_ROWS_KEY, STATES_THROUGH_KEY, THROUGH_KEY,
     checked::{DamagedRows, StoredNumber, stored},
     corrupt, fail,
     log::Log,
-    raise,
+    set_number,
 };
 use crate::{
     model::UnixMillis,
@@ -25,10 +21,11 @@ use crate::{
             database::DatabaseFile,
             medium::Medium,
             names::JOURNAL_FILE,
-            version::{self, FORMAT_VERSION, VERSION_KEY},
+            version::{self, PRERELEASE_KEY, VERSION_KEY},
         },
     },
 };
+use parking_lot::Mutex;
 
 /// The substitutes for damaged numbers, until these are written anew.
 pub(super) type Settled = Mutex<BTreeMap<&'static str, Option<u64>>>;
@@ -65,20 +62,38 @@ impl RecordsInFiles {
     }
 }
 
-/// Checks the version, and raises the file to this one.
-pub(super) fn check_version(file: &DatabaseFile, damaged: &DamagedRows) -> Result<(), StoreError> {
+/// Checks the version, and raises the file to the one that is written.
+pub(super) fn check_version(
+    file: &DatabaseFile,
+    format: u64,
+    damaged: &DamagedRows,
+) -> Result<(), StoreError> {
     let own = read(file, VERSION_KEY)?;
     let mut version = own.number.unwrap_or(0);
-    // Releases before version 9 wrote no checksums.
-    if own.check.is_some() && !own.is_sound(VERSION_KEY) && own.proves(VERSION_KEY, FORMAT_VERSION)
-    {
-        note(damaged, VERSION_KEY, "it is this release's by its checksum, or but for that");
-        version = FORMAT_VERSION;
-    } else if !own.is_sound(VERSION_KEY) && (own.check.is_some() || version == FORMAT_VERSION) {
-        return Err(refused(VERSION_KEY));
+    if own.number.is_none() && own.check.is_none() {
+        let before = read(file, PRERELEASE_KEY)?.number;
+        return Err(before.map_or_else(
+            || corrupt("it does not say its format".to_owned()),
+            |version| version::prerelease(JOURNAL_FILE, version),
+        ));
     }
-    version::check(JOURNAL_FILE, version)?;
-    if version == FORMAT_VERSION { Ok(()) } else { raise::raise(file, version) }
+    if !own.is_sound(VERSION_KEY) {
+        if !own.proves(VERSION_KEY, format) {
+            return Err(refused(VERSION_KEY));
+        }
+        note(damaged, VERSION_KEY, "it is this release's by its checksum, or but for that");
+        version = format;
+    }
+    version::check(JOURNAL_FILE, version, format)?;
+    if version < format {
+        const OPERATION: &str = "raise the format";
+        file.transact(OPERATION, |txn| {
+            let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
+            set_number(&mut meta, VERSION_KEY, format).map_err(fail(OPERATION))
+        })?;
+        tracing::info!(file = file.name(), version, format, "raised to this format");
+    }
+    Ok(())
 }
 
 /// Finds out which file of the log is the last one, and which numbers are damaged.
@@ -110,8 +125,7 @@ pub(super) fn settle(
 }
 
 impl Journal {
-    /// The time at which the store was last run; `None` when it was not, or before releases
-    /// that remember it.
+    /// The time at which the store was last run; `None` when it was not.
     pub(crate) fn last_run(&self) -> Result<Option<UnixMillis>, StoreError> {
         Ok(self.number(LAST_RUN_KEY)?.map(|time| UnixMillis(time as i64)))
     }
@@ -154,7 +168,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Whether it is still to be written anew up to which record a checkpoint was finished.
+    /// Returns whether the number of the last record of a finished checkpoint is still to be
+    /// written anew.
     pub(crate) fn is_through_damaged(&self) -> Result<bool, StoreError> {
         let own = self.file.guard("read", || read(&self.file, THROUGH_KEY))?;
         Ok(!own.is_sound(THROUGH_KEY))
@@ -162,14 +177,6 @@ impl Journal {
 
     /// The first record that is there.
     fn first_record(&self) -> Result<Option<u64>, StoreError> {
-        let txn = self.file.read()?;
-        let in_table = self.file.guard("read", || {
-            let table = txn.open_table(RECORDS).map_err(fail("read"))?;
-            Ok(table.first().map_err(fail("read"))?.map(|(number, _)| number.value()))
-        })?;
-        if in_table.is_some() {
-            return Ok(in_table);
-        }
         self.log.lock().first_record()
     }
 

@@ -9,18 +9,14 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::columns::{put_doubles, put_numbers, take_doubles, take_numbers};
 use crate::model::{AcceptedBatch, BatchNumber, CountsOnce, SeriesId, UnixMillis};
 
-const RECORD_VERSION: u8 = 3;
-/// Its columns are as they are in memory, and it has no checksum.
-const PLAIN_VERSION: u8 = 2;
-/// Its records do not say when they were accepted, either.
-const TIMELESS_VERSION: u8 = 1;
+const RECORD_VERSION: u8 = 1;
 
-/// What one group commit accepted.
+/// The batches of one group commit.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Record {
     /// The clock when it was: which granularities keep a sample is decided by it, the same way in
-    /// every replay. `None` in records of old releases.
-    pub(crate) now: Option<UnixMillis>,
+    /// every replay.
+    pub(crate) now: UnixMillis,
     pub(crate) batches: Vec<AcceptedBatch>,
 }
 
@@ -64,14 +60,8 @@ fn checked(bytes: &[u8]) -> Option<&[u8]> {
 
 /// Reads a record; `None` when it is damaged.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
-    let mut rest = if bytes.first() == Some(&RECORD_VERSION) { checked(bytes)? } else { bytes };
-    let [version] = take(&mut rest)?;
-    let now = match version {
-        RECORD_VERSION | PLAIN_VERSION => Some(UnixMillis(i64::from_le_bytes(take(&mut rest)?))),
-        TIMELESS_VERSION => None,
-        _ => return None,
-    };
-    let columns = if version == RECORD_VERSION { take_columns } else { take_plain_columns };
+    let mut rest = checked(bytes)?.strip_prefix(&[RECORD_VERSION])?;
+    let now = UnixMillis(i64::from_le_bytes(take(&mut rest)?));
     let mut batches = Vec::new();
     while !rest.is_empty() {
         let sender_bytes = u16::from_le_bytes(take(&mut rest)?);
@@ -93,7 +83,10 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
             "" => CountsOnce::Never,
             _ => CountsOnce::ByNumber(BatchNumber { sender: sender.into(), epoch, seq }),
         };
-        batches.push(AcceptedBatch { counts_once, ..columns(&mut rest, samples, times, starts)? });
+        batches.push(AcceptedBatch {
+            counts_once,
+            ..take_columns(&mut rest, samples, times, starts)?
+        });
     }
     Some(Record { now, batches })
 }
@@ -114,36 +107,10 @@ fn take_columns(
     })
 }
 
-/// The same as older releases wrote them.
-fn take_plain_columns(
-    rest: &mut &[u8],
-    samples: usize,
-    times: usize,
-    starts: usize,
-) -> Option<AcceptedBatch> {
-    Some(AcceptedBatch {
-        series: column(rest, samples, |bytes| SeriesId(u32::from_le_bytes(bytes)))?,
-        times: column(rest, times, i64::from_le_bytes)?,
-        starts: column(rest, starts, i64::from_le_bytes)?,
-        values: column(rest, samples, f64::from_le_bytes)?,
-        ..AcceptedBatch::default()
-    })
-}
-
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     let (head, tail) = rest.split_first_chunk::<N>()?;
     *rest = tail;
     Some(*head)
-}
-
-fn column<T, const N: usize>(
-    rest: &mut &[u8],
-    entries: usize,
-    read: impl Fn([u8; N]) -> T,
-) -> Option<Vec<T>> {
-    let (bytes, tail) = rest.split_at_checked(entries.checked_mul(N)?)?;
-    *rest = tail;
-    Some(bytes.as_chunks::<N>().0.iter().map(|chunk| read(*chunk)).collect())
 }
 
 /// For fuzzing: reads bytes as a record, and as one whose checksum is right.
@@ -151,10 +118,9 @@ pub(crate) fn fuzz(bytes: &[u8]) {
     let whole = [bytes, &xxh3_64(bytes).to_le_bytes()].concat();
     for record in [bytes, &whole].into_iter().filter_map(decode) {
         let (mut first, mut again) = (Vec::new(), Vec::new());
-        let now = record.now.unwrap_or(UnixMillis(0));
-        encode(now, record.batches.iter(), &mut first);
+        encode(record.now, record.batches.iter(), &mut first);
         let read = decode(&first).map(|read| read.batches).unwrap_or_default();
-        encode(now, read.iter(), &mut again);
+        encode(record.now, read.iter(), &mut again);
         assert_eq!(first, again);
     }
 }
@@ -165,36 +131,6 @@ mod tests {
 
     use super::*;
     use crate::setup::NOW;
-
-    #[test]
-    fn records_of_older_releases_are_read() {
-        let batch = |counts_once| AcceptedBatch {
-            counts_once,
-            series: vec![SeriesId(5), SeriesId(3)],
-            times: vec![1_700_000_000_000],
-            starts: vec![7, 8],
-            values: vec![0.1, -2.0],
-            ..AcceptedBatch::default()
-        };
-        let columns = [
-            [5_u32, 3].map(u32::to_le_bytes).concat(),
-            [1_700_000_000_000_i64, 7, 8].map(i64::to_le_bytes).concat(),
-            [0.1_f64, -2.0].map(f64::to_le_bytes).concat(),
-        ]
-        .concat();
-        let lengths = [2_u32, 1, 2].map(u32::to_le_bytes).concat();
-        let number =
-            [&4_u16.to_le_bytes()[..], b"web1", &9_i64.to_le_bytes(), &1_u64.to_le_bytes()];
-        let rest = [number.concat(), lengths, columns].concat();
-        let plain = [&[PLAIN_VERSION][..], &NOW.0.to_le_bytes(), &rest].concat();
-        let sender = BatchNumber { sender: "web1".into(), epoch: 9, seq: 1 };
-        let batches = vec![batch(CountsOnce::ByNumber(sender))];
-        let expected = Record { now: Some(NOW), batches };
-        assert_eq!(decode(&plain).as_ref(), Some(&expected));
-        let timeless = [&[TIMELESS_VERSION][..], &rest].concat();
-        assert_eq!(decode(&timeless), Some(Record { now: None, ..expected }));
-        assert_eq!(decode(&plain[..plain.len() - 1]), None);
-    }
 
     fn batch() -> impl Strategy<Value = AcceptedBatch> {
         let counts_once = |seq| match seq {
@@ -228,13 +164,11 @@ mod tests {
         ) {
             let mut bytes = Vec::new();
             encode(NOW, batches.iter(), &mut bytes);
-            prop_assert_eq!(decode(&bytes), Some(Record { now: Some(NOW), batches }));
+            prop_assert_eq!(decode(&bytes), Some(Record { now: NOW, batches }));
             let at = at % bytes.len();
             prop_assert_eq!(decode(&bytes[..at]), None);
             bytes[at] ^= flip;
-            let damaged = decode(&bytes);
-            // Another version says that there is no checksum.
-            prop_assert!(at == 0 || flip == 0 || damaged.is_none());
+            prop_assert!(flip == 0 || decode(&bytes).is_none());
         }
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct Register {
     medium: Arc<dyn Medium>,
     journal: Arc<Journal>,
     known: Mutex<Known>,
-    /// What lies in the folder of damaged files, until an operator removes it.
+    /// The files in the folder of damaged files, until an operator removes them.
     damaged: RwLock<Vec<String>>,
 }
 
@@ -146,7 +146,8 @@ impl Register {
         self.damaged.read().clone()
     }
 
-    /// Whether a file was set aside or missing once, so that cells may be missing in its place.
+    /// Returns whether a file was set aside or missing once, so that cells may be missing in its
+    /// place.
     pub(crate) fn is_lost(&self, file: &str) -> bool {
         let name = aside_name(file);
         let is_of = |rest: &str| rest.is_empty() || rest.starts_with('.');

@@ -30,22 +30,10 @@ fn check(id: u32, bytes: &[u8]) -> u64 {
     xxh3_64_with_seed(bytes, u64::from(id))
 }
 
-/// A row of releases before version 9, whose series have no checksums; `None` when it is damaged.
-pub(super) fn with_checks(first: u32, mut old: &[u8]) -> Option<Vec<u8>> {
-    let (mut row, mut id) = (Vec::with_capacity(old.len() * 9 / 8), first);
-    while !old.is_empty() {
-        let (length, rest) = old.split_first_chunk::<LENGTH_BYTES>()?;
-        let (bytes, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-        push(&mut row, id, bytes);
-        (old, id) = (rest, id.checked_add(1)?);
-    }
-    Some(row)
-}
-
 /// A row as it was read: series in a list, of which some may be lost.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ReadRow {
-    /// As [`take`] takes them: nothing where one is lost.
+    /// The series, in the form that [`take`] reads: nothing in place of a lost one.
     pub(super) series: Vec<u8>,
     /// Ids of those that are.
     pub(super) lost: Vec<u32>,
@@ -111,7 +99,7 @@ struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// Whether it is as it was written for an id.
+    /// Returns whether it is as it was written for an id.
     fn is_of(&self, id: u32) -> bool {
         check(id, self.bytes) == self.check
     }
@@ -180,12 +168,10 @@ fn decode(row: &[u8]) -> Option<Vec<SeriesInfo>> {
     Some(series)
 }
 
-/// For fuzzing: reads bytes as a row of series, and as one of older releases.
+/// For fuzzing: reads bytes as a row of series.
 pub(crate) fn fuzz_rows(bytes: &[u8]) {
-    for row in [Some(bytes.to_vec()), with_checks(0, bytes)].into_iter().flatten() {
-        if let Some(series) = decode(&row) {
-            assert_eq!(decode(&encode(0, &series)), Some(series));
-        }
+    if let Some(series) = decode(bytes) {
+        assert_eq!(decode(&encode(0, &series)), Some(series));
     }
 }
 
@@ -211,9 +197,6 @@ mod tests {
         let row = encode(0, &three());
         assert_eq!(decode(&row), Some(three()));
         assert_eq!(decode(&row[..row.len() - 1]), None);
-        let old: Vec<_> = three().iter().map(encode_series).collect();
-        let old = old.iter().flat_map(|own| [&(own.len() as u32).to_le_bytes(), &**own].concat());
-        assert_eq!(with_checks(0, &old.collect::<Vec<_>>()), Some(row));
     }
 
     #[test]

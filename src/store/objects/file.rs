@@ -18,13 +18,15 @@ use crate::{
             database::{DatabaseFile, FileOptions, UNFINISHED},
             medium::Medium,
             names::OBJECTS_FILE,
-            version::{self, FORMAT_VERSION, VERSION_KEY},
+            version::{self, VERSION_KEY},
         },
     },
 };
 
 const OBJECTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("objects");
 pub(super) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+/// The hosts that ping, by name.
+pub(super) const HOSTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("hosts");
 /// The last version that was given to an object.
 const LAST_KEY: &str = "last_version";
 /// Number of objects.
@@ -41,9 +43,9 @@ pub(super) fn open(medium: &Arc<dyn Medium>) -> Result<DatabaseFile, StoreError>
         let meta = txn.open_table(META).map_err(fail("open"))?;
         Ok(meta.get(VERSION_KEY).map_err(fail("open"))?.map_or(0, |guard| guard.value()))
     })?;
-    version::check(OBJECTS_FILE, found)?;
-    if found != FORMAT_VERSION {
-        file.transact("raise the version", create_tables)?;
+    version::check(OBJECTS_FILE, found, medium.format())?;
+    if found != medium.format() {
+        file.transact("raise the format", |txn| create_tables(txn, medium.format()))?;
     }
     Ok(file)
 }
@@ -51,7 +53,7 @@ pub(super) fn open(medium: &Arc<dyn Medium>) -> Result<DatabaseFile, StoreError>
 /// Makes the file, which is not there.
 pub(super) fn create(medium: &Arc<dyn Medium>) -> Result<DatabaseFile, StoreError> {
     let name = OBJECTS_FILE.to_owned();
-    DatabaseFile::create(medium, name, OPTIONS, |_, txn| create_tables(txn))
+    DatabaseFile::create(medium, name, OPTIONS, |_, txn| create_tables(txn, medium.format()))
 }
 
 /// Removes a file whose making was cut short; nothing was ever in it.
@@ -60,11 +62,12 @@ pub(super) fn remove_unfinished(medium: &Arc<dyn Medium>) -> Result<(), StoreErr
     medium.remove(&file).map_err(|cause| StoreError::Io { operation: "remove", file, cause })
 }
 
-fn create_tables(txn: &WriteTransaction) -> Result<(), StoreError> {
+fn create_tables(txn: &WriteTransaction, format: u64) -> Result<(), StoreError> {
     const OPERATION: &str = "create tables";
     let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
-    meta.insert(VERSION_KEY, FORMAT_VERSION).map_err(fail(OPERATION))?;
+    meta.insert(VERSION_KEY, format).map_err(fail(OPERATION))?;
     txn.open_table(OBJECTS).map_err(fail(OPERATION))?;
+    txn.open_table(HOSTS).map_err(fail(OPERATION))?;
     Ok(())
 }
 
@@ -169,7 +172,7 @@ pub(super) fn check(file: &DatabaseFile, fault: &mut dyn FnMut(String)) -> Resul
     })
 }
 
-/// What each room has.
+/// The number and bytes of the objects of each room.
 pub(super) fn rooms(file: &DatabaseFile) -> Result<Rooms, StoreError> {
     read(file, |txn| {
         let objects = txn.open_table(OBJECTS).map_err(fail("read"))?;
@@ -194,7 +197,7 @@ pub(super) struct Change<'a> {
     pub(super) name: &'a str,
     /// The version that it must have; `None`: it must not be there, or be damaged.
     pub(super) expected: Option<u64>,
-    /// What it becomes, and when; `None`: it is deleted.
+    /// The new bytes, and the time of the change; `None`: the object is deleted.
     pub(super) new: Option<(&'a [u8], UnixMillis)>,
 }
 

@@ -2,10 +2,10 @@
 //!
 //! Must never know: when hosts are kept, what their records say.
 
-use redb::{ReadableTable, TableDefinition, TableError};
+use redb::ReadableTable;
 
 use super::{
-    file::{META, fail, read as read_file},
+    file::{HOSTS, META, fail, read as read_file},
     row::checksum,
 };
 use crate::{
@@ -13,12 +13,10 @@ use crate::{
     store::{error::StoreError, file::database::DatabaseFile},
 };
 
-/// By name. Not there in files of older releases.
-const HOSTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("hosts");
-/// When the daemon that wrote last listened: from when, and until when at least.
+/// The times between which the daemon that wrote last listened, at least.
 const SINCE_KEY: &str = "hosts_since";
 const UNTIL_KEY: &str = "hosts_until";
-/// How long that was, in milliseconds.
+/// The time that it listened, in milliseconds.
 const LISTENED_KEY: &str = "hosts_listened";
 
 const OPERATION: &str = "keep hosts";
@@ -29,10 +27,7 @@ pub(super) fn read(
     fault: &mut dyn FnMut(String),
 ) -> Result<KeptHosts, StoreError> {
     read_file(file, |txn| {
-        let hosts = match txn.open_table(HOSTS) {
-            Err(TableError::TableDoesNotExist(_)) => return Ok(KeptHosts::default()),
-            found => found.map_err(fail("read"))?,
-        };
+        let hosts = txn.open_table(HOSTS).map_err(fail("read"))?;
         let meta = txn.open_table(META).map_err(fail("read"))?;
         let time = |key| {
             let found = meta.get(key).map_err(fail("read"))?;

@@ -85,9 +85,9 @@ impl fmt::Display for ObjectKind {
 pub struct Object {
     /// Its version: what the next change must name.
     pub version: u64,
-    /// When it was changed last.
+    /// The time of the last change.
     pub changed_at: UnixMillis,
-    /// What it is.
+    /// The content.
     pub bytes: Vec<u8>,
 }
 
@@ -118,7 +118,7 @@ pub enum ObjectRefusal {
         "the name of a {0} is empty, has control characters, or more than {OBJECT_NAME_BYTES_MAX} bytes"
     )]
     BadName(ObjectKind),
-    /// It is too large.
+    /// The object is too large.
     #[error("{bytes} bytes are more than a {kind} may have ({OBJECT_BYTES_MAX}): make it smaller")]
     TooLarge {
         /// The object's kind.
@@ -243,8 +243,7 @@ impl Objects {
         })
     }
 
-    /// How many objects there are in the room that has most, and the bytes of the one that takes
-    /// most.
+    /// The number of objects of the largest room, and the bytes of the room that takes most.
     pub(crate) fn size(&self) -> Result<(u64, u64), StoreError> {
         if let Some(rooms) = &*self.rooms.lock() {
             return Ok(rooms.fullest());

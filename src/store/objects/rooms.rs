@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::{OBJECTS_BYTES_MAX, OBJECTS_MAX, ObjectKind, ObjectRefusal};
 
-/// How many objects there are in each room, and their bytes.
+/// The number of objects of each room, and their bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Rooms(BTreeMap<ObjectKind, (u64, u64)>);
 

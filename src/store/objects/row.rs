@@ -10,7 +10,7 @@ pub(super) fn key(kind: ObjectKind, name: &str) -> String {
     format!("{kind}/{name}")
 }
 
-/// What a key says; `None` when no object has it.
+/// The kind and name in a key; `None` when no object has it.
 pub(super) fn place(key: &str) -> Option<(ObjectKind, &str)> {
     let (kind, name) = key.split_once('/')?;
     Some((*ObjectKind::ALL.iter().find(|own| own.as_str() == kind)?, name))

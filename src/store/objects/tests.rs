@@ -253,7 +253,7 @@ fn run(objects: &Objects, map: &Map, step: &Step) -> Option<Map> {
     Some(after)
 }
 
-/// What is there.
+/// The objects that are there.
 fn found(objects: &Objects) -> Map {
     let name = |listed: &ListedObject| {
         listed.name.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().unwrap()

@@ -37,22 +37,22 @@ use super::{
 use crate::model::{AcceptedBatch, GranularitySet, Kind, SeriesId, SeriesKey, UnixMillis};
 use lost_head::records_in_files;
 
-/// How long the last run may have gone on after it last remembered the time.
+/// The longest time that the last run may have gone on after it last remembered the time.
 const LAST_RUN_LATE_MS: i64 = 86_400_000;
 
 /// Chunks of series that are read ahead of the dictionary; full: the reader waits.
 const CHUNKS_AHEAD: usize = 8;
 
-/// What was found when the store was opened.
+/// The findings of opening a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RecoveryReport {
     /// Journal records applied to the catalog.
     pub records: u64,
     /// Samples in them.
     pub samples: u64,
-    /// Whether a checkpoint was cut short when the store was closed; the next one finishes it.
+    /// A checkpoint was cut short when the store was closed; the next one finishes it.
     pub resumes_checkpoint: bool,
-    /// What the time was at least when the store was last run; `None` for a new one.
+    /// The earliest time at which the last run can have ended; `None` for a new store.
     pub last_run: Option<UnixMillis>,
 }
 
@@ -118,7 +118,7 @@ impl Store {
             counters: Counters::default(),
         };
         let store = Self { inner: Arc::new(inner) };
-        let report = store.recover(now)?;
+        let report = store.recover()?;
         if store.inner.journal.is_through_damaged()? {
             // Should the head be damaged next, nothing would tell it any more.
             store.checkpoint(now)?;
@@ -173,7 +173,7 @@ impl Store {
 
     /// Replays the journal. What a checkpoint that was cut short had set aside is set aside again:
     /// some files hold its cells and some do not, and they tell.
-    fn recover(&self, now: UnixMillis) -> Result<RecoveryReport, StoreError> {
+    fn recover(&self) -> Result<RecoveryReport, StoreError> {
         let mut report = RecoveryReport::default();
         let inner = &*self.inner;
         let after = inner.catalog.read().applied();
@@ -201,7 +201,7 @@ impl Store {
                     batch.retain(is_behind);
                 }
             }
-            catalog.apply(sequence, batches.iter(), record.now.unwrap_or(now));
+            catalog.apply(sequence, batches.iter(), record.now);
             Ok(())
         })?;
         inner.head.add_lost(&lost.slots);

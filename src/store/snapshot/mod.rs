@@ -3,8 +3,8 @@
 //! A snapshot is a data directory of its own. The head and partitions change only in checkpoints
 //! and when shells are added. First the partitions are copied while all goes on; then checkpoints
 //! are held back, and only what changed meanwhile is copied again, and the head; batches are
-//! accepted as always. Objects are copied then, too. The journal is copied last, its log with a view
-//! of its tables, and so holds every record and series that the partitions may know.
+//! accepted as always. Objects are copied then, too. The journal is copied last, the files of its log
+//! with a view of its tables, and so holds every record and series that the partitions may know.
 //!
 //! Must never know: when one is due, and which ones are to go.
 
@@ -32,12 +32,12 @@ use super::{
 };
 use crate::model::{Moment, PartitionId};
 
-/// How often what changed is copied before checkpoints are held back.
+/// The number of passes over changed partitions before checkpoints are held back.
 const PASSES: usize = 2;
 /// End of the name of a folder that is being made.
 pub(super) const UNFINISHED: &str = ".partial";
 
-/// What was copied.
+/// The files of a snapshot or a restored directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SnapshotReport {
     /// The folder.
@@ -92,10 +92,10 @@ impl Store {
             }
             progress(JOURNAL_FILE);
             let medium: Arc<dyn Medium> = Arc::new(Folder::at(folder));
-            self.inner.journal.copy_to(&medium, &files)?;
-            bytes += medium.allocated_bytes(JOURNAL_FILE).unwrap_or(0);
+            let (logs, log_bytes) = self.inner.journal.copy_to(&medium, folder, &files)?;
+            bytes += medium.allocated_bytes(JOURNAL_FILE).unwrap_or(0) + log_bytes;
             let marks = self.inner.register.mark_lost_in(&medium)?;
-            let files = files.len() as u64 + segments + marks + 1;
+            let files = files.len() as u64 + segments + marks + logs + 1;
             Ok(SnapshotReport { path: target.to_owned(), files, bytes })
         })
     }
@@ -113,7 +113,7 @@ struct Copies<'a> {
 
 struct Copied {
     partition: Arc<Partition>,
-    /// What its stamp was before and after; `None`: it changed, so the copy is worth nothing.
+    /// The partition's stamp before and after; `None`: it changed, so the copy is worth nothing.
     stamp: Option<u64>,
     bytes: u64,
 }

@@ -151,7 +151,7 @@ pub(super) fn check_head(
     Ok(())
 }
 
-/// What is wrong with a cell.
+/// The fault of a cell.
 fn cell_problem(cell: &Cell, kind: Kind, width_ms: i64) -> Option<&'static str> {
     if cell.is_empty() {
         return None;

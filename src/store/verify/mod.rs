@@ -35,7 +35,7 @@ pub struct Fault {
     pub problem: String,
 }
 
-/// What was checked and found.
+/// The outcome of verifying.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct VerifyReport {
     /// Files checked.
@@ -52,7 +52,7 @@ pub struct VerifyReport {
     pub cells: u64,
     /// Slots that were recomputed from the next finer granularity and compared.
     pub compared: u64,
-    /// What could not be compared, and why.
+    /// The comparisons that were not possible, and why.
     pub notes: Vec<String>,
     /// Number of faults.
     pub fault_count: u64,
@@ -61,7 +61,7 @@ pub struct VerifyReport {
 }
 
 impl VerifyReport {
-    /// Whether everything is as it must be.
+    /// Returns whether everything is as it must be.
     pub fn is_sound(&self) -> bool {
         self.fault_count == 0
     }

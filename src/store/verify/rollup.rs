@@ -86,7 +86,7 @@ impl Coarser {
         Self { complete_since: complete_since(store, id.granularity), holes }
     }
 
-    /// Whether it must have the samples of a slot.
+    /// Returns whether it must have the samples of a slot.
     pub(super) fn must_have(&self, at: UnixMillis) -> bool {
         let is_in = |hole: &Range<UnixMillis>| hole.contains(&at);
         at >= self.complete_since && !self.holes.iter().any(is_in)
@@ -215,7 +215,7 @@ impl Sides<'_> {
         Ok(())
     }
 
-    /// What a view of either granularity says of the slots of a document.
+    /// The cells of the slots of a document in a view of either granularity.
     fn cells(
         &self,
         view: &View,

@@ -32,7 +32,7 @@ impl Gathered {
         self.0.retain(|(_, slot)| is_wanted(slot.start.0));
     }
 
-    /// The same by series, of so many.
+    /// Sorts the cells by series, of a number of series.
     pub(super) fn by_series(self, count: usize) -> BySeries {
         let mut ends = vec![0; if self.0.is_empty() { 0 } else { count }];
         self.0.iter().for_each(|(place, _)| ends[*place as usize] += 1);
@@ -60,7 +60,7 @@ pub(super) struct BySeries {
 }
 
 impl BySeries {
-    /// Those of one series.
+    /// The cells of one series.
     pub(super) fn of(&self, place: usize) -> &[Slot] {
         let Some(end) = self.ends.get(place) else { return &[] };
         let from = place.checked_sub(1).map_or(0, |before| self.ends[before]);

@@ -73,7 +73,7 @@ impl Store {
         Ok(View { parts, ..self.view_apart(index, range, all)? })
     }
 
-    /// The same, each series without its parts.
+    /// A view of each series without its parts.
     fn view_apart(
         &self,
         index: GranularityIndex,
@@ -112,8 +112,8 @@ impl Store {
         Ok(view)
     }
 
-    /// What the catalog holds: the active cells of series, the frozen ones, and the last record that
-    /// is in them.
+    /// Copies from the catalog: the active cells of series, the frozen ones, and the last record
+    /// that is in them.
     fn copy_memory(
         &self,
         index: GranularityIndex,
@@ -143,8 +143,8 @@ impl View {
         Ok(slots)
     }
 
-    /// The same, in place of what is in `slots`; in cells of one sample or more than two, columns that
-    /// are not wanted may hold anything.
+    /// Replaces `slots` by the slots of a series; in cells of one sample or more than two, columns
+    /// that are not wanted may hold anything.
     ///
     /// # Errors
     /// When a document cannot be read.
@@ -168,7 +168,7 @@ impl View {
         Ok(())
     }
 
-    /// The same of a series without its parts.
+    /// Appends the slots of a series without its parts.
     fn slots_apart(
         &self,
         series: SeriesId,
@@ -236,7 +236,7 @@ impl View {
         Ok(found)
     }
 
-    /// Whether documents have what is held elsewhere of a slot, see [`Mark::has_absorbed`].
+    /// Returns whether documents have what is held elsewhere of a slot, see [`Mark::has_absorbed`].
     fn has_absorbed(&self, through: u64, slot: i64) -> bool {
         let marks = self.documents.marks();
         let next = marks.partition_point(|(range, _)| range.start <= slot);
@@ -248,9 +248,9 @@ impl View {
 /// Where the cells of a series lie that belong to one document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Whereabouts {
-    /// What the document covers, or would.
+    /// The time that the document covers, or would.
     pub range: Range<UnixMillis>,
-    /// How long it is.
+    /// The length of the document.
     pub span: Span,
     /// Its partition, when there is one.
     pub partition: Option<PartitionInfo>,

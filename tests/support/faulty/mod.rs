@@ -13,7 +13,7 @@ use std::{
 };
 
 use fastrand::Rng;
-use granary::store::Medium;
+use granary::store::{FORMAT_VERSION, Medium};
 use redb::StorageBackend;
 
 pub(crate) use self::fault::{Call, EIO, ENOSPC, Effect, Fault};
@@ -33,6 +33,8 @@ struct State {
     /// Files opened before the last power cut or kill may no longer be used.
     generation: u64,
     rng: Rng,
+    /// By how much the format that is written is later than this release's.
+    formats_ahead: u64,
 }
 
 impl State {
@@ -74,6 +76,11 @@ impl FaultyMedium {
         let medium = Self::default();
         medium.state().rng = Rng::with_seed(seed);
         medium
+    }
+
+    /// Has the store write a later format from its next start on, as a later release would.
+    pub(crate) fn set_formats_ahead(&self, formats_ahead: u64) {
+        self.state().formats_ahead = formats_ahead;
     }
 
     /// Puts a file there, durably.
@@ -253,6 +260,10 @@ impl StorageBackend for FaultyFile {
 }
 
 impl Medium for FaultyMedium {
+    fn format(&self) -> u64 {
+        FORMAT_VERSION + self.state().formats_ahead
+    }
+
     fn open(&self, name: &str) -> io::Result<Box<dyn StorageBackend>> {
         let mut state = self.state();
         state.faults.meet(Call::Open)?;

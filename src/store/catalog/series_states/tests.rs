@@ -43,7 +43,7 @@ fn rows_survive_the_disk() {
     assert_ne!(later[0], rows[2]);
 }
 
-/// What happens to a series, or to all of them.
+/// An event of one series, or of all of them.
 #[derive(Debug, Clone, Copy)]
 enum Event {
     Sample {
@@ -91,7 +91,7 @@ fn rows(states: &SeriesStates) -> Vec<EncodedRow> {
     (0..3).map(|row| states.encode(row)).collect()
 }
 
-/// What is stored, and read again.
+/// The states after they were stored and read again.
 fn restarted(states: &SeriesStates) -> SeriesStates {
     let mut read = all_fresh();
     for EncodedRow { row, states, seen } in rows(states) {

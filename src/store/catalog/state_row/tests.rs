@@ -4,13 +4,13 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What a series is, and the values that it has beside its readings' numbers.
+/// The kind of a series, and its values beside the numbers of its readings.
 #[derive(Debug, Clone, Copy)]
 struct Sort {
     kind: Kind,
     scale: f64,
     start: i64,
-    /// How much later than others it is sampled.
+    /// By how many ms it is sampled later than others.
     apart_ms: i64,
     ended: Option<u16>,
 }

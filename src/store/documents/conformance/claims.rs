@@ -380,7 +380,7 @@ fn power_that_is_cut_at_any_sync_leaves_each_merge_once() {
     }
 }
 
-/// Whether the power was cut.
+/// Returns whether the power was cut.
 fn is_once_after_a_cut(subject: Subject, after: u64) -> bool {
     let mut bench = Bench::new(subject, after);
     bench.medium.arm(Fault { call: Call::Sync, after, times: 1, effect: Effect::PowerCut });

@@ -46,7 +46,7 @@ enum Step {
         stage: Stage,
     },
     Reopen,
-    /// What fails during the next step.
+    /// The fault of the next step.
     Arm(Fault),
 }
 

@@ -68,7 +68,7 @@ fn segment_of(medium: &dyn Medium, partition: &str) -> Option<String> {
     Some(segment_file(partition, last))
 }
 
-/// How the fields of a document lie that say whose it is.
+/// The bytes of the fields that say which document it is.
 fn header(start: UnixMillis, series: SeriesId) -> Vec<u8> {
     let series = i64::from(series.0).to_le_bytes();
     [b"\x12series\0".as_slice(), &series, b"\x09start\0", &start.0.to_le_bytes()].concat()

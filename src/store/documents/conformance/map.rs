@@ -37,7 +37,7 @@ impl Map {
         self.0.remove(&id);
     }
 
-    /// Whether a slot has samples.
+    /// Returns whether a slot has samples.
     pub(super) fn has(&self, id: PartitionId, series: SeriesId, slot: i64) -> bool {
         self.0.get(&id).is_some_and(|partition| partition.cells.contains_key(&(series, slot)))
     }

@@ -1,4 +1,4 @@
-//! What every implementation of [`Documents`] must pass: the contract of the module above, on a
+//! The tests of every implementation of [`Documents`]: the contract of the module above, on a
 //! medium that fails.
 //!
 //! `claims` holds one test for each promise, `histories` random ones against a naive map of cells.

@@ -15,13 +15,9 @@ use std::sync::{
 };
 
 use parking_lot::Mutex;
-use redb::{ReadTransaction, ReadableTable, TableDefinition, TableError, WriteTransaction};
+use redb::{ReadTransaction, ReadableTable, TableDefinition, WriteTransaction};
 
-use super::{
-    Stage,
-    place::{Place, document_span},
-    segment::file::Segment,
-};
+use super::{Stage, mark::Mark, place::Place, segment::file::Segment};
 use crate::{
     model::{DOCUMENT_SLOTS_MAX, Granularity, PartitionId, SeriesId, Span, UnixMillis},
     store::{
@@ -29,9 +25,10 @@ use crate::{
         file::{
             damage::Damage,
             database::{DatabaseFile, FileOptions},
+            holes::HOLES,
             medium::Medium,
             names::partition_file,
-            version::{self, FORMAT_VERSION, VERSION_KEY},
+            version::{self, VERSION_KEY},
         },
     },
 };
@@ -54,15 +51,15 @@ pub(crate) const UNTIL_KEY: &str = "applied_until";
 pub(crate) const CHECK_KEY: &str = "applied_check";
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 2 << 20, quick_repair: true };
 
-/// What the file of a partition whose documents are sealed takes, at most, when it is compact.
+/// The most bytes that the compact file of a partition with sealed documents takes.
 const LOOSE_BYTES: u64 = 256 << 10;
 
 /// Why a partition's files are to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Going {
-    /// It is dropped.
+    /// The partition is dropped.
     Dropped,
-    /// It is damaged: it is set aside, and begun again.
+    /// The partition is damaged: it is set aside, and begun again.
     SetAside,
 }
 
@@ -78,11 +75,11 @@ pub(crate) struct Partition {
     /// Why its files are to go: who finds that writes nothing there. Held while one segment takes
     /// the place of others.
     pub(crate) going: Mutex<Option<Going>>,
-    /// What the sealer saw when it looked last: the file's stamp, and since when it is that.
+    /// The file's stamp when the sealer looked last, and since when it is that.
     pub(crate) seen: Mutex<Option<(u64, UnixMillis)>>,
     /// The file's stamp when it was not worth folding, and what was expected of it then.
     pub(crate) not_worth: Mutex<Option<(u64, Stage)>>,
-    /// Whether it was folded, and somebody read, so that the file did not shrink yet.
+    /// The partition was folded while somebody read, so the file did not shrink yet.
     pub(crate) is_loose: AtomicBool,
 }
 
@@ -98,7 +95,10 @@ impl Partition {
     ) -> Result<Self, StoreError> {
         let file = DatabaseFile::open(medium, name, OPTIONS)?;
         let (place, named) = file.guard("open", || {
-            Ok((read_place(&file, id, granularity)?, read_named(&file, &file.read()?)?))
+            Ok((
+                read_place(&file, id, granularity, medium.format())?,
+                read_named(&file, &file.read()?)?,
+            ))
         })?;
         let damage = Damage::read(&file, place.width_ms, place.id.start..place.end)?;
         let own = Self { damage, ..Self::of(medium, place, file, numbers) };
@@ -119,17 +119,21 @@ impl Partition {
         let document = place.document;
         let months = if let Span::Months(months) = document { months } else { 0 };
         let rows = [
-            (VERSION_KEY, FORMAT_VERSION as i64),
+            (VERSION_KEY, medium.format() as i64),
             (START_KEY, place.id.start.0),
             (END_KEY, place.end.0),
             (WIDTH_KEY, granularity.width_ms),
             (DOCUMENT_KEY, document.longest_ms()),
             (MONTHS_KEY, i64::from(months)),
-            (THROUGH_KEY, 0),
+            (THROUGH_KEY, Mark::NONE.through as i64),
+            (UNTIL_KEY, Mark::NONE.until.0),
+            (CHECK_KEY, Mark::NONE.checksum() as i64),
         ];
         let name = partition_file(granularity, place.range());
         let file = DatabaseFile::create(medium, name, OPTIONS, |file, txn| {
             txn.open_table(DOCUMENTS).map_err(file.fail("create"))?;
+            txn.open_table(SEGMENTS).map_err(file.fail("create"))?;
+            txn.open_table(HOLES).map_err(file.fail("create"))?;
             let mut meta = txn.open_table(META).map_err(file.fail("create"))?;
             for (key, value) in rows {
                 meta.insert(key, value).map_err(file.fail("create"))?;
@@ -146,7 +150,7 @@ impl Partition {
         Self { place, layouts, file, damage, segments, going, seen, not_worth, is_loose }
     }
 
-    /// Whether its files are to go.
+    /// Returns whether its files are to go.
     pub(crate) fn is_going(&self) -> bool {
         self.going.lock().is_some()
     }
@@ -202,13 +206,13 @@ impl Partition {
         u64::from(self.place.seconds(document)) << 32 | u64::from(series.0)
     }
 
-    /// What a key says: the document's start and series.
+    /// The start and series of the document of a key.
     pub(crate) fn place_of(&self, key: u64) -> (UnixMillis, SeriesId) {
         (self.place.id.start.plus((key >> 32) as i64 * 1000), SeriesId(key as u32))
     }
 
-    /// Whether a document is as it was written. A damaged one is as good as none, but for the
-    /// first time, when it is an error, named in the log, and counted.
+    /// Returns whether a document is as it was written. A damaged one reads as if it were absent,
+    /// except for the first time, when it is an error, named in the log, and counted.
     pub(crate) fn is_sound(
         &self,
         layout: &DocumentLayout,
@@ -235,7 +239,7 @@ impl Partition {
         Err(StoreError::DamagedPart { file: file.to_owned(), part })
     }
 
-    /// Whether the document of a key is a shell as it was written.
+    /// Returns whether the document of a key is a shell as it was written.
     pub(crate) fn is_shell(&self, key: u64, doc: &[u8]) -> bool {
         let (start, series) = self.place_of(key);
         let layout = self.layout(start);
@@ -261,16 +265,12 @@ impl Partition {
     }
 }
 
-/// The segments that are named; older files have no such table.
+/// The segments that are named.
 fn read_named(file: &DatabaseFile, txn: &ReadTransaction) -> Result<Vec<Named>, StoreError> {
-    match txn.open_table(SEGMENTS) {
-        Ok(table) => rows_named(file, &table),
-        Err(TableError::TableDoesNotExist(_)) => Ok(Vec::new()),
-        Err(cause) => Err(file.fail("read")(cause)),
-    }
+    rows_named(file, &txn.open_table(SEGMENTS).map_err(file.fail("read"))?)
 }
 
-/// What the rows of the table name.
+/// The segments that the rows of the table name.
 fn rows_named(
     file: &DatabaseFile,
     table: &impl ReadableTable<u32, u64>,
@@ -288,23 +288,22 @@ fn read_place(
     file: &DatabaseFile,
     id: PartitionId,
     granularity: &Granularity,
+    format: u64,
 ) -> Result<Place, StoreError> {
     let txn = file.read()?;
     let meta = txn.open_table(META).map_err(file.fail("open"))?;
-    let value = |key| {
-        let found = meta.get(key).map_err(file.fail("open"))?;
-        Ok::<_, StoreError>(found.map(|guard| guard.value()))
-    };
     let corrupt = |problem| StoreError::Corrupt { file: file.name().to_owned(), problem };
-    let number = |key| value(key)?.ok_or_else(|| corrupt(format!("{key} is missing")));
-    version::check(file.name(), number(VERSION_KEY)? as u64)?;
+    let number = |key| {
+        let found = meta.get(key).map_err(file.fail("open"))?;
+        found.map(|guard| guard.value()).ok_or_else(|| corrupt(format!("{key} is missing")))
+    };
+    version::check(file.name(), number(VERSION_KEY)? as u64, format)?;
     let (start, end) = (UnixMillis(number(START_KEY)?), UnixMillis(number(END_KEY)?));
     let (width_ms, longest_ms) = (number(WIDTH_KEY)?, number(DOCUMENT_KEY)?);
-    let document = match value(MONTHS_KEY)? {
-        Some(months @ 1..=LONGEST_MONTHS) => Span::Months(months as i32),
-        Some(0) => Span::Fixed(longest_ms),
-        Some(months) => return Err(corrupt(format!("{MONTHS_KEY} is {months}"))),
-        None => document_span(longest_ms, start),
+    let document = match number(MONTHS_KEY)? {
+        0 => Span::Fixed(longest_ms),
+        months @ 1..=LONGEST_MONTHS => Span::Months(months as i32),
+        months => return Err(corrupt(format!("{MONTHS_KEY} is {months}"))),
     };
     let slots = longest_ms / width_ms.max(1);
     let is_whole = width_ms == granularity.width_ms

@@ -30,10 +30,10 @@ use crate::{
 /// A consistent view of a partition and of its mark.
 pub(crate) struct PartitionReader {
     pub(crate) partition: Arc<Partition>,
-    /// What the documents have.
+    /// The mark of the documents.
     pub(crate) mark: Mark,
     pub(crate) documents: ReadOnlyTable<u64, &'static [u8]>,
-    /// When those documents begin that are open of any series, ascending.
+    /// The starts of documents of which any series has an open row, ascending.
     pub(crate) open_starts: Vec<UnixMillis>,
     pub(crate) named: Vec<Named>,
     pub(crate) segments: Vec<Arc<Segment>>,
@@ -49,19 +49,18 @@ impl Partition {
             let segments = open.get(&named)?;
             drop(open);
             let meta = txn.open_table(META).map_err(self.fail("read"))?;
-            let value = |key| {
-                let found = meta.get(key).map_err(self.fail("read"))?;
-                Ok::<_, StoreError>(found.map(|guard| guard.value()))
-            };
-            let mark = Mark {
-                through: value(THROUGH_KEY)?.unwrap_or(0) as u64,
-                // The first format knew no such time: it wrote all slots.
-                until: UnixMillis(value(UNTIL_KEY)?.unwrap_or(i64::MAX)),
-            };
-            // Older releases wrote none, and a new partition has none.
-            if value(CHECK_KEY)?.is_some_and(|check| check as u64 != mark.checksum()) {
+            let damaged = || {
                 let problem = "its mark is not as it was written".to_owned();
-                return Err(StoreError::Corrupt { file: self.file.name().to_owned(), problem });
+                StoreError::Corrupt { file: self.file.name().to_owned(), problem }
+            };
+            let number = |key| {
+                let found = meta.get(key).map_err(self.fail("read"))?;
+                found.map(|guard| guard.value()).ok_or_else(damaged)
+            };
+            let until = UnixMillis(number(UNTIL_KEY)?);
+            let mark = Mark { through: number(THROUGH_KEY)? as u64, until };
+            if number(CHECK_KEY)? as u64 != mark.checksum() {
+                return Err(damaged());
             }
             let documents = txn.open_table(DOCUMENTS).map_err(self.fail("read"))?;
             let open_starts = self.open_starts(&documents)?;
@@ -72,7 +71,7 @@ impl Partition {
 }
 
 impl Partition {
-    /// When documents begin of which there are rows: one look for each of them.
+    /// The starts of documents that have rows: one look-up for each of them.
     fn open_starts(
         &self,
         documents: &ReadOnlyTable<u64, &'static [u8]>,
@@ -127,7 +126,7 @@ impl PartitionReader {
         Ok(is_sound.then(|| read(layout, row.value())))
     }
 
-    /// How many documents there are.
+    /// The number of open documents.
     pub(crate) fn count(&self) -> Result<u64, StoreError> {
         let partition = &self.partition;
         partition.file.guard("read", || self.documents.len().map_err(partition.fail("read")))
@@ -152,7 +151,8 @@ impl PartitionReader {
         Ok(())
     }
 
-    /// The same, with corrections of slots whose samples are in none of the segments that are read.
+    /// Appends these slots, and corrections of slots whose samples are in none of the segments that
+    /// are read.
     pub(crate) fn slots_and_corrections(
         &self,
         series: SeriesId,
@@ -222,12 +222,12 @@ impl PartitionReader {
         Ok(Some(StoredDocument { state, bytes, header: Vec::new(), slots }))
     }
 
-    /// Whether all documents are open ones.
+    /// Returns whether all documents are open ones.
     pub(crate) fn is_open(&self) -> bool {
         self.named.is_empty()
     }
 
-    /// Whether there are sealed documents and no others.
+    /// Returns whether there are sealed documents and no others.
     pub(crate) fn is_sealed(&self) -> bool {
         self.open_starts.is_empty() && !self.named.is_empty()
     }
@@ -238,7 +238,7 @@ impl PartitionReader {
         Ok(count * self.partition.layout(self.partition.place.id.start).length() as u64)
     }
 
-    /// The same of some of the segments alone, without open documents.
+    /// Reads some of the segments alone, without open documents.
     pub(crate) fn only(mut self, numbers: &[u32]) -> Self {
         self.open_starts.clear();
         let (named, segments) =

@@ -38,7 +38,7 @@ use crate::{
 /// All open partitions, and what is needed to make more.
 #[derive(Debug)]
 pub(super) struct Partitions {
-    /// Those of the settings, then the retired ones.
+    /// The granularities of the settings, then the retired ones.
     granularities: Vec<Granularity>,
     pub(super) medium: Arc<dyn Medium>,
     pub(super) register: Arc<Register>,
@@ -49,7 +49,7 @@ pub(super) struct Partitions {
     changing: Mutex<()>,
     /// Partitions that are gone, of which somebody may still make segments.
     gone: Mutex<Vec<Weak<Partition>>>,
-    /// What views have decoded lately.
+    /// The heads of groups that views decoded lately.
     pub(super) heads: Arc<GroupHeads>,
 }
 
@@ -105,7 +105,7 @@ impl Partitions {
     pub(super) fn holes(&self, index: GranularityIndex) -> Vec<Range<UnixMillis>> {
         let granularity = self.granularity(index);
         let lost = self.register.lost(&partition_folder(granularity)).into_iter();
-        // What an older release lost is taken to be as long as the settings say.
+        // Where the row of its end is damaged, a partition is taken to be as long as the settings say.
         let presumed = |start| granularity.partition_end(granularity.partition_start(start));
         let hole = |(name, end): (String, Option<UnixMillis>)| {
             let start = partition_start(&name)?;

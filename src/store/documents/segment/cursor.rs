@@ -14,7 +14,7 @@ pub(crate) struct Misfit(pub(crate) usize);
 /// Bytes that are padded, and how far they were read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cursor<'a> {
-    /// What is to be read, and [`PADDING`] more.
+    /// The bytes to be read, and [`PADDING`] more.
     bytes: &'a [u8],
     at: usize,
     end: usize,
@@ -29,7 +29,7 @@ impl<'a> Cursor<'a> {
         Ok(Self { bytes, at: 0, end: length })
     }
 
-    /// How far was read.
+    /// The number of bytes that were read.
     pub(super) fn at(&self) -> usize {
         self.at
     }

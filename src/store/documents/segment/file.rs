@@ -15,11 +15,10 @@ use crate::{
     store::{error::StoreError, file::medium::Medium},
 };
 
-/// How a footer begins.
+/// The first bytes of a footer.
 pub(super) const MAGIC: &[u8; 8] = b"granseal";
-/// The version of this layout. Of the first one, a document's cells were all in one segment.
-pub(super) const VERSION: u64 = 2;
-const VERSION_MIN: u64 = 1;
+/// The version of this layout.
+pub(super) const VERSION: u64 = 1;
 /// Magic, version, partition's start, slot width, index's place, its entries, its checksum, and that
 /// of the footer.
 const FOOTER_BYTES: usize = 64;
@@ -37,7 +36,7 @@ pub(crate) struct GroupId {
 }
 
 impl GroupId {
-    /// As checksums know it.
+    /// The group as checksums name it.
     pub(crate) fn key(self) -> u64 {
         u64::from(self.seconds) << 32 | u64::from(self.row)
     }
@@ -70,7 +69,7 @@ pub(crate) struct Segment {
     width_ms: i64,
     bytes: u64,
     entries: Vec<Entry>,
-    /// When groups begin, ascending, each with the first entry of those that do.
+    /// The starts of groups, ascending, each with the first entry of the groups that begin then.
     starts: Vec<(u32, usize)>,
     /// Seconds from the partition's start to the first slot, and to the end of the last one.
     span: Range<i64>,
@@ -105,7 +104,7 @@ impl Segment {
         if magic != MAGIC || number(footer_check) != xxh3_64(&footer[..FOOTER_BYTES - 8]) {
             return Err(corrupt("its footer is not as it was written"));
         }
-        if !(VERSION_MIN..=VERSION).contains(&number(version)) {
+        if number(version) != VERSION {
             let problem =
                 format!("it has version {} of segments: use a newer release", number(version));
             return Err(StoreError::Mismatch { file: name, problem });
@@ -271,7 +270,7 @@ impl Segment {
     }
 }
 
-/// How long so many slots are.
+/// The seconds that some slots take.
 fn seconds_of(slots: u32, width_ms: i64) -> i64 {
     i64::from(slots) * width_ms / 1000
 }

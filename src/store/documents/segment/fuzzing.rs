@@ -1,4 +1,4 @@
-//! What a fuzz target calls: any bytes as a group's head, and as a block.
+//! The fuzz target of segments: any bytes as a group's head, and as a block.
 //!
 //! Must never know: checksums, which would keep changed bytes out.
 

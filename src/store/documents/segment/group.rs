@@ -23,7 +23,7 @@ static NO_VALUES: [f64; SLOTS_MAX] = [0.0; SLOTS_MAX];
 /// Bytes of a checksum.
 const CHECK_BYTES: usize = 4;
 
-/// What a group's checksums begin with, so that no block is taken for another one.
+/// The seed of a group's checksums, so that no block is taken for another one.
 fn seed(group: u64, lane: usize) -> u64 {
     group.wrapping_mul(LANES as u64 + 1).wrapping_add(lane as u64)
 }
@@ -42,9 +42,9 @@ pub(crate) struct GroupWriter {
     blocks: Vec<u8>,
     lengths: Vec<usize>,
     cells: Vec<Cell>,
-    /// Of each series: its number in the group, and where its cells begin.
+    /// The number of each series in the group, and the first of its cells.
     ranges: Vec<(usize, usize)>,
-    /// Of the series that is being added.
+    /// The times of the series that is being added.
     own: Times,
     values: Values,
     buffers: Buffers,
@@ -111,7 +111,7 @@ impl GroupWriter {
         next
     }
 
-    /// Whether no series was added.
+    /// Returns whether no series was added.
     pub(crate) fn is_empty(&self) -> bool {
         self.lanes == 0
     }
@@ -140,7 +140,7 @@ impl GroupWriter {
 }
 
 impl GroupWriter {
-    /// Whether a group that was written, and is padded, has the very cells that were added.
+    /// Returns whether a group that was written, and is padded, has the very cells that were added.
     pub(crate) fn comes_back(
         &self,
         bytes: &[u8],
@@ -171,7 +171,7 @@ impl GroupWriter {
     }
 }
 
-/// Whether cells are the same to the last bit.
+/// Returns whether cells are the same to the last bit.
 fn is_same(one: &Cell, other: &Cell) -> bool {
     let differs = |value: fn(&Cell) -> f64| value(one).to_bits() ^ value(other).to_bits();
     // One by one, as comparing arrays is a call.
@@ -189,11 +189,11 @@ fn is_same(one: &Cell, other: &Cell) -> bool {
 pub(crate) struct GroupHead {
     /// The group, as its checksums know it.
     group: u64,
-    /// Of a slot.
+    /// Width of a slot.
     width_ms: i64,
     times: Vec<Times>,
-    /// Of each series: its number in the group, that of its times, where its block begins behind
-    /// the head, and how long it is.
+    /// The number of each series in the group, the number of its times, the offset of its block
+    /// behind the head, and the block's length.
     series: Vec<(u8, u8, usize, usize)>,
 }
 
@@ -214,7 +214,7 @@ impl GroupHead {
         Self::parse(bytes, end, group, span, buffers)
     }
 
-    /// The same of bytes whose checksum was looked at.
+    /// Reads a head whose checksum was verified.
     pub(crate) fn parse(
         bytes: &[u8],
         end: usize,
@@ -277,7 +277,7 @@ impl GroupHead {
         self.find(lane).map(|(_, _, at, length)| (at, length))
     }
 
-    /// Whether a series has any of these slots.
+    /// Returns whether a series has any of these slots.
     pub(crate) fn has(&self, lane: usize, slots: std::ops::Range<usize>) -> bool {
         let Some((_, shared, ..)) = self.find(lane) else { return false };
         let own = &self.times[usize::from(shared)].slots;
@@ -349,5 +349,5 @@ fn column_of(column: &[f64], part: std::ops::Range<usize>) -> &[f64] {
     column.get(part).unwrap_or(&NO_VALUES[..length])
 }
 
-/// What a block can take: no stream is longer than its numbers and their patches.
+/// The longest block: no stream is longer than its numbers and their patches.
 const BLOCK_BYTES_MAX: usize = SLOTS_MAX * 256;

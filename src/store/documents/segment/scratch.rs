@@ -1,4 +1,4 @@
-//! What reading one block leaves for the next: memory, and the heads of groups.
+//! Memory that reading one block leaves for the next, and the heads of groups.
 //!
 //! Must never know: what the numbers mean.
 

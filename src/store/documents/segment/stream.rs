@@ -14,7 +14,7 @@ const ZIGZAG: u8 = 1;
 const PATCHED: u8 = 2;
 const SPARSE: u8 = 4;
 
-/// How numbers are packed, and what that takes.
+/// A way to pack numbers, and the bits that it takes.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     bits: usize,
@@ -46,7 +46,7 @@ fn place_width(count: usize) -> u32 {
     bits_of(count.saturating_sub(1) as u64)
 }
 
-/// How many numbers have how many bits, at most 65,535 of them.
+/// The number of numbers by their bits, at most 65,535 of each.
 struct Lengths {
     counts: [u16; 65],
     any: u64,
@@ -65,7 +65,7 @@ impl Lengths {
     }
 }
 
-/// How numbers are written at the least cost.
+/// The form in which numbers take least.
 #[derive(Debug, Clone, Copy)]
 enum Form {
     Signed(Plan),
@@ -105,7 +105,7 @@ impl Form {
 pub(super) struct Chosen<'a> {
     values: &'a [i64],
     form: Form,
-    /// Those that are not zero, when the others are left out.
+    /// The numbers that are not zero, when the others are left out.
     others: Option<(Vec<i64>, Form)>,
 }
 
@@ -125,7 +125,7 @@ pub(super) fn choose(values: &[i64]) -> Chosen<'_> {
 }
 
 impl Chosen<'_> {
-    /// Whether all its numbers are zero.
+    /// Returns whether all its numbers are zero.
     pub(super) fn is_zero(&self) -> bool {
         self.values.iter().all(|value| *value == 0)
     }
@@ -191,7 +191,7 @@ fn write_packed(
     }
 }
 
-/// How a stream that is not sparse lies.
+/// The shape of a stream that is not sparse.
 struct Shape {
     mode: u8,
     width: u32,
@@ -250,7 +250,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// How many bits are set, at most `count`.
+/// The number of bits that are set, at most `count`.
 fn ones(bitmap: &[u8], count: usize) -> usize {
     let ones: u32 = bitmap.iter().map(|byte| byte.count_ones()).sum();
     count.min(ones as usize)

@@ -21,8 +21,8 @@ const STREAMS: [u8; 3] = [4, 8, 16];
 /// The slots of a series, ascending, and what is known of each but for its values.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Times {
-    /// When the first and the last sample came, ms from the slot's start. They tell most often that
-    /// times are not the same, and so are compared first.
+    /// The times of the first and the last sample, ms from the slot's start. They differ most often
+    /// when times differ, so they are compared first.
     pub(crate) first_at: Vec<u32>,
     pub(crate) last_at: Vec<u32>,
     /// Samples in each slot.
@@ -35,14 +35,14 @@ impl Times {
     /// Memory that a slot takes.
     pub(super) const SLOT_BYTES: usize = 3 * size_of::<u32>() + size_of::<u16>();
 
-    /// Those of cells.
+    /// The times of cells.
     pub(super) fn of<'a>(cells: impl Iterator<Item = (u16, &'a Cell)>) -> Self {
         let mut times = Self::default();
         times.fill(cells);
         times
     }
 
-    /// Those of cells in place of what is there.
+    /// Replaces the times by those of cells.
     pub(super) fn fill<'a>(&mut self, cells: impl Iterator<Item = (u16, &'a Cell)>) {
         let Self { first_at, last_at, n, slots } = self;
         for column in [&mut *first_at, &mut *last_at, &mut *n] {
@@ -108,7 +108,7 @@ impl Times {
         }
     }
 
-    /// What is written of n, `first_at`, and `last_at` after it.
+    /// The numbers that are written for n, `first_at`, and `last_at` after it.
     fn numbers(&self, first: Option<&Self>) -> [Vec<i64>; 3] {
         let base = self.base(first);
         let mut numbers = [const { Vec::new() }; 3];
@@ -128,7 +128,7 @@ impl Times {
         [n, first, last - first]
     }
 
-    /// What `first` has in these slots.
+    /// The numbers of `first` in these slots.
     fn base(&self, first: Option<&Self>) -> Vec<[i64; 3]> {
         let Some(first) = first else { return vec![[0; 3]; self.count()] };
         let mut place = 0;

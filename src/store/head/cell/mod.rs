@@ -1,6 +1,6 @@
 //! The values of one cell of a row in few bytes, bit for bit.
 //!
-//! As in sealed documents, exact decimals become whole numbers, and values stand for what they differ
+//! Exact decimals become whole numbers, as in segments, and values stand for what they differ
 //! by from others of the cell. Here a cell is read without its neighbours. FORMAT.md describes the
 //! bytes. Must never know: when samples came, and which series they are of.
 
@@ -23,21 +23,21 @@ const MAX: u32 = 3;
 const SUM: u32 = 4;
 /// Values of a cell.
 const VALUES: u32 = 5;
-/// Of the power in a shape: min and max are rates.
+/// Bit of the power in a shape: min and max are rates.
 const RATES: u32 = 8;
 /// Codes above it are of values as they are: so many bytes less seven.
 const DELTA_MAX: u32 = 8;
-/// The same of a sum, which has codes for how many doubles it is off.
+/// Codes of a sum up to this one are its bytes; others say by how many doubles it is off.
 const SUM_DELTA_MAX: u32 = 7;
 const OFF_DELTA_MAX: u32 = 4;
 /// A sum as it is, in 2, 5 or 8 bytes.
 const SUM_BARE: [(u32, usize); 3] = [(13, 2), (14, 5), (15, 8)];
 /// In the byte of a rate: its increase is the sum.
 const OF_SUM: u8 = 15;
-/// Of the other numbers there: this one says that the increase is not off.
+/// The number that says that the increase is not off.
 const NOT_OFF: i64 = 7;
 
-/// How a cell is written: what values are multiplied with, and how each of them stands there.
+/// The shape of a cell: the power of its values, and the code of each of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Shape(u32);
 
@@ -89,7 +89,7 @@ fn length(value: u32, code: u32) -> usize {
     LENGTHS[usize::from(value == SUM)][code as usize & 0xf].into()
 }
 
-/// What the numbers of a cell go by.
+/// The numbers from which the values of a cell are told.
 struct Known {
     n: u32,
     scale: Scale,
@@ -100,7 +100,7 @@ struct Known {
 }
 
 impl Known {
-    /// What the sum is likely to be, as a number.
+    /// The likely number of the sum.
     fn likely_sum(&self, has_rates: bool) -> i64 {
         if has_rates {
             // What was counted before the first reading is not known.
@@ -142,7 +142,7 @@ impl Known {
     }
 }
 
-/// What was counted from one reading to the next, in the mean.
+/// The mean increase from one reading to the next.
 fn likely_increase(cell: &Cell, known: &Known) -> i64 {
     known.scale.number(cell.sum) / i64::from(cell.n.max(1))
 }

@@ -10,12 +10,12 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 pub(super) const HEADER_BYTES: usize = 32;
 const MAGIC: &[u8; 8] = b"granjlog";
 
-/// What a file says of itself.
+/// The header of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FileHeader {
     /// Its first record's number.
     pub(super) first: u64,
-    /// What the headers of its frames are checked with.
+    /// The seed of the checksums of its frames' headers.
     pub(super) salt: u64,
 }
 
@@ -82,7 +82,7 @@ impl<'a> Frames<'a> {
         self.at
     }
 
-    /// Whether anything but zeros follows.
+    /// Returns whether anything but zeros follows.
     pub(super) fn has_rest(&self) -> bool {
         self.bytes.get(self.at..).unwrap_or_default().iter().any(|byte| *byte != 0)
     }
@@ -169,7 +169,7 @@ mod tests {
             prop_assert_eq!(read(&file(9, &records)), Ok(expected));
         }
 
-        /// Of the last write some sectors are there.
+        /// Only some sectors of the last write are there.
         #[test]
         fn a_torn_frame_is_the_end(
             records in vec(vec(any::<u8>(), 0..200), 0..9),

@@ -4,6 +4,7 @@
 //! all the same; zeros are written over it before anything else is. The journal's tables say which
 //! file is the last one, before there is anything in it. Must never know: what records mean.
 
+pub(super) mod copy;
 mod frame;
 pub(crate) mod read;
 

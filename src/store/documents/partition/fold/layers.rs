@@ -7,15 +7,15 @@ use std::ops::Range;
 
 use crate::store::documents::partition::reader::PartitionReader;
 
-/// So many may lie over the same time for long.
+/// The number of segments that may lie over the same time for long.
 const LAYERS_MAX: usize = 8;
-/// What lies over the largest may take less than this part of it.
+/// The segments over the largest one may take less than this part of it.
 const LATE_PART: u64 = 8;
 
-/// What a segment has of a span.
+/// The part of a segment in a span.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Layer {
-    /// Of the segment.
+    /// Number of the segment.
     number: u32,
     /// Seconds from the partition's start.
     span: Range<i64>,

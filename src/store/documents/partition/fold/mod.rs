@@ -37,20 +37,20 @@ const OPEN_PART: u64 = 8;
 /// An open document with its key.
 type Entry<'a> = Result<(AccessGuard<'a, u64>, AccessGuard<'a, &'static [u8]>), StorageError>;
 
-/// What becomes one segment.
+/// The documents that become one segment.
 struct Portion {
-    /// It sees no more than that.
+    /// The reader sees these documents alone.
     reader: PartitionReader,
-    /// When it lies there.
+    /// Their time.
     span: Range<UnixMillis>,
 }
 
-/// How filling a segment ended.
+/// The end of filling a segment.
 enum Filled {
     Whole,
     /// Some cells would not come back as they are.
     Refused,
-    /// It was asked to end.
+    /// The caller asked to end.
     Ended,
 }
 
@@ -226,7 +226,8 @@ impl Partition {
 }
 
 impl PartitionReader {
-    /// What is to become one segment; `None` when nothing would become smaller, or fewer files.
+    /// Returns the documents that are to become one segment; `None` when neither bytes nor files
+    /// would become fewer.
     fn portion_to_fold(self, stage: Stage, bytes_min: u64) -> Result<Option<Portion>, StoreError> {
         let place = &self.partition.place;
         if self.is_worth_folding(stage, bytes_min)? {
@@ -245,7 +246,7 @@ impl PartitionReader {
         Ok(Some(Portion { reader: self.only(&numbers), span }))
     }
 
-    /// Whether all would become smaller, or fewer files.
+    /// Returns whether folding all documents would save bytes or files.
     fn is_worth_folding(&self, stage: Stage, bytes_min: u64) -> Result<bool, StoreError> {
         let open = self.open_bytes()?;
         let sealed: u64 = self.segments.iter().map(|segment| segment.bytes()).sum();

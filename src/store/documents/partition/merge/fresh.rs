@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// What is new of a document: cells by their slots, corrections too.
+/// The new cells of a document by their slots, corrections too.
 #[derive(Debug)]
 pub(crate) struct FreshDocument {
     pub(crate) start: UnixMillis,
@@ -51,7 +51,7 @@ impl FreshDocument {
     }
 }
 
-/// Those of a merge: all that are in no file yet, or all that are in a segment.
+/// The new documents of a merge: all that are in no file yet, or all that are in a segment.
 pub(crate) struct Fresh<'p> {
     partition: &'p Partition,
     /// With fewer, they become open ones.
@@ -62,11 +62,11 @@ pub(crate) struct Fresh<'p> {
     group: GroupWriter,
     /// The first and the last of the documents in the segment.
     span: Option<(UnixMillis, UnixMillis)>,
-    /// What cannot be sealed.
+    /// The documents that cannot be sealed.
     open: Vec<FreshDocument>,
 }
 
-/// What became of them.
+/// The places of the new documents.
 #[derive(Default)]
 pub(crate) struct Placed {
     /// In a segment that is to be named.

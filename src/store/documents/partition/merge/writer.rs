@@ -27,40 +27,40 @@ use crate::{
     },
 };
 
-/// What is late is put into open rows when a partition has so many segments: those of one that lost
-/// something never become fewer.
+/// Late cells are put into open rows when a partition has this many segments: those of a partition
+/// that lost one never become fewer.
 const SEGMENTS_MAX: usize = 128;
 
 /// The documents of one partition within a transaction.
 pub(crate) struct DocumentWriter<'p, 't> {
     partition: &'p Partition,
     table: Table<'t, u64, &'static [u8]>,
-    /// Those that the transaction names.
+    /// The segments that the transaction names.
     segments: &'p [Arc<Segment>],
     /// Documents that are in no file.
     fresh: Fresh<'p>,
-    /// What is late for those that are in segments.
+    /// Late cells of documents that are in segments.
     late: Fresh<'p>,
-    /// Whether the table has rows.
+    /// The table has rows.
     has_rows: bool,
-    /// Whether there may be another segment for that.
+    /// There may be another segment for late cells.
     has_room: bool,
     buffer: Vec<u8>,
     /// Where the parts of a sealed document are.
     parts: Vec<Source>,
     scratch: Scratch,
-    /// What was merged so far.
+    /// The cells and documents so far.
     merged: Merged,
     /// Where something damaged has something else in its place now.
     lost: Holes,
 }
 
-/// What segments have of a document.
+/// The state of a document in segments.
 enum Sealed {
     /// Something, in the writer's parts.
     Parts,
     Nothing,
-    /// As far as their heads tell, and was found before.
+    /// Damaged, as far as the heads tell, or as found before.
     Damaged,
 }
 
@@ -126,14 +126,14 @@ impl<'p, 't> DocumentWriter<'p, 't> {
                 continue;
             }
             layout.write_shell(*series, document, &mut self.buffer);
-            layout.seal(&mut self.buffer);
+            layout.write_checksum(&mut self.buffer);
             self.table.insert(key, &*self.buffer).map_err(partition.fail("preallocate"))?;
             (self.has_rows, added) = (true, added + 1);
         }
         Ok(added)
     }
 
-    /// What segments have of a document without an open row.
+    /// Returns the state in segments of a document without an open row.
     fn sealed(&mut self, start: UnixMillis, series: SeriesId) -> Result<Sealed, StoreError> {
         let partition = self.partition;
         if partition.damage.has(partition.key(start, series)) {
@@ -187,7 +187,7 @@ impl<'p, 't> DocumentWriter<'p, 't> {
 
     /// Stores what the buffer holds.
     fn store(&mut self, layout: &DocumentLayout, key: u64) -> Result<(), StoreError> {
-        layout.seal(&mut self.buffer);
+        layout.write_checksum(&mut self.buffer);
         self.merged.grown += u64::from(self.buffer.len() != layout.length());
         self.table.insert(key, &*self.buffer).map_err(self.partition.fail("write"))?;
         self.has_rows = true;
@@ -239,7 +239,6 @@ impl<'p, 't> DocumentWriter<'p, 't> {
                 self.table.remove(key).map_err(partition.fail("write"))?;
                 return Ok(Target::Fresh);
             }
-            layout.raise(&mut self.buffer);
             return Ok(Target::Row);
         }
         let sealed = self.sealed(start, series)?;

@@ -2,8 +2,7 @@
 //!
 //! A header (series, start, width, slots) is followed by one binary column for each field of the
 //! cells, and by a checksum. Columns are little-endian, so a cell is written without looking at the
-//! rest, and a document never grows. Those of older releases have no checksum, and get one when
-//! they are next changed. FORMAT.md describes the bytes.
+//! rest, and a document never grows. FORMAT.md describes the bytes.
 
 use std::ops::Range;
 
@@ -35,48 +34,18 @@ pub struct DocumentLayout {
     columns: [usize; COLUMNS.len()],
     /// Where the checksum lies; it covers all bytes before it.
     checksum_at: usize,
-    sealed: Form,
-    /// What older releases wrote: the same without the checksum.
-    plain: Form,
-}
-
-/// An empty document.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Form {
+    /// An empty document.
     shell: Vec<u8>,
-    /// What is the same in all documents.
+    /// The parts that are the same in all documents.
     fixed: Vec<Range<usize>>,
 }
 
-impl Form {
-    /// Ends a document that is whole but for its length and its version.
-    fn new(mut shell: Vec<u8>, version: i32, mut free: Vec<(usize, usize)>) -> Self {
-        shell.push(0);
-        let length = shell.len() as i32;
-        put(&mut shell, 0, length.to_le_bytes());
-        put(&mut shell, VERSION_AT, version.to_le_bytes());
-        free.push((shell.len(), 0));
-        let mut from = 0;
-        let mut fixed = Vec::with_capacity(free.len());
-        for (at, bytes) in free {
-            fixed.push(from..at);
-            from = at + bytes;
-        }
-        Self { shell, fixed }
-    }
-
-    /// The first byte outside of what is free that differs from a shell's.
-    fn damaged_at(&self, doc: &[u8]) -> Option<usize> {
-        let damaged =
-            self.fixed.iter().find(|part| doc[(*part).clone()] != self.shell[(*part).clone()]);
-        damaged?.clone().find(|at| doc[*at] != self.shell[*at])
-    }
-}
-
+/// The version of this layout.
+const VERSION: i32 = 1;
 /// Behind the length and the element's kind and name.
 const VERSION_AT: usize = 4 + 3;
 
-/// What is wrong with the bytes of a document.
+/// A fault in the bytes of a document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DocumentFault {
     /// Not the length of such a document.
@@ -128,12 +97,21 @@ impl DocumentLayout {
         }
         let mut free = vec![(series_at, 8), (start_at, 8)];
         free.extend(columns.iter().zip(COLUMNS).map(|(at, (_, bytes))| (*at, bytes * slots)));
-        let plain = Form::new(shell.clone(), 1, free.clone());
         let checksum_at = element(&mut shell, 0x12, "checksum").len();
         shell.extend_from_slice(&[0; 8]);
         free.push((checksum_at, 8));
-        let sealed = Form::new(shell, 2, free);
-        Self { slots, series_at, start_at, columns, checksum_at, sealed, plain }
+        shell.push(0);
+        let length = shell.len() as i32;
+        put(&mut shell, 0, length.to_le_bytes());
+        put(&mut shell, VERSION_AT, VERSION.to_le_bytes());
+        free.push((shell.len(), 0));
+        let mut from = 0;
+        let mut fixed = Vec::with_capacity(free.len());
+        for (at, bytes) in free {
+            fixed.push(from..at);
+            from = at + bytes;
+        }
+        Self { slots, series_at, start_at, columns, checksum_at, shell, fixed }
     }
 
     /// Number of slots of these documents.
@@ -143,13 +121,13 @@ impl DocumentLayout {
 
     /// Length in bytes of every one of these documents.
     pub fn length(&self) -> usize {
-        self.sealed.shell.len()
+        self.shell.len()
     }
 
-    /// Writes an empty document, every cell zero, over `out`; it is not sealed yet.
+    /// Writes an empty document, every cell zero, over `out`; its checksum is still missing.
     pub fn write_shell(&self, series: SeriesId, start: UnixMillis, out: &mut Vec<u8>) {
         out.clear();
-        out.extend_from_slice(&self.sealed.shell);
+        out.extend_from_slice(&self.shell);
         put(out, self.series_at, i64::from(series.0).to_le_bytes());
         put(out, self.start_at, start.0.to_le_bytes());
     }
@@ -158,19 +136,9 @@ impl DocumentLayout {
     ///
     /// # Panics
     /// When the document is too short to have one.
-    pub fn seal(&self, doc: &mut [u8]) {
+    pub fn write_checksum(&self, doc: &mut [u8]) {
         let checksum = xxh3_64(&doc[..self.checksum_at]);
         put(doc, self.checksum_at, checksum.to_le_bytes());
-    }
-
-    /// Gives a document that an older release wrote, and that was checked, room for a checksum.
-    pub fn raise(&self, doc: &mut Vec<u8>) {
-        if doc.len() == self.plain.shell.len() {
-            doc.truncate(self.plain.shell.len() - 1);
-            doc.extend_from_slice(&self.sealed.shell[doc.len()..]);
-            let head = ..VERSION_AT + 4;
-            doc[head].copy_from_slice(&self.sealed.shell[head]);
-        }
     }
 
     /// Checks that the bytes are a document of this layout, of this series and start, and as they
@@ -184,28 +152,31 @@ impl DocumentLayout {
         series: SeriesId,
         start: UnixMillis,
     ) -> Result<(), DocumentFault> {
-        let (sealed, plain) = (&self.sealed, &self.plain);
-        let Some(form) = [sealed, plain].into_iter().find(|form| form.shell.len() == doc.len())
-        else {
+        if doc.len() != self.length() {
             return Err(DocumentFault::Length { found: doc.len(), expected: self.length() });
-        };
+        }
         let found_series = i64::from_le_bytes(get(doc, self.series_at));
         let found_start = i64::from_le_bytes(get(doc, self.start_at));
         if found_series != i64::from(series.0) || found_start != start.0 {
             return Err(DocumentFault::Identity { series: found_series, start: found_start });
         }
-        if let Some(at) = form.damaged_at(doc) {
+        if let Some(at) = self.damaged_at(doc) {
             return Err(DocumentFault::Header(at));
         }
-        let fits =
-            || xxh3_64(&doc[..self.checksum_at]) == u64::from_le_bytes(get(doc, self.checksum_at));
-        let is_plain = doc.len() == plain.shell.len();
-        if is_plain || fits() { Ok(()) } else { Err(DocumentFault::Checksum) }
+        let stored = u64::from_le_bytes(get(doc, self.checksum_at));
+        let fits = xxh3_64(&doc[..self.checksum_at]) == stored;
+        if fits { Ok(()) } else { Err(DocumentFault::Checksum) }
+    }
+
+    /// The first byte outside of what is free that differs from a shell's.
+    fn damaged_at(&self, doc: &[u8]) -> Option<usize> {
+        let differs = |part: &&Range<usize>| doc[(*part).clone()] != self.shell[(*part).clone()];
+        self.fixed.iter().find(differs)?.clone().find(|at| doc[*at] != self.shell[*at])
     }
 
     /// The cell of a slot.
     pub fn cell(&self, doc: &[u8], slot: usize) -> Cell {
-        debug_assert!(slot < self.slots && doc.len() >= self.plain.shell.len());
+        debug_assert!(slot < self.slots && doc.len() == self.length());
         let [n, first_at, last_at, sum, min, max, first, last] = self.columns;
         let u32_at = |column: usize| u32::from_le_bytes(get(doc, column + slot * 4));
         let f64_at = |column: usize| f64::from_le_bytes(get(doc, column + slot * 8));
@@ -238,7 +209,7 @@ impl DocumentLayout {
         columns.map(part).collect()
     }
 
-    /// Where a document says whose and when it is, and its checksum if it has one.
+    /// Where a document says whose and when it is, and its checksum.
     pub(crate) fn header_parts(&self, doc: &[u8]) -> Vec<StoredPart> {
         let whole = |offset: usize| i64::from_le_bytes(get(doc, offset)) as f64;
         let mut parts = vec![
@@ -253,14 +224,12 @@ impl DocumentLayout {
         parts.extend([("series", self.series_at), ("start", self.start_at)].map(
             |(name, offset)| StoredPart { name, offset, length: 8, value: Some(whole(offset)) },
         ));
-        if doc.len() == self.length() {
-            let (name, offset) = ("checksum", self.checksum_at);
-            parts.push(StoredPart { name, offset, length: 8, value: None });
-        }
+        let (name, offset) = ("checksum", self.checksum_at);
+        parts.push(StoredPart { name, offset, length: 8, value: None });
         parts
     }
 
-    /// Whether no slot has samples.
+    /// Returns whether no slot has samples.
     pub fn is_shell(&self, doc: &[u8]) -> bool {
         let [n, ..] = self.columns;
         doc[n..n + self.slots * 4].iter().all(|byte| *byte == 0)
@@ -288,7 +257,7 @@ impl DocumentLayout {
         }
     }
 
-    /// Replaces the cell of a slot. The document is to be sealed again.
+    /// Replaces the cell of a slot. The checksum is to be written anew.
     ///
     /// # Panics
     /// When the slot or the length is not of this layout.
@@ -310,7 +279,7 @@ impl DocumentLayout {
         }
     }
 
-    /// Merges a cell into that of a slot. The document is to be sealed again.
+    /// Merges a cell into that of a slot. The checksum is to be written anew.
     pub fn merge_cell(&self, doc: &mut [u8], slot: usize, delta: &Cell) {
         let mut cell = self.cell(doc, slot);
         cell.merge(delta);
@@ -346,7 +315,7 @@ mod tests {
     fn shell(layout: &DocumentLayout) -> Vec<u8> {
         let mut doc = Vec::new();
         layout.write_shell(SERIES, START, &mut doc);
-        layout.seal(&mut doc);
+        layout.write_checksum(&mut doc);
         doc
     }
 
@@ -356,7 +325,7 @@ mod tests {
         let mut doc = shell(&layout);
         layout.write_cell(&mut doc, 59, &Cell::single(30_000, -0.5));
         assert_eq!(layout.check(&doc, SERIES, START), Err(DocumentFault::Checksum));
-        layout.seal(&mut doc);
+        layout.write_checksum(&mut doc);
         assert_eq!(layout.check(&doc, SERIES, START), Ok(()));
         let bson = bson::RawDocument::from_bytes(&doc).unwrap();
         assert_eq!(bson.get_i64("series").unwrap(), 7);
@@ -368,7 +337,7 @@ mod tests {
         }
         let sums = bson.get_binary("sum").unwrap().bytes;
         assert_eq!(sums[59 * 8..], (-0.5_f64).to_le_bytes());
-        assert_eq!(bson.get_i32("v").unwrap(), 2);
+        assert_eq!(bson.get_i32("v").unwrap(), VERSION);
         assert!(bson.get_i64("checksum").is_ok());
         assert_eq!(bson.iter().count(), 6 + COLUMNS.len());
     }
@@ -402,7 +371,7 @@ mod tests {
         let layout = DocumentLayout::new(28, 86_400_000);
         let mut good = shell(&layout);
         layout.write_cell(&mut good, 3, &Cell::single(5, 12_345.678));
-        layout.seal(&mut good);
+        layout.write_checksum(&mut good);
         assert_eq!(layout.check(&good, SERIES, START), Ok(()));
         for bit in 0..good.len() * 8 {
             let mut doc = good.clone();
@@ -410,31 +379,5 @@ mod tests {
             assert!(layout.check(&doc, SERIES, START).is_err(), "bit {bit}");
         }
         assert!(layout.check(&good[1..], SERIES, START).is_err());
-    }
-
-    #[test]
-    fn a_document_of_an_older_release_is_read_and_gets_a_checksum_when_it_changes() {
-        let layout = DocumentLayout::new(24, 3_600_000);
-        let mut doc = layout.plain.shell.clone();
-        put(&mut doc, layout.series_at, i64::from(SERIES.0).to_le_bytes());
-        put(&mut doc, layout.start_at, START.0.to_le_bytes());
-        let columns: usize = COLUMNS.iter().map(|(_, bytes)| bytes * 24).sum();
-        let damaged = (0..doc.len()).filter(|at| {
-            let mut doc = doc.clone();
-            doc[*at] ^= 1;
-            layout.check(&doc, SERIES, START).is_err()
-        });
-        assert_eq!(damaged.count(), doc.len() - columns);
-        layout.check(&doc, SERIES, START).unwrap();
-        layout.raise(&mut doc);
-        layout.write_cell(&mut doc, 23, &Cell::single(1, 7.0));
-        layout.seal(&mut doc);
-        layout.check(&doc, SERIES, START).unwrap();
-        let mut new = shell(&layout);
-        layout.write_cell(&mut new, 23, &Cell::single(1, 7.0));
-        layout.seal(&mut new);
-        assert_eq!(doc, new);
-        layout.raise(&mut doc);
-        assert_eq!(doc, new);
     }
 }

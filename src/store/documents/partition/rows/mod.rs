@@ -18,7 +18,7 @@ pub(crate) struct Layouts {
 }
 
 impl Layouts {
-    /// Of documents that are this long, with slots of this width.
+    /// The layouts of documents of a length, with slots of a width.
     pub(crate) fn new(width_ms: i64, document: Span) -> Self {
         let longest = (document.longest_ms() / width_ms) as usize;
         // Four years hold every length that a calendar span can have.

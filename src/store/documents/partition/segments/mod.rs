@@ -32,7 +32,7 @@ use crate::{
     },
 };
 
-/// What the partition says of a segment: its number, and the seconds from the partition's start
+/// The entry of a segment in the partition: its number, and the seconds from the partition's start
 /// between which its documents lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Named {
@@ -174,7 +174,7 @@ impl Segments {
         self.lost.lock().values().map(|own| at(own.from)..at(own.to)).collect()
     }
 
-    /// Whether there are any.
+    /// Returns whether any segment is lost.
     pub(crate) fn has_lost(&self) -> bool {
         !self.lost.lock().is_empty()
     }
@@ -210,7 +210,7 @@ impl OpenSegments<'_> {
     }
 }
 
-/// Whether a segment is gone for good.
+/// Returns whether a segment is gone for good.
 fn is_loss(fault: &StoreError) -> bool {
     let is_missing = matches!(
         fault,

@@ -27,7 +27,7 @@ pub(crate) struct Source {
     /// Its slots there.
     from: usize,
     to: usize,
-    /// When slot 0 of the group begins.
+    /// Start of slot 0 of the group.
     base: UnixMillis,
 }
 
@@ -37,12 +37,12 @@ impl Source {
         self.segment.block((self.group, &self.head), row_and_lane(series).1)
     }
 
-    /// Whether it lies in a segment.
+    /// Returns whether it lies in a segment.
     pub(crate) fn is_of(&self, segment: &Arc<Segment>) -> bool {
         Arc::ptr_eq(&self.segment, segment)
     }
 
-    /// Whether a document lies behind it in the same group.
+    /// Returns whether a document lies behind it in the same group.
     fn is_before(&self, next: &Self) -> bool {
         Arc::ptr_eq(&self.segment, &next.segment)
             && self.group == next.group
@@ -152,7 +152,7 @@ impl<'p> SealedPart<'p> {
         })
     }
 
-    /// What is to be said of documents that are damaged: an error, when that is not known yet.
+    /// Notes damage of documents: an error, unless it was known.
     pub(crate) fn meet(
         &self,
         starts: &[UnixMillis],

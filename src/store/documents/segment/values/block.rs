@@ -42,7 +42,7 @@ impl Columns {
         Self(self.0 | others.0)
     }
 
-    /// Whether it has any of others.
+    /// Returns whether the columns have any of others.
     pub(crate) fn has_any(self, others: Self) -> bool {
         self.0 & others.0 != 0
     }
@@ -59,7 +59,7 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    /// Those of cells in place of what is there.
+    /// Replaces the values by those of cells.
     pub(crate) fn fill(&mut self, cells: &[Cell]) {
         let fill = |column: &mut Vec<f64>, value: fn(&Cell) -> f64| {
             column.clear();
@@ -106,7 +106,7 @@ impl<'a> Writer<'a> {
         Self { out, mask_at, next: 1 }
     }
 
-    /// What lies outside of streams.
+    /// The bytes outside of streams.
     pub(crate) fn out(&mut self) -> &mut Vec<u8> {
         self.out
     }
@@ -148,7 +148,7 @@ impl<'a, 's> Reader<'a, 's> {
         Self { from, mask, buffers, limit }
     }
 
-    /// Whether what comes next is there.
+    /// Returns whether the next stream is there.
     pub(crate) fn is_there(&mut self) -> bool {
         let is_there = self.mask & 1 == 1;
         self.mask >>= 1;
@@ -191,7 +191,7 @@ impl<'a, 's> Reader<'a, 's> {
         doubles
     }
 
-    /// The same column again.
+    /// Copies a column.
     pub(crate) fn copy(&mut self, column: &[f64]) -> Vec<f64> {
         let mut copy = self.buffers.doubles.take();
         copy.extend_from_slice(column);
@@ -230,7 +230,7 @@ pub(crate) fn chain(base: i64, first: &mut [i64], last: &mut [i64]) {
     }
 }
 
-/// What [`chain`] undoes.
+/// The inverse of [`chain`].
 pub(crate) fn unchain(base: i64, first: &mut [i64], last: &mut [i64]) {
     let mut before = base;
     for (first, last) in first.iter_mut().zip(last) {

@@ -92,7 +92,7 @@ struct Ends {
     scale: Scale,
     firsts: Vec<i64>,
     lasts: Vec<i64>,
-    /// Whether they are the same.
+    /// Both ends are the same.
     is_point: bool,
 }
 

@@ -1,4 +1,5 @@
-//! What is known of a counter's slots before their rates are: increases, and the likely rates.
+//! The values of a counter's slots that are known before the rates: increases, and the likely
+//! rates.
 //!
 //! Must never know: how rates are stored.
 
@@ -28,7 +29,7 @@ impl Side {
         }
     }
 
-    /// What an increase is likely to be at least, or at most.
+    /// The likely lower, or upper, bound of an increase.
     pub(super) fn bound(self, one: i64, other: i64) -> i64 {
         match self {
             Self::Min => one.min(other),
@@ -37,14 +38,14 @@ impl Side {
     }
 }
 
-/// What is known of each slot before its rates are.
+/// The values of each slot that are known before its rates.
 pub(super) struct Known {
     /// Number of the increase up to the first reading, and from there to the last.
     pub(super) before: Vec<i64>,
     pub(super) within: Vec<i64>,
     /// The increase.
     pub(super) sum: Vec<f64>,
-    /// Of each side the likely rate.
+    /// The likely rates of each side.
     likely: [Vec<f64>; 2],
     /// Milliseconds between readings, in the mean.
     pub(super) step: Vec<i64>,
@@ -92,7 +93,7 @@ impl Known {
         known
     }
 
-    /// What the number of an increase is taken from.
+    /// The number from which the number of an increase is taken.
     pub(super) fn bound(&self, side: Side, index: usize, n: u32) -> i64 {
         let (before, within) = (self.before[index], self.within[index]);
         if n < 2 { before } else { side.bound(before, within / i64::from(n - 1)) }
@@ -110,7 +111,7 @@ impl Known {
     }
 }
 
-/// As the model counts: a decrease tells of a reset.
+/// Increase of a counter as the model computes it: a decrease means a reset.
 pub(super) fn increase_of(value: f64, before: f64) -> f64 {
     if value < before { value } else { value - before }
 }
@@ -119,7 +120,7 @@ pub(super) fn per_second(increase: f64, passed_ms: i64) -> f64 {
     sane(increase / (passed_ms as f64 / 1000.0))
 }
 
-/// What bits a NaN gets is not the same on all machines.
+/// Zero in place of NaN, whose bits differ between machines.
 fn sane(value: f64) -> f64 {
     if value.is_nan() { 0.0 } else { value }
 }

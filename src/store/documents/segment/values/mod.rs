@@ -39,7 +39,7 @@ pub(super) fn write(
     }
 }
 
-/// Whether the values are readings, with increases and rates.
+/// Returns whether the values are readings, with increases and rates.
 fn is_counter(cells: &[Cell]) -> bool {
     // Of a gauge, each value lies between the smallest and the largest.
     let is_level = |cell: &&Cell| {

@@ -17,14 +17,15 @@ use crate::store::{
     encoding::number::{Scale, ordered},
 };
 
-/// Of the smallest rate: it is an increase and its milliseconds, not a double near the likely one.
+/// Flag of the smallest rate: it is an increase and its milliseconds, not a double near the likely
+/// one.
 const PAIRS: u8 = 16;
-/// Of it: increases are as they are, not less what is likely. Without [`PAIRS`]: such pairs, whose
-/// increases are off by what readings are rounded.
+/// Flag of the smallest rate: increases are as they are, not less the likely ones. Without
+/// [`PAIRS`]: pairs whose increases are off by the rounding of readings.
 const PLAIN: u8 = 64;
 /// Increases in pairs, so that nothing overflows.
 const NUMBER_MAX: u64 = 1 << 53;
-/// Of jitter, so many ms each way are looked through first.
+/// Milliseconds of jitter each way that are tried first.
 const JITTER_MS: i64 = 24;
 /// Rates that are tried before it is given up to find increases behind them.
 const TRIED_MIN: usize = 16;
@@ -33,7 +34,7 @@ const ROUNDED_MAX: f64 = 4.0;
 /// Denominators that are looked for.
 const MILLIS_MAX: f64 = 16_777_216.0;
 
-/// What the rates of a series go by.
+/// The values that the rates of a series are computed from.
 pub(super) struct Series<'a> {
     pub(super) known: &'a Known,
     pub(super) times: &'a Times,
@@ -41,7 +42,7 @@ pub(super) struct Series<'a> {
     pub(super) last: &'a [f64],
 }
 
-/// How increases are rounded: to a whole number of units of a reading.
+/// The rounding of increases: to a whole number of units of a reading.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Rounding {
     /// Not at all.
@@ -50,7 +51,7 @@ enum Rounding {
 }
 
 impl Rounding {
-    /// What one more of the last bit adds.
+    /// The size of a unit: the effect of the last bit.
     fn unit(self) -> f64 {
         match self {
             Self::Like(reading) if reading.abs() < f64::MAX => {
@@ -76,11 +77,11 @@ pub(super) struct Rates {
     pub(super) flags: u8,
     /// 0 where it is the likely one.
     numbers: Vec<i64>,
-    /// Of pairs that are not: milliseconds, less the mean.
+    /// The milliseconds of pairs that are not likely, less the mean.
     millis: Vec<i64>,
-    /// Of those, what increases are off by rounding; empty when they are not rounded.
+    /// The rounding errors of their increases; empty when they are not rounded.
     rounded: Vec<i64>,
-    /// Those that are none of it, as they are.
+    /// The rates that have no such pair, as they are.
     pub(super) raw: Vec<(usize, f64)>,
 }
 
@@ -188,7 +189,7 @@ fn before_zero(number: i64) -> i64 {
 
 /// An increase and milliseconds that make a rate.
 struct Pair {
-    /// Of the increase.
+    /// Number of the increase.
     number: i64,
     /// By how many units it is off.
     rounded: i64,

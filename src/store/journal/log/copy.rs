@@ -1,0 +1,58 @@
+//! Copies of the log's files, for a snapshot.
+//!
+//! A file that another one follows never changes, so it is copied while records are appended; only
+//! the last one is copied while none is. Must never know: what else a snapshot has.
+
+use std::{collections::BTreeSet, path::Path};
+
+use super::{FOLDER, Log, fault, name_of};
+use crate::store::{
+    error::StoreError,
+    file::{folder::create_folders, medium::Medium},
+};
+
+/// The copies of the files that have records after one.
+#[derive(Debug, Default)]
+pub(in crate::store::journal) struct LogCopies {
+    copied: BTreeSet<u64>,
+    /// Bytes of all copies.
+    pub(in crate::store::journal) bytes: u64,
+}
+
+impl LogCopies {
+    /// The number of copies.
+    pub(in crate::store::journal) fn files(&self) -> u64 {
+        self.copied.len() as u64
+    }
+
+    /// Copies some files of the medium into a folder.
+    pub(in crate::store::journal) fn copy(
+        &mut self,
+        medium: &dyn Medium,
+        files: Vec<u64>,
+        folder: &Path,
+    ) -> Result<(), StoreError> {
+        create_folders(&folder.join(FOLDER)).map_err(fault("create", FOLDER))?;
+        for first in files {
+            if self.copied.insert(first) {
+                let name = name_of(first);
+                self.bytes +=
+                    medium.copy(&name, &folder.join(&name)).map_err(fault("copy", &name))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Log {
+    /// The files with records after `through`; the last one even if it has none.
+    pub(in crate::store::journal) fn files_after(&self, through: u64) -> Vec<u64> {
+        let covered = self.covered(through);
+        self.files.iter().copied().filter(|first| !covered.contains(first)).collect()
+    }
+
+    /// The empty file that the journal may know as the last one, as noting that failed.
+    pub(in crate::store::journal) fn unnoted(&self) -> Option<u64> {
+        self.made.as_ref().map(|(header, _)| header.first)
+    }
+}

@@ -1,0 +1,89 @@
+//! A directory of this format is raised to a later one while the power is cut, at one sync after
+//! another: what it held is there afterwards, once. This release opens it or refuses it, and changes
+//! nothing then.
+
+use std::{fs, path::Path, sync::Arc};
+
+use granary::{
+    model::{Cell, GranularitySet, SeriesId},
+    store::{FORMAT_VERSION, Store, StoreError},
+};
+
+use crate::{
+    faulty::{Call, Effect, Fault, FaultyMedium},
+    setup::{DAY, HOUR, NOW, slots},
+};
+
+/// A medium with the golden directory of this format.
+fn golden(seed: u64) -> FaultyMedium {
+    let medium = FaultyMedium::new(seed);
+    let name = format!("tests/data/format-{FORMAT_VERSION}");
+    put_all(&medium, &Path::new(env!("CARGO_MANIFEST_DIR")).join(name), "");
+    medium
+}
+
+fn put_all(medium: &FaultyMedium, folder: &Path, prefix: &str) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = format!("{prefix}{}", path.file_name().unwrap().to_str().unwrap());
+        if path.is_dir() {
+            put_all(medium, &path, &format!("{name}/"));
+        } else if let Some(name) = name.strip_suffix(".zst") {
+            medium.put(name, zstd::decode_all(&*fs::read(&path).unwrap()).unwrap());
+        }
+    }
+}
+
+fn open(medium: &FaultyMedium) -> Result<Store, StoreError> {
+    let opened = Store::open(Arc::new(medium.clone()), GranularitySet::default(), NOW);
+    opened.map(|(store, _, _)| store)
+}
+
+/// All cells; their sums depend on the order in which they were merged.
+fn cells(store: &Store) -> Vec<(usize, SeriesId, i64, Cell)> {
+    let ids = store.dictionary().select(&[]);
+    let mut all = Vec::new();
+    for level in 0..store.granularities().count() {
+        for id in &ids {
+            let range = NOW.minus(100 * DAY)..NOW.plus(HOUR);
+            let own = slots(store, level, range, *id).into_iter();
+            all.extend(own.map(|slot| (level, *id, slot.start.0, Cell { sum: 0.0, ..slot.cell })));
+        }
+    }
+    all
+}
+
+#[test]
+fn a_power_cut_while_a_directory_is_raised_loses_nothing() {
+    let whole = cells(&open(&golden(0)).unwrap());
+    assert!(whole.len() > 1000);
+    let (mut cuts, mut refused) = (0, 0);
+    for after in 0.. {
+        let medium = golden(after);
+        medium.set_formats_ahead(1);
+        medium.arm(Fault { call: Call::Sync, after, times: 1, effect: Effect::PowerCut });
+        if let Ok(store) = open(&medium) {
+            assert!(store.checkpoint(NOW).is_ok() || medium.is_dead());
+        }
+        if !medium.is_dead() {
+            break;
+        }
+        cuts += 1;
+        medium.power_up();
+        medium.set_formats_ahead(0);
+        match open(&medium) {
+            Ok(store) => assert!(cells(&store) == whole, "cut after {after} syncs, not raised"),
+            Err(fault) => {
+                assert!(fault.chain().contains("of a newer release"), "{}", fault.chain());
+                refused += 1;
+            }
+        }
+        medium.set_formats_ahead(1);
+        let store = open(&medium).unwrap();
+        assert!(cells(&store) == whole, "cut after {after} syncs");
+        store.checkpoint(NOW).unwrap();
+        assert!(cells(&store) == whole, "cut after {after} syncs, later");
+        assert_eq!(store.damaged_partitions(), [""; 0]);
+    }
+    assert!(cuts > 10 && refused > 5 && refused < cuts, "{cuts} cuts, {refused} refused");
+}
