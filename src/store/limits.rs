@@ -11,7 +11,7 @@ pub struct StoreLimits {
     pub sender_series_max: usize,
     /// Senders that number their batches.
     pub senders_max: usize,
-    /// With more, those are forgotten of which no batch was accepted for so many milliseconds.
+    /// A full store forgets senders without an accepted batch for this many milliseconds.
     pub sender_idle_ms: i64,
     /// A sender among several of the same samples counts as silent after this many milliseconds
     /// without one, and another sender counts.

@@ -1,4 +1,4 @@
-//! Which series were forgotten since the start.
+//! The series that were forgotten since the start.
 //!
 //! Must never know: why they were.
 

@@ -1,9 +1,9 @@
 //! Merging series into one: documents stay as they are, and whoever reads the one series reads all
 //! of them ([`crate::store::View`]), slot by slot merged.
 //!
-//! The series with the newest sample goes on under the name: what is remembered of it is what the
-//! next reading follows. Counters follow each other in time, and what they grew by in between is
-//! counted. Must never know: which series are merged, and why.
+//! The series with the newest sample keeps the name: its state is what the next reading follows.
+//! Counters follow each other in time, and their increase in between is counted. Must never know:
+//! which series are merged, and why.
 
 use std::collections::BTreeMap;
 
@@ -107,7 +107,7 @@ impl Store {
         Ok(())
     }
 
-    /// Some counters, with the parts that they have already, by the time of their first readings.
+    /// Some counters, with their present parts, by the time of their first readings.
     fn counters_read(&self, all: &[SeriesId]) -> Vec<Read> {
         let dictionary = self.dictionary();
         let parts = |id: &SeriesId| dictionary.parts(*id).iter().map(|part| (*id, *part)).collect();

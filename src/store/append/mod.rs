@@ -1,7 +1,7 @@
 //! The appender: the one writer of the journal, the dictionary and the catalog.
 //!
-//! It takes what is waiting as a group, makes the group durable by one append to the journal, and
-//! only then applies it. When that fails, nothing has changed.
+//! The appender takes the waiting batches as a group, makes the group durable by one append to the
+//! journal, and only then applies it. When that fails, nothing has changed.
 //!
 //! Must never know: who sends what, and in which protocol.
 
@@ -41,7 +41,7 @@ pub struct Appender {
     record: Vec<u8>,
     forgotten: Forgotten,
     picks: ReplicaPicks,
-    /// No sender is idle before this.
+    /// No sender counts as idle before this time.
     none_idle_before: UnixMillis,
 }
 
@@ -58,7 +58,7 @@ impl Appender {
         }
     }
 
-    /// Limits what is taken in from now on; what is there stays.
+    /// Limits what the store takes in from now on; existing series and senders stay.
     pub fn set_limits(&mut self, limits: StoreLimits) {
         let series_max = limits.series_max.min(StoreLimits::default().series_max);
         self.limits = StoreLimits { series_max, ..limits };

@@ -1,4 +1,4 @@
-//! Which of several senders of the same samples counts, series by series.
+//! The choice of one among several senders of the same samples, series by series.
 //!
 //! Samples that do not count are left out before the group's record is written, so a replay needs
 //! no picks, and a start without them goes on after the latest sample of each series. Must never

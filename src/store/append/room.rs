@@ -34,7 +34,7 @@ impl Store {
             || self.inner.catalog.read().active_bytes() > self.cell_bytes_due(bounds)
     }
 
-    /// With so many bytes of cells a checkpoint is due.
+    /// The bytes of cells from which a checkpoint is due.
     pub fn cell_bytes_due(&self, bounds: &CheckpointBounds) -> usize {
         let series = self.inner.living_series.load(Ordering::Relaxed);
         bounds.cell_bytes_max.max(series.saturating_mul(SERIES_BYTES))
@@ -71,7 +71,7 @@ pub struct Room<'a> {
 }
 
 impl Room<'_> {
-    /// Takes room for batches if that can be seen without a closer look.
+    /// Takes room for batches when a rough estimate shows that they fit.
     pub fn take_easily(&mut self, batches: &[AcceptedBatch]) -> bool {
         let samples: usize = batches.iter().map(|batch| batch.values.len()).sum();
         let rough = self.waiting.saturating_add(samples * LONE_SAMPLE_BYTES);
@@ -82,8 +82,9 @@ impl Room<'_> {
         fits
     }
 
-    /// Takes room for batches if there is any: while no checkpoint is due whatever they need, so
-    /// that no batch is refused for ever. When there is none, a checkpoint is due.
+    /// Takes room for batches if there is any. While no checkpoint is due, a batch gets its room
+    /// whatever it needs, so that no batch is refused for ever. When there is no room, a checkpoint
+    /// is due.
     pub fn take(&mut self, batches: &[AcceptedBatch]) -> bool {
         if self.take_easily(batches) {
             return true;

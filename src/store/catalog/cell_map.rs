@@ -1,6 +1,6 @@
 //! A cell map: cells of one granularity in memory, by slot and series.
 //!
-//! Memory follows what is there: a slot has rows of 64 neighbouring series, only those in which a
+//! Memory follows the samples: a slot has only those rows of 64 neighbouring series in which a
 //! series has a sample, and a row has only the cells that are needed. So a lone sample costs some
 //! hundred bytes, whatever the id of its series.
 //!
@@ -30,9 +30,9 @@ pub(crate) const LONE_SAMPLE_BYTES: usize = SLOT_BYTES + ROW_BYTES + CELL_BYTES;
 /// The cells of one slot.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SlotCells {
-    /// In the order in which they came.
+    /// Rows in the order in which they came.
     rows: Vec<CellRow>,
-    /// Where a row is, by its number.
+    /// The place of a row, by its number.
     index: HashMap<u32, u32, FixedState>,
 }
 
@@ -62,7 +62,7 @@ impl SlotCells {
         &self.rows
     }
 
-    /// Where a row is, made if it is not there; `grown` gets the bytes that this took.
+    /// The place of a row, made if it is absent; `grown` gets the bytes that this took.
     fn enter(&mut self, number: u32, grown: &mut usize) -> usize {
         let next = self.rows.len() as u32;
         let room = self.room_bytes();
@@ -87,15 +87,15 @@ impl SlotCells {
 /// Cells of one granularity.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CellMap {
-    /// Where a slot is, by its start in Unix milliseconds.
+    /// The place of a slot, by its start in Unix milliseconds.
     places: BTreeMap<i64, usize>,
-    /// In the order in which they came.
+    /// Slots in the order in which they came.
     slots: Vec<SlotCells>,
     bytes: usize,
 }
 
-/// Where a slot is in its map, and the row of it that was written last, by number and place: neighbours
-/// come one after the other.
+/// The place of a slot in its map, and the row of the slot that was written last, by number and
+/// place: neighbours come one after the other.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SlotPlace {
     slot: usize,
@@ -108,7 +108,7 @@ impl CellMap {
         self.bytes
     }
 
-    /// Where a slot is, made if it is not there. It stays there.
+    /// The place of a slot, made if it is absent. The slot keeps it.
     pub(crate) fn place(&mut self, start: i64) -> SlotPlace {
         let next = self.slots.len();
         let slot = *self.places.entry(start).or_insert(next);

@@ -20,11 +20,11 @@ const NO_RATE: u64 = 0x7ff4_6e6f_7261_7465;
 #[derive(Debug, Clone)]
 pub(crate) struct CellRow {
     number: u32,
-    /// By series: one more than the place of its cell; 0 when it has none.
+    /// One more than the place of each series' cell; 0 when the series has none.
     places: [u8; SERIES_PER_ROW],
     /// While all cells are of one sample.
     lone: Vec<LoneCell>,
-    /// Since they are not; without room before.
+    /// The cells once they are whole; without room before.
     whole: Vec<Cell>,
 }
 
@@ -71,7 +71,7 @@ impl CellRow {
         Self { number, places: [0; SERIES_PER_ROW], lone, whole: Vec::new() }
     }
 
-    /// Which 64 series it is of.
+    /// The number of its 64 series.
     pub(super) fn number(&self) -> u32 {
         self.number
     }
@@ -140,7 +140,7 @@ impl CellRow {
         self.bytes() - before
     }
 
-    /// Merges its cells into others, seen from a wider slot that begins so many milliseconds earlier.
+    /// Merges its cells into those of a wider slot that begins `shift` milliseconds earlier.
     pub(super) fn merge_into(&self, shift: u32, cells: &mut RowCells) {
         for (lane, merged) in cells.iter_mut().enumerate() {
             if let Some(own) = self.cell(lane).filter(|own| !own.is_empty()) {

@@ -51,7 +51,7 @@ pub(crate) struct Pieces<'s> {
 pub(crate) enum WideRow<'a> {
     /// Merged, those without samples empty.
     Merged(Box<RowCells>),
-    /// Where they lie.
+    /// The row that holds the cells.
     Lying(&'a CellRow),
 }
 

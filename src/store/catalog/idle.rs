@@ -1,4 +1,4 @@
-//! Counters that had no sample for long: what is remembered of them, as bytes, by rows.
+//! The states of counters that had no sample for long, as bytes, by rows.
 //!
 //! A reading of a counter is needed again when its next sample comes, or its row is stored; until then it takes a
 //! quarter of the memory here. Must never know: how long that is.
@@ -42,7 +42,7 @@ impl IdleCounters {
         self.bytes
     }
 
-    /// Takes what is remembered of counters without a sample since a time from the states of a row.
+    /// Moves the states of counters without a sample since a time here from the states of a row.
     pub(super) fn take(&mut self, row: u32, states: &mut [SeriesState], before: UnixMillis) {
         let is_idle = |state: &SeriesState| state.counter().is_some() && state.last_at < before;
         if !states.iter().any(is_idle) {
@@ -66,7 +66,7 @@ impl IdleCounters {
         self.rows.insert(row, IdleRow { lanes, states: bytes.into() });
     }
 
-    /// Gives the states of a row back what was taken from them.
+    /// Moves the states of a row's counters back.
     pub(super) fn give_back(&mut self, row: u32, states: &mut [SeriesState]) {
         if let Some(idle) = self.rows.remove(&row) {
             self.series -= idle.lanes.count_ones() as usize;

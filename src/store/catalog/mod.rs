@@ -1,4 +1,4 @@
-//! The catalog: what is accepted but not yet in files of cells, in memory.
+//! The catalog: the accepted samples that are not yet in files of cells, in memory.
 //!
 //! It is a pure function of the journal's records, each with the time by which it was accepted:
 //! applying the same ones in the same order gives the same catalog, and recovery does just that. Cells are held at the finest granularity that still
@@ -92,7 +92,7 @@ impl Catalog {
         self.states.idle_series()
     }
 
-    /// Puts counters aside that had no sample since a time, see [`SeriesStates::pack_idle`].
+    /// Puts counters without a sample since a time aside, see [`SeriesStates::pack_idle`].
     pub(crate) fn pack_idle(&mut self, rows: Range<u32>, before: UnixMillis) -> bool {
         self.is_changing = true;
         let are_more = self.states.pack_idle(rows, before);
@@ -132,7 +132,7 @@ impl Catalog {
         self.states.add(kind);
     }
 
-    /// Forgets what is remembered of series that have no more samples.
+    /// Forgets the states of series that have no more samples.
     pub(crate) fn forget(&mut self, series: &[SeriesId]) {
         for id in series {
             self.states.forget(*id);
@@ -272,7 +272,7 @@ impl Catalog {
         frozen
     }
 
-    /// Some of the states set aside, as they were then, from a row on, ascending.
+    /// Some of the frozen rows of states, from a row on, ascending.
     pub(crate) fn frozen_rows(&self, from: u32, count: usize) -> Vec<EncodedRow> {
         self.states.frozen_rows(from, count)
     }

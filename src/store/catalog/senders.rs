@@ -1,7 +1,8 @@
 //! The senders that number their batches: what was accepted of each, and which may be forgotten.
 //!
-//! It is a pure function of the journal, as the catalog is: what a group takes in and which senders
-//! it forgets to make room stands in its record. Must never know: files, samples.
+//! They are a pure function of the journal, as the catalog is: the record of a group contains the
+//! batches that it takes in and the senders that it forgets to make room. Must never know: files,
+//! samples.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet, hash_map::Entry},
@@ -16,17 +17,18 @@ use crate::{
     store::limits::StoreLimits,
 };
 
-/// One in so many senders is forgotten at a time, so that a full store seldom looks for more.
+/// A full store forgets one in this many senders at a time, so that it seldom has to search for
+/// more.
 const FORGOTTEN_SHARE: usize = 128;
 
 /// A sender and its window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SenderInfo {
-    /// Its name.
+    /// The name.
     pub name: Arc<str>,
     /// The batches that were accepted.
     pub window: SenderWindow,
-    /// Series that it made known.
+    /// The number of series that it defined.
     pub series: usize,
 }
 
@@ -47,8 +49,9 @@ pub(crate) struct Judged {
 }
 
 impl Senders {
-    /// Puts back what an earlier checkpoint wrote. Of which it is not known when it was heard, it
-    /// is `now`. Of which nothing is known, no batch of an epoch up to `ran_until` is taken.
+    /// Restores the windows that an earlier checkpoint wrote. A sender without a time counts as
+    /// heard at `now`. Of a sender without a window, no batch of an epoch up to `ran_until` is
+    /// taken.
     pub(crate) fn restore(
         &mut self,
         windows: impl IntoIterator<Item = (Arc<str>, Option<SenderWindow>)>,

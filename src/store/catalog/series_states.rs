@@ -64,7 +64,7 @@ impl SeriesStates {
         self.states.push(SeriesState::new(kind));
     }
 
-    /// Forgets what is remembered of a series; the next checkpoint writes that.
+    /// Forgets the state of a series; the next checkpoint stores that.
     pub(crate) fn forget(&mut self, series: SeriesId) {
         self.mark(series);
         self.wake(series);
@@ -89,8 +89,8 @@ impl SeriesStates {
         self.idle.series()
     }
 
-    /// Puts counters of some rows aside that had no sample since a time, until one comes; false when there
-    /// are no such rows. That changes nothing of what is remembered.
+    /// Puts counters of some rows aside that had no sample since a time, until the next one comes;
+    /// false when there are no such rows. The states stay the same.
     pub(crate) fn pack_idle(&mut self, rows: Range<u32>, before: UnixMillis) -> bool {
         for row in rows {
             let own = self.range(row);
@@ -209,7 +209,7 @@ impl SeriesStates {
         self.frozen = std::mem::take(&mut self.changed);
     }
 
-    /// Some of the rows that were set aside, from a row on, ascending.
+    /// Some of the frozen rows, from a row on, ascending.
     pub(crate) fn frozen_rows(&self, from: u32, count: usize) -> Vec<EncodedRow> {
         let rows = self.frozen.range(from..).take(count);
         rows.map(|row| self.images.get(row).cloned().unwrap_or_else(|| self.encode(*row))).collect()
@@ -237,7 +237,7 @@ impl SeriesStates {
         EncodedRow { row, states, seen }
     }
 
-    /// Puts back a row of states; `None` when it is damaged.
+    /// Restores a row of states; `None` when it is damaged.
     pub(crate) fn restore_states(&mut self, row: u32, bytes: &[u8]) -> Option<()> {
         let first = (row as usize).checked_mul(SERIES_PER_ROW)?;
         // A row may be older than the series that came after it.
@@ -246,8 +246,8 @@ impl SeriesStates {
         state_row::decode(bytes, &mut own[..count])
     }
 
-    /// Goes on without a row of states that is damaged: its series had samples up to `latest`, and of
-    /// counters no reading is remembered.
+    /// Goes on without a damaged row of states: its series had samples up to `latest`, and its
+    /// counters have no reading.
     pub(crate) fn lose_states(&mut self, row: u32, latest: UnixMillis) {
         for index in self.range(row) {
             let times = self.seen.get(index).and_then(SeenTimes::latest);
@@ -257,7 +257,7 @@ impl SeriesStates {
         self.mark_row(row);
     }
 
-    /// Goes on without a row of times seen that is damaged: none up to a series' latest sample is new.
+    /// Goes on without a damaged row of times seen: no time up to a series' latest sample is new.
     pub(crate) fn lose_seen(&mut self, row: u32) {
         let own = self.range(row);
         if own.end > self.seen.len() {
@@ -271,7 +271,7 @@ impl SeriesStates {
         self.mark_row(row);
     }
 
-    /// Puts back a row of times seen; `None` when it is damaged.
+    /// Restores a row of times seen; `None` when it is damaged.
     pub(crate) fn restore_seen(&mut self, row: u32, mut bytes: &[u8]) -> Option<()> {
         let first = (row as usize).checked_mul(SERIES_PER_ROW)?;
         let mut index = first;

@@ -11,7 +11,7 @@ use crate::model::{GranularityIndex, GranularitySet, Keeping, UnixMillis};
 /// Slots that are remembered, at most.
 const MET_MAX: usize = 1024;
 
-/// A slot that a sample fell into, and what is known of it.
+/// A slot that a sample fell into, and its value.
 struct Met<T> {
     times: Range<i64>,
     finest: Option<GranularityIndex>,

@@ -22,18 +22,18 @@ const ENDED: u8 = 0x04;
 const SAME_LATEST: u8 = 0x08;
 /// A counter with readings.
 const READINGS: u8 = 0x10;
-/// They are of the times of the readings before in the row.
+/// The readings have the times of the readings before in the row.
 const SAME_TIMES: u8 = 0x20;
-/// Their ages are what those before let expect.
+/// The ages of the readings follow from those before.
 const SAME_AGES: u8 = 0x40;
-/// Nothing yet.
+/// A flag without a meaning in this layout.
 const UNKNOWN: u8 = 0x80;
 
 /// The factors that turn decimal numbers into whole ones.
 const SCALES: [f64; 4] = [1.0, 100.0, 1000.0, 1e6];
 /// The scale of numbers that are stored as doubles.
 const NO_SCALE: u8 = SCALES.len() as u8;
-/// Up to it, every whole number is a double.
+/// Every whole number up to this one is a double.
 const WHOLE_MAX: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
 
 /// The times of readings, and the other properties that readings of the same times share.
@@ -66,8 +66,8 @@ pub(super) fn encode(states: &[SeriesState]) -> Vec<u8> {
     out
 }
 
-/// Puts the states of a row back, the first ones of some; `None` when it is damaged, or when there
-/// are more of them.
+/// Restores the states of a row, the first ones of some; `None` when the row is damaged, or when it
+/// has more states.
 pub(super) fn decode(bytes: &[u8], states: &mut [SeriesState]) -> Option<()> {
     let mut rest = bytes.strip_prefix(&[ROW])?;
     let mut before = Before::default();
@@ -266,7 +266,7 @@ fn put_numbers(from: i64, numbers: &[i64], out: &mut Vec<u8>) {
     }
 }
 
-/// Takes as many numbers as there is room for.
+/// Takes the numbers that fill a slice.
 fn take_numbers(from: i64, numbers: &mut [i64], bytes: &mut &[u8]) -> Option<()> {
     let (mut before, mut step) = (from, 0_i64);
     for (place, number) in numbers.iter_mut().enumerate() {

@@ -18,8 +18,8 @@ use crate::{
     },
 };
 
-/// Documents are written this long after their period, or a period later if that is sooner:
-/// most of what is late comes within that time, and need not be patched in.
+/// Documents are written this long after their period, or a period later if that is sooner: most
+/// late samples come within that time, and need not be patched in.
 const LATENESS_MS: i64 = 120_000;
 
 /// The part of a checkpoint that concerns one granularity.
@@ -75,8 +75,8 @@ impl<'a> GranularityStep<'a> {
         }
     }
 
-    /// Writes what is due of a partition. One that is damaged is begun anew, and what it had of the
-    /// head is due again.
+    /// Writes the due documents of a partition. A damaged partition is begun anew, and its cells in
+    /// the head are due again.
     fn write_partition(&self, place: &Place, due_before: UnixMillis) -> Result<(), StoreError> {
         match self.merge_due(place, due_before) {
             Err(fault) if fault.is_damage() && fault.file() != HEAD_FILE => {

@@ -45,8 +45,8 @@ pub struct CheckpointReport {
 }
 
 impl Store {
-    /// Moves what is accepted out of the journal into the head, and what is complete into
-    /// documents. When it fails, nothing is lost, and the next call goes on with it.
+    /// Moves accepted samples out of the journal into the head, and complete periods into
+    /// documents. When it fails, nothing is lost, and the next call continues.
     ///
     /// # Errors
     /// When a partition or the journal cannot be written.
@@ -107,8 +107,8 @@ impl Store {
         })
     }
 
-    /// Puts counters aside that had no sample since a time, a part at a time: batches go on
-    /// meanwhile.
+    /// Puts counters aside that had no sample since a time, some rows at a time, so that batches go
+    /// on meanwhile.
     pub fn pack_idle(&self, before: UnixMillis) {
         let put_aside = |from: u32| {
             let mut catalog = self.inner.catalog.write();
@@ -181,7 +181,7 @@ impl Store {
     }
 }
 
-/// Where checkpoints take cells from and put them.
+/// The places that checkpoints take cells from and put them into.
 struct Destinations<'a> {
     pub(crate) granularities: &'a GranularitySet,
     pub(crate) head: &'a Head,

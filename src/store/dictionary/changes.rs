@@ -16,7 +16,7 @@ use crate::model::{Kind, SeriesId, SeriesKey, SeriesKeyError, SeriesLimits};
 /// A change of the series that match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeriesChange {
-    /// Which series; at least one condition.
+    /// Conditions on the series; at least one.
     pub matchers: Vec<Matcher>,
     /// The action on these series.
     pub action: ChangeAction,
@@ -25,9 +25,9 @@ pub struct SeriesChange {
 /// See [`SeriesChange`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeAction {
-    /// They are there no more; samples of the same key begin new series.
+    /// The series are deleted; samples of the same key begin new series.
     Delete,
-    /// They go on under another metric or with other tags.
+    /// The series get another metric or other tags.
     Rename(Renaming),
     /// A renaming in which series that get one name, or an existing name, become one series.
     Merge(Renaming),
@@ -82,9 +82,9 @@ pub enum ChangeRefusal {
     Unlike {
         /// The first such series.
         from: SeriesKey,
-        /// Its kind.
+        /// The kind of the first.
         from_kind: Kind,
-        /// Its unit.
+        /// The unit of the first.
         from_unit: Arc<str>,
         /// The name that it would get.
         to: SeriesKey,
@@ -105,7 +105,7 @@ pub enum ChangeRefusal {
         /// The other one.
         to: SeriesKey,
     },
-    /// One series would be of too many.
+    /// A series would have too many parts.
     #[error("{to} would be made of more than {PARTS_MAX} series; nothing was changed")]
     TooManyParts {
         /// The name of that series.
@@ -119,9 +119,9 @@ pub const PARTS_MAX: usize = 64;
 /// The change of one series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeriesUpdate {
-    /// Which series.
+    /// The series.
     pub id: SeriesId,
-    /// Its new key; `None`: it is found no more.
+    /// The new key; `None`: the series is deleted.
     pub key: Option<SeriesKey>,
     /// The series that it is a part of from now on; `None` beside no key: it is deleted.
     pub into: Option<SeriesId>,

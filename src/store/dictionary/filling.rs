@@ -40,7 +40,7 @@ struct Tag {
 }
 
 impl Filling {
-    /// A dictionary for about so many ids, of which so many are of living series.
+    /// A dictionary with room for a number of ids, and of living series.
     pub(crate) fn with_room(count: usize, living: usize) -> Self {
         let mut dictionary = Dictionary::default();
         dictionary.series.reserve_exact(count);
@@ -126,7 +126,7 @@ impl Filling {
         (measure, sender)
     }
 
-    /// Looks for the tag at a place of a key, and notes it there for the next one.
+    /// Finds the tag at a place of a key, and notes it there for the next one.
     fn find_tag(&mut self, place: usize, name: &str) -> usize {
         let tag = self.names.get(name).copied().unwrap_or_else(|| {
             self.names.insert(name.into(), self.tags.len());

@@ -1,8 +1,8 @@
 //! The dictionary: series to id and back, and which series carry a tag.
 //!
-//! Kept in memory whole; every entry is also a row of the journal's `series` table, written in
-//! the transaction that first uses it. Only the appender adds and changes entries. An id stands for
-//! the same series for ever: a deleted one is not given again.
+//! The dictionary is kept in memory whole; every entry is also a row of the journal's `series`
+//! table, written in the transaction that first uses it. Only the appender adds and changes
+//! entries. An id stands for the same series for ever: the id of a deleted one is not given again.
 //!
 //! Must never know: samples, and the files.
 
@@ -25,7 +25,7 @@ use hashbrown::HashTable;
 use crate::model::{Kind, METRIC_TAG, SeriesId, SeriesInfo, SeriesKey};
 use pool::Pool;
 
-/// Which values of a tag are wanted. The metric's name is the tag [`METRIC_TAG`].
+/// The values of a tag that are wanted. The metric's name is the tag [`METRIC_TAG`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Matcher {
     /// The tag's name.
@@ -56,10 +56,10 @@ type Postings = BTreeMap<Box<str>, BTreeMap<Box<str>, Vec<SeriesId>>>;
 /// All series of the store.
 #[derive(Debug, Default)]
 pub struct Dictionary {
-    /// By id.
+    /// Entries by id.
     series: Vec<Entry>,
     deleted: usize,
-    /// Goes up with each change of series that are known.
+    /// The number of changes of known series.
     generation: u64,
     /// The generation in which a series was renamed last, since the start.
     renamed: HashMap<SeriesId, u64>,
@@ -107,7 +107,8 @@ impl Dictionary {
         self.series.len()
     }
 
-    /// Goes up whenever series are deleted or renamed: what was found before may be out of date.
+    /// The number of changes of known series: after deleting or renaming, earlier results may be
+    /// out of date.
     pub fn generation(&self) -> u64 {
         self.generation
     }
@@ -152,7 +153,7 @@ impl Dictionary {
         !self.parts.is_empty()
     }
 
-    /// Number of series that a sender made known.
+    /// Number of series that a sender defined.
     pub fn count_of_sender(&self, sender: &str) -> usize {
         self.senders.count(sender)
     }

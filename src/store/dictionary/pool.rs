@@ -9,7 +9,7 @@ use foldhash::fast::RandomState;
 /// Values with how often each was taken.
 #[derive(Debug)]
 pub(super) struct Pool<T> {
-    /// By place: the value, and how many have it. Those that nobody has are free.
+    /// The value of each place, and the number of its users. Places without users are free.
     values: Vec<(T, usize)>,
     /// Seeded at random: senders choose the values.
     places: HashMap<T, u32, RandomState>,

@@ -1,5 +1,5 @@
-//! Changes of series that are known: what is deleted is found no more, what is renamed by its new
-//! key. All lists of tags are brought up to date in one pass, however many series change.
+//! Changes of known series: deleted ones are found no more, renamed ones by their new key. All
+//! lists of tags are updated in one pass, however many series change.
 //!
 //! Must never know: the journal, and why a series changes; `changes.rs` plans that.
 
@@ -109,7 +109,7 @@ impl Dictionary {
     }
 }
 
-/// Takes series out of a tag's list; what is empty then is removed. Returns the bytes of that.
+/// Removes series from a tag's list, and the list when it is empty. Returns the bytes of that.
 fn leave(postings: &mut Postings, name: &str, value: &str, ids: &[SeriesId]) -> usize {
     let Some(values) = postings.get_mut(name) else { return 0 };
     let Some(list) = values.get_mut(value) else { return 0 };

@@ -29,8 +29,8 @@ use crate::{
     },
 };
 
-/// New documents of a merge are sealed at once from so many on, unless it is set otherwise; fewer
-/// are not worth a file.
+/// The default number of new documents from which a merge seals them at once; fewer are not worth a
+/// file.
 const SEALED_MIN: usize = 512;
 /// Open documents stay so beside a segment, and late ones in a segment of their own, while they take
 /// less than this for each of those.
@@ -55,7 +55,7 @@ impl LocalDocuments {
         Ok(Self { partitions, sealed_min: AtomicUsize::new(SEALED_MIN) })
     }
 
-    /// Has new documents of a merge sealed at once from so many on.
+    /// Sets the number of new documents from which a merge seals them at once.
     pub(crate) fn set_sealed_min(&self, count: usize) {
         self.sealed_min.store(count, Ordering::Relaxed);
     }
@@ -65,8 +65,8 @@ impl LocalDocuments {
         &self.partitions.heads
     }
 
-    /// The partitions, with what is to be expected of each by whether it changed since a time, as
-    /// far as was seen.
+    /// The partitions, with the changes to be expected of each by the time of its last change, as
+    /// far as earlier calls have seen it.
     pub(crate) fn stages(&self, now: UnixMillis, before: UnixMillis) -> Vec<(Place, Stage)> {
         let stage = |own: &Partition| {
             if own.unchanged_since(now).is_none_or(|at| at > before) {
@@ -81,7 +81,7 @@ impl LocalDocuments {
         all.map(|own| (own.place.clone(), stage(&own))).collect()
     }
 
-    /// Where documents of a granularity were begun in place of damaged ones.
+    /// The times of documents of a granularity that were begun in place of damaged ones.
     pub(crate) fn remembered_holes(&self, index: GranularityIndex) -> Holes {
         let mut all = Holes::default();
         for partition in self.partitions.overlapping(index, i64::MIN..i64::MAX) {
@@ -106,7 +106,7 @@ impl LocalDocuments {
         all
     }
 
-    /// Has no partition come or go while it is held.
+    /// Keeps partitions from being made or removed while the guard is held.
     pub(crate) fn hold(&self) -> MutexGuard<'_, ()> {
         self.partitions.hold()
     }

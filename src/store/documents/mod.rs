@@ -104,7 +104,7 @@ pub(crate) enum Stage {
     Busy,
     /// The partition did not change for a while.
     Quiet,
-    /// Nor will it but for what is very late: its time is over.
+    /// The time of the partition is over: only very late samples change it.
     Over,
 }
 
@@ -138,7 +138,7 @@ pub(crate) struct Folded {
 /// fails with is what the merge fails with, and then nothing is merged.
 pub(crate) type CellSource<'a> = dyn FnMut(&mut dyn CellSink) -> Result<(), StoreError> + 'a;
 
-/// Where a merge takes its cells.
+/// The sink of a merge's cells.
 pub(crate) trait CellSink {
     /// Merges cells into a document, each with its slot's number there, a slot perhaps several
     /// times. Documents come by their start and then by their series, ascending, each once.
@@ -153,16 +153,16 @@ pub(crate) trait CellSink {
     fn lost(&mut self, times: Range<UnixMillis>);
 }
 
-/// Visits a document with its start and series: its cells, or what is wrong with it.
+/// Visits a document with its start and series: its cells, or its fault.
 pub(crate) type DocumentVisitor<'a> = dyn FnMut(UnixMillis, SeriesId, Result<&[Cell], String>) + 'a;
 
-/// Documents of all granularities; the module says what is promised. One checkpoint at a time
+/// Documents of all granularities; the module documents the contract. One checkpoint at a time
 /// merges; everything else may be called by anybody at any time.
 pub(crate) trait Documents: Send + Sync + Debug {
     /// The granularities: those of the settings, then those that are not in the settings any more.
     fn granularities(&self) -> &[Granularity];
 
-    /// Where the partition lies that holds a time, or would.
+    /// The place of the partition that holds a time, or would.
     fn place(&self, granularity: GranularityIndex, at: UnixMillis) -> Place;
 
     /// The partitions that overlap a range, ascending.
@@ -192,10 +192,10 @@ pub(crate) trait Documents: Send + Sync + Debug {
         cells: &mut CellSource<'_>,
     ) -> Result<Merged, StoreError>;
 
-    /// Brings a partition into the form in which it takes least, if that is worth it; one that is
-    /// not over keeps its shells. Changes no cell and no mark. `None` when there was nothing to do.
-    /// `go_on` is told how many bytes were written since it was last asked, may take its time, and
-    /// says whether to give up.
+    /// Brings a partition into the form that takes least, if that is worth it; one that is not over
+    /// keeps its shells. Changes no cell and no mark. `None` when there was nothing to do. `go_on`
+    /// gets the bytes that were written since its last call, may take its time, and returns whether
+    /// to go on.
     fn seal(
         &self,
         place: &Place,
@@ -226,14 +226,13 @@ pub(crate) trait Documents: Send + Sync + Debug {
     /// Returns whether a partition has sealed documents and no other ones.
     fn is_sealed(&self, id: PartitionId) -> Result<bool, StoreError>;
 
-    /// Where a granularity lacks what it had: lost partitions and damaged documents.
+    /// The times of lost partitions and damaged documents of a granularity.
     fn holes(&self, granularity: GranularityIndex) -> Vec<Range<UnixMillis>>;
 
     /// Documents that were found damaged since the start.
     fn damaged_documents(&self) -> u64;
 
-    /// Reads every document of a partition that is there; what is damaged is noted as such. Returns
-    /// the partition's mark.
+    /// Reads every document of a partition, and notes damaged ones. Returns the partition's mark.
     fn check(
         &self,
         id: PartitionId,

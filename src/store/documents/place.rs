@@ -1,4 +1,4 @@
-//! Where a partition lies in time, and what documents it has.
+//! The place of a partition in time, and the span of its documents.
 //!
 //! A partition keeps both for good. Settings that change hold for new ones, which are cut where
 //! they meet those that are there. Must never know: files.

@@ -18,7 +18,7 @@ fn zero_sign(bits: i64) -> i64 {
     if bits == i64::MIN { i64::MIN } else { 0 }
 }
 
-/// Back from [`ordered`].
+/// The inverse of [`ordered`].
 pub(crate) fn unordered(place: i64) -> f64 {
     let bits = if place >= 0 { place } else { place.wrapping_neg() | i64::MIN };
     f64::from_bits(bits as u64)
@@ -34,7 +34,7 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// Not multiplied: the order of all doubles.
+    /// The power of values that are not multiplied: their place in the order of all doubles.
     const ORDERED: u8 = POWERS.len() as u8;
 
     /// Returns the scale that fits all values, and leaves the numbers smallest.

@@ -13,7 +13,7 @@ use std::{
 };
 
 thread_local! {
-    /// Where this thread last panicked.
+    /// The place of this thread's last panic.
     static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 

@@ -1,7 +1,8 @@
 //! Damage within a file that is otherwise sound: documents, and rows of the head; and the holes
 //! that the file remembers, where something was written in their place.
 //!
-//! Each is noted once, so that its loss is said once and counted. Must never know: what they hold.
+//! Each place is noted once, so that its loss is logged and counted once. Must never know: what the
+//! places hold.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -27,8 +28,8 @@ pub(crate) struct Damage {
 }
 
 impl Damage {
-    /// With the holes that a file remembers of a slot width. When these are damaged, `otherwise` is
-    /// one: it is said, and more is missing than was lost.
+    /// Reads the holes that a file remembers of a slot width. When these are damaged, `otherwise`
+    /// is one hole: it is logged, and more is missing than was lost.
     pub(crate) fn read(
         file: &DatabaseFile,
         width_ms: i64,
@@ -110,7 +111,7 @@ impl Damage {
         StoredHoles::change(txn, width_ms, self.holes(), change).map_err(file.fail("write"))
     }
 
-    /// Puts the holes in place that the file remembers by now.
+    /// Replaces the holes by those that the file remembers now.
     pub(crate) fn put_holes(&self, holes: Holes) {
         *self.holes.lock() = holes;
     }

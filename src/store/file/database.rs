@@ -66,7 +66,7 @@ impl Open {
 }
 
 impl DatabaseFile {
-    /// Opens a file that is there.
+    /// Opens an existing file.
     pub(crate) fn open(
         medium: &Arc<dyn Medium>,
         name: String,
@@ -219,7 +219,7 @@ impl DatabaseFile {
         self.medium.allocated_bytes(&self.name).map_err(self.fault("look at"))
     }
 
-    /// Gives back the space that is free; false when nothing was done, because somebody reads.
+    /// Gives back free space; false when nothing was done, because somebody reads.
     pub(crate) fn compact(&self) -> Result<bool, StoreError> {
         self.begun.fetch_add(1, Ordering::SeqCst);
         let outcome = self.guard("compact", || match &mut *self.open.write() {

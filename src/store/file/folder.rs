@@ -19,7 +19,7 @@ use super::medium::Medium;
 
 /// Files are for the daemon's user alone.
 const FILE_MODE: u32 = 0o600;
-/// So are folders.
+/// The mode of folders.
 const FOLDER_MODE: u32 = 0o700;
 
 /// A folder of the file system. It may be reached through symbolic links; below it there are none.

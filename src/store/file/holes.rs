@@ -1,9 +1,10 @@
 //! Holes: times of which samples were lost, as the file remembers them that has something else in
 //! their place. FORMAT.md describes the bytes.
 //!
-//! A reader that meets damage remembers it as long as the process lives; who writes over it stores
-//! the hole in the same transaction, so that it is there after a restart and in a snapshot. The
-//! journal has holes of what is not in any file any more. Must never know: what was lost.
+//! A reader that meets damage remembers it as long as the process lives; the writer that replaces
+//! it stores the hole in the same transaction, so that the hole is there after a restart and in a
+//! snapshot. The journal has the holes of samples that no file has any more. Must never know: what
+//! was lost.
 
 use std::{cmp::Reverse, ops::Range};
 
@@ -124,11 +125,11 @@ impl Holes {
 /// The stretches of a slot width, as read from a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum StoredHoles {
-    /// Nothing.
+    /// There is no row.
     Absent,
     /// These.
     Sound(Holes),
-    /// They are not as they were written.
+    /// The row differs from what was written.
     Damaged,
 }
 

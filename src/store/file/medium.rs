@@ -15,8 +15,8 @@ pub trait Medium: Send + Sync + Debug {
     fn format(&self) -> u64 {
         FORMAT_VERSION
     }
-    /// Opens a file that is there; never makes one. What the system holds of it in memory without
-    /// having been able to write it is forgotten first, so that what is read is on the medium.
+    /// Opens an existing file; never makes one. Pages that the system could not write are dropped
+    /// from its memory first, so that readers see what is on the medium.
     fn open(&self, name: &str) -> io::Result<Box<dyn StorageBackend>>;
     /// Makes an empty file; there must be none of this name. Its name is durable after `settle`.
     fn create(&self, name: &str) -> io::Result<Box<dyn StorageBackend>>;
@@ -25,13 +25,13 @@ pub trait Medium: Send + Sync + Debug {
     fn list(&self, folder: &str) -> io::Result<Vec<String>>;
     /// Folders in a folder, likewise.
     fn folders(&self, folder: &str) -> io::Result<Vec<String>>;
-    /// Removes a file, if it is there; durable when it returns.
+    /// Removes a file, if it exists; durable when it returns.
     fn remove(&self, name: &str) -> io::Result<()>;
     /// Returns whether there is such a file.
     fn exists(&self, name: &str) -> io::Result<bool>;
     /// Gives a file another name, replacing what has that name; durable when it returns.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
-    /// Makes the name of a file that is there durable: it may not be, when a rename failed late.
+    /// Makes the name of an existing file durable: it may not be, when a rename failed late.
     fn settle(&self, name: &str) -> io::Result<()>;
     /// Bytes that a file takes on the medium.
     fn allocated_bytes(&self, name: &str) -> io::Result<u64>;

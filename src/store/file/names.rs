@@ -17,7 +17,7 @@ pub(crate) const JOURNAL_FILE: &str = "journal.redb";
 pub(crate) const HEAD_FILE: &str = "head.redb";
 /// Name of the objects' file.
 pub(crate) const OBJECTS_FILE: &str = "objects.redb";
-/// Where partitions are, a folder for each granularity.
+/// The folder of partitions, with a folder for each granularity.
 const FOLDER: &str = "partitions";
 /// End of the names of files with tables.
 pub(crate) const FILE_END: &str = ".redb";

@@ -1,4 +1,4 @@
-//! A data directory that is only read: what is written stays in memory.
+//! A data directory that is only read: writes stay in memory.
 //!
 //! Opening a redb file may repair it, and opening a store may finish a checkpoint. Checking does
 //! both without changing a byte on the disk, also on read-only mounts.
@@ -14,7 +14,7 @@ use super::{folder::Folder, medium::Medium};
 
 const PAGE_BYTES: u64 = 4096;
 
-/// A folder as it is on the disk, with what is written to it kept in memory.
+/// A folder as it is on the disk, with all writes kept in memory.
 #[derive(Debug)]
 pub(crate) struct ReadOnlyFolder {
     folder: Folder,
@@ -36,7 +36,7 @@ impl ReadOnlyFolder {
         Self { folder: Folder::at(root), files: Mutex::default() }
     }
 
-    /// The image of a file that is there, which stays the same however often it is opened.
+    /// The image of an existing file, which stays the same however often it is opened.
     fn image(&self, name: &str) -> io::Result<Arc<Mutex<Image>>> {
         let mut files = self.files.lock();
         match files.get(name) {

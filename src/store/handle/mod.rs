@@ -1,5 +1,5 @@
-//! The store as all roles hold it: its parts, and what is asked of it that is not in a room of its
-//! own.
+//! The store as all roles hold it: its parts, and those of its operations that have no room of
+//! their own.
 //!
 //! Must never know: when anything is due; its callers decide that.
 
@@ -66,7 +66,7 @@ pub(crate) struct Inner {
     pub(crate) journal_pending: AtomicUsize,
     /// Series that are not deleted.
     pub(crate) living_series: AtomicUsize,
-    /// Which series have been known for long.
+    /// The series that have been known for long.
     pub(super) known_long: Mutex<KnownLong>,
     /// Batches were refused for want of room: a checkpoint is due.
     pub(crate) room_wanted: AtomicBool,
@@ -82,7 +82,7 @@ pub(crate) struct Inner {
 pub struct LastSample {
     /// The time of the sample.
     pub at: UnixMillis,
-    /// Since when there are no more for now, as its sender said.
+    /// The time since which its sender has no more for now.
     pub ended_at: Option<UnixMillis>,
 }
 
@@ -97,7 +97,7 @@ impl Store {
         self.inner.documents.granularities()
     }
 
-    /// One of all of them.
+    /// A granularity by its index.
     pub fn granularity(&self, index: GranularityIndex) -> &Granularity {
         &self.all_granularities()[index.0]
     }
@@ -117,7 +117,7 @@ impl Store {
         gaps
     }
 
-    /// All series. Held only briefly: new series wait meanwhile.
+    /// The dictionary of all series. Hold it only briefly: new series wait meanwhile.
     pub fn dictionary(&self) -> RwLockReadGuard<'_, Dictionary> {
         self.inner.dictionary.read()
     }
@@ -248,7 +248,7 @@ impl Store {
         self.inner.objects.list(kind)
     }
 
-    /// Shows the objects of a kind whose names are in a range, by name from the last to the first,
+    /// Visits the objects of a kind whose names are in a range, by name from the last to the first,
     /// until `visit` has enough; `None` stands for a damaged one.
     ///
     /// # Errors

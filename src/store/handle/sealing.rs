@@ -23,12 +23,12 @@ pub struct SealReport {
 }
 
 impl Store {
-    /// Makes one segment of each partition that ended longer ago than `after_ms`, or of which much is
-    /// open, and that did not change for so long, as far as earlier calls have seen; and of those
-    /// segments that lie over the same time, when they are many, or much is late there.
+    /// Makes one segment of each partition that ended longer ago than `after_ms`, or of which much
+    /// is open, if it did not change for that time, as far as earlier calls have seen; and one of
+    /// segments that overlap, when they are many, or much is late there.
     ///
-    /// `go_on` is told again and again how many bytes were written, may take its time, and says
-    /// whether to go on.
+    /// `go_on` is called again and again with the bytes that were written, may take its time, and
+    /// returns whether to go on.
     ///
     /// # Errors
     /// When a file cannot be read or written; every cell is where it was, or where it is to be.
@@ -64,20 +64,20 @@ impl Store {
         Ok(report)
     }
 
-    /// Has the new documents of a partition sealed by the checkpoint that writes them, from so many
-    /// on; fewer stay open until the partition is over.
+    /// Sets the number of new documents from which the checkpoint that writes them seals them;
+    /// fewer stay open until the partition is over.
     pub fn set_segment_documents_min(&self, count: usize) {
         self.inner.documents.set_sealed_min(count);
     }
 
-    /// Has the journal give back space after a checkpoint when so many bytes of it are free, and as
-    /// many as are not.
+    /// Sets the free bytes from which the journal gives back space after a checkpoint, when as many
+    /// are free as are not.
     pub fn set_journal_free_bytes_max(&self, bytes: u64) {
         self.inner.journal.set_free_bytes_max(bytes);
     }
 
-    /// Has a file of the journal's log be followed by another one when it has so many bytes, at most
-    /// 4 MiB.
+    /// Sets the bytes of a file of the journal's log from which another one follows it, at most 4
+    /// MiB.
     pub fn set_log_file_bytes(&self, bytes: u64) {
         self.inner.journal.set_log_file_bytes(bytes);
     }

@@ -46,8 +46,8 @@ impl Store {
         ]
     }
 
-    /// Keeps so many bytes behind queries, at most: a quarter for what sealed documents share, the
-    /// rest for rows of the head.
+    /// Sets the bytes that queries may keep: a quarter for the heads of sealed groups, the rest for
+    /// rows of the head.
     pub fn set_cache_bytes_max(&self, bytes_max: usize) {
         let sealed = bytes_max / 4;
         self.inner.documents.cache().set_bytes_max(sealed);
@@ -74,7 +74,7 @@ impl Store {
         self.inner.catalog.read().senders().latest(sender)
     }
 
-    /// All of them, by name.
+    /// All senders by name.
     pub fn senders(&self) -> Vec<SenderInfo> {
         let catalog = self.inner.catalog.read();
         let all = catalog.senders().iter().map(|(sender, window)| (sender.clone(), window.clone()));
@@ -147,8 +147,8 @@ impl Store {
         self.damaged_documents() + documents.holes_from_before() + head.holes_from_before()
     }
 
-    /// Where a granularity lacks samples because something was written in place of damaged documents
-    /// and rows of the head.
+    /// The times of a granularity that lack samples because damaged documents and rows of the head
+    /// were replaced.
     pub(crate) fn remembered_holes(&self, index: GranularityIndex) -> Holes {
         let mut holes = self.inner.documents.remembered_holes(index);
         holes.add_all(&self.inner.head.remembered_holes(index));

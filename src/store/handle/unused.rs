@@ -8,12 +8,12 @@ use crate::model::{SeriesId, UnixMillis};
 /// Series looked at in one hold of the catalog's lock.
 pub(crate) const CHUNK: usize = 4096;
 
-/// A series of which there was no sample for so long since it was made known is forgotten; what is
-/// found at the second of two looks was there at the first. Ids are not given again, and a sender whose
-/// samples are all refused makes its series known again: so it is long.
+/// A series without a sample for this long since its definition is forgotten; the series found at
+/// the second of two looks existed at the first. Ids are not given again, and a sender whose
+/// samples are all refused defines its series again: so this is long.
 const UNUSED_MS: i64 = 86_400_000;
 
-/// Which series have been known for long.
+/// The ids that have been known for long.
 #[derive(Debug, Default)]
 pub(crate) struct KnownLong {
     looked_at: Option<UnixMillis>,
@@ -61,7 +61,7 @@ impl Store {
         found
     }
 
-    /// Since when samples may still be in some partition, or are kept.
+    /// The earliest time of samples that some partition may still hold, or that are kept.
     pub(crate) fn samples_since(&self, kept_since: UnixMillis) -> UnixMillis {
         let partitions = self.partitions().into_iter().map(|own| own.id.start);
         partitions.fold(kept_since, UnixMillis::min)

@@ -20,7 +20,7 @@ const ENTRY_BYTES: usize = 96;
 /// Slots whose versions are remembered, at most.
 const SLOTS_MAX: usize = 10_000;
 
-/// See the file's head.
+/// The cache of rows.
 #[derive(Debug)]
 pub(crate) struct RowCache {
     rows: Cache<RowName, Arc<[u8]>, Bytes>,
@@ -60,7 +60,7 @@ impl RowCache {
         Self { rows, versions: (0..granularities).map(|_| RwLock::default()).collect() }
     }
 
-    /// Makes room for so many bytes from now on.
+    /// Sets the bytes that the cache may take.
     pub(crate) fn set_bytes_max(&self, bytes_max: usize) {
         self.rows.set_capacity(bytes_max as u64);
     }

@@ -1,5 +1,5 @@
-//! The milliseconds from one reading to the next that the counters of a row have in common: a rate is
-//! an increase in so many of them.
+//! The milliseconds between readings that the counters of a row share: a rate is an increase in one
+//! of them.
 //!
 //! Must never know: how cells are written.
 

@@ -155,8 +155,8 @@ impl Head {
         holes
     }
 
-    /// Has slots be holes whose cells would be here, had the head not been lost; durably, with the
-    /// next cut.
+    /// Makes holes of slots whose cells would be here, had the head not been lost; durably, with
+    /// the next cut.
     pub(crate) fn add_lost(&self, slots: &[InHead]) {
         let mut lost = self.lost.write();
         for (own, width_ms) in lost.iter_mut().zip(&self.widths_ms) {

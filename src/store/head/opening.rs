@@ -27,7 +27,7 @@ use crate::{
 /// Samples are hardly ever later than the time by which they came plus this.
 const PRESUMED_AHEAD_MS: i64 = 86_400_000;
 
-/// A head's file, and what is read of it when it is opened, by granularity.
+/// A head's file, and its damage by granularity.
 pub(super) struct Opened {
     pub(super) file: DatabaseFile,
     pub(super) damage: Vec<Arc<Damage>>,
@@ -82,7 +82,7 @@ impl Head {
     }
 }
 
-/// Opens the head and reads what is known of its damage.
+/// Opens the head and reads its known damage.
 pub(super) fn open_whole(
     medium: &Arc<dyn Medium>,
     names: &[String],
@@ -167,9 +167,9 @@ fn read_damage(file: &DatabaseFile, name: &str, width_ms: i64) -> Result<Arc<Dam
     Damage::read(file, width_ms, all).map(Arc::new)
 }
 
-/// Up to which record the head of a medium has cells, of each of some granularities; `None` when
-/// there is no head, it is damaged, or was not in a checkpoint with all of them. Nothing is done
-/// about that.
+/// The last records of which the head of a medium has cells, for each of some granularities; `None`
+/// when there is no head, it is damaged, or was not in a checkpoint with all of them. Damage has no
+/// consequence here.
 pub(crate) fn records_of(
     medium: &Arc<dyn Medium>,
     granularities: impl Iterator<Item = Granularity>,

@@ -73,7 +73,7 @@ pub(crate) struct SlotReader<'a> {
 }
 
 impl SlotReader<'_> {
-    /// Hands a row to `read`, if it is there.
+    /// Hands a row to `read`, if it exists.
     pub(crate) fn row(&self, row: u32, read: impl FnOnce(Row<'_>)) -> Result<(), StoreError> {
         let key = key(self.slot_start, row);
         if let Some(bytes) = self.cached.as_ref().and_then(|rows| rows.get(key)) {
@@ -116,8 +116,8 @@ impl RowCursor<'_> {
         self.file.guard("read", || Ok(rows.filter_map(|(_, rows)| rows.peek().map(number)).min()))
     }
 
-    /// Takes a row out of every slot that has it: the slot's start and the cells. Rows are taken
-    /// in ascending order, none left out.
+    /// Takes a row out of every slot that has it: the slot's start and the cells. Rows are taken in
+    /// ascending order, without gaps.
     pub(crate) fn take(
         &mut self,
         row: u32,

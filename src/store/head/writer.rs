@@ -23,7 +23,7 @@ pub(crate) struct HeadWriter<'t> {
     /// Told of each slot that is changed.
     note_change: &'t dyn Fn(i64),
     encoder: RowWriter,
-    /// Where a damaged row has another one in its place now.
+    /// The slots of damaged rows that were replaced.
     lost: Holes,
 }
 

@@ -1,6 +1,7 @@
 //! Appends to the journal: a record, after its new series, or changes of known series.
 //!
-//! Each is durable whole or, once the next one is, not there. Must never know: the bytes of a record.
+//! An append is durable whole or, once the next one is durable, absent. Must never know: the bytes
+//! of a record.
 
 use std::collections::BTreeMap;
 

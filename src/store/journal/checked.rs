@@ -34,7 +34,7 @@ impl RowKey for &str {
     }
 }
 
-/// Puts the checksum behind a row.
+/// Appends the checksum to a row.
 pub(super) fn push_check(row: &mut Vec<u8>, key: &impl RowKey) {
     let check = xxh3_64_with_seed(row, key.seed());
     row.extend_from_slice(&check.to_le_bytes());

@@ -9,8 +9,8 @@ use crate::store::encoding::varint::{put_varint, take_varint, unzigzag, zigzag};
 /// Bytes of a pair of doubles, at most: how many each of them has, then those.
 const PAIR_BYTES: usize = 1 + 2 * size_of::<f64>();
 
-/// Appends whole numbers. Each is told by how much the step to it differs from the one before; where
-/// steps do not change, a zero stands, and how often.
+/// Appends whole numbers. Each is stored by how much the step to it differs from the step before;
+/// where steps do not change, a zero and their number.
 pub(super) fn put_numbers(numbers: impl Iterator<Item = i64>, out: &mut Vec<u8>) {
     let (mut last, mut step, mut steady) = (0_i64, 0_i64, 0_u64);
     for number in numbers {
@@ -33,7 +33,7 @@ fn put_steady(count: &mut u64, out: &mut Vec<u8>) {
     }
 }
 
-/// Takes `count` whole numbers off the front; `None` when they are not there, or `convert` refuses
+/// Takes `count` whole numbers off the front; `None` when there are fewer, or `convert` refuses
 /// one.
 pub(super) fn take_numbers<T>(
     bytes: &mut &[u8],
@@ -89,7 +89,7 @@ fn take_double(length: u8, bytes: &mut &[u8]) -> Option<f64> {
     Some(f64::from_bits(u64::from_be_bytes(bits)))
 }
 
-/// Takes `count` doubles off the front; `None` when they are not there.
+/// Takes `count` doubles off the front; `None` when there are fewer.
 pub(super) fn take_doubles(bytes: &mut &[u8], count: usize) -> Option<Vec<f64>> {
     // A pair has a byte at least.
     if count.div_ceil(2) > bytes.len() {

@@ -28,8 +28,8 @@ pub(crate) enum CutPart {
     States { through: u64, rows: Vec<EncodedRow>, end: u32 },
     /// Senders' windows; nothing of those that are forgotten.
     Senders(Vec<(Arc<str>, Option<SenderWindow>)>),
-    /// All is stored: the records up to `through` are not needed any more. The head has cells of
-    /// some slots, and of some they were lost with heads.
+    /// The end of a cut: the records up to `through` are not needed any more. `in_head` are the
+    /// slots that the head has cells of, `lost` those that were lost with heads.
     End { through: u64, now: UnixMillis, in_head: Vec<InHead>, lost: Vec<InHead> },
 }
 

@@ -1,7 +1,7 @@
 //! The files that are to be there, as the register has them stored, and when partitions end.
 //!
-//! Partitions may be of other lengths than the settings say by now, and one that was lost cannot
-//! say itself what it held. Must never know: what is in the files, and which of them are there.
+//! Partitions may be of other lengths than those in the settings, and a lost one cannot say itself
+//! what it held. Must never know: what is in the files, and which of them exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -79,7 +79,7 @@ impl Journal {
     }
 }
 
-/// Puts files into the table.
+/// Registers files in the table.
 pub(super) fn note_files(txn: &WriteTransaction, files: &[String]) -> Result<(), StoreError> {
     const OPERATION: &str = "register files";
     let mut table = txn.open_table(FILES).map_err(fail(OPERATION))?;

@@ -1,5 +1,6 @@
-//! The space of what is not needed any more: files of the log are removed, and the tables' is given
-//! back when it is much. What changes tables waits meanwhile, so it has to be worth it.
+//! The space of records and rows that are not needed any more: files of the log are removed, and
+//! free space of the tables is given back when it is much. Changes of tables wait meanwhile, so it
+//! has to be worth it.
 //!
 //! Must never know: which records are needed.
 
@@ -30,12 +31,12 @@ impl Default for FreeSpace {
 }
 
 impl Journal {
-    /// Has space given back from so much on.
+    /// Sets the free bytes from which space is given back.
     pub(crate) fn set_free_bytes_max(&self, bytes: u64) {
         self.free.bytes_max.store(bytes, Ordering::Relaxed);
     }
 
-    /// Has files of the log be followed by others when they have so many bytes.
+    /// Sets the bytes of a file of the log from which another one follows it.
     pub(crate) fn set_log_file_bytes(&self, bytes: u64) {
         self.log.lock().set_file_bytes(bytes);
     }

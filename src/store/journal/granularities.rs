@@ -1,8 +1,8 @@
 //! The granularities in the journal: their spans, and since when each is complete.
 //!
-//! So a data directory says itself how it is to be read, and a granularity that was added to an
-//! old store is not expected to hold what came before, and one that is not in the settings any more
-//! keeps its files until its retention drops them.
+//! So a data directory says itself how to read it: a granularity that was added to an old store is
+//! not expected to hold earlier samples, and one that is not in the settings any more keeps its
+//! files until its retention drops them.
 //!
 //! Must never know: the files of a granularity.
 
@@ -21,15 +21,15 @@ const AWAY: &str = " away ";
 /// Between the start and the end of such a time.
 const TO: &str = "..";
 
-/// One granularity as the journal knows it.
+/// A granularity in the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StoredGranularity {
     pub(crate) granularity: Granularity,
     /// Slots that begin before this may hold less than the other granularities do.
     pub(crate) complete_since: UnixMillis,
-    /// Not in the settings any more since this: it takes no samples.
+    /// The time since which it is not in the settings and takes no samples.
     pub(crate) retired: Option<UnixMillis>,
-    /// Where it lacks samples because it was not in the settings when they came.
+    /// The times whose samples it lacks because it was not in the settings when they came.
     pub(crate) away: Holes,
 }
 

@@ -1,7 +1,7 @@
 //! The slots that the head has cells of as of the last cut, and those that were lost with heads.
 //!
-//! Cells that came since are in records that are still there. So a head that is older than the cut
-//! lacks what is noted here, and no more. Must never know: why a head is.
+//! Cells that came since are in records of the log. So a head that is older than the cut lacks
+//! these slots, and no more. Must never know: why a head is older.
 
 use std::ops::Range;
 
@@ -26,7 +26,7 @@ pub(crate) struct InHead {
     pub(crate) slots: Holes,
 }
 
-/// A slot width, in ms, and what is taken for lost where the journal does not say what is.
+/// A slot width, in ms, and the time that counts as lost where the journal's row is damaged.
 pub(crate) type Presumed = (i64, Range<UnixMillis>);
 
 impl Journal {
@@ -62,7 +62,7 @@ impl Journal {
         all.iter().map(read).collect()
     }
 
-    /// Remembers where cells were lost with heads, if that is something else than what is known.
+    /// Stores the times of cells that were lost with heads, if they changed.
     pub(crate) fn keep_lost(&self, lost: &[InHead], all: &[Presumed]) -> Result<(), StoreError> {
         const OPERATION: &str = "note what was lost";
         let known = self.lost_with_heads(all)?;

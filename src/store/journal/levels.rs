@@ -60,7 +60,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Changes what is known of a granularity; `None` when nothing is.
+    /// Changes the row of a granularity; `None` when there is none.
     fn change_granularity<T>(
         &self,
         name: &str,

@@ -35,9 +35,9 @@ impl Journal {
         })
     }
 
-    /// Reads all series in the order of their ids and hands out their bytes, whole ones, as
-    /// [`series_row::take`] takes them; puts back what is remembered of each. Both tables are read
-    /// by turns, so that who takes in the series works meanwhile. Ends early when he wants no more.
+    /// Reads all series in the order of their ids and hands out their bytes, in whole series, for
+    /// [`series_row::take`]; restores the state of each. Both tables are read by turns, so that the
+    /// receiver of the series works meanwhile. Ends early when the receiver wants no more.
     pub(crate) fn load(
         &self,
         states: &mut SeriesStates,
@@ -104,7 +104,7 @@ impl Journal {
         self.lose(states, &lost, &lost_times)
     }
 
-    /// Says which series are lost.
+    /// Reports lost series.
     fn note_lost(&self, series: &[u32]) {
         for id in series {
             let what = format!(

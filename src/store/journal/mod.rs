@@ -1,8 +1,8 @@
 //! The journal: the durable log of accepted batches, in flat files, and `journal.redb` with what
 //! belongs to it: series, and what checkpoints leave of the records that they cover.
 //!
-//! One group commit is one append to the log. Series that are new are stored before the record that
-//! names them.
+//! One group commit is one append to the log. New series are stored before the record that names
+//! them.
 //!
 //! Must never know: what batches mean; the catalog does.
 
@@ -68,7 +68,7 @@ const LAST_RUN_KEY: &str = "last_run";
 const LOG_KEY: &str = "log";
 const STATES_THROUGH_KEY: &str = "states_through";
 const STATES_ROWS_KEY: &str = "states_rows";
-/// Its size is bounded: a start may read it whole.
+/// The options of a file of bounded size: a start may read it whole.
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 16 << 20, quick_repair: false };
 
 /// A sender with its window; `None` where it is not known which numbers were accepted.
@@ -79,7 +79,7 @@ pub(crate) type StoredSender = (Arc<str>, Option<SenderWindow>);
 pub(crate) struct Journal {
     medium: Arc<dyn Medium>,
     file: DatabaseFile,
-    /// Locked before what is unsure.
+    /// The log; locked before `unsure`.
     log: Mutex<Log>,
     /// Bytes that it took when somebody last asked.
     log_bytes: AtomicU64,

@@ -1,8 +1,8 @@
-//! The journal's numbers, and what is taken in place of damaged ones.
+//! The journal's numbers, and the substitutes for damaged ones.
 //!
 //! A substitute for a number never makes a sample count twice: other files say up to which record
-//! they have cells, and what is read again of the log is not counted where they have it. A sound
-//! number is written with the next checkpoint, or file of the log. Must never know: other files.
+//! they have cells, and records that are read again do not count there. A sound number is written
+//! with the next checkpoint, or file of the log. Must never know: other files.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -175,7 +175,7 @@ impl Journal {
         Ok(!own.is_sound(THROUGH_KEY))
     }
 
-    /// The first record that is there.
+    /// The first record in the log.
     fn first_record(&self) -> Result<Option<u64>, StoreError> {
         self.log.lock().first_record()
     }

@@ -1,10 +1,9 @@
 //! The register: which files hold data, as the journal knows them, and which were lost.
 //!
 //! A file is made, then registered, then filled; it leaves the register before it is removed. So a
-//! registered file that is not there was lost, whenever the process ended, and a file that is there
-//! without being registered holds nothing that anybody was promised. Of a partition the register
-//! says when it ends, also when it was lost: the settings may say something else by then. Must
-//! never know: what is in the files.
+//! registered file that is missing was lost, whenever the process ended, and an unregistered file
+//! holds nothing that was acknowledged. The register says when a partition ends, even a lost one:
+//! the settings may have changed by then. Must never know: what is in the files.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,7 +19,7 @@ use crate::{
     store::{error::StoreError, file::medium::Medium},
 };
 
-/// Where damaged files are set aside, and where marks say which are missing.
+/// The folder of damaged files, and of marks of missing ones.
 const DAMAGED_FOLDER: &str = "damaged";
 /// End of the name of a file; what follows tells several from each other.
 const END: &str = ".redb";
@@ -78,12 +77,12 @@ impl Register {
         Ok(())
     }
 
-    /// Ends of lost files are in the journal, too.
+    /// The journal, which has the ends of lost files, too.
     pub(crate) fn journal(&self) -> &Journal {
         &self.journal
     }
 
-    /// Registers a file that is there.
+    /// Registers an existing file.
     pub(crate) fn note(&self, file: &str) -> Result<(), StoreError> {
         self.note_all(&[(file.to_owned(), None)])
     }
@@ -169,7 +168,7 @@ impl Register {
         files.map(with_end).collect()
     }
 
-    /// Leaves marks in a copy of the store of what is lost here; returns how many.
+    /// Puts marks of lost files into a copy of the store; returns their number.
     pub(crate) fn mark_lost_in(&self, copy: &Arc<dyn Medium>) -> Result<u64, StoreError> {
         let damaged = self.damaged();
         let stems = damaged.iter().filter_map(|name| Some(name.split_once(END)?.0));

@@ -1,4 +1,4 @@
-//! Rows of the journal's `series` table: the series that one commit made known, each with a checksum.
+//! Rows of the journal's `series` table: the series that one commit defined, each with a checksum.
 //!
 //! FORMAT.md describes the bytes. Must never know: the table.
 
@@ -91,7 +91,7 @@ impl ReadRow {
     }
 }
 
-/// A series as it lies in a row, and what is behind it.
+/// A series in a row, and the bytes behind it.
 struct Entry<'a> {
     bytes: &'a [u8],
     check: u64,
@@ -125,8 +125,8 @@ pub(crate) struct SeriesBytes<'a> {
     pub(crate) key: &'a [u8],
 }
 
-/// Takes a series from the front of a list that was read: nothing when it is lost; `None` when the
-/// list is damaged.
+/// Takes a series from the front of a list that was read: nothing in place of a lost one; `None`
+/// when the list is damaged.
 #[expect(clippy::option_option, reason = "a lost series is not a damaged list")]
 pub(crate) fn take<'a>(list: &mut &'a [u8]) -> Option<Option<SeriesBytes<'a>>> {
     let (length, rest) = list.split_first_chunk::<LENGTH_BYTES>()?;
@@ -155,7 +155,7 @@ fn decode_text(bytes: &[u8]) -> Option<(&str, &[u8])> {
     Some((std::str::from_utf8(text).ok()?, rest))
 }
 
-/// All series of the row of the first ones; `None` when it is damaged.
+/// All series of the row of the first ids; `None` when it is damaged.
 fn decode(row: &[u8]) -> Option<Vec<SeriesInfo>> {
     let read = ReadRow::new(0, row, None)?;
     let mut list = &*read.series;

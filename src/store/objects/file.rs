@@ -31,11 +31,11 @@ pub(super) const HOSTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new(
 const LAST_KEY: &str = "last_version";
 /// Number of objects.
 const COUNT_KEY: &str = "count";
-/// Their bytes, without names.
+/// Bytes of all objects, without names.
 const BYTES_KEY: &str = "bytes";
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 1 << 20, quick_repair: true };
 
-/// Opens the file, which is there.
+/// Opens the existing file.
 pub(super) fn open(medium: &Arc<dyn Medium>) -> Result<DatabaseFile, StoreError> {
     let file = DatabaseFile::open(medium, OBJECTS_FILE.to_owned(), OPTIONS)?;
     let found = read(&file, |txn| {
@@ -118,7 +118,7 @@ pub(super) fn list(file: &DatabaseFile, kind: ObjectKind) -> Result<Vec<ListedOb
     })
 }
 
-/// Shows the objects of a kind whose names are in a range, by name from the last to the first;
+/// Visits the objects of a kind whose names are in a range, by name from the last to the first;
 /// `None` stands for a damaged one.
 pub(super) fn visit_backwards(
     file: &DatabaseFile,
@@ -140,7 +140,7 @@ pub(super) fn visit_backwards(
     })
 }
 
-/// Checks every row, and what is counted of them.
+/// Checks every row, and the counts.
 pub(super) fn check(file: &DatabaseFile, fault: &mut dyn FnMut(String)) -> Result<(), StoreError> {
     read(file, |txn| {
         let objects = txn.open_table(OBJECTS).map_err(fail("read"))?;

@@ -21,7 +21,7 @@ const LISTENED_KEY: &str = "hosts_listened";
 
 const OPERATION: &str = "keep hosts";
 
-/// All hosts; says what is wrong with those that are damaged.
+/// All hosts; `fault` gets the faults of damaged ones.
 pub(super) fn read(
     file: &DatabaseFile,
     fault: &mut dyn FnMut(String),

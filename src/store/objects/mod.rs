@@ -3,9 +3,9 @@
 //! are the hosts that ping, which have no versions.
 //!
 //! Each change gives its object the next version of the whole store, so no version comes twice,
-//! also not when an object is deleted and made again: who changes one names the version that was
-//! read, and is refused when that is not the present one. A change that failed with an error may be
-//! there or not; the object tells. What is changed here is seen by the next reader.
+//! even when an object is deleted and made again. A change names the version that was read, and is
+//! refused when that is not the present one. A change that failed with an error may have happened
+//! or not; the object tells. The next reader sees each change.
 //!
 //! A damaged object is an error to its reader, has no version, and can be made again. When the
 //! whole file is damaged or lost, it is set aside or marked ([`super::Store::damaged_partitions`]), and no
@@ -68,7 +68,7 @@ impl ObjectKind {
     /// All kinds.
     pub const ALL: &[Self] = Self::VARIANTS;
 
-    /// Its name, in keys and in messages.
+    /// The name in keys and in messages.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -83,7 +83,7 @@ impl fmt::Display for ObjectKind {
 /// An object as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object {
-    /// Its version: what the next change must name.
+    /// The version, which the next change must name.
     pub version: u64,
     /// The time of the last change.
     pub changed_at: UnixMillis,
@@ -94,9 +94,9 @@ pub struct Object {
 /// An object in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedObject {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its version; `None` when it is damaged.
+    /// The version; `None` when the object is damaged.
     pub version: Option<u64>,
 }
 
@@ -123,7 +123,7 @@ pub enum ObjectRefusal {
     TooLarge {
         /// The object's kind.
         kind: ObjectKind,
-        /// Its bytes.
+        /// Bytes of the object.
         bytes: usize,
     },
     /// The store has as much as it may.
@@ -146,7 +146,7 @@ pub(crate) struct Objects {
 }
 
 impl Objects {
-    /// Opens what is there. A damaged file is set aside.
+    /// Opens the existing file. A damaged file is set aside.
     pub(crate) fn open(
         medium: Arc<dyn Medium>,
         register: Arc<Register>,
@@ -235,7 +235,7 @@ impl Objects {
         self.or_set_aside(&file, hosts::write(&file, changes))
     }
 
-    /// Checks every object, what is counted of them, and every host; hands out what is wrong.
+    /// Checks every object, the counts, and every host; hands out the faults.
     pub(crate) fn check(&self, fault: &mut dyn FnMut(String)) -> Result<(), StoreError> {
         self.read((), |file| {
             file::check(file, fault)?;

@@ -11,7 +11,7 @@ use super::{OBJECTS_BYTES_MAX, OBJECTS_MAX, ObjectKind, ObjectRefusal};
 pub(super) struct Rooms(BTreeMap<ObjectKind, (u64, u64)>);
 
 impl Rooms {
-    /// Notes a row that is there.
+    /// Counts an existing row.
     pub(super) fn add(&mut self, kind: ObjectKind, bytes: usize) {
         let own = self.0.entry(kind).or_default();
         *own = (own.0 + 1, own.1 + bytes as u64);
@@ -23,7 +23,7 @@ impl Rooms {
         *own = (own.0.saturating_sub(1), own.1.saturating_sub(bytes as u64));
     }
 
-    /// Puts a row of so many bytes in place of one of `before`; what does not grow always fits.
+    /// Replaces a row of `before` bytes by one of `bytes`; one that is not larger always fits.
     pub(super) fn put(
         &mut self,
         kind: ObjectKind,

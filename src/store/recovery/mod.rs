@@ -1,5 +1,4 @@
-//! Opening the store: what the files hold, and the journal's records after them, become what is in
-//! memory.
+//! Opening the store: files, and the journal's records after them, become the state in memory.
 //!
 //! Must never know: who opens it, and how batches come in.
 
@@ -159,7 +158,7 @@ impl Store {
         Ok((journal, known))
     }
 
-    /// Has what was accepted for some granularities put into their files: the next start knows
+    /// Puts the accepted samples of some granularities into their files: the next start knows
     /// fewer.
     fn finish_before(
         medium: &Arc<dyn Medium>,
@@ -265,8 +264,8 @@ impl Store {
     }
 }
 
-/// Reads the series of the journal, as they are by now, and what is remembered of each. A thread of
-/// its own fills the dictionary meanwhile; the journal is read by this one alone, in order.
+/// Reads the series of the journal with their changes, and the state of each. A thread of its own
+/// fills the dictionary meanwhile; this one alone reads the journal, in order.
 fn load(journal: &Journal, states: &mut SeriesStates) -> Result<Dictionary, StoreError> {
     let changes = journal.changes()?;
     let count = journal.series_count()?;
@@ -287,7 +286,7 @@ fn load(journal: &Journal, states: &mut SeriesStates) -> Result<Dictionary, Stor
     })
 }
 
-/// Fills a dictionary with series as they were made known, and what became of them since.
+/// Fills a dictionary with series as they were defined, and with their changes since.
 fn fill(
     series: Receiver<Vec<u8>>,
     changes: Vec<SeriesUpdate>,

@@ -23,7 +23,7 @@ impl SnapshotFolder {
         Self { root }
     }
 
-    /// Where a snapshot of a time lies.
+    /// The path of the snapshot of a time.
     pub fn path(&self, at: UnixMillis) -> PathBuf {
         self.root.join(name(at))
     }
@@ -51,7 +51,7 @@ impl SnapshotFolder {
         fs::remove_dir_all(self.retire(at)?)
     }
 
-    /// Gives a snapshot the name of one that is not whole, durably, before the first file goes.
+    /// Gives a snapshot the name of an unfinished one, durably, before the first file is removed.
     fn retire(&self, at: UnixMillis) -> io::Result<PathBuf> {
         let mut retired = self.path(at).into_os_string();
         retired.push(UNFINISHED);
@@ -64,8 +64,8 @@ impl SnapshotFolder {
         Ok(retired)
     }
 
-    /// Removes what is left of snapshots whose making or removal was cut short; there must be none
-    /// under way. Returns how many there were.
+    /// Removes the rest of snapshots whose making or removal was cut short; none may be under way.
+    /// Returns their number.
     ///
     /// # Errors
     /// When one cannot be removed.

@@ -44,7 +44,7 @@ pub struct SnapshotReport {
     pub path: PathBuf,
     /// Files in it.
     pub files: u64,
-    /// Their bytes.
+    /// Bytes of all files.
     pub bytes: u64,
 }
 

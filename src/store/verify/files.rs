@@ -1,4 +1,4 @@
-//! Each file for itself: checksums of its pages, and what its documents hold.
+//! Each file on its own: checksums of its pages, and the content of its documents.
 //!
 //! Must never know: the other files.
 

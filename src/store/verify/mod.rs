@@ -31,7 +31,7 @@ const FAULTS_SHOWN_MAX: usize = 1000;
 pub struct Fault {
     /// Path below the data directory.
     pub file: String,
-    /// Where in the file, and what is wrong there.
+    /// The place in the file, and the fault.
     pub problem: String,
 }
 
@@ -79,10 +79,10 @@ impl VerifyReport {
     }
 }
 
-/// A step of the work: what is looked at, and how much of the whole is done.
+/// A step of the work: the file that is checked, and the part of the whole that is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifyProgress<'a> {
-    /// The file, and what is done with it.
+    /// The file, and the work on it.
     pub doing: &'a str,
     /// Steps done.
     pub done: u64,
@@ -143,7 +143,7 @@ pub fn verify(
     Ok(report)
 }
 
-/// Says where granularities lack what was damaged and has something else in its place.
+/// Reports the times of damage that granularities replaced.
 fn note_holes(store: &Store, report: &mut VerifyReport) {
     for (index, granularity) in (0..).map(GranularityIndex).zip(store.all_granularities()) {
         let (holes, name) = (store.remembered_holes(index), &granularity.name);

@@ -115,14 +115,14 @@ pub(super) fn check_coarser_exists(
     }
 }
 
-/// Since when both a granularity and the next coarser one have every sample.
+/// The time since which both a granularity and the next coarser one have every sample.
 fn complete_since(store: &Store, finer: GranularityIndex) -> UnixMillis {
     let gaps = store.gaps();
     let both = gaps.iter().skip(finer.0).take(2).map(|own| own.complete_since);
     both.max().unwrap_or(UnixMillis::MIN)
 }
 
-/// Where some granularities lack something of a range.
+/// The times of a range that some granularities lack.
 fn holes(
     store: &Store,
     indexes: &[GranularityIndex],
@@ -170,12 +170,12 @@ struct Sides<'a> {
     complete_since: UnixMillis,
     /// Starts of the finer partitions that can be compared with.
     whole: BTreeSet<UnixMillis>,
-    /// Where either lacks what was lost.
+    /// The times that either lacks because they were lost.
     holes: Vec<Range<UnixMillis>>,
 }
 
 impl Sides<'_> {
-    /// Which slots of a document the finer granularity still holds whole.
+    /// The slots of a document that the finer granularity still holds whole.
     fn comparable_slots(&self, document: UnixMillis) -> Vec<bool> {
         let comparable = |slot: usize| {
             let start = document.plus(slot as i64 * self.coarse.width_ms);

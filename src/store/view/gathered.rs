@@ -13,11 +13,11 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct Gathered(Vec<(u32, Slot)>);
 
-/// Cells that room is made for before any is there, at most.
+/// The most cells that room is made for before any is there.
 const ROOM_MAX: usize = 1 << 14;
 
 impl Gathered {
-    /// Makes room for so many more cells, or for many of them.
+    /// Makes room for more cells, or for many of them.
     pub(super) fn reserve(&mut self, cells: usize) {
         self.0.reserve(cells.min(ROOM_MAX));
     }
@@ -54,7 +54,7 @@ impl Gathered {
 /// Gathered cells by series, each in the order in which they came.
 #[derive(Debug, Default)]
 pub(super) struct BySeries {
-    /// Where the cells of each series end, and those of the next begin.
+    /// The ends of the cells of each series, where those of the next begin.
     ends: Vec<usize>,
     slots: Vec<Slot>,
 }

@@ -1,4 +1,4 @@
-//! Reading: documents merged with what is not yet in them, each sample exactly once.
+//! Reading: documents merged with cells that are not yet in them, each sample exactly once.
 //!
 //! A view copies what is in memory first, under the catalog's lock for a moment, then begins its
 //! read of the head, then those of the partitions, without any lock. What it copied has a number:
@@ -236,7 +236,8 @@ impl View {
         Ok(found)
     }
 
-    /// Returns whether documents have what is held elsewhere of a slot, see [`Mark::has_absorbed`].
+    /// Returns whether documents have the cells that are held elsewhere of a slot, see
+    /// [`Mark::has_absorbed`].
     fn has_absorbed(&self, through: u64, slot: i64) -> bool {
         let marks = self.documents.marks();
         let next = marks.partition_point(|(range, _)| range.start <= slot);
@@ -245,16 +246,16 @@ impl View {
     }
 }
 
-/// Where the cells of a series lie that belong to one document.
+/// The places of the cells of a series that belong to one document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Whereabouts {
     /// The time that the document covers, or would.
     pub range: Range<UnixMillis>,
     /// The length of the document.
     pub span: Span,
-    /// Its partition, when there is one.
+    /// The partition, when there is one.
     pub partition: Option<PartitionInfo>,
-    /// The document, when it is there.
+    /// The document, when it exists.
     pub document: Option<StoredDocument>,
     /// Cells that are in the head only, ascending.
     pub head: Vec<Slot>,
@@ -263,8 +264,8 @@ pub struct Whereabouts {
 }
 
 impl Store {
-    /// Where the cells of a series lie that belong to the document that holds a time, each sample
-    /// in one place, as of one moment.
+    /// The places of the cells of a series that belong to the document that holds a time, each
+    /// sample in one place, as of one moment.
     ///
     /// # Errors
     /// When the document, or the head, cannot be read.

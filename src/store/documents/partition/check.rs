@@ -1,4 +1,4 @@
-//! Every document of a partition, read to find what is damaged.
+//! Reading every document of a partition to find damage.
 //!
 //! Must never know: what documents are compared with.
 
@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl PartitionReader {
-    /// Visits every document; what is damaged is noted as such.
+    /// Visits every document, and notes damaged ones.
     pub(crate) fn check(&self, visit: &mut DocumentVisitor<'_>) -> Result<(), StoreError> {
         let partition = &self.partition;
         let mut cells = Vec::new();

@@ -84,8 +84,8 @@ pub(crate) struct Partition {
 }
 
 impl Partition {
-    /// Opens a partition that is there, and begins at the time that its name says. It says itself
-    /// when it ends, and what documents it has.
+    /// Opens an existing partition, which begins at the time in its name. The file says when it
+    /// ends, and what documents it has.
     pub(crate) fn open(
         medium: &Arc<dyn Medium>,
         id: PartitionId,
@@ -169,7 +169,7 @@ impl Partition {
         self.segments.open().get(&rows_named(&self.file, &table)?)
     }
 
-    /// Since when the file has not changed, as far as was seen by asking this.
+    /// The time since which the file has not changed, as far as earlier calls have seen it.
     pub(crate) fn unchanged_since(&self, now: UnixMillis) -> Option<UnixMillis> {
         let stamp = self.file.stamp()?;
         let mut seen = self.seen.lock();
@@ -283,7 +283,7 @@ fn rows_named(
     Ok(named)
 }
 
-/// Where a file says that it lies; it must be a place that one of this granularity can have.
+/// Reads the place of the partition from its file; it must be possible for this granularity.
 fn read_place(
     file: &DatabaseFile,
     id: PartitionId,

@@ -35,14 +35,14 @@ use crate::{
     },
 };
 
-/// All open partitions, and what is needed to make more.
+/// All open partitions, and the means to make more.
 #[derive(Debug)]
 pub(super) struct Partitions {
     /// The granularities of the settings, then the retired ones.
     granularities: Vec<Granularity>,
     pub(super) medium: Arc<dyn Medium>,
     pub(super) register: Arc<Register>,
-    /// By granularity and start; none overlap.
+    /// Partitions by granularity and start; none overlap.
     pub(super) open: RwLock<BTreeMap<PartitionId, Arc<Partition>>>,
     /// Held while files are made, set aside and removed, so that nobody waits for a disk to look
     /// a partition up.
@@ -100,7 +100,7 @@ impl Partitions {
         self.medium.list(folder).map_err(fault)
     }
 
-    /// Where a granularity lacks what partitions held, because files were lost or documents are
+    /// The times of a granularity that are missing, because files were lost or documents are
     /// damaged.
     pub(super) fn holes(&self, index: GranularityIndex) -> Vec<Range<UnixMillis>> {
         let granularity = self.granularity(index);
@@ -121,7 +121,7 @@ impl Partitions {
         holes
     }
 
-    /// Opens a partition that is there; a damaged one is set aside.
+    /// Opens an existing partition; a damaged one is set aside.
     fn open_or_set_aside(
         &self,
         id: PartitionId,
@@ -173,7 +173,7 @@ impl Partitions {
         Ok(true)
     }
 
-    /// Takes away the files of a partition that is going, and so the partition.
+    /// Takes away the files of a partition that is going, and then the partition.
     fn take_away(
         &self,
         partition: &Arc<Partition>,
@@ -208,14 +208,14 @@ impl Partitions {
         Ok(())
     }
 
-    /// Where the numbers of a partition's segments begin, or go on.
+    /// The counter from which a partition's segments get their numbers.
     fn numbers(&self, id: PartitionId) -> Numbers {
         let gone = self.gone.lock();
         let before = gone.iter().rev().filter_map(Weak::upgrade).find(|own| own.id() == id);
         before.map_or_else(|| Arc::new(AtomicU32::new(1)), |own| own.segments.numbers().clone())
     }
 
-    /// Has no partition be made, set aside or removed while it is held.
+    /// Keeps partitions from being made, set aside or removed while the guard is held.
     pub(super) fn hold(&self) -> MutexGuard<'_, ()> {
         self.changing.lock()
     }
@@ -237,7 +237,7 @@ impl Partitions {
         &self.granularities
     }
 
-    /// One of them.
+    /// A granularity by its index.
     pub(super) fn granularity(&self, index: GranularityIndex) -> &Granularity {
         &self.granularities[index.0]
     }
@@ -247,7 +247,7 @@ impl Partitions {
         self.open.read().get(&id).cloned()
     }
 
-    /// The partition that holds a time, if it is there.
+    /// The partition that holds a time, if it exists.
     pub(super) fn holding(
         &self,
         index: GranularityIndex,
@@ -256,7 +256,7 @@ impl Partitions {
         self.overlapping(index, at.0..at.0 + 1).pop()
     }
 
-    /// Where the partition lies that holds a time, or would.
+    /// The place of the partition that holds a time, or would.
     pub(super) fn place(&self, index: GranularityIndex, at: UnixMillis) -> Place {
         let open = self.open.read();
         let id = PartitionId { granularity: index, start: at };

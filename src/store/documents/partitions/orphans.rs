@@ -1,5 +1,5 @@
-//! Files of partitions that are to be out of the way: those whose making was cut short, segments
-//! without a partition, and what is set aside.
+//! Files of partitions that are to be removed or set aside: unfinished ones, segments without a
+//! partition, and damaged ones.
 //!
 //! Must never know: what is in files.
 
@@ -34,7 +34,7 @@ impl Partitions {
         Ok(names.filter_map(of_partition).collect())
     }
 
-    /// Moves a partition's files out of the way, its own last: it is what is found at a start.
+    /// Sets a partition's files aside, its own last: a start finds it first.
     pub(super) fn set_aside(&self, file: &str, fault: &StoreError) -> Result<(), StoreError> {
         let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
         for (name, partition) in self.segments(folder)? {

@@ -25,7 +25,7 @@ use crate::{
 pub(crate) struct PartitionsView {
     partitions: Arc<Partitions>,
     range: Range<i64>,
-    /// In order of time.
+    /// Readers in order of time.
     readers: Vec<PartitionReader>,
     marks: Vec<(Range<i64>, Mark)>,
     /// Room for reading one series after the other.

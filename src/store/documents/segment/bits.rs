@@ -8,7 +8,7 @@ pub(crate) const PADDING: usize = 80;
 /// Numbers that a kernel unpacks at once.
 const LANES: usize = 8;
 
-/// Bytes of so many numbers.
+/// Bytes of packed numbers.
 pub(super) fn packed_bytes(count: usize, width: u32) -> usize {
     (count * width as usize).div_ceil(8)
 }

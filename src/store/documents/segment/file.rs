@@ -26,10 +26,10 @@ const ENTRY_BYTES: usize = 24;
 /// Groups of a segment, at most: an index of 1.5 GB.
 const ENTRIES_MAX: u64 = 1 << 26;
 
-/// Where a group lies in time and among the series.
+/// The place of a group in time and among the series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct GroupId {
-    /// From the partition's start to that of the first slot.
+    /// Seconds from the partition's start to the first slot.
     pub(crate) seconds: u32,
     /// The row of its series.
     pub(crate) row: u32,
@@ -59,11 +59,11 @@ pub(super) fn fault<'a>(
     move |cause| StoreError::Io { operation, file: file.to_owned(), cause }
 }
 
-/// A segment that is there.
+/// An existing segment.
 #[derive(Debug)]
 pub(crate) struct Segment {
     name: String,
-    /// Which of all that were opened.
+    /// Number in the order in which segments were opened.
     number: u64,
     file: Box<dyn StorageBackend>,
     width_ms: i64,
@@ -73,7 +73,7 @@ pub(crate) struct Segment {
     starts: Vec<(u32, usize)>,
     /// Seconds from the partition's start to the first slot, and to the end of the last one.
     span: Range<i64>,
-    /// Where the index begins, and the last group ends.
+    /// The offset of the index, where the last group ends.
     index_at: u64,
     /// The group that was read last: series are asked for one after the other.
     recent: Mutex<Option<(usize, Arc<GroupHead>)>>,
@@ -165,8 +165,8 @@ impl Segment {
         spans.collect()
     }
 
-    /// Number of the group that has a row's slot that begins so many seconds after the
-    /// partition, with its first slot's and how many it has.
+    /// The group with a row's slot that begins some seconds after the partition: its number, its
+    /// first slot, and its number of slots.
     pub(crate) fn find(&self, seconds: u32, row: u32) -> Option<(usize, u32, usize)> {
         if !self.span.contains(&i64::from(seconds)) {
             return None;
@@ -257,7 +257,7 @@ impl Segment {
         Ok(block)
     }
 
-    /// Bytes of the file in place of what is in `out`, padded.
+    /// Replaces `out` by bytes of the file, padded.
     fn read(&self, at: u64, length: usize, out: &mut Vec<u8>) -> Result<(), StoreError> {
         out.truncate(length);
         out.resize(length + PADDING, 0);

@@ -272,7 +272,7 @@ impl GroupHead {
         self.series.last().map_or(0, |(_, _, at, length)| at + length)
     }
 
-    /// Where the block of a series begins behind the head, and its length.
+    /// The offset of a series' block behind the head, and its length.
     pub(crate) fn block(&self, lane: usize) -> Option<(usize, usize)> {
         self.find(lane).map(|(_, _, at, length)| (at, length))
     }

@@ -24,7 +24,7 @@ const HEAD_BYTES: usize = 64 << 10;
 /// Bytes that a head takes in the cache besides its own.
 const ENTRY_BYTES: usize = 96;
 
-/// See the file's head.
+/// The cache of heads.
 pub(crate) struct GroupHeads(Cache<HeadName, Arc<GroupHead>, Bytes>);
 
 /// A segment by the order in which this process opened it, and the number of the group there.
@@ -52,7 +52,7 @@ impl GroupHeads {
         Self(Cache::with_weighter(BYTES_MAX / HEAD_BYTES, BYTES_MAX as u64, Bytes))
     }
 
-    /// Makes room for so many bytes from now on.
+    /// Sets the bytes that the cache may take.
     pub(crate) fn set_bytes_max(&self, bytes_max: usize) {
         self.0.set_capacity(bytes_max as u64);
     }

@@ -25,14 +25,14 @@ const SUM: u32 = 4;
 const VALUES: u32 = 5;
 /// Bit of the power in a shape: min and max are rates.
 const RATES: u32 = 8;
-/// Codes above it are of values as they are: so many bytes less seven.
+/// Codes above it are the number of bytes of a double, plus seven.
 const DELTA_MAX: u32 = 8;
 /// Codes of a sum up to this one are its bytes; others say by how many doubles it is off.
 const SUM_DELTA_MAX: u32 = 7;
 const OFF_DELTA_MAX: u32 = 4;
 /// A sum as it is, in 2, 5 or 8 bytes.
 const SUM_BARE: [(u32, usize); 3] = [(13, 2), (14, 5), (15, 8)];
-/// In the byte of a rate: its increase is the sum.
+/// The upper bits of a rate's byte when its increase is the sum.
 const OF_SUM: u8 = 15;
 /// The number that says that the increase is not off.
 const NOT_OFF: i64 = 7;

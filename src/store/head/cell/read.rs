@@ -55,7 +55,7 @@ struct Reader<'r, 'a> {
 }
 
 impl Reader<'_, '_> {
-    /// Takes so many bytes off the front, at most eight.
+    /// Takes a number of some bytes, at most eight, off the front.
     fn take(&mut self, bytes: usize) -> Option<u64> {
         let number = match self.rest.first_chunk::<8>() {
             // Of constant length, and then cut: that is no call.

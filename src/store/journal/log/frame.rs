@@ -13,7 +13,7 @@ const MAGIC: &[u8; 8] = b"granjlog";
 /// The header of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FileHeader {
-    /// Its first record's number.
+    /// Number of its first record.
     pub(super) first: u64,
     /// The seed of the checksums of its frames' headers.
     pub(super) salt: u64,
@@ -58,12 +58,12 @@ pub(super) fn encode(salt: u64, number: u64, record: &[u8], out: &mut Vec<u8>) {
     out.resize(out.len().next_multiple_of(HEADER_BYTES), 0);
 }
 
-/// Goes through the frames of a file.
+/// The frames of a file.
 #[derive(Debug)]
 pub(super) struct Frames<'a> {
     bytes: &'a [u8],
     header: FileHeader,
-    /// Where the next frame is to begin.
+    /// The offset of the next frame.
     at: usize,
 }
 
@@ -77,7 +77,7 @@ impl<'a> Frames<'a> {
         self.header
     }
 
-    /// Where the frames so far end.
+    /// The offset of the end of the frames so far.
     pub(super) fn at(&self) -> usize {
         self.at
     }
@@ -118,8 +118,8 @@ impl<'a> Frames<'a> {
         Ok(Some((number, record)))
     }
 
-    /// One record at a time is written, where zeros are: what follows one that was written whole
-    /// tells.
+    /// The end of the log, unless something was written behind it: records are written one at a
+    /// time, where zeros are, so bytes that follow a record prove that it was whole.
     fn end(
         &self,
         rest_at: usize,
@@ -192,7 +192,7 @@ mod tests {
             prop_assert_eq!(&found, &(9..).zip(all).take(found.len()).collect::<Vec<_>>());
         }
 
-        /// Nothing that was followed by something is taken for the end.
+        /// A record that others follow is never taken for the end.
         #[test]
         fn damage_before_the_last_record_is_told(
             records in vec(vec(any::<u8>(), 0..200), 2..9),

@@ -18,12 +18,12 @@ use crate::store::{
     file::{database::UNFINISHED, medium::Medium},
 };
 
-/// Where the files are.
+/// The folder of the files.
 const FOLDER: &str = "journal";
 const FILE_END: &str = ".log";
-/// A file that has so much is followed by another one, as a rule.
+/// The bytes from which a file is followed by another one, as a rule.
 pub(super) const FILE_BYTES: u64 = 4 << 20;
-/// Zeros are written so much at once.
+/// The zeros that are written at once.
 const ROOM_BYTES: u64 = 256 << 10;
 /// The files of records.
 #[derive(Debug)]
@@ -34,9 +34,9 @@ pub(super) struct Log {
     /// The last file, if it is open.
     open: Option<OpenFile>,
     salt: u64,
-    /// Where the next frame begins.
+    /// The offset of the next frame.
     at: u64,
-    /// Up to where there are durable zeros from there on.
+    /// The end of the durable zeros behind it.
     room_end: u64,
     /// Something may be where there should be zeros.
     is_unsure: bool,
@@ -115,8 +115,8 @@ impl Log {
         Ok(this)
     }
 
-    /// Appends a record, durably. `note` is told when it is the first one of a new file, before it
-    /// is written, and makes that durable.
+    /// Appends a record, durably. `note` gets its number before it is written, when it is the first
+    /// one of a new file, and makes that durable.
     pub(super) fn append(
         &mut self,
         number: u64,
@@ -170,7 +170,7 @@ impl Log {
         filled
     }
 
-    /// Has a file be followed by another one when it has so many bytes.
+    /// Sets the bytes from which a file is followed by another one.
     pub(super) fn set_file_bytes(&mut self, bytes: u64) {
         self.file_bytes = bytes.min(FILE_BYTES);
     }
@@ -190,7 +190,7 @@ impl Log {
         outcome
     }
 
-    /// Begins another file.
+    /// Begins a new file.
     fn turn(
         &mut self,
         first: u64,
@@ -229,7 +229,7 @@ impl Log {
         ends.map(|pair| pair[0]).collect()
     }
 
-    /// Takes note that a file was removed.
+    /// Removes a file from the list.
     pub(super) fn forget(&mut self, first: u64) {
         self.files.retain(|own| *own != first);
     }

@@ -12,7 +12,7 @@ use crate::store::{
     file::{medium::Medium, names::JOURNAL_FILE},
 };
 
-/// No file is longer: a record is at most 4 GB, and begins before the limit of a file.
+/// The longest file: a record is at most 4 GB, and begins before the limit of a file.
 const FILE_BYTES_MAX: u64 = FILE_BYTES + (5 << 30);
 
 impl Log {
@@ -64,7 +64,7 @@ impl Log {
         Ok(files.last().copied())
     }
 
-    /// The number of the first record that is there.
+    /// The number of the first record in the log.
     pub(in crate::store::journal) fn first_record(&self) -> Result<Option<u64>, StoreError> {
         let Some(first) = self.files.first().copied() else { return Ok(None) };
         let bytes = self.read(first)?;

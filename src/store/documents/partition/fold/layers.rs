@@ -1,5 +1,5 @@
-//! Which segments of a partition are to become one because they lie over the same time: what comes
-//! late for sealed documents lies in segments of its own, over theirs.
+//! The choice of segments that are to become one because they lie over the same time: late cells of
+//! sealed documents are in segments of their own, over those of the documents.
 //!
 //! Must never know: what is in segments.
 
@@ -37,7 +37,8 @@ impl PartitionReader {
     }
 }
 
-/// All that lies where most does, or all but the largest while the others are little.
+/// Returns the segments where most overlap: all of them, or all but the largest while the others
+/// are little.
 fn to_merge(layers: &[Layer], is_quiet: bool, bytes_min: u64) -> Vec<u32> {
     let over = |at: i64| layers.iter().filter(move |layer| layer.span.contains(&at));
     let starts = layers.iter().map(|layer| layer.span.start);

@@ -103,7 +103,7 @@ impl Partition {
         Ok(Some(Folded { documents, bytes, refused: false }))
     }
 
-    /// Gives back the space of what was folded, later when somebody reads.
+    /// Gives back the space of folded documents; later, when somebody reads.
     fn shrink(&self) -> Result<(), StoreError> {
         self.is_loose.store(true, Ordering::Relaxed);
         if self.file.compact()? {
@@ -112,8 +112,8 @@ impl Partition {
         Ok(())
     }
 
-    /// Has a segment count instead of all that a reader has; returns how many open documents are
-    /// gone, and `None` when the partition is being removed.
+    /// Replaces everything that the reader saw with the segment; returns how many open documents
+    /// are gone, and `None` when the partition is being removed.
     fn install(
         &self,
         portion: &Portion,

@@ -54,9 +54,9 @@ impl FreshDocument {
 /// The new documents of a merge: all that are in no file yet, or all that are in a segment.
 pub(crate) struct Fresh<'p> {
     partition: &'p Partition,
-    /// With fewer, they become open ones.
+    /// Fewer documents become open ones.
     sealed_min: usize,
-    /// Not in a segment yet: those of the group under way, or all.
+    /// Documents that are not in a segment yet: those of the group under way, or all.
     waiting: VecDeque<FreshDocument>,
     segment: Option<(u32, SegmentWriter)>,
     group: GroupWriter,
@@ -69,7 +69,7 @@ pub(crate) struct Fresh<'p> {
 /// The places of the new documents.
 #[derive(Default)]
 pub(crate) struct Placed {
-    /// In a segment that is to be named.
+    /// The segment that is to be named.
     pub(crate) segment: Option<(Named, Arc<Segment>)>,
     /// To be open ones.
     pub(crate) open: Vec<FreshDocument>,
@@ -94,7 +94,7 @@ impl<'p> Fresh<'p> {
         (document.start, row_and_lane(document.series).0)
     }
 
-    /// Takes a document; they come by their start and then by their series.
+    /// Takes a document; documents come by their start and then by their series.
     pub(crate) fn push(&mut self, document: FreshDocument) -> Result<(), StoreError> {
         let is_next = self
             .waiting
@@ -147,7 +147,7 @@ impl<'p> Fresh<'p> {
         Ok(())
     }
 
-    /// Ends it.
+    /// Ends the segment.
     pub(crate) fn finish(&mut self) -> Result<Placed, StoreError> {
         while self.segment.is_some() && !self.waiting.is_empty() {
             self.seal_group()?;

@@ -17,8 +17,8 @@ use crate::{
 use writer::DocumentWriter;
 
 impl Partition {
-    /// Merges cells into documents and stores the mark, in one transaction. New documents are
-    /// sealed at once when there are at least `sealed_min`, and so is what is late for sealed ones.
+    /// Merges cells into documents and stores the mark, in one transaction. At least `sealed_min`
+    /// new documents are sealed at once, and so are late cells of sealed ones.
     pub(crate) fn merge(
         &self,
         mark: Mark,

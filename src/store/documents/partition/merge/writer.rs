@@ -46,12 +46,12 @@ pub(crate) struct DocumentWriter<'p, 't> {
     /// There may be another segment for late cells.
     has_room: bool,
     buffer: Vec<u8>,
-    /// Where the parts of a sealed document are.
+    /// The places of a sealed document's parts.
     parts: Vec<Source>,
     scratch: Scratch,
     /// The cells and documents so far.
     merged: Merged,
-    /// Where something damaged has something else in its place now.
+    /// The times of damaged documents that were replaced.
     lost: Holes,
 }
 
@@ -64,7 +64,7 @@ enum Sealed {
     Damaged,
 }
 
-/// Where the cells of a document go.
+/// The destination of a document's cells.
 enum Target {
     /// Into the row that the buffer holds.
     Row,

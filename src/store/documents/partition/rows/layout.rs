@@ -25,14 +25,14 @@ const COLUMNS: [(&str, usize); 8] = [
     ("last", 8),
 ];
 
-/// Where things lie in the documents of one granularity with a given number of slots.
+/// The offsets in the documents of one granularity with a given number of slots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DocumentLayout {
     slots: usize,
     series_at: usize,
     start_at: usize,
     columns: [usize; COLUMNS.len()],
-    /// Where the checksum lies; it covers all bytes before it.
+    /// The offset of the checksum, which covers all bytes before it.
     checksum_at: usize,
     /// An empty document.
     shell: Vec<u8>,
@@ -42,13 +42,13 @@ pub struct DocumentLayout {
 
 /// The version of this layout.
 const VERSION: i32 = 1;
-/// Behind the length and the element's kind and name.
+/// The offset of the version: behind the length and the element's kind and name.
 const VERSION_AT: usize = 4 + 3;
 
 /// A fault in the bytes of a document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DocumentFault {
-    /// Not the length of such a document.
+    /// The length of the bytes is not that of such a document.
     #[error("{found} bytes instead of {expected}")]
     Length {
         /// Bytes found.
@@ -67,7 +67,7 @@ pub enum DocumentFault {
         /// The start that the document names.
         start: i64,
     },
-    /// Some byte is not as it was written.
+    /// Some byte differs from what was written.
     #[error("its checksum does not fit")]
     Checksum,
 }
@@ -168,7 +168,7 @@ impl DocumentLayout {
         if fits { Ok(()) } else { Err(DocumentFault::Checksum) }
     }
 
-    /// The first byte outside of what is free that differs from a shell's.
+    /// The first constant byte that differs from a shell's.
     fn damaged_at(&self, doc: &[u8]) -> Option<usize> {
         let differs = |part: &&Range<usize>| doc[(*part).clone()] != self.shell[(*part).clone()];
         self.fixed.iter().find(differs)?.clone().find(|at| doc[*at] != self.shell[*at])
@@ -195,7 +195,7 @@ impl DocumentLayout {
         }
     }
 
-    /// Where the numbers of a slot's cell lie, and what they are.
+    /// The offsets and values of the numbers of a slot's cell.
     pub(crate) fn cell_parts(&self, doc: &[u8], slot: usize) -> Vec<StoredPart> {
         let columns = COLUMNS.into_iter().zip(self.columns);
         let part = |((name, length), column): ((&'static str, usize), usize)| {
@@ -209,7 +209,7 @@ impl DocumentLayout {
         columns.map(part).collect()
     }
 
-    /// Where a document says whose and when it is, and its checksum.
+    /// The offsets and values of a document's header, and the offset of its checksum.
     pub(crate) fn header_parts(&self, doc: &[u8]) -> Vec<StoredPart> {
         let whole = |offset: usize| i64::from_le_bytes(get(doc, offset)) as f64;
         let mut parts = vec![

@@ -13,7 +13,7 @@ use layout::DocumentLayout;
 pub(crate) struct Layouts {
     width_ms: i64,
     document: Span,
-    /// By number of slots, ascending.
+    /// Layouts by number of slots, ascending.
     by_slots: Vec<DocumentLayout>,
 }
 

@@ -1,7 +1,7 @@
 //! The segments of a partition: which files its redb file names, and those files open.
 //!
-//! A segment that is not named holds nothing: it is removed at the next start. Must never know: what
-//! is in segments.
+//! A segment that is not named does not count: the next start removes it. Must never know: what is
+//! in segments.
 
 pub(crate) mod parts;
 
@@ -42,7 +42,7 @@ pub(crate) struct Named {
 }
 
 impl Named {
-    /// From a row of the table.
+    /// The entry in a row of the table.
     pub(crate) fn of(number: u32, span: u64) -> Self {
         Self { number, from: (span >> 32) as u32, to: span as u32 }
     }
@@ -65,7 +65,7 @@ pub(crate) struct Segments {
     partition: String,
     start: UnixMillis,
     width_ms: i64,
-    /// By number; what is named is here before, and until after.
+    /// Open segments by number, from before they are named until after.
     open: RwLock<BTreeMap<u32, Arc<Segment>>>,
     numbers: Numbers,
     /// Named, and not there, or not as they were written.
@@ -90,8 +90,8 @@ impl Segments {
         }
     }
 
-    /// Opens what is named, and removes those of the partition's files that are not: they were being
-    /// made, or replaced, when the last run ended.
+    /// Opens the named segments, and removes other segments of the partition: they were being made,
+    /// or replaced, when the last run ended.
     pub(crate) fn open_named(&self, named: &[Named]) -> Result<(), StoreError> {
         for own in named {
             match Segment::open(&self.medium, self.file(own.number), self.start, self.width_ms) {
@@ -140,7 +140,7 @@ impl Segments {
         Ok((number, writer))
     }
 
-    /// Has a segment ready that is to be named.
+    /// Keeps a segment that is to be named.
     pub(crate) fn put(&self, number: u32, segment: Arc<Segment>) {
         self.open.write().insert(number, segment);
     }
@@ -179,7 +179,7 @@ impl Segments {
         !self.lost.lock().is_empty()
     }
 
-    /// Where numbers go on.
+    /// The counter of segment numbers.
     pub(crate) fn numbers(&self) -> &Numbers {
         &self.numbers
     }

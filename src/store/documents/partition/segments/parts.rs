@@ -18,13 +18,13 @@ use crate::{
     },
 };
 
-/// Where a part of a document's cells is: slots of a group.
+/// The place of a part of a document's cells: slots of a group.
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
     segment: Arc<Segment>,
     group: usize,
     head: Arc<GroupHead>,
-    /// Its slots there.
+    /// Its slots in the group.
     from: usize,
     to: usize,
     /// Start of slot 0 of the group.
@@ -49,7 +49,7 @@ impl Source {
             && self.to == next.from
     }
 
-    /// Takes in the next document, when all parts of it are behind those that are here.
+    /// Takes in the next document, when all its parts follow those that are here.
     pub(crate) fn extend(all: &mut [Self], next: &[Self]) -> bool {
         let is_next =
             all.len() == next.len() && all.iter().zip(next).all(|(own, next)| own.is_before(next));
@@ -71,8 +71,8 @@ impl<'p> SealedPart<'p> {
         Self { partition, segments }
     }
 
-    /// Where the parts of a document are: nowhere when it is not there. A damaged one is as good as
-    /// none, but for the first time, when it is an error.
+    /// Finds the parts of a document: none when it is absent. A damaged one reads as if it were
+    /// absent, except for the first time, when it is an error.
     pub(crate) fn find(
         &self,
         start: UnixMillis,
