@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use redb::{Builder, ReadableDatabase, TableDefinition};
+use redb::{Builder, ReadableDatabase, ReadableTable, TableDefinition};
 use serde_json::{Value, json};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 

@@ -184,6 +184,25 @@ fn faults_but_for_the_file(dir: &Path, now: UnixMillis) -> Vec<String> {
     faults
 }
 
+/// The days around the last run were holes, although the log had all of their samples.
+#[test]
+fn a_head_that_is_lost_before_the_first_checkpoint_leaves_no_hole() {
+    let dir = tempfile::tempdir().unwrap();
+    {
+        let (_store, mut appender) = open(dir.path(), NOW);
+        define_events(&mut appender);
+        send(&mut appender, samples(SeriesId(0), [(NOW.0, 1.0)]), NOW);
+    }
+    fs::remove_file(dir.path().join("head.redb")).unwrap();
+    for _ in 0..2 {
+        let (store, _) = open(dir.path(), NOW);
+        assert!(store.gaps().iter().all(|gaps| gaps.holes.is_empty()));
+        let range = NOW.minus(HOUR)..NOW.plus(HOUR);
+        assert_eq!(setup::count(&store, 0, range, SeriesId(0)), 1);
+        store.checkpoint(NOW).unwrap();
+    }
+}
+
 /// While it was ahead, minutes took nothing of now; then it was right again, and queries took them for
 /// whole, and verify blamed five minutes.
 #[test]

@@ -1,9 +1,10 @@
 //! The catalog: the accepted samples that are not yet in files of cells, in memory.
 //!
-//! It is a pure function of the journal's records, each with the time by which it was accepted:
-//! applying the same ones in the same order gives the same catalog, and recovery does just that. Cells are held at the finest granularity that still
-//! keeps their time; the coarser ones are merged from them at a checkpoint or a query. Next to
-//! the cells are the counter states and the senders' windows, as of the same record.
+//! The catalog is a pure function of the journal's records, each with the time by which it was
+//! accepted: the same records in the same order give the same catalog, and recovery replays them. Cells
+//! have the finest granularity that still keeps their time; a checkpoint or a query merges the
+//! coarser ones from them. Beside the cells are the counter states and the senders' windows, as of
+//! the same record.
 //!
 //! Must never know: files.
 

@@ -3,7 +3,7 @@
 //! redb refuses to go on with a database after its first I/O error, of reads too, and says so only
 //! to whoever comes next. Who opened the file can tell by this, and open it again.
 //!
-//! It also counts written bytes, by thread: each file is written by whoever commits.
+//! The file also counts written bytes by thread: the thread that commits writes.
 //!
 //! Must never know: what is done about it.
 
