@@ -69,6 +69,8 @@ pub struct Message {
     pub external_url: String,
     /// Alerts of the group that fire and are too many to be listed.
     pub left_out: usize,
+    /// Alerts that the previous message only counted and that have ended, when all of the group have.
+    pub ended_left_out: usize,
     /// The time of the decision, Unix milliseconds: a repeat has another time, a retry has the same.
     pub decided_at: i64,
 }
@@ -129,9 +131,14 @@ impl Message {
         if is_firing { "firing" } else { "resolved" }
     }
 
+    /// Alerts of the group that the message only counts.
+    pub fn unlisted(&self) -> usize {
+        self.left_out + self.ended_left_out
+    }
+
     /// A line for texts that list its alerts, about those that are too many.
     pub fn more(&self) -> Option<String> {
-        match self.left_out {
+        match self.unlisted() {
             0 => None,
             1 => Some("and 1 more alert".to_owned()),
             count => Some(format!("and {count} more alerts")),
@@ -166,7 +173,7 @@ impl Message {
             external_url: &self.external_url,
             version: "4",
             group_key: &self.group_key,
-            truncated_alerts: self.alerts.len() - alerts.len() + self.left_out,
+            truncated_alerts: self.alerts.len() - alerts.len() + self.unlisted(),
             alerts,
         };
         // All keys are texts.
@@ -276,6 +283,7 @@ mod tests {
             group_labels: labels("alertname=A"),
             group_key: "{}:{alertname=\"A\"}".to_owned(),
             left_out: 3,
+            ended_left_out: 0,
             decided_at: 0,
             external_url: "http://example.org".to_owned(),
         };

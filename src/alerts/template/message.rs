@@ -150,7 +150,7 @@ fn data(message: &Message) -> Value {
         ("CommonLabels", labels_of(&labels)),
         ("CommonAnnotations", labels_of(&annotations)),
         ("ExternalURL", text(&message.external_url)),
-        ("TruncatedAlerts", Value::Int(message.left_out as i64)),
+        ("TruncatedAlerts", Value::Int(message.unlisted() as i64)),
     ])
 }
 

@@ -215,6 +215,12 @@ impl Group {
         told.map(|(_, own)| own.alert.clone()).collect()
     }
 
+    /// The number of firing alerts that the last confirmed message of a way only counted.
+    pub(super) fn told_left_out(&self, way: &str) -> usize {
+        let told = self.ways.get(way).and_then(|way| way.told.as_ref());
+        told.map_or(0, |told| told.left_out)
+    }
+
     /// Notes that a way confirmed what it was told, as that was decided at a time.
     pub(super) fn confirm(
         &mut self,

@@ -227,15 +227,19 @@ impl Groups {
         Message::sort(&mut alerts);
         let labels: Vec<_> =
             group.labels.iter().map(|(name, value)| format!("{name}={value:?}")).collect();
-        let message = Message {
+        let mut message = Message {
             receiver: receiver.name.clone(),
             alerts,
             group_labels: group.labels.clone(),
             group_key: format!("{}:{{{}}}", group.route, labels.join(", ")),
             external_url: routing.external_url.clone(),
             left_out: group.unlisted(),
+            ended_left_out: 0,
             decided_at: owing.decided_at.0,
         };
+        if message.status() == "resolved" {
+            message.ended_left_out = group.told_left_out(&owing.way);
+        }
         Some((message, integration))
     }
 

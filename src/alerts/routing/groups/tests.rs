@@ -373,6 +373,28 @@ fn an_alert_that_stands_for_others_is_counted_as_all_of_them_and_keeps_the_group
     assert_eq!(status, "firing");
 }
 
+/// The end of 100,000 alerts was told as that of 500.
+#[test]
+fn the_end_of_alerts_that_were_only_counted_is_counted_too() {
+    let routing = routing("", true);
+    let mut groups = Groups::default();
+    let many: Vec<_> = (0..700).map(|own| alert(&format!("n{own:05}"), 0, None)).collect();
+    let mut step = |alerts: &[MessageAlert], now: i64| {
+        groups.step(&routing, true, &mut || Some(alerts.to_vec()), &|_| false, UnixMillis(now));
+        let owing = groups.owing(&routing);
+        let (message, _) = groups.message(&routing, owing.first()?)?;
+        groups.confirm(&routing, &owing[0], &message);
+        let document: serde_json::Value = serde_json::from_str(&message.to_json(0)).unwrap();
+        Some((message.status(), document["truncatedAlerts"].as_u64(), message.more()))
+    };
+    let more = |count: u64| Some(format!("and {count} more alerts"));
+    assert_eq!(step(&many, 100_000), Some(("firing", Some(200), more(200))));
+    let ended = |own: &MessageAlert| MessageAlert { ends_at: Some(250_000), ..own.clone() };
+    let over: Vec<_> = many.iter().map(ended).collect();
+    assert_eq!(step(&over, 300_000), Some(("resolved", Some(200), more(200))));
+    assert_eq!(step(&over, 400_000), None, "that was told");
+}
+
 #[test]
 fn a_way_that_fails_fills_no_group_and_makes_no_other_one_hear_of_old_ends() {
     let mut world = World::new(two_ways());
