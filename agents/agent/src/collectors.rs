@@ -31,6 +31,7 @@ impl Collectors<'_> {
             config.check_files()?;
         }
         let (name, interval) = (self.name.to_owned(), settings.agent.interval);
+        let (scraper, receiver) = (name.clone(), name.clone());
         let mut sources = vec![
             self.planned(
                 HOST,
@@ -42,11 +43,16 @@ impl Collectors<'_> {
                 "scrape",
                 |of| of.scrape.as_ref(),
                 settings,
-                |Scrape { config, memory_max }| {
-                    Ok(Box::new(granary_agent_scrape::Scrape::start(&config, memory_max)?))
+                move |Scrape { config, memory_max }| {
+                    Ok(Box::new(granary_agent_scrape::Scrape::start(scraper, &config, memory_max)?))
                 },
             ),
-            self.planned("statsd", |of| of.statsd.as_ref(), settings, start_statsd),
+            self.planned(
+                "statsd",
+                |of| of.statsd.as_ref(),
+                settings,
+                move |own| start_statsd(receiver, own),
+            ),
         ];
         #[cfg(feature = "mongodb")]
         sources.push(self.planned(
@@ -108,9 +114,10 @@ fn start_host(name: String, host: &Host, interval: Duration) -> Started {
     Ok(Box::new(Together { name: HOST, every_ms, sources }))
 }
 
-fn start_statsd(StatsD { listen, series_max, memory_max }: StatsD) -> Started {
+fn start_statsd(agent: String, own: StatsD) -> Started {
+    let StatsD { listen, series_max, memory_max } = own;
     let limits = Limits { series_max, memory_max };
-    Ok(Box::new(granary_agent_statsd::StatsD::listen(listen, limits)?))
+    Ok(Box::new(granary_agent_statsd::StatsD::listen(agent, listen, limits)?))
 }
 
 #[cfg(feature = "mongodb")]

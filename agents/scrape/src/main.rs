@@ -27,7 +27,7 @@ fn main() -> ExitCode {
 
 fn start(args: &Args) -> anyhow::Result<()> {
     let config = Config::read(&args.scrape_config)?;
-    let sources: Vec<Box<dyn Source>> =
-        vec![Box::new(Scrape::start(&config, args.scrape_memory_max)?)];
+    let scrape = Scrape::start(args.agent.agent_name(), &config, args.scrape_memory_max)?;
+    let sources: Vec<Box<dyn Source>> = vec![Box::new(scrape)];
     Ok(granary_agent_kit::run("scrape", &args.agent, sources)?)
 }

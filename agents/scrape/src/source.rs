@@ -15,6 +15,8 @@ const DISCOVERY_GRACE: Duration = Duration::from_secs(5);
 /// The scraper: it scrapes each target at its own times, in worker threads.
 #[derive(Debug)]
 pub struct Scrape {
+    /// The agent's name, the host of its own series.
+    agent: String,
     runner: Runner,
     timeout_max: Duration,
     /// Ignored parts of the settings, to be logged.
@@ -22,11 +24,12 @@ pub struct Scrape {
 }
 
 impl Scrape {
-    /// Starts to scrape, with a memory limit in bytes for all targets together.
+    /// Starts to scrape for the agent of this name, with a memory limit in bytes for all targets
+    /// together.
     ///
     /// # Errors
     /// A certificate is unreadable, the memory limit is too small, or the system refuses a thread.
-    pub fn start(config: &Config, memory_max: usize) -> io::Result<Self> {
+    pub fn start(agent: String, config: &Config, memory_max: usize) -> io::Result<Self> {
         if memory_max < MEMORY_MIN {
             let fault = format!("scrape_memory_max is {memory_max}; use {MEMORY_MIN} or more");
             return Err(io::Error::other(fault));
@@ -34,7 +37,7 @@ impl Scrape {
         let timeout_max = config.jobs().iter().map(crate::config::Job::timeout).max();
         let runner = Runner::start(config, memory_max)?;
         let timeout_max = timeout_max.unwrap_or_default();
-        Ok(Self { runner, timeout_max, unused: config.unused() })
+        Ok(Self { agent, runner, timeout_max, unused: config.unused() })
     }
 }
 
@@ -60,16 +63,18 @@ impl Source for Scrape {
             readings.problem(place, cause);
         }
         let Counts { up, down, missed, dropped_samples, without_room, bytes } = counts;
+        let host = ("host", &*self.agent);
         for (state, targets) in [("up", up), ("down", down)] {
-            readings.gauge("agent_scrape_targets", "targets", &[("state", state)], targets as f64);
+            let tags = [host, ("state", state)];
+            readings.gauge("agent_scrape_targets", "targets", &tags, targets as f64);
         }
-        readings.gauge("agent_scrape_memory_bytes", "bytes", &[], bytes as f64);
+        readings.gauge("agent_scrape_memory_bytes", "bytes", &[host], bytes as f64);
         for (metric, unit, total) in [
             ("agent_scrapes_without_room_total", "scrapes", without_room),
             ("agent_scrapes_missed_total", "scrapes", missed),
             ("agent_scrape_samples_dropped_total", "samples", dropped_samples),
         ] {
-            readings.counter(metric, unit, &[], total as f64, None);
+            readings.counter(metric, unit, &[host], total as f64, None);
         }
         Ok(())
     }

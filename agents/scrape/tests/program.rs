@@ -45,7 +45,7 @@ fn print(yaml: &str, files: &[(&str, &str)]) -> Output {
     let path = folder.path().join("prometheus.yml");
     fs::write(&path, yaml).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_granary-agent-scrape"));
-    command.arg("--scrape-config").arg(&path).arg("--print").output().unwrap()
+    command.args(["--agent-id", "here", "--print", "--scrape-config"]).arg(&path).output().unwrap()
 }
 
 #[test]
@@ -83,7 +83,9 @@ fn targets_of_settings_and_files_are_scraped_and_a_dead_one_is_told() {
     has(&["up ", "job=listed", " 1"]);
     has(&["up ", "job=dead", " 0"]);
     has(&["cannot read target", &dead]);
-    has(&["agent_scrape_targets ", "state=up", " 2"]);
+    // Without a host, all agents of a fleet would write these into one series.
+    has(&["agent_scrape_targets ", "host=here", "state=up", " 2"]);
+    has(&["agent_scrapes_missed_total ", "host=here"]);
 }
 
 /// The file of the spool may not grow beyond this, as on a full disk.

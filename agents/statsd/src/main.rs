@@ -34,7 +34,7 @@ fn main() -> ExitCode {
 
 fn start(args: &Args) -> anyhow::Result<()> {
     let limits = Limits { series_max: args.statsd_series_max, memory_max: args.statsd_memory_max };
-    let statsd = StatsD::listen(args.statsd_listen, limits)?;
+    let statsd = StatsD::listen(args.agent.agent_name(), args.statsd_listen, limits)?;
     let sources: Vec<Box<dyn Source>> = vec![Box::new(statsd)];
     Ok(granary_agent_kit::run("statsd", &args.agent, sources)?)
 }

@@ -33,6 +33,8 @@ const LAST_DATAGRAMS_MAX: usize = 1 << 16;
 /// StatsD metrics over UDP.
 #[derive(Debug)]
 pub struct StatsD {
+    /// The agent's name, the host of its own series.
+    agent: String,
     shared: Arc<Shared>,
     reader: Option<JoinHandle<()>>,
     /// The dropped counts at the last log line.
@@ -60,7 +62,7 @@ impl StatsD {
     ///
     /// # Errors
     /// The address cannot be opened; the error names it.
-    pub fn listen(address: SocketAddr, limits: Limits) -> io::Result<Self> {
+    pub fn listen(agent: String, address: SocketAddr, limits: Limits) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)
             .map_err(|cause| io::Error::new(cause.kind(), format!("{address}: {cause}")))?;
         socket.set_read_timeout(Some(LOOK_INTERVAL))?;
@@ -78,7 +80,7 @@ impl StatsD {
         let reader = shared.clone();
         let reader =
             thread::Builder::new().name("statsd".to_owned()).spawn(move || reader.receive())?;
-        Ok(Self { shared, reader: Some(reader), logged: Drops::default() })
+        Ok(Self { agent, shared, reader: Some(reader), logged: Drops::default() })
     }
 
     /// Logs the drops of an interval.
@@ -186,8 +188,9 @@ impl Source for StatsD {
             ("statsd_forgotten_gauges_total", "series", counts.forgotten_gauges),
             ("statsd_kernel_dropped_datagrams_total", "datagrams", datagrams),
         ];
+        let host = ("host", &*self.agent);
         for (metric, unit, total) in totals {
-            readings.counter(metric, unit, &[], total as f64, None);
+            readings.counter(metric, unit, &[host], total as f64, None);
         }
         self.log_drops(&counts, datagrams);
         Ok(())
@@ -219,7 +222,9 @@ mod tests {
 
     #[test]
     fn datagrams_are_taken_apart_and_sampled() {
-        let mut statsd = StatsD::listen(SocketAddr::from(([127, 0, 0, 1], 0)), LIMITS).unwrap();
+        let mut statsd =
+            StatsD::listen("here".to_owned(), SocketAddr::from(([127, 0, 0, 1], 0)), LIMITS)
+                .unwrap();
         let datagram = b"hits:3|c\nnonsense\r\n_e{1,1}:a|b\n\nhits:4|c\n\xff:1|c";
         take(datagram, &mut statsd.shared.aggregate());
         let values = values(&mut statsd);
@@ -230,9 +235,24 @@ mod tests {
         }
     }
 
+    /// All agents of a fleet wrote these counters into one series.
+    #[test]
+    fn the_agents_own_counters_have_its_host() {
+        let mut statsd =
+            StatsD::listen("here".to_owned(), SocketAddr::from(([127, 0, 0, 1], 0)), LIMITS)
+                .unwrap();
+        let mut readings = Readings::new(Vec::new());
+        statsd.sample(0, &mut readings).unwrap();
+        let tags: Vec<_> = readings.as_slice().iter().map(|reading| &reading.tags).collect();
+        assert_eq!(tags.len(), 5);
+        assert!(tags.iter().all(|tags| **tags == [("host".into(), "here".to_owned())]), "{tags:?}");
+    }
+
     #[test]
     fn what_was_sent_before_the_stop_is_in_the_last_round_once() {
-        let mut statsd = StatsD::listen(SocketAddr::from(([127, 0, 0, 1], 0)), LIMITS).unwrap();
+        let mut statsd =
+            StatsD::listen("here".to_owned(), SocketAddr::from(([127, 0, 0, 1], 0)), LIMITS)
+                .unwrap();
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
         let to = statsd.shared.socket.local_addr().unwrap();
         (0..100).for_each(|_| assert_eq!(sender.send_to(b"hits:1|c", to).unwrap(), 8));
