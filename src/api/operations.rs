@@ -133,7 +133,7 @@ pub(super) fn health(parts: &AdminParts) -> (&'static str, BTreeMap<&'static str
     (if reasons.is_empty() { "ready" } else { "degraded" }, reasons)
 }
 
-pub(super) async fn not_found(request: HttpRequest) -> HttpResponse {
+pub(super) fn not_found(request: &HttpRequest) -> HttpResponse {
     let message = format!("{} {} is not served here", request.method(), request.path());
     answer::error(StatusCode::NOT_FOUND, "not_found", message)
 }

@@ -51,7 +51,7 @@ impl Collectors<'_> {
                 "statsd",
                 |of| of.statsd.as_ref(),
                 settings,
-                move |own| start_statsd(receiver, own),
+                move |settings| start_statsd(receiver, &settings),
             ),
         ];
         #[cfg(feature = "mongodb")]
@@ -114,8 +114,8 @@ fn start_host(name: String, host: &Host, interval: Duration) -> Started {
     Ok(Box::new(Together { name: HOST, every_ms, sources }))
 }
 
-fn start_statsd(agent: String, own: StatsD) -> Started {
-    let StatsD { listen, series_max, memory_max } = own;
+fn start_statsd(agent: String, settings: &StatsD) -> Started {
+    let StatsD { listen, series_max, memory_max } = *settings;
     let limits = Limits { series_max, memory_max };
     Ok(Box::new(granary_agent_statsd::StatsD::listen(agent, listen, limits)?))
 }

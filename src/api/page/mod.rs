@@ -91,7 +91,7 @@ pub(super) async fn unknown(request: HttpRequest) -> HttpResponse {
     let room = request.path().split('/').nth(1).unwrap_or_default();
     let is_page = is_read && !["api", "assets"].contains(&room);
     if !is_page || !wants_html(request.headers()) {
-        return operations::not_found(request).await;
+        return operations::not_found(&request);
     }
     let mut response = document(&request, "not-there");
     if response.status().is_success() {
@@ -103,7 +103,7 @@ pub(super) async fn unknown(request: HttpRequest) -> HttpResponse {
 async fn asset(request: HttpRequest, name: web::Path<String>) -> HttpResponse {
     match respond::asset(&request, files::built, &name) {
         Some(response) => response,
-        None => operations::not_found(request).await,
+        None => operations::not_found(&request),
     }
 }
 

@@ -416,7 +416,7 @@ fn a_host_that_is_watched_and_does_not_answer_is_down_and_has_no_role() {
     assert_eq!(state(&hosts, "typo", later).0, HostState::Up);
 }
 
-/// Each stop of an agent for maintenance raised HostDown.
+/// Each stop of an agent for maintenance raised `HostDown`.
 #[test]
 fn a_host_whose_agents_ended_in_order_is_stopped_also_after_a_restart_of_the_daemon() {
     let mut hosts = Hosts::new(10, KeptHosts::default(), at(0).at);

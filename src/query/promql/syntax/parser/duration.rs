@@ -78,7 +78,6 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    #[expect(clippy::wildcard_enum_match_arm, reason = "every other token ends a calculation")]
     fn part(&mut self, context: Context<'_>) -> Parsed<Part> {
         let start = self.span;
         let calculation = match self.token {
@@ -131,7 +130,6 @@ impl Parser<'_> {
     }
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "all calculations but literals")]
 fn negative(part: Part, at: Span) -> Parsed<Part> {
     match part.calculation {
         Calculation::Seconds(seconds) => {

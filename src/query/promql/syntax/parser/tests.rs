@@ -85,6 +85,7 @@ fn all_of_the_language_is_read_and_written() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn errors_of_the_grammar_are_in_the_words_of_prometheus() {
     for (text, expected) in [
         ("", "unknown position: parse error: no expression found in input"),
