@@ -156,7 +156,7 @@ fn one_file_runs_several_collectors_and_is_read_again_at_sighup() {
     fs::write(folder.join("prometheus.yml"), "scrape_configs: [{job_name: j, oauth2: {}}]\n")
         .unwrap();
     signal(&child, Signal::HUP);
-    let line = wait_for_log(&mut log, "the settings cannot be used");
+    let line = wait_for_log(&mut log, "the settings are invalid");
     assert!(line.contains("prometheus.yml") && line.contains("oauth2"), "{line}");
     wait_for(&told, &["first"], &[]);
 
@@ -209,7 +209,7 @@ fn test_prints_a_round_and_sends_nothing() {
     let output = test(&url);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{text}");
-    assert!(text.contains(&format!("daemon {url}: it answers")), "{text}");
+    assert!(text.contains(&format!("daemon {url}: answers")), "{text}");
     assert!(told.try_recv().is_err(), "nothing is sent");
     let has = |start: &str, end: &str| {
         let is_it = |line: &str| line.starts_with(start) && line.ends_with(end);
