@@ -242,7 +242,7 @@ fn sparklines_are_there_for_what_a_fleet_sent() {
     }
 }
 
-/// Each stop of an agent for maintenance raised HostDown.
+/// Each stop of an agent for maintenance raised `HostDown`.
 #[test]
 fn an_agent_that_ends_in_order_leaves_a_stopped_host_and_one_that_is_killed_does_not() {
     let mut daemon = Daemon::start("");

@@ -260,16 +260,16 @@ fn the_tables_of_settings_are_those_of_the_defaults_file() {
     let mut text = page("docs/settings.md").text;
     for (section, table) in tables_of_settings() {
         let head = format!("\n## {section}\n\n");
-        let from = text.find(&head).unwrap_or_else(|| panic!("docs/settings.md has no {section}"));
-        let from = from + head.len();
-        let rows = text[from..].lines().take_while(|line| line.starts_with('|'));
-        let length: usize = rows.map(|line| line.len() + 1).sum();
+        let (before, after) =
+            text.split_once(&head).unwrap_or_else(|| panic!("docs/settings.md has no {section}"));
+        let rows = after.lines().take_while(|line| line.starts_with('|'));
+        let shown: String = rows.flat_map(|line| [line, "\n"]).collect();
         if std::env::var_os("GRANARY_WRITE_DOCS").is_some() {
-            text.replace_range(from..from + length, &table);
+            text = [before, &head, &table, after.strip_prefix(&shown).unwrap()].concat();
             continue;
         }
         let remedy = "make it anew with GRANARY_WRITE_DOCS=1";
-        assert_eq!(text[from..from + length], table, "docs/settings.md, {section}: {remedy}");
+        assert_eq!(shown, table, "docs/settings.md, {section}: {remedy}");
     }
     if std::env::var_os("GRANARY_WRITE_DOCS").is_some() {
         fs::write(root().join("docs/settings.md"), text).unwrap();

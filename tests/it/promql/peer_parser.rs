@@ -216,7 +216,7 @@ fn sorted(tree: &Value) -> Value {
             })
             .collect(),
         Value::Array(parts) => parts.iter().map(sorted).collect(),
-        other => other.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => tree.clone(),
     }
 }
 
@@ -314,6 +314,7 @@ fn soup() -> impl Strategy<Value = String> {
 }
 
 /// A text that follows the grammar, with types that mostly fit.
+#[expect(clippy::too_many_lines, reason = "a table of the grammar")]
 fn expression() -> impl Strategy<Value = String> {
     let selector = prop::sample::select(
         [

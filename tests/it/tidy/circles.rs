@@ -54,7 +54,7 @@ impl Crate {
                     }
                     let tree = if is_import { found.split_at(start.len()).1 } else { found };
                     for (path, alias) in leaves(tree) {
-                        let Some(path) = absolute(&module, name, path) else { continue };
+                        let Some(path) = absolute(&module, name, &path) else { continue };
                         if is_import {
                             names.insert(alias, path.clone());
                         }
@@ -172,7 +172,7 @@ fn parts(group: &str) -> Vec<&str> {
 }
 
 /// A path from the crate's root; `None` when it leads out of the crate.
-fn absolute(module: &[String], name: &str, path: ModulePath) -> Option<ModulePath> {
+fn absolute(module: &[String], name: &str, path: &[String]) -> Option<ModulePath> {
     let (first, rest) = path.split_first()?;
     let mut base = match first.as_str() {
         "crate" => Vec::new(),
