@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Each stop of an agent for maintenance raised HostDown.
+/// Each stop of an agent for maintenance raised `HostDown`.
 #[test]
 fn an_agent_that_ends_in_order_reports_it_before_it_delivers_the_rest() {
     for in_order in [true, false] {
