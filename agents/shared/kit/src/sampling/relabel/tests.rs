@@ -211,7 +211,7 @@ fn rules_that_prometheus_refuses_are_refused_with_the_reason() {
     check(json!({"target_label": "0${3}"}), "\"0${3}\" is not a valid target_label");
     check(json!({"target_label": "-${3}"}), "\"-${3}\" is not a valid target_label");
     check(json!({"action": "hashmod", "target_label": "a"}), "modulus");
-    check(json!({"action": "labelmap", "replacement": "-$1"}), "no replacement");
+    check(json!({"action": "labelmap", "replacement": "-$1"}), "is not a valid replacement");
     check(json!({"action": "melt"}), "melt");
     check(json!({"target_label": "a", "regex": "("}), "regex \"(\"");
     check(json!({"target_label": "a", "regex": "(a{1000}){1000}"}), "size limit");
