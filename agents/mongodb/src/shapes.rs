@@ -233,7 +233,7 @@ pub(crate) fn cursor(first: Document) -> Document {
     doc! { "cursor": { "firstBatch": [first], "id": 0_i64, "ns": ns }, "ok": 1.0 }
 }
 
-/// The same server after some time and work.
+/// A server's status after some time and work.
 pub(crate) fn later(status: &Document, seconds: i64, changes: &[(&str, &str, i64)]) -> Document {
     let mut status = status.clone();
     let uptime = status.get_i64("uptimeMillis").unwrap() + seconds * 1000;

@@ -1,5 +1,5 @@
-//! What is known of hosts by their agents' pings: which are up, late, down or stopped, and
-//! what happened to them.
+//! The hosts that agents report with pings: the state of each (up, late, down or stopped) and its
+//! events.
 //!
 //! A host is silent while the daemon listens and hears none of its agents; the daemon's own time
 //! away, between two runs, does not count. So silence is measured by how long the daemon has

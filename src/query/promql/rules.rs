@@ -1,4 +1,4 @@
-//! What rules must know of their expressions before they are evaluated.
+//! Checks of rules' expressions before their evaluation: lengths, comparisons, syntax.
 //!
 //! Must never know: values, the store, what a rule is for.
 
@@ -55,7 +55,7 @@ fn check_lengths(expression: &Expr) -> Result<(), SyntaxError> {
     expression.children().into_iter().try_for_each(check_lengths)
 }
 
-/// What an expression compares with a number at its end; `None` when it does not.
+/// The expression before a final comparison with a number; `None` without such a comparison.
 ///
 /// # Errors
 /// When it is no expression.

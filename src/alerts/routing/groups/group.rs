@@ -2,7 +2,7 @@
 //! is owed to it.
 //!
 //! A way that was away is owed one message: what is so then, with all that has ended meanwhile.
-//! What it confirmed is never owed again. Must never know: other groups, how anything is sent.
+//! A confirmed message is never owed again. Must never know: other groups, how anything is sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 

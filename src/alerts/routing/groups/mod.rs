@@ -1,8 +1,8 @@
 //! All groups of alerts: which alert is in which, which are due, and what is owed to whom.
 //!
 //! A pure, durable state machine: a function of the routes, the alerts as they are and the time.
-//! What is stored of a group is enough to go on after a crash: alerts are seen again, what was
-//! confirmed is known. Must never know: the store, the clock, how anything is sent.
+//! The stored record of a group suffices to continue after a crash: evaluations show the alerts again,
+//! and the record has the confirmed messages. Must never know: the store, the clock, how anything is sent.
 
 mod group;
 mod placing;

@@ -78,7 +78,7 @@ impl Length {
         millis_of(seconds).ok_or_else(|| bad("duration out of range"))
     }
 
-    /// The same of a length that must be positive.
+    /// The milliseconds of a length that must be positive.
     ///
     /// # Errors
     /// When it is not, or cannot be calculated at these times.

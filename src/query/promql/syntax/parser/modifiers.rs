@@ -1,4 +1,4 @@
-//! What follows an operand: ranges, subqueries, `offset`, `@`, `anchored` and `smoothed`.
+//! Modifiers behind an operand: ranges, subqueries, `offset`, `@`, `anchored` and `smoothed`.
 
 use super::{
     super::{
