@@ -1,6 +1,6 @@
 //! Bodies of requests, within their limits of size, time and memory.
 //!
-//! Must never know: what a body holds.
+//! Must never know: what a body contains.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,61 +18,63 @@ use super::{
 };
 use crate::ingest::memory::{HeldMemory, IngestMemory};
 
-/// Bytes to which the worker that received a body decompresses it itself, at most.
+/// The largest body that an HTTP worker decompresses itself, in decompressed bytes.
 const IN_PLACE_BYTES_MAX: usize = 1 << 20;
-/// Bytes of a query that is sent as a form, and of a change as JSON.
+/// The size limit of queries sent as forms, and of changes sent as JSON.
 pub(super) const FORM_BYTES_MAX: usize = 1 << 20;
 
-/// A request's body, decompressed, with the memory it takes.
+/// A decompressed body, and the memory reserved for it.
 #[derive(Debug)]
 pub(super) struct Body {
     pub(super) bytes: Bytes,
     pub(super) memory: HeldMemory,
 }
 
-/// What the `Content-Type` says, in lower case and without parameters; `None` when there is none.
+/// Returns the `Content-Type` in lower case, without parameters.
 pub(super) fn media_type(request: &HttpRequest) -> Option<String> {
     let text = request.headers().get(header::CONTENT_TYPE)?.to_str().ok()?;
     let kind = text.split(';').next().unwrap_or_default().trim();
     Some(kind.to_ascii_lowercase())
 }
 
-/// Refuses a body that changes something and does not say that it is JSON: a form on another
-/// site's page can send nothing else than forms and plain text.
+/// Refuses a change whose `Content-Type` is not JSON: forms on pages of other sites can only send
+/// forms and plain text.
 pub(super) fn must_be_json(request: &HttpRequest) -> Result<(), Refusal> {
     match media_type(request).as_deref() {
         Some("application/json") => Ok(()),
         other => Err(Refusal::UnknownMediaType(format!(
-            "Content-Type: {} is not known here; use application/json",
+            "Content-Type: {} is not supported; use application/json",
             other.unwrap_or("(none)")
         ))),
     }
 }
 
-/// Receives bodies within their bounds. Cheap to clone.
+/// Receives bodies within their limits. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Bodies {
     limits: BodyLimits,
     memory: IngestMemory,
     timeout: Duration,
-    /// A turn to decompress a body that becomes large.
+    /// The turn to decompress a large body.
     large: Arc<Semaphore>,
 }
 
 impl Bodies {
-    /// Bodies of samples within `limits`, each within `timeout`, all within the memory.
+    /// Creates the receiver of bodies: `limits` are for samples, `timeout` is for each body, and
+    /// all
+    /// share the memory.
     pub fn new(limits: BodyLimits, memory: IngestMemory, timeout: Duration) -> Self {
         Self { limits, memory, timeout, large: Arc::new(Semaphore::new(1)) }
     }
 
-    /// Bytes that bodies take now.
+    /// Returns the bytes that bodies use now.
     pub(super) fn used_bytes(&self) -> usize {
         self.memory.used_bytes()
     }
 
-    /// Receives a body of something that is asked, of so many bytes at most, and undoes its
+    /// Receives the body of a query or a change, of at most `bytes_max` bytes, and decodes its
     /// `Content-Encoding`.
-    pub(super) async fn receive_asked(
+    pub(super) async fn receive_query(
         &self,
         request: &HttpRequest,
         payload: web::Payload,
@@ -86,18 +88,18 @@ impl Bodies {
         received
     }
 
-    /// Receives a change, in JSON.
+    /// Receives a change in JSON.
     pub(super) async fn receive_change(
         &self,
         request: &HttpRequest,
         payload: web::Payload,
     ) -> Result<Body, Refusal> {
         must_be_json(request)?;
-        self.receive_asked(request, payload, FORM_BYTES_MAX).await
+        self.receive_query(request, payload, FORM_BYTES_MAX).await
     }
 
-    /// Receives a body of samples and undoes its `Content-Encoding`, which without the header is
-    /// `default_encoding`.
+    /// Receives a body of samples and decodes its `Content-Encoding`. `default_encoding` applies
+    /// without the header.
     pub(super) async fn receive(
         &self,
         request: &HttpRequest,
@@ -130,14 +132,14 @@ impl Bodies {
         };
         let mut memory = self.memory.take(0)?;
         let limit = limits.decompressed_bytes_max;
-        let own_max = limit.min(IN_PLACE_BYTES_MAX);
-        match decompress(&body.bytes, own_max, &mut memory) {
+        let in_place_max = limit.min(IN_PLACE_BYTES_MAX);
+        match decompress(&body.bytes, in_place_max, &mut memory) {
             Err(Refusal::TooLarge { limit: reached, .. })
-                if reached == own_max && own_max < limit => {}
+                if reached == in_place_max && in_place_max < limit => {}
             decompressed => return decompressed.map(|bytes| Body { bytes, memory }),
         }
         drop(memory);
-        // On a thread that no other request waits for, one at a time.
+        // Large bodies are decompressed one at a time, on a thread that no other request waits for.
         let turn = self.large.clone().acquire_owned().await;
         let mut memory = self.memory.take(0)?;
         let large = web::block(move || {
@@ -148,7 +150,8 @@ impl Bodies {
         large.await.map_err(|_| Refusal::Stopping)?
     }
 
-    /// Memory is counted as the bytes come in, so that a client must send what it takes.
+    /// Reads a body. Memory is reserved as bytes arrive, so a client cannot reserve more than it
+    /// sends.
     async fn read(&self, mut payload: web::Payload, limit: usize) -> Result<Body, Refusal> {
         let mut memory = self.memory.take(0)?;
         let mut counted = 0;
@@ -168,11 +171,11 @@ impl Bodies {
     }
 }
 
-/// How large one body may be.
+/// The size limits of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BodyLimits {
-    /// Bytes as sent.
+    /// The maximum size as sent.
     pub request_bytes_max: usize,
-    /// Bytes after decompression.
+    /// The maximum size after decompression.
     pub decompressed_bytes_max: usize,
 }

@@ -1,4 +1,4 @@
-//! What undoes the `Content-Encoding` of a body, within its limits of size and memory.
+//! Decoders of `Content-Encoding`, within limits of size and memory.
 //!
 //! Must never know: requests, and what the bytes mean.
 
@@ -9,14 +9,14 @@ use actix_web::web::Bytes;
 use super::refusal::Refusal;
 use crate::ingest::memory::{HeldMemory, IngestMemory};
 
-/// The setting that bounds the bodies of samples once they are decompressed.
+/// The setting that limits decompressed bodies of samples.
 pub(super) const SETTING: &str = "ingest.request_bytes_max";
-/// Bytes that a body is decompressed to at first, at least.
+/// The minimum size of the first decompressed piece.
 const PIECE_BYTES: usize = 64 << 10;
-/// Memory that one zstd stream may ask for: 8 MiB windows, as zstd's own command line.
+/// The largest zstd window: 8 MiB, the default limit of zstd's command line.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
-/// Decompresses a body to so many bytes at most; memory is taken before they are written.
+/// Decompresses a body to at most the given number of bytes, and reserves memory before each write.
 pub(super) type Decompress = fn(&[u8], usize, &mut HeldMemory) -> Result<Bytes, Refusal>;
 
 pub(super) fn zstd(body: &[u8], limit: usize, memory: &mut HeldMemory) -> Result<Bytes, Refusal> {
@@ -31,7 +31,7 @@ pub(super) fn gzip(body: &[u8], limit: usize, memory: &mut HeldMemory) -> Result
     read_all(flate2::read::MultiGzDecoder::new(body), body.len(), limit, memory, fault)
 }
 
-/// Memory is taken for each piece before it is written.
+/// Reads a stream to its end; memory is reserved for each piece before it is written.
 fn read_all(
     mut decoder: impl Read,
     compressed: usize,
@@ -56,7 +56,7 @@ fn read_all(
     }
 }
 
-/// Snappy's block format, which says its length first.
+/// Decodes Snappy's block format, which starts with its length.
 pub(super) fn snappy(body: &[u8], limit: usize, memory: &mut HeldMemory) -> Result<Bytes, Refusal> {
     let fault = |cause: snap::Error| Refusal::Malformed(format!("body is not snappy: {cause}"));
     let length = snap::raw::decompress_len(body).map_err(fault)?;
@@ -67,13 +67,13 @@ pub(super) fn snappy(body: &[u8], limit: usize, memory: &mut HeldMemory) -> Resu
     Ok(snap::raw::Decoder::new().decompress_vec(body).map_err(fault)?.into())
 }
 
-/// For fuzzing: what a compressed body holds.
+/// Returns the content of a compressed body, for fuzzing.
 pub(crate) fn fuzz_decompress(bytes: &[u8]) -> Option<Bytes> {
     const LIMIT: usize = 1 << 20;
     let mut memory = IngestMemory::new(16 * LIMIT).take(0).ok()?;
-    let mut undo = |decode: fn(&[u8], usize, &mut HeldMemory) -> Result<Bytes, Refusal>| {
+    let mut decoded = |decode: fn(&[u8], usize, &mut HeldMemory) -> Result<Bytes, Refusal>| {
         decode(bytes, LIMIT, &mut memory)
     };
-    let plain = [undo(zstd), undo(gzip), undo(snappy)];
+    let plain = [decoded(zstd), decoded(gzip), decoded(snappy)];
     plain.into_iter().flatten().next().inspect(|plain| assert!(plain.len() <= LIMIT))
 }

@@ -1,11 +1,11 @@
-//! HTTP: from a request to what is asked, and from what became of it to a status code and a body.
+//! HTTP: routes, requests and responses.
 //!
-//! Must never know: how anything is computed or stored. The daemon binds it. There are rooms by
-//! what a caller may do, each with a scope of its own routes and with the parts that these need:
-//! `ingest` (samples), `query` (the store's own queries), `prometheus` (the same right, its API),
-//! `overview` (what the daemon tells of itself), `objects` (what people make for the page),
-//! `alerting` (what people do about alerts), `admin` (what changes or keeps the store as a whole), and `operations` and `page`, which are open to all.
-//! What all rooms share lies beside them: connections, who may ask (`guard`), bodies, answers.
+//! Must never know: how anything is computed or stored. The daemon binds it. The rooms are divided
+//! by what a caller may do, each with a scope for its routes and with the parts that they need:
+//! `ingest` (samples), `query` (the store's own queries), `prometheus` (queries by its API),
+//! `overview` (the daemon's state), `objects` (dashboards and annotations), `alerting` (alerts and
+//! silences), `admin` (changes to the whole store), and `operations` and `page`, which are open to
+//! all. The files beside them are shared: connections, `guard`, bodies, answers.
 
 mod admin;
 mod alerting;
@@ -45,7 +45,7 @@ use actix_web::web::{self, ServiceConfig};
 
 use scope::Scope;
 
-/// What the handlers of each room need. Cheap to clone.
+/// The parts that the handlers of each room need. Cheap to clone.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the types say it")]
 pub struct ApiParts {
@@ -58,7 +58,7 @@ pub struct ApiParts {
     pub overview: OverviewParts,
 }
 
-/// The routes, for one HTTP worker with its collectors.
+/// Registers the routes for one HTTP worker with its collectors.
 pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collectors: Collectors) {
     let ApiParts { host_names, bodies, query, objects, alerting, admin, overview } = parts;
     let (metrics, hosts) = (admin.metrics.clone(), admin.hosts.clone());
@@ -67,8 +67,8 @@ pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collectors: Collector
         .app_data(web::Data::new(metrics.clone()))
         .default_service(web::to(page::unknown));
     ingest::routes(Scope::new(config, IngestParts { collectors, bodies, hosts, metrics }));
-    // Of two routes with a path, the first that fits is taken: the page's before Prometheus', and
-    // those before the store's own.
+    // The first matching route counts: the page's come before Prometheus', and those before the
+    // store's own.
     page::routes(Scope::new(config, ()));
     prometheus::routes(Scope::new(config, query.clone()));
     query::routes(Scope::new(config, query));

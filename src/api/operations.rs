@@ -15,7 +15,7 @@ use crate::{
     telemetry::SelfReading,
 };
 
-/// The word for a daemon that does not take samples.
+/// The status of a daemon that does not accept samples.
 const NOT_READY: &str = "not ready";
 
 /// The routes.
@@ -23,7 +23,7 @@ pub(super) fn routes(mut scope: Scope<'_, AdminParts>) {
     scope.route(Method::GET, "/metrics", metrics);
     scope.route(Method::GET, "/healthz", healthz);
     scope.route(Method::GET, "/readyz", readyz);
-    // As Prometheus and Alertmanager have them.
+    // The paths of Prometheus and Alertmanager.
     for method in [Method::GET, Method::HEAD] {
         scope.route(method.clone(), "/-/healthy", healthz);
         scope.route(method, "/-/ready", readyz);
@@ -31,7 +31,7 @@ pub(super) fn routes(mut scope: Scope<'_, AdminParts>) {
 }
 
 impl AdminParts {
-    /// Brings the metrics up to date of what others count.
+    /// Updates the metrics whose values are counted elsewhere.
     fn refresh_metrics(&self) {
         let metrics = &self.metrics;
         metrics.body_memory_bytes.set(self.bodies.used_bytes() as i64);
@@ -46,7 +46,7 @@ impl AdminParts {
         metrics.clock_ahead_seconds.set(clock.ahead_ms / 1000);
     }
 
-    /// What the daemon says of itself, for its own samples.
+    /// Returns the daemon's own metrics as samples.
     pub fn readings(&self) -> Vec<SelfReading> {
         self.refresh_metrics();
         self.metrics.readings(&self.store)
@@ -65,19 +65,19 @@ async fn metrics(parts: web::Data<AdminParts>) -> HttpResponse {
     }
 }
 
-/// The process answers; nothing more is promised.
+/// Reports that the process answers, and nothing else.
 async fn healthz() -> HttpResponse {
     HttpResponse::Ok().json(json!({ "status": "alive" }))
 }
 
-/// Whether requests are served and samples accepted, and if not, why.
+/// Reports whether requests are served and samples accepted, with the reasons if not.
 async fn readyz(parts: web::Data<AdminParts>) -> HttpResponse {
     let (status, reasons) = health(&parts);
     if status == NOT_READY {
         let answer = json!({ "status": status, "reasons": reasons });
         return HttpResponse::ServiceUnavailable().json(answer);
     }
-    // By the number who started the daemon knows it from another one that listens here.
+    // The pid tells the script that started the daemon whether another one listens here.
     let mut answer = json!({ "status": status, "pid": std::process::id() });
     if !reasons.is_empty() {
         answer["reasons"] = json!(reasons);
@@ -94,7 +94,7 @@ pub(super) fn warnings(parts: &AdminParts) -> BTreeMap<&'static str, String> {
     parts.rules.untold().map(|reason| ("untold", reason)).into_iter().collect()
 }
 
-/// A word for how the daemon fares, and what is wrong.
+/// Returns the daemon's status and its problems.
 pub(super) fn health(parts: &AdminParts) -> (&'static str, BTreeMap<&'static str, String>) {
     let mut reasons: BTreeMap<_, _> = parts
         .health
@@ -103,13 +103,13 @@ pub(super) fn health(parts: &AdminParts) -> (&'static str, BTreeMap<&'static str
         .map(|(condition, reason)| (condition.as_str(), reason))
         .collect();
     if parts.writer.is_full() {
-        let reason = "too much waits for a checkpoint; batches are refused until it is done";
+        let reason = "the backlog of the checkpoint is full; batches are refused until it is done";
         reasons.insert("backlog", reason.to_owned());
     }
     if !reasons.is_empty() {
         return (NOT_READY, reasons);
     }
-    // The rest is served, so traffic should still come here.
+    // Everything else is served, so the daemon stays ready.
     let damaged = parts.store.damaged_partitions();
     if !damaged.is_empty() {
         reasons.insert("damaged", format!("set aside in damaged/: {}", damaged.join(", ")));
@@ -134,6 +134,6 @@ pub(super) fn health(parts: &AdminParts) -> (&'static str, BTreeMap<&'static str
 }
 
 pub(super) fn not_found(request: &HttpRequest) -> HttpResponse {
-    let message = format!("{} {} is not served here", request.method(), request.path());
+    let message = format!("{} {} is not a path of this API", request.method(), request.path());
     answer::error(StatusCode::NOT_FOUND, "not_found", message)
 }

@@ -1,4 +1,4 @@
-//! Ingest requests that are refused as a whole: what each gets as an answer and is counted as.
+//! Requests that are refused as a whole, with their response and the outcome that is counted.
 
 use std::{fmt, time::Duration};
 
@@ -11,26 +11,26 @@ use crate::{
     telemetry::IngestOutcome,
 };
 
-/// Why a request is refused; nothing of it was accepted.
+/// The reason for refusing a request; nothing of it was accepted.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// It cannot be read; the message names the place.
+    /// The request cannot be read; the message names the place.
     Malformed(String),
-    /// A `Content-Type` that is not known here.
+    /// The `Content-Type` is not supported.
     UnknownMediaType(String),
-    /// A `Content-Encoding` that is not known.
+    /// The `Content-Encoding` is not supported.
     UnknownEncoding(String),
-    /// It is larger than a setting allows.
+    /// The request is larger than a setting allows.
     TooLarge { limit: usize, setting: &'static str },
-    /// What is asked is longer than any needs to be.
+    /// The query or change is longer than its fixed limit.
     TooLong { limit: usize },
-    /// It came too slowly.
+    /// The body arrived too slowly.
     TooSlow(Duration),
     /// A queue or memory is full.
     Busy(String),
     /// The daemon is stopping.
     Stopping,
-    /// The collector refused it.
+    /// The collector refused the request.
     Collect(CollectFault),
 }
 
@@ -51,7 +51,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Handlers end with a refusal by `?`.
+/// Lets handlers return a refusal with `?`.
 impl ResponseError for Refusal {
     fn error_response(&self) -> HttpResponse {
         self.response()
@@ -91,8 +91,8 @@ impl Refusal {
             }
             Self::UnknownEncoding(encoding) => {
                 let message = format!(
-                    "Content-Encoding: {encoding} is not known here; use snappy for remote write, \
-                     else gzip, zstd or none"
+                    "Content-Encoding: {encoding} is not supported; use snappy for remote write, \
+                     otherwise gzip, zstd or none"
                 );
                 error(StatusCode::UNSUPPORTED_MEDIA_TYPE, "malformed", &message)
             }
@@ -102,13 +102,12 @@ impl Refusal {
                 error(StatusCode::PAYLOAD_TOO_LARGE, "too_large", &message)
             }
             Self::TooLong { limit } => {
-                let message =
-                    format!("the body is longer than {limit} bytes: ask for less at a time");
+                let message = format!("the body exceeds {limit} bytes: send a smaller request");
                 error(StatusCode::PAYLOAD_TOO_LARGE, "too_large", &message)
             }
             Self::TooSlow(limit) => {
                 let message =
-                    format!("the body did not come within {limit:?} (server.client_timeout)");
+                    format!("the body did not arrive within {limit:?} (server.client_timeout)");
                 error(StatusCode::REQUEST_TIMEOUT, "too_slow", &message)
             }
             Self::Busy(message) => error(StatusCode::TOO_MANY_REQUESTS, "busy", message),

@@ -1,8 +1,9 @@
-//! The routes of one room, and what their handlers get.
+//! The routes of one room, and the parts that its handlers get.
 //!
-//! The paths of the rooms lie between each other, so no prefix tells them apart. Each room registers
-//! its routes with a scope of its own, which hands the room's parts to them and to no others: here
-//! is where a caller, with a tenant and rights, is to be attached. Must never know: handlers.
+//! The rooms share path prefixes, so their routes cannot be told apart by prefix. Each room
+//! registers
+//! its routes with its own scope, which passes the room's parts only to them. Authentication of a
+//! caller, with a tenant and permissions, belongs here. Must never know: handlers.
 
 use actix_web::{
     FromRequest, Handler, Resource, Responder, Route,
@@ -13,7 +14,7 @@ use actix_web::{
     web::{self, ServiceConfig},
 };
 
-/// The routes whose handlers take the parts `P`.
+/// The routes whose handlers use the parts `P`.
 pub(super) struct Scope<'a, P> {
     config: &'a mut ServiceConfig,
     parts: web::Data<P>,
@@ -24,7 +25,7 @@ impl<'a, P: 'static> Scope<'a, P> {
         Self { config, parts: web::Data::new(parts) }
     }
 
-    /// A route of one method; other methods of the path are other scopes' routes, or none.
+    /// Registers a route for one method; other methods of the path may belong to other scopes.
     pub(super) fn route<F, Args>(&mut self, method: Method, path: &str, handler: F)
     where
         F: Handler<Args>,
@@ -35,7 +36,7 @@ impl<'a, P: 'static> Scope<'a, P> {
         self.add(resource.route(web::to(handler)));
     }
 
-    /// A route of one method whose answers are compressed where the client takes it.
+    /// Registers a route for one method with compressed responses for clients that accept them.
     pub(super) fn compressed<F, Args>(&mut self, method: Method, path: &str, handler: F)
     where
         F: Handler<Args>,
@@ -46,18 +47,18 @@ impl<'a, P: 'static> Scope<'a, P> {
         self.add(resource.route(web::to(handler)));
     }
 
-    /// A route of any method.
+    /// Registers a route for any method.
     pub(super) fn any(&mut self, path: &str, route: Route) {
         let resource = self.resource(path).route(route);
         self.add(resource);
     }
 
-    /// A path whose routes are still to be said; see [`Scope::add`].
+    /// Returns a path without routes; see [`Scope::add`].
     pub(super) fn resource(&self, path: &str) -> Resource {
         web::resource(path).app_data(self.parts.clone())
     }
 
-    /// Registers what was made of a resource.
+    /// Registers a resource with its routes.
     pub(super) fn add(&mut self, service: impl HttpServiceFactory + 'static) {
         self.config.service(service);
     }

@@ -300,8 +300,8 @@ pub(super) fn start_server(
     let (client_timeout, keep_alive) = (settings.server.client_timeout, bounds::KEEP_ALIVE);
     let app = move || {
         let line = collector_lines.for_role("collector");
-        let own = Collector::new(collector.clone(), line).start();
-        let (parts, collectors) = (parts.clone(), Collectors { own, large: large.clone() });
+        let worker = Collector::new(collector.clone(), line).start();
+        let (parts, collectors) = (parts.clone(), Collectors { worker, large: large.clone() });
         App::new()
             .wrap(from_fn(api::receive))
             .configure(|config| api::routes(config, parts, collectors))

@@ -39,7 +39,7 @@ fn metrics_are_found_by_words_and_their_tags_are_counted() {
         ("find?q=x&limit=0", "limit=0"),
         ("find?query=x", "query"),
         ("facets", "metric is missing"),
-        ("facets?metric=a&display=avg", "display is not for this query"),
+        ("facets?metric=a&display=avg", "this query has no parameter display"),
     ] {
         let (status, body) = get(&daemon, &format!("/api/v1/{path}"));
         assert_eq!((status, &body["error"]), (400, &json!("invalid")), "{path}");

@@ -98,7 +98,7 @@ fn a_receiver_is_tested_and_its_answers_are_shown() {
     let (is_well, said) = command(&daemon, &["alerts", "test-receiver", "own"]);
     assert!(!is_well && said.contains("webhook/0") && said.contains("failed"), "{said}");
     let (is_well, said) = command(&daemon, &["alerts", "test-receiver", "other"]);
-    assert!(!is_well && said.contains("there are own, none"), "{said}");
+    assert!(!is_well && said.contains("known receivers: own, none"), "{said}");
     assert_eq!(test("{\"receiver\": \"none\"}").1["ways"], json!([]));
     assert_eq!(test("{\"receiver\": 7}").0, 400);
     fs::write(daemon.dir.path().join("notify.yml"), receivers(&ways[..1])).unwrap();

@@ -60,7 +60,7 @@ fn storage_is_shown_as_it_is_on_the_disk() {
         ("metric=x", "no metric is called x"),
         ("metric=m&tags=host=a&resolution=2m", "use one of 1m, 5m, 1h, 1d"),
         ("metric=m&tags=host=a&time=never", "time="),
-        ("metric=m&tags=host=a&range=1h", "range is not for this query"),
+        ("metric=m&tags=host=a&range=1h", "this query has no parameter range"),
     ] {
         let (status, body) = get(&daemon, &format!("/api/v1/storage/document?{path}"));
         assert_eq!((status, &body["error"]), (400, &json!("invalid")), "{path}");

@@ -8,7 +8,7 @@ pub(super) async fn show(parts: web::Data<AdminParts>) -> HttpResponse {
     HttpResponse::Ok().json(parts.clock.report())
 }
 
-/// Believes the clock from now on, also after a restart.
+/// Confirms the machine's clock; the confirmation outlasts a restart.
 pub(super) async fn confirm(parts: web::Data<AdminParts>) -> HttpResponse {
     let confirmed = web::block(move || {
         parts.store.remember_time(parts.clock.confirm())?;

@@ -15,35 +15,35 @@ use crate::{
     query::{HostsRemoved, QueryError},
 };
 
-/// Which host.
+/// The parameters of `DELETE /api/v1/hosts`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct One {
+pub(super) struct HostParams {
     host: String,
 }
 
-/// Which hosts.
+/// The body of `POST /api/v1/admin/hosts/remove`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Several {
+pub(super) struct HostsBody {
     hosts: BTreeSet<String>,
 }
 
 pub(super) async fn remove(
-    params: Result<Query<One>, actix_web::Error>,
+    params: Result<Query<HostParams>, actix_web::Error>,
     parts: web::Data<AdminParts>,
 ) -> HttpResponse {
     let host = match params {
         Ok(params) => params.into_inner().host,
         Err(cause) => return answer::query_error(&QueryError::Invalid(cause.to_string())),
     };
-    match removed([host.clone()].into(), parts).await {
+    match remove_hosts([host.clone()].into(), parts).await {
         Ok(0) => {
             let message = format!("there is no host {host:?}");
             answer::error(StatusCode::NOT_FOUND, "not_found", message)
         }
         Ok(_) => HttpResponse::NoContent().finish(),
-        Err(failed) => failed,
+        Err(response) => response,
     }
 }
 
@@ -52,18 +52,18 @@ pub(super) async fn remove_several(
     payload: web::Payload,
     parts: web::Data<AdminParts>,
 ) -> HttpResponse {
-    let which = match series::read::<Several>(&request, payload, &parts).await {
-        Ok(which) => which,
+    let body = match series::read::<HostsBody>(&request, payload, &parts).await {
+        Ok(body) => body,
         Err(refused) => return refused,
     };
-    match removed(which.hosts, parts).await {
+    match remove_hosts(body.hosts, parts).await {
         Ok(total) => HttpResponse::Ok().json(HostsRemoved { total }),
-        Err(failed) => failed,
+        Err(response) => response,
     }
 }
 
-/// Removes hosts; how many there were.
-async fn removed(
+/// Removes hosts and returns the number of those that existed.
+async fn remove_hosts(
     names: BTreeSet<String>,
     parts: web::Data<AdminParts>,
 ) -> Result<usize, HttpResponse> {

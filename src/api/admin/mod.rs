@@ -1,7 +1,7 @@
-//! What changes or keeps the store as a whole, over HTTP: series, senders, the clock, snapshots, and
-//! what is read again.
+//! Changes to the store as a whole, over HTTP: series, senders, hosts, the clock, snapshots, and
+//! reloading the rules.
 //!
-//! Must never know: how any of it is done.
+//! Must never know: how a change is made.
 
 mod clock;
 mod hosts;
@@ -23,7 +23,7 @@ use crate::{
     telemetry::{Health, Metrics},
 };
 
-/// What the handlers of changes need, and those that tell how the daemon is.
+/// The parts that the handlers of changes and of the daemon's health need.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the types say it")]
 pub struct AdminParts {

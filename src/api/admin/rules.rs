@@ -1,4 +1,4 @@
-//! `POST /-/reload`, as Prometheus has it: the rule files are read again.
+//! `POST /-/reload`, as in Prometheus: reads the rule files again.
 
 use actix_web::{HttpResponse, http::StatusCode, web};
 use serde_json::json;
@@ -8,7 +8,7 @@ use crate::{
     model::chain,
 };
 
-/// A file that cannot be used changes nothing, and is named.
+/// Reloads the rules. An invalid file changes nothing, and the response names it.
 pub(super) async fn reload(parts: web::Data<AdminParts>) -> HttpResponse {
     match web::block(move || parts.rules.reload()).await {
         Ok(Ok(rules)) => HttpResponse::Ok().json(json!({ "rules": rules })),

@@ -15,44 +15,46 @@ use crate::{
     query::{self, QueryError, SendersAnswer, SendersRemoved},
 };
 
-/// Which senders: those that are named and, when both are given, silent for so long.
+/// A selection of senders by name, prefix and idle time.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Which {
-    /// One of them.
+pub(super) struct SenderSelection {
+    /// The name of a sender.
     agent: Option<String>,
-    /// Several.
+    /// More names of senders.
     #[serde(default)]
     agents: BTreeSet<String>,
-    /// The prefix of their names.
+    /// A prefix of the senders' names.
     prefix: Option<String>,
-    /// Such as `7d`.
+    /// The minimum time since the sender's last batch, such as `7d`.
     idle: Option<String>,
     #[serde(default)]
     dry_run: bool,
 }
 
-impl Which {
+impl SenderSelection {
     fn select(mut self, parts: &AdminParts) -> Result<SendersAnswer, QueryError> {
         self.agents.extend(self.agent.take());
         let idle_ms = match self.idle.as_deref().map(str::parse::<Span>) {
             None => None,
             Some(Ok(Span::Fixed(idle_ms))) => Some(idle_ms),
             Some(Ok(Span::Months(_)) | Err(_)) => {
-                return Err(QueryError::Invalid("idle is no span of time; use 12h or 7d".into()));
+                return Err(QueryError::Invalid(
+                    "idle must be a duration such as 12h or 7d".into(),
+                ));
             }
         };
-        // What is removed is not decided by a clock that is doubted.
+        // The earliest time that the clock allows: a doubted clock must not remove senders.
         let now = parts.clock.moment().earliest();
         let prefix = self.prefix.as_deref().unwrap_or_default();
         Ok(query::senders(&parts.store, &self.agents, prefix, idle_ms, now))
     }
 }
 
-type Params = Result<Query<Which>, actix_web::Error>;
+type Params = Result<Query<SenderSelection>, actix_web::Error>;
 
 pub(super) async fn list(params: Params, parts: web::Data<AdminParts>) -> HttpResponse {
-    match read(params).and_then(|which| which.select(&parts)) {
+    match read(params).and_then(|selection| selection.select(&parts)) {
         Ok(listed) => HttpResponse::Ok().json(listed),
         Err(cause) => answer::query_error(&cause),
     }
@@ -60,7 +62,7 @@ pub(super) async fn list(params: Params, parts: web::Data<AdminParts>) -> HttpRe
 
 pub(super) async fn remove_matching(params: Params, parts: web::Data<AdminParts>) -> HttpResponse {
     match read(params) {
-        Ok(which) => respond(which, &parts).await,
+        Ok(selection) => respond(selection, &parts).await,
         Err(cause) => answer::query_error(&cause),
     }
 }
@@ -70,23 +72,24 @@ pub(super) async fn remove(
     payload: web::Payload,
     parts: web::Data<AdminParts>,
 ) -> HttpResponse {
-    match series::read::<Which>(&request, payload, &parts).await {
-        Ok(which) => respond(which, &parts).await,
+    match series::read::<SenderSelection>(&request, payload, &parts).await {
+        Ok(selection) => respond(selection, &parts).await,
         Err(refused) => refused,
     }
 }
 
-fn read(params: Params) -> Result<Which, QueryError> {
+fn read(params: Params) -> Result<SenderSelection, QueryError> {
     params.map(Query::into_inner).map_err(|cause| QueryError::Invalid(cause.to_string()))
 }
 
-async fn respond(which: Which, parts: &AdminParts) -> HttpResponse {
-    if which.agent.is_none() && which.agents.is_empty() && which.idle.is_none() {
-        let message = "name senders with agents, or give idle; nothing was changed".to_owned();
+async fn respond(selection: SenderSelection, parts: &AdminParts) -> HttpResponse {
+    if selection.agent.is_none() && selection.agents.is_empty() && selection.idle.is_none() {
+        let message =
+            "no sender is selected and nothing was changed; set agents or idle".to_owned();
         return answer::query_error(&QueryError::Invalid(message));
     }
-    let dry_run = which.dry_run;
-    let listed = match which.select(parts) {
+    let dry_run = selection.dry_run;
+    let listed = match selection.select(parts) {
         Ok(listed) => listed,
         Err(cause) => return answer::query_error(&cause),
     };
@@ -94,7 +97,7 @@ async fn respond(which: Which, parts: &AdminParts) -> HttpResponse {
         return HttpResponse::Ok().json(SendersRemoved { dry_run, ..listed.into() });
     }
     let agents: Vec<Arc<str>> =
-        listed.senders.iter().map(|own| own.agent.as_str().into()).collect();
+        listed.senders.iter().map(|sender| sender.agent.as_str().into()).collect();
     match parts.writer.forget(agents).await {
         Ok(total) => HttpResponse::Ok().json(SendersRemoved { total, ..SendersRemoved::default() }),
         Err(fault) => refusal::write_fault(&fault),

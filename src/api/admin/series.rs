@@ -44,7 +44,7 @@ struct RenameBody {
     dry_run: bool,
 }
 
-/// A metric and tags, as far as they are given.
+/// A metric and tags, each of which is optional.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KeyParts {
@@ -102,7 +102,7 @@ pub(super) async fn merge(
     set_keys(&request, payload, parts, ChangeAction::Merge).await
 }
 
-/// Changes parts of the keys of the series that match.
+/// Changes parts of the keys of matching series.
 async fn set_keys(
     request: &HttpRequest,
     payload: web::Payload,

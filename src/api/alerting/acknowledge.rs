@@ -1,4 +1,4 @@
-//! `POST /api/v1/alerts/ack` and `/api/v1/alerts/unack`: who looks after alerts.
+//! `POST /api/v1/alerts/ack` and `/api/v1/alerts/unack`: acknowledges alerts, or withdraws it.
 
 use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 use serde::Deserialize;
@@ -12,14 +12,15 @@ use crate::{
     model::UnixMillis,
 };
 
-/// Bytes of a name, and of a comment.
+/// The maximum length of a name.
 const BY_BYTES_MAX: usize = 256;
+/// The maximum length of a comment.
 const COMMENT_BYTES_MAX: usize = 1024;
 
-/// How long an acknowledgement with an end may hold, in milliseconds.
+/// The maximum duration of an acknowledgement that has an end.
 const UNTIL_MS_MAX: i64 = 366 * 86_400_000;
 
-/// Which alerts, and by whom.
+/// The labels of the alerts and the person who acknowledges them.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Posted {
@@ -28,7 +29,7 @@ struct Posted {
     by: String,
     #[serde(default)]
     comment: String,
-    /// The time at which it ends, as text; without it the acknowledgement ends with the alerts.
+    /// The end of the acknowledgement; without it, the acknowledgement ends with the alerts.
     until: Option<String>,
 }
 
@@ -42,11 +43,11 @@ pub(super) async fn acknowledge(
             [("by", &posted.by, BY_BYTES_MAX), ("comment", &posted.comment, COMMENT_BYTES_MAX)]
         {
             if text.len() > bytes_max || text.contains(char::is_control) {
-                return Err(format!("{name}: write one line of {bytes_max} bytes at most"));
+                return Err(format!("{name}: use one line of at most {bytes_max} bytes"));
             }
         }
         if posted.by.trim().is_empty() {
-            return Err("by: it is empty".to_owned());
+            return Err("by: the name is empty".to_owned());
         }
         let now = parts.clock.now();
         let until = posted.until.map(|text| end(&text, now)).transpose()?;
@@ -55,7 +56,7 @@ pub(super) async fn acknowledge(
     .await
 }
 
-/// When an acknowledgement ends.
+/// Parses the end of an acknowledgement.
 fn end(text: &str, now: UnixMillis) -> Result<i64, String> {
     let until = UnixMillis::parse(text).map_err(|problem| format!("until: {problem}"))?;
     if !(1..=UNTIL_MS_MAX).contains(&until.since(now)) {
@@ -76,7 +77,7 @@ async fn change(
     request: &HttpRequest,
     payload: web::Payload,
     parts: &AlertingParts,
-    by: impl FnOnce(Posted) -> Result<Option<Acknowledgement>, String>,
+    acknowledgement: impl FnOnce(Posted) -> Result<Option<Acknowledgement>, String>,
 ) -> HttpResponse {
     let body = match parts.bodies.receive_change(request, payload).await {
         Ok(body) => body,
@@ -85,17 +86,17 @@ async fn change(
     let invalid = |message: String| answer::error(StatusCode::BAD_REQUEST, "invalid", message);
     let posted = match serde_json::from_slice::<Posted>(&body.bytes) {
         Ok(posted) if posted.labels.is_empty() => {
-            return invalid("labels: name one at least, such as alertname".to_owned());
+            return invalid("labels: at least one label is required, such as alertname".to_owned());
         }
         Ok(posted) => posted,
         Err(cause) => return invalid(format!("body: {cause}")),
     };
     let labels = posted.labels.clone();
-    let asked = match by(posted) {
+    let change = match acknowledgement(posted) {
         Ok(by) => Acknowledge { labels, by },
         Err(message) => return invalid(message),
     };
-    match parts.rules.acknowledge(asked).await {
+    match parts.rules.acknowledge(change).await {
         Ok(alerts) => HttpResponse::Ok().json(json!({ "alerts": alerts })),
         Err(cause) => {
             let (status, word) = match &cause {

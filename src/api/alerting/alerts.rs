@@ -1,5 +1,5 @@
-//! `GET /api/v2/alerts` and `/api/v2/alerts/groups`: what fires, who is told of it, and in which
-//! groups, as Alertmanager shows it: alerts of rules, and those that other programs sent.
+//! `GET /api/v2/alerts` and `/api/v2/alerts/groups`: firing alerts of rules and of other programs,
+//! their receivers and their groups, in the shapes of Alertmanager.
 
 use std::collections::BTreeMap;
 
@@ -19,11 +19,14 @@ use crate::{
 pub(super) async fn list(request: HttpRequest, parts: web::Data<AlertingParts>) -> HttpResponse {
     answer(&request, parts, |view, params| {
         let mut shown = BTreeMap::new();
-        // Two with the same labels are one.
-        for own in view.asked(params) {
-            let told: Vec<_> = view.told(&own).into_iter().map(|(receiver, _)| receiver).collect();
-            if params.receiver.is_none() || told.iter().any(|name| is_asked(params, name)) {
-                shown.insert(own.fingerprint.clone(), own.to_json(&told));
+        // Alerts with the same labels are one alert.
+        for alert in view.matching(params) {
+            let receivers: Vec<_> =
+                view.receivers(&alert).into_iter().map(|(receiver, _)| receiver).collect();
+            if params.receiver.is_none()
+                || receivers.iter().any(|name| accepts_receiver(params, name))
+            {
+                shown.insert(alert.fingerprint.clone(), alert.to_json(&receivers));
             }
         }
         shown.into_values().collect()
@@ -34,31 +37,34 @@ pub(super) async fn list(request: HttpRequest, parts: web::Data<AlertingParts>) 
 pub(super) async fn groups(request: HttpRequest, parts: web::Data<AlertingParts>) -> HttpResponse {
     answer(&request, parts, |view, params| {
         let mut groups: BTreeMap<_, (String, BTreeMap<String, Shown<'_>>)> = BTreeMap::new();
-        let mut told: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for own in view.asked(params) {
+        let mut receivers_by_alert: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for alert in view.matching(params) {
             let mut receivers = Vec::new();
-            for (receiver, key) in view.told(&own) {
-                if is_asked(params, &receiver) {
+            for (receiver, key) in view.receivers(&alert) {
+                if accepts_receiver(params, &receiver) {
                     receivers.push(receiver.clone());
                     let group = groups.entry(key).or_insert_with(|| (receiver, BTreeMap::new()));
-                    group.1.insert(own.fingerprint.clone(), own.clone());
+                    group.1.insert(alert.fingerprint.clone(), alert.clone());
                 }
             }
             receivers.sort();
-            told.insert(own.fingerprint, receivers);
+            receivers_by_alert.insert(alert.fingerprint, receivers);
         }
         let mut groups: Vec<_> = groups.into_iter().collect();
-        groups.sort_by(|((.., one), (one_name, _)), ((.., other), (other_name, _))| {
-            by_labels(one, other).then_with(|| one_name.cmp(other_name))
+        groups.sort_by(|((.., first), (first_name, _)), ((.., second), (second_name, _))| {
+            by_labels(first, second).then_with(|| first_name.cmp(second_name))
         });
         let shown = groups.into_iter().map(|((.., labels), (receiver, alerts))| {
             let mut alerts: Vec<_> = alerts.into_values().collect();
-            alerts
-                .sort_by(|one, other| by_job(&one.firing.alert.labels, &other.firing.alert.labels));
-            let alert = |own: &Shown<'_>| {
-                own.to_json(told.get(&own.fingerprint).map_or(&[][..], Vec::as_slice))
+            alerts.sort_by(|first, second| {
+                by_job(&first.firing.alert.labels, &second.firing.alert.labels)
+            });
+            let to_json = |alert: &Shown<'_>| {
+                alert.to_json(
+                    receivers_by_alert.get(&alert.fingerprint).map_or(&[][..], Vec::as_slice),
+                )
             };
-            let alerts: Vec<_> = alerts.iter().map(alert).collect();
+            let alerts: Vec<_> = alerts.iter().map(to_json).collect();
             json!({ "labels": labels, "receiver": { "name": receiver }, "alerts": alerts })
         });
         shown.collect()
@@ -66,7 +72,7 @@ pub(super) async fn groups(request: HttpRequest, parts: web::Data<AlertingParts>
     .await
 }
 
-/// Answers away from the HTTP worker: there may be many.
+/// Answers outside of the HTTP worker, because there may be many alerts.
 async fn answer(
     request: &HttpRequest,
     parts: web::Data<AlertingParts>,
@@ -76,15 +82,15 @@ async fn answer(
         Ok(params) => params,
         Err(message) => return fault(StatusCode::BAD_REQUEST, &message),
     };
-    let find = move || {
+    let answer = move || {
         let (groups, _) = parts.rules.told_groups();
         let (routing, silences) = (parts.rules.routing(), parts.silences.known());
         let now = parts.clock.now();
         let mut firing = firing(&groups, parts.rules.external(), now);
         firing.extend(parts.posted.firing(now).into_iter().map(Firing::from));
-        let labels = || firing.iter().map(|own| &own.alert.labels);
+        let labels = || firing.iter().map(|firing| &firing.alert.labels);
         let view = View {
-            inhibitors: routing.as_deref().map(|own| own.inhibitors(labels)),
+            inhibitors: routing.as_deref().map(|routing| routing.inhibitors(labels)),
             firing: &firing,
             routing: routing.as_deref(),
             silences: &silences,
@@ -92,23 +98,23 @@ async fn answer(
         };
         shown(&view, &params)
     };
-    match web::block(find).await {
+    match web::block(answer).await {
         Ok(shown) => HttpResponse::Ok().json(shown),
         Err(cause) => fault(StatusCode::INTERNAL_SERVER_ERROR, &cause),
     }
 }
 
-/// Whether a receiver is asked for.
-fn is_asked(params: &Params, receiver: &str) -> bool {
-    params.receiver.as_ref().is_none_or(|own: &LabelMatcher| own.accepts(receiver))
+/// Returns true when the request accepts this receiver.
+fn accepts_receiver(params: &Params, receiver: &str) -> bool {
+    params.receiver.as_ref().is_none_or(|matcher: &LabelMatcher| matcher.accepts(receiver))
 }
 
-/// An alert that fires.
+/// A firing alert.
 struct Firing {
     alert: MessageAlert,
     acknowledged: Option<Acknowledgement>,
     updated_at: UnixMillis,
-    /// The time from which it counts as over without further news.
+    /// The time at which the alert expires unless it is sent again.
     ends_at: UnixMillis,
 }
 
@@ -118,17 +124,17 @@ impl From<PostedFiring> for Firing {
     }
 }
 
-/// The alerts of rules that fire.
+/// Returns the firing alerts of rules.
 fn firing(groups: &[ToldGroup], external: &External, now: UnixMillis) -> Vec<Firing> {
     let mut firing = Vec::new();
     for group in groups {
         let updated_at = UnixMillis(group.status.state.last);
         let ends_at = match fires_until(group.interval_ms(), updated_at) {
-            // It is not evaluated now, and goes on.
+            // The group is not evaluated any more, but its alerts still fire.
             past if past <= now => fires_until(group.interval_ms(), now),
             future => future,
         };
-        for (alert, link) in group.alerts(external).filter(|(own, _)| own.state.is_told()) {
+        for (alert, link) in group.alerts(external).filter(|(alert, _)| alert.state.is_told()) {
             let Some(told) = MessageAlert::new(alert) else { continue };
             let acknowledged = alert.acknowledged.clone();
             let alert = told.outside(external, &link);
@@ -138,7 +144,7 @@ fn firing(groups: &[ToldGroup], external: &External, now: UnixMillis) -> Vec<Fir
     firing
 }
 
-/// All by which it is known what is told to whom.
+/// The alerts with everything that decides their receivers.
 struct View<'a> {
     firing: &'a [Firing],
     routing: Option<&'a Routing>,
@@ -147,7 +153,7 @@ struct View<'a> {
     now: UnixMillis,
 }
 
-/// An alert with what keeps it from being told.
+/// An alert with the silences and the alert that suppress it.
 #[derive(Clone)]
 struct Shown<'a> {
     firing: &'a Firing,
@@ -157,39 +163,43 @@ struct Shown<'a> {
 }
 
 impl<'a> View<'a> {
-    /// The alerts that are asked for, whoever is told of them.
-    fn asked(&self, params: &Params) -> Vec<Shown<'a>> {
-        let mut asked = Vec::new();
+    /// Returns the alerts that match a request, regardless of their receivers.
+    fn matching(&self, params: &Params) -> Vec<Shown<'a>> {
+        let mut matching = Vec::new();
         for firing in self.firing {
             let alert = &firing.alert;
             let silenced_by = self.silences.silencing(&alert.labels, self.now);
-            let inhibiting = self.inhibitors.as_ref().and_then(|own| own.inhibiting(&alert.labels));
+            let inhibiting = self
+                .inhibitors
+                .as_ref()
+                .and_then(|inhibitors| inhibitors.inhibiting(&alert.labels));
             let is_active = silenced_by.is_empty() && inhibiting.is_none();
             let label = |name: &str| alert.labels.get(name).map(String::as_str);
             if (is_active && !params.active)
                 || (!silenced_by.is_empty() && !params.silenced)
                 || (inhibiting.is_some() && !params.inhibited)
-                || !params.asks_for(label)
+                || !params.accepts(label)
             {
                 continue;
             }
-            asked.push(Shown {
+            matching.push(Shown {
                 firing,
                 fingerprint: fingerprint(&alert.labels),
                 silenced_by: silenced_by.into_iter().map(str::to_owned).collect(),
                 inhibited_by: inhibiting.map(fingerprint).into_iter().collect(),
             });
         }
-        asked
+        matching
     }
 
-    /// The names of who is told, each with its group.
-    fn told(&self, own: &Shown<'_>) -> Vec<(String, GroupKey<'a>)> {
+    /// Returns the names of an alert's receivers, each with its group.
+    fn receivers(&self, shown: &Shown<'_>) -> Vec<(String, GroupKey<'a>)> {
         let Some(routing) = self.routing else { return Vec::new() };
-        // Who was told before somebody looked after it is told of its end, too.
-        let alert = MessageAlert { acknowledged_by: None, ..own.firing.alert.clone() };
-        let acknowledged = own.firing.acknowledged.as_ref();
-        let at = acknowledged.map_or(self.now, |own| UnixMillis(own.at).min(self.now));
+        // Receivers that were notified before the acknowledgement are also notified of the end.
+        let alert = MessageAlert { acknowledged_by: None, ..shown.firing.alert.clone() };
+        let acknowledged = shown.firing.acknowledged.as_ref();
+        let at = acknowledged
+            .map_or(self.now, |acknowledgement| UnixMillis(acknowledgement.at).min(self.now));
         let told = routing.told(&alert, at).into_iter();
         told.map(|(receiver, group)| (receiver.name.clone(), group)).collect()
     }
@@ -197,17 +207,17 @@ impl<'a> View<'a> {
 
 impl Shown<'_> {
     fn to_json(&self, receivers: &[String]) -> Value {
-        let own = &self.firing.alert;
+        let alert = &self.firing.alert;
         let is_active = self.silenced_by.is_empty() && self.inhibited_by.is_empty();
         let receivers: Vec<_> = receivers.iter().map(|name| json!({ "name": name })).collect();
         let mut shown = json!({
-            "labels": own.labels,
-            "annotations": own.annotations,
-            "startsAt": time(UnixMillis(own.starts_at)),
+            "labels": alert.labels,
+            "annotations": alert.annotations,
+            "startsAt": time(UnixMillis(alert.starts_at)),
             "endsAt": time(self.firing.ends_at),
             "updatedAt": time(self.firing.updated_at),
             "fingerprint": self.fingerprint,
-            "generatorURL": own.generator_url,
+            "generatorURL": alert.generator_url,
             "receivers": receivers,
             "status": {
                 "state": if is_active { "active" } else { "suppressed" },

@@ -1,8 +1,7 @@
-//! What people do about alerts, over HTTP: silences and all that Alertmanager's own clients ask, in the
-//! shapes of its API v2 (github.com/prometheus/alertmanager, `api/v2/openapi.yaml`), and
-//! acknowledgements.
+//! Alerts and silences over HTTP: Alertmanager's API v2 (github.com/prometheus/alertmanager,
+//! `api/v2/openapi.yaml`), acknowledgements, and tests of receivers.
 //!
-//! Must never know: how alerts are found, how silences are kept.
+//! Must never know: how rules are evaluated, where silences are stored.
 
 mod acknowledge;
 mod alerts;
@@ -25,7 +24,7 @@ use crate::{
     notify::ReceiverTests,
 };
 
-/// What the handlers of alerts need.
+/// The parts that the handlers of alerts need.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the types say it")]
 pub struct AlertingParts {
@@ -35,7 +34,7 @@ pub struct AlertingParts {
     pub clock: TrustedClock,
     pub bodies: Bodies,
     pub receiver_tests: ReceiverTests,
-    /// When the daemon was started.
+    /// The time at which the daemon started.
     pub started: UnixMillis,
 }
 
@@ -55,12 +54,12 @@ pub(super) fn routes(mut scope: Scope<'_, AlertingParts>) {
     scope.route(Method::POST, "/api/v1/receivers/test", trial::test);
 }
 
-/// Alertmanager's errors are texts.
+/// Returns an error as Alertmanager writes it: a JSON string.
 fn fault(status: StatusCode, message: &impl ToString) -> HttpResponse {
     HttpResponse::build(status).json(message.to_string())
 }
 
-/// RFC 3339 with milliseconds, as Alertmanager writes times.
+/// Formats a time as Alertmanager does: RFC 3339 with milliseconds.
 fn time(at: UnixMillis) -> String {
     at.timestamp().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }

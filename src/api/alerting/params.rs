@@ -1,20 +1,20 @@
-//! The parameters of Alertmanager's lists, and its filters of labels.
+//! The parameters of Alertmanager's lists, and their label filters.
 //!
 //! Must never know: what is listed.
 
 use crate::alerts::LabelMatcher;
 use actix_web::web::Query;
 
-/// Filters of one request, at most.
+/// The maximum number of filters in a request.
 const FILTERS_MAX: usize = 64;
-/// What a list is asked for.
+/// The parameters of a list.
 #[derive(Debug)]
 pub(super) struct Params {
     pub(super) filters: Vec<LabelMatcher>,
     pub(super) active: bool,
     pub(super) silenced: bool,
     pub(super) inhibited: bool,
-    /// Of whose name, as of a label.
+    /// A matcher for the receiver's name.
     pub(super) receiver: Option<LabelMatcher>,
 }
 
@@ -24,7 +24,7 @@ impl Params {
         let pairs = Query::<Vec<(String, String)>>::from_query(query);
         let pairs = pairs.map_err(|cause| cause.to_string())?.into_inner();
         let (active, silenced, inhibited) = (true, true, true);
-        let mut own = Self { filters: Vec::new(), active, silenced, inhibited, receiver: None };
+        let mut params = Self { filters: Vec::new(), active, silenced, inhibited, receiver: None };
         for (name, value) in pairs {
             let word = || match &*value {
                 "true" => Ok(true),
@@ -32,28 +32,28 @@ impl Params {
                 other => Err(format!("{name}={other:?}: write true or false")),
             };
             match &*name {
-                "filter" => own.filters.extend(LabelMatcher::parse_all(&value)?),
-                "active" => own.active = word()?,
-                "silenced" => own.silenced = word()?,
-                "inhibited" => own.inhibited = word()?,
-                // All that is shown has been looked at.
+                "filter" => params.filters.extend(LabelMatcher::parse_all(&value)?),
+                "active" => params.active = word()?,
+                "silenced" => params.silenced = word()?,
+                "inhibited" => params.inhibited = word()?,
+                // Alertmanager's "unprocessed" alerts do not exist here.
                 "unprocessed" => drop(word()?),
-                "receiver" => own.receiver = Some(LabelMatcher::new(&name, &value, true, true)?),
+                "receiver" => params.receiver = Some(LabelMatcher::new(&name, &value, true, true)?),
                 _ => {}
             }
-            if own.filters.len() > FILTERS_MAX {
+            if params.filters.len() > FILTERS_MAX {
                 return Err(format!("filter: more than {FILTERS_MAX} matchers"));
             }
         }
-        Ok(own)
+        Ok(params)
     }
 
-    /// Whether what has these labels is asked for. As in Alertmanager a filter for an empty value asks
-    /// for what has no such label, one for another value for what has one.
-    pub(super) fn asks_for<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
-        self.filters.iter().all(|own| match (label(own.name()), own.value().is_empty()) {
-            (found, true) => found.is_none() == own.is_equal(),
-            (found, false) => own.accepts(found.unwrap_or_default()),
+    /// Returns true when labels match the filters. As in Alertmanager, a filter for an empty value
+    /// matches a missing label, and a filter for another value matches only an existing label.
+    pub(super) fn accepts<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
+        self.filters.iter().all(|filter| match (label(filter.name()), filter.value().is_empty()) {
+            (found, true) => found.is_none() == filter.is_equal(),
+            (found, false) => filter.accepts(found.unwrap_or_default()),
         })
     }
 }
@@ -63,11 +63,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn filters_are_alertmanagers() {
+    fn filters_match_as_in_alertmanager() {
         let check = |filter: &str, expected: bool| {
             let params = Params::read(&format!("filter={filter}")).unwrap();
-            let label = |name: &str| [("a", "b"), ("e", "")].into_iter().find(|own| own.0 == name);
-            assert_eq!(params.asks_for(|name| Some(label(name)?.1)), expected, "{filter}");
+            let label =
+                |name: &str| [("a", "b"), ("e", "")].into_iter().find(|label| label.0 == name);
+            assert_eq!(params.accepts(|name| Some(label(name)?.1)), expected, "{filter}");
         };
         check("a%3Db", true);
         check("a%3D%22b%22", true);

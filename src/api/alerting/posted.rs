@@ -9,7 +9,7 @@ use crate::{
     api::{body::FORM_BYTES_MAX, refusal::Refusal},
 };
 
-/// Answers as Alertmanager does; what does not fit is refused with 503, so that it comes again.
+/// Stores posted alerts. When some do not fit, the response is 503, so that the sender retries.
 pub(super) async fn put(
     request: HttpRequest,
     payload: web::Payload,
@@ -27,14 +27,16 @@ pub(super) async fn put(
         let alerts = serde_json::from_slice::<Vec<PostableAlert>>(&body.bytes);
         let alerts = alerts.map_err(|cause| format!("body: {cause}"))?;
         let routing = parts.rules.routing();
-        let timeout_ms = routing.map_or(RESOLVE_TIMEOUT_MS, |own| own.resolve_timeout_ms);
+        let timeout_ms = routing.map_or(RESOLVE_TIMEOUT_MS, |routing| routing.resolve_timeout_ms);
         Ok::<_, String>(parts.posted.put(alerts, timeout_ms, parts.clock.now()))
     };
     match web::block(put).await {
         Ok(Ok(PostOutcome { invalid: 0, refused: 0, .. })) => HttpResponse::Ok().finish(),
         Ok(Ok(PostOutcome { invalid: 0, refused, taken, .. })) => {
-            tracing::warn!(refused, taken, "there is no room for alerts of other programs");
-            let message = format!("{refused} alerts are more than there is room for: end others");
+            tracing::warn!(refused, taken, "too many alerts of other programs");
+            let message = format!(
+                "{refused} alerts exceed the limit of alerts of other programs; resolve some and retry"
+            );
             fault(StatusCode::SERVICE_UNAVAILABLE, &message)
         }
         Ok(Ok(outcome)) => fault(StatusCode::BAD_REQUEST, &outcome.faults.join("; ")),

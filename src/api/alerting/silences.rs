@@ -1,6 +1,6 @@
-//! `GET` and `POST /api/v2/silences`, `GET` and `DELETE /api/v2/silence/{id}`, as Alertmanager has them;
-//! and `recurring`, which is Granary's own: of such a silence the window that is under way or comes next
-//! is shown where Alertmanager's clients look.
+//! `GET` and `POST /api/v2/silences`, `GET` and `DELETE /api/v2/silence/{id}`, as in Alertmanager,
+//! plus `recurring`. A recurring silence shows its current or next window as `startsAt` and
+//! `endsAt`, where Alertmanager's clients expect times.
 
 use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 use serde::{Deserialize, Deserializer};
@@ -15,7 +15,7 @@ use crate::{
     store::ObjectRefusal,
 };
 
-/// What is posted. Clients send more: what they were shown.
+/// A posted silence. Clients also send back the fields that they were shown.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Posted {
@@ -25,23 +25,23 @@ struct Posted {
     ends_at: Option<String>,
     created_by: String,
     comment: String,
-    #[serde(default, deserialize_with = "said")]
-    #[expect(clippy::option_option, reason = "null is something that is said")]
+    #[serde(default, deserialize_with = "present")]
+    #[expect(clippy::option_option, reason = "null differs from a missing field")]
     recurring: Option<Option<Recurrence>>,
     recurs_from: Option<String>,
     recurs_until: Option<String>,
 }
 
-/// What is there is said, also when it is null.
-#[expect(clippy::option_option, reason = "null is something that is said")]
-fn said<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<Recurrence>>, D::Error> {
+/// Deserializes a field that is present, possibly as null.
+#[expect(clippy::option_option, reason = "null differs from a missing field")]
+fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<Recurrence>>, D::Error> {
     Deserialize::deserialize(from).map(Some)
 }
 
 impl Posted {
-    /// What recurs is shown with the times of its window, and those of the whole beside them, which
-    /// count when they come back.
-    fn wanted(mut self) -> Result<NewSilence, SilenceFault> {
+    /// Returns the silence to store. A recurring silence is shown with the times of its window, so
+    /// its own times come back in `recursFrom` and `recursUntil`.
+    fn into_new_silence(mut self) -> Result<NewSilence, SilenceFault> {
         if matches!(self.recurring, Some(Some(_))) {
             self.starts_at = self.recurs_from.unwrap_or(self.starts_at);
             self.ends_at = self.recurs_until.or(self.ends_at);
@@ -75,13 +75,13 @@ pub(super) async fn list(request: HttpRequest, parts: web::Data<AlertingParts>) 
     };
     let (all, now) = (parts.silences.known(), parts.clock.now());
     let mut shown = Vec::new();
-    for (own, state) in all.listed(now, parts.silences.kept_ms()) {
-        // A silence has the values and patterns of its matchers where an alert has labels.
+    for (silence, state) in all.listed(now, parts.silences.kept_ms()) {
+        // A silence is matched by the values and patterns of its matchers instead of labels.
         let value = |name: &str| {
-            own.matchers.iter().find(|own| own.name() == name).map(LabelMatcher::value)
+            silence.matchers.iter().find(|matcher| matcher.name() == name).map(LabelMatcher::value)
         };
-        if params.asks_for(value) {
-            shown.push(silence(own, state, now));
+        if params.accepts(value) {
+            shown.push(to_json(silence, state, now));
         }
     }
     HttpResponse::Ok().json(shown)
@@ -90,7 +90,7 @@ pub(super) async fn list(request: HttpRequest, parts: web::Data<AlertingParts>) 
 pub(super) async fn get(id: web::Path<String>, parts: web::Data<AlertingParts>) -> HttpResponse {
     let (all, now) = (parts.silences.known(), parts.clock.now());
     match all.get(&id) {
-        Some(own) => HttpResponse::Ok().json(silence(own, own.state(now), now)),
+        Some(silence) => HttpResponse::Ok().json(to_json(silence, silence.state(now), now)),
         None => HttpResponse::NotFound().finish(),
     }
 }
@@ -104,7 +104,7 @@ pub(super) async fn put(
     let put = move || {
         let posted = serde_json::from_slice::<Posted>(&body.bytes)
             .map_err(|cause| SilenceFault::Invalid(format!("body: {cause}")))?;
-        parts.silences.want(posted.wanted()?, parts.clock.now())
+        parts.silences.want(posted.into_new_silence()?, parts.clock.now())
     };
     Ok(respond(put, |id| HttpResponse::Ok().json(json!({ "silenceID": id }))).await)
 }
@@ -114,7 +114,7 @@ pub(super) async fn expire(id: web::Path<String>, parts: web::Data<AlertingParts
     respond(expire, |()| HttpResponse::Ok().finish()).await
 }
 
-/// Does away from the HTTP worker what waits for the disk.
+/// Runs work that waits for the disk outside of the HTTP worker.
 async fn respond<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SilencingFault> + Send + 'static,
     answer: impl FnOnce(T) -> HttpResponse,
@@ -139,23 +139,23 @@ fn refusal(cause: &SilencingFault) -> HttpResponse {
     fault(status, &cause)
 }
 
-fn silence(own: &Silence, state: SilenceState, now: UnixMillis) -> Value {
-    let window = own.window(now);
+fn to_json(silence: &Silence, state: SilenceState, now: UnixMillis) -> Value {
+    let window = silence.window(now);
     let mut shown = json!({
-        "id": own.id,
+        "id": silence.id,
         "status": { "state": state.as_str() },
-        "matchers": own.matchers,
+        "matchers": silence.matchers,
         "startsAt": time(window.start),
         "endsAt": time(window.end),
-        "updatedAt": time(UnixMillis(own.updated_at)),
-        "createdBy": own.created_by,
-        "comment": own.comment,
+        "updatedAt": time(UnixMillis(silence.updated_at)),
+        "createdBy": silence.created_by,
+        "comment": silence.comment,
     });
-    if let (Some(recurring), Some(shown)) = (&own.recurring, shown.as_object_mut()) {
+    if let (Some(recurring), Some(shown)) = (&silence.recurring, shown.as_object_mut()) {
         shown.insert("recurring".to_owned(), json!(recurring));
-        // Of the whole, beside those of its window.
-        shown.insert("recursFrom".to_owned(), json!(time(UnixMillis(own.starts_at))));
-        shown.insert("recursUntil".to_owned(), json!(time(UnixMillis(own.ends_at))));
+        // The times of the silence itself, in addition to those of its window.
+        shown.insert("recursFrom".to_owned(), json!(time(UnixMillis(silence.starts_at))));
+        shown.insert("recursUntil".to_owned(), json!(time(UnixMillis(silence.ends_at))));
     }
     shown
 }

@@ -1,4 +1,4 @@
-//! `POST /api/v1/receivers/test`: tells a receiver of a test alert, and answers with what it said.
+//! `POST /api/v1/receivers/test`: sends a test notification to a receiver and returns its answer.
 
 use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use crate::{
     notify::{TooManyTests, WayTested},
 };
 
-/// Names of receivers that an answer lists, at most.
+/// The maximum number of receiver names in an error message.
 const NAMES_MAX: usize = 20;
 
 #[derive(Debug, Deserialize)]
@@ -34,13 +34,14 @@ pub(super) async fn test(
     };
     drop(body);
     let Some(routing) = parts.rules.routing() else {
-        let message = "there are no receivers: name their file in alerts.notifications";
+        let message = "there are no receivers; set alerts.notifications to their file";
         return Ok(answer::error(StatusCode::NOT_FOUND, "no_receivers", message));
     };
-    let Some(found) = routing.receivers.iter().find(|own| own.name == receiver) else {
-        let names = routing.receivers.iter().map(|own| own.name.as_str());
+    let Some(found) = routing.receivers.iter().find(|candidate| candidate.name == receiver) else {
+        let names = routing.receivers.iter().map(|receiver| receiver.name.as_str());
         let names: Vec<_> = names.take(NAMES_MAX).collect();
-        let message = format!("no receiver is named {receiver:?}; there are {}", names.join(", "));
+        let message =
+            format!("there is no receiver {receiver:?}; known receivers: {}", names.join(", "));
         return Ok(answer::error(StatusCode::NOT_FOUND, "not_found", message));
     };
     let (external, now) = (parts.rules.external(), parts.clock.now());
@@ -53,7 +54,7 @@ pub(super) async fn test(
     })
 }
 
-fn shown(own: &WayTested) -> Value {
-    let WayTested { way, outcome, answer, seconds } = own;
+fn shown(tested: &WayTested) -> Value {
+    let WayTested { way, outcome, answer, seconds } = tested;
     json!({ "way": way, "outcome": outcome, "answer": answer, "seconds": seconds })
 }

@@ -1,6 +1,6 @@
-//! Answers: errors as status codes, and bodies that are written while the client reads them.
+//! Responses: errors as status codes, and bodies that are written while the client reads them.
 //!
-//! Must never know: what is asked.
+//! Must never know: what was requested.
 
 pub(super) mod pulled;
 pub(super) mod slow;
@@ -17,10 +17,10 @@ use crate::{
     telemetry::{Metrics, QueryOutcome},
 };
 
-/// Seconds after which a refused sender may try again.
+/// The `Retry-After` of a refused request.
 const RETRY_AFTER_SECONDS: u64 = 1;
 
-/// An error answer: a word for programs, a sentence for people.
+/// Returns an error response: a word for programs, a sentence for people.
 pub(crate) fn error(status: StatusCode, word: &str, message: impl Display) -> HttpResponse {
     let answer = ErrorAnswer { error: word.to_owned(), message: message.to_string() };
     let mut response = HttpResponse::build(status);
@@ -30,7 +30,7 @@ pub(crate) fn error(status: StatusCode, word: &str, message: impl Display) -> Ht
     response.json(answer)
 }
 
-/// Counts a query that gets no answer.
+/// Counts a query without a result.
 pub(crate) fn refused(
     metrics: &Metrics,
     outcome: QueryOutcome,
@@ -40,7 +40,7 @@ pub(crate) fn refused(
     response
 }
 
-/// The answer to a query that cannot be answered.
+/// Returns the response to a failed query.
 pub(crate) fn query_error(cause: &QueryError) -> HttpResponse {
     match cause {
         QueryError::Invalid(message) => error(StatusCode::BAD_REQUEST, "invalid", message),
@@ -53,7 +53,7 @@ pub(crate) fn query_error(cause: &QueryError) -> HttpResponse {
     }
 }
 
-/// The answer when the store cannot do what was asked.
+/// Returns the response to a failed operation of the store, and logs the cause.
 pub(crate) fn store_error(cause: &StoreError) -> HttpResponse {
     let detail: &dyn std::error::Error = cause;
     tracing::error!(cause = detail, "a request failed");

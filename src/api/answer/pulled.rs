@@ -1,7 +1,7 @@
-//! A body whose next chunk is made when the connection asks for it, and what it holds until it is
-//! read.
+//! A body that produces its next chunk when the connection asks for it, and the memory that the
+//! body holds until it is read.
 //!
-//! Must never know: what is answered.
+//! Must never know: what the body contains.
 
 use std::{
     cell::{Cell, RefCell},
@@ -17,55 +17,56 @@ use actix_web::{
     web::Bytes,
 };
 
-use super::slow::Slow;
+use super::slow::SlowReaders;
 use crate::query::Reservation;
 
-/// Makes the next chunk; none when there is no more.
+/// Returns the next chunk, or `None` at the end.
 type NextChunk = Box<dyn FnMut() -> Option<Bytes>>;
 
-/// What is left of an answer, with the memory that it takes; nothing when its reader is too slow.
-struct Left {
+/// The rest of a body with its memory; empty after a timeout.
+struct Remaining {
     answer: RefCell<Option<(NextChunk, Option<Reservation>)>>,
-    /// Chunks that the connection has asked for.
+    /// The number of chunks that the connection asked for.
     chunks: Cell<u64>,
 }
 
 /// The body.
 pub(in crate::api) struct PulledBody {
-    left: Rc<Left>,
+    remaining: Rc<Remaining>,
     watch: JoinHandle<()>,
 }
 
 impl PulledBody {
-    /// Holds the memory until the body is dropped: it was read, or the reader is gone or too slow.
+    /// Creates a body that holds the memory until it is read, abandoned by its reader, or timed
+    /// out.
     pub(in crate::api) fn new(
         next: impl FnMut() -> Option<Bytes> + 'static,
         memory: Option<Reservation>,
-        slow: Slow,
+        slow: SlowReaders,
     ) -> Self {
         let answer = RefCell::new(Some((Box::new(next) as NextChunk, memory)));
-        let left = Rc::new(Left { answer, chunks: Cell::new(0) });
-        let watch = actix_web::rt::spawn(watch(left.clone(), slow));
-        Self { left, watch }
+        let remaining = Rc::new(Remaining { answer, chunks: Cell::new(0) });
+        let watch = actix_web::rt::spawn(watch(remaining.clone(), slow));
+        Self { remaining, watch }
     }
 }
 
-/// Gives up an answer of which no chunk was asked for in time: what it takes is free again, however
-/// long the connection lasts.
-async fn watch(left: Rc<Left>, slow: Slow) {
+/// Drops the rest of a body when no chunk was read in time, so that its memory is free even while
+/// the connection stays open.
+async fn watch(remaining: Rc<Remaining>, slow: SlowReaders) {
     let mut seen = None;
-    while seen != Some(left.chunks.get()) {
-        seen = Some(left.chunks.get());
+    while seen != Some(remaining.chunks.get()) {
+        seen = Some(remaining.chunks.get());
         tokio::time::sleep(slow.chunk_within).await;
     }
-    left.answer.take();
-    slow.broken_off.inc();
+    remaining.answer.take();
+    slow.aborted.inc();
 }
 
 impl Drop for PulledBody {
     fn drop(&mut self) {
         self.watch.abort();
-        self.left.answer.take();
+        self.remaining.answer.take();
     }
 }
 
@@ -80,10 +81,10 @@ impl MessageBody for PulledBody {
         self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, io::Error>>> {
-        self.left.chunks.set(self.left.chunks.get() + 1);
-        let mut answer = self.left.answer.borrow_mut();
+        self.remaining.chunks.set(self.remaining.chunks.get() + 1);
+        let mut answer = self.remaining.answer.borrow_mut();
         let Some((next, _)) = answer.as_mut() else {
-            // The client must not take it for a whole answer.
+            // An error, so that the client does not take the part for the whole answer.
             return Poll::Ready(Some(Err(io::ErrorKind::TimedOut.into())));
         };
         Poll::Ready(next().map(Ok))

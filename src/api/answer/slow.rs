@@ -1,4 +1,4 @@
-//! Clients that read slowly: what is handed to them at a time, and when they lose their answer.
+//! SlowReaders readers: the size of a chunk, and the time in which a client must read it.
 //!
 //! Must never know: what is answered.
 
@@ -6,29 +6,29 @@ use std::time::Duration;
 
 use crate::telemetry::{Metrics, QueryOutcome};
 
-/// Bytes that are handed to the connection at a time.
+/// The size of the chunks that the connection gets.
 pub(in crate::api) const CHUNK_BYTES: usize = 64 << 10;
 
-/// A client may take so many times `server.client_timeout` over a chunk: at least 2 KB a second on
-/// the defaults.
-const TIMEOUTS_FOR_A_CHUNK: u32 = 3;
+/// The time for a chunk in multiples of `server.client_timeout`: with the defaults, a client must
+/// read at least 2 KB a second.
+const TIMEOUTS_PER_CHUNK: u32 = 3;
 
-/// What becomes of clients that read slowly.
+/// The limit for slow readers.
 #[derive(Debug, Clone)]
-pub(in crate::api) struct Slow {
-    /// How long a client may take over a chunk; then the answer is broken off.
+pub(in crate::api) struct SlowReaders {
+    /// The maximum time for reading a chunk; after that, the answer is aborted.
     pub(in crate::api) chunk_within: Duration,
-    /// Counts answers that were broken off.
-    pub(in crate::api) broken_off: prometheus::IntCounter,
+    /// Counts aborted answers.
+    pub(in crate::api) aborted: prometheus::IntCounter,
 }
 
-impl Slow {
-    /// As the settings have it.
-    pub(in crate::api) fn of(metrics: &Metrics, client_timeout: Duration) -> Self {
+impl SlowReaders {
+    /// Derives the limit from the settings.
+    pub(in crate::api) fn new(metrics: &Metrics, client_timeout: Duration) -> Self {
         let outcome = QueryOutcome::Slow.as_str();
         Self {
-            chunk_within: client_timeout * TIMEOUTS_FOR_A_CHUNK,
-            broken_off: metrics.queries_refused.with_label_values(&[outcome]),
+            chunk_within: client_timeout * TIMEOUTS_PER_CHUNK,
+            aborted: metrics.queries_refused.with_label_values(&[outcome]),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! An answer that is written in chunks while the client reads it, so that a large one is never in
-//! memory as a whole; a small one is answered in one piece, with its length.
+//! An answer in chunks, written while the client reads it: a large answer is never in memory as a
+//! whole. A small one is sent in one piece, with its length.
 //!
 //! Must never know: what is answered.
 
@@ -14,88 +14,88 @@ use tokio::{
     time::timeout,
 };
 
-use super::slow::{CHUNK_BYTES, Slow};
+use super::slow::{CHUNK_BYTES, SlowReaders};
 use crate::query::Reservation;
 
-/// Room for a small answer.
+/// The initial capacity of the first chunk.
 const FIRST_BYTES: usize = 8 << 10;
-/// Chunks that wait for the client; full: the query's thread waits, and with it its place among
-/// the queries, at most for [`Slow::chunk_within`].
+/// The number of chunks that may wait for the client. When the queue is full, the query's thread
+/// waits and keeps its place among the queries, for at most the reader's time limit.
 const CHUNKS_WAITING: usize = 4;
 
-/// The beginning of an answer, or why there is none.
+/// The start of an answer, or the query's error.
 #[derive(Debug)]
-pub(in crate::api) enum Begun<E> {
-    /// All of it: no more than a chunk, so it needs no place among the queries any more.
+pub(in crate::api) enum AnswerStart<E> {
+    /// A whole answer that fits into a chunk; its query's place is free again.
     Whole(Vec<u8>),
-    /// More than a chunk.
+    /// A longer answer.
     Chunks(mpsc::Receiver<io::Result<Bytes>>),
-    /// The query failed.
+    /// The error of the query.
     Failed(E),
 }
 
-/// Runs a query and writes its answer; the receiver gets the beginning as soon as there is one,
-/// and nothing when the query panics. The memory that comes with the answer is held until it is
-/// written. To be called in a runtime, where waiting is allowed.
+/// Runs a query and writes its answer. The receiver gets the start as soon as it exists, and
+/// nothing when the query panics. The answer's memory is held until it is written. The caller
+/// must be on a blocking thread of a runtime.
 pub(in crate::api) fn write<T: Serialize, E>(
-    begun: oneshot::Sender<Begun<E>>,
+    start: oneshot::Sender<AnswerStart<E>>,
     permit: OwnedSemaphorePermit,
-    slow: Slow,
+    slow: SlowReaders,
     run: impl FnOnce() -> Result<(T, Option<Reservation>), E>,
 ) {
     let (found, _memory) = match run() {
         Ok(found) => found,
         Err(cause) => {
-            // Before the client sees it, as with a whole answer.
+            // The place is free before the client sees the error, as with a whole answer.
             drop(permit);
-            return drop(begun.send(Begun::Failed(cause)));
+            return drop(start.send(AnswerStart::Failed(cause)));
         }
     };
     let chunk = Vec::with_capacity(FIRST_BYTES);
-    let mut writer = ChunkWriter { begun: Some(begun), chunk, chunks: None, slow };
+    let mut writer = ChunkWriter { start: Some(start), chunk, chunks: None, slow };
     match serde_json::to_writer(&mut writer, &found) {
         Ok(()) => writer.finish(permit),
         Err(cause) => writer.fail(cause.into()),
     }
 }
 
-/// The response that sends it.
-pub(in crate::api) fn response<E>(begun: Begun<E>) -> Result<HttpResponse, E> {
+/// Returns the response for an answer.
+pub(in crate::api) fn response<E>(start: AnswerStart<E>) -> Result<HttpResponse, E> {
     let mut builder = HttpResponse::Ok();
     builder.content_type("application/json");
-    match begun {
-        Begun::Failed(cause) => Err(cause),
-        Begun::Chunks(mut chunks) => {
+    match start {
+        AnswerStart::Failed(cause) => Err(cause),
+        AnswerStart::Chunks(mut chunks) => {
             Ok(builder.streaming(stream::poll_fn(move |context| chunks.poll_recv(context))))
         }
-        Begun::Whole(body) => Ok(builder.body(body)),
+        AnswerStart::Whole(body) => Ok(builder.body(body)),
     }
 }
 
 struct ChunkWriter<E> {
-    /// Taken when the beginning is sent.
-    begun: Option<oneshot::Sender<Begun<E>>>,
+    /// The channel for the start; `None` after it was sent.
+    start: Option<oneshot::Sender<AnswerStart<E>>>,
     chunk: Vec<u8>,
     chunks: Option<mpsc::Sender<io::Result<Bytes>>>,
-    slow: Slow,
+    slow: SlowReaders,
 }
 
 impl<E> ChunkWriter<E> {
     fn send(&mut self, chunk: io::Result<Bytes>) -> io::Result<()> {
-        if let Some(begun) = self.begun.take() {
+        if let Some(start) = self.start.take() {
             let (sender, receiver) = mpsc::channel(CHUNKS_WAITING);
             self.chunks = Some(sender);
-            begun.send(Begun::Chunks(receiver)).map_err(|_| io::ErrorKind::BrokenPipe)?;
+            start.send(AnswerStart::Chunks(receiver)).map_err(|_| io::ErrorKind::BrokenPipe)?;
         }
         let Some(chunks) = &self.chunks else { return Err(io::ErrorKind::BrokenPipe.into()) };
         let within = self.slow.chunk_within;
         let sent = Handle::current().block_on(async { timeout(within, chunks.send(chunk)).await });
         match sent {
             Ok(Ok(())) => Ok(()),
-            // Without a reader there is nothing more to do.
+            // The client is gone.
             Ok(Err(_)) => Err(io::ErrorKind::BrokenPipe.into()),
             Err(_) => {
-                self.slow.broken_off.inc();
+                self.slow.aborted.inc();
                 Err(io::ErrorKind::TimedOut.into())
             }
         }
@@ -103,22 +103,21 @@ impl<E> ChunkWriter<E> {
 
     fn finish(mut self, permit: OwnedSemaphorePermit) {
         let rest = std::mem::take(&mut self.chunk);
-        if let Some(begun) = self.begun.take() {
+        if let Some(start) = self.start.take() {
             drop(permit);
-            return drop(begun.send(Begun::Whole(rest)));
+            return drop(start.send(AnswerStart::Whole(rest)));
         }
         drop(self.send(Ok(rest.into())));
-        // Before the client sees the end, which is when this writer is dropped.
+        // The place is free before the client sees the end, which is when the writer is dropped.
         drop(permit);
     }
 
-    /// Breaks the answer off, so that the client does not take it for a whole one.
+    /// Aborts the answer with an error, so that the client does not take it for a whole one.
     fn fail(mut self, cause: io::Error) {
         if cause.kind() != io::ErrorKind::TimedOut {
             return drop(self.send(Err(cause)));
         }
-        // The chunks that wait go nowhere soon: the place is given back now, the end told when
-        // there is room for it.
+        // The queue is full: the place is released now, and the error follows when there is room.
         if let Some(chunks) = self.chunks.take() {
             drop(Handle::current().spawn(async move { chunks.send(Err(cause)).await }));
         }
@@ -149,14 +148,17 @@ mod tests {
 
     use super::*;
 
-    fn slow(chunk_within: Duration) -> Slow {
-        Slow { chunk_within, broken_off: prometheus::IntCounter::new("slow", "slow").unwrap() }
+    fn slow(chunk_within: Duration) -> SlowReaders {
+        SlowReaders { chunk_within, aborted: prometheus::IntCounter::new("slow", "slow").unwrap() }
     }
 
     const PATIENT: Duration = Duration::from_secs(600);
 
-    /// A query that answers with so many numbers.
-    fn begin(numbers: usize, slow: Slow) -> (oneshot::Receiver<Begun<String>>, Arc<Semaphore>) {
+    /// Starts a query whose answer has `numbers` numbers.
+    fn start_query(
+        numbers: usize,
+        slow: SlowReaders,
+    ) -> (oneshot::Receiver<AnswerStart<String>>, Arc<Semaphore>) {
         let places = Arc::new(Semaphore::new(1));
         let permit = places.clone().try_acquire_owned().unwrap();
         let (sender, receiver) = oneshot::channel();
@@ -165,17 +167,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_small_answer_comes_whole_and_its_place_is_free_again() {
-        let (receiver, places) = begin(3, slow(PATIENT));
-        let Begun::Whole(body) = receiver.await.unwrap() else { panic!() };
+    async fn a_small_answer_is_whole_and_releases_its_place() {
+        let (receiver, places) = start_query(3, slow(PATIENT));
+        let AnswerStart::Whole(body) = receiver.await.unwrap() else { panic!() };
         assert_eq!((&body[..], places.available_permits()), (&b"[7,7,7]"[..], 1));
     }
 
     #[tokio::test]
-    async fn a_large_answer_comes_in_chunks_and_waits_for_its_reader() {
+    async fn a_large_answer_has_chunks_and_waits_for_its_reader() {
         const NUMBERS: usize = 500_000;
-        let (receiver, places) = begin(NUMBERS, slow(PATIENT));
-        let Begun::Chunks(mut chunks) = receiver.await.unwrap() else { panic!() };
+        let (receiver, places) = start_query(NUMBERS, slow(PATIENT));
+        let AnswerStart::Chunks(mut chunks) = receiver.await.unwrap() else { panic!() };
         assert_eq!(places.available_permits(), 0);
         let mut body = Vec::new();
         while let Some(chunk) = chunks.recv().await {
@@ -188,28 +190,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_that_leaves_ends_the_query_and_a_failure_is_told() {
-        let (receiver, places) = begin(500_000, slow(PATIENT));
+    async fn a_query_ends_when_its_reader_leaves_and_errors_are_passed_on() {
+        let (receiver, places) = start_query(500_000, slow(PATIENT));
         drop(receiver);
         drop(places.acquire().await.unwrap());
         let permit = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
         let (sender, receiver) = oneshot::channel();
         write::<(), _>(sender, permit, slow(PATIENT), || Err("no"));
-        assert!(matches!(receiver.await, Ok(Begun::Failed("no"))));
+        assert!(matches!(receiver.await, Ok(AnswerStart::Failed("no"))));
     }
 
     #[tokio::test]
-    async fn a_reader_that_takes_nothing_loses_the_answer_and_its_place_is_free_again() {
+    async fn a_stuck_reader_loses_the_answer_and_its_place() {
         let slow = slow(Duration::from_millis(5));
-        let broken_off = slow.broken_off.clone();
-        let (receiver, places) = begin(500_000, slow);
-        let Begun::Chunks(mut chunks) = receiver.await.unwrap() else { panic!() };
+        let aborted = slow.aborted.clone();
+        let (receiver, places) = start_query(500_000, slow);
+        let AnswerStart::Chunks(mut chunks) = receiver.await.unwrap() else { panic!() };
         drop(places.acquire().await.unwrap());
-        assert_eq!(broken_off.get(), 1);
+        assert_eq!(aborted.get(), 1);
         let mut last = None;
         while let Some(chunk) = chunks.recv().await {
             last = Some(chunk);
         }
-        assert!(last.unwrap().is_err(), "the client must not take it for a whole answer");
+        assert!(last.unwrap().is_err(), "the end must be an error");
     }
 }

@@ -1,16 +1,16 @@
-//! Where one HTTP/1.1 request ends: how many of the bytes that came belong to the one under way.
+//! The extent of HTTP/1.1 requests: the number of received bytes that belong to the current one.
 //!
-//! Must never know: sockets. What it cannot make sense of ends the request for it; the HTTP
-//! server, which reads the same bytes, answers such a request and closes the connection.
+//! Must never know: sockets. Unreadable input ends the request here; the HTTP server reads the
+//! same bytes, answers with an error, and closes the connection.
 
-/// Bytes of a head, at most: what the HTTP server takes before it answers 431.
+/// The maximum size of a head: the HTTP server answers 431 to larger ones.
 pub(super) const HEAD_BYTES_MAX: usize = 128 << 10;
-/// Headers of a request, at most, as the HTTP server has it.
+/// The maximum number of headers, equal to the HTTP server's.
 const HEADERS_MAX: usize = 96;
-/// Bytes of a line in chunked encoding, at most: a size with extensions, or a trailer field.
+/// The maximum length of a line in chunked encoding: a size with extensions, or a trailer field.
 const CHUNK_LINE_BYTES_MAX: usize = 4096;
 
-/// See the module.
+/// The position in a request. See the module.
 #[derive(Debug, Default)]
 pub(super) struct Framing {
     phase: Phase,
@@ -18,48 +18,50 @@ pub(super) struct Framing {
 
 #[derive(Debug, Default)]
 enum Phase {
-    /// In the head; so many bytes of it were looked at.
+    /// The head, with the number of its bytes that were searched.
     Head(usize),
-    /// In a body of which so many bytes are to come; `Head(0)` would be the next request.
+    /// A body, with the number of bytes that are missing.
     Body(u64),
-    /// In a chunked body.
+    /// A chunked body.
     Chunked(Chunk),
-    /// The request is whole.
+    /// The end of the request.
     #[default]
     Whole,
 }
 
 #[derive(Debug)]
 enum Chunk {
-    /// In the line that says the chunk's size.
+    /// The line with the chunk's size.
     Size(Vec<u8>),
-    /// In a chunk with its end of line: bytes to come.
+    /// The data of a chunk and its end of line, with the number of missing bytes.
     Data(u64),
-    /// In the lines behind the last chunk: bytes of the present one, ends of line not counted.
+    /// The lines after the last chunk, with the length of the current one without its end.
     Trailers { line: usize },
 }
 
 impl Framing {
-    /// Begins a request.
-    pub(super) fn begin() -> Self {
+    /// Starts a request.
+    pub(super) fn start() -> Self {
         Self { phase: Phase::Head(0) }
     }
 
-    /// Whether all of the request went on.
+    /// Returns true after the whole request was passed on.
     pub(super) fn is_whole(&self) -> bool {
         matches!(self.phase, Phase::Whole)
     }
 
-    /// Bytes that are known to belong to the body and did not come yet.
-    pub(super) fn body_left(&self) -> Option<u64> {
+    /// Returns the number of missing bytes of a body with a known length.
+    pub(super) fn missing_body(&self) -> Option<u64> {
         match self.phase {
             Phase::Body(left) => Some(left),
             Phase::Head(_) | Phase::Chunked(_) | Phase::Whole => None,
         }
     }
 
-    /// How many of the bytes, which follow those that went on, may go on now. With 0 more must
-    /// come first, or the request is whole. Bytes that did not go on are to be shown again.
+    /// Returns how many of these bytes may be passed on. They follow the bytes passed on before;
+    /// the
+    /// caller repeats the others in the next call. With 0, more bytes are needed, or the request is
+    /// whole.
     pub(super) fn pass(&mut self, bytes: &[u8]) -> usize {
         match &mut self.phase {
             Phase::Head(seen) => match end_of_head(bytes, *seen) {
@@ -85,8 +87,8 @@ impl Framing {
                 passed
             }
             Phase::Chunked(chunk) => {
-                let (passed, goes_on) = chunk.pass(bytes);
-                if !goes_on {
+                let (passed, continues) = chunk.pass(bytes);
+                if !continues {
                     self.phase = Phase::Whole;
                 }
                 passed
@@ -96,9 +98,9 @@ impl Framing {
     }
 }
 
-/// Where the empty line ends that ends a head; what is before `seen` was looked at.
+/// Returns the end of the head, including its empty line. `seen` bytes were searched before.
 fn end_of_head(bytes: &[u8], seen: usize) -> Option<usize> {
-    // Empty lines before a request are passed over.
+    // Empty lines before a request are skipped.
     let begin = bytes.iter().position(|byte| !matches!(byte, b'\r' | b'\n'))?;
     let from = seen.saturating_sub(2).max(begin);
     let ends = (from..bytes.len()).filter(|at| bytes[*at] == b'\n');
@@ -109,7 +111,7 @@ fn end_of_head(bytes: &[u8], seen: usize) -> Option<usize> {
     })
 }
 
-/// What follows a head.
+/// Returns the phase after a head.
 fn body_of(head: &[u8]) -> Phase {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
@@ -133,7 +135,8 @@ fn body_of(head: &[u8]) -> Phase {
 }
 
 impl Chunk {
-    /// How many bytes belong to the body, and whether it goes on behind them.
+    /// Returns the number of bytes that belong to the body, and true when the body continues after
+    /// them.
     fn pass(&mut self, bytes: &[u8]) -> (usize, bool) {
         let mut at = 0;
         while at < bytes.len() {
@@ -184,29 +187,29 @@ impl Chunk {
 mod tests {
     use super::*;
 
-    /// The bytes of each request, when they come so many at a time.
+    /// Splits bytes, which arrive in pieces of `at_a_time`, into requests.
     fn requests(bytes: &[u8], at_a_time: usize) -> Vec<String> {
-        let (mut out, mut own) = (Vec::new(), Vec::new());
-        let (mut framing, mut held) = (Framing::begin(), Vec::new());
+        let (mut out, mut request) = (Vec::new(), Vec::new());
+        let (mut framing, mut held) = (Framing::start(), Vec::new());
         for piece in bytes.chunks(at_a_time) {
             held.extend_from_slice(piece);
             loop {
                 let passed = framing.pass(&held);
-                own.extend(held.drain(..passed));
+                request.extend(held.drain(..passed));
                 if framing.is_whole() {
-                    out.push(String::from_utf8(std::mem::take(&mut own)).unwrap());
-                    framing = Framing::begin();
+                    out.push(String::from_utf8(std::mem::take(&mut request)).unwrap());
+                    framing = Framing::start();
                 } else if passed == 0 {
                     break;
                 }
             }
         }
-        assert!(held.is_empty() && own.is_empty(), "left: {held:?} {own:?}");
+        assert!(held.is_empty() && request.is_empty(), "left: {held:?} {request:?}");
         out
     }
 
     #[test]
-    fn each_request_ends_where_it_ends_however_its_bytes_come() {
+    fn requests_are_split_correctly_in_pieces_of_any_size() {
         let all = [
             "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n",
             "\r\n\r\nGET / HTTP/1.1\nHost: a\n\n",
@@ -223,16 +226,16 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_ends_the_request() {
+    fn unreadable_input_ends_the_request() {
         for text in ["\0\x01 nonsense\r\n\r\n", "GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n"] {
-            let mut framing = Framing::begin();
+            let mut framing = Framing::start();
             assert_eq!(framing.pass(text.as_bytes()), text.len());
             assert!(framing.is_whole(), "{text}");
         }
-        let mut endless = Framing::begin();
+        let mut endless = Framing::start();
         assert_eq!(endless.pass(&vec![b'a'; HEAD_BYTES_MAX]), HEAD_BYTES_MAX);
         assert!(endless.is_whole());
-        let mut chunked = Framing::begin();
+        let mut chunked = Framing::start();
         let head = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
         assert_eq!(chunked.pass(head.as_bytes()), head.len());
         assert_eq!(chunked.pass(b"nonsense\r\n"), 10);

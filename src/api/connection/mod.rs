@@ -1,4 +1,4 @@
-//! Connections: how many there are, how long one may hold up an answer, and one request at a time.
+//! Connections: their number, the timeout for slow readers, and one request at a time.
 
 mod framing;
 mod one_at_a_time;
@@ -12,7 +12,7 @@ use crate::telemetry::Metrics;
 pub use one_at_a_time::OneAtATime;
 pub(super) use one_at_a_time::{Answered, ConnectionTurn, TurnEnd};
 
-/// Notes connections as they come and go.
+/// Counts open connections.
 #[derive(Debug, Clone)]
 pub struct Connections {
     metrics: Metrics,
@@ -20,21 +20,22 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// A client that takes in nothing of an answer for `answer_timeout` is cut off.
+    /// Creates the counter. Connections of clients that read nothing for `answer_timeout` are
+    /// closed.
     pub fn new(metrics: &Metrics, answer_timeout: Duration) -> Self {
         Self { metrics: metrics.clone(), answer_timeout }
     }
 
-    /// Notes a new connection; its end is noted when `data` is dropped with it.
+    /// Counts a new connection; dropping `data` counts its end.
     pub fn note(&self, connection: &OneAtATime<TcpStream>, data: &mut Extensions) {
         self.metrics.connections.inc();
         self.metrics.connections_accepted.inc();
         data.insert(Open(self.metrics.clone()));
         data.insert(connection.turn());
-        // tcp(7): how long data may stay unacknowledged, or wait for a reader that takes none.
+        // tcp(7): the time that data may stay unacknowledged, or wait for a slow reader.
         let millis = u32::try_from(self.answer_timeout.as_millis()).unwrap_or(u32::MAX);
         if let Err(cause) = sockopt::set_tcp_user_timeout(connection.inner(), millis) {
-            tracing::debug!(%cause, "a slow reader of this connection will not be cut off");
+            tracing::debug!(%cause, "cannot set the timeout for a slow reader of this connection");
         }
     }
 }

@@ -1,8 +1,8 @@
-//! A connection that hands one request at a time to the HTTP server.
+//! A connection that passes one request at a time to the HTTP server.
 //!
-//! What a client sends behind a request waits outside of the process until that request is
-//! answered. The HTTP server alone would parse up to 128 KiB of requests that are sent without
-//! reading any answer, thousands of them, each of which takes 50 times its bytes.
+//! Pipelined requests stay in the kernel's buffers until the current request is answered. Without
+//! this, the HTTP server would parse up to 128 KiB of requests from a client that reads no
+//! answers: thousands of requests, each of which takes 50 times its bytes.
 
 use std::{
     cell::{Cell, RefCell},
@@ -20,10 +20,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::framing::Framing;
 
-/// Bytes read ahead, to find the end of a head.
+/// The number of bytes read at once to find the end of a head.
 const READ_BYTES: usize = 8 << 10;
 
-/// Whose turn it is on a connection: the client's to send, or the daemon's to answer.
+/// The turn on a connection: either the client sends, or the daemon answers.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ConnectionTurn(Rc<TurnState>);
 
@@ -42,7 +42,7 @@ impl ConnectionTurn {
     }
 }
 
-/// Lets the client's next request in when it is dropped.
+/// Admits the client's next request when it is dropped.
 #[derive(Debug)]
 pub(crate) struct TurnEnd(pub(crate) Option<ConnectionTurn>);
 
@@ -54,7 +54,7 @@ impl Drop for TurnEnd {
     }
 }
 
-/// The body of an answer, with what lets the next request in when it is done with.
+/// The body of an answer; dropping it admits the next request.
 #[derive(Debug)]
 pub(crate) struct Answered<B> {
     pub(crate) body: B,
@@ -76,13 +76,13 @@ impl<B: MessageBody + Unpin> MessageBody for Answered<B> {
     }
 }
 
-/// See the module.
+/// A connection with one request at a time. See the module.
 #[derive(Debug)]
 pub struct OneAtATime<T> {
     io: T,
     turn: ConnectionTurn,
     framing: Framing,
-    /// Read, and not handed on yet; the first `cleared` of them may be.
+    /// Bytes that were read but not passed on; the first `cleared` of them may be.
     held: BytesMut,
     cleared: usize,
     at_end: bool,
@@ -94,33 +94,33 @@ impl<T> OneAtATime<T> {
         Self {
             io,
             turn: ConnectionTurn::default(),
-            framing: Framing::begin(),
+            framing: Framing::start(),
             held: BytesMut::new(),
             cleared: 0,
             at_end: false,
         }
     }
 
-    /// What is wrapped.
+    /// Returns the wrapped connection.
     pub fn inner(&self) -> &T {
         &self.io
     }
 
-    /// The connection's turn, to be ended by [`TurnEnd`].
+    /// Returns the connection's turn, which [`TurnEnd`] ends.
     pub(crate) fn turn(&self) -> ConnectionTurn {
         self.turn.clone()
     }
 
-    /// Hands on what may go on; false when there is nothing.
-    fn hand_on(&mut self, out: &mut ReadBuf<'_>) -> bool {
+    /// Passes on the cleared bytes; returns false when there are none.
+    fn pass_on(&mut self, out: &mut ReadBuf<'_>) -> bool {
         if self.framing.is_whole() && self.cleared == 0 && self.turn.0.answered.take() {
-            self.framing = Framing::begin();
+            self.framing = Framing::start();
         }
         if self.cleared == 0 {
             self.cleared = self.framing.pass(&self.held);
         }
         if self.at_end && !self.framing.is_whole() {
-            // The request is cut short.
+            // The client left in the middle of a request.
             self.cleared = self.held.len();
         }
         let bytes = self.cleared.min(out.remaining());
@@ -132,7 +132,7 @@ impl<T> OneAtATime<T> {
 }
 
 impl<T: AsyncRead + Unpin> OneAtATime<T> {
-    /// Reads bytes of a body to where they are wanted, without a stop in between.
+    /// Reads bytes of a body directly into the target.
     fn read_body(
         &mut self,
         left: u64,
@@ -140,22 +140,22 @@ impl<T: AsyncRead + Unpin> OneAtATime<T> {
         out: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let room = usize::try_from(left).unwrap_or(usize::MAX).min(out.remaining());
-        let mut own = ReadBuf::new(out.initialize_unfilled_to(room));
-        ready!(Pin::new(&mut self.io).poll_read(cx, &mut own))?;
-        let bytes = own.filled().len();
+        let mut read = ReadBuf::new(out.initialize_unfilled_to(room));
+        ready!(Pin::new(&mut self.io).poll_read(cx, &mut read))?;
+        let bytes = read.filled().len();
         self.at_end = bytes == 0;
-        self.framing.pass(own.filled());
+        self.framing.pass(read.filled());
         out.advance(bytes);
         Poll::Ready(Ok(()))
     }
 
-    /// Reads ahead.
+    /// Reads bytes ahead.
     fn fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut bytes = [0; READ_BYTES];
-        let mut own = ReadBuf::new(&mut bytes);
-        ready!(Pin::new(&mut self.io).poll_read(cx, &mut own))?;
-        self.at_end = own.filled().is_empty();
-        self.held.extend_from_slice(own.filled());
+        let mut read = ReadBuf::new(&mut bytes);
+        ready!(Pin::new(&mut self.io).poll_read(cx, &mut read))?;
+        self.at_end = read.filled().is_empty();
+        self.held.extend_from_slice(read.filled());
         Poll::Ready(Ok(()))
     }
 }
@@ -168,12 +168,12 @@ impl<T: AsyncRead + Unpin> AsyncRead for OneAtATime<T> {
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         loop {
-            if this.hand_on(out) {
+            if this.pass_on(out) {
                 return Poll::Ready(Ok(()));
             }
             if this.framing.is_whole() {
                 *this.turn.0.reader.borrow_mut() = Some(cx.waker().clone());
-                // With nothing held the socket is still watched: a client that leaves is noticed.
+                // Without held bytes, the socket is still read, to notice when the client leaves.
                 if !this.held.is_empty() {
                     return Poll::Pending;
                 }
@@ -181,7 +181,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for OneAtATime<T> {
             if this.at_end {
                 return Poll::Ready(Ok(()));
             }
-            match this.framing.body_left() {
+            match this.framing.missing_body() {
                 Some(left) if this.held.is_empty() => return this.read_body(left, cx, out),
                 _ => ready!(this.fill(cx))?,
             }

@@ -1,4 +1,4 @@
-//! `POST /api/v1/collectd`: what collectd's plugin `write_http` sends with `Format "JSON"`.
+//! `POST /api/v1/collectd`: samples of collectd's plugin `write_http` with `Format "JSON"`.
 
 use actix_web::{HttpResponse, http::header};
 
@@ -12,14 +12,14 @@ pub(super) async fn write(received: RowsRequest) -> HttpResponse {
     let protocol = match media_type.map(str::trim) {
         Some("application/json") => Ok(RowProtocol::Collectd),
         other => Err(Refusal::UnknownMediaType(format!(
-            "Content-Type: {} is not known; set Format \"JSON\" in collectd's write_http",
+            "Content-Type: {} is not supported; set Format \"JSON\" in collectd's write_http",
             other.unwrap_or_default()
         ))),
     };
     respond(received, protocol, "identity", acknowledge).await
 }
 
-/// 200 where what can be kept is durable: collectd sends nothing again.
+/// Answers 200 once the accepted samples are durable; collectd never retries.
 fn acknowledge(answer: RowsAnswer) -> HttpResponse {
     HttpResponse::Ok().json(answer.answer)
 }

@@ -1,4 +1,5 @@
-//! `POST /write` and `/api/v2/write`: InfluxDB line protocol; and what its clients ask before.
+//! `POST /write` and `/api/v2/write`: InfluxDB line protocol, with the requests that its clients
+//! send first.
 
 use actix_web::{HttpResponse, http::StatusCode, web::Query};
 use serde::Deserialize;
@@ -11,10 +12,10 @@ use crate::{
     ingest::{influx::Precision, protocol::RowProtocol},
 };
 
-/// What clients take for a version that has all that they need.
+/// A version of which clients expect all features that they need.
 const VERSION: &str = "1.8.10-granary";
 
-/// Databases, organisations, buckets and credentials may be given and are passed over.
+/// The parameters of a write; databases, organizations, buckets and credentials are ignored.
 #[derive(Debug, Deserialize)]
 pub(super) struct WriteParams {
     #[serde(default)]
@@ -25,14 +26,14 @@ pub(super) async fn write(received: RowsRequest, params: Query<WriteParams>) -> 
     let precision = Precision::from_word(&params.precision);
     let protocol = precision.map(RowProtocol::Influx).ok_or_else(|| {
         Refusal::Malformed(format!(
-            "precision={:?} is not known; use ns, us, ms, s, m or h",
+            "precision={:?} is not supported; use ns, us, ms, s, m or h",
             params.precision
         ))
     });
     respond(received, protocol, "identity", acknowledge).await
 }
 
-/// As InfluxDB: what could be read is written, and the rest is named in a 400.
+/// Answers as InfluxDB: when points were refused, the rest is written and the response is a 400.
 fn acknowledge(answer: RowsAnswer) -> HttpResponse {
     let dropped: u64 = answer.answer.refused.values().sum();
     if dropped == 0 {
@@ -56,7 +57,7 @@ pub(super) struct QueryParams {
     q: String,
 }
 
-/// Clients create a database before they write; there is one here. InfluxQL is not spoken.
+/// Answers the statements with which clients create a database; other InfluxQL is refused.
 pub(super) async fn query(params: Query<QueryParams>) -> HttpResponse {
     let words = params.q.trim().to_ascii_uppercase();
     let known = words.is_empty() || words.starts_with("CREATE ");
@@ -64,7 +65,7 @@ pub(super) async fn query(params: Query<QueryParams>) -> HttpResponse {
         json!({ "results": [{ "statement_id": 0 }] })
     } else {
         json!({ "results": [{ "statement_id": 0, "error":
-            "InfluxQL is not spoken here: use /api/v1/chart" }] })
+            "InfluxQL is not supported; use /api/v1/chart" }] })
     };
     HttpResponse::Ok().insert_header(("X-Influxdb-Version", VERSION)).json(response)
 }

@@ -1,6 +1,6 @@
-//! Samples over HTTP: one file a protocol, from a request to its acknowledgement.
+//! Samples over HTTP: one file for each protocol, from a request to its acknowledgement.
 //!
-//! Must never know: how a body is read, what becomes of samples.
+//! Must never know: how a body is read, how samples are stored.
 
 mod collectd;
 mod influx;
@@ -22,10 +22,10 @@ use crate::{
     telemetry::{IngestOutcome, Metrics},
 };
 
-/// Bytes of a body, decompressed, that a worker's own collector reads, at most.
-const OWN_COLLECTOR_BYTES_MAX: usize = 2 << 20;
+/// The largest decompressed body that the collector of an HTTP worker reads.
+const WORKER_COLLECTOR_BYTES_MAX: usize = 2 << 20;
 
-/// What the handlers of samples need.
+/// The parts that the handlers of samples need.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the types say it")]
 pub struct IngestParts {
@@ -35,19 +35,19 @@ pub struct IngestParts {
     pub metrics: Metrics,
 }
 
-/// Who reads the bodies of samples.
+/// The collectors that read bodies of samples.
 #[derive(Debug, Clone)]
 pub struct Collectors {
-    /// The worker's own, on its thread.
-    pub own: Addr<Collector>,
-    /// One for all large bodies, on a thread of its own, so that other requests need not wait
-    /// while one is read.
+    /// The collector of this HTTP worker, on its thread.
+    pub worker: Addr<Collector>,
+    /// The collector of all large bodies, on a thread of its own, so that other requests do not
+    /// wait.
     pub large: Addr<Collector>,
 }
 
 impl Collectors {
     fn of(&self, body: &[u8]) -> &Addr<Collector> {
-        if body.len() > OWN_COLLECTOR_BYTES_MAX { &self.large } else { &self.own }
+        if body.len() > WORKER_COLLECTOR_BYTES_MAX { &self.large } else { &self.worker }
     }
 }
 
@@ -66,7 +66,7 @@ pub(super) fn routes(mut scope: Scope<'_, IngestParts>) {
     scope.any("/query", web::to(influx::query));
 }
 
-/// Answers a request, counts it by what became of it, and how long that took.
+/// Answers a request, counts its outcome and measures its duration.
 async fn counted(
     metrics: &Metrics,
     accepted: impl Future<Output = Result<HttpResponse, Refusal>>,

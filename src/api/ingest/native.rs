@@ -1,4 +1,4 @@
-//! `POST /api/v1/ingest`, and `POST /api/v1/update`: updates in MongoDB's words.
+//! `POST /api/v1/ingest`, and `POST /api/v1/update`: updates in MongoDB's syntax.
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -25,7 +25,7 @@ pub(super) async fn ingest(
         Ok(HttpResponse::Ok().json(answer))
     };
     let mut response = counted(&parts.metrics, accepted, Refusal::response).await;
-    // Agents pack for daemons that say that they read it.
+    // Agents use the packed encoding when the daemon announces it.
     response
         .headers_mut()
         .insert(HeaderName::from_static(ACCEPT_POST), HeaderValue::from_static(PACKED_MEDIA_TYPE));
@@ -38,13 +38,13 @@ pub(super) async fn update(
     parts: web::Data<IngestParts>,
 ) -> HttpResponse {
     let accepted = async {
-        // A page of another site cannot send these.
+        // Pages of other sites cannot send these types.
         match body::media_type(&request).as_deref() {
             Some("application/json" | "application/javascript") => {}
             other => {
                 return Err(Refusal::UnknownMediaType(format!(
-                    "Content-Type: {} is not known for updates; use application/json for commands \
-                     and for calls of the shell",
+                    "Content-Type: {} is not supported for updates; use application/json for \
+                     commands and for shell calls",
                     other.unwrap_or("(none)")
                 )));
             }
@@ -61,7 +61,7 @@ fn encoding(request: &HttpRequest) -> Result<BatchEncoding, Refusal> {
         Some("application/bson" | "application/octet-stream") => Ok(BatchEncoding::Bson),
         Some(PACKED_MEDIA_TYPE) => Ok(BatchEncoding::Packed),
         other => Err(Refusal::UnknownMediaType(format!(
-            "Content-Type: {} does not say how the batches are written; use application/json or \
+            "Content-Type: {} is not an encoding of batches; use application/json or \
              application/bson",
             other.unwrap_or("(none)")
         ))),

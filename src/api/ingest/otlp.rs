@@ -25,7 +25,7 @@ pub(super) async fn write(received: RowsRequest) -> HttpResponse {
         Some("application/json") => Ok(Form::Json),
         Some("application/x-protobuf") => Ok(Form::Protobuf),
         other => Err(Refusal::UnknownMediaType(format!(
-            "Content-Type: {} is not known; use application/x-protobuf or application/json",
+            "Content-Type: {} is not supported; use application/x-protobuf or application/json",
             other.unwrap_or_default()
         ))),
     };
@@ -33,15 +33,15 @@ pub(super) async fn write(received: RowsRequest) -> HttpResponse {
     let protocol = form.map(RowProtocol::Otlp);
     let acknowledge = |answer| acknowledge(answer, answer_form);
     let mut response = respond(received, protocol, "identity", acknowledge).await;
-    // Senders drop what is answered with another 5xx ("Retryable Response Codes").
-    let is_to_come_again = [StatusCode::INTERNAL_SERVER_ERROR, StatusCode::INSUFFICIENT_STORAGE];
-    if is_to_come_again.contains(&response.status()) {
+    // Senders drop the batch on any other 5xx ("Retryable Response Codes").
+    let retryable = [StatusCode::INTERNAL_SERVER_ERROR, StatusCode::INSUFFICIENT_STORAGE];
+    if retryable.contains(&response.status()) {
         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     }
     response
 }
 
-/// The answer has the form of the request, and says how many points were refused.
+/// Acknowledges in the encoding of the request, with the number of refused points.
 fn acknowledge(answer: RowsAnswer, form: Form) -> HttpResponse {
     let rejected = answer.refused_points;
     let examples = answer.answer.examples.into_iter();
@@ -49,7 +49,7 @@ fn acknowledge(answer: RowsAnswer, form: Form) -> HttpResponse {
     let error_message = messages.join("; ");
     match form {
         Form::Json if rejected == 0 => HttpResponse::Ok().json(json!({})),
-        // 64 bit numbers are texts in the JSON form of protobuf.
+        // Protobuf's JSON form writes 64-bit numbers as strings.
         Form::Json => HttpResponse::Ok().json(json!({ "partialSuccess": {
             "rejectedDataPoints": rejected.to_string(), "errorMessage": error_message } })),
         Form::Protobuf => {

@@ -6,7 +6,7 @@ use granary_protocol::{PingAnswer, decode_pings};
 use super::{IngestParts, Refusal};
 use crate::api::body::must_be_json;
 
-/// Bytes of a body, at most.
+/// The maximum size of a body.
 const PING_BYTES_MAX: usize = 2 << 20;
 
 pub(super) async fn ping(
@@ -26,7 +26,7 @@ async fn accept(
     parts: &IngestParts,
 ) -> Result<PingAnswer, Refusal> {
     must_be_json(request)?;
-    let body = parts.bodies.receive_asked(request, payload, PING_BYTES_MAX).await?;
+    let body = parts.bodies.receive_query(request, payload, PING_BYTES_MAX).await?;
     let pings = decode_pings(&body.bytes).map_err(Refusal::Malformed)?;
     let answer = parts.hosts.ping(pings).await;
     parts.metrics.pings_accepted.inc_by(answer.accepted);

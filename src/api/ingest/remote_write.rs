@@ -1,9 +1,9 @@
 //! `POST /api/v1/write`: Prometheus remote write 1.0 and 2.0 (prometheus.io/docs/specs/prw).
 //!
-//! A request is answered 204 when its samples are durable, also when some were refused for good:
-//! Prometheus and vmagent drop a whole request on any other 4xx and would count what was kept as
-//! lost. Refused samples are counted at `/metrics`, and 2.0 senders read the counts written from
-//! the headers.
+//! A request is answered with 204 once its samples are durable, even when some samples were
+//! refused for good: Prometheus and vmagent drop the whole request on any other 4xx and would
+//! count accepted samples as lost. `/metrics` counts refused samples, and senders of 2.0 read the
+//! number of written ones from the headers.
 
 use actix_web::{HttpRequest, HttpResponse, http::header};
 
@@ -20,7 +20,7 @@ pub(super) async fn write(received: RowsRequest) -> HttpResponse {
     respond(received, protocol, "snappy", |answer| acknowledge(&answer)).await
 }
 
-/// The message that the `Content-Type` names; 1.0 when it names none.
+/// Returns the message version that the `Content-Type` names, by default 1.0.
 fn version(request: &HttpRequest) -> Result<Version, Refusal> {
     let header = request.headers().get(header::CONTENT_TYPE);
     let text = header.and_then(|value| value.to_str().ok()).unwrap_or("application/x-protobuf");
@@ -31,14 +31,14 @@ fn version(request: &HttpRequest) -> Result<Version, Refusal> {
         (true, None | Some("prometheus.WriteRequest")) => Ok(Version::V1),
         (true, Some("io.prometheus.write.v2.Request")) => Ok(Version::V2),
         _ => Err(Refusal::UnknownMediaType(format!(
-            "Content-Type: {text} is not known; use application/x-protobuf with \
+            "Content-Type: {text} is not supported; use application/x-protobuf with \
              proto=prometheus.WriteRequest or io.prometheus.write.v2.Request"
         ))),
     }
 }
 
 fn acknowledge(answer: &RowsAnswer) -> HttpResponse {
-    // Duplicates were written before; to the sender they are written.
+    // Duplicates were written by an earlier request.
     let written = answer.answer.accepted + answer.answer.duplicates;
     let histograms = answer.contents.histograms;
     HttpResponse::NoContent()

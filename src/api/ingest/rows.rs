@@ -1,4 +1,5 @@
-//! What the protocols over HTTP share whose samples come as rows: receiving, and the sender's name.
+//! The common part of HTTP protocols whose samples arrive as rows: receiving, and the sender's
+//! name.
 //!
 //! Must never know: how a body is read.
 
@@ -11,11 +12,11 @@ use crate::{
     ingest::protocol::RowProtocol,
 };
 
-/// A request and its body, with what it is received by.
+/// A request with its body and the parts that handle it.
 pub(super) type RowsRequest = (HttpRequest, web::Payload, web::Data<IngestParts>);
 
-/// Receives a request, has it written, and answers it. `default_encoding` is what a body without
-/// `Content-Encoding` has.
+/// Receives a request, submits its rows, and answers it. `default_encoding` applies without a
+/// `Content-Encoding`.
 pub(super) async fn respond(
     received: RowsRequest,
     protocol: Result<RowProtocol, Refusal>,
@@ -44,7 +45,7 @@ async fn accept(
     collected.map_err(Refusal::Collect)
 }
 
-/// What may succeed later is 503: Prometheus drops on 429 unless it is told otherwise.
+/// Answers 503 to requests that may succeed later: Prometheus drops on 429 by default.
 fn retry_later(refusal: &Refusal) -> HttpResponse {
     let mut response = refusal.response();
     if response.status() == StatusCode::TOO_MANY_REQUESTS {

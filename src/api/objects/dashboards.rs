@@ -14,11 +14,11 @@ use crate::{
     query::QueryError,
 };
 
-/// What a save sends.
+/// The body of a save.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Save<'a> {
-    /// The version that is changed; none when there is no such dashboard yet.
+    /// The version that the save replaces; none for a new dashboard.
     version: Option<u64>,
     #[serde(borrow)]
     dashboard: &'a RawValue,
@@ -49,12 +49,12 @@ pub(super) async fn put(
 ) -> Result<HttpResponse, Refusal> {
     let body = parts.bodies.receive_change(&request, payload).await?;
     let name = name.into_inner();
-    let own = name.clone();
+    let saved_name = name.clone();
     let save = move || {
         let save = serde_json::from_slice::<Save<'_>>(&body.bytes)
             .map_err(|cause| ObjectFault::Invalid(format!("body: {cause}")))?;
         let dashboard = Dashboard::read(save.dashboard.get())?;
-        dashboards::put(&parts.store, &own, save.version, &dashboard, parts.clock.now())
+        dashboards::put(&parts.store, &saved_name, save.version, &dashboard, parts.clock.now())
     };
     let shown = |version| HttpResponse::Ok().json(json!({ "name": name, "version": version }));
     Ok(respond(save, shown).await)

@@ -1,6 +1,6 @@
-//! What people make for the page, over HTTP: dashboards and annotations.
+//! Dashboards and annotations over HTTP.
 //!
-//! Must never know: what is in them, and how they are kept.
+//! Must never know: what they contain, and how they are stored.
 
 mod annotations;
 mod dashboards;
@@ -20,7 +20,7 @@ use crate::{
     telemetry::Metrics,
 };
 
-/// What the handlers of dashboards and annotations need.
+/// The parts that the handlers of dashboards and annotations need.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the types say it")]
 pub struct ObjectsParts {
@@ -43,7 +43,7 @@ pub(super) fn routes(mut scope: Scope<'_, ObjectsParts>) {
     scope.route(Method::DELETE, "/api/v1/annotations/{id}", annotations::delete);
 }
 
-/// Does away from the HTTP worker what may wait for the disk, and answers by what became of it.
+/// Runs work that waits for the disk outside of the HTTP worker, and answers with its result.
 async fn respond<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ObjectFault> + Send + 'static,
     answer: impl FnOnce(T) -> HttpResponse,
@@ -61,7 +61,7 @@ fn refusal(fault: &ObjectFault) -> HttpResponse {
         ObjectFault::NotFound(message) => {
             answer::error(StatusCode::NOT_FOUND, "not_found", message)
         }
-        // The version is what the next change must name.
+        // The version that the next save must name.
         ObjectFault::Refused(cause @ ObjectRefusal::Conflict { found, .. }) => {
             HttpResponse::Conflict().json(json!({
                 "error": "conflict", "message": cause.to_string(), "version": found,

@@ -1,13 +1,13 @@
-//! The limits of the daemon, how near each is, and the setting that moves it.
+//! The daemon's limits, their current use, and the settings that change them.
 
 use serde::Serialize;
 
 use super::OverviewParts;
 use crate::store::{OBJECTS_BYTES_MAX, OBJECTS_MAX};
 
-/// The limits that are not asked of who keeps to them.
+/// The limits that come from settings.
 #[derive(Debug, Clone, Copy)]
-#[expect(missing_docs, reason = "the settings have the same names")]
+#[expect(missing_docs, reason = "each is the setting of its name")]
 pub struct OverviewLimits {
     pub series_max: usize,
     pub sender_series_max: usize,
@@ -19,13 +19,13 @@ pub struct OverviewLimits {
     pub tails_max: usize,
 }
 
-/// A limit and how much of it is used.
+/// A limit and its current use.
 #[derive(Debug, Serialize)]
 pub(super) struct Limit {
     name: &'static str,
     used: u64,
     max: u64,
-    /// Empty when no setting moves it.
+    /// The setting that changes the limit; empty when none does.
     setting: &'static str,
 }
 
@@ -34,30 +34,30 @@ impl Limit {
         Self { name, used: used as u64, max: max as u64, setting }
     }
 
-    /// One that no setting moves.
+    /// Creates a limit that no setting changes.
     fn fixed(name: &'static str, used: u64, max: u64) -> Self {
         Self { name, used, max, setting: "" }
     }
 }
 
 pub(super) fn limits(parts: &OverviewParts) -> Vec<Limit> {
-    [of_store(parts), of_ingest(parts), of_queries(parts)].into_iter().flatten().collect()
+    [store_limits(parts), ingest_limits(parts), query_limits(parts)].into_iter().flatten().collect()
 }
 
-fn of_store(parts: &OverviewParts) -> Vec<Limit> {
+fn store_limits(parts: &OverviewParts) -> Vec<Limit> {
     let OverviewParts { admin, bounds, limits, .. } = parts;
     let store = &admin.store;
     let largest = store.dictionary().largest_senders(1);
     let largest = largest.first().map_or(0, |(_, series)| *series);
     let (journal, _) = store.journal_waiting();
     let (objects, bytes) = store.objects_size();
-    let (series_max, of_sender_max) = (limits.series_max, limits.sender_series_max);
+    let (series_max, sender_max) = (limits.series_max, limits.sender_series_max);
     let (cells, cells_max) = (store.catalog_bytes(), store.cell_bytes_due(bounds));
     let (of_sender, of_journal) =
         ("series of the largest sender", "bytes of the journal that wait for a checkpoint");
     vec![
         Limit::new("series", store.dictionary().len(), series_max, "limits.series_max"),
-        Limit::new(of_sender, largest, of_sender_max, "limits.sender_series_max"),
+        Limit::new(of_sender, largest, sender_max, "limits.sender_series_max"),
         Limit::new("senders", store.sender_count(), limits.senders_max, "limits.senders_max"),
         Limit::new("bytes of cells in memory", cells, cells_max, "storage.catalog_bytes_max"),
         Limit::new(of_journal, journal, bounds.journal_bytes_max, "storage.journal_bytes_max"),
@@ -66,7 +66,7 @@ fn of_store(parts: &OverviewParts) -> Vec<Limit> {
     ]
 }
 
-fn of_ingest(parts: &OverviewParts) -> Vec<Limit> {
+fn ingest_limits(parts: &OverviewParts) -> Vec<Limit> {
     let OverviewParts { admin, limits, .. } = parts;
     let connections = usize::try_from(admin.metrics.connections.get()).unwrap_or(0);
     let (queued, queue_max) = (admin.writer.queued_bytes(), limits.queue_bytes_max);
@@ -79,7 +79,7 @@ fn of_ingest(parts: &OverviewParts) -> Vec<Limit> {
     ]
 }
 
-fn of_queries(parts: &OverviewParts) -> Vec<Limit> {
+fn query_limits(parts: &OverviewParts) -> Vec<Limit> {
     let OverviewParts { query, limits, .. } = parts;
     let queries_max = limits.queries_max;
     let queries = queries_max.saturating_sub(query.places.available_permits());

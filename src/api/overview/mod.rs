@@ -1,6 +1,7 @@
-//! What the daemon tells people of itself: what is stored, and how it fares.
+//! The daemon's state over HTTP: what is stored, and how the daemon performs.
 //!
-//! Must never know: how any of it comes about. It answers also when queries are refused.
+//! Must never know: how samples and queries are processed. It answers even when queries are
+//! refused.
 
 mod limits;
 mod status;
@@ -20,7 +21,7 @@ use crate::{actors::Observed, model::UnixMillis, store::CheckpointBounds};
 
 pub use limits::OverviewLimits;
 
-/// What the handlers need.
+/// The parts that the handlers need.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the types say it")]
 pub struct OverviewParts {
@@ -31,7 +32,7 @@ pub struct OverviewParts {
     pub bounds: CheckpointBounds,
     pub preallocation_enabled: bool,
     pub limits: OverviewLimits,
-    /// When the daemon was started.
+    /// The time at which the daemon started.
     pub started: UnixMillis,
 }
 
@@ -41,15 +42,15 @@ pub(super) fn routes(mut scope: Scope<'_, OverviewParts>) {
     scope.route(Method::GET, "/api/v1/status", status::status);
 }
 
-/// Answers with what `look` finds, away from the HTTP worker.
+/// Responds with the result of `collect`, which runs outside of the HTTP worker.
 async fn respond<T: Serialize>(
     parts: web::Data<OverviewParts>,
-    look: impl FnOnce(&OverviewParts) -> T + Send + 'static,
+    collect: impl FnOnce(&OverviewParts) -> T + Send + 'static,
 ) -> HttpResponse {
     let failed = |cause: &dyn std::fmt::Display| {
         answer::error(StatusCode::INTERNAL_SERVER_ERROR, "failed", cause)
     };
-    match web::block(move || serde_json::to_vec(&look(&parts))).await {
+    match web::block(move || serde_json::to_vec(&collect(&parts))).await {
         Ok(Ok(body)) => HttpResponse::Ok().content_type("application/json").body(body),
         Ok(Err(cause)) => failed(&cause),
         Err(cause) => failed(&cause),

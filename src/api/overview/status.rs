@@ -1,4 +1,4 @@
-//! `GET /api/v1/status`: what comes in and what is refused, senders, limits and how near they are.
+//! `GET /api/v1/status`: accepted and refused samples, senders, and limits with their current use.
 
 use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
@@ -16,7 +16,7 @@ use crate::{
     telemetry::{RefusedCount, Timing, resident_bytes},
 };
 
-/// Senders that are told.
+/// The maximum number of senders in the response.
 const SENDERS_MAX: usize = 50;
 
 #[derive(Serialize)]
@@ -98,14 +98,15 @@ struct SendersPart {
     top: Vec<SenderPart>,
 }
 
-/// A sender that made series known.
+/// A sender that registered series.
 #[derive(Serialize)]
 struct SenderPart {
     agent: String,
     series: usize,
-    /// Accepted since the start.
+    /// The number of samples accepted since the start.
     samples: u64,
-    /// `None` when it does not number its batches and sent none since the start.
+    /// The time of the last batch; `None` when the sender does not number its batches and sent none
+    /// since the start.
     heard: Option<i64>,
 }
 
@@ -123,10 +124,10 @@ struct MemoryPart {
 }
 
 pub(super) async fn status(parts: web::Data<OverviewParts>) -> HttpResponse {
-    respond(parts, look).await
+    respond(parts, collect).await
 }
 
-fn look(parts: &OverviewParts) -> Answer {
+fn collect(parts: &OverviewParts) -> Answer {
     let (metrics, settings) = (&parts.admin.metrics, &parts.limits);
     let (state, reasons) = operations::health(&parts.admin);
     let part = |(name, message)| ConditionPart { name, message };
@@ -135,15 +136,15 @@ fn look(parts: &OverviewParts) -> Answer {
         conditions: reasons.into_iter().map(part).collect(),
         warnings: operations::warnings(&parts.admin).into_iter().map(part).collect(),
     };
-    let protocols = metrics.sample_counts().into_iter().map(|own| ProtocolPart {
-        protocol: own.protocol,
-        accepted: own.accepted,
-        duplicate: own.duplicate,
-        refused: own.refused,
+    let protocols = metrics.sample_counts().into_iter().map(|counts| ProtocolPart {
+        protocol: counts.protocol,
+        accepted: counts.accepted,
+        duplicate: counts.duplicate,
+        refused: counts.refused,
     });
     let (commits, requests) = (metrics.commit_timing(), metrics.request_timing());
     let longest = metrics.longest_commit_ms();
-    // A bucket is wider than what lies in it: no commit took longer than the longest.
+    // A bucket's upper bound can exceed the longest commit.
     let commit = |quantile| Some(milliseconds(quantile, &commits)?.min(longest?));
     let memory_free = parts.query.resources.memory_free();
     Answer {
@@ -180,22 +181,22 @@ fn look(parts: &OverviewParts) -> Answer {
     }
 }
 
-/// A quantile of what was timed, linear within its bucket, as `histogram_quantile` has it.
+/// Returns a quantile, interpolated within its bucket like `histogram_quantile`.
 fn milliseconds(quantile: f64, timing: &Timing) -> Option<f64> {
     let seconds = quantile_of_buckets(quantile, &timing.buckets);
-    Some(seconds * 1000.0).filter(|own| own.is_finite())
+    Some(seconds * 1000.0).filter(|milliseconds| milliseconds.is_finite())
 }
 
 fn refused(parts: &OverviewParts) -> Vec<RefusedPart> {
     let mut all = parts.admin.metrics.refused_counts();
-    all.sort_by_key(|own| Reverse(own.count));
+    all.sort_by_key(|refused| Reverse(refused.count));
     let tally = &parts.observed.ingest;
-    let part = |own: RefusedCount| RefusedPart {
-        protocol: own.protocol,
-        reason: own.reason,
-        count: own.count,
+    let part = |refused: RefusedCount| RefusedPart {
+        protocol: refused.protocol,
+        reason: refused.reason,
+        count: refused.count,
         examples: tally
-            .refused(own.protocol, own.reason)
+            .refused(refused.protocol, refused.reason)
             .into_iter()
             .map(|example| ExamplePart { at: example.at.0, text: example.text })
             .collect(),
@@ -203,17 +204,17 @@ fn refused(parts: &OverviewParts) -> Vec<RefusedPart> {
     all.into_iter().map(part).collect()
 }
 
-/// Those that made most series known, the senders of foreign protocols too.
+/// Returns the senders that registered the most series, including those of foreign protocols.
 fn senders(parts: &OverviewParts) -> SendersPart {
     let store = &parts.admin.store;
     let top = store.dictionary().largest_senders(SENDERS_MAX);
     let part = |(agent, series): (Arc<str>, usize)| {
         let accepted = parts.observed.ingest.accepted_from(&agent);
-        let heard = store.sender_heard(&agent).max(accepted.map(|own| own.at));
+        let heard = store.sender_heard(&agent).max(accepted.map(|accepted| accepted.at));
         SenderPart {
             agent: agent.to_string(),
             series,
-            samples: accepted.map_or(0, |own| own.samples),
+            samples: accepted.map_or(0, |accepted| accepted.samples),
             heard: heard.map(|heard| heard.0),
         }
     };

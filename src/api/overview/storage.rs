@@ -1,4 +1,4 @@
-//! `GET /api/v1/storage`: partitions, journal, head and catalog, and what checkpoints moved.
+//! `GET /api/v1/storage`: partitions, journal, head, catalog, and recent checkpoints.
 
 use std::{ops::Range, path::PathBuf};
 
@@ -29,7 +29,7 @@ struct Disk {
     total: u64,
 }
 
-/// Shells whose time has not come yet.
+/// Preallocated shells of future documents.
 #[derive(Serialize)]
 struct Preallocation {
     enabled: bool,
@@ -47,31 +47,31 @@ struct Checkpoint {
 }
 
 pub(super) async fn storage(parts: web::Data<OverviewParts>) -> HttpResponse {
-    respond(parts, look).await
+    respond(parts, collect).await
 }
 
-fn look(parts: &OverviewParts) -> Answer {
+fn collect(parts: &OverviewParts) -> Answer {
     let (store, now) = (&parts.admin.store, parts.admin.clock.now());
     let made = parts.observed.shells.made(now);
     let shells = |index: GranularityIndex, range: Range<UnixMillis>| {
-        let own = made.get(index.0).copied().flatten()?;
-        range.contains(&own.start).then_some(own.count as u64)
+        let shells = made.get(index.0).copied().flatten()?;
+        range.contains(&shells.start).then_some(shells.count as u64)
     };
     let stored = query::storage(store, &parts.bounds, now, shells);
     let disk = DiskSpace::of(&parts.data_dir).ok();
-    let past = parts.observed.checkpoints.last().into_iter();
+    let recent = parts.observed.checkpoints.last().into_iter();
     Answer {
         data_dir: parts.data_dir.clone(),
         disk: disk.map(|DiskSpace { free, total }| Disk { free, total }),
         stored,
         preallocation: Preallocation::new(parts.preallocation_enabled, &made),
-        checkpoints: past
-            .map(|own| Checkpoint {
-                at: own.at.0,
-                elapsed_ms: own.elapsed_ms,
-                cells: own.cells,
-                documents: own.documents,
-                bytes_written: own.bytes_written,
+        checkpoints: recent
+            .map(|checkpoint| Checkpoint {
+                at: checkpoint.at.0,
+                elapsed_ms: checkpoint.elapsed_ms,
+                cells: checkpoint.cells,
+                documents: checkpoint.documents,
+                bytes_written: checkpoint.bytes_written,
             })
             .collect(),
     }
@@ -82,8 +82,8 @@ impl Preallocation {
         let made = || made.iter().flatten();
         Self {
             enabled,
-            documents_ahead: enabled.then(|| made().map(|own| own.count).sum()),
-            until: made().map(|own| own.end.0).max(),
+            documents_ahead: enabled.then(|| made().map(|shells| shells.count).sum()),
+            until: made().map(|shells| shells.end.0).max(),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The page's files, as `npm run build` writes them to `src/web/dist`: a release build has them
-//! embedded, others read them from there. Without that folder there are none.
+//! The page's files, as `npm run build` writes them to `src/web/dist`. A release build embeds them;
+//! other builds read them from that folder. Without the folder there are no files.
 //!
-//! Must never know: which of them is asked for when, and how it is answered.
+//! Must never know: when a file is requested, and how it is served.
 
 use actix_web::web::Bytes;
 use rust_embed::{Embed, EmbeddedFile};
@@ -11,18 +11,18 @@ use rust_embed::{Embed, EmbeddedFile};
 #[allow_missing = true]
 struct Built;
 
-/// A file.
+/// A file of the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct File {
     pub(super) bytes: Bytes,
-    /// Tells what it holds from what other files hold, in hexadecimal digits.
+    /// The first half of the content's SHA-256, in hexadecimal digits.
     pub(super) fingerprint: String,
 }
 
-/// Hands out a file by its path below the folder, such as `assets/index-1a2b.js`.
+/// Returns a file by its path in the folder, such as `assets/index-1a2b.js`.
 pub(super) type Files = fn(&str) -> Option<File>;
 
-/// The files that were built.
+/// Returns a built file.
 pub(super) fn built(path: &str) -> Option<File> {
     let EmbeddedFile { data, metadata } = Built::get(path)?;
     let bytes = match data {
@@ -34,7 +34,7 @@ pub(super) fn built(path: &str) -> Option<File> {
     Some(File { bytes, fingerprint: format!("{fingerprint:032x}") })
 }
 
-/// The media type by the ending of a name.
+/// Returns the media type for the extension of a path.
 pub(super) fn media_type(path: &str) -> &'static str {
     match path.rsplit_once('.').map_or("", |(_, ending)| ending) {
         "html" => "text/html; charset=utf-8",

@@ -1,7 +1,7 @@
-//! The web page: a document for the paths of each view, and the assets that they load. All documents
-//! are the same page; each says what its view is made of, so that the browser asks for it at once.
+//! The web page: a document for the path of each view, and the assets that they load. All documents
+//! are the same page, but each lists the files of its view, so that the browser loads them at once.
 //!
-//! The page asks the same API as everybody else. Must never know: what the page shows.
+//! The page uses the public API. Must never know: what the page shows.
 
 mod files;
 mod respond;
@@ -19,7 +19,7 @@ use actix_web::{
 use super::{operations, scope::Scope};
 use crate::alerts::query_escaped;
 
-/// Where views are, and what their files in src/web/src/views are called.
+/// The paths of the views, and the names of their files in src/web/src/views.
 const VIEWS: [(&str, &str); 7] = [
     ("/hosts/{name}", "host"),
     ("/explore", "explore"),
@@ -30,10 +30,10 @@ const VIEWS: [(&str, &str); 7] = [
     ("/status", "status"),
 ];
 
-/// Expressions of one address, at most; see src/web/src/queries/address.ts.
+/// The maximum number of expressions in an address; see src/web/src/queries/address.ts.
 const EXPRESSIONS_MAX: usize = 12;
 
-/// The routes. They come before those of other rooms that have the path `/`, too.
+/// Registers the routes, which must precede other rooms' routes of the path `/`.
 pub(super) fn routes(mut scope: Scope<'_, ()>) {
     for method in [Method::GET, Method::HEAD] {
         for (path, view) in VIEWS {
@@ -42,16 +42,16 @@ pub(super) fn routes(mut scope: Scope<'_, ()>) {
         }
         scope.route(method, "/assets/{name}", asset);
     }
-    // Prometheus' links to expressions: those of alerts and templates, and Grafana's.
+    // Links to expressions in Prometheus' format: those of alerts, templates and Grafana.
     scope.route(Method::GET, "/graph", async |request: HttpRequest| graph(request.query_string()));
-    // Clients of Prometheus' API look at the root, too, and do not ask for HTML.
+    // Clients of Prometheus' API also request the root, but do not accept HTML.
     let reads_html = |context: &GuardContext<'_>| wants_html(&context.head().headers);
     let methods = guard::Any(guard::Get()).or(guard::Head());
     let root = scope.resource("/").guard(methods).guard(guard::fn_guard(reads_html));
     scope.add(root.route(web::to(async |request: HttpRequest| document(&request, "fleet"))));
 }
 
-/// Whether a client says that it reads HTML, as browsers do.
+/// Returns true when a client accepts HTML explicitly, as browsers do.
 fn wants_html(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT).filter_map(|value| value.to_str().ok());
     accepted.flat_map(|value| value.split(',')).any(|kind| {
@@ -64,32 +64,31 @@ fn document(request: &HttpRequest, view: &str) -> HttpResponse {
     respond::document(request, files::built, view)
 }
 
-/// Leads to the page's view of the expressions that Prometheus' address names.
+/// Redirects to the page's view of the expressions in an address of Prometheus.
 fn graph(query: &str) -> HttpResponse {
     let pairs = web::Query::<Vec<(String, String)>>::from_query(query);
     let pairs = pairs.map(web::Query::into_inner).unwrap_or_default();
-    let asked = pairs.into_iter().filter_map(|(name, expression)| {
-        let place: usize = name.strip_prefix('g')?.strip_suffix(".expr")?.parse().ok()?;
-        (place < EXPRESSIONS_MAX).then_some((place, expression))
+    let expressions = pairs.into_iter().filter_map(|(name, expression)| {
+        let position: usize = name.strip_prefix('g')?.strip_suffix(".expr")?.parse().ok()?;
+        (position < EXPRESSIONS_MAX).then_some((position, expression))
     });
-    let mut asked: Vec<_> = asked.collect();
-    asked.sort();
-    let asked = asked.into_iter().enumerate().map(|(at, (_, expression))| {
+    let mut expressions: Vec<_> = expressions.collect();
+    expressions.sort();
+    let parameters = expressions.into_iter().enumerate().map(|(at, (_, expression))| {
         let name = if at == 0 { String::new() } else { format!(".{}", at + 1) };
         format!("expression{name}={}", query_escaped(&expression))
     });
-    let asked: Vec<_> = asked.collect();
-    // Relative, for proxies that serve it below a path.
-    let place = format!("explore?{}", asked.join("&"));
-    HttpResponse::Found().insert_header((header::LOCATION, place)).finish()
+    let parameters: Vec<_> = parameters.collect();
+    // A relative address, for proxies that serve the page below a path.
+    let location = format!("explore?{}", parameters.join("&"));
+    HttpResponse::Found().insert_header((header::LOCATION, location)).finish()
 }
 
-/// Answers a path that no route serves: browsers get the page, which offers a way back; API clients
-/// get JSON.
+/// Answers an unknown path: browsers get the page with a way back, API clients get JSON.
 pub(super) async fn unknown(request: HttpRequest) -> HttpResponse {
     let is_read = [Method::GET, Method::HEAD].contains(request.method());
-    let room = request.path().split('/').nth(1).unwrap_or_default();
-    let is_page = is_read && !["api", "assets"].contains(&room);
+    let folder = request.path().split('/').nth(1).unwrap_or_default();
+    let is_page = is_read && !["api", "assets"].contains(&folder);
     if !is_page || !wants_html(request.headers()) {
         return operations::not_found(&request);
     }
@@ -112,23 +111,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prometheus_links_lead_to_the_same_expressions() {
-        let place = |query: &str| {
+    fn prometheus_links_redirect_to_the_same_expressions() {
+        let location = |query: &str| {
             let response = graph(query);
-            let place = response.headers().get(header::LOCATION).unwrap();
-            place.to_str().unwrap().to_owned()
+            let location = response.headers().get(header::LOCATION).unwrap();
+            location.to_str().unwrap().to_owned()
         };
-        assert_eq!(place("g0.expr=up+%3D%3D+0&g0.tab=1"), "explore?expression=up+%3D%3D+0");
+        assert_eq!(location("g0.expr=up+%3D%3D+0&g0.tab=1"), "explore?expression=up+%3D%3D+0");
         assert_eq!(
-            place("g1.expr=b&g0.expr=a%26c&g99.expr=no&g1.range_input=1h"),
+            location("g1.expr=b&g0.expr=a%26c&g99.expr=no&g1.range_input=1h"),
             "explore?expression=a%26c&expression.2=b"
         );
-        assert_eq!(place("g0.expr=%0d%0aX:y"), "explore?expression=%0D%0AX%3Ay");
-        assert_eq!(place(""), "explore?");
+        assert_eq!(location("g0.expr=%0d%0aX:y"), "explore?expression=%0D%0AX%3Ay");
+        assert_eq!(location(""), "explore?");
     }
 
     #[test]
-    fn only_who_names_html_reads_html() {
+    fn only_clients_that_name_html_get_html() {
         let wants = |accepted: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT, accepted.parse().unwrap());

@@ -1,7 +1,7 @@
-//! An answer with a file of the page: how it is encoded, whether the client has it already, how long
-//! it may keep it, and what the page may do in a browser.
+//! Responses with files of the page: encoding, caching, and the restrictions of the page in a
+//! browser.
 //!
-//! Must never know: which paths there are.
+//! Must never know: which paths exist.
 
 use actix_web::{
     HttpRequest, HttpResponse, HttpResponseBuilder,
@@ -13,45 +13,45 @@ use actix_web::{
 
 use super::files::{File, Files, media_type};
 
-/// The page's document for views that have none of their own.
+/// The document for views without one of their own.
 const DOCUMENT: &str = "index.html";
-/// Stands for it where none was built.
+/// The document when the page was not built.
 const NO_PAGE: &str = include_str!("no_page.html");
-/// An asset has a name of its own for each content, so it never changes.
-const FOREVER: &str = "public, max-age=31536000, immutable";
-/// It may be kept, and is asked for again each time.
-const ASK_AGAIN: &str = "no-cache";
+/// The `Cache-Control` of assets, whose names change with their content.
+const IMMUTABLE: &str = "public, max-age=31536000, immutable";
+/// The `Cache-Control` of documents, which browsers revalidate before each use.
+const REVALIDATE: &str = "no-cache";
 
-/// What the page may do: load its own files and ask the daemon, nothing else, in no other site's
-/// frame (w3.org/TR/CSP3).
+/// The page may only load its own files and query the daemon, and no other site may frame it
+/// (w3.org/TR/CSP3).
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
      img-src 'self' data: blob:; connect-src 'self'; font-src 'self'; worker-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-/// The machine's devices and the reader's data are none of the page's business.
+/// The page may not use the browser's devices and sensors.
 const PERMISSIONS_POLICY: &str = "accelerometer=(), autoplay=(), camera=(), display-capture=(), \
      geolocation=(), gyroscope=(), hid=(), idle-detection=(), local-fonts=(), magnetometer=(), \
      microphone=(), midi=(), payment=(), publickey-credentials-get=(), screen-wake-lock=(), \
      serial=(), usb=(), xr-spatial-tracking=()";
 
-/// The page's document for a view; where none was built, one that says how to get it.
+/// Returns the document for a view, or instructions for building the page when it was not built.
 pub(super) fn document(request: &HttpRequest, files: Files, view: &str) -> HttpResponse {
-    let own = file(request, files, &format!("views/{view}.html"), ASK_AGAIN);
-    let found = own.or_else(|| file(request, files, DOCUMENT, ASK_AGAIN));
+    let view_file = file(request, files, &format!("views/{view}.html"), REVALIDATE);
+    let found = view_file.or_else(|| file(request, files, DOCUMENT, REVALIDATE));
     found.unwrap_or_else(|| {
-        let mut response = builder(StatusCode::OK, ASK_AGAIN, DOCUMENT);
+        let mut response = builder(StatusCode::OK, REVALIDATE, DOCUMENT);
         response.body(NO_PAGE)
     })
 }
 
-/// A file that the document loads; `None` when there is none of that name.
+/// Returns a file that a document loads; `None` when it does not exist.
 pub(super) fn asset(request: &HttpRequest, files: Files, name: &str) -> Option<HttpResponse> {
     let is_plain = !name.contains(['/', '\\', '\0']) && !name.starts_with('.');
-    // Those are other forms of a file, and come as that file.
+    // Compressed variants are served under the name of the file.
     let is_compressed = [".br", ".gz"].iter().any(|ending| name.ends_with(ending));
     if !is_plain || is_compressed {
         return None;
     }
-    file(request, files, &format!("assets/{name}"), FOREVER)
+    file(request, files, &format!("assets/{name}"), IMMUTABLE)
 }
 
 fn file(
@@ -76,8 +76,8 @@ fn file(
     Some(if is_known { response.finish() } else { response.body(bytes) })
 }
 
-/// The form of a file that the client likes best, with its encoding. The forms are different files,
-/// so they have different tags.
+/// Returns the variant of a file that the client prefers, with its encoding. Each variant has its
+/// own tag.
 fn encoded(
     request: &HttpRequest,
     files: Files,
@@ -93,12 +93,12 @@ fn encoded(
     forms.retain(|(_, form)| form.is_some());
     let supported = forms.iter().map(|(encoding, _)| encoding);
     let chosen = AcceptEncoding::parse(request).ok().and_then(|wish| wish.negotiate(supported));
-    // Who can read none of them gets it as it is, which is more use than nothing.
+    // A client that accepts none of them gets the plain file.
     let chosen = chosen.unwrap_or(Encoding::identity());
     forms.into_iter().find(|(encoding, _)| *encoding == chosen)?.1
 }
 
-/// An answer with the headers that all of the page's have.
+/// Starts a response with the headers that all responses of the page share.
 fn builder(status: StatusCode, cache_control: &str, path: &str) -> HttpResponseBuilder {
     let mut response = HttpResponse::build(status);
     response
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn each_client_gets_the_form_that_it_likes_best() {
+    fn each_client_gets_the_encoding_that_it_prefers() {
         for (accepted, encoding, expected) in [
             ("gzip, deflate, br, zstd", "br", "br script"),
             ("gzip", "gzip", "gz script"),
@@ -163,7 +163,7 @@ mod tests {
             let response = asset(&request, files, "index-1.js").unwrap();
             assert_eq!(text(&response, "content-encoding"), encoding, "{accepted}");
             assert_eq!(text(&response, "content-type"), "text/javascript; charset=utf-8");
-            assert_eq!(text(&response, "cache-control"), FOREVER);
+            assert_eq!(text(&response, "cache-control"), IMMUTABLE);
             assert!(text(&response, "vary").contains("Accept-Encoding"));
             assert_eq!(body(response), expected, "{accepted}");
         }
@@ -174,9 +174,9 @@ mod tests {
     }
 
     #[test]
-    fn who_has_a_file_in_the_same_form_is_told_that_it_is_the_same() {
+    fn a_client_with_the_same_variant_gets_not_modified() {
         let first = document(&request(&[("accept-encoding", "br")]), files, "none");
-        assert_eq!((first.status(), text(&first, "cache-control")), (StatusCode::OK, ASK_AGAIN));
+        assert_eq!((first.status(), text(&first, "cache-control")), (StatusCode::OK, REVALIDATE));
         let tag = text(&first, "etag").to_owned();
         for (known, status) in [
             (tag.clone(), 304),
@@ -185,20 +185,20 @@ mod tests {
             ("\"other\"".to_owned(), 200),
             ("nonsense".to_owned(), 200),
         ] {
-            let asked = [("accept-encoding", "br"), ("if-none-match", &known)];
-            let response = document(&request(&asked), files, "none");
+            let headers = [("accept-encoding", "br"), ("if-none-match", &known)];
+            let response = document(&request(&headers), files, "none");
             assert_eq!(response.status().as_u16(), status, "{known}");
             assert_eq!(text(&response, "etag"), tag);
             assert_eq!(text(&response, "content-security-policy"), CONTENT_SECURITY_POLICY);
             assert_eq!(body(response).is_empty(), status == 304);
         }
-        // The form that is not compressed is another one.
+        // The plain variant has another tag.
         let plain = document(&request(&[("if-none-match", &tag)]), files, "none");
         assert_eq!((plain.status().as_u16(), body(plain)), (200, "<html>".to_owned()));
     }
 
     #[test]
-    fn a_view_has_a_document_of_its_own_or_that_of_all() {
+    fn a_view_has_its_own_document_or_the_default() {
         for (view, expected) in [("host", "host"), ("fleet", "<html>"), ("../x", "<html>")] {
             let response = document(&request(&[]), files, view);
             assert_eq!(text(&response, "content-type"), "text/html; charset=utf-8");
@@ -207,14 +207,14 @@ mod tests {
     }
 
     #[test]
-    fn no_other_file_is_handed_out() {
+    fn no_other_file_is_served() {
         for name in ["index-1.js.br", "index-1.js.gz", "../index.html", ".env", "none.js", ""] {
             assert!(asset(&request(&[]), files, name).is_none(), "{name}");
         }
     }
 
     #[test]
-    fn without_a_page_one_says_how_to_get_it() {
+    fn without_a_built_page_the_document_says_how_to_build_it() {
         let response = document(&request(&[("accept-encoding", "br")]), |_| None, "host");
         assert_eq!(text(&response, "content-type"), "text/html; charset=utf-8");
         assert_eq!(text(&response, "content-security-policy"), CONTENT_SECURITY_POLICY);

@@ -1,38 +1,38 @@
-//! What is answered, before it is written.
+//! The answers of Prometheus' API before they are encoded.
 //!
-//! Must never know: how an answer was found, JSON.
+//! Must never know: how an answer was computed, JSON.
 
 use std::borrow::Cow;
 
 use crate::query::{Labels, PromqlValue};
 
-/// What stands behind `data`.
+/// The content of the field `data`.
 #[derive(Debug)]
 pub(super) enum Data {
     /// The value of an expression.
     Value(PromqlValue),
-    /// Series.
+    /// The labels of series.
     Series(Vec<Labels>),
-    /// Texts: names or values of labels.
+    /// Names or values of labels.
     Texts(Vec<String>),
-    /// What is known of metrics.
+    /// Metadata of metrics.
     Metrics(Vec<MetricEntry>),
-    /// One text.
+    /// A single string.
     Text(String),
-    /// JSON that is written already.
+    /// Encoded JSON.
     Json(Cow<'static, str>),
 }
 
-/// What is known of a metric.
+/// Metadata of a metric.
 #[derive(Debug)]
 pub(super) struct MetricEntry {
     pub(super) name: String,
-    /// A type as Prometheus names them.
+    /// The type in Prometheus' terms.
     pub(super) kind: &'static str,
     pub(super) unit: String,
 }
 
-/// An answer with what a reader should know of it.
+/// An answer with its warnings and infos.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) data: Data,
@@ -41,11 +41,11 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    pub(super) fn of(data: Data) -> Self {
+    pub(super) fn new(data: Data) -> Self {
         Self { data, warnings: Vec::new(), infos: Vec::new() }
     }
 
-    /// Bytes that its points take.
+    /// Returns the bytes of the answer's points.
     pub(super) fn bytes(&self) -> usize {
         let Data::Value(PromqlValue::Matrix(all)) = &self.data else { return 0 };
         all.iter().map(|series| series.points.bytes()).sum()

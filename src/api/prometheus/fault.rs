@@ -1,6 +1,6 @@
-//! Why there is no answer: as Prometheus words it, with its status codes.
+//! Errors with Prometheus' messages and status codes.
 //!
-//! Must never know: what was asked.
+//! Must never know: what was requested.
 
 use std::fmt;
 
@@ -9,27 +9,27 @@ use serde::Serialize;
 
 use crate::{store::StoreError, telemetry::QueryOutcome};
 
-/// See the module.
+/// An error of the API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fault {
     kind: FaultKind,
     message: String,
-    /// See [`StoreError::is_settled`].
+    /// True when a retry cannot succeed; see [`StoreError::is_settled`].
     is_settled: bool,
 }
 
 /// The error types of Prometheus' HTTP API that occur here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FaultKind {
-    /// The request cannot be understood.
+    /// The request is invalid.
     BadData,
-    /// It is understood and cannot be answered as it is.
+    /// The request is valid but cannot be answered.
     Execution,
-    /// The answer, or the work for it, would be more than a limit allows.
+    /// The answer, or its computation, would exceed a limit.
     TooMuch,
-    /// The queries under way hold what it needs.
+    /// Running queries hold the needed resources.
     Busy,
-    /// It took too long.
+    /// The query timed out.
     Timeout,
     /// The store cannot be read.
     Internal,
@@ -48,13 +48,13 @@ impl Fault {
         Self { kind, message: message.to_string(), is_settled: false }
     }
 
-    /// The store cannot be read.
+    /// Creates the error for a failure of the store.
     pub(super) fn of_store(cause: &StoreError) -> Self {
         let is_settled = cause.is_settled();
         Self { is_settled, ..Self::new(FaultKind::Internal, cause.chain()) }
     }
 
-    /// Whether the same query may have an answer by now.
+    /// Returns false when a retry of the query may succeed.
     pub(super) fn is_settled(&self) -> bool {
         self.is_settled
     }
@@ -63,7 +63,7 @@ impl Fault {
         Self::new(FaultKind::BadData, message)
     }
 
-    /// A parameter that cannot be used.
+    /// Creates the error for an invalid parameter.
     pub(super) fn parameter(name: &str, message: impl fmt::Display) -> Self {
         Self::bad_data(format!("invalid parameter {name:?}: {message}"))
     }

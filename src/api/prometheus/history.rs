@@ -1,6 +1,6 @@
-//! `alerts/history`, which is Granary's own: when alerts fired, for how long, at which value.
+//! `alerts/history`, an extension of Prometheus' API: past episodes of alerts.
 //!
-//! Must never know: how that is kept.
+//! Must never know: how episodes are stored.
 
 use actix_web::HttpResponse;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use super::{
     answer::{Answer, Data},
     fault::Fault,
     query::of,
-    receive::{Asked, Received, respond},
+    receive::{Call, Received, respond},
     rules::{exponent, time},
 };
 use crate::{
@@ -17,56 +17,58 @@ use crate::{
     model::UnixMillis,
 };
 
-/// Entries of one answer, at most, and when it is not said.
+/// The maximum number of entries in a response.
 const ENTRIES_MAX: usize = 1000;
+/// The default number of entries in a response.
 const ENTRIES: usize = 100;
-/// What an entry takes in an answer, about.
+/// The estimated size of an entry.
 const ENTRY_BYTES: usize = 1024;
 
 pub(super) async fn history(received: Received) -> HttpResponse {
     respond("promql_status", received, listed).await
 }
 
-fn listed(asked: &Asked<'_>) -> Result<Answer, Fault> {
-    let most = match asked.params.get("limit").map(str::parse::<usize>) {
+fn listed(call: &Call<'_>) -> Result<Answer, Fault> {
+    let limit = match call.params.get("limit").map(str::parse::<usize>) {
         None => ENTRIES,
-        Some(Ok(most)) => most.min(ENTRIES_MAX),
+        Some(Ok(limit)) => limit.min(ENTRIES_MAX),
         Some(Err(cause)) => return Err(Fault::parameter("limit", cause.to_string())),
     };
-    let is_asked = |name: &str, own: &str| asked.params.get(name).is_none_or(|text| text == own);
-    let (set, statuses) = asked.parts.rules.groups();
+    let is_selected =
+        |name: &str, value: &str| call.params.get(name).is_none_or(|text| text == value);
+    let (set, statuses) = call.parts.rules.groups();
     let mut found = Vec::new();
     for (group, status) in set.groups.iter().zip(&statuses) {
-        if !is_asked("group", &group.name) || !is_asked("file", &group.file) {
+        if !is_selected("group", &group.name) || !is_selected("file", &group.file) {
             continue;
         }
-        asked.limits().take(ENTRY_BYTES).map_err(of)?;
-        let own = status.history.with_present(&status.state);
-        let rule = |own: &Episode| own.labels.get("alertname").cloned().unwrap_or_default();
-        let named = own.into_iter().filter(|own| is_asked("rule", &rule(own)));
-        found.extend(named.take(most).map(|own| (group, own)));
+        call.limits().take(ENTRY_BYTES).map_err(of)?;
+        let episodes = status.history.with_present(&status.state);
+        let rule = |episode: &Episode| episode.labels.get("alertname").cloned().unwrap_or_default();
+        let named = episodes.into_iter().filter(|episode| is_selected("rule", &rule(episode)));
+        found.extend(named.take(limit).map(|episode| (group, episode)));
     }
-    asked.limits().take(found.len() * ENTRY_BYTES).map_err(of)?;
-    found.sort_by_key(|(_, own)| std::cmp::Reverse(own.fired_at));
-    found.truncate(most);
-    let shown: Vec<_> = found.iter().map(|(group, own)| entry(group, own)).collect();
-    Ok(Answer::of(Data::Json(json!({ "history": shown }).to_string().into())))
+    call.limits().take(found.len() * ENTRY_BYTES).map_err(of)?;
+    found.sort_by_key(|(_, episode)| std::cmp::Reverse(episode.fired_at));
+    found.truncate(limit);
+    let shown: Vec<_> = found.iter().map(|(group, episode)| entry(group, episode)).collect();
+    Ok(Answer::new(Data::Json(json!({ "history": shown }).to_string().into())))
 }
 
-fn entry(group: &RuleGroup, own: &Episode) -> Value {
+fn entry(group: &RuleGroup, episode: &Episode) -> Value {
     json!({
         "file": group.file,
         "group": group.name,
-        "labels": own.labels,
-        "state": own.state.as_str(),
-        "firedAt": time(Some(UnixMillis(own.fired_at))),
-        "resolvedAt": own.resolved_at.map(|at| time(Some(UnixMillis(at)))),
-        "seconds": own.resolved_at.map(|at| (at - own.fired_at) as f64 / 1000.0),
-        "value": exponent(own.value),
-        "acknowledged": own.acknowledged,
-        "revised": own.revised.map(|own| json!({
-            "at": time(Some(UnixMillis(own.at))),
-            "active": own.active,
+        "labels": episode.labels,
+        "state": episode.state.as_str(),
+        "firedAt": time(Some(UnixMillis(episode.fired_at))),
+        "resolvedAt": episode.resolved_at.map(|at| time(Some(UnixMillis(at)))),
+        "seconds": episode.resolved_at.map(|at| (at - episode.fired_at) as f64 / 1000.0),
+        "value": exponent(episode.value),
+        "acknowledged": episode.acknowledged,
+        "revised": episode.revised.map(|revision| json!({
+            "at": time(Some(UnixMillis(revision.at))),
+            "active": revision.active,
         })),
     })
 }

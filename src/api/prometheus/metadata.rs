@@ -1,4 +1,4 @@
-//! `metadata`: type and unit of each metric. A help text is not kept.
+//! `metadata`: type and unit of each metric. Help texts are not stored.
 
 use actix_web::HttpResponse;
 
@@ -13,17 +13,18 @@ use crate::{
 };
 
 pub(super) async fn metadata(received: Received) -> HttpResponse {
-    respond("promql_metadata", received, |asked| {
-        let limit = asked.params.limit()?.unwrap_or(usize::MAX);
-        let wanted = asked.params.get("metric");
-        let all = list_metrics(&asked.parts.store, wanted, &asked.limits()).map_err(query::of)?;
+    respond("promql_metadata", received, |call| {
+        let limit = call.params.limit()?.unwrap_or(usize::MAX);
+        let metric = call.params.get("metric");
+        let all = list_metrics(&call.parts.store, metric, &call.limits()).map_err(query::of)?;
         let entries = all.into_iter().flat_map(entries).take(limit);
-        Ok(Answer::of(Data::Metrics(entries.collect())))
+        Ok(Answer::new(Data::Metrics(entries.collect())))
     })
     .await
 }
 
-/// The metric; and for the buckets of a histogram the family, under which clients look for it.
+/// Returns the entries of a metric: for the buckets of a histogram also the family, which is the
+/// name that clients look up.
 fn entries(metric: ListedMetric) -> Vec<MetricEntry> {
     let ListedMetric { name, kind, unit } = metric;
     let word = match kind {
@@ -36,8 +37,8 @@ fn entries(metric: ListedMetric) -> Vec<MetricEntry> {
         kind: "histogram",
         unit: unit.clone(),
     });
-    let own = MetricEntry { name, kind: word, unit };
-    family.into_iter().chain([own]).collect()
+    let entry = MetricEntry { name, kind: word, unit };
+    family.into_iter().chain([entry]).collect()
 }
 
 #[cfg(test)]
@@ -45,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_buckets_of_a_histogram_name_their_family() {
+    fn buckets_of_a_histogram_also_list_their_family() {
         let names = |name: &str, kind| {
             let metric = ListedMetric { name: name.to_owned(), kind, unit: String::new() };
             entries(metric).into_iter().map(|entry| (entry.name, entry.kind)).collect::<Vec<_>>()

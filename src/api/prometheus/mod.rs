@@ -30,11 +30,11 @@ use receive::Received;
 
 use super::{answer as own_answer, query::QueryParts, scope::Scope};
 
-/// The routes. `/api/v1/series` is Prometheus' when it has `match[]`, else the store's own, which
-/// is registered behind these.
+/// Registers the routes. `/api/v1/series` belongs to Prometheus' API when it has `match[]`, else to
+/// the store's own, which is registered later.
 pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
     for prefix in ["/api/v1", "/prometheus/api/v1"] {
-        let mut serve = Served { scope: &mut scope, prefix };
+        let mut serve = PrefixedScope { scope: &mut scope, prefix };
         serve.both("query", query::instant);
         serve.both("query_range", query::range);
         serve.both("format_query", query::format);
@@ -70,7 +70,7 @@ pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
     }
 }
 
-/// Whether a request to a path that both APIs have is meant for Prometheus'.
+/// Returns true when a request to a path of both APIs is meant for Prometheus'.
 fn is_prometheus(context: &GuardContext<'_>) -> bool {
     let head = context.head();
     let query = head.uri.query().unwrap_or_default();
@@ -80,19 +80,19 @@ fn is_prometheus(context: &GuardContext<'_>) -> bool {
 }
 
 async fn only_post() -> HttpResponse {
-    let message = "POST a form with the field rules: nothing is checked under another method";
+    let message = "use POST with a form whose field rules contains the rules";
     let mut response = own_answer::error(StatusCode::METHOD_NOT_ALLOWED, "bad_method", message);
     response.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static("POST"));
     response
 }
 
-/// Registers routes below a prefix. Answers are compressed where the client takes it.
-struct Served<'s, 'a> {
+/// Registers routes below a prefix. Responses are compressed for clients that accept it.
+struct PrefixedScope<'s, 'a> {
     scope: &'s mut Scope<'a, QueryParts>,
     prefix: &'static str,
 }
 
-impl Served<'_, '_> {
+impl PrefixedScope<'_, '_> {
     fn get<F, R>(&mut self, path: &str, handler: F)
     where
         F: Handler<(Received,), Output = R>,
@@ -106,7 +106,7 @@ impl Served<'_, '_> {
         self.scope.add(resource);
     }
 
-    /// Under POST alone, with a form as body: a link cannot ask for it.
+    /// Registers a route for POST with a form as its body, so that a link cannot call it.
     fn post<F, R>(&mut self, path: &str, handler: F)
     where
         F: Handler<(Received,), Output = R>,
@@ -121,7 +121,7 @@ impl Served<'_, '_> {
         self.scope.add(resource);
     }
 
-    /// Under GET, and under POST with a form as body.
+    /// Registers a route for GET, and for POST with a form as its body.
     fn both<F, R>(&mut self, path: &str, handler: F)
     where
         F: Handler<(Received,), Output = R>,

@@ -1,6 +1,6 @@
-//! The parameters of a request: of its query string, and of its body when it is a form.
+//! The parameters of a request, from its query string and from a form in its body.
 //!
-//! Must never know: what is asked. A faulty parameter becomes the error that Prometheus gives.
+//! Must never know: what they select. Invalid parameters get Prometheus' errors.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use super::{
 };
 use crate::query::STEPS_MAX;
 
-/// Names and values in the order in which they were sent; those of the body come first.
+/// Names and values in the order in which they were sent, first those of the body.
 #[derive(Debug, Default)]
 pub(super) struct Params(Vec<(String, String)>);
 
-/// Start and end of a range query, Unix milliseconds, and its step.
+/// Start, end and step of a range query, in Unix milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Steps {
     pub(super) start: i64,
@@ -25,14 +25,14 @@ pub(super) struct Steps {
 }
 
 impl Params {
-    /// Bytes that they become: each is two texts of its own.
+    /// Returns the bytes that parsed parameters take: each has two strings.
     pub(super) fn memory(query: &str, form: &[u8]) -> usize {
         let pairs = query.bytes().chain(form.iter().copied()).filter(|byte| *byte == b'&').count();
-        // Twice, as the list grows, and once more while it is read.
+        // Twice for the growing list, and once more for parsing.
         query.len() + form.len() + 4 * (pairs + 2) * size_of::<(String, String)>()
     }
 
-    /// Reads both. A body that is no form is refused.
+    /// Reads the query string and the body. A body that is not a form is refused.
     pub(super) fn read(query: &str, form: &[u8]) -> Result<Self, Fault> {
         let form = std::str::from_utf8(form).map_err(Fault::bad_data)?;
         let mut all = Vec::new();
@@ -43,23 +43,23 @@ impl Params {
         Ok(Self(all))
     }
 
-    /// The first value that is not empty: an empty one is as good as none.
+    /// Returns the first non-empty value; an empty value counts as missing.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
-        let found = self.0.iter().find(|(own, value)| own == name && !value.is_empty());
+        let found = self.0.iter().find(|(key, value)| key == name && !value.is_empty());
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Every value of a repeated parameter.
+    /// Returns every value of a repeated parameter.
     pub(super) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter(move |(own, _)| own == name).map(|(_, value)| value.as_str())
+        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// The PromQL text.
+    /// Returns the PromQL expression.
     pub(super) fn query(&self) -> &str {
         self.get("query").unwrap_or_default()
     }
 
-    /// A time, if it is given.
+    /// Returns a time, if it is present.
     pub(super) fn time(&self, name: &str) -> Result<Option<i64>, Fault> {
         let read = |text: &str| {
             let cause =
@@ -69,7 +69,7 @@ impl Params {
         self.get(name).map(read).transpose()
     }
 
-    /// A length of time, if it is given.
+    /// Returns a duration, if it is present.
     pub(super) fn duration(&self, name: &str) -> Result<Option<i64>, Fault> {
         let read = |text: &str| {
             let cause =
@@ -79,7 +79,7 @@ impl Params {
         self.get(name).map(read).transpose()
     }
 
-    /// Start, end and step, checked as Prometheus checks them.
+    /// Returns start, end and step after Prometheus' checks.
     pub(super) fn steps(&self) -> Result<Steps, Fault> {
         let needed = |name: &str| {
             let cause = || Fault::parameter(name, r#"cannot parse "" to a valid timestamp"#);
@@ -107,12 +107,12 @@ impl Params {
         Ok(Steps { start, end, step_ms })
     }
 
-    /// How many elements the answer may have; `None` is all.
+    /// Returns the maximum number of elements in the answer; `None` means all.
     pub(super) fn limit(&self) -> Result<Option<usize>, Fault> {
         self.number("limit")
     }
 
-    /// A whole number that is not negative; 0 is as good as none.
+    /// Returns a non-negative whole number; 0 counts as missing.
     pub(super) fn number(&self, name: &str) -> Result<Option<usize>, Fault> {
         let Some(text) = self.get(name) else { return Ok(None) };
         let number: i64 = text.parse().map_err(|_| {
@@ -123,14 +123,14 @@ impl Params {
         Ok((limit > 0).then_some(limit))
     }
 
-    /// How long the query may take: what is asked for, at most what the settings allow.
+    /// Returns the timeout of the query: the requested one, but at most `longest`.
     pub(super) fn timeout(&self, longest: Duration) -> Result<Duration, Fault> {
-        let asked = self.duration("timeout")?.unwrap_or(i64::MAX);
-        Ok(Duration::from_millis(asked.max(0) as u64).min(longest))
+        let requested = self.duration("timeout")?.unwrap_or(i64::MAX);
+        Ok(Duration::from_millis(requested.max(0) as u64).min(longest))
     }
 }
 
-/// For fuzzing: reads the parameters of every query.
+/// Reads the parameters of every query, for fuzzing.
 pub(crate) fn fuzz_params(text: &str) {
     let Ok(params) = Params::read(text, b"") else { return };
     if let Ok(steps) = params.steps() {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_checked_with_the_words_of_prometheus() {
+    fn steps_are_checked_with_the_messages_of_prometheus() {
         let read = steps("start=10&end=70.5&step=1m").unwrap();
         assert_eq!(read, Steps { start: 10_000, end: 70_500, step_ms: 60_000 });
         assert!(steps("start=0&end=11000&step=1").is_ok());

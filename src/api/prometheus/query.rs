@@ -6,7 +6,7 @@ use super::{
     answer::{Answer, Data},
     fault::{Fault, FaultKind},
     params::Steps,
-    receive::{Asked, Received, respond},
+    receive::{Call, Received, respond},
 };
 use crate::{
     model::UnixMillis,
@@ -16,46 +16,46 @@ use crate::{
 };
 
 pub(super) async fn instant(received: Received) -> HttpResponse {
-    respond("promql_instant", received, |asked| {
-        let at = asked.params.time("time")?.unwrap_or(asked.now.clock.0);
-        evaluate(asked, Steps { start: at, end: at, step_ms: 0 })
+    respond("promql_instant", received, |call| {
+        let at = call.params.time("time")?.unwrap_or(call.now.clock.0);
+        evaluate(call, Steps { start: at, end: at, step_ms: 0 })
     })
     .await
 }
 
 pub(super) async fn range(received: Received) -> HttpResponse {
-    respond("promql_range", received, |asked| evaluate(asked, asked.params.steps()?)).await
+    respond("promql_range", received, |call| evaluate(call, call.params.steps()?)).await
 }
 
 pub(super) async fn format(received: Received) -> HttpResponse {
-    respond("promql_format", received, |asked| {
-        let text = format_promql(asked.params.query(), &asked.limits()).map_err(of_query)?;
-        Ok(Answer::of(Data::Text(text)))
+    respond("promql_format", received, |call| {
+        let text = format_promql(call.params.query(), &call.limits()).map_err(of_query)?;
+        Ok(Answer::new(Data::Text(text)))
     })
     .await
 }
 
-/// The tree of a query as JSON.
+/// Returns the tree of a query as JSON.
 pub(super) async fn parse(received: Received) -> HttpResponse {
-    respond("promql_format", received, |asked| {
-        let tree = promql_tree(asked.params.query(), &asked.limits()).map_err(of_query)?;
-        Ok(Answer::of(Data::Json(tree.to_string().into())))
+    respond("promql_format", received, |call| {
+        let tree = promql_tree(call.params.query(), &call.limits()).map_err(of_query)?;
+        Ok(Answer::new(Data::Json(tree.to_string().into())))
     })
     .await
 }
 
-fn evaluate(asked: &Asked<'_>, steps: Steps) -> Result<Answer, Fault> {
-    let limit = asked.params.limit()?;
-    let lookback = asked.params.duration("lookback_delta")?.filter(|ms| *ms > 0);
+fn evaluate(call: &Call<'_>, steps: Steps) -> Result<Answer, Fault> {
+    let limit = call.params.limit()?;
+    let lookback = call.params.duration("lookback_delta")?.filter(|ms| *ms > 0);
     let request = PromqlRequest {
-        query: asked.params.query().to_owned(),
+        query: call.params.query().to_owned(),
         start: UnixMillis(steps.start),
         end: UnixMillis(steps.end),
         step_ms: steps.step_ms,
-        lookback_ms: lookback.unwrap_or(asked.parts.promql.lookback.as_millis() as i64),
-        delayed_name_removal: asked.parts.promql.delayed_name_removal,
+        lookback_ms: lookback.unwrap_or(call.parts.promql.lookback.as_millis() as i64),
+        delayed_name_removal: call.parts.promql.delayed_name_removal,
     };
-    let found = promql(&asked.parts.store, &request, &asked.limits(), asked.now.earliest());
+    let found = promql(&call.parts.store, &request, &call.limits(), call.now.earliest());
     let PromqlAnswer { mut value, mut warnings, infos } = found.map_err(of_query)?;
     if limit.is_some_and(|limit| truncate(&mut value, limit)) {
         warnings.push("results truncated due to limit".to_owned());
@@ -63,7 +63,7 @@ fn evaluate(asked: &Asked<'_>, steps: Steps) -> Result<Answer, Fault> {
     Ok(Answer { data: Data::Value(value), warnings, infos })
 }
 
-/// Keeps the first series; says whether there were more.
+/// Keeps the first series, and returns true when there were more.
 fn truncate(value: &mut PromqlValue, limit: usize) -> bool {
     let before = match value {
         PromqlValue::Vector(all) => {
@@ -81,7 +81,7 @@ fn truncate(value: &mut PromqlValue, limit: usize) -> bool {
     before > limit
 }
 
-/// The fault of an expression that stands in `query`.
+/// Returns the fault for an expression in the parameter `query`.
 fn of_query(cause: PromqlError) -> Fault {
     if let PromqlError::BadData(message) = cause {
         return Fault::parameter("query", message);
@@ -89,7 +89,7 @@ fn of_query(cause: PromqlError) -> Fault {
     of(cause)
 }
 
-/// The fault that Prometheus gives for this.
+/// Returns Prometheus' fault for an error.
 pub(super) fn of(cause: PromqlError) -> Fault {
     let kind = match &cause {
         PromqlError::BadData(_) => FaultKind::BadData,

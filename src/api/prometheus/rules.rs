@@ -1,7 +1,7 @@
-//! `rules` and `alerts`, as Prometheus answers them.
+//! `rules` and `alerts`, as in Prometheus.
 //!
-//! Must never know: how rules are evaluated. An alert that nothing is measured is shown as one that
-//! fires, with `noData`: clients know no fourth state.
+//! Must never know: how rules are evaluated. An alert for missing data is shown as firing, with
+//! `noData`, because clients only know three states.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::{
     json::push_exponent,
     params::Params,
     query::of,
-    receive::{Asked, Received, respond},
+    receive::{Call, Received, respond},
 };
 use crate::{
     alerts::{
@@ -25,20 +25,21 @@ use crate::{
     model::UnixMillis,
 };
 
-/// What an alert takes in an answer, and a rule beside its alerts, about.
+/// The estimated size of an alert, and of a rule without its alerts.
 const ENTRY_BYTES: usize = 2048;
-/// Of groups that are checked and name none: any will do.
+/// The interval of checked groups that have none; any will do.
 const CHECKED_INTERVAL_MS: i64 = 60_000;
 
 pub(super) async fn rules(received: Received) -> HttpResponse {
-    respond("promql_status", received, |asked| {
-        let wanted = Wanted::read(asked)?;
-        let (set, statuses) = asked.parts.rules.groups();
+    respond("promql_status", received, |call| {
+        let filter = RuleFilter::read(call)?;
+        let (set, statuses) = call.parts.rules.groups();
         let entries = entries(&statuses);
-        asked.limits().take(entries * ENTRY_BYTES).map_err(of)?;
+        call.limits().take(entries * ENTRY_BYTES).map_err(of)?;
         let both = set.groups.iter().zip(&statuses);
-        let groups: Vec<_> = both.filter_map(|(group, own)| wanted.group(group, own)).collect();
-        Ok(Answer::of(Data::Json(json!({ "groups": groups }).to_string().into())))
+        let groups: Vec<_> =
+            both.filter_map(|(group, status)| filter.group(group, status)).collect();
+        Ok(Answer::new(Data::Json(json!({ "groups": groups }).to_string().into())))
     })
     .await
 }
@@ -47,56 +48,56 @@ pub(super) async fn alerts(received: Received) -> HttpResponse {
     respond("promql_status", received, active).await
 }
 
-/// Whether a text would do as a rule file: for who writes one, before it lies among the daemon's.
+/// Checks whether a text is a valid rule file, for authors who have not installed it yet.
 pub(super) async fn check(received: Received) -> HttpResponse {
-    respond("promql_status", received, |asked| {
-        let text = asked.params.get("rules").unwrap_or_default();
-        let limits = asked.limits();
+    respond("promql_status", received, |call| {
+        let text = call.params.get("rules").unwrap_or_default();
+        let limits = call.limits();
         let groups = read_rules("rules", text, CHECKED_INTERVAL_MS, &limits).map_err(|faults| {
-            let told: Vec<_> = faults.iter().map(RuleFault::to_string).collect();
-            Fault::bad_data(told.join("\n"))
+            let messages: Vec<_> = faults.iter().map(RuleFault::to_string).collect();
+            Fault::bad_data(messages.join("\n"))
         })?;
         let rules: usize = groups.iter().map(|group| group.rules.len()).sum();
         let found = json!({ "groups": groups.len(), "rules": rules });
-        Ok(Answer::of(Data::Json(found.to_string().into())))
+        Ok(Answer::new(Data::Json(found.to_string().into())))
     })
     .await
 }
 
-fn active(asked: &Asked<'_>) -> Result<Answer, Fault> {
-    let (set, statuses) = asked.parts.rules.groups();
-    // They go on as they were, though their file cannot be read.
-    let unread = asked.parts.rules.unread();
+fn active(call: &Call<'_>) -> Result<Answer, Fault> {
+    let (set, statuses) = call.parts.rules.groups();
+    // Alerts of files that cannot be read any more keep their state.
+    let unread = call.parts.rules.unread();
     let entries = entries(&statuses) + entries(&unread);
-    asked.limits().take(entries * ENTRY_BYTES).map_err(of)?;
-    let silenced = Silenced::now(asked);
+    call.limits().take(entries * ENTRY_BYTES).map_err(of)?;
+    let silenced = Silenced::now(call);
     let mut shown = Vec::new();
     for (group, status) in set.groups.iter().zip(&statuses) {
         for rule in &group.rules {
-            shown.extend(alerts_of(rule, status).map(|own| alert(own, &silenced)));
+            shown.extend(active_alerts(rule, status).map(|found| alert(found, &silenced)));
         }
     }
-    let rules = unread.iter().flat_map(|own| own.state.rules.values());
-    let alerts = rules.flat_map(|own| &own.alerts).filter(|alert| alert.is_active());
-    shown.extend(alerts.map(|own| alert(own, &silenced)));
-    Ok(Answer::of(Data::Json(json!({ "alerts": shown }).to_string().into())))
+    let rules = unread.iter().flat_map(|status| status.state.rules.values());
+    let alerts = rules.flat_map(|rule| &rule.alerts).filter(|alert| alert.is_active());
+    shown.extend(alerts.map(|found| alert(found, &silenced)));
+    Ok(Answer::new(Data::Json(json!({ "alerts": shown }).to_string().into())))
 }
 
-/// Rules and alerts.
+/// Counts rules and alerts.
 fn entries(statuses: &[Arc<GroupStatus>]) -> usize {
-    let alerts = |own: &GroupStatus| -> usize {
-        own.state.rules.values().map(|rule| rule.alerts.len()).sum()
+    let alerts = |status: &GroupStatus| -> usize {
+        status.state.rules.values().map(|rule| rule.alerts.len()).sum()
     };
-    statuses.iter().map(|own| own.reports.len() + alerts(own)).sum()
+    statuses.iter().map(|status| status.reports.len() + alerts(status)).sum()
 }
 
-/// Those that are pending or fire.
-fn alerts_of<'a>(rule: &Rule, status: &'a GroupStatus) -> impl Iterator<Item = &'a Alert> {
+/// Returns the alerts that are pending or firing.
+fn active_alerts<'a>(rule: &Rule, status: &'a GroupStatus) -> impl Iterator<Item = &'a Alert> {
     let state = status.state.rules.get(&rule.key);
-    state.into_iter().flat_map(|own| &own.alerts).filter(|alert| alert.is_active())
+    state.into_iter().flat_map(|rule| &rule.alerts).filter(|alert| alert.is_active())
 }
 
-/// The silences by which alerts are shown.
+/// The silences at one time.
 struct Silenced<'a> {
     silences: Arc<Silences>,
     external: &'a External,
@@ -104,14 +105,14 @@ struct Silenced<'a> {
 }
 
 impl<'a> Silenced<'a> {
-    fn now(asked: &Asked<'a>) -> Self {
-        let (parts, at) = (asked.parts, asked.parts.clock.now());
+    fn now(call: &Call<'a>) -> Self {
+        let (parts, at) = (call.parts, call.parts.clock.now());
         Self { silences: parts.silences.known(), external: parts.rules.external(), at }
     }
 }
 
-/// Which rules are asked for.
-struct Wanted<'a> {
+/// A selection of rules.
+struct RuleFilter<'a> {
     params: &'a Params,
     silenced: Silenced<'a>,
     alerting: bool,
@@ -119,9 +120,9 @@ struct Wanted<'a> {
     without_alerts: bool,
 }
 
-impl<'a> Wanted<'a> {
-    fn read(asked: &Asked<'a>) -> Result<Self, Fault> {
-        let params = asked.params;
+impl<'a> RuleFilter<'a> {
+    fn read(call: &Call<'a>) -> Result<Self, Fault> {
+        let params = call.params;
         let (alerting, recording) = match params.get("type") {
             None => (true, true),
             Some("alert") => (true, false),
@@ -132,27 +133,27 @@ impl<'a> Wanted<'a> {
             }
         };
         let without_alerts = params.get("exclude_alerts") == Some("true");
-        let silenced = Silenced::now(asked);
+        let silenced = Silenced::now(call);
         Ok(Self { params, silenced, alerting, recording, without_alerts })
     }
 
-    /// Whether a name is among those asked for, if any are.
-    fn names(&self, parameter: &str, name: &str) -> bool {
-        let mut asked = self.params.all(parameter).peekable();
-        asked.peek().is_none() || asked.any(|own| own == name)
+    /// Returns true when a parameter is missing or lists the name.
+    fn selects(&self, parameter: &str, name: &str) -> bool {
+        let mut listed = self.params.all(parameter).peekable();
+        listed.peek().is_none() || listed.any(|value| value == name)
     }
 
     fn group(&self, group: &RuleGroup, status: &GroupStatus) -> Option<Value> {
-        if !self.names("file[]", &group.file) || !self.names("rule_group[]", &group.name) {
+        if !self.selects("file[]", &group.file) || !self.selects("rule_group[]", &group.name) {
             return None;
         }
-        let is_some = !group.rules.is_empty();
+        let has_rules = !group.rules.is_empty();
         let numbered = group.rules.iter().enumerate();
         let rules: Vec<_> = numbered
-            .filter(|(_, rule)| self.names("rule_name[]", &rule.name))
+            .filter(|(_, rule)| self.selects("rule_name[]", &rule.name))
             .filter_map(|(index, rule)| self.rule(rule, index, status))
             .collect();
-        if rules.is_empty() && is_some {
+        if rules.is_empty() && has_rules {
             return None;
         }
         Some(json!({
@@ -201,7 +202,7 @@ impl<'a> Wanted<'a> {
         status: &GroupStatus,
     ) -> Vec<(&'static str, Value)> {
         let rank = |alert: &Alert| u8::from(alert.state.is_told());
-        let state = match alerts_of(rule, status).map(rank).max() {
+        let state = match active_alerts(rule, status).map(rank).max() {
             None => AlertState::Inactive,
             Some(0) => AlertState::Pending,
             Some(_) => AlertState::Firing,
@@ -214,14 +215,14 @@ impl<'a> Wanted<'a> {
         ];
         if !self.without_alerts {
             let alerts: Vec<_> =
-                alerts_of(rule, status).map(|own| alert(own, &self.silenced)).collect();
+                active_alerts(rule, status).map(|found| alert(found, &self.silenced)).collect();
             shown.push(("alerts", json!(alerts)));
         }
         shown
     }
 }
 
-/// Without a report it was not evaluated yet.
+/// Returns the health of a rule, which is unknown before its first evaluation.
 fn health(report: &RuleReport) -> &'static str {
     match &report.error {
         _ if report.rule.is_empty() => "unknown",
@@ -230,44 +231,44 @@ fn health(report: &RuleReport) -> &'static str {
     }
 }
 
-fn alert(own: &Alert, Silenced { silences, external, at }: &Silenced<'_>) -> Value {
-    let is_no_data = own.state == AlertState::NoData;
-    let state = if is_no_data { AlertState::Firing } else { own.state };
+fn alert(found: &Alert, Silenced { silences, external, at }: &Silenced<'_>) -> Value {
+    let is_no_data = found.state == AlertState::NoData;
+    let state = if is_no_data { AlertState::Firing } else { found.state };
     let mut shown = json!({
-        "labels": own.labels,
-        "annotations": own.annotations,
+        "labels": found.labels,
+        "annotations": found.annotations,
         "state": state.as_str(),
-        "activeAt": time(Some(UnixMillis(own.active_at))),
-        "value": exponent(own.value),
+        "activeAt": time(Some(UnixMillis(found.active_at))),
+        "value": exponent(found.value),
     });
     let mut put = |key: &str, value: Value| {
         if let Some(shown) = shown.as_object_mut() {
             shown.insert(key.to_owned(), value);
         }
     };
-    if let Some(since) = own.keep_firing_since {
+    if let Some(since) = found.keep_firing_since {
         put("keepFiringSince", json!(time(Some(UnixMillis(since)))));
     }
-    if let Some(by) = &own.acknowledged {
+    if let Some(by) = &found.acknowledged {
         put("acknowledged", json!(by));
     }
     if is_no_data {
         put("noData", json!(true));
     }
-    // Silences are of alerts as they go out.
-    let silenced_by = silences.silencing(&external.labelled(&own.labels), *at);
+    // Silences match alerts with their external labels.
+    let silenced_by = silences.silencing(&external.labelled(&found.labels), *at);
     if !silenced_by.is_empty() {
         put("silencedBy", json!(silenced_by));
     }
     shown
 }
 
-/// RFC 3339; Go's zero time for none.
+/// Formats a time in RFC 3339; `None` becomes Go's zero time.
 pub(super) fn time(at: Option<UnixMillis>) -> String {
     at.map_or_else(|| "0001-01-01T00:00:00Z".to_owned(), |at| at.to_string())
 }
 
-/// As Go's format `e` writes it.
+/// Formats a number like Go's format `e`.
 pub(super) fn exponent(value: f64) -> String {
     let mut out = Vec::new();
     if value.is_finite() {

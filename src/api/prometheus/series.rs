@@ -1,7 +1,7 @@
-//! `series`, `labels` and `label/NAME/values`: what there is to select.
+//! `series`, `labels` and `label/NAME/values`.
 //!
-//! With `start`, only series that have samples since are listed. `end` is checked and narrows nothing:
-//! the store does not remember when a series began.
+//! With `start`, only series with samples since then are listed. `end` is checked but not used,
+//! because the store does not remember when a series began.
 
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
@@ -11,7 +11,7 @@ use super::{
     answer::{Answer, Data},
     fault::Fault,
     query,
-    receive::{Asked, Received, respond},
+    receive::{Call, Received, respond},
 };
 use crate::{
     model::UnixMillis,
@@ -22,24 +22,24 @@ use crate::{
 };
 
 const TRUNCATED: &str = "results truncated due to limit";
-/// Different `match[]` that one request may have.
+/// The maximum number of different `match[]` in a request.
 const SELECTORS_MAX: usize = 256;
 
 pub(super) async fn series(received: Received) -> HttpResponse {
-    respond("promql_series", received, |asked| {
-        let since = since(asked)?;
-        let Some(found) = selected(asked, since)? else {
+    respond("promql_series", received, |call| {
+        let since = since(call)?;
+        let Some(found) = selected(call, since)? else {
             return Err(Fault::bad_data("no match[] parameter provided"));
         };
-        limited(asked, found, Data::Series)
+        limited(call, found, Data::Series)
     })
     .await
 }
 
 pub(super) async fn labels(received: Received) -> HttpResponse {
-    respond("promql_labels", received, |asked| {
-        let since = since(asked)?;
-        let names = match selected(asked, since)? {
+    respond("promql_labels", received, |call| {
+        let since = since(call)?;
+        let names = match selected(call, since)? {
             Some(found) => {
                 let mut names = BTreeSet::new();
                 for labels in &found {
@@ -52,10 +52,10 @@ pub(super) async fn labels(received: Received) -> HttpResponse {
                 names.into_iter().collect()
             }
             None => {
-                list_label_names(&asked.parts.store, since, &asked.limits()).map_err(query::of)?
+                list_label_names(&call.parts.store, since, &call.limits()).map_err(query::of)?
             }
         };
-        limited(asked, names, Data::Texts)
+        limited(call, names, Data::Texts)
     })
     .await
 }
@@ -64,41 +64,41 @@ pub(super) async fn values(received: Received) -> HttpResponse {
     let (request, ..) = &received;
     let name = request.match_info().get("name").unwrap_or_default();
     let name = unescaped(name).unwrap_or_else(|| name.to_owned());
-    respond("promql_values", received, move |asked| {
-        let since = since(asked)?;
-        let values = if let Some(found) = selected(asked, since)? {
+    respond("promql_values", received, move |call| {
+        let since = since(call)?;
+        let values = if let Some(found) = selected(call, since)? {
             let values = found.iter().map(|labels| labels.get(&name));
             let values: BTreeSet<_> = values.filter(|value| !value.is_empty()).collect();
             values.into_iter().map(str::to_owned).collect()
         } else {
-            let store = &asked.parts.store;
-            list_label_values(store, &name, since, &asked.limits()).map_err(query::of)?
+            let store = &call.parts.store;
+            list_label_values(store, &name, since, &call.limits()).map_err(query::of)?
         };
-        limited(asked, values, Data::Texts)
+        limited(call, values, Data::Texts)
     })
     .await
 }
 
-/// Since when a series must have samples to be listed.
-fn since(asked: &Asked<'_>) -> Result<Option<UnixMillis>, Fault> {
-    let (start, end) = (asked.params.time("start")?, asked.params.time("end")?);
+/// Returns the time since which a listed series must have samples.
+fn since(call: &Call<'_>) -> Result<Option<UnixMillis>, Fault> {
+    let (start, end) = (call.params.time("start")?, call.params.time("end")?);
     if start.zip(end).is_some_and(|(start, end)| end < start) {
         return Err(Fault::parameter("end", "end timestamp must not be before start time"));
     }
     Ok(start.map(UnixMillis))
 }
 
-/// The series of all `match[]`, each once and in order; `None` when there is no `match[]`.
-fn selected(asked: &Asked<'_>, since: Option<UnixMillis>) -> Result<Option<Vec<Labels>>, Fault> {
-    let limits = asked.limits();
-    let selectors: BTreeSet<_> = asked.params.all("match[]").collect();
+/// Returns the series of all `match[]`, without duplicates and sorted; `None` without `match[]`.
+fn selected(call: &Call<'_>, since: Option<UnixMillis>) -> Result<Option<Vec<Labels>>, Fault> {
+    let limits = call.limits();
+    let selectors: BTreeSet<_> = call.params.all("match[]").collect();
     if selectors.is_empty() {
         return Ok(None);
     }
     if selectors.len() > SELECTORS_MAX {
         return Err(too_much(format!(
-            "{} different match[] are more than {SELECTORS_MAX}: ask for fewer at a time, or join \
-             them to one pattern",
+            "{} different match[] exceed the limit of {SELECTORS_MAX}: send fewer at a time, or \
+             combine them into one pattern",
             selectors.len()
         )));
     }
@@ -107,7 +107,7 @@ fn selected(asked: &Asked<'_>, since: Option<UnixMillis>) -> Result<Option<Vec<L
         let sets = series_matchers(selector, &limits)
             .map_err(|cause| Fault::parameter("match[]", query::of(cause)))?;
         for set in sets {
-            let store = &asked.parts.store;
+            let store = &call.parts.store;
             let more = select_series(store, &set, &limits)
                 .and_then(|more| with_samples_since(store, more, since, &limits));
             for (id, info) in more.map_err(query::of)? {
@@ -134,22 +134,22 @@ fn too_much(message: String) -> Fault {
 }
 
 fn limited<T>(
-    asked: &Asked<'_>,
+    call: &Call<'_>,
     mut all: Vec<T>,
     data: impl FnOnce(Vec<T>) -> Data,
 ) -> Result<Answer, Fault> {
-    let limit = asked.params.limit()?.unwrap_or(usize::MAX);
+    let limit = call.params.limit()?.unwrap_or(usize::MAX);
     let truncated = all.len() > limit;
     all.truncate(limit);
-    let mut answer = Answer::of(data(all));
+    let mut answer = Answer::new(data(all));
     if truncated {
         answer.warnings.push(TRUNCATED.to_owned());
     }
     Ok(answer)
 }
 
-/// A name as Prometheus' clients escape it in a path when it is not only letters, digits and `_`:
-/// `U__`, then `_XX_` for the code of each other letter and `__` for `_`.
+/// Decodes a label name in a path. Prometheus' clients escape names with other characters than
+/// letters, digits and `_` as `U__`, then `_XX_` for the code of a character and `__` for `_`.
 fn unescaped(name: &str) -> Option<String> {
     let mut rest = name.strip_prefix("U__")?;
     let mut out = String::with_capacity(rest.len());
@@ -157,13 +157,13 @@ fn unescaped(name: &str) -> Option<String> {
         let (plain, tail) = rest.split_at_checked(at)?;
         out.push_str(plain);
         let tail = tail.strip_prefix('_')?;
-        if let Some(behind) = tail.strip_prefix('_') {
+        if let Some(after) = tail.strip_prefix('_') {
             out.push('_');
-            rest = behind;
+            rest = after;
         } else {
-            let (code, behind) = tail.split_once('_')?;
+            let (code, after) = tail.split_once('_')?;
             out.push(char::from_u32(u32::from_str_radix(code, 16).ok()?)?);
-            rest = behind;
+            rest = after;
         }
     }
     out.push_str(rest);

@@ -1,4 +1,5 @@
-//! What clients ask to know what they talk to, and what is never there: exemplars, targets.
+//! Build, status and configuration, plus empty answers for what does not exist here: exemplars,
+//! targets.
 
 use std::fs;
 
@@ -13,7 +14,7 @@ use super::{
 };
 use crate::{model::without_password, query::cardinality};
 
-/// Clients turn features on by Prometheus' version: this one's API is what is served here.
+/// The Prometheus version whose API is served; clients enable features by it.
 const BUILD: &str = concat!(
     r#"{"version":"2.55.0","revision":"granary-"#,
     env!("CARGO_PKG_VERSION"),
@@ -21,7 +22,7 @@ const BUILD: &str = concat!(
 );
 
 async fn fixed(received: Received, json: &'static str) -> HttpResponse {
-    respond("promql_status", received, |_| Ok(Answer::of(Data::Json(json.into())))).await
+    respond("promql_status", received, |_| Ok(Answer::new(Data::Json(json.into())))).await
 }
 
 pub(super) async fn build(received: Received) -> HttpResponse {
@@ -37,28 +38,28 @@ pub(super) async fn targets(received: Received) -> HttpResponse {
 }
 
 pub(super) async fn alertmanagers(received: Received) -> HttpResponse {
-    respond("promql_status", received, |asked| {
-        let active = asked.parts.alertmanagers.iter();
+    respond("promql_status", received, |call| {
+        let active = call.parts.alertmanagers.iter();
         let active: Vec<_> = active
             .map(|url| json!({ "url": format!("{}/api/v2/alerts", without_password(url)) }))
             .collect();
         let all = json!({ "activeAlertmanagers": active, "droppedAlertmanagers": [] });
-        Ok(Answer::of(Data::Json(all.to_string().into())))
+        Ok(Answer::new(Data::Json(all.to_string().into())))
     })
     .await
 }
 
-/// The environment of the process, in Prometheus' words; threads are reported as goroutines.
+/// Returns the process's environment in Prometheus' terms; threads are reported as goroutines.
 pub(super) async fn runtime(received: Received) -> HttpResponse {
-    respond("promql_status", received, |asked| {
-        let parts = asked.parts;
+    respond("promql_status", received, |call| {
+        let parts = call.parts;
         let folder = std::env::current_dir().unwrap_or_default();
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let retentions = parts
             .store
             .all_granularities()
             .iter()
-            .map(|own| format!("{}: {}", own.name, own.retention));
+            .map(|granularity| format!("{}: {}", granularity.name, granularity.retention));
         let retentions = retentions.collect::<Vec<_>>().join(", ");
         let shown = json!({
             "startTime": parts.started.to_string(),
@@ -75,24 +76,24 @@ pub(super) async fn runtime(received: Received) -> HttpResponse {
             "GODEBUG": "",
             "storageRetention": retentions,
         });
-        Ok(Answer::of(Data::Json(shown.to_string().into())))
+        Ok(Answer::new(Data::Json(shown.to_string().into())))
     })
     .await
 }
 
-/// Names of each list, as in Prometheus.
+/// The default and the maximum number of names in each list, as in Prometheus.
 const TSDB_LIMIT: usize = 10;
 const TSDB_LIMIT_MAX: usize = 10_000;
 
 pub(super) async fn tsdb(received: Received) -> HttpResponse {
-    respond("promql_status", received, |asked| {
-        let limit = asked.params.limit()?.unwrap_or(TSDB_LIMIT);
+    respond("promql_status", received, |call| {
+        let limit = call.params.limit()?.unwrap_or(TSDB_LIMIT);
         if limit > TSDB_LIMIT_MAX {
             return Err(Fault::parameter("limit", format!("must not exceed {TSDB_LIMIT_MAX}")));
         }
-        let found = cardinality(&asked.parts.store, limit, &asked.limits()).map_err(query::of)?;
+        let found = cardinality(&call.parts.store, limit, &call.limits()).map_err(query::of)?;
         let found = serde_json::to_string(&found).map_err(Fault::bad_data)?;
-        Ok(Answer::of(Data::Json(found.into())))
+        Ok(Answer::new(Data::Json(found.into())))
     })
     .await
 }
@@ -105,9 +106,9 @@ pub(super) async fn config(received: Received) -> HttpResponse {
     fixed(received, r#"{"yaml":""}"#).await
 }
 
-/// Some clients ask for the root page to see whether the address is right.
+/// Answers the root path, which some clients request to check the address.
 pub(super) async fn root() -> HttpResponse {
     HttpResponse::Ok()
         .content_type("text/plain; charset=utf-8")
-        .body("Granary speaks Prometheus' HTTP API under /api/v1/ and /prometheus/api/v1/.\n")
+        .body("Granary serves Prometheus' HTTP API under /api/v1/ and /prometheus/api/v1/.\n")
 }

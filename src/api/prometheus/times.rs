@@ -1,18 +1,18 @@
-//! Times and lengths of time as Prometheus' HTTP API writes them.
+//! Times and durations in the formats of Prometheus' HTTP API.
 //!
 //! Must never know: what they are used for.
 
 use crate::model::{LENGTH_MS_MAX, UnixMillis, length_ms};
 
-/// What Prometheus' own Go client sends for "since ever" and "for ever".
+/// The times with which Prometheus' Go client means "no start" and "no end".
 const MIN_TIME: &str = "-292273086-05-16T16:47:06Z";
 const MAX_TIME: &str = "292277025-08-18T07:12:54.999999999Z";
-/// Times further from 1970 than this are brought to it: no sample is there.
+/// The limit to which times are clamped; no sample is beyond it.
 const FURTHEST_MS: i64 = UnixMillis::MAX.0;
-/// RFC 3339, or Unix seconds with a fraction; `None` when it is neither.
+/// Parses RFC 3339, or Unix seconds with a fraction.
 pub(super) fn time_ms(text: &str) -> Option<i64> {
     if let Ok(seconds) = text.parse::<f64>() {
-        // What is beyond the range of a double's whole numbers is no time.
+        // A double has no exact milliseconds beyond this range.
         return (seconds.abs() < 1e15).then(|| within((seconds * 1000.0).round() as i64));
     }
     match text {
@@ -26,11 +26,11 @@ fn within(ms: i64) -> i64 {
     ms.clamp(-FURTHEST_MS, FURTHEST_MS)
 }
 
-/// Seconds with a fraction, or units as in `1h30m`; `None` when it is neither.
+/// Parses seconds with a fraction, or a duration such as `1h30m`.
 pub(super) fn duration_ms(text: &str) -> Option<i64> {
     if let Ok(seconds) = text.parse::<f64>() {
-        let is_some = seconds.abs() * 1000.0 < LENGTH_MS_MAX as f64;
-        return is_some.then(|| (seconds * 1000.0).round() as i64);
+        let is_valid = seconds.abs() * 1000.0 < LENGTH_MS_MAX as f64;
+        return is_valid.then(|| (seconds * 1000.0).round() as i64);
     }
     length_ms(text)
 }

@@ -1,7 +1,6 @@
-//! Answers as Prometheus writes them, piece by piece: what is asked for is in memory once, and its
-//! JSON never whole.
+//! Streaming JSON of Prometheus' API: an answer is in memory once, and its JSON never as a whole.
 //!
-//! Must never know: how an answer was found.
+//! Must never know: how an answer was computed.
 
 use std::{iter::Enumerate, vec::IntoIter};
 
@@ -14,46 +13,46 @@ use super::{
 use crate::{
     api::answer::{
         pulled::PulledBody,
-        slow::{CHUNK_BYTES, Slow},
+        slow::{CHUNK_BYTES, SlowReaders},
     },
     query::{Labels, MatrixSeries, Points, PromqlValue, Reservation, VectorSample},
 };
 
-/// Points of one series that are written without a look at the bytes written so far.
-const POINTS_AT_A_TIME: usize = 256;
+/// The number of a series' points that are written before the chunk's size is checked.
+const POINTS_PER_STEP: usize = 256;
 
-/// Bytes of a point, about.
+/// The estimated size of a point.
 const POINT_BYTES: usize = 32;
 
-/// What is left to be written.
+/// The part of an answer that is not written yet.
 #[derive(Debug)]
 enum Rest {
     Vector(Enumerate<IntoIter<VectorSample>>),
     Matrix(Enumerate<IntoIter<MatrixSeries>>),
-    /// The points of a series that is begun, and the series behind it.
-    Points(Begun, Enumerate<IntoIter<MatrixSeries>>),
+    /// The points of a partly written series, and the following series.
+    Points(PartialSeries, Enumerate<IntoIter<MatrixSeries>>),
     Series(Enumerate<IntoIter<Labels>>),
     Texts(Enumerate<IntoIter<String>>),
     Metrics(Enumerate<IntoIter<MetricEntry>>),
-    /// Only the end.
+    /// The end of the JSON text.
     End,
     Nothing,
 }
 
-/// The points of a series of which some are written.
+/// The points of a partly written series.
 #[derive(Debug)]
-struct Begun {
+struct PartialSeries {
     points: Points,
-    /// The place of the next one.
+    /// The place of the next point.
     next: usize,
-    /// Whether none was written.
+    /// True when no point is written yet.
     is_empty: bool,
 }
 
-/// An answer on its way.
+/// An answer that is being written.
 #[derive(Debug)]
 pub(super) struct Writing {
-    /// What was written ahead.
+    /// The bytes that are ready to be sent.
     ahead: Vec<u8>,
     rest: Rest,
     end: Vec<u8>,
@@ -62,7 +61,7 @@ pub(super) struct Writing {
 
 impl Writing {
     /// Writes the first chunk.
-    pub(super) fn begin(answer: Answer) -> Self {
+    pub(super) fn start(answer: Answer) -> Self {
         let mut ahead = Vec::with_capacity(first_bytes(&answer));
         ahead.extend_from_slice(br#"{"status":"success","data":"#);
         let mut end = Vec::new();
@@ -76,8 +75,8 @@ impl Writing {
         writing
     }
 
-    /// The answer; a large one keeps what the query holds until the client has read it.
-    pub(super) fn response(self, memory: Option<Reservation>, slow: Slow) -> HttpResponse {
+    /// Returns the response; a large one holds the query's memory until the client has read it.
+    pub(super) fn response(self, memory: Option<Reservation>, slow: SlowReaders) -> HttpResponse {
         let mut response = HttpResponse::Ok();
         response.content_type("application/json");
         if matches!(self.rest, Rest::Nothing) {
@@ -88,7 +87,7 @@ impl Writing {
         response.message_body(BoxBody::new(body)).unwrap_or_else(HttpResponse::from_error)
     }
 
-    /// The next chunk; none when all is written.
+    /// Returns the next chunk, or `None` at the end.
     fn next_chunk(&mut self) -> Option<Bytes> {
         let mut out = std::mem::take(&mut self.ahead);
         if out.is_empty() && !matches!(self.rest, Rest::Nothing) {
@@ -136,7 +135,7 @@ impl Writing {
     }
 }
 
-/// Begins the next series of a matrix, or goes on with the one that is begun.
+/// Starts the next series of a matrix, or continues the current one.
 fn push_points(rest: Rest, times: &mut Times, out: &mut Vec<u8>) -> Rest {
     match rest {
         Rest::Matrix(mut all) => {
@@ -145,21 +144,21 @@ fn push_points(rest: Rest, times: &mut Times, out: &mut Vec<u8>) -> Rest {
             out.extend_from_slice(br#"{"metric":"#);
             push_labels(series.labels.iter(), out);
             out.extend_from_slice(br#","values":"#);
-            Rest::Points(Begun { points: series.points, next: 0, is_empty: true }, all)
+            Rest::Points(PartialSeries { points: series.points, next: 0, is_empty: true }, all)
         }
-        Rest::Points(mut begun, all) => {
-            let end = begun.points.places().min(begun.next + POINTS_AT_A_TIME);
-            out.reserve(POINT_BYTES * (end - begun.next));
-            begun.points.for_each(begun.next..end, |place, at, value| {
-                let before = if begun.is_empty { b'[' } else { b',' };
+        Rest::Points(mut series, all) => {
+            let end = series.points.places().min(series.next + POINTS_PER_STEP);
+            out.reserve(POINT_BYTES * (end - series.next));
+            series.points.for_each(series.next..end, |place, at, value| {
+                let before = if series.is_empty { b'[' } else { b',' };
                 times.push_point(before, (place, at, value), out);
-                begun.is_empty = false;
+                series.is_empty = false;
             });
-            begun.next = end;
-            if end < begun.points.places() {
-                return Rest::Points(begun, all);
+            series.next = end;
+            if end < series.points.places() {
+                return Rest::Points(series, all);
             }
-            out.extend_from_slice(if begun.is_empty { b"[]}" } else { b"]}" });
+            out.extend_from_slice(if series.is_empty { b"[]}" } else { b"]}" });
             Rest::Matrix(all)
         }
         Rest::Vector(_)
@@ -171,18 +170,18 @@ fn push_points(rest: Rest, times: &mut Times, out: &mut Vec<u8>) -> Rest {
     }
 }
 
-/// Bytes of the first chunk, about: many elements are a matrix.
+/// Returns the estimated size of the first chunk; only a matrix can be large.
 fn first_bytes(answer: &Answer) -> usize {
     const SMALL: usize = 4 << 10;
     let points = answer.bytes() / size_of::<f64>();
     (SMALL + points * POINT_BYTES).min(CHUNK_BYTES + CHUNK_BYTES / 4)
 }
 
-/// Writes what stands before the elements, and sets what stands behind them.
+/// Writes the text before the elements, and sets the text after them.
 fn open(data: Data, out: &mut Vec<u8>, end: &mut Vec<u8>) -> Rest {
-    let mut frame = |before: &[u8], behind: &[u8]| {
+    let mut frame = |before: &[u8], after: &[u8]| {
         out.extend_from_slice(before);
-        end.extend_from_slice(behind);
+        end.extend_from_slice(after);
     };
     match data {
         Data::Value(PromqlValue::Vector(all)) => {
@@ -228,7 +227,7 @@ fn open(data: Data, out: &mut Vec<u8>, end: &mut Vec<u8>) -> Rest {
     }
 }
 
-/// Writes one element; false when there was none.
+/// Writes one element; returns false when there is none.
 fn push_element<T>(
     all: &mut Enumerate<IntoIter<T>>,
     out: &mut Vec<u8>,
@@ -257,15 +256,15 @@ mod tests {
         Labels::new(pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect())
     }
 
-    /// Writes an answer and says how many chunks it took.
+    /// Returns the written answer and the number of its chunks.
     fn written(answer: Answer) -> (String, usize) {
-        let mut writing = Writing::begin(answer);
+        let mut writing = Writing::start(answer);
         let mut out = std::mem::take(&mut writing.ahead);
         let mut chunks = 1;
         while !matches!(writing.rest, Rest::Nothing) {
             let mut chunk = Vec::new();
             writing.fill(&mut chunk);
-            assert!(chunk.len() < CHUNK_BYTES + 64 * POINTS_AT_A_TIME);
+            assert!(chunk.len() < CHUNK_BYTES + 64 * POINTS_PER_STEP);
             out.extend(chunk);
             chunks += 1;
         }
@@ -273,9 +272,9 @@ mod tests {
     }
 
     #[test]
-    fn each_type_is_written_as_prometheus_writes_it() {
+    fn each_type_is_written_as_in_prometheus() {
         let check = |data: Data, expected: &str| {
-            let (text, chunks) = written(Answer::of(data));
+            let (text, chunks) = written(Answer::new(data));
             assert_eq!(text, format!(r#"{{"status":"success","data":{expected}}}"#));
             assert_eq!(chunks, 1);
         };
@@ -312,14 +311,14 @@ mod tests {
     }
 
     #[test]
-    fn a_large_answer_comes_in_chunks_with_its_notes_at_the_end() {
+    fn a_large_answer_has_several_chunks_and_ends_with_its_warnings() {
         let points: Vec<_> = (0..50_000).map(|i| (i * 1000, f64::from(i as i32))).collect();
         let series = |job: &str| MatrixSeries {
             labels: labels(&[("job", job)]),
             points: Points::listed(points.clone()),
         };
         let mut answer =
-            Answer::of(Data::Value(PromqlValue::Matrix(vec![series("a"), series("b")])));
+            Answer::new(Data::Value(PromqlValue::Matrix(vec![series("a"), series("b")])));
         answer.warnings.push("look".to_owned());
         let (text, chunks) = written(answer);
         assert!(chunks > 10, "{chunks}");

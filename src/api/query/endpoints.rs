@@ -9,11 +9,11 @@ use actix_web::{
 use serde::Serialize;
 use tokio::sync::oneshot;
 
-use super::params::{OF_RANGE, OF_SERIES, Params};
+use super::params::{Params, RANGE_PARAMS, SERIES_PARAMS};
 use crate::{
     api::{
         QueryParts,
-        answer::{self, refused, slow::Slow, streamed},
+        answer::{self, refused, slow::SlowReaders, streamed},
     },
     query::{
         self, AggregateRequest, Budget, ChartRequest, DocumentsRequest, ExportRequest, QueryError,
@@ -22,26 +22,28 @@ use crate::{
     telemetry::QueryOutcome,
 };
 
-/// Bytes of a pipeline, at most.
+/// The maximum size of a pipeline.
 const PIPELINE_BYTES_MAX: usize = 64 << 10;
 
-/// Bytes of a list of series, at most.
+/// The maximum size of a list of series.
 const HELD_BYTES_MAX: usize = 1 << 20;
 
-/// What charts take besides series and a range.
-const OF_CHARTS: [&str; 9] =
+/// The parameters of charts besides series and a range.
+const CHART_PARAMS: [&str; 9] =
     ["metrics", "display", "tz", "points", "merge", "group_by", "top", "bottom", "by"];
-/// What documents take besides series and a range.
-const OF_DOCUMENTS: [&str; 7] = ["display", "unfold", "form", "tz", "points", "merge", "group_by"];
-/// What a stored document takes besides series.
-const OF_STORED: [&str; 2] = ["resolution", "time"];
-const OF_EXPORTS: [&str; 2] = ["after", "upto"];
+/// The parameters of documents besides series and a range.
+const DOCUMENTS_PARAMS: [&str; 7] =
+    ["display", "unfold", "form", "tz", "points", "merge", "group_by"];
+/// The parameters of a stored document besides series.
+const STORED_PARAMS: [&str; 2] = ["resolution", "time"];
+/// The parameters of an export besides series and a range.
+const EXPORT_PARAMS: [&str; 2] = ["after", "upto"];
 
 pub(super) type QueryString = Result<Query<Params>, actix_web::Error>;
 
 pub(super) async fn chart(params: QueryString, parts: web::Data<QueryParts>) -> HttpResponse {
     respond("chart", checked(params), parts, |params, parts, budget| {
-        params.only(&[&OF_SERIES, &OF_RANGE, &OF_CHARTS])?;
+        params.allow_only(&[&SERIES_PARAMS, &RANGE_PARAMS, &CHART_PARAMS])?;
         let now = parts.clock.moment();
         let (selector, others) = params.metric_selectors()?;
         let request = ChartRequest {
@@ -62,7 +64,7 @@ pub(super) async fn chart(params: QueryString, parts: web::Data<QueryParts>) -> 
 
 pub(super) async fn documents(params: QueryString, parts: web::Data<QueryParts>) -> HttpResponse {
     respond("documents", checked(params), parts, |params, parts, budget| {
-        params.only(&[&OF_SERIES, &OF_RANGE, &OF_DOCUMENTS])?;
+        params.allow_only(&[&SERIES_PARAMS, &RANGE_PARAMS, &DOCUMENTS_PARAMS])?;
         let now = parts.clock.moment();
         let request = DocumentsRequest {
             selector: params.metric_selector()?,
@@ -79,10 +81,10 @@ pub(super) async fn documents(params: QueryString, parts: web::Data<QueryParts>)
     .await
 }
 
-/// A document with its bytes.
+/// Returns a document with its bytes.
 pub(super) async fn stored(params: QueryString, parts: web::Data<QueryParts>) -> HttpResponse {
     respond("storage", checked(params), parts, |params, parts, budget| {
-        params.only(&[&OF_SERIES, &OF_STORED])?;
+        params.allow_only(&[&SERIES_PARAMS, &STORED_PARAMS])?;
         let request = StoredDocumentRequest {
             selector: params.metric_selector()?,
             granularity: params.granularity(),
@@ -93,10 +95,10 @@ pub(super) async fn stored(params: QueryString, parts: web::Data<QueryParts>) ->
     .await
 }
 
-/// A page of `granary export`.
+/// Returns a page of `granary export`.
 pub(super) async fn export(params: QueryString, parts: web::Data<QueryParts>) -> HttpResponse {
     respond("export", checked(params), parts, |params, parts, budget| {
-        params.only(&[&OF_SERIES, &OF_RANGE, &OF_EXPORTS])?;
+        params.allow_only(&[&SERIES_PARAMS, &RANGE_PARAMS, &EXPORT_PARAMS])?;
         let now = parts.clock.moment();
         let request = ExportRequest {
             selector: params.selector()?,
@@ -112,19 +114,19 @@ pub(super) async fn export(params: QueryString, parts: web::Data<QueryParts>) ->
 
 pub(super) async fn series(params: QueryString, parts: web::Data<QueryParts>) -> HttpResponse {
     respond("series", checked(params), parts, |params, parts, budget| {
-        params.only(&[&OF_SERIES])?;
+        params.allow_only(&[&SERIES_PARAMS])?;
         query::series(&parts.store, budget, &params.selector()?, &parts.limits)
     })
     .await
 }
 
-/// The times that the store holds of some series.
+/// Returns the times for which the store has cells of the requested series.
 pub(super) async fn held(
     request: HttpRequest,
     payload: web::Payload,
     parts: web::Data<QueryParts>,
 ) -> HttpResponse {
-    let body = match parts.bodies.receive_asked(&request, payload, HELD_BYTES_MAX).await {
+    let body = match parts.bodies.receive_query(&request, payload, HELD_BYTES_MAX).await {
         Ok(body) => body,
         Err(refusal) => {
             return refused(&parts.metrics, QueryOutcome::Invalid, refusal.response());
@@ -138,13 +140,13 @@ pub(super) async fn held(
     .await
 }
 
-/// The pipeline is the body, whatever type it says it is of.
+/// Runs the pipeline in the body, regardless of its `Content-Type`.
 pub(super) async fn aggregate(
     request: HttpRequest,
     payload: web::Payload,
     parts: web::Data<QueryParts>,
 ) -> HttpResponse {
-    let body = match parts.bodies.receive_asked(&request, payload, PIPELINE_BYTES_MAX).await {
+    let body = match parts.bodies.receive_query(&request, payload, PIPELINE_BYTES_MAX).await {
         Ok(body) => body,
         Err(refusal) => {
             return refused(&parts.metrics, QueryOutcome::Invalid, refusal.response());
@@ -153,7 +155,7 @@ pub(super) async fn aggregate(
     respond("aggregate", Ok(body), parts, |body, parts, budget| {
         let now = parts.clock.now();
         let text = std::str::from_utf8(&body.bytes)
-            .map_err(|cause| QueryError::Invalid(format!("the body is no text: {cause}")))?;
+            .map_err(|cause| QueryError::Invalid(format!("the body is not UTF-8: {cause}")))?;
         let request = AggregateRequest::read(text, now)?;
         query::aggregate(&parts.store, budget, &request, &parts.limits, now)
     })
@@ -164,7 +166,7 @@ pub(super) fn checked(params: QueryString) -> Result<Params, QueryError> {
     params.map(Query::into_inner).map_err(|cause| QueryError::Invalid(cause.to_string()))
 }
 
-/// Answers a query away from the HTTP worker, within the bound of queries at a time.
+/// Answers a query outside of the HTTP worker, within the limit of concurrent queries.
 pub(super) async fn respond<P: Send + 'static, T: Serialize>(
     endpoint: &'static str,
     params: Result<P, QueryError>,
@@ -178,13 +180,13 @@ pub(super) async fn respond<P: Send + 'static, T: Serialize>(
         Err(cause) => return refused(outcome(&cause), answer::query_error(&cause)),
     };
     let Ok(permit) = parts.places.clone().try_acquire_owned() else {
-        let message = "too many queries at a time: try again, or raise limits.queries_max";
+        let message = "too many concurrent queries: retry, or raise limits.queries_max";
         let response = answer::error(StatusCode::TOO_MANY_REQUESTS, "busy", message);
         return refused(QueryOutcome::Busy, response);
     };
     parts.metrics.queries.with_label_values(&[endpoint]).inc();
-    let (sender, begun) = oneshot::channel();
-    let slow = Slow::of(&parts.metrics, parts.client_timeout);
+    let (sender, start) = oneshot::channel();
+    let slow = SlowReaders::new(&parts.metrics, parts.client_timeout);
     let budget = parts.resources.budget(parts.timeout);
     let _waiter = budget.waiter();
     let work = move || {
@@ -194,13 +196,13 @@ pub(super) async fn respond<P: Send + 'static, T: Serialize>(
         Ok((found, budget.into_reservation()))
     };
     let writing = move || streamed::write(sender, permit, slow, work);
-    // It goes on by itself: the beginning of the answer comes from the channel.
+    // The task is detached: the channel returns the start of the answer.
     drop(actix_web::rt::task::spawn_blocking(writing));
-    match begun.await.map(streamed::response) {
+    match start.await.map(streamed::response) {
         Ok(Ok(response)) => response,
         Ok(Err(cause)) => refused(outcome(&cause), answer::query_error(&cause)),
         Err(_) => {
-            let message = "the query ended without an answer; the log says why";
+            let message = "the query ended without an answer; see the log";
             let response = answer::error(StatusCode::INTERNAL_SERVER_ERROR, "failed", message);
             refused(QueryOutcome::Failed, response)
         }

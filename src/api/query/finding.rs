@@ -1,4 +1,4 @@
-//! `GET /api/v1/find` and `/api/v1/facets`: what there is to ask for.
+//! `GET /api/v1/find` and `/api/v1/facets`: search for metrics and tags.
 
 use actix_web::{
     HttpResponse,
@@ -8,14 +8,14 @@ use serde::Deserialize;
 
 use super::{
     endpoints::{QueryString, checked, respond},
-    params::OF_SERIES,
+    params::SERIES_PARAMS,
 };
 use crate::{
     api::QueryParts,
     query::{self, FindRequest, QueryError},
 };
 
-/// What `find` takes.
+/// The parameters of `find`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FindParams {
@@ -38,7 +38,7 @@ pub(super) async fn find(
 
 pub(super) async fn facets(params: QueryString, parts: web::Data<QueryParts>) -> HttpResponse {
     respond("facets", checked(params), parts, |params, parts, budget| {
-        params.only(&[&OF_SERIES])?;
+        params.allow_only(&[&SERIES_PARAMS])?;
         query::facets(&parts.store, budget, &params.metric_selector()?)
     })
     .await

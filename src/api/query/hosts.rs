@@ -16,22 +16,22 @@ use crate::{
     query::{HostsAnswer, QueryError, Sparklines, run_until_settled},
 };
 
-/// Which hosts.
+/// The parameters of `GET /api/v1/hosts`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Which {
-    /// One of them; all when it is left out.
+pub(super) struct HostsParams {
+    /// The name of a host; all hosts without it.
     host: Option<String>,
 }
 
 pub(super) async fn hosts(
-    params: Result<Query<Which>, actix_web::Error>,
+    params: Result<Query<HostsParams>, actix_web::Error>,
     parts: web::Data<QueryParts>,
 ) -> HttpResponse {
     let params =
         params.map(Query::into_inner).map_err(|cause| QueryError::Invalid(cause.to_string()));
-    respond("hosts", params, parts, |which, parts, budget| {
-        let (now, hosts) = parts.hosts.list(which.host.as_deref());
+    respond("hosts", params, parts, |params, parts, budget| {
+        let (now, hosts) = parts.hosts.list(params.host.as_deref());
         budget.take(HostsAnswer::bytes(&hosts))?;
         let after = (KnownHosts::LATE_AFTER_MS, KnownHosts::DOWN_AFTER_MS);
         Ok(HostsAnswer::new(hosts, after, now))
@@ -39,22 +39,22 @@ pub(super) async fn hosts(
     .await
 }
 
-/// The lines of all hosts, which one request makes for all. Cheap to clone.
+/// The sparklines of all hosts, which concurrent requests share. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Lines(Arc<SharedLines>);
 
 #[derive(Debug, Default)]
 struct SharedLines {
     lines: Sparklines,
-    /// Who makes the next answer: the others wait for it, and hold no thread meanwhile.
+    /// The turn to compute the next answer; other requests wait without holding a thread.
     turn: Mutex<()>,
 }
 
 impl Lines {
-    /// Makes them ready for whoever asks next, as one more query.
+    /// Computes the sparklines for the next request, as a query.
     ///
     /// # Errors
-    /// When the store cannot be read, or the budget is used up.
+    /// When the store cannot be read, or the budget is exceeded.
     pub fn refresh(&self, parts: &QueryParts) -> Result<(), QueryError> {
         let budget = parts.resources.budget(parts.timeout);
         let now = parts.clock.moment().earliest();
@@ -71,8 +71,8 @@ pub(super) async fn sparklines(
     let params =
         params.map(Query::into_inner).map_err(|cause| QueryError::Invalid(cause.to_string()));
     let shared = parts.lines.0.clone();
-    let is_there = shared.lines.latest(parts.clock.moment().earliest()).is_some();
-    let _turn = if is_there { None } else { Some(shared.turn.lock().await) };
+    let is_cached = shared.lines.latest(parts.clock.moment().earliest()).is_some();
+    let _turn = if is_cached { None } else { Some(shared.turn.lock().await) };
     respond("sparklines", params, parts, |_, parts, budget| {
         let now = parts.clock.moment().earliest();
         parts.lines.0.lines.answer(&parts.store, budget, now)
@@ -80,7 +80,7 @@ pub(super) async fn sparklines(
     .await
 }
 
-/// No parameters.
+/// The parameters of a request that has none.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Nothing {}

@@ -1,7 +1,7 @@
-//! The store's own queries over HTTP: charts, documents, pages of exports, series, what there is to
-//! ask for, pipelines, tails.
+//! The store's own queries over HTTP: charts, documents, exports, series, search, hosts, pipelines
+//! and tails.
 //!
-//! Must never know: how an answer is found.
+//! Must never know: how an answer is computed.
 
 mod endpoints;
 mod finding;
@@ -29,7 +29,7 @@ use crate::{
     telemetry::Metrics,
 };
 
-/// What the handlers of queries need, those of Prometheus' API included.
+/// The parts that the handlers of queries need, including Prometheus' API.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the types say it")]
 pub struct QueryParts {
@@ -40,17 +40,17 @@ pub struct QueryParts {
     pub hosts: KnownHosts,
     pub rules: KnownRules,
     pub silences: KnownSilences,
-    /// Alertmanagers that are told of alerts.
+    /// The addresses of Alertmanagers that get alerts.
     pub alertmanagers: Arc<[String]>,
     pub limits: QueryLimits,
     pub promql: PromqlSettings,
     pub resources: QueryResources,
-    /// Queries under way, at most.
+    /// The places for concurrent queries.
     pub places: Arc<Semaphore>,
-    /// How long a query may take that is none of PromQL's.
+    /// The timeout of queries other than PromQL.
     pub timeout: Duration,
     pub client_timeout: Duration,
-    /// The time at which the daemon was started.
+    /// The time at which the daemon started.
     pub started: UnixMillis,
     pub future_skew: Duration,
     pub tails: Tails,
@@ -69,8 +69,8 @@ pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
     scope.compressed(Method::GET, "/api/v1/facets", finding::facets);
     scope.compressed(Method::GET, "/api/v1/hosts", hosts::hosts);
     scope.compressed(Method::GET, "/api/v1/hosts/sparklines", hosts::sparklines);
-    // As they are: what is exported is read by programs as fast as it is made, and a tail's lines
-    // must not wait for more of them.
+    // Exports and tails are not compressed: programs read exports as fast as they are made, and
+    // compression would delay a tail's lines.
     scope.route(Method::GET, "/api/v1/export", endpoints::export);
     scope.route(Method::GET, "/api/v1/tail", tail::tail);
 }

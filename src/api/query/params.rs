@@ -1,4 +1,4 @@
-//! Query strings to requests.
+//! The parameters of queries.
 
 use std::ops::Range;
 
@@ -15,12 +15,12 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub(super) struct Params {
     metric: Option<String>,
-    /// `load,"a,b"`: of a chart, several at once.
+    /// Several metrics of a chart: `load,"a,b"`.
     metrics: Option<String>,
     /// `host=web1,core=0`
     tags: Option<String>,
     resolution: Option<String>,
-    /// `1h`: that long, up to now.
+    /// A duration up to now: `1h`.
     range: Option<String>,
     start: Option<String>,
     end: Option<String>,
@@ -37,28 +37,28 @@ pub(super) struct Params {
     group_by: Option<String>,
     top: Option<usize>,
     bottom: Option<usize>,
-    /// What `top` and `bottom` compare.
+    /// The number that `top` and `bottom` compare.
     by: Option<String>,
-    /// Of a stored document: when its slot is.
+    /// The time of a stored document.
     time: Option<String>,
-    /// Of an export: the last series of the page before.
+    /// The last series of the previous page of an export.
     pub(super) after: Option<u32>,
-    /// Of an export: the newest series of the first page's time.
+    /// The newest series at the time of an export's first page.
     pub(super) upto: Option<u32>,
 }
 
-/// Parameters of every query of series.
-pub(super) const OF_SERIES: [&str; 2] = ["metric", "tags"];
-/// Parameters of a query over a range, besides those of series.
-pub(super) const OF_RANGE: [&str; 4] = ["resolution", "range", "start", "end"];
+/// The parameters of every query of series.
+pub(super) const SERIES_PARAMS: [&str; 2] = ["metric", "tags"];
+/// The parameters of a query over a range, besides those of series.
+pub(super) const RANGE_PARAMS: [&str; 4] = ["resolution", "range", "start", "end"];
 
-/// Metrics of a query that takes several, at most.
+/// The maximum number of metrics in a query that accepts several.
 const METRICS_MAX: usize = 32;
 const DEFAULT_RANGE: Span = Span::Fixed(3_600_000);
 
 impl Params {
-    /// Refuses parameters that an endpoint does not know: none is ignored.
-    pub(super) fn only(&self, known: &[&[&str]]) -> Result<(), QueryError> {
+    /// Refuses parameters that an endpoint does not have; no parameter is ignored.
+    pub(super) fn allow_only(&self, known: &[&[&str]]) -> Result<(), QueryError> {
         let given = [
             ("metric", self.metric.is_some()),
             ("metrics", self.metrics.is_some()),
@@ -84,7 +84,7 @@ impl Params {
         let known: Vec<_> = known.iter().copied().flatten().copied().collect();
         match given.into_iter().find(|(name, is_given)| *is_given && !known.contains(name)) {
             Some((other, _)) => Err(QueryError::Invalid(format!(
-                "{other} is not for this query; it takes {}",
+                "this query has no parameter {other}; it has {}",
                 known.join(", ")
             ))),
             None => Ok(()),
@@ -95,7 +95,7 @@ impl Params {
         selector(self.metric.as_deref(), self.tags.as_deref())
     }
 
-    /// The selector of a query that needs a metric.
+    /// Returns the selector of a query that requires a metric.
     pub(super) fn metric_selector(&self) -> Result<Selector, QueryError> {
         if self.metric.is_none() {
             return Err(QueryError::Invalid("metric is missing; add metric=NAME".to_owned()));
@@ -103,22 +103,23 @@ impl Params {
         self.selector()
     }
 
-    /// The selector of a query that takes several metrics, and the names of all but the first.
+    /// Returns the selector of a query that accepts several metrics, and the names of all but the
+    /// first.
     pub(super) fn metric_selectors(&self) -> Result<(Selector, Vec<String>), QueryError> {
         let Some(metrics) = &self.metrics else { return Ok((self.metric_selector()?, Vec::new())) };
         let refused = |message: String| Err(QueryError::Invalid(message));
         if self.metric.is_some() {
-            return refused("give metric or metrics, not both".to_owned());
+            return refused("set metric or metrics, not both".to_owned());
         }
         let mut names = match quoted_words(metrics) {
             Ok(names) => names.into_iter(),
             Err(cause) => return refused(format!("metrics: {cause}")),
         };
         if names.len() > METRICS_MAX {
-            return refused(format!("metrics: {} are more than {METRICS_MAX}", names.len()));
+            return refused(format!("metrics: {} exceed the limit of {METRICS_MAX}", names.len()));
         }
         let Some(first) = names.next() else {
-            return refused("metrics: it names none; add metrics=NAME,NAME".to_owned());
+            return refused("metrics: no name is given; use metrics=NAME,NAME".to_owned());
         };
         Ok((selector(Some(&first), self.tags.as_deref())?, names.collect()))
     }
@@ -128,12 +129,12 @@ impl Params {
         parsed.unwrap_or_else(|never: std::convert::Infallible| match never {})
     }
 
-    /// The name that is given as the resolution.
+    /// Returns the granularity that the resolution names.
     pub(super) fn granularity(&self) -> Option<String> {
         self.resolution.clone().filter(|name| name != "auto")
     }
 
-    /// The time that is asked for; now when none is.
+    /// Returns the requested time, by default now.
     pub(super) fn time(&self, now: UnixMillis) -> Result<UnixMillis, QueryError> {
         self.time.as_deref().map_or(Ok(now), |text| time("time", text))
     }
@@ -143,14 +144,14 @@ impl Params {
         words.map(|word| word.parse().map_err(QueryError::Invalid)).collect()
     }
 
-    /// The one number that rows show.
+    /// Returns the number that rows show.
     pub(super) fn display_of_rows(&self) -> Result<Option<Display>, QueryError> {
         let message = match (&self.displays()?[..], self.form()?) {
             ([], _) => return Ok(None),
             ([display], DocumentsForm::Rows) => return Ok(Some(*display)),
-            (_, DocumentsForm::Rows) => "display: give one",
+            (_, DocumentsForm::Rows) => "display: set one",
             (_, DocumentsForm::Nested | DocumentsForm::Levels) => {
-                "display is for rows: add form=rows; documents have every number"
+                "display only applies to rows: add form=rows; documents contain all numbers"
             }
         };
         Err(QueryError::Invalid(message.to_owned()))
@@ -162,10 +163,10 @@ impl Params {
             (None | Some("rows"), true) | (Some("rows"), false) => Ok(DocumentsForm::Rows),
             (Some("levels"), false) => Ok(DocumentsForm::Levels),
             (Some(form @ ("nested" | "levels")), true) => {
-                Err(QueryError::Invalid(format!("give unfold=true or form={form}, not both")))
+                Err(QueryError::Invalid(format!("set unfold=true or form={form}, not both")))
             }
             (Some(form), _) => Err(QueryError::Invalid(format!(
-                "form={form:?} is not known; use nested, levels or rows"
+                "form={form:?} is not supported; use nested, levels or rows"
             ))),
         }
     }
@@ -192,13 +193,13 @@ impl Params {
         let (top, bottom) = (at_least_one("top", self.top)?, at_least_one("bottom", self.bottom)?);
         match (top, bottom) {
             (None, None) if by.is_some() => {
-                Err(QueryError::Invalid("by is for top=N or bottom=N".to_owned()))
+                Err(QueryError::Invalid("by needs top=N or bottom=N".to_owned()))
             }
             (None, None) => Ok(None),
             (Some(count), None) => Ok(Some(Rank { count, by, lowest: false })),
             (None, Some(count)) => Ok(Some(Rank { count, by, lowest: true })),
             (Some(_), Some(_)) => {
-                Err(QueryError::Invalid("give top or bottom, not both".to_owned()))
+                Err(QueryError::Invalid("set top or bottom, not both".to_owned()))
             }
         }
     }
@@ -207,7 +208,7 @@ impl Params {
         let end = self.end.as_deref().map_or(Ok(now), |text| time("end", text))?;
         let start = match (&self.start, &self.range) {
             (Some(_), Some(_)) => {
-                let message = "give start and end, or range, not both";
+                let message = "set start and end, or range, not both";
                 return Err(QueryError::Invalid(message.to_owned()));
             }
             (Some(start), None) => time("start", start)?,
@@ -225,7 +226,7 @@ impl Params {
     }
 }
 
-/// The words between commas.
+/// Splits a text at commas.
 fn list(text: Option<&str>) -> impl Iterator<Item = &str> {
     text.into_iter().flat_map(|text| text.split(',')).map(str::trim).filter(|word| !word.is_empty())
 }
@@ -237,7 +238,7 @@ fn at_least_one(name: &str, number: Option<usize>) -> Result<Option<usize>, Quer
     Ok(number)
 }
 
-/// Reads `metric=` and `tags=`, see [`tag_pairs`].
+/// Reads `metric=` and `tags=`; see [`tag_pairs`].
 pub(in crate::api) fn selector(
     metric: Option<&str>,
     tags: Option<&str>,
@@ -247,7 +248,7 @@ pub(in crate::api) fn selector(
     Ok(Selector { metric: metric.map(str::to_owned), tags })
 }
 
-/// For fuzzing: reads a query string as the handlers do.
+/// Reads a query string as the handlers do, for fuzzing.
 pub(crate) fn fuzz_query(text: &str, now: UnixMillis) {
     let Ok(params) = actix_web::web::Query::<Params>::from_query(text) else { return };
     if let Ok(range) = params.range(now) {
@@ -278,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chart_takes_one_metric_or_several() {
+    fn a_chart_accepts_one_metric_or_several() {
         let read = |text: &str| {
             let params = actix_web::web::Query::<Params>::from_query(text).unwrap();
             let (first, others) = params.metric_selectors().map_err(|cause| cause.to_string())?;

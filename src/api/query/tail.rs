@@ -1,8 +1,8 @@
-//! `GET /api/v1/tail`: what changes of some series, as server-sent events.
+//! `GET /api/v1/tail`: changes of series as server-sent events.
 //!
-//! A subscriber is looked after when its connection takes in more, at most once a second. So a slow
-//! one misses looks, which it is told, and what it was not sent takes no memory. One that takes in
-//! nothing is cut off like any slow reader, see `connection`.
+//! Changes are read when the connection can send more, at most once a second. A slow subscriber
+//! therefore skips changes, without using memory for them, and its next event says so. A subscriber
+//! that reads nothing is disconnected like any slow reader; see `connection`.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -26,13 +26,13 @@ use crate::{
     telemetry::QueryOutcome,
 };
 
-/// Time between looks.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// A comment is sent after this long without an event, so that proxies keep the connection.
+/// The minimum time between two reads of changes.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// The time without an event after which a comment is sent, so that proxies keep the connection.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 const HEARTBEAT: &str = ": nothing new\n\n";
 
-/// How many tails there may be, and their end. Cheap to clone.
+/// The permits of tails, and the signal that ends them. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Tails {
     permits: Arc<Semaphore>,
@@ -40,18 +40,18 @@ pub struct Tails {
 }
 
 impl Tails {
-    /// At most so many at a time.
+    /// Creates the permits for at most `tails_max` tails.
     pub fn new(tails_max: usize) -> Self {
         let permits = Semaphore::new(tails_max.min(Semaphore::MAX_PERMITS));
         Self { permits: Arc::new(permits), stopping: Arc::new(watch::Sender::new(false)) }
     }
 
-    /// How many there are, of so many that there may be.
+    /// Returns the number of open tails.
     pub(in crate::api) fn count(&self, tails_max: usize) -> usize {
         tails_max.saturating_sub(self.permits.available_permits())
     }
 
-    /// Ends all tails, now and from now on.
+    /// Ends all tails, and those opened later.
     pub fn end(&self) {
         self.stopping.send_replace(true);
     }
@@ -63,12 +63,12 @@ pub(super) struct TailParams {
     metric: Option<String>,
     tags: Option<String>,
     resolution: Option<String>,
-    /// Whether the first event shows the cells as they are.
-    #[serde(default = "yes")]
+    /// True when the first event contains the present cells.
+    #[serde(default = "default_true")]
     state: bool,
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
@@ -79,20 +79,20 @@ pub(super) async fn tail(
     let metrics = &parts.metrics;
     let refused = |outcome, response| answer::refused(metrics, outcome, response);
     let Ok(permit) = parts.tails.permits.clone().try_acquire_owned() else {
-        let message = "too many tails at a time: end one";
+        let message = "too many tails: close one and retry";
         let response = answer::error(StatusCode::TOO_MANY_REQUESTS, "busy", message);
         return refused(QueryOutcome::Busy, response);
     };
     metrics.queries.with_label_values(&["tail"]).inc();
-    let begun = match params {
-        Ok(params) => Subscription::begin(&params, &parts, permit).await,
+    let subscription = match params {
+        Ok(params) => Subscription::start(&params, &parts, permit).await,
         Err(cause) => Err(QueryError::Invalid(cause.to_string())),
     };
-    match begun {
+    match subscription {
         Ok(subscription) => HttpResponse::Ok()
             .content_type("text/event-stream")
             .insert_header((header::CACHE_CONTROL, "no-store"))
-            // nginx would collect events.
+            // nginx would buffer events.
             .insert_header(("X-Accel-Buffering", "no"))
             .force_close()
             .streaming(stream::unfold(subscription, Subscription::next)),
@@ -105,15 +105,15 @@ struct Subscription {
     parts: web::Data<QueryParts>,
     stopping: watch::Receiver<bool>,
     shows_state: bool,
-    /// Since the last look; `None` before the first.
-    looked: Option<Stopwatch>,
-    /// Since something was sent.
+    /// The time since the last read; `None` before the first.
+    polled: Option<Stopwatch>,
+    /// The time since the last event or comment.
     sent: Stopwatch,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Subscription {
-    async fn begin(
+    async fn start(
         params: &TailParams,
         parts: &web::Data<QueryParts>,
         permit: OwnedSemaphorePermit,
@@ -142,7 +142,7 @@ impl Subscription {
             parts: parts.clone(),
             stopping: parts.tails.stopping.subscribe(),
             shows_state: params.state,
-            looked: None,
+            polled: None,
             sent: Stopwatch::start(),
             _permit: permit,
         })
@@ -151,26 +151,26 @@ impl Subscription {
     /// Waits until there is something to send; `None` ends the stream.
     async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
         loop {
-            let since = self.looked.map(|looked| looked.elapsed());
-            let wait = since.map_or(Duration::ZERO, |since| LOOK_INTERVAL.saturating_sub(since));
+            let since = self.polled.map(|polled| polled.elapsed());
+            let wait = since.map_or(Duration::ZERO, |since| POLL_INTERVAL.saturating_sub(since));
             tokio::select! {
                 biased;
                 _ = self.stopping.wait_for(|stopping| *stopping) => return None,
                 () = sleep(wait) => {}
             }
-            let since = self.looked.replace(Stopwatch::start()).map(|looked| looked.elapsed());
+            let since = self.polled.replace(Stopwatch::start()).map(|polled| polled.elapsed());
             let mut tail = self.tail.take()?;
             let clock = self.parts.clock.clone();
             let budget = self.parts.resources.budget(self.parts.timeout);
             let _waiter = budget.waiter();
-            let looked = web::block(move || {
+            let polled = web::block(move || {
                 let look = || tail.look(&budget, clock.now());
                 let outcome = query::run_until_settled(&budget, look, QueryError::is_settled);
                 (tail, outcome)
             });
-            let (tail, outcome) = looked.await.ok()?;
+            let (tail, outcome) = polled.await.ok()?;
             let text = match outcome {
-                // Without the tail this is the last event.
+                // The tail is dropped, so this is the last event.
                 Err(cause) => error_event(&cause),
                 Ok(mut event) => {
                     self.tail = Some(tail);

@@ -107,7 +107,7 @@ fn all_pipelines_together_take_the_memory_of_queries() {
 #[test]
 fn a_line_that_strangers_cause_is_not_written_again_and_again() {
     let daemon = Daemon::start("");
-    let said = "there is no room for alerts of other programs";
+    let said = "too many alerts of other programs";
     let alert = |number: usize| json!({ "labels": { "alertname": "A", "n": number.to_string() } });
     let post = |numbers: std::ops::Range<usize>| {
         let alerts: Vec<_> = numbers.map(alert).collect();

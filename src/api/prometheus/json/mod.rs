@@ -1,6 +1,6 @@
-//! Numbers, times and labels as Prometheus writes them in JSON.
+//! Numbers, times and labels in Prometheus' JSON format.
 //!
-//! Must never know: what is answered.
+//! Must never know: what they belong to.
 
 mod numbers;
 mod points;
@@ -8,10 +8,10 @@ mod points;
 pub(super) use numbers::{push_exponent, push_float};
 pub(super) use points::{Times, push_point, push_time};
 
-/// A text in quotes.
+/// Writes a string with quotes.
 pub(super) fn push_text(text: &str, out: &mut Vec<u8>) {
     let is_special = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
-    // All of them are looked at, many at a time.
+    // A check of all bytes without an early exit is vectorized.
     if !text.bytes().fold(false, |any, byte| any | is_special(byte)) {
         out.reserve(text.len() + 2);
         out.push(b'"');
@@ -22,7 +22,7 @@ pub(super) fn push_text(text: &str, out: &mut Vec<u8>) {
     debug_assert!(written.is_ok(), "memory takes every write");
 }
 
-/// `,"name":["text",...]`, or nothing when there is none.
+/// Writes `,"name":["text",...]`, or nothing for an empty list.
 pub(super) fn push_notes(name: &str, texts: &[String], out: &mut Vec<u8>) {
     if texts.is_empty() {
         return;
@@ -37,13 +37,13 @@ pub(super) fn push_notes(name: &str, texts: &[String], out: &mut Vec<u8>) {
     out.push(b']');
 }
 
-/// An object of texts.
+/// Writes an object of strings.
 pub(super) fn push_labels<'a>(
     labels: impl IntoIterator<Item = (&'a str, &'a str)>,
     out: &mut Vec<u8>,
 ) {
     out.push(b'{');
-    // Labels of stored series go through several iterators, which this makes one loop.
+    // `for_each` compiles to a single loop over the chained iterators of stored labels.
     labels.into_iter().enumerate().for_each(|(index, (name, value))| {
         push_comma(index, out);
         push_text(name, out);
@@ -53,7 +53,7 @@ pub(super) fn push_labels<'a>(
     out.push(b'}');
 }
 
-/// What stands before the element with this index.
+/// Writes the separator before the element with this index.
 pub(super) fn push_comma(index: usize, out: &mut Vec<u8>) {
     if index > 0 {
         out.push(b',');

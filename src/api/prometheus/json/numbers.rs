@@ -1,16 +1,16 @@
-//! A number in its shortest form, as Go writes it.
+//! Numbers in their shortest form, as Go writes them.
 //!
-//! Must never know: what it is a number of.
+//! Must never know: what the numbers mean.
 
 use std::io::Write;
 
-/// Numbers of more than fifteen digits, in thousandths.
+/// The limit of numbers with at most fifteen digits, in thousandths.
 const DECIMAL_MAX: u64 = 1_000_000_000_000_000;
 
-/// Bytes of such a number, at most, of the length that is copied at once.
+/// The size of the buffer for a decimal number, which is copied as a whole.
 pub(super) const DECIMAL_BYTES: usize = 32;
 
-/// Two digits of each number below a hundred.
+/// The two digits of each number below a hundred.
 const PAIRS: [[u8; 2]; 100] = {
     let (mut pairs, mut number) = ([[0; 2]; 100], 0);
     while number < pairs.len() {
@@ -20,15 +20,15 @@ const PAIRS: [[u8; 2]; 100] = {
     pairs
 };
 
-/// A part of thousandths with the point before it.
+/// The digits of a number of thousandths, after a decimal point.
 #[derive(Clone, Copy)]
 struct Fraction {
     text: [u8; 4],
-    /// Bytes without zeros at the end, and without the point when none is left.
+    /// The length without trailing zeros, and without the point when no digit remains.
     length: u8,
 }
 
-/// All of them.
+/// The fractions from 0 to 999 thousandths.
 static FRACTIONS: [Fraction; 1000] = {
     let (mut all, mut part) = ([Fraction { text: [0; 4], length: 0 }; 1000], 1);
     while part < all.len() {
@@ -44,8 +44,8 @@ static FRACTIONS: [Fraction; 1000] = {
     all
 };
 
-/// A sample's value in Go's shortest form: plain digits, with an exponent for what is very small or
-/// very large.
+/// Writes a value in Go's shortest form: plain digits, with an exponent for very small and very
+/// large values.
 pub(in crate::api::prometheus) fn push_float(value: f64, out: &mut Vec<u8>) {
     if !value.is_finite() {
         let word: &[u8] = match value {
@@ -62,16 +62,17 @@ pub(in crate::api::prometheus) fn push_float(value: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a number that has three decimals at most, and fifteen digits, and returns its length; `None`
-/// when it is no such one. No other number of fifteen digits is the same double, so none is shorter.
+/// Writes a number with at most three decimals and fifteen digits, and returns its length; `None`
+/// for other numbers. No other number of fifteen digits is the same double, so this form is the
+/// shortest.
 ///
-/// What is copied is of constant length where it can be, and cut behind: that is no call.
+/// Copies have constant lengths where possible, which compile without calls, and are cut later.
 #[inline]
 pub(super) fn put_decimal(value: f64, to: &mut [u8; DECIMAL_BYTES]) -> Option<usize> {
     let number = (value * 1000.0 + 0.5_f64.copysign(value)) as i64;
     let size = number.unsigned_abs();
-    let is_it = (number as f64 / 1000.0).to_bits() == value.to_bits();
-    if !is_it || size >= DECIMAL_MAX {
+    let is_exact = (number as f64 / 1000.0).to_bits() == value.to_bits();
+    if !is_exact || size >= DECIMAL_MAX {
         return None;
     }
     to[0] = b'-';
@@ -107,7 +108,7 @@ fn push_shortest(value: f64, out: &mut Vec<u8>) {
     debug_assert!(written.is_ok(), "memory takes every write");
 }
 
-/// Go writes a sign and at least two digits.
+/// Writes a number in scientific notation like Go: with a sign and at least two digits.
 pub(in crate::api::prometheus) fn push_exponent(
     value: f64,
     out: &mut Vec<u8>,

@@ -1,20 +1,20 @@
-//! Times and values of series: points, written with one copy where the time was met before.
+//! Points of series. The text of a time that several series share is formatted once.
 //!
-//! Must never know: what series they are of.
+//! Must never know: the series of the points.
 
 use std::io::Write;
 
 use super::numbers::{DECIMAL_BYTES, push_float, put_decimal};
 
-/// Bytes of what stands before a point's value, at most, of the length that is copied at once.
+/// The size of the buffer for the text before a value, which is copied as a whole.
 const BEFORE_BYTES: usize = 32;
 const BEHIND: &[u8; 2] = b"\"]";
-/// Bytes of a point whose value has few decimals, at most.
+/// The maximum size of a point whose value has few decimals.
 const POINT_BYTES: usize = BEFORE_BYTES + DECIMAL_BYTES + BEHIND.len();
-/// Times that are kept formatted, at most.
+/// The maximum number of formatted times in memory.
 const TIMES_MAX: usize = 11_000;
 
-/// Unix seconds, with milliseconds where there are some.
+/// Writes a time in Unix seconds, with milliseconds unless they are zero.
 pub(in crate::api::prometheus) fn push_time(at_ms: i64, out: &mut Vec<u8>) {
     let (seconds, millis) = (at_ms.unsigned_abs() / 1000, at_ms.unsigned_abs() % 1000);
     if at_ms < 0 {
@@ -27,25 +27,25 @@ pub(in crate::api::prometheus) fn push_time(at_ms: i64, out: &mut Vec<u8>) {
     }
 }
 
-/// A point: `[time,"value"]`.
+/// Writes a point: `[time,"value"]`.
 pub(in crate::api::prometheus) fn push_point(at_ms: i64, value: f64, out: &mut Vec<u8>) {
     push_before_value(at_ms, out);
     push_float(value, out);
     out.extend_from_slice(b"\"]");
 }
 
-/// What stands before a point's value.
+/// Writes the text before a point's value.
 fn push_before_value(at_ms: i64, out: &mut Vec<u8>) {
     out.push(b'[');
     push_time(at_ms, out);
     out.extend_from_slice(b",\"");
 }
 
-/// The times of many series, each formatted once.
+/// The formatted times of many series.
 #[derive(Debug, Default)]
 pub(in crate::api::prometheus) struct Times(Vec<BeforeValue>);
 
-/// What stands before the values of one time, with the byte before it.
+/// The text before the values of one time, with a placeholder for the byte before it.
 #[derive(Debug, Clone, Copy)]
 struct BeforeValue {
     at_ms: i64,
@@ -54,16 +54,16 @@ struct BeforeValue {
 }
 
 impl BeforeValue {
-    fn of(at_ms: i64) -> Self {
-        let mut own = vec![b','];
-        push_before_value(at_ms, &mut own);
+    fn new(at_ms: i64) -> Self {
+        let mut bytes = vec![b','];
+        push_before_value(at_ms, &mut bytes);
         let mut text = [0; BEFORE_BYTES];
-        // The longest of all times takes 25 bytes.
-        text[..own.len()].copy_from_slice(&own);
-        Self { at_ms, text, length: own.len() as u8 }
+        // The longest text takes 25 bytes.
+        text[..bytes.len()].copy_from_slice(&bytes);
+        Self { at_ms, text, length: bytes.len() as u8 }
     }
 
-    /// Writes a point, if its value has few decimals.
+    /// Writes a point if its value has few decimals, and returns true if it did.
     fn push_point(&self, before: u8, value: f64, out: &mut Vec<u8>) -> bool {
         let from = out.len();
         out.extend_from_slice(&[0; POINT_BYTES]);
@@ -84,8 +84,9 @@ impl BeforeValue {
 }
 
 impl Times {
-    /// A point whose time is likely that of the other series at this place, behind the byte that
-    /// stands between it and what was written before.
+    /// Writes a point after the byte `before`. The point at the same place of other series is
+    /// likely
+    /// to have the same time.
     pub(in crate::api::prometheus) fn push_point(
         &mut self,
         before: u8,
@@ -93,9 +94,9 @@ impl Times {
         out: &mut Vec<u8>,
     ) {
         if place == self.0.len() && place < TIMES_MAX {
-            self.0.push(BeforeValue::of(at_ms));
+            self.0.push(BeforeValue::new(at_ms));
         }
-        let known = self.0.get(place).filter(|own| own.at_ms == at_ms);
+        let known = self.0.get(place).filter(|time| time.at_ms == at_ms);
         if known.is_none_or(|known| !known.push_point(before, value, out)) {
             out.push(before);
             push_point(at_ms, value, out);
@@ -108,7 +109,7 @@ mod tests {
     use super::{super::tests::written, *};
 
     #[test]
-    fn times_are_seconds_with_millis_where_there_are_some() {
+    fn times_are_seconds_with_millis_unless_they_are_zero() {
         let check =
             |at: i64, expected: &str| assert_eq!(written(|out| push_time(at, out)), expected);
         check(1_435_781_451_781, "1435781451.781");
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_is_kept_is_written_as_any_other() {
+    fn remembered_times_are_written_like_all_others() {
         let mut times = Times::default();
         let furthest = 1_000_000_000_000_000;
         for points in [
@@ -134,8 +135,8 @@ mod tests {
             for (place, at) in points {
                 for value in [0.5, -99_999_999_999.999, 1e300, f64::NAN] {
                     let plain = written(|out| push_point(at, value, out));
-                    let kept = written(|out| times.push_point(b'!', (place, at, value), out));
-                    assert_eq!(kept, format!("!{plain}"));
+                    let remembered = written(|out| times.push_point(b'!', (place, at, value), out));
+                    assert_eq!(remembered, format!("!{plain}"));
                 }
             }
         }
