@@ -37,7 +37,7 @@ pub use routing::{
     check_routing, read_http,
 };
 pub use rule::{Action, AlertPolicy, NoData, Rule, RuleGroup};
-pub use schedule::{Due, due, next_after};
+pub use schedule::{Due, due, next_after, set_back_by};
 pub use silences::{NewSilence, Recurrence, Silence, SilenceFault, SilenceState, Silences};
 pub use state::{GroupState, RuleState};
 pub use telling::{Alertmanager, Telling, ToldAlert, fires_until};

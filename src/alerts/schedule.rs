@@ -4,6 +4,10 @@
 
 use crate::model::UnixMillis;
 
+/// The longest time for which rules wait for a clock that was set back, where their interval is
+/// shorter.
+const WAIT_MAX_MS: i64 = 120_000;
+
 /// An evaluation that is to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Due {
@@ -13,16 +17,29 @@ pub struct Due {
     pub missed: u64,
 }
 
-/// The evaluation that is due now, given when the last one was; `None` while its time lasts. A last
-/// one further ahead than an interval was made by a clock that was wrong: it counts for nothing.
+/// The evaluation that is due now, given the time of the last one; `None` until the next interval
+/// begins. A clock that was set back has to pass the last evaluation first: slots before that time
+/// already contain later samples. A last evaluation that is further ahead than two minutes (or an
+/// interval) was made by a wrong clock and is ignored.
 pub fn due(interval_ms: i64, last: Option<UnixMillis>, now: UnixMillis) -> Option<Due> {
     let at = now.0 - now.0.rem_euclid(interval_ms);
-    let last = last.filter(|last| last.0 <= at.saturating_add(interval_ms));
+    let last = last.filter(|last| last.0 <= at.saturating_add(wait_max_ms(interval_ms)));
     let Some(last) = last else { return Some(Due { at: UnixMillis(at), missed: 0 }) };
     // The interval may have been another one then.
     let slots = at.div_euclid(interval_ms) - last.0.div_euclid(interval_ms);
     (at > last.0)
         .then(|| Due { at: UnixMillis(at), missed: slots.saturating_sub(1).max(0).unsigned_abs() })
+}
+
+/// The number of evaluations that a group waits for a clock that was set back; 0 if it does not wait.
+pub fn set_back_by(interval_ms: i64, last: Option<UnixMillis>, now: UnixMillis) -> u64 {
+    let is_waiting = due(interval_ms, last, now).is_none();
+    let behind_ms = last.filter(|_| is_waiting).map_or(0, |last| last.since(now));
+    behind_ms.max(0).div_euclid(interval_ms).unsigned_abs()
+}
+
+fn wait_max_ms(interval_ms: i64) -> i64 {
+    interval_ms.max(WAIT_MAX_MS)
 }
 
 /// The next time at which a group is due, after a time.
@@ -49,8 +66,25 @@ mod tests {
         check(Some(70_000), 91_000, Some((90_000, 1)));
         // The clock was a little ahead, and a day ahead.
         check(Some(75_000), 61_000, None);
+        check(Some(180_000), 61_000, None);
+        check(Some(195_000), 61_000, Some((60_000, 0)));
         check(Some(86_400_000), 61_000, Some((60_000, 0)));
         assert_eq!(next_after(15_000, UnixMillis(60_000)), UnixMillis(75_000));
         assert_eq!(next_after(15_000, UnixMillis(74_999)), UnixMillis(75_000));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_counts_the_evaluations_that_wait_for_it() {
+        let check = |last: i64, now: i64, expected: u64| {
+            let last = Some(UnixMillis(last));
+            assert_eq!(set_back_by(15_000, last, UnixMillis(now)), expected, "{last:?} {now}");
+        };
+        check(75_000, 75_000, 0);
+        check(75_000, 74_999, 0);
+        check(75_000, 60_000, 1);
+        check(180_000, 70_000, 7);
+        // Further back: rules do not wait.
+        check(86_400_000, 61_000, 0);
+        assert_eq!(set_back_by(15_000, None, UnixMillis(61_000)), 0);
     }
 }

@@ -140,8 +140,9 @@ impl Shared {
         }
         let now = self.clock.now();
         let mut all: Vec<(usize, Due, i64)> = Vec::new();
-        for (at, place) in groups.all.iter().enumerate() {
-            let Some(running) = &place.running else { continue };
+        for (at, place) in groups.all.iter_mut().enumerate() {
+            let Some(running) = &mut place.running else { continue };
+            self.metrics.rule_group_evaluations_missed.inc_by(running.follow_clock(now));
             if let Some(due) = due(running.group.interval_ms, running.state.last(), now) {
                 all.push((at, due, running.state.last));
             }

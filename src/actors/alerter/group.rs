@@ -14,7 +14,7 @@ use super::{
 use crate::{
     alerts::{
         Ask, Due, GroupHistory, GroupRun, GroupState, RuleGroup, RuleReport, Written, evaluate,
-        stages,
+        set_back_by, stages,
     },
     clock::Stopwatch,
     kept::{Acknowledge, AcknowledgeFault, Acknowledged, GroupStatus, fault_of},
@@ -40,6 +40,8 @@ pub(super) struct Running {
     /// The series of each rule at its last evaluation.
     written: Vec<Written>,
     missed: u64,
+    /// The evaluation for which the clock, which was set back, is awaited.
+    waits_for: Option<UnixMillis>,
     is_failing: bool,
     /// The episode that is looked at next.
     pub(super) review_from: usize,
@@ -69,6 +71,7 @@ impl Running {
             history: Arc::new(history.unwrap_or_default()),
             written,
             missed: 0,
+            waits_for: None,
             is_failing: false,
             review_from: 0,
         }
@@ -98,6 +101,24 @@ impl Running {
     /// The name under which health reports that its alerts cannot be stored.
     fn alerts_name(&self) -> String {
         format!("alerts of {}", self.sender)
+    }
+
+    /// Notes once that the clock was set back; returns the number of evaluations that wait for it.
+    pub(super) fn follow_clock(&mut self, now: UnixMillis) -> u64 {
+        let last = self.state.last();
+        let missed = set_back_by(self.group.interval_ms, last, now);
+        if missed == 0 || self.waits_for == last {
+            return 0;
+        }
+        self.waits_for = last;
+        self.missed += missed;
+        tracing::warn!(
+            group = self.group.name,
+            missed,
+            until = last.map(|last| last.to_string()),
+            "the clock was set back; the rules wait until it reaches their last evaluation"
+        );
+        missed
     }
 
     /// Makes an evaluation, and makes it durable. When the daemon stops meanwhile it is not made: after

@@ -57,6 +57,9 @@ pub(super) struct Member {
     /// The ways that know of its end, or need not: by their keys.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     ended_for: BTreeSet<String>,
+    /// The last decision at which its end was muted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    end_muted_at: Option<i64>,
     #[serde(skip)]
     pub(super) is_seen: bool,
 }
@@ -64,11 +67,18 @@ pub(super) struct Member {
 impl Member {
     fn new(alert: &MessageAlert) -> Self {
         let (is_end_decided, ended_for) = (false, BTreeSet::new());
-        Self { alert: alert.clone(), is_end_decided, ended_for, is_seen: true }
+        let alert = alert.clone();
+        Self { alert, is_end_decided, ended_for, end_muted_at: None, is_seen: true }
     }
 
     fn is_firing(&self) -> bool {
         self.alert.is_firing()
+    }
+
+    /// True while the end, if there is one, is owed.
+    fn is_owed(&self, now: i64) -> bool {
+        let ended_at = self.alert.ends_at.unwrap_or(now);
+        now.saturating_sub(ended_at.max(self.end_muted_at.unwrap_or(ended_at))) <= ENDS_OWED_MS
     }
 }
 
@@ -116,6 +126,7 @@ impl Group {
         if alert.is_firing() {
             member.is_end_decided = false;
             member.ended_for.clear();
+            member.end_muted_at = None;
         }
         if member.alert != *alert {
             member.alert.clone_from(alert);
@@ -161,15 +172,12 @@ impl Group {
     /// Decides what each way is owed.
     pub(super) fn decide(&mut self, deciding: &Deciding<'_>) {
         let before = (self.ways.clone(), self.members.len());
+        self.mute(deciding);
         let is_told = |member: &&Member| !(deciding.is_muted)(&member.alert.labels);
         let told: Vec<_> = self.members.iter().filter(|(_, member)| is_told(member)).collect();
         let of = |is_so: &dyn Fn(&Member) -> bool| -> BTreeSet<String> {
             let own = told.iter().filter(|(_, member)| is_so(member));
             own.map(|(key, _)| (*key).clone()).collect()
-        };
-        let is_owed = |own: &Member| {
-            let ended_at = own.alert.ends_at.unwrap_or(deciding.now);
-            deciding.now.saturating_sub(ended_at) <= ENDS_OWED_MS
         };
         let mut now = Now {
             firing: of(&Member::is_firing),
@@ -183,9 +191,10 @@ impl Group {
         let ways = std::mem::take(&mut self.ways);
         for integration in deciding.ways {
             let mut way = ways.get(&integration.key).cloned().unwrap_or_default();
-            way.follow_clock(deciding.now);
             let is_new = |own: &Member| {
-                !own.is_firing() && !own.ended_for.contains(&integration.key) && is_owed(own)
+                !own.is_firing()
+                    && !own.ended_for.contains(&integration.key)
+                    && own.is_owed(deciding.now)
             };
             now.resolved = of(&is_new);
             if told.is_empty() {
@@ -201,12 +210,38 @@ impl Group {
         self.flushed_at = deciding.now;
         self.next_flush = deciding.now.saturating_add(deciding.group_interval_ms);
         self.prune();
-        self.is_changed |= before != (self.ways.clone(), self.members.len());
+        let is_muted_now = |member: &Member| member.end_muted_at == Some(deciding.now);
+        self.is_changed |= before != (self.ways.clone(), self.members.len())
+            || self.members.values().any(is_muted_now);
+    }
+
+    /// Notes which alerts are muted, and for each way the ones whose ends it is owed.
+    fn mute(&mut self, deciding: &Deciding<'_>) {
+        let now = deciding.now;
+        let is_muted = |member: &Member| (deciding.is_muted)(&member.alert.labels);
+        for member in self.members.values_mut().filter(|member| is_muted(member)) {
+            member.end_muted_at = (!member.is_firing()).then_some(now);
+        }
+        let members = &self.members;
+        let muted: Vec<_> = members.iter().filter(|(_, member)| is_muted(member)).collect();
+        for integration in deciding.ways {
+            let way = self.ways.entry(integration.key.clone()).or_default();
+            way.follow_clock(now);
+            let knows_end = |member: &Member| member.ended_for.contains(&integration.key);
+            for (key, member) in muted.iter().filter(|(_, member)| !knows_end(member)) {
+                way.mute(key, member.is_firing());
+            }
+            let is_owed = |member: &Member| !knows_end(member) && member.is_owed(now);
+            way.muted
+                .retain(|key| integration.send_resolved && members.get(key).is_some_and(is_owed));
+        }
     }
 
     /// The alerts that a way is sent now; empty when nothing is owed any more.
     pub(super) fn owed_alerts(&self, way: &str, send_resolved: bool) -> Vec<MessageAlert> {
-        let Some(Way { told, owed: Some(owed) }) = self.ways.get(way) else { return Vec::new() };
+        let Some(Way { told, owed: Some(owed), .. }) = self.ways.get(way) else {
+            return Vec::new();
+        };
         let was_told = |key: &String| told.as_ref().is_some_and(|told| told.firing.contains(key));
         let members = owed.alerts.iter().filter_map(|key| Some((key, self.members.get(key)?)));
         let told = members.filter(|(key, own)| {
@@ -242,6 +277,9 @@ impl Group {
                 |own: &&mut Member| !own.is_firing() && own.alert.starts_at == ended.starts_at;
             if let Some(own) = own.filter(is_same) {
                 own.ended_for.insert(integration.key.clone());
+                if let Some(way) = self.ways.get_mut(&integration.key) {
+                    way.muted.remove(&ended.fingerprint());
+                }
             }
         }
         let Some(way) = self.ways.get_mut(&integration.key) else { return };
@@ -257,7 +295,7 @@ impl Group {
             };
             let (firing, resolved) = (own(true), own(false));
             let now = Now { firing, resolved, left_out, is_acknowledged: true };
-            if now.is_news(Some(&told), integration.send_resolved, None) {
+            if now.is_news(Some(&told), integration.send_resolved, None, &way.muted) {
                 way.owed = Some(owed);
             }
         }
@@ -286,6 +324,10 @@ impl Group {
             for (name, way) in ways.iter_mut().filter(|_| own.is_end_decided) {
                 if way.owed.as_ref().is_some_and(|owed| owed.alerts.contains(key)) {
                     is_owed |= !own.ended_for.contains(name);
+                    continue;
+                }
+                if way.muted.contains(key) {
+                    is_owed = true;
                     continue;
                 }
                 *is_changed |= own.ended_for.insert(name.clone());
@@ -324,6 +366,7 @@ impl Group {
             if let Some(owed) = &mut way.owed {
                 owed.alerts.remove(key);
             }
+            way.muted.remove(key);
         }
         self.is_changed = true;
         self.members.remove(key).is_some()

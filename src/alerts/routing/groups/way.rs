@@ -17,6 +17,10 @@ pub(super) struct Way {
     /// The notification that it has not confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) owed: Option<Owed>,
+    /// The fingerprints of alerts that it may know as firing and that were muted since: their ends
+    /// are owed once they are muted no more.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(super) muted: BTreeSet<String>,
 }
 
 /// The alerts of a confirmed notification, by fingerprints.
@@ -73,12 +77,17 @@ impl Now {
         told: Option<&Told>,
         send_resolved: bool,
         again: Option<i64>,
+        muted: &BTreeSet<String>,
     ) -> bool {
-        let Some(told) = told else { return !self.firing.is_empty() || self.left_out > 0 };
+        let is_over = self.firing.is_empty() && self.left_out == 0;
+        if is_over && send_resolved && !self.resolved.is_disjoint(muted) {
+            return true;
+        }
+        let Some(told) = told else { return !is_over };
         if !self.firing.is_subset(&told.firing) || self.left_out > told.left_out {
             return true;
         }
-        if self.firing.is_empty() && self.left_out == 0 {
+        if is_over {
             return !told.firing.is_empty();
         }
         (send_resolved && !self.resolved.is_subset(&told.resolved))
@@ -97,10 +106,22 @@ impl Way {
         }
     }
 
+    /// Remembers a muted alert whose firing was told, or may have been: its end is owed.
+    pub(super) fn mute(&mut self, key: &str, is_firing: bool) {
+        let told = self.told.as_mut().map(|told| &mut told.firing);
+        let was_told = told.is_some_and(|told| {
+            // When it fires again, that is news.
+            if is_firing { told.contains(key) } else { told.remove(key) }
+        });
+        if was_told || self.owed.as_ref().is_some_and(|owed| owed.alerts.contains(key)) {
+            self.muted.insert(key.to_owned());
+        }
+    }
+
     pub(super) fn decide(&mut self, send_resolved: bool, seen: &Now, deciding: &Deciding<'_>) {
         let again = deciding.now.saturating_sub(deciding.repeat_interval_ms);
         let before = self.owed.take();
-        if before.is_none() && !seen.is_news(self.told.as_ref(), send_resolved, Some(again)) {
+        if before.is_none() && !self.is_news(seen, send_resolved, Some(again)) {
             return;
         }
         // What fired while the way was away is told, though it is over.
@@ -119,5 +140,9 @@ impl Way {
         let since = before.map_or(deciding.now, |own| own.since);
         let decided_at = deciding.now;
         self.owed = Some(Owed { since, decided_at, alerts, is_refused: false });
+    }
+
+    fn is_news(&self, seen: &Now, send_resolved: bool, again: Option<i64>) -> bool {
+        seen.is_news(self.told.as_ref(), send_resolved, again, &self.muted)
     }
 }
