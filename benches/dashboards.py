@@ -63,7 +63,7 @@ def main():
                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             subprocess.run([options.binary, "ready", "--url", url, "--pid", str(daemon.pid), "--wait", "30s"], check=True, stdout=subprocess.DEVNULL)
-            subprocess.run([options.binary, "bench", "--url", url, "--keep", "--json", "--hosts", "10", "--metrics", "100",
+            subprocess.run([f"{options.binary}-bench", "--url", url, "--keep", "--json", "--hosts", "10", "--metrics", "100",
                             "--interval", "60s", "--rounds", "20160", "--batches-per-request", "100", "--pace", "max"],
                            check=True, stdout=subprocess.DEVNULL)
             listed = json.loads(ask(connect(), "GET", "/api/v1/series")[1])["series"]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What a slot takes on disk, compressed, by metric: a day of what the host agent sends, made up by
-`granary bench --like host`, a sample each 10 s, sent as fast as it is accepted.
+`granary-bench --like host`, a sample each 10 s, sent as fast as it is accepted.
 
 usage: benches/disk_kinds.py [HOSTS]        GRANARY=target/release/granary, PORT=7119
 
@@ -77,8 +77,8 @@ def count(data_dir, granularity, known):
 def main():
     with tempfile.TemporaryDirectory() as data_dir:
         daemon = start(data_dir)
-        send = ["bench", "--url", URL, "--like", "host", "--hosts", HOSTS, "--interval", "10s"]
-        subprocess.run([GRANARY, *send, "--history", "26h", "--pace", "max", "--keep", "--json"],
+        send = ["--url", URL, "--like", "host", "--hosts", HOSTS, "--interval", "10s"]
+        subprocess.run([f"{GRANARY}-bench", *send, "--history", "26h", "--pace", "max", "--keep", "--json"],
                        check=True, stdout=subprocess.DEVNULL)
         known = metrics_by_id()
         daemon.terminate()

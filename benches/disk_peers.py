@@ -7,7 +7,7 @@ the CPU seconds of the process from start to end.
 usage: benches/disk_peers.py [granary|victoria|influx ...]
 
 Three of five series are counters that grow by an irregular amount, two are gauges that wander with
-one decimal. (The values of `granary bench` repeat after 1,000 rounds, which flatters whoever
+one decimal. (The values of `granary-bench` repeat after 1,000 rounds, which flatters whoever
 compresses.) Needs `cargo build --release`, and Debian's victoria-metrics and influxdb.
 """
 

@@ -99,7 +99,7 @@ def measure(series, folder):
         end = int(time.time()) // 60 * 60
         load = ["--hosts", str(series // METRICS), "--metrics", str(METRICS), "--interval", "60s"]
         load += ["--rounds", str(ROUNDS), "--connections", "2", "--batches-per-request", "1"]
-        command = [GRANARY, "bench", "--url", f"http://127.0.0.1:{PORT}", *load, "--keep", "--json"]
+        command = [f"{GRANARY}-bench", "--url", f"http://127.0.0.1:{PORT}", *load, "--keep", "--json"]
         report = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
         used, now = resident(daemon), metrics()
         connection = http.client.HTTPConnection("127.0.0.1", PORT)

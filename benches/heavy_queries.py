@@ -27,7 +27,7 @@ FLEET = ["--hosts", "500", "--metrics", "100"]
 
 
 def bench(*options):
-    command = [GRANARY, "bench", "--url", URL, "--keep", "--json", *FLEET, *options]
+    command = [f"{GRANARY}-bench", "--url", URL, "--keep", "--json", *FLEET, *options]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     return json.loads(ran.stdout)
 

@@ -58,7 +58,7 @@ load=(--hosts 25 --metrics 40 --interval 60s --rounds 43200 --batches-per-reques
 [ "$workload" = history ] || load=(--hosts 1000 --metrics 100 --interval 10s --rounds 60 --hosts-per-request 10 --batches-per-request 1)
 for peer in "${peers[@]}"; do
     start "$peer"
-    "$granary" bench --url "$(url "$peer")" --protocol remote-write --connections 2 "${load[@]}" \
+    "$granary"-bench --url "$(url "$peer")" --protocol remote-write --connections 2 "${load[@]}" \
         --keep --json >"$work/$peer.json"
     if [ "$workload" = fleet ]; then
         end=$(($(date +%s) / 60 * 60))

@@ -42,7 +42,7 @@ open(out, "w").write(f"{use.ru_utime + use.ru_stime} {use.ru_maxrss / 1024}")
 PY
     local pid=$!
     until curl -sf "http://127.0.0.1:$port/metrics" >/dev/null 2>&1; do sleep 0.05; done
-    "$granary" bench --url "http://127.0.0.1:$port" --protocol remote-write --connections 2 \
+    "$granary"-bench --url "http://127.0.0.1:$port" --protocol remote-write --connections 2 \
         "${load[@]}" --keep --json >"$work/$name.json"
     kill -TERM $pid
     wait $pid || true

@@ -83,7 +83,7 @@ def start(work):
 
 def load(rounds):
     """Sends to all at the same time; what each load says."""
-    command = [GRANARY, "bench", "--protocol", "remote-write", "--pace", "real", "--interval",
+    command = [f"{GRANARY}-bench", "--protocol", "remote-write", "--pace", "real", "--interval",
                f"{INTERVAL}s", "--rounds", str(rounds), "--hosts", "1000", "--metrics", "100",
                "--hosts-per-request", "10", "--connections", "1", "--keep", "--json", "--url"]
     all = {name: subprocess.Popen(command + [url(name, "")], stdout=subprocess.PIPE,

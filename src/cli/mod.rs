@@ -1,7 +1,6 @@
 //! The command line: one file or folder for each command.
 
 mod alerts;
-mod bench;
 mod clock;
 mod export;
 mod flags;
@@ -57,7 +56,6 @@ enum Command {
     Restore(snapshot::RestoreArgs),
     Import(import::ImportArgs),
     Export(export::ExportArgs),
-    Bench(bench::BenchArgs),
 }
 
 /// Runs the command that the arguments name.
@@ -82,7 +80,6 @@ pub fn run() -> ExitCode {
         Command::Restore(args) => snapshot::restore(&args),
         Command::Import(args) => import::import(&args),
         Command::Export(args) => export::export(&args),
-        Command::Bench(args) => bench::bench(&args),
     };
     result.unwrap_or_else(|cause| {
         screen::complain(&format!("granary: {cause:#}"));

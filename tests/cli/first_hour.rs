@@ -2,6 +2,7 @@
 
 use std::{fs, net::TcpListener, process::Output};
 
+use clap::Parser;
 use serde_json::json;
 
 use crate::daemon::{Daemon, granary};
@@ -15,6 +16,12 @@ fn serve(data: &std::path::Path, listen: &str) -> String {
     assert!(!output.status.success());
     let said = String::from_utf8(output.stderr).unwrap();
     said.lines().last().unwrap().to_owned()
+}
+
+/// Runs a synthetic fleet against a daemon.
+pub(crate) fn bench(daemon: &Daemon, words: &[&str]) {
+    let words = [&["granary-bench", "--json", "--url", &daemon.url], words].concat();
+    granary_bench::run(&granary_bench::Args::parse_from(words)).unwrap();
 }
 
 fn ready(url: &str, words: &[&str]) -> Output {
@@ -92,15 +99,12 @@ fn the_settings_are_shown_as_toml_a_line_a_section() {
 fn a_benchmark_leaves_no_series() {
     let daemon = Daemon::start("");
     assert_eq!(daemon.post_json(&json!({"samples": [{"metric": "own", "value": 1}]})).status, 200);
-    let bench = |more: &[&str]| {
-        let words = ["bench", "--hosts", "3", "--metrics", "10", "--rounds", "2", "--json"];
-        let output = granary().args(words).args(["--url", &daemon.url]).args(more).output();
-        let output = output.unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let series_after = |more: &[&str]| {
+        bench(&daemon, &[&["--hosts", "3", "--metrics", "10", "--rounds", "2"], more].concat());
         daemon.query(&["series"])["total"].as_u64().unwrap()
     };
-    assert_eq!(bench(&[]), 1);
-    assert_eq!(bench(&["--protocol", "remote-write"]), 1);
-    assert_eq!(bench(&["--like", "host", "--history", "20m", "--interval", "1m"]), 1);
-    assert_eq!(bench(&["--keep"]), 31);
+    assert_eq!(series_after(&[]), 1);
+    assert_eq!(series_after(&["--protocol", "remote-write"]), 1);
+    assert_eq!(series_after(&["--like", "host", "--history", "20m", "--interval", "1m"]), 1);
+    assert_eq!(series_after(&["--keep"]), 31);
 }

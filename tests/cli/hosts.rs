@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     daemon::{Daemon, client, granary},
+    first_hour::bench,
     printed::host_agent,
 };
 
@@ -217,10 +218,8 @@ fn an_agent_makes_its_host_known_and_its_restarts() {
 #[test]
 fn sparklines_are_there_for_what_a_fleet_sent() {
     let daemon = Daemon::start("");
-    let words = ["bench", "--like", "host", "--hosts", "3", "--history", "30m", "--keep"];
-    let output = granary().args(words).args(["--interval", "1m", "--url", &daemon.url]).output();
-    let output = output.unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let words = ["--like", "host", "--hosts", "3", "--history", "30m", "--interval", "1m"];
+    bench(&daemon, &[&words[..], &["--keep"]].concat());
     let names_of = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     let lines = hosts(&daemon, "/sparklines");
     let fleet = ["cache-00002", "db-00001", "web-00000"];

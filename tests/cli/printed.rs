@@ -50,7 +50,7 @@ const NOT_RUN: [(&str, &str); 36] = [
     ("granary alerts ack", "nothing fires here, see silences.rs"),
     ("granary alerts test-receiver", "no receivers are set up here, see receivers.rs"),
     ("granary alerts unack", "nothing fires here, see silences.rs"),
-    ("granary bench", "a fleet of 1,000 hosts takes minutes; see first_hour.rs for a small one"),
+    ("granary-bench", "a fleet of 1,000 hosts takes minutes; see first_hour.rs for a small one"),
     ("granary import --format remote-write", "bodies of requests, see import.rs"),
     ("granary import --template", "whisper files, see import.rs"),
     ("granary query promql 'ALERTS", "nothing fires here, see alerts.rs"),

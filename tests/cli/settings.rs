@@ -40,8 +40,7 @@ fn the_environment_overrides_the_file_and_flags_override_both() {
 
 #[test]
 fn every_command_explains_itself() {
-    for words in [&["--help"][..], &["serve", "--help"], &["query", "--help"], &["bench", "--help"]]
-    {
+    for words in [&["--help"][..], &["serve", "--help"], &["query", "--help"]] {
         let output = granary().args(words).output().unwrap();
         let shown = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success() && shown.contains("Usage: granary"), "{words:?}: {shown}");

@@ -24,7 +24,7 @@ pub(super) const HEAD_WRITTEN: f64 = 1.3;
 pub(super) const LATENESS_MS: f64 = 120_000.0;
 /// Bytes of the journal's tables: of none, and of a series, its name and its counter's state, which is
 /// written to another place before its pages are free. Measured by the same test, and with 2,600,000
-/// series. And of the state, which each checkpoint writes: `granary bench --like host` by 12 rounds,
+/// series. And of the state, which each checkpoint writes: `granary-bench --like host` by 12 rounds,
 /// all in one checkpoint.
 pub(super) const JOURNAL_BASE: f64 = 130e3;
 pub(super) const JOURNAL_SERIES_BYTES: f64 = 160.0;
@@ -45,7 +45,7 @@ pub(super) const LONG_REQUESTS: f64 = 250.0;
 pub(super) const GROUP_SAMPLES: f64 = 2048.0;
 /// Memory of a daemon without series, and of each one: its name and the index of its tags, its
 /// counter's state. Measured with 2,500,000 series (1.39 GB, with two slots of cells), and with
-/// 100,000 by `granary bench --protocol remote-write` (195 MB).
+/// 100,000 by `granary-bench --protocol remote-write` (195 MB).
 pub(super) const MEMORY_BASE: f64 = 60e6;
 pub(super) const MEMORY_SERIES_BYTES: f64 = 400.0;
 /// Bytes of a cell in memory, of one sample and of more; and for each series that may wait for a checkpoint.

@@ -162,13 +162,13 @@ export class Daemon {
     });
   }
 
-  /** A fleet of `granary bench`; returns when its rounds are sent. */
+  /** A fleet of `granary-bench`; returns when its rounds are sent. */
   async bench(...words: string[]): Promise<void> {
-    const child = spawn(join(BINARIES, "granary"), ["bench", "--url", this.url, ...words], {
+    const child = spawn(join(BINARIES, "granary-bench"), ["--url", this.url, ...words], {
       stdio: "ignore",
     });
     const [code] = (await once(child, "exit")) as [number | null];
-    if (code !== 0) throw new Error(`granary bench ${words.join(" ")}: ${code ?? "was killed"}`);
+    if (code !== 0) throw new Error(`granary-bench ${words.join(" ")}: ${code ?? "was killed"}`);
   }
 
   async ask(path: string, init?: RequestInit): Promise<unknown> {

@@ -1,53 +1,51 @@
-//! What came of the requests, by the minute in which their answers came.
+//! The outcomes of requests, by the minute of their responses.
 
 use std::fmt;
 
 use serde::Serialize;
 
-use crate::model::counted;
-
-/// An answer.
+/// A response with its times.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Answered {
-    /// When it came, in seconds after the start.
-    pub(super) at: f64,
-    /// Seconds from the request to its answer.
-    pub(super) seconds: f64,
-    pub(super) answer: Answer,
+pub(crate) struct Answered {
+    /// Seconds from the start of the run to the response.
+    pub(crate) at: f64,
+    /// Seconds from the request to the response.
+    pub(crate) seconds: f64,
+    pub(crate) answer: Answer,
 }
 
-/// What it said.
+/// The content of a response.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Answer {
-    /// So many samples are stored, were there before, or cannot be.
+pub(crate) enum Answer {
+    /// Numbers of samples that are stored, were stored before, or are refused.
     Acknowledged { accepted: u64, duplicates: u64, refused: u64 },
-    /// The daemon does not know the series by their numbers.
+    /// The daemon asks for definitions of the series.
     Define,
-    /// Come back later.
+    /// The daemon asks for a later attempt.
     Busy,
 }
 
-/// The same of many.
+/// Counts of many responses.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
-    pub(super) accepted: u64,
-    pub(super) duplicates: u64,
-    pub(super) refused: u64,
-    pub(super) busy: u64,
-    pub(super) requests: u64,
-    /// Seconds of each acknowledgement.
+pub(crate) struct Tally {
+    pub(crate) accepted: u64,
+    pub(crate) duplicates: u64,
+    pub(crate) refused: u64,
+    pub(crate) busy: u64,
+    pub(crate) requests: u64,
+    /// The duration of each acknowledged request, in seconds.
     acknowledged: Vec<f64>,
 }
 
-/// Milliseconds within which half, 99 of 100, and all requests were acknowledged.
+/// Quantiles of the acknowledgement time, in milliseconds.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct Acknowledged {
+pub(crate) struct Acknowledged {
     #[serde(rename = "ack_p50_ms")]
-    pub(super) p50: f64,
+    pub(crate) p50: f64,
     #[serde(rename = "ack_p99_ms")]
-    pub(super) p99: f64,
+    pub(crate) p99: f64,
     #[serde(rename = "ack_max_ms")]
-    pub(super) max: f64,
+    pub(crate) max: f64,
 }
 
 impl fmt::Display for Acknowledged {
@@ -57,11 +55,11 @@ impl fmt::Display for Acknowledged {
     }
 }
 
-/// What came of a plan.
+/// The outcome of a run.
 #[derive(Debug, Default)]
-pub(super) struct Outcome {
+pub(crate) struct Outcome {
     minutes: Vec<Tally>,
-    pub(super) seconds: f64,
+    pub(crate) seconds: f64,
 }
 
 impl Tally {
@@ -91,8 +89,8 @@ impl Tally {
         })
     }
 
-    /// Zeros when nothing was acknowledged.
-    pub(super) fn acknowledged(&self) -> Acknowledged {
+    /// The quantiles of the acknowledgement time; zeros when nothing was acknowledged.
+    pub(crate) fn acknowledged(&self) -> Acknowledged {
         let mut seconds = self.acknowledged.clone();
         seconds.sort_by(f64::total_cmp);
         let quantile = |q: f64| {
@@ -104,8 +102,8 @@ impl Tally {
 }
 
 impl Outcome {
-    /// Takes up an answer.
-    pub(super) fn add(&mut self, answered: &Answered) {
+    /// Counts a response.
+    pub(crate) fn add(&mut self, answered: &Answered) {
         let minute = (answered.at / 60.0) as usize;
         if minute >= self.minutes.len() {
             self.minutes.resize_with(minute + 1, Tally::default);
@@ -113,32 +111,32 @@ impl Outcome {
         self.minutes[minute].add(answered);
     }
 
-    /// What came of a minute, the first one being 0.
-    pub(super) fn minute(&self, minute: usize) -> String {
+    /// Describes a minute of the run; the first one is 0.
+    pub(crate) fn minute(&self, minute: usize) -> String {
         let none = Tally::default();
         let tally = self.minutes.get(minute).unwrap_or(&none);
         format!(
-            "minute {}: {} acknowledged, {}, {}, ack p50, p99, max {}",
+            "minute {}: samples {}, requests {}, busy responses {}, ack p50, p99, max {}",
             minute + 1,
-            counted(tally.accepted, "sample"),
-            counted(tally.requests, "request"),
-            counted(tally.busy, "busy answer"),
+            tally.accepted,
+            tally.requests,
+            tally.busy,
             tally.acknowledged()
         )
     }
 
-    /// Samples that were accepted.
-    pub(super) fn accepted(&self) -> u64 {
+    /// The number of accepted samples.
+    pub(crate) fn accepted(&self) -> u64 {
         self.minutes.iter().map(|minute| minute.accepted).sum()
     }
 
-    /// The whole.
-    pub(super) fn total(&self) -> Tally {
+    /// The counts of the whole run.
+    pub(crate) fn total(&self) -> Tally {
         Tally::of(&self.minutes)
     }
 
-    /// What came after the first minute; `None` of a shorter run.
-    pub(super) fn after_first_minute(&self) -> Option<Tally> {
+    /// The counts after the first minute; `None` when the run was shorter.
+    pub(crate) fn after_first_minute(&self) -> Option<Tally> {
         self.minutes.get(1..).filter(|rest| !rest.is_empty()).map(Tally::of)
     }
 }
@@ -153,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_minute_is_told_apart() {
+    fn the_first_minute_is_separate() {
         let mut outcome = Outcome::default();
         outcome.add(&acknowledged(1.0, 3.0));
         outcome.add(&Answered { at: 59.9, seconds: 9.0, answer: Answer::Busy });
@@ -161,11 +159,11 @@ mod tests {
         outcome.add(&acknowledged(60.0, 0.002));
         outcome.add(&Answered { at: 200.0, seconds: 9.0, answer: Answer::Define });
         for (minute, expected) in [
-            (0, "minute 1: 10 samples acknowledged, 2 requests, 1 busy answer"),
-            (1, "minute 2: 10 samples acknowledged, 1 request, 0 busy answers"),
-            (2, "minute 3: 0 samples acknowledged, 0 requests, 0 busy answers"),
-            (3, "minute 4: 0 samples acknowledged, 1 request, 0 busy answers"),
-            (4, "minute 5: 0 samples acknowledged, 0 requests, 0 busy answers"),
+            (0, "minute 1: samples 10, requests 2, busy responses 1,"),
+            (1, "minute 2: samples 10, requests 1, busy responses 0,"),
+            (2, "minute 3: samples 0, requests 0, busy responses 0,"),
+            (3, "minute 4: samples 0, requests 1, busy responses 0,"),
+            (4, "minute 5: samples 0, requests 0, busy responses 0,"),
         ] {
             assert!(outcome.minute(minute).starts_with(expected), "{}", outcome.minute(minute));
         }

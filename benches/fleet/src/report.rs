@@ -1,4 +1,4 @@
-//! What was measured, as JSON and as a table.
+//! The report of a run, as JSON and as a table.
 
 use std::io::Write;
 
@@ -6,21 +6,23 @@ use anyhow::Context;
 use comfy_table::{Table, presets::UTF8_BORDERS_ONLY};
 use serde::Serialize;
 
-use super::outcome::{Acknowledged, Outcome, Tally};
-use crate::cli::http::Daemon;
+use crate::{
+    daemon::Daemon,
+    outcome::{Acknowledged, Outcome, Tally},
+};
 
-/// What the daemon used, by its own metrics.
+/// The resources that the daemon used, by its own metrics.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct DaemonUse {
+pub(crate) struct DaemonUse {
     cpu_seconds: f64,
     peak_bytes: f64,
 }
 
 impl DaemonUse {
-    /// Asks the daemon.
-    pub(super) fn read(daemon: &Daemon) -> anyhow::Result<Self> {
-        let text = daemon.get_path("metrics")?;
-        // Other stores name the same numbers without the prefix.
+    /// Reads `/metrics` of the daemon.
+    pub(crate) fn read(daemon: &Daemon) -> anyhow::Result<Self> {
+        let text = daemon.metrics()?;
+        // Other stores name the metrics without the prefix.
         let value = |names: &[&str]| {
             let named = |name: &&str| {
                 let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -45,7 +47,7 @@ impl DaemonUse {
 
 /// The figures.
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
+pub(crate) struct Report {
     samples_accepted: u64,
     samples_duplicate: u64,
     samples_refused: u64,
@@ -61,7 +63,7 @@ pub(super) struct Report {
     daemon_peak_memory_bytes: f64,
 }
 
-/// What came after the first minute.
+/// The figures after the first minute.
 #[derive(Debug, Serialize)]
 struct Rest {
     requests_refused_busy: u64,
@@ -76,7 +78,7 @@ impl Rest {
 }
 
 impl Report {
-    pub(super) fn new(outcome: &Outcome, before: &DaemonUse, after: &DaemonUse) -> Self {
+    pub(crate) fn new(outcome: &Outcome, before: &DaemonUse, after: &DaemonUse) -> Self {
         let cpu = after.cpu_seconds - before.cpu_seconds;
         let total = outcome.total();
         let accepted = total.accepted as f64;
@@ -101,7 +103,7 @@ impl Report {
             ("samples acknowledged", self.samples_accepted.to_string()),
             ("refused, duplicate", format!("{}, {}", self.samples_refused, self.samples_duplicate)),
             (
-                "requests, busy answers",
+                "requests, busy responses",
                 format!("{}, {}", self.requests, self.requests_refused_busy),
             ),
             ("seconds", format!("{:.2}", self.seconds)),
@@ -127,8 +129,8 @@ impl Report {
     }
 }
 
-/// Prints the report; as JSON, and before that as a table unless `json_only`.
-pub(super) fn print(report: &Report, json_only: bool) -> anyhow::Result<()> {
+/// Prints the report as a table, unless `json_only`, and as JSON.
+pub(crate) fn print(report: &Report, json_only: bool) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     if !json_only {
         let mut table = Table::new();

@@ -1,28 +1,26 @@
-//! What a host agent would send: the metrics of `agents/host/METRICS.md` that charts of hosts show,
+//! The samples of a host agent: the metrics of `agents/host/METRICS.md` that charts of hosts show,
 //! with daily waves that differ from host to host.
 //!
-//! A counter's total is the integral of its rate, so that rates are what the waves say however
-//! often they are sampled.
+//! A counter's total is the integral of its rate, so that rates follow the waves at any interval.
 
 use granary_protocol::{Kind, SeriesDefinition};
 
-use crate::model::UnixMillis;
-
 const DAY_S: f64 = 86_400.0;
-/// Each so many-th host has a gap each day, of so many seconds.
+/// Every 17th host has a daily gap.
 const GAP_EACH: usize = 17;
+/// Length of the gap, in seconds.
 const GAP_S: i64 = 2400;
 
-/// Roles of hosts, which differ in how much they do.
+/// Roles of hosts.
 const ROLES: [&str; 4] = ["web", "db", "cache", "batch"];
 const MOUNTS: [(&str, f64); 3] = [("/", 40e9), ("/var", 100e9), ("/data", 900e9)];
 const INTERFACES: [&str; 2] = ["eth0", "eth1"];
 const DISKS: [&str; 2] = ["nvme0n1", "sda"];
-/// Shares of the time in which cores are busy.
+/// Shares of the busy CPU time by state.
 const BUSY: [(&str, f64); 5] =
     [("user", 0.66), ("kernel", 0.2), ("nice", 0.04), ("irq", 0.02), ("softirq", 0.08)];
 
-/// One series of a host: what it is called, and what it says.
+/// A series of a host with its value at a time.
 struct Line {
     metric: String,
     tag: Option<(&'static str, &'static str)>,
@@ -31,33 +29,34 @@ struct Line {
     value: f64,
 }
 
-/// A number between 0 and 1 that is a host's own.
-fn own(host: usize, salt: u64) -> f64 {
+/// A pseudo-random number between 0 and 1 that depends on the host and the salt.
+fn random(host: usize, salt: u64) -> f64 {
     let mixed = (host as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
         ^ salt.wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0x94d0_49bb_1331_11eb);
     ((mixed ^ (mixed >> 32)) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// A rate that goes up and down around `base`, by the day, by the hour and a little faster.
+/// A rate that oscillates around `base` with three periods: a day, about an hour, minutes.
 #[derive(Debug, Clone, Copy)]
 struct Wave {
     base: f64,
-    /// Parts of the base, period and phase of each swing; the parts add up to less than 1.
+    /// Share of the base, period in seconds and phase of each swing; the shares add up to less
+    /// than 1.
     swings: [(f64, f64, f64); 3],
 }
 
 impl Wave {
     fn new(base: f64, host: usize, salt: u64) -> Self {
-        let phase = |more| own(host, salt * 7 + more) * std::f64::consts::TAU;
-        let day = 0.2 + 0.35 * own(host, salt * 7 + 1);
-        // Most are busy at the same time of the day.
+        let phase = |more| random(host, salt * 7 + more) * std::f64::consts::TAU;
+        let day = 0.2 + 0.35 * random(host, salt * 7 + 1);
+        // Most hosts are busy at the same time of the day.
         let by_day = -std::f64::consts::FRAC_PI_2 + phase(2) * 0.15;
         let swings = [(day, DAY_S, by_day), (0.2, 5_820.0, phase(3)), (0.12, 780.0, phase(4))];
         Self { base, swings }
     }
 
-    /// At a time in seconds.
+    /// The rate at a time in seconds.
     fn at(&self, seconds: f64) -> f64 {
         let swing = |(part, period, phase): (f64, f64, f64)| {
             part * (seconds * std::f64::consts::TAU / period + phase).sin()
@@ -65,7 +64,7 @@ impl Wave {
         self.base * (1.0 + self.swings.into_iter().map(swing).sum::<f64>())
     }
 
-    /// The integral up to a time.
+    /// The integral of the rate between two times in seconds.
     fn total(&self, from: f64, to: f64) -> f64 {
         let swing = |(part, period, phase): (f64, f64, f64)| {
             let faster = std::f64::consts::TAU / period;
@@ -76,47 +75,48 @@ impl Wave {
     }
 }
 
-/// A host of a fleet that was begun at some time.
+/// A host of the fleet.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct HostLike {
+pub(crate) struct HostLike {
     host: usize,
-    /// When it was booted, in seconds.
+    /// The boot time, in Unix seconds.
     booted: f64,
 }
 
 impl HostLike {
-    pub(super) fn new(host: usize, begun: i64) -> Self {
-        let days = 1.0 + own(host, 1).powi(3) * 400.0;
-        Self { host, booted: (begun as f64 / 1000.0 - days * DAY_S).floor() }
+    /// Creates a host of a fleet whose run started at a time in Unix milliseconds.
+    pub(crate) fn new(host: usize, started_ms: i64) -> Self {
+        let days = 1.0 + random(host, 1).powi(3) * 400.0;
+        Self { host, booted: (started_ms as f64 / 1000.0 - days * DAY_S).floor() }
     }
 
-    /// Its name.
-    pub(super) fn name(&self) -> String {
+    /// The name of the host.
+    pub(crate) fn name(&self) -> String {
         format!("{}-{:05}", self.role(), self.host)
     }
 
-    pub(super) fn role(&self) -> &'static str {
+    pub(crate) fn role(&self) -> &'static str {
         ROLES[self.host % ROLES.len()]
     }
 
-    /// When it was booted, Unix milliseconds.
-    pub(super) fn booted_ms(&self) -> i64 {
+    /// The boot time, in Unix milliseconds.
+    pub(crate) fn booted_ms(&self) -> i64 {
         self.booted as i64 * 1000
     }
 
-    /// Whether it sends nothing at a time: some hosts have a gap each day.
-    pub(super) fn is_silent(&self, at: UnixMillis) -> bool {
-        let begins = (own(self.host, 2) * DAY_S) as i64;
-        let since = (at.0.div_euclid(1000) - begins).rem_euclid(DAY_S as i64);
+    /// Returns true when the host sends nothing at a time: some hosts have a daily gap.
+    pub(crate) fn is_silent(&self, at_ms: i64) -> bool {
+        let begin_s = (random(self.host, 2) * DAY_S) as i64;
+        let since = (at_ms.div_euclid(1000) - begin_s).rem_euclid(DAY_S as i64);
         self.host % GAP_EACH == 3 && since < GAP_S
     }
 
-    /// Series that each host has.
-    pub(super) fn series() -> usize {
-        Self::new(0, 0).lines(UnixMillis(0)).len()
+    /// The number of series of each host.
+    pub(crate) fn series() -> usize {
+        Self::new(0, 0).lines(0).len()
     }
 
-    pub(super) fn definitions(&self, tags: &[(String, String)]) -> Vec<SeriesDefinition> {
+    pub(crate) fn definitions(&self, tags: &[(String, String)]) -> Vec<SeriesDefinition> {
         let define = |(reference, line): (u32, Line)| {
             let tag = line.tag.map(|(name, value)| (name.to_owned(), value.to_owned()));
             SeriesDefinition {
@@ -127,17 +127,17 @@ impl HostLike {
                 unit: line.unit.to_owned(),
             }
         };
-        (0..).zip(self.lines(UnixMillis(0))).map(define).collect()
+        (0..).zip(self.lines(0)).map(define).collect()
     }
 
-    /// The values of its series at a time, and since when each counts (0: it is none that counts).
-    pub(super) fn values(&self, at: UnixMillis) -> (Vec<f64>, Vec<i64>) {
+    /// The values of the series at a time, and the start times of counters (0 for gauges).
+    pub(crate) fn values(&self, at_ms: i64) -> (Vec<f64>, Vec<i64>) {
         let start = |kind| if kind == Kind::Counter { self.booted_ms() } else { 0 };
-        self.lines(at).into_iter().map(|line| (line.value, start(line.kind))).unzip()
+        self.lines(at_ms).into_iter().map(|line| (line.value, start(line.kind))).unzip()
     }
 
-    fn lines(&self, at: UnixMillis) -> Vec<Line> {
-        let now = at.0 as f64 / 1000.0;
+    fn lines(&self, at_ms: i64) -> Vec<Line> {
+        let now = at_ms as f64 / 1000.0;
         let mut lines = Vec::with_capacity(48);
         self.cpu(now, &mut lines);
         self.memory(now, &mut lines);
@@ -150,9 +150,9 @@ impl HostLike {
     }
 
     fn cpu(&self, now: f64, lines: &mut Vec<Line>) {
-        let cores = f64::from(1_u32 << (1 + (own(self.host, 3) * 4.0) as u32));
-        let busy = Wave::new(cores * (0.04 + 0.42 * own(self.host, 4).powi(2)), self.host, 5);
-        let waiting = Wave::new(cores * 0.01 * own(self.host, 6), self.host, 6);
+        let cores = f64::from(1_u32 << (1 + (random(self.host, 3) * 4.0) as u32));
+        let busy = Wave::new(cores * (0.04 + 0.42 * random(self.host, 4).powi(2)), self.host, 5);
+        let waiting = Wave::new(cores * 0.01 * random(self.host, 6), self.host, 6);
         let all = cores * (now - self.booted);
         let (busy_s, waiting_s) = (busy.total(self.booted, now), waiting.total(self.booted, now));
         let mut counter = |state: &str, seconds: f64| {
@@ -172,9 +172,10 @@ impl HostLike {
     }
 
     fn memory(&self, now: f64, lines: &mut Vec<Line>) {
-        let total = f64::from(1_u32 << (2 + (own(self.host, 8) * 6.0) as u32)) * f64::from(1 << 30);
-        let used = Wave::new(total * (0.2 + 0.3 * own(self.host, 9)), self.host, 9).at(now);
-        let cached = (total - used) * (0.3 + 0.4 * own(self.host, 10));
+        let total =
+            f64::from(1_u32 << (2 + (random(self.host, 8) * 6.0) as u32)) * f64::from(1 << 30);
+        let used = Wave::new(total * (0.2 + 0.3 * random(self.host, 9)), self.host, 9).at(now);
+        let cached = (total - used) * (0.3 + 0.4 * random(self.host, 10));
         for (metric, bytes) in [
             ("system_memory_total", total),
             ("system_memory_used", used),
@@ -186,13 +187,13 @@ impl HostLike {
         }
     }
 
-    /// File systems fill in some weeks and are emptied then.
+    /// File systems fill up within weeks and are emptied then.
     fn disks(&self, now: f64, lines: &mut Vec<Line>) {
         for (salt, (mount, total)) in (11..).zip(MOUNTS) {
-            let period = DAY_S * (6.0 + 30.0 * own(self.host, salt));
-            let filled = (now / period + own(self.host, salt + 10)).fract();
-            let least = 0.1 + 0.35 * own(self.host, salt + 20);
-            let used = total * (least + filled * (0.97 - least) * own(self.host, salt + 30));
+            let period = DAY_S * (6.0 + 30.0 * random(self.host, salt));
+            let filled = (now / period + random(self.host, salt + 10)).fract();
+            let least = 0.1 + 0.35 * random(self.host, salt + 20);
+            let used = total * (least + filled * (0.97 - least) * random(self.host, salt + 30));
             let used = whole(used, 4096.0);
             let tag = Some(("mount", mount));
             for (what, unit, value) in [
@@ -205,9 +206,12 @@ impl HostLike {
             }
         }
         for (salt, disk) in (51..).zip(DISKS) {
-            let reads = Wave::new(5.0 + 400.0 * own(self.host, salt).powi(3), self.host, salt);
-            let writes =
-                Wave::new(10.0 + 300.0 * own(self.host, salt + 10).powi(3), self.host, salt + 10);
+            let reads = Wave::new(5.0 + 400.0 * random(self.host, salt).powi(3), self.host, salt);
+            let writes = Wave::new(
+                10.0 + 300.0 * random(self.host, salt + 10).powi(3),
+                self.host,
+                salt + 10,
+            );
             let (reads, writes) = (reads.total(self.booted, now), writes.total(self.booted, now));
             for (what, unit, value) in [
                 ("iops_read", "operations", reads),
@@ -224,7 +228,7 @@ impl HostLike {
 
     fn network(&self, now: f64, lines: &mut Vec<Line>) {
         for (salt, interface) in (71..).zip(INTERFACES) {
-            let base = 2e3 + 30e6 * own(self.host, salt).powi(4);
+            let base = 2e3 + 30e6 * random(self.host, salt).powi(4);
             let bytes_in = Wave::new(base, self.host, salt).total(self.booted, now);
             let bytes_out = Wave::new(base * 0.6, self.host, salt + 10).total(self.booted, now);
             for (what, value) in [("in", bytes_in), ("out", bytes_out)] {
@@ -247,7 +251,7 @@ fn gauge(
     Line { metric: metric.to_owned(), tag, kind: Kind::Gauge, unit, value }
 }
 
-/// As much of it as comes in whole pieces: the kernel counts memory and blocks so.
+/// Rounds bytes down to whole pieces, as the kernel counts memory and blocks.
 fn whole(bytes: f64, piece: f64) -> f64 {
     (bytes / piece).floor() * piece
 }
@@ -258,7 +262,7 @@ fn counter(
     unit: &'static str,
     value: f64,
 ) -> Line {
-    // What is counted comes in whole pieces, time in hundredths of a second.
+    // Counters are integers, CPU times hundredths of a second.
     let pieces = if unit == "seconds" { 100.0 } else { 1.0 };
     let value = (value * pieces).floor() / pieces;
     Line { kind: Kind::Counter, ..gauge(metric, tag, unit, value) }
@@ -273,12 +277,13 @@ mod tests {
     #[test]
     fn counters_count_up_and_gauges_stay_in_their_bounds() {
         for host in 0..50 {
-            let own = HostLike::new(host, NOW);
-            let mut before = own.values(UnixMillis(NOW - 86_400_000)).0;
+            let host = HostLike::new(host, NOW);
+            let mut before = host.values(NOW - 86_400_000).0;
             for minute in 0..1440 {
-                let at = UnixMillis(NOW - 86_400_000 + minute * 60_000);
-                let values = own.values(at).0;
-                for (line, (value, before)) in own.lines(at).iter().zip(values.iter().zip(&before))
+                let at_ms = NOW - 86_400_000 + minute * 60_000;
+                let values = host.values(at_ms).0;
+                for (line, (value, before)) in
+                    host.lines(at_ms).iter().zip(values.iter().zip(&before))
                 {
                     let name = &line.metric;
                     assert!(value.is_finite() && *value >= 0.0, "{name}: {value}");
@@ -292,9 +297,9 @@ mod tests {
 
     #[test]
     fn busy_and_idle_are_all_the_time_of_the_cores() {
-        let own = HostLike::new(7, NOW);
-        let cpu = |at: i64| {
-            let lines = own.lines(UnixMillis(at));
+        let host = HostLike::new(7, NOW);
+        let cpu = |at_ms: i64| {
+            let lines = host.lines(at_ms);
             let seconds = lines.iter().filter(|line| line.metric.starts_with("system_cpu_"));
             seconds.map(|line| line.value).sum::<f64>()
         };
@@ -312,8 +317,8 @@ mod tests {
     #[test]
     fn some_hosts_have_a_gap_each_day() {
         let minutes = |host: usize| {
-            let own = HostLike::new(host, NOW);
-            (0..1440).filter(|at| own.is_silent(UnixMillis(NOW + at * 60_000))).count()
+            let host = HostLike::new(host, NOW);
+            (0..1440).filter(|at| host.is_silent(NOW + at * 60_000)).count()
         };
         assert_eq!((minutes(3), minutes(20), minutes(4)), (40, 40, 0));
     }

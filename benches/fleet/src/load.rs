@@ -8,57 +8,34 @@ use std::{
 };
 
 use anyhow::Context;
+use granary_agent_kit::{Stopwatch, unix_ms};
 use granary_protocol::{BSON_MEDIA_TYPE, INGEST_PATH, IngestAnswer};
 
-use super::{
-    Speech,
-    fleet::Fleet,
-    outcome::{Answer, Answered, Outcome},
-    pings, remote_write,
-};
 use crate::{
-    cli::screen::complain,
-    clock::{Clock, Stopwatch, SystemClock},
-    model::UnixMillis,
+    daemon,
+    outcome::{Answer, Answered, Outcome},
+    pings,
+    plan::{Plan, Protocol},
+    remote_write, warn,
 };
 
-/// How long a connection waits after it was told to come back later.
+/// The pause of a connection after a busy response.
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
-/// Answers that wait to be counted, at most.
+/// Maximum number of responses that wait to be counted.
 const ANSWERS_MAX: usize = 4096;
-/// How long an answer may take.
+/// Time limit of a request.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 const REMOTE_WRITE_PATH: &str = "/api/v1/write";
 
-/// What to send.
-#[derive(Debug, Clone)]
-pub(super) struct Plan {
-    pub(super) url: String,
-    pub(super) fleet: Fleet,
-    pub(super) rounds: usize,
-    pub(super) start: UnixMillis,
-    pub(super) interval: Duration,
-    pub(super) connections: usize,
-    pub(super) speech: Speech,
-    pub(super) hosts_per_request: usize,
-    pub(super) batches_per_request: usize,
-    /// From which round on one comes each interval.
-    pub(super) paced_from: usize,
-    /// Whether a connection waits when it is told to.
-    pub(super) patient: bool,
-    /// Whether it is said each minute what came of it.
-    pub(super) tells_minutes: bool,
-}
-
-/// Sends the whole plan, and says each minute what came of it.
-pub(super) fn run(plan: &Plan) -> anyhow::Result<Outcome> {
+/// Sends the whole plan and reports each minute's figures.
+pub(crate) fn run(plan: &Plan) -> anyhow::Result<Outcome> {
     let watch = Stopwatch::start();
     let mut outcome = Outcome::default();
     thread::scope(|scope| {
-        // Closed when this ends, with or without an error.
+        // Dropping the sender ends the pings, also after an error.
         let (_sending, done) = sync_channel::<()>(0);
-        if plan.speech == Speech::Native {
+        if plan.protocol == Protocol::Native {
             scope.spawn(move || pings::run(plan, &done));
         }
         let (answers, answered) = sync_channel(ANSWERS_MAX);
@@ -76,11 +53,11 @@ pub(super) fn run(plan: &Plan) -> anyhow::Result<Outcome> {
         }
         anyhow::Ok(())
     })?;
-    outcome.seconds = watch.seconds();
+    outcome.seconds = watch.elapsed().as_secs_f64();
     Ok(outcome)
 }
 
-/// Takes up the answers of all connections, and says each minute what came of it.
+/// Counts the responses of all connections and reports each minute's figures.
 fn count(plan: &Plan, watch: &Stopwatch, answered: &Receiver<Answered>, outcome: &mut Outcome) {
     for minute in 0.. {
         let end = Duration::from_secs(60 * (minute as u64 + 1));
@@ -91,8 +68,8 @@ fn count(plan: &Plan, watch: &Stopwatch, answered: &Receiver<Answered>, outcome:
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
-        if plan.tells_minutes {
-            complain(&outcome.minute(minute));
+        if plan.reports_minutes {
+            warn(&outcome.minute(minute));
         }
     }
 }
@@ -107,11 +84,7 @@ struct Connection<'a> {
 
 impl<'a> Connection<'a> {
     fn new(plan: &'a Plan, watch: Stopwatch, answers: SyncSender<Answered>) -> Self {
-        let config = ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            .timeout_global(Some(TIMEOUT))
-            .build();
-        Self { plan, agent: config.into(), watch, answers, body: Vec::new() }
+        Self { plan, agent: daemon::agent(TIMEOUT), watch, answers, body: Vec::new() }
     }
 
     fn send_share(mut self, index: usize) -> anyhow::Result<()> {
@@ -119,12 +92,11 @@ impl<'a> Connection<'a> {
         let groups = plan.fleet.hosts.div_ceil(plan.hosts_per_request);
         let mut first = 0;
         while first < plan.rounds {
-            let rounds = plan.together(first);
+            let rounds = plan.rounds_together(first);
             for group in (index..groups).step_by(plan.connections) {
                 if first >= plan.paced_from {
-                    let due = plan.time_of(first).plus(plan.phase(group, groups));
-                    let wait = due.0 - SystemClock.now().0;
-                    thread::sleep(Duration::from_millis(wait.max(0) as u64));
+                    let due_ms = plan.time_of(first) + plan.phase(group, groups);
+                    thread::sleep(Duration::from_millis((due_ms - unix_ms()).max(0) as u64));
                 }
                 let host = group * plan.hosts_per_request;
                 let hosts = host..(host + plan.hosts_per_request).min(plan.fleet.hosts);
@@ -147,8 +119,8 @@ impl<'a> Connection<'a> {
             return Ok(());
         }
         loop {
-            let answered = match plan.speech {
-                Speech::Native => {
+            let answered = match plan.protocol {
+                Protocol::Native => {
                     self.body.clear();
                     for host in hosts.clone() {
                         let mut define = define;
@@ -161,7 +133,7 @@ impl<'a> Connection<'a> {
                     }
                     self.post()?
                 }
-                Speech::RemoteWrite => {
+                Protocol::RemoteWrite => {
                     let (hosts, rounds) = (hosts.clone(), rounds.clone());
                     let time = |round| plan.time_of(round);
                     let body =
@@ -169,11 +141,11 @@ impl<'a> Connection<'a> {
                     self.post_remote(&body, samples)?
                 }
             };
-            self.answers.send(answered).context("nobody counts the answers")?;
+            self.answers.send(answered).context("the thread that counts responses ended")?;
             match answered.answer {
                 Answer::Acknowledged { .. } => return Ok(()),
                 Answer::Define => define = true,
-                Answer::Busy if plan.patient => thread::sleep(BUSY_PAUSE),
+                Answer::Busy if plan.is_patient => thread::sleep(BUSY_PAUSE),
                 Answer::Busy => {}
             }
         }
@@ -188,12 +160,12 @@ impl<'a> Connection<'a> {
             .content_type(BSON_MEDIA_TYPE)
             .send(&self.body)
             .with_context(|| format!("cannot reach granary at {}", self.plan.url))?;
-        let text = response.body_mut().read_to_string().context("read the answer")?;
-        let seconds = watch.seconds();
+        let text = response.body_mut().read_to_string().context("read the response")?;
+        let seconds = watch.elapsed().as_secs_f64();
         let answer = match response.status().as_u16() {
             200 => {
                 let answer: IngestAnswer =
-                    serde_json::from_str(&text).context("read the answer")?;
+                    serde_json::from_str(&text).context("read the response")?;
                 let refused = answer.refused.values().sum();
                 let (accepted, duplicates) = (answer.accepted, answer.duplicates);
                 Answer::Acknowledged { accepted, duplicates, refused }
@@ -202,10 +174,10 @@ impl<'a> Connection<'a> {
             429 => Answer::Busy,
             status => anyhow::bail!("granary answered {status}: {text}"),
         };
-        Ok(Answered { at: self.watch.seconds(), seconds, answer })
+        Ok(Answered { at: self.watch.elapsed().as_secs_f64(), seconds, answer })
     }
 
-    /// The answer has no counts: what is acknowledged counts as accepted.
+    /// The response has no counts: acknowledged samples count as accepted.
     fn post_remote(&mut self, body: &[u8], samples: u64) -> anyhow::Result<Answered> {
         let watch = Stopwatch::start();
         let mut response = self
@@ -216,7 +188,7 @@ impl<'a> Connection<'a> {
             .header("X-Prometheus-Remote-Write-Version", "0.1.0")
             .send(body)
             .with_context(|| format!("cannot reach {}", self.plan.url))?;
-        let seconds = watch.seconds();
+        let seconds = watch.elapsed().as_secs_f64();
         let answer = match response.status().as_u16() {
             200..=299 => Answer::Acknowledged { accepted: samples, duplicates: 0, refused: 0 },
             429 | 503 => Answer::Busy,
@@ -225,35 +197,6 @@ impl<'a> Connection<'a> {
                 anyhow::bail!("{} answered {status}: {text}", self.plan.url)
             }
         };
-        Ok(Answered { at: self.watch.seconds(), seconds, answer })
-    }
-}
-
-impl Plan {
-    /// The rounds that share a request, from one on.
-    fn together(&self, first: usize) -> Range<usize> {
-        let (several, end) = if first < self.paced_from {
-            (self.batches_per_request, self.paced_from.min(self.rounds))
-        } else {
-            (1, self.rounds)
-        };
-        first..(first + several).min(end)
-    }
-
-    /// Samples that hosts send in rounds.
-    pub(super) fn samples(&self, hosts: Range<usize>, rounds: Range<usize>) -> u64 {
-        let is_sent = |host, round| !self.fleet.is_silent(host, self.time_of(round));
-        let sent = |host| rounds.clone().filter(|round| is_sent(host, *round)).count();
-        (hosts.map(sent).sum::<usize>() * self.fleet.series()) as u64
-    }
-
-    /// Milliseconds into a round when hosts report: each agent begins when it likes, so a fleet's
-    /// reports lie all over the interval.
-    fn phase(&self, group: usize, groups: usize) -> i64 {
-        group as i64 * self.interval.as_millis() as i64 / groups as i64
-    }
-
-    fn time_of(&self, round: usize) -> UnixMillis {
-        self.start.plus(round as i64 * self.interval.as_millis() as i64)
+        Ok(Answered { at: self.watch.elapsed().as_secs_f64(), seconds, answer })
     }
 }

@@ -5,28 +5,24 @@ use std::{
     time::Duration,
 };
 
+use granary_agent_kit::unix_ms;
 use granary_protocol::{PING_PATH, PINGS_PER_REQUEST_MAX, PingBody, ping_interval};
 
-use super::load::Plan;
-use crate::{
-    cli::screen::complain,
-    clock::{Clock, SystemClock},
-};
+use crate::{daemon, plan::Plan, warn};
 
-/// How long an answer may take.
+/// Time limit of a request.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Pings for all hosts until `done` is closed.
-pub(super) fn run(plan: &Plan, done: &Receiver<()>) {
-    let config = ureq::Agent::config_builder().timeout_global(Some(TIMEOUT)).build();
-    let agent: ureq::Agent = config.into();
+/// Pings for all hosts until `done` is closed; warns when pings begin to fail.
+pub(crate) fn run(plan: &Plan, done: &Receiver<()>) {
+    let agent = daemon::agent(TIMEOUT);
     let mut is_failing = false;
     loop {
         let outcome = ping_all(plan, &agent);
         if let Err(cause) = &outcome
             && !is_failing
         {
-            complain(&format!("the fleet's agents cannot ping: {cause:#}"));
+            warn(&format!("the fleet's agents cannot ping: {cause:#}"));
         }
         is_failing = outcome.is_err();
         match done.recv_timeout(ping_interval(plan.interval)) {
@@ -40,11 +36,13 @@ fn ping_all(plan: &Plan, agent: &ureq::Agent) -> anyhow::Result<()> {
     let interval_ms = (plan.interval.as_millis() as u64).max(1);
     let hosts: Vec<usize> = (0..plan.fleet.hosts).collect();
     for hosts in hosts.chunks(PINGS_PER_REQUEST_MAX) {
-        let now = SystemClock.now();
-        let ping = |host: &usize| plan.fleet.ping(*host, interval_ms, now);
+        let now_ms = unix_ms();
+        let ping = |host: &usize| plan.fleet.ping(*host, interval_ms, now_ms);
         let body = PingBody { pings: hosts.iter().map(ping).collect() };
         let request = agent.post(format!("{}{PING_PATH}", plan.url));
-        request.content_type("application/json").send(serde_json::to_vec(&body)?)?;
+        let request = request.content_type("application/json");
+        let status = request.send(serde_json::to_vec(&body)?)?.status();
+        anyhow::ensure!(status.is_success(), "{} answered {status}", plan.url);
     }
     Ok(())
 }

@@ -1,16 +1,17 @@
-//! The fleet's samples as Prometheus remote write 1.0, so that other stores take them, too.
+//! The fleet's samples as Prometheus remote write 1.0, which other stores accept too.
 
 use std::ops::Range;
 
-use super::fleet::{Fleet, value};
-use crate::model::{Kind, UnixMillis};
+use granary_protocol::Kind;
 
-/// Writes one request: every series of the hosts with a sample of each round.
-pub(super) fn encode(
+use crate::fleet::{Fleet, value};
+
+/// Encodes a request: every series of the hosts with a sample of each round.
+pub(crate) fn encode(
     fleet: &Fleet,
     hosts: Range<usize>,
     rounds: Range<usize>,
-    at: impl Fn(usize) -> UnixMillis,
+    time_of: impl Fn(usize) -> i64,
     scratch: &mut Vec<u8>,
 ) -> Vec<u8> {
     scratch.clear();
@@ -29,17 +30,17 @@ pub(super) fn encode(
                 part.push(0x09);
                 part.extend_from_slice(&value(host, metric, round).to_le_bytes());
                 part.push(0x10);
-                varint(at(round).0 as u64, &mut part);
+                varint(time_of(round) as u64, &mut part);
                 bytes_field(2, &part, &mut series);
             }
             bytes_field(1, &series, scratch);
         }
     }
-    // Compressing what is in memory does not fail.
+    // Compression in memory does not fail.
     snap::raw::Encoder::new().compress_vec(scratch).unwrap_or_default()
 }
 
-/// Labels in order of their names, as Prometheus sends them.
+/// The labels of a series, sorted by name as Prometheus sends them.
 fn labels(fleet: &Fleet, host: usize, metric: usize) -> Vec<(String, String)> {
     let definition = fleet.series_of(host, metric);
     let suffix = if definition.kind == Kind::Counter { "_total" } else { "" };

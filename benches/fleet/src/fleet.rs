@@ -1,53 +1,52 @@
-//! The synthetic fleet: what each host sends in each round, and what it says of itself.
+//! The synthetic fleet: the samples of each host in each round, and its pings.
 
 use clap::ValueEnum;
 use granary_protocol::{Batch, Kind, Ping, SeriesDefinition, encode_batch};
 
-use super::host_like::HostLike;
-use crate::model::UnixMillis;
+use crate::host_like::HostLike;
 
-/// What a host sends.
+/// The content of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Like {
-    /// As many series as are asked for, with made-up names.
+pub(crate) enum Like {
+    /// Series with made-up names.
     Numbers,
-    /// What the host agent sends, in believable values.
+    /// The metrics of the host agent, with plausible values.
     Host,
 }
 
-/// Hosts that all send the same metrics with values of their own.
+/// Hosts that send the same metrics with different values.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Fleet {
-    pub(super) hosts: usize,
-    pub(super) metrics: usize,
-    pub(super) epoch: i64,
-    pub(super) like: Like,
+pub(crate) struct Fleet {
+    pub(crate) hosts: usize,
+    pub(crate) metrics: usize,
+    pub(crate) epoch: i64,
+    pub(crate) like: Like,
 }
 
 impl Fleet {
-    /// Appends one host's batch of one round to a body; false when it sends nothing then.
-    pub(super) fn encode(
+    /// Appends a host's batch of a round to a body; returns false when the host is silent then.
+    pub(crate) fn encode(
         &self,
         host: usize,
         round: usize,
-        at: UnixMillis,
+        at_ms: i64,
         define: bool,
         body: &mut Vec<u8>,
     ) -> bool {
-        if self.is_silent(host, at) {
+        if self.is_silent(host, at_ms) {
             return false;
         }
         let (values, starts) = match self.like {
             Like::Numbers => {
                 ((0..self.metrics).map(|metric| value(host, metric, round)).collect(), Vec::new())
             }
-            Like::Host => self.host_like(host).values(at),
+            Like::Host => self.host_like(host).values(at_ms),
         };
         let mut batch = Batch {
             agent: self.name(host),
             epoch: self.epoch,
             seq: round as u64 + 1,
-            times: vec![at.0],
+            times: vec![at_ms],
             refs: (0..values.len() as u32).collect(),
             values,
             starts,
@@ -60,29 +59,29 @@ impl Fleet {
         true
     }
 
-    /// Whether a host sends nothing at a time.
-    pub(super) fn is_silent(&self, host: usize, at: UnixMillis) -> bool {
-        self.like == Like::Host && self.host_like(host).is_silent(at)
+    /// Returns true when a host sends nothing at a time.
+    pub(crate) fn is_silent(&self, host: usize, at_ms: i64) -> bool {
+        self.like == Like::Host && self.host_like(host).is_silent(at_ms)
     }
 
-    /// Series of each host.
-    pub(super) fn series(&self) -> usize {
+    /// The number of series of each host.
+    pub(crate) fn series(&self) -> usize {
         match self.like {
             Like::Numbers => self.metrics,
             Like::Host => HostLike::series(),
         }
     }
 
-    /// A host's name, which is its agent's.
-    pub(super) fn name(&self, host: usize) -> String {
+    /// The name of a host and its agent.
+    pub(crate) fn name(&self, host: usize) -> String {
         match self.like {
             Like::Numbers => format!("bench-{host:05}"),
             Like::Host => self.host_like(host).name(),
         }
     }
 
-    /// What its agent says of it.
-    pub(super) fn ping(&self, host: usize, interval_ms: u64, now: UnixMillis) -> Ping {
+    /// A ping of the host's agent.
+    pub(crate) fn ping(&self, host: usize, interval_ms: u64, now_ms: i64) -> Ping {
         let role = (self.like == Like::Host).then(|| self.host_like(host).role());
         let role = role.map(|role| ("role".to_owned(), role.to_owned()));
         Ping {
@@ -92,7 +91,7 @@ impl Fleet {
             started: self.epoch,
             booted: (self.like == Like::Host).then(|| self.host_like(host).booted_ms()),
             interval_ms,
-            sent: now.0,
+            sent: now_ms,
             tags: role.into_iter().chain([datacenter(host)]).collect(),
             ..Ping::default()
         }
@@ -106,26 +105,26 @@ impl Fleet {
         match self.like {
             Like::Numbers => (0..self.metrics).map(|metric| self.series_of(host, metric)).collect(),
             Like::Host => {
-                let own = self.host_like(host);
+                let host_like = self.host_like(host);
                 let mut tags = self.tags(host);
-                tags.push(("role".into(), own.role().into()));
-                own.definitions(&tags)
+                tags.push(("role".into(), host_like.role().into()));
+                host_like.definitions(&tags)
             }
         }
     }
 
-    /// Tags of all series of a host.
+    /// The tags of all series of a host.
     fn tags(&self, host: usize) -> Vec<(String, String)> {
         vec![
             ("host".into(), self.name(host)),
             datacenter(host),
-            // By which the run's series are found again.
+            // The clean-up selects the series of this run by it.
             ("bench".into(), self.epoch.to_string()),
         ]
     }
 
-    /// One of the series with made-up names.
-    pub(super) fn series_of(&self, host: usize, metric: usize) -> SeriesDefinition {
+    /// A series with a made-up name.
+    pub(crate) fn series_of(&self, host: usize, metric: usize) -> SeriesDefinition {
         let kind = if is_counter(metric) { Kind::Counter } else { Kind::Gauge };
         let mut tags = self.tags(host);
         tags.push(("device".into(), format!("d{}", metric % 10)));
@@ -148,7 +147,7 @@ fn is_counter(metric: usize) -> bool {
 }
 
 /// The value of a host's series in a round.
-pub(super) fn value(host: usize, metric: usize, round: usize) -> f64 {
+pub(crate) fn value(host: usize, metric: usize, round: usize) -> f64 {
     let mixed = (host * 31 + metric * 17 + round * 7) % 1000;
     if is_counter(metric) { (round * 1000 + mixed) as f64 } else { mixed as f64 / 10.0 }
 }

@@ -1,0 +1,49 @@
+//! Requests to the measured daemon, other than those that carry samples.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+
+/// Time limit of a request; deleting the series of a large fleet takes minutes.
+const TIMEOUT: Duration = Duration::from_secs(600);
+
+/// The address of the measured daemon.
+#[derive(Debug, Clone)]
+pub(crate) struct Daemon {
+    pub(crate) url: String,
+}
+
+impl Daemon {
+    /// Returns the text of `/metrics`.
+    pub(crate) fn metrics(&self) -> anyhow::Result<String> {
+        self.text(agent(TIMEOUT).get(format!("{}/metrics", self.url)).call())
+    }
+
+    /// Posts JSON to a path below `/api/v1`.
+    pub(crate) fn post_json(&self, path: &str, content: &serde_json::Value) -> anyhow::Result<()> {
+        let request = agent(TIMEOUT).post(format!("{}/api/v1/{path}", self.url));
+        self.text(request.content_type("application/json").send(content.to_string()))?;
+        Ok(())
+    }
+
+    fn text(
+        &self,
+        answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
+    ) -> anyhow::Result<String> {
+        let mut answer = answer.with_context(|| {
+            format!("cannot reach granary at {}; is the daemon running?", self.url)
+        })?;
+        let status = answer.status();
+        let text = answer.body_mut().read_to_string().context("read the response")?;
+        if !status.is_success() {
+            bail!("{} answered {status}: {text}", self.url);
+        }
+        Ok(text)
+    }
+}
+
+/// Returns an HTTP client that reports statuses as responses, not as errors.
+pub(crate) fn agent(timeout: Duration) -> ureq::Agent {
+    let config = ureq::Agent::config_builder().http_status_as_error(false);
+    config.timeout_global(Some(timeout)).build().into()
+}
