@@ -1,4 +1,5 @@
-//! `granary clock`: whether a running daemon believes its machine's clock, and that it should.
+//! `granary clock`: shows whether a running daemon trusts its machine's clock, and confirms the
+//! clock.
 
 use std::process::ExitCode;
 
@@ -7,33 +8,34 @@ use clap::{Args, Subcommand};
 use super::{flags::AskArgs, http::read};
 use crate::clock::ClockReport;
 
-/// Show whether a running daemon believes its machine's clock, or confirm that it is right
+/// Show whether a running daemon trusts its machine's clock, or confirm that the clock is right
 ///
-/// A clock that is far from what is expected is doubted: nothing is dropped or preallocated then,
-/// and all else goes on. Senders that agree with it end the doubt, or `granary clock confirm`.
+/// A daemon doubts a clock that is far from the expected time. It then neither expires nor
+/// preallocates data; everything else continues. The doubt ends when senders agree with the
+/// clock, or with `granary clock confirm`.
 #[derive(Debug, Args)]
 pub(super) struct ClockArgs {
     #[command(flatten)]
     ask: AskArgs,
     #[command(subcommand)]
-    what: Option<What>,
+    command: Option<ClockCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
-    /// The clock is right: believe it from now on, and drop what is past its retention
+enum ClockCommand {
+    /// Trust the clock from now on, and expire data that is past its retention
     Confirm,
 }
 
 pub(super) fn clock(args: &ClockArgs) -> anyhow::Result<ExitCode> {
     let daemon = &args.ask.daemon;
-    let answer = match args.what {
+    let answer = match args.command {
         None => daemon.get("admin/clock", &[])?,
-        Some(What::Confirm) => daemon.post("admin/clock/confirm")?,
+        Some(ClockCommand::Confirm) => daemon.post("admin/clock/confirm")?,
     };
     args.ask.print(&answer, || {
         let report: ClockReport = read(&answer)?;
-        let believed = || format!("the clock says {} and is believed", report.clock);
-        Ok(report.reason().unwrap_or_else(believed))
+        let trusted = || format!("the clock shows {} and is trusted", report.clock);
+        Ok(report.reason().unwrap_or_else(trusted))
     })
 }

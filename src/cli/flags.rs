@@ -1,5 +1,4 @@
-//! The flags that several commands have, and how a query has their values. Knows nothing of what a
-//! command does with the answer, but whether it is printed as it came.
+//! The flags that several commands share, and their parameters of queries.
 
 use std::process::ExitCode;
 
@@ -11,14 +10,14 @@ use super::{
 };
 use crate::model::length_ms;
 
-/// What is given of a query's parameters.
-pub(super) fn given<const N: usize>(
+/// Returns the parameters that are set.
+pub(super) fn present<const N: usize>(
     pairs: [(&'static str, Option<String>); N],
 ) -> impl Iterator<Item = Pair> {
     pairs.into_iter().filter_map(|(name, value)| Some((name, value?)))
 }
 
-/// Whom a command asks, and how the answer is printed.
+/// The daemon to query, and the format of the output.
 #[derive(Debug, Args)]
 pub(super) struct AskArgs {
     #[command(flatten)]
@@ -29,7 +28,7 @@ pub(super) struct AskArgs {
 }
 
 impl AskArgs {
-    /// Prints an answer as it came when that is asked for, else what people are shown of it.
+    /// Prints the response as JSON when requested, otherwise the text that `shown` returns.
     pub(super) fn print(
         &self,
         answer: &str,
@@ -39,10 +38,10 @@ impl AskArgs {
     }
 }
 
-/// Which series, by name and tags.
+/// A selection of series by metric and tags.
 #[derive(Debug, Args)]
 pub(super) struct SelectorArgs {
-    /// Name of the metric; any when left out
+    /// Name of the metric [default: any]
     #[arg(long)]
     pub(super) metric: Option<String>,
     #[command(flatten)]
@@ -51,11 +50,11 @@ pub(super) struct SelectorArgs {
 
 impl SelectorArgs {
     pub(super) fn pairs(&self) -> impl Iterator<Item = Pair> {
-        given([("metric", self.metric.clone())]).chain(self.tags.pairs())
+        present([("metric", self.metric.clone())]).chain(self.tags.pairs())
     }
 }
 
-/// Which series, by tags.
+/// A selection of series by tags.
 #[derive(Debug, Args)]
 pub(super) struct TagsArgs {
     /// Tags that must match, such as host=web1,core=0 or mount='"/a,b"'
@@ -65,27 +64,27 @@ pub(super) struct TagsArgs {
 
 impl TagsArgs {
     pub(super) fn pairs(&self) -> impl Iterator<Item = Pair> {
-        given([("tags", self.tags.clone())])
+        present([("tags", self.tags.clone())])
     }
 }
 
 /// The time range of a command.
 #[derive(Debug, Args)]
 pub(super) struct TimeArgs {
-    /// This long up to the end, such as 1h, 14d or 1y [default: 1h]
+    /// Duration up to the end, such as 1h, 14d or 1y [default: 1h]
     #[arg(long)]
     range: Option<String>,
-    /// From when: 2026-11-21T08:00:00Z, 2026-11-21 or Unix seconds
+    /// Start: 2026-11-21T08:00:00Z, 2026-11-21 or Unix seconds
     #[arg(long)]
     start: Option<String>,
-    /// Until when, exclusive [default: now]
+    /// End, exclusive [default: now]
     #[arg(long)]
     end: Option<String>,
 }
 
 impl TimeArgs {
     pub(super) fn pairs(&self) -> impl Iterator<Item = Pair> {
-        given([
+        present([
             ("range", self.range.clone()),
             ("start", self.start.clone()),
             ("end", self.end.clone()),
@@ -93,16 +92,16 @@ impl TimeArgs {
     }
 }
 
-/// Who runs the command, as far as the machine says.
-pub(super) fn who() -> String {
+/// Returns the name of the user who runs the command.
+pub(super) fn current_user() -> String {
     std::env::var("USER")
         .ok()
-        .filter(|own| !own.is_empty())
-        .unwrap_or_else(|| "somebody".to_owned())
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| "unknown".to_owned())
 }
 
-/// A length of time, in milliseconds.
-pub(super) fn length(text: &str) -> Result<i64, String> {
+/// Parses a duration into milliseconds.
+pub(super) fn duration(text: &str) -> Result<i64, String> {
     let found = length_ms(text).filter(|ms| *ms > 0);
-    found.ok_or_else(|| format!("{text:?} is no length of time; write 30m, 2h or 1d12h"))
+    found.ok_or_else(|| format!("{text:?} is not a duration; use 30m, 2h or 1d12h"))
 }

@@ -1,4 +1,5 @@
-//! `granary hosts`: the hosts that ping, and which of them are up, late, down or stopped.
+//! `granary hosts`: lists and removes hosts that ping, with their states: up, late, down or
+//! stopped.
 
 use std::{collections::BTreeSet, process::ExitCode};
 
@@ -6,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{
-    flags::{AskArgs, given},
+    flags::{AskArgs, present},
     http::read,
     screen,
     table::table,
@@ -29,26 +30,27 @@ Examples:
   granary hosts --down
   granary hosts remove web1
 
-A host is late when none of its agents was heard for 90 seconds, and down after 4 minutes. A host whose
-agents ended in order is stopped. A host that is removed is back with its next ping; its series stay.")]
+A host is late when none of its agents has sent a ping for 90 seconds, and down after 4 minutes. A
+host whose agents were stopped in order is stopped. A removed host returns with its next ping; its
+series stay.")]
 pub(super) struct HostsArgs {
     #[command(flatten)]
     ask: AskArgs,
     /// Only this host
     #[arg(long)]
     host: Option<String>,
-    /// Only those that are not up
+    /// Only hosts that are not up
     #[arg(long)]
     down: bool,
     #[command(subcommand)]
-    what: Option<What>,
+    command: Option<HostsCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum HostsCommand {
     /// Remove hosts from the list
     Remove {
-        /// Their names
+        /// Names of the hosts
         #[arg(required = true)]
         hosts: Vec<String>,
     },
@@ -56,7 +58,7 @@ enum What {
 
 pub(super) fn hosts(args: &HostsArgs) -> anyhow::Result<ExitCode> {
     let daemon = &args.ask.daemon;
-    if let Some(What::Remove { hosts }) = &args.what {
+    if let Some(HostsCommand::Remove { hosts }) = &args.command {
         let names: BTreeSet<_> = hosts.iter().collect();
         let answer = daemon.post_json("admin/hosts/remove", &json!({ "hosts": names }))?;
         return args.ask.print(&answer, || {
@@ -64,12 +66,12 @@ pub(super) fn hosts(args: &HostsArgs) -> anyhow::Result<ExitCode> {
             Ok(format!("removed {}", counted(total, "host")))
         });
     }
-    let pairs: Vec<_> = given([("host", args.host.clone())]).collect();
+    let pairs: Vec<_> = present([("host", args.host.clone())]).collect();
     let answer = daemon.get("hosts", &pairs)?;
     args.ask.print(&answer, || {
         let mut listed: HostsAnswer = read(&answer)?;
         if args.down {
-            listed.hosts.retain(|own| own.state != HostState::Up);
+            listed.hosts.retain(|host| host.state != HostState::Up);
         }
         Ok(shown(&listed))
     })
@@ -84,26 +86,26 @@ fn shown(listed: &HostsAnswer) -> String {
         return totals;
     }
     let mut table = table(["host", "state", "last ping", "version", "up since"].map(str::to_owned));
-    for own in &listed.hosts {
-        table.add_row(row(own, listed.now));
+    for host in &listed.hosts {
+        table.add_row(row(host, listed.now));
     }
     format!("{table}\n{totals}")
 }
 
-fn row(own: &HostStatus, now: i64) -> [String; 5] {
-    let pinged = format!("{} ago", length(now.saturating_sub(own.pinged)));
-    let booted = own.booted.map(|booted| length(now.saturating_sub(booted)));
+fn row(host: &HostStatus, now: i64) -> [String; 5] {
+    let pinged = format!("{} ago", duration(now.saturating_sub(host.pinged)));
+    let booted = host.booted.map(|booted| duration(now.saturating_sub(booted)));
     [
-        screen::text(&own.host),
-        own.state.as_str().to_owned(),
+        screen::text(&host.host),
+        host.state.as_str().to_owned(),
         pinged,
-        screen::text(&own.version),
+        screen::text(&host.version),
         booted.unwrap_or_else(|| "-".to_owned()),
     ]
 }
 
-/// A length of time in its two largest units.
-fn length(ms: i64) -> String {
+/// Formats a duration in its two largest units.
+fn duration(ms: i64) -> String {
     let ms = ms.max(0);
     let (whole, unit, rest, smaller) = match ms {
         ..MINUTE_MS => return format!("{}s", ms / SECOND_MS),
@@ -119,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_length_has_its_two_largest_units() {
+    fn a_duration_has_its_two_largest_units() {
         for (ms, text) in [
             (-5, "0s"),
             (59_999, "59s"),
@@ -127,7 +129,7 @@ mod tests {
             (3_600_000, "1h 0m"),
             (90_000_000, "1d 1h"),
         ] {
-            assert_eq!(length(ms), text);
+            assert_eq!(duration(ms), text);
         }
     }
 }

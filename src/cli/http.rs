@@ -1,5 +1,4 @@
-//! A command's requests to the daemon, with errors that say what to do. Knows nothing of what is
-//! asked.
+//! The commands' requests to the daemon, with errors that name a remedy.
 
 use std::time::Duration;
 
@@ -11,48 +10,52 @@ use ureq::http::Response;
 
 use super::screen;
 
-/// How long an answer may take.
+/// The timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Bytes of an answer, at most.
+/// The maximum size of a response.
 const ANSWER_BYTES_MAX: u64 = 1 << 30;
 
-/// Where a daemon listens by default.
+/// The default address of a daemon.
 const DEFAULT_URL: &str = "http://127.0.0.1:7117";
 
-/// A daemon's address as it is typed: the scheme may be left out, and a slash at its end too.
+/// Completes a daemon's address: the scheme may be missing, and a trailing slash is removed.
 ///
 /// # Errors
-/// When it is no address of a web server.
+/// When the text is not an address of a web server.
 fn url(text: &str) -> Result<String, String> {
     let text = text.trim();
     let full = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let full = full.trim_end_matches('/').to_owned();
-    let uri: ureq::http::Uri =
-        full.parse().map_err(|cause| format!("{cause}; write http://127.0.0.1:7117"))?;
+    let uri: ureq::http::Uri = full
+        .parse()
+        .map_err(|cause| format!("{cause}; use an address such as http://127.0.0.1:7117"))?;
     match (uri.scheme_str(), uri.host()) {
         (Some("http" | "https"), Some(host)) if !host.is_empty() => Ok(full),
-        _ => Err("it is no address of a daemon; write http://127.0.0.1:7117".to_owned()),
+        _ => {
+            Err("not an address of a daemon; use an address such as http://127.0.0.1:7117"
+                .to_owned())
+        }
     }
 }
 
-/// A parameter of a query: its name and value.
+/// The name and the value of a query parameter.
 pub(super) type Pair = (&'static str, String);
 
-/// The daemon that a command asks.
+/// The daemon to which a command connects.
 #[derive(Debug, Args)]
 pub(super) struct Daemon {
-    /// Where the daemon listens
+    /// Address of the daemon
     #[arg(long, env = "GRANARY_URL", default_value = DEFAULT_URL, value_parser = url, global = true)]
     pub(super) url: String,
 }
 
 impl Daemon {
-    /// Gets what lies directly below the address.
+    /// Gets a path directly below the address.
     pub(super) fn get_path(&self, path: &str) -> anyhow::Result<String> {
         self.body(agent(Some(TIMEOUT)).get(format!("{}/{path}", self.url)).call())
     }
 
-    /// Gets an answer's body.
+    /// Gets a path of the API with parameters.
     pub(super) fn get(&self, path: &str, pairs: &[Pair]) -> anyhow::Result<String> {
         let mut request = agent(Some(TIMEOUT)).get(self.endpoint(path));
         for (name, value) in pairs {
@@ -61,18 +64,18 @@ impl Daemon {
         self.body(request.call())
     }
 
-    /// Sends a text and gets an answer's body.
+    /// Posts a text, and returns the response's body.
     pub(super) fn send(&self, path: &str, text: &str) -> anyhow::Result<String> {
         let request = agent(Some(TIMEOUT)).post(self.endpoint(path));
         self.body(request.content_type("application/json").send(text))
     }
 
-    /// Asks for something to be done, however long it takes; returns the answer's body.
+    /// Starts an action without a timeout, and returns the response's body.
     pub(super) fn post(&self, path: &str) -> anyhow::Result<String> {
         self.body(agent(None).post(self.endpoint(path)).send_empty())
     }
 
-    /// The same with a JSON body.
+    /// Starts an action with a JSON body.
     pub(super) fn post_json(
         &self,
         path: &str,
@@ -82,7 +85,7 @@ impl Daemon {
         self.body(request.content_type("application/json").send(content.to_string()))
     }
 
-    /// The same, directly below the address.
+    /// Posts JSON to a path directly below the address.
     pub(super) fn post_path_json(
         &self,
         path: &str,
@@ -92,12 +95,12 @@ impl Daemon {
         self.body(request.content_type("application/json").send(content.to_string()))
     }
 
-    /// Deletes what lies directly below the address.
+    /// Deletes a path directly below the address.
     pub(super) fn delete_path(&self, path: &str) -> anyhow::Result<String> {
         self.body(agent(Some(TIMEOUT)).delete(format!("{}/{path}", self.url)).call())
     }
 
-    /// Gets an answer's body as it comes.
+    /// Returns a response's body as a stream.
     pub(super) fn stream(
         &self,
         path: &str,
@@ -112,7 +115,7 @@ impl Daemon {
             }
             refused => match self.body(refused) {
                 Err(cause) => Err(cause),
-                Ok(_) => bail!("{} does not stream; is it a granary?", self.url),
+                Ok(_) => bail!("{} does not stream; is it a Granary daemon?", self.url),
             },
         }
     }
@@ -125,7 +128,7 @@ impl Daemon {
         let url = &self.url;
         let mut response = answer.with_context(|| {
             format!(
-                "cannot reach granary at {url}; is the daemon running? --url says where it listens"
+                "cannot reach granary at {url}; is the daemon running? Set its address with --url"
             )
         })?;
         let status = response.status();
@@ -140,12 +143,12 @@ impl Daemon {
         }
         match message(&body) {
             Some(message) => bail!("{}", screen::text(&message)),
-            None => bail!("{url} answered {status}; is it a granary?"),
+            None => bail!("{url} answered {status}; is it a Granary daemon?"),
         }
     }
 }
 
-/// Reads the daemon's JSON.
+/// Parses the daemon's JSON.
 pub(super) fn read<T: DeserializeOwned>(answer: &str) -> anyhow::Result<T> {
     serde_json::from_str(answer).context("read the answer")
 }
@@ -155,10 +158,10 @@ fn agent(timeout: Option<Duration>) -> ureq::Agent {
     config.timeout_global(timeout).build().into()
 }
 
-/// What an error says: the daemon's own, one of Prometheus' API, or of Alertmanager's.
+/// Returns the message of an error, in the format of the daemon, Prometheus or Alertmanager.
 fn message(body: &str) -> Option<String> {
-    let own = serde_json::from_str(body).map(|answer: ErrorAnswer| answer.message);
-    own.ok().or_else(|| {
+    let message = serde_json::from_str(body).map(|answer: ErrorAnswer| answer.message);
+    message.ok().or_else(|| {
         let answer: serde_json::Value = serde_json::from_str(body).ok()?;
         Some(answer.get("error").unwrap_or(&answer).as_str()?.to_owned())
     })

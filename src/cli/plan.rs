@@ -1,4 +1,4 @@
-//! `granary plan`: what a fleet would take, and whether this machine carries it.
+//! `granary plan`: estimates the resources of a fleet, and compares them with this machine.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -16,36 +16,36 @@ use crate::{
     store::DiskSpace,
 };
 
-/// Series that the host agent sends of a machine with two cores, a disk, two file systems and three
-/// network interfaces, those of the agent itself among them; docs/sizing.md has the same number.
+/// The number of series of the host agent on a machine with two cores, a disk, two file systems and
+/// three network interfaces, including the agent's own; docs/sizing.md has the same number.
 const HOST_SERIES: u64 = 212;
-/// Exit code when the machine does not carry it.
+/// The exit code when this machine is too small.
 const TOO_SMALL: u8 = 2;
 
-/// Compute what a fleet will take: memory, disk of each granularity, writes and cores
+/// Estimate the resources of a fleet: memory, disk of each granularity, writes and cores
 ///
-/// No daemon is asked. Retention and bounds are those of the settings; what a slot and a series take
-/// was measured, and docs/sizing.md says with what. Exits with 2 when this machine does not carry it.
+/// The estimate needs no daemon. Retention and limits come from the settings; the costs of a slot
+/// and a series were measured, see docs/sizing.md. Exits with 2 when this machine is too small.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  granary plan --hosts 50
   granary plan --hosts 50 --metrics 100 --interval 1m --after 30d --json")]
 pub(super) struct PlanArgs {
-    /// Machines that send
+    /// Number of machines
     #[arg(long)]
     hosts: u64,
-    /// Series of each machine: the host agent sends 212 of one with two cores
+    /// Series of each machine; the host agent sends 212 on a machine with two cores
     #[arg(long, default_value_t = HOST_SERIES)]
     metrics: u64,
-    /// Time between two samples of a series: the host agent's
+    /// Time between two samples of a series; the default is that of the host agent
     #[arg(long, default_value = "10s")]
     interval: Span,
-    /// How it will be after so long, such as 30d [default: when all retentions are reached]
+    /// Age of the fleet, such as 30d [default: when all retentions are reached]
     #[arg(long)]
     after: Option<Span>,
     /// Settings in TOML, as for `granary serve`
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where the data will lie [default: `storage.data_dir`]
+    /// Data directory [default: `storage.data_dir`]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Print JSON
@@ -75,7 +75,7 @@ pub(super) fn plan(args: &PlanArgs) -> anyhow::Result<ExitCode> {
     Ok(if lacks.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(TOO_SMALL) })
 }
 
-/// What this machine has, or what the container leaves of it.
+/// Returns the resources of this machine, or of its container.
 fn machine(settings: &Settings) -> anyhow::Result<Machine> {
     let info = rustix::system::sysinfo();
     let memory: u64 = info.totalram.saturating_mul(info.mem_unit.into());
@@ -94,13 +94,13 @@ fn bytes(count: u64) -> String {
 fn shown(plan: &Plan, machine: &Machine, lacks: &[String]) -> String {
     let header = ["on disk", "slots of a series", "bytes a slot", "bytes", "random values"];
     let mut disk = table(header.map(str::to_owned));
-    for own in &plan.granularities {
+    for granularity in &plan.granularities {
         disk.add_row([
-            right(&own.name),
-            right(own.slots),
-            right(short(own.bytes_per_slot)),
-            right(bytes(own.bytes)),
-            right(bytes(own.bytes_at_most)),
+            right(&granularity.name),
+            right(granularity.slots),
+            right(short(granularity.bytes_per_slot)),
+            right(bytes(granularity.bytes)),
+            right(bytes(granularity.bytes_at_most)),
         ]);
     }
     for (name, count) in [("head", plan.head), ("journal", plan.journal), ("log", plan.log)] {
@@ -119,8 +119,8 @@ fn shown(plan: &Plan, machine: &Machine, lacks: &[String]) -> String {
         needs.add_row([right(name), right(takes), right(has)]);
     }
     let verdict = match lacks {
-        [] => "this machine carries it".to_owned(),
-        lacks => format!("this machine does not carry it: {}", lacks.join("; ")),
+        [] => "this machine is large enough".to_owned(),
+        lacks => format!("this machine is too small: {}", lacks.join("; ")),
     };
     format!(
         "{} series, {} samples a second\n{disk}\n{needs}\n{verdict}",
@@ -130,13 +130,13 @@ fn shown(plan: &Plan, machine: &Machine, lacks: &[String]) -> String {
 }
 
 fn as_json(plan: &Plan, machine: &Machine, lacks: &[String]) -> Value {
-    let granularities = plan.granularities.iter().map(|own| {
+    let granularities = plan.granularities.iter().map(|granularity| {
         json!({
-            "name": own.name,
-            "slots": own.slots,
-            "bytes_per_slot": own.bytes_per_slot,
-            "bytes": own.bytes,
-            "bytes_at_most": own.bytes_at_most,
+            "name": granularity.name,
+            "slots": granularity.slots,
+            "bytes_per_slot": granularity.bytes_per_slot,
+            "bytes": granularity.bytes,
+            "bytes_at_most": granularity.bytes_at_most,
         })
     });
     json!({

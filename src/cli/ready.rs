@@ -1,4 +1,4 @@
-//! `granary ready`: whether a daemon serves, for scripts and containers.
+//! `granary ready`: checks whether a daemon is ready, for scripts and containers.
 
 use std::{io::Write, process::ExitCode, time::Duration};
 
@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::{http::Daemon, screen::complain};
 use crate::{clock::Stopwatch, model::Span};
 
-/// How often a daemon that is not ready is asked again.
+/// The pause between two checks.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
-/// Say whether a daemon is ready; the exit code is 0 when it is
+/// Check whether a daemon is ready; the exit code is 0 when it is
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -20,10 +20,10 @@ Examples:
 pub(super) struct ReadyArgs {
     #[command(flatten)]
     daemon: Daemon,
-    /// Ask again for so long while it is not
+    /// Maximum time to wait until the daemon is ready
     #[arg(long, value_name = "TIME")]
     wait: Option<Span>,
-    /// The daemon must be this process: another one that listens there is not ready
+    /// Process id that the daemon must have: another daemon at the address is not ready
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
 }
@@ -36,16 +36,16 @@ pub(super) fn ready(args: &ReadyArgs) -> anyhow::Result<ExitCode> {
     };
     let watch = Stopwatch::start();
     loop {
-        let problem = match ask(args) {
+        let problem = match check(args) {
             Ok(status) => {
                 writeln!(std::io::stdout(), "{status}")?;
                 return Ok(ExitCode::SUCCESS);
             }
             Err(problem) => problem,
         };
-        let has_ended =
+        let has_exited =
             args.pid.is_some_and(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists());
-        if has_ended || watch.millis() >= wait_ms {
+        if has_exited || watch.millis() >= wait_ms {
             complain(&format!("granary: not ready: {problem:#}"));
             return Ok(ExitCode::FAILURE);
         }
@@ -53,16 +53,16 @@ pub(super) fn ready(args: &ReadyArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// `ready` or `degraded`, with the reasons, and what it warns of.
-fn ask(args: &ReadyArgs) -> anyhow::Result<String> {
+/// Returns `ready` or `degraded`, with the reasons and warnings.
+fn check(args: &ReadyArgs) -> anyhow::Result<String> {
     let body = args.daemon.get_path("readyz")?;
     let answer: Value = serde_json::from_str(&body)?;
     if let Some(pid) = args.pid {
         let found = answer["pid"].as_u64();
         anyhow::ensure!(
             found == Some(u64::from(pid)),
-            "another process, {}, listens at {}",
-            found.map_or_else(|| "no granary".to_owned(), |pid| pid.to_string()),
+            "another process ({}) listens at {}",
+            found.map_or_else(|| "not a Granary daemon".to_owned(), |pid| pid.to_string()),
             args.daemon.url
         );
     }

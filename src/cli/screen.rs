@@ -1,5 +1,4 @@
-//! What a terminal is shown: texts that cannot command it, in lines as wide as it is. Knows nothing
-//! of what they say.
+//! Output for a terminal: texts without control characters, folded to its width.
 
 use std::{
     fmt::Write as _,
@@ -7,32 +6,32 @@ use std::{
     process::ExitCode,
 };
 
-/// Whether a character would move the cursor, colour, hide or reorder what a terminal shows.
-fn is_command(c: char) -> bool {
+/// Returns true when a character would move the cursor, or color, hide or reorder output.
+fn is_control(c: char) -> bool {
     let reorders = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}')
         || matches!(c, '\u{2066}'..='\u{2069}');
     c.is_control() || reorders || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')
 }
 
-/// A text from elsewhere on one line, what would command a terminal as `\n` or `\u{1b}`.
+/// Escapes control characters and line breaks of a text, such as `\n` and `\u{1b}`.
 pub(super) fn text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if is_command(c) { out.extend(c.escape_default()) } else { out.push(c) }
+        if is_control(c) { out.extend(c.escape_default()) } else { out.push(c) }
     }
     out
 }
 
-/// The same of a message that has lines of its own.
+/// Escapes control characters of a message, but keeps its line breaks.
 pub(super) fn lines(message: &str) -> String {
     message.split('\n').map(text).collect::<Vec<_>>().join("\n")
 }
 
-/// The same of JSON, which stays the same JSON: such characters are within its texts only.
+/// Escapes control characters in JSON; they can only occur inside its strings.
 pub(super) fn json(body: &str) -> String {
     let mut out = String::with_capacity(body.len());
     for c in body.chars() {
-        if is_command(c) && !matches!(c, '\n' | '\r' | '\t') {
+        if is_control(c) && !matches!(c, '\n' | '\r' | '\t') {
             write!(out, "\\u{:04x}", u32::from(c)).unwrap_or_default();
         } else {
             out.push(c);
@@ -41,33 +40,33 @@ pub(super) fn json(body: &str) -> String {
     out
 }
 
-/// Prints what may hold texts from elsewhere, and ends its line.
+/// Prints a message without control characters, and ends its line.
 pub(super) fn print(text: &str) -> anyhow::Result<ExitCode> {
     write(&lines(text.trim_end()))
 }
 
-/// The same of JSON.
+/// Prints JSON without control characters.
 pub(super) fn print_json(body: &str) -> anyhow::Result<ExitCode> {
     write(&json(body.trim_end()))
 }
 
 fn write(text: &str) -> anyhow::Result<ExitCode> {
     match writeln!(io::stdout().lock(), "{text}") {
-        // The reader, such as `head`, has seen enough.
+        // The reader, such as `head`, has read enough.
         Err(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
         outcome => Ok(outcome.map(|()| ExitCode::SUCCESS)?),
     }
 }
 
-/// Columns to fill: `COLUMNS`, else those of the terminal; as many as there are in a pipe.
+/// Returns the width of the output: `COLUMNS`, else that of the terminal; unlimited in a pipe.
 pub(super) fn columns() -> usize {
-    let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-    let own = || console::Term::stdout().size_checked().map(|(_, columns)| columns.into());
-    let of_terminal = || io::stdout().is_terminal().then(own).flatten();
-    asked.or_else(of_terminal).filter(|columns| *columns > 0).unwrap_or(usize::MAX)
+    let configured = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let detected = || console::Term::stdout().size_checked().map(|(_, columns)| columns.into());
+    let of_terminal = || io::stdout().is_terminal().then(detected).flatten();
+    configured.or_else(of_terminal).filter(|columns| *columns > 0).unwrap_or(usize::MAX)
 }
 
-/// A text in lines of so many columns, cut behind spaces and commas where there are any.
+/// Breaks a text into lines of at most `columns`, if possible after spaces and commas.
 pub(super) fn fold(text: &str, columns: usize) -> String {
     let mut out = String::new();
     let mut line: Vec<char> = Vec::new();
@@ -87,7 +86,7 @@ pub(super) fn fold(text: &str, columns: usize) -> String {
 
 /// Writes lines to standard error.
 pub(super) fn complain(message: &str) {
-    // There is nobody left to tell when standard error is closed.
+    // Nothing can be reported when standard error is closed.
     drop(writeln!(io::stderr(), "{}", lines(message)));
 }
 
@@ -96,14 +95,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_line_is_cut_behind_commas_and_spaces() {
+    fn long_lines_are_broken_after_commas_and_spaces() {
         assert_eq!(fold("a{b=1,c=2} d", 8), "a{b=1,\nc=2} d");
         assert_eq!(fold("abcdefghij", 4), "abcd\nefgh\nij");
         assert_eq!(fold("short", 80), "short");
     }
 
     #[test]
-    fn nothing_commands_the_terminal() {
+    fn control_characters_are_escaped() {
         for (given, shown) in [
             ("plain name-1.2 \u{e4}\u{4e2d}", "plain name-1.2 \u{e4}\u{4e2d}"),
             ("a\x1b[2Jb", r"a\u{1b}[2Jb"),
@@ -119,10 +118,10 @@ mod tests {
     }
 
     #[test]
-    fn json_stays_the_same_json() {
+    fn escaped_json_has_the_same_value() {
         let value = serde_json::json!({"a\u{9b}b": ["\x1b[2J", "\u{202e}", "\n\u{7f}", "\u{e4}"]});
         let shown = json(&serde_json::to_string_pretty(&value).unwrap());
-        assert!(!shown.chars().any(|c| is_command(c) && c != '\n'), "{shown}");
+        assert!(!shown.chars().any(|c| is_control(c) && c != '\n'), "{shown}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
     }
 }

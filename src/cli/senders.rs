@@ -1,4 +1,4 @@
-//! `granary senders`: list and remove the senders that a running daemon remembers.
+//! `granary senders`: lists and removes senders of a running daemon.
 
 use std::process::ExitCode;
 
@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{
-    flags::{AskArgs, given},
+    flags::{AskArgs, present},
     http::read,
     screen,
     table::table,
@@ -16,7 +16,7 @@ use crate::{
     query::{SenderEntry, SendersAnswer, SendersRemoved},
 };
 
-/// List or remove the senders that a running daemon remembers by the numbers of their batches
+/// List or remove the senders whose batch numbers a running daemon remembers
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -24,32 +24,32 @@ Examples:
   granary senders remove web1
   granary senders remove --idle 30d --dry-run
 
-A sender that is removed may send at once, as a new one. What it sent stays. A batch that was accepted
-and that it sends again, because it never saw the answer, counts again.")]
+A removed sender may send again at once, as a new sender. Its samples stay. If it repeats an accepted
+batch whose response it never received, that batch counts twice.")]
 pub(super) struct SendersArgs {
     #[command(flatten)]
     ask: AskArgs,
     #[command(subcommand)]
-    what: What,
+    command: SendersCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
-    /// The senders, with when they were heard and what they sent last
+enum SendersCommand {
+    /// List senders with the time and the number of their last batch
     List {
-        /// Only those that were silent for so long, such as 7d
+        /// Only senders that have been silent for this long, such as 7d
         #[arg(long)]
         idle: Option<String>,
     },
-    /// Forget senders, so that they make room or can begin anew
+    /// Remove senders, to free their places or to let them start over
     Remove {
-        /// Their names
+        /// Names of the senders
         #[arg(required_unless_present = "idle")]
         agents: Vec<String>,
-        /// Only those that were silent for so long, such as 30d
+        /// Only senders that have been silent for this long, such as 30d
         #[arg(long)]
         idle: Option<String>,
-        /// Only show who would go
+        /// Only show which senders would be removed
         #[arg(long)]
         dry_run: bool,
     },
@@ -57,16 +57,16 @@ enum What {
 
 pub(super) fn senders(args: &SendersArgs) -> anyhow::Result<ExitCode> {
     let daemon = &args.ask.daemon;
-    match &args.what {
-        What::List { idle } => {
+    match &args.command {
+        SendersCommand::List { idle } => {
             let answer =
-                daemon.get("senders", &given([("idle", idle.clone())]).collect::<Vec<_>>())?;
+                daemon.get("senders", &present([("idle", idle.clone())]).collect::<Vec<_>>())?;
             args.ask.print(&answer, || {
                 let listed: SendersAnswer = read(&answer)?;
                 Ok(format!("{}\n{}", rows(&listed.senders), counted(listed.total, "sender")))
             })
         }
-        What::Remove { agents, idle, dry_run } => {
+        SendersCommand::Remove { agents, idle, dry_run } => {
             let body = json!({ "agents": agents, "idle": idle, "dry_run": dry_run });
             let answer = daemon.post_json("admin/senders/remove", &body)?;
             args.ask.print(&answer, || {
@@ -82,17 +82,17 @@ pub(super) fn senders(args: &SendersArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// A row for each sender.
+/// Returns a table with a row per sender.
 fn rows(senders: &[SenderEntry]) -> String {
     let header = ["sender", "heard", "series", "epoch", "number"].map(str::to_owned);
     let mut table = table(header);
-    for own in senders {
-        let latest = own.epochs.first();
-        let agent = screen::text(&own.agent);
-        let heard = UnixMillis(own.heard).to_string();
+    for sender in senders {
+        let latest = sender.epochs.first();
+        let agent = screen::text(&sender.agent);
+        let heard = UnixMillis(sender.heard).to_string();
         let epoch = latest.map_or(String::new(), |latest| latest.epoch.to_string());
         let number = latest.map_or(String::new(), |latest| latest.seq.to_string());
-        table.add_row([agent, heard, own.series.to_string(), epoch, number]);
+        table.add_row([agent, heard, sender.series.to_string(), epoch, number]);
     }
     table.to_string()
 }

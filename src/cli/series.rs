@@ -25,44 +25,45 @@ Examples:
   granary series rename --tags host=web1 --set host=db1
   granary series merge --tags host=db1 --set role=db --dry-run
 
-A deleted series is gone at once; the space of its documents comes back with retention. A renamed
-one keeps its history. A sender that goes on under the old name begins a new, empty series. Series
-that are merged are one from then on, with the history of all: where several have samples, all count.
-That cannot be undone.")]
+Deleted series disappear at once; retention frees the space of their documents later. Renamed series
+keep their history. A sender that continues under the old name starts a new, empty series. Merged
+series become one, with the history of all: where several have samples, all count. A merge cannot be
+undone.")]
 pub(super) struct SeriesArgs {
     #[command(flatten)]
     ask: AskArgs,
     #[command(subcommand)]
-    what: What,
+    command: SeriesCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
-    /// The series that match
+enum SeriesCommand {
+    /// List the matching series
     List(SelectorArgs),
-    /// Delete the series that match, with all that was kept of them
+    /// Delete the matching series with all their data
     Delete {
         #[command(flatten)]
-        which: SelectorArgs,
-        /// Only show what would go
+        selected: SelectorArgs,
+        /// Only show what would be deleted
         #[arg(long)]
         dry_run: bool,
     },
-    /// Give the series that match another metric or other tags; all of them or none
+    /// Rename matching series to another metric or other tags; either all or none
     Rename {
         #[command(flatten)]
-        which: SelectorArgs,
+        selected: SelectorArgs,
         #[command(flatten)]
         set: NewKey,
         /// Only show what would be renamed
         #[arg(long)]
         dry_run: bool,
     },
-    /// Give the series that match another metric or other tags, and make those of one name one
-    /// series, with those that have the name already
+    /// Rename matching series to another metric or other tags, and merge series with equal names,
+    /// also
+    /// with existing ones
     Merge {
         #[command(flatten)]
-        which: SelectorArgs,
+        selected: SelectorArgs,
         #[command(flatten)]
         set: NewKey,
         /// Only show what would be merged
@@ -71,13 +72,13 @@ enum What {
     },
 }
 
-/// The metric and the tags that series get.
+/// The new metric and tags of series.
 #[derive(Debug, Args)]
 struct NewKey {
     /// The new metric
     #[arg(long, value_name = "METRIC", required_unless_present = "set")]
     set_metric: Option<String>,
-    /// New values of tags, such as host=db1; an empty value takes the tag away
+    /// New values of tags, such as host=db1; an empty value removes the tag
     #[arg(long, value_name = "TAGS")]
     set: Option<String>,
 }
@@ -87,38 +88,38 @@ pub(super) fn series(args: &SeriesArgs) -> anyhow::Result<ExitCode> {
         let answer = args.ask.daemon.post_json(path, body)?;
         args.ask.print(&answer, || Ok(render(&read(&answer)?, done)))
     };
-    match &args.what {
-        What::List(which) => list(&args.ask, which),
-        What::Delete { which, dry_run } => {
-            let body = json!({ "selector": selector(which)?, "dry_run": dry_run });
+    match &args.command {
+        SeriesCommand::List(selected) => list(&args.ask, selected),
+        SeriesCommand::Delete { selected, dry_run } => {
+            let body = json!({ "selector": selector(selected)?, "dry_run": dry_run });
             change("admin/series/delete", &body, "deleted")
         }
-        What::Rename { which, set, dry_run } => {
-            change("admin/series/rename", &body(which, set, *dry_run)?, "renamed")
+        SeriesCommand::Rename { selected, set, dry_run } => {
+            change("admin/series/rename", &body(selected, set, *dry_run)?, "renamed")
         }
-        What::Merge { which, set, dry_run } => {
-            change("admin/series/merge", &body(which, set, *dry_run)?, "merged")
+        SeriesCommand::Merge { selected, set, dry_run } => {
+            change("admin/series/merge", &body(selected, set, *dry_run)?, "merged")
         }
     }
 }
 
-/// Lists the series that match.
-pub(super) fn list(ask: &AskArgs, which: &SelectorArgs) -> anyhow::Result<ExitCode> {
-    let answer = ask.daemon.get("series", &which.pairs().collect::<Vec<_>>())?;
+/// Lists the matching series.
+pub(super) fn list(ask: &AskArgs, selected: &SelectorArgs) -> anyhow::Result<ExitCode> {
+    let answer = ask.daemon.get("series", &selected.pairs().collect::<Vec<_>>())?;
     ask.print(&answer, || Ok(table::series(&read(&answer)?)))
 }
 
 fn body(
-    which: &SelectorArgs,
+    selected: &SelectorArgs,
     NewKey { set_metric, set }: &NewKey,
     dry_run: bool,
 ) -> anyhow::Result<Value> {
     let set = json!({ "metric": set_metric, "tags": tags(set.as_deref())? });
-    Ok(json!({ "selector": selector(which)?, "set": set, "dry_run": dry_run }))
+    Ok(json!({ "selector": selector(selected)?, "set": set, "dry_run": dry_run }))
 }
 
-fn selector(which: &SelectorArgs) -> anyhow::Result<Value> {
-    Ok(json!({ "metric": which.metric, "tags": tags(which.tags.tags.as_deref())? }))
+fn selector(selected: &SelectorArgs) -> anyhow::Result<Value> {
+    Ok(json!({ "metric": selected.metric, "tags": tags(selected.tags.tags.as_deref())? }))
 }
 
 fn tags(text: Option<&str>) -> anyhow::Result<BTreeMap<String, String>> {
@@ -132,7 +133,7 @@ fn tags(text: Option<&str>) -> anyhow::Result<BTreeMap<String, String>> {
     Ok(tags)
 }
 
-/// What was done, or would be.
+/// Formats the result of a change, or of its dry run.
 fn render(answer: &ChangeAnswer, done: &str) -> String {
     let total = answer.total;
     if !answer.dry_run {

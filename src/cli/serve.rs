@@ -11,14 +11,14 @@ use crate::{
     telemetry,
 };
 
-/// Run the daemon until it gets SIGTERM or SIGINT
+/// Run the daemon until SIGTERM or SIGINT
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
     #[command(flatten)]
     settings: SettingsArgs,
 }
 
-/// Check the settings and print the ones in effect
+/// Check the settings, and print the effective ones
 #[derive(Debug, Args)]
 pub(super) struct CheckConfigArgs {
     #[command(flatten)]
@@ -27,11 +27,12 @@ pub(super) struct CheckConfigArgs {
 
 #[derive(Debug, Args)]
 struct SettingsArgs {
-    /// Settings in TOML; what it leaves out has its default. `GRANARY__SECTION__KEY` in the
-    /// environment overrides it
+    /// Settings in TOML; missing keys have their defaults. `GRANARY__SECTION__KEY` in the
+    /// environment
+    /// overrides them
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where the data lies [default: `storage.data_dir`]
+    /// Data directory [default: `storage.data_dir`]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
     /// Address and port to listen on [default: `server.listen`]
@@ -52,7 +53,7 @@ pub(super) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         .map_err(anyhow::Error::msg)?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
     let changed = settings.changed.join(", ");
-    tracing::info!(changed, "settings; the others are as by default, see granary check-config");
+    tracing::info!(changed, "changed settings; see granary check-config for all");
     for note in &settings.notes {
         tracing::warn!("settings: {note}");
     }

@@ -1,4 +1,4 @@
-//! `granary silence`: times in which nobody is told of some alerts. Knows nothing of alerts.
+//! `granary silence`: mutes notifications of matching alerts.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    flags::{AskArgs, length, who},
+    flags::{AskArgs, current_user, duration},
     http::{Daemon, read},
     screen,
     table::table,
@@ -18,7 +18,7 @@ use crate::{
     model::{UnixMillis, counted},
 };
 
-/// Silence alerts of a running daemon for a time, once or again and again
+/// Silence alerts of a running daemon, once or in recurring windows
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -33,22 +33,22 @@ pub(super) struct SilenceArgs {
     #[command(flatten)]
     ask: AskArgs,
     #[command(subcommand)]
-    what: What,
+    command: SilenceCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
-    /// Silence the alerts that all matchers fit
+enum SilenceCommand {
+    /// Silence the alerts that match all matchers
     Add(AddArgs),
     /// List silences
     List {
-        /// Those that are over, too
+        /// Include expired silences
         #[arg(long)]
         expired: bool,
     },
-    /// End silences
+    /// Expire silences
     Expire {
-        /// Their ids
+        /// Ids of the silences
         #[arg(required = true)]
         ids: Vec<String>,
     },
@@ -56,39 +56,39 @@ enum What {
 
 #[derive(Debug, Args)]
 struct AddArgs {
-    /// Such as host=web1, host!=web1, host=~"web.*" or host!~"web.*"
+    /// Matchers such as host=web1, host!=web1, host=~"web.*" or host!~"web.*"
     #[arg(required = true, value_parser = LabelMatcher::parse)]
     matchers: Vec<LabelMatcher>,
-    /// From when: 2026-11-21T08:00:00Z, 2026-11-21 or Unix seconds [default: now]
+    /// Start: 2026-11-21T08:00:00Z, 2026-11-21 or Unix seconds [default: now]
     #[arg(long, value_parser = UnixMillis::parse)]
     start: Option<UnixMillis>,
-    /// For how long, such as 2h or 30m
-    #[arg(long = "for", default_value = "1h", value_parser = length, conflicts_with = "end")]
-    length: i64,
-    /// Until when
+    /// Duration, such as 2h or 30m
+    #[arg(long = "for", default_value = "1h", value_parser = duration, conflicts_with = "end")]
+    duration: i64,
+    /// End
     #[arg(long, value_parser = UnixMillis::parse)]
     end: Option<UnixMillis>,
-    /// Only in windows of that time, which begin at this time of the day
+    /// Time of day at which recurring windows start
     #[arg(long, requires = "until")]
     from: Option<String>,
-    /// When these windows end; on the next day, unless it is later than --from
+    /// Time of day at which recurring windows end; on the next day unless it is later than --from
     #[arg(long, requires = "from")]
     until: Option<String>,
-    /// The weekdays on which they begin, such as sat,sun [default: all]
+    /// Weekdays on which the windows start, such as sat,sun [default: all]
     #[arg(long, requires = "from", value_delimiter = ',')]
     on: Vec<String>,
-    /// The time zone of these times, such as Europe/Berlin
+    /// Time zone of --from and --until, such as Europe/Berlin
     #[arg(long, requires = "from", default_value = "UTC")]
     zone: String,
-    /// Why
+    /// Reason
     #[arg(long)]
     comment: String,
-    /// Who says so
-    #[arg(long, default_value_t = who())]
+    /// Author
+    #[arg(long, default_value_t = current_user())]
     by: String,
 }
 
-/// What is listed of a silence.
+/// The listed fields of a silence.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Shown {
@@ -109,24 +109,23 @@ struct Status {
 
 pub(super) fn silence(args: &SilenceArgs) -> anyhow::Result<ExitCode> {
     let daemon = &args.ask.daemon;
-    match &args.what {
-        What::Add(add) => {
-            let answer =
-                daemon.post_path_json("api/v2/silences", &add.posted(SystemClock.now())?)?;
+    match &args.command {
+        SilenceCommand::Add(add) => {
+            let answer = daemon.post_path_json("api/v2/silences", &add.body(SystemClock.now())?)?;
             args.ask.print(&answer, || {
                 let made: Value = read(&answer)?;
                 Ok(made["silenceID"].as_str().unwrap_or_default().to_owned())
             })
         }
-        What::List { expired } => {
+        SilenceCommand::List { expired } => {
             let answer = daemon.get_path("api/v2/silences")?;
             args.ask.print(&answer, || {
                 let mut all: Vec<Shown> = read(&answer)?;
-                all.retain(|own| *expired || own.status.state != "expired");
+                all.retain(|silence| *expired || silence.status.state != "expired");
                 Ok(shown(&all))
             })
         }
-        What::Expire { ids } => expire(daemon, ids),
+        SilenceCommand::Expire { ids } => expire(daemon, ids),
     }
 }
 
@@ -134,30 +133,30 @@ fn expire(daemon: &Daemon, ids: &[String]) -> anyhow::Result<ExitCode> {
     for id in ids {
         daemon.delete_path(&format!("api/v2/silence/{id}"))?;
     }
-    screen::print(&format!("ended {}", counted(ids.len(), "silence")))
+    screen::print(&format!("expired {}", counted(ids.len(), "silence")))
 }
 
 impl AddArgs {
-    fn posted(&self, now: UnixMillis) -> anyhow::Result<Value> {
+    fn body(&self, now: UnixMillis) -> anyhow::Result<Value> {
         let start = self.start.unwrap_or(now);
-        let end = self.end.unwrap_or_else(|| start.plus(self.length));
-        let mut posted = json!({
+        let end = self.end.unwrap_or_else(|| start.plus(self.duration));
+        let mut body = json!({
             "matchers": self.matchers,
             "startsAt": start.to_string(),
             "endsAt": end.to_string(),
             "createdBy": self.by,
             "comment": self.comment,
         });
-        if let (Some(from), Some(until), Some(posted)) =
-            (&self.from, &self.until, posted.as_object_mut())
+        if let (Some(from), Some(until), Some(body)) =
+            (&self.from, &self.until, body.as_object_mut())
         {
             let recurring =
                 json!({ "weekdays": self.on, "from": from, "until": until, "zone": self.zone });
-            // What is wrong is said before anything is sent.
+            // An invalid recurrence is reported before anything is sent.
             let recurring: Recurrence = serde_json::from_value(recurring)?;
-            posted.insert("recurring".to_owned(), json!(recurring));
+            body.insert("recurring".to_owned(), json!(recurring));
         }
-        Ok(posted)
+        Ok(body)
     }
 }
 
@@ -168,28 +167,28 @@ fn shown(all: &[Shown]) -> String {
     }
     let names = ["id", "state", "matchers", "from", "until", "recurs", "by", "comment"];
     let mut table = table(names.map(str::to_owned));
-    for own in all {
-        let matchers: Vec<_> = own.matchers.iter().map(LabelMatcher::to_string).collect();
+    for silence in all {
+        let matchers: Vec<_> = silence.matchers.iter().map(LabelMatcher::to_string).collect();
         let matchers = matchers.join(" ");
-        let recurs = own.recurring.as_ref().map_or_else(String::new, recurs);
+        let recurs = silence.recurring.as_ref().map_or_else(String::new, recurs);
         let cells = [
-            &own.id,
-            &own.status.state,
+            &silence.id,
+            &silence.status.state,
             &matchers,
-            &own.starts_at,
-            &own.ends_at,
+            &silence.starts_at,
+            &silence.ends_at,
             &recurs,
-            &own.created_by,
-            &own.comment,
+            &silence.created_by,
+            &silence.comment,
         ];
         table.add_row(cells.map(|cell| screen::text(cell)));
     }
     format!("{table}\n{totals}")
 }
 
-fn recurs(own: &Value) -> String {
-    let text = |key: &str| own[key].as_str().unwrap_or_default();
-    let days = own["weekdays"].as_array().into_iter().flatten();
+fn recurs(recurring: &Value) -> String {
+    let text = |key: &str| recurring[key].as_str().unwrap_or_default();
+    let days = recurring["weekdays"].as_array().into_iter().flatten();
     let days: Vec<_> = days.filter_map(|day| day.as_str()?.get(..3)).collect();
     format!("{} {}-{} {}", days.join(","), text("from"), text("until"), text("zone"))
 }

@@ -11,10 +11,11 @@ use clap::Args;
 use super::{flags::AskArgs, http::read, progress, screen::complain, verify};
 use crate::{model::counted, store};
 
-/// Copy the data of a running daemon, as it is at one moment
+/// Copy the data of a running daemon, as of one moment
 ///
-/// The daemon makes the copy in its `storage.snapshot_dir` and goes on meanwhile. The folder's
-/// path is printed; it can be verified, restored and archived like any data directory.
+/// The daemon writes the copy to its `storage.snapshot_dir` and keeps running. The path of the copy
+/// is
+/// printed; it can be verified, restored and archived like any data directory.
 #[derive(Debug, Args)]
 #[command(mut_arg("json", |json| json.help("Print the daemon's JSON answer instead of the path")))]
 pub(super) struct SnapshotArgs {
@@ -22,14 +23,14 @@ pub(super) struct SnapshotArgs {
     ask: AskArgs,
 }
 
-/// Make a data directory of a snapshot
+/// Create a data directory from a snapshot
 ///
-/// The snapshot is verified first. Start the daemon on the new directory afterwards.
+/// The snapshot is verified first. Afterwards, start the daemon on the new directory.
 #[derive(Debug, Args)]
 pub(super) struct RestoreArgs {
     /// Folder of the snapshot
     snapshot: PathBuf,
-    /// Data directory to make; it must be empty or not exist yet
+    /// Data directory to create; it must be empty or not exist yet
     #[arg(long, value_name = "DIR")]
     data_dir: PathBuf,
     /// Do not verify the snapshot first
@@ -48,7 +49,7 @@ pub(super) fn snapshot(args: &SnapshotArgs) -> anyhow::Result<ExitCode> {
 pub(super) fn restore(args: &RestoreArgs) -> anyhow::Result<ExitCode> {
     if !args.no_verify && !verify::check(&args.snapshot)?.is_sound() {
         bail!(
-            "the snapshot has faults: see `granary verify {}`; --no-verify restores it as it is",
+            "the snapshot has faults; see `granary verify {}`; --no-verify restores it as it is",
             args.snapshot.display()
         );
     }

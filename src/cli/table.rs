@@ -1,5 +1,4 @@
-//! How people are shown what an answer holds: tables, series and numbers. Knows nothing of what was
-//! asked.
+//! Tables, series and numbers for people.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +9,10 @@ use comfy_table::{
 use super::screen;
 use crate::query::{SeriesAnswer, SeriesEntry};
 
-/// Digits of a number that count.
+/// The number of significant digits.
 const DIGITS: i32 = 4;
 
-/// A table as wide as the screen, where names take several lines before numbers do.
+/// Returns a table as wide as the screen; when space is short, names are wrapped before numbers.
 pub(super) fn table(header: impl IntoIterator<Item = String>) -> Table {
     let header: Vec<_> = header.into_iter().collect();
     let mut table = Table::new();
@@ -29,34 +28,34 @@ pub(super) fn table(header: impl IntoIterator<Item = String>) -> Table {
     table
 }
 
-/// A series as `metric{tag=value}`.
+/// Formats a series as `metric{tag=value}`.
 pub(super) fn name(series: &SeriesEntry) -> String {
     name_of(&series.metric, &series.tags)
 }
 
-/// The same of its parts.
+/// Formats a metric and its tags as `metric{tag=value}`.
 pub(super) fn name_of(metric: &str, tags: &BTreeMap<String, String>) -> String {
     let pairs = self::tags(tags);
     screen::text(metric) + &if pairs.is_empty() { pairs } else { format!("{{{pairs}}}") }
 }
 
-/// Tags as `tag=value`, separated by commas.
+/// Formats tags as `tag=value`, separated by commas.
 pub(super) fn tags(tags: &BTreeMap<String, String>) -> String {
     let tags: Vec<_> = tags.iter().map(|(tag, value)| format!("{tag}={value}")).collect();
     screen::text(&tags.join(","))
 }
 
-/// A cell of a column of numbers.
+/// Returns a right-aligned cell.
 pub(super) fn right(text: impl ToString) -> Cell {
     Cell::new(text).set_alignment(CellAlignment::Right)
 }
 
-/// A number in such a cell.
+/// Returns a right-aligned cell with a number.
 pub(super) fn number(value: Option<f64>) -> Cell {
     right(value.map_or_else(|| "-".to_owned(), short))
 }
 
-/// A number with as many digits as a reader takes in, in thousands, millions and so on.
+/// Formats a number with few digits and a suffix for thousands, millions and so on.
 pub(super) fn short(value: f64) -> String {
     if !value.is_finite() {
         return match value {
@@ -70,10 +69,10 @@ pub(super) fn short(value: f64) -> String {
     }
     let (mut scaled, mut suffix) = (value, "");
     let mut larger = ["k", "M", "G", "T"].into_iter();
-    let mut most = 9999.5;
-    while scaled.abs() >= most {
+    let mut limit = 9999.5;
+    while scaled.abs() >= limit {
         let Some(next) = larger.next() else { break };
-        (scaled, suffix, most) = (scaled / 1000.0, next, 999.95);
+        (scaled, suffix, limit) = (scaled / 1000.0, next, 999.95);
     }
     let whole = if scaled == 0.0 { 0 } else { scaled.abs().log10().floor() as i32 };
     let decimals = (DIGITS - 1 - whole).clamp(0, 7) as usize;
@@ -83,7 +82,7 @@ pub(super) fn short(value: f64) -> String {
     format!("{text}{suffix}")
 }
 
-/// A row for each series.
+/// Returns a table with a row per series.
 pub(super) fn series(answer: &SeriesAnswer) -> String {
     let mut table = table(["series", "kind", "unit"].map(str::to_owned));
     for series in &answer.series {
@@ -102,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_as_long_as_they_are_read() {
+    fn numbers_have_four_significant_digits() {
         for (value, text) in [
             (0.0, "0"),
             (12.0, "12"),

@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 
 use super::{
-    flags::{TagsArgs, given},
+    flags::{TagsArgs, present},
     http::{Daemon, Pair, read},
     screen::{self, complain, fold},
     table::{self, short},
@@ -19,13 +19,14 @@ use crate::{
     query::{SeriesAnswer, TailCell, TailEvent},
 };
 
-/// Bytes of one event, at most.
+/// The maximum size of an event.
 const EVENT_BYTES_MAX: u64 = 64 << 20;
 
-/// Print what changes of some series, as samples are accepted
+/// Print changes of series as samples are accepted
 ///
-/// A line for each cell that is new or changed, at most once a second, until Ctrl-C. Looked at are
-/// the slot under way and the two before it.
+/// Prints a line for each new or changed cell, at most once a second, until Ctrl-C. Only the
+/// current
+/// slot and the two slots before it are watched.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -39,10 +40,10 @@ pub(super) struct TailArgs {
     metric: Option<String>,
     #[command(flatten)]
     tags: TagsArgs,
-    /// A granularity of the daemon [default: its finest]
+    /// Granularity of the daemon [default: the finest]
     #[arg(long)]
     resolution: Option<String>,
-    /// Do not begin with the cells as they are
+    /// Do not start with the present cells
     #[arg(long)]
     no_state: bool,
     /// Print each event as the daemon's JSON
@@ -52,14 +53,14 @@ pub(super) struct TailArgs {
 
 impl TailArgs {
     fn selector(&self) -> Vec<Pair> {
-        given([("metric", self.metric.clone())]).chain(self.tags.pairs()).collect()
+        present([("metric", self.metric.clone())]).chain(self.tags.pairs()).collect()
     }
 }
 
 pub(super) fn tail(args: &TailArgs) -> anyhow::Result<ExitCode> {
     let mut pairs = args.selector();
-    say_what_is_missing(args, &pairs)?;
-    pairs.extend(given([("resolution", args.resolution.clone())]));
+    report_missing_series(args, &pairs)?;
+    pairs.extend(present([("resolution", args.resolution.clone())]));
     pairs.push(("state", (!args.no_state).to_string()));
     let mut lines = BufReader::new(args.daemon.stream("tail", &pairs)?);
     let (mut event, mut line) = (String::new(), String::new());
@@ -82,7 +83,7 @@ pub(super) fn tail(args: &TailArgs) -> anyhow::Result<ExitCode> {
         let shown = if args.json { format!("{}\n", screen::json(data)) } else { render(data)? };
         let mut out = io::stdout().lock();
         match out.write_all(shown.as_bytes()).and_then(|()| out.flush()) {
-            // The reader, such as `head`, has seen enough.
+            // The reader, such as `head`, has read enough.
             Err(cause) if cause.kind() == io::ErrorKind::BrokenPipe => {
                 return Ok(ExitCode::SUCCESS);
             }
@@ -91,8 +92,8 @@ pub(super) fn tail(args: &TailArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Says why nothing will come, unless such a series begins.
-fn say_what_is_missing(args: &TailArgs, selector: &[Pair]) -> anyhow::Result<()> {
+/// Reports that no series match, so that nothing is printed until one appears.
+fn report_missing_series(args: &TailArgs, selector: &[Pair]) -> anyhow::Result<()> {
     let answer: SeriesAnswer = read(&args.daemon.get("series", selector)?)?;
     for note in &answer.notes {
         complain(&format!("{}; waiting for one that matches", screen::text(note)));
@@ -103,7 +104,10 @@ fn say_what_is_missing(args: &TailArgs, selector: &[Pair]) -> anyhow::Result<()>
 fn render(data: &str) -> anyhow::Result<String> {
     let event: TailEvent = serde_json::from_str(data).context("read an event")?;
     if event.skipped > 0 {
-        complain(&format!("skipped {}: this end reads too slowly", counted(event.skipped, "look")));
+        complain(&format!(
+            "skipped {}: the output is read too slowly",
+            counted(event.skipped, "update")
+        ));
     }
     Ok(event.cells.iter().map(line).collect())
 }

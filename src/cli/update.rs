@@ -1,4 +1,4 @@
-//! `granary update`: updates in MongoDB's words to a running daemon.
+//! `granary update`: sends updates in MongoDB's syntax to a running daemon.
 
 use std::{io, process::ExitCode};
 
@@ -10,20 +10,20 @@ use super::{
     screen,
 };
 
-/// The exit code where something was refused.
+/// The exit code when samples were refused.
 const REFUSED: u8 = 2;
 
-/// Send updates in MongoDB's words; each becomes samples
+/// Send updates in MongoDB's syntax; each becomes samples
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   granary update \"db.page_views.update({page: '/', timestamp_minute: ISODate('$(date -u +%FT%H:%M:00Z)')}, {\\$inc: {'seconds.0': 1}})\"
 
-The exit code is 0 when all was taken, 2 when samples were refused, 1 when it failed.")]
+The exit code is 0 when all samples were accepted, 2 when some were refused, 1 on failure.")]
 pub(super) struct UpdateArgs {
     #[command(flatten)]
     daemon: Daemon,
-    /// The updates: commands, or as in MongoDB's shell; from standard input when left out
+    /// Updates, as commands or in the syntax of MongoDB's shell [default: from standard input]
     updates: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! `granary verify`.
+//! `granary verify`: checks a data directory.
 
 use std::{
     path::{Path, PathBuf},
@@ -16,14 +16,14 @@ use crate::{
     store::{self, VerifyReport},
 };
 
-/// Exit code when faults were found.
+/// The exit code when faults were found.
 const FAULTS_FOUND: u8 = 2;
 
 /// Check a data directory or snapshot without changing it
 ///
 /// Checks every page, document and cell, and recomputes each granularity from the next finer one
-/// where both are kept. No daemon may use the directory; of a running one, verify a snapshot.
-/// Exits with 0 when all is sound, with 2 when there are faults, with 1 when it cannot check.
+/// where both are stored. No daemon may use the directory; verify a snapshot of a running daemon.
+/// Exits with 0 when everything is sound, with 2 when there are faults, with 1 when a check fails.
 #[derive(Debug, Args)]
 pub(super) struct VerifyArgs {
     /// The data directory
@@ -52,13 +52,14 @@ pub(super) fn check(dir: &Path) -> anyhow::Result<VerifyReport> {
         bar.set_message(step.doing.to_owned());
     });
     bar.finish_and_clear();
-    // Asked only now: asking takes the claim for a moment, and a daemon that starts must get it.
+    // Checked late, because the check claims the directory for a moment, which a starting daemon
+    // needs.
     if outcome.is_err()
         && let Some(pid) = process_using(dir)
     {
         bail!(
-            "verify {}: the daemon with the process id {pid} has claimed this data directory; stop \
-             it, or verify a snapshot: granary verify \"$(granary snapshot)\"",
+            "verify {}: the daemon with process id {pid} uses this data directory; stop it, or verify \
+             a snapshot: granary verify \"$(granary snapshot)\"",
             dir.display()
         );
     }

@@ -123,7 +123,7 @@ fn a_clock_far_behind_refuses_nothing_until_an_operator_confirms_it() {
     let reason = run_clock(&daemon, &[]);
     assert!(reason.contains("was expected"), "{reason}");
     let report = run_clock(&daemon, &["confirm"]);
-    assert!(report.contains("is believed"), "{report}");
+    assert!(report.contains("is trusted"), "{report}");
     assert_eq!(readiness(&daemon)["status"], "ready");
     // Also for the next start, whatever becomes of this one.
     daemon.kill();

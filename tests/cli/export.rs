@@ -267,7 +267,7 @@ fn an_export_that_is_killed_goes_on_with_no_row_twice_and_none_missing() {
     assert!(!other.status.success(), "another export does not go on with it");
     let state = fs::read(dir.path().join("out.csv.partial.state")).unwrap();
     let rest = export(&daemon, "csv", &path, &MANY);
-    assert!(String::from_utf8_lossy(&rest.stderr).contains("going on after"));
+    assert!(String::from_utf8_lossy(&rest.stderr).contains("continuing after"));
     let text = fs::read_to_string(&path).unwrap();
     let names: Vec<_> = text.lines().skip(1).map(|line| line.split(',').nth(2).unwrap()).collect();
     assert_eq!(names, expected);

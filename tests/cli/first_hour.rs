@@ -77,7 +77,11 @@ fn addresses_are_taken_as_they_are_typed() {
     for wrong in ["ftp://127.0.0.1:7117", "http://", "a b"] {
         let output = granary().args(["query", "series", "--url", wrong]).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
-        assert!(!output.status.success() && said.contains("write http://127.0.0.1:7117"), "{said}");
+        assert!(
+            !output.status.success()
+                && said.contains("use an address such as http://127.0.0.1:7117"),
+            "{said}"
+        );
     }
 }
 

@@ -98,9 +98,9 @@ fn what_was_deleted_is_said_to_be_gone_and_comes_back_once() {
         assert_eq!((again.code, again.counts()), (Some(1), (0, 8, 0)), "{}", again.errors);
         assert_eq!(again.summary["emptied"], 8);
         let said = format!(
-            "rooms.csv: 8 of 8 samples were accepted before and are not there any more: their \
-             series were deleted, renamed or merged since; to import the file again: granary \
-             senders remove '{sender}', then the same import"
+            "rooms.csv: 8 of 8 samples were accepted before but no longer exist: their series \
+             were deleted, renamed or merged; to import the file again: granary \
+             senders remove '{sender}', then repeat the import"
         );
         assert!(again.errors.contains(&said), "{}", again.errors);
         if restart {
@@ -117,7 +117,11 @@ fn what_was_deleted_is_said_to_be_gone_and_comes_back_once() {
     assert!(run(&daemon, &["series", "delete", "--tags", "room=lab"]).status.success());
     let again = import_rooms(&daemon, &file, &[]);
     assert_eq!((again.code, again.summary["emptied"].as_u64()), (Some(1), Some(4)));
-    assert!(again.errors.contains("the same import with --metric and --tags"), "{}", again.errors);
+    assert!(
+        again.errors.contains("repeat the import with the --metric and --tags"),
+        "{}",
+        again.errors
+    );
     let part = import_rooms(&daemon, &file, &["--tags", "room=lab"]);
     assert_eq!((part.code, part.counts()), (Some(0), (4, 0, 0)), "{}", part.errors);
     assert_eq!(part.summary["left_out"], 4);
@@ -202,9 +206,7 @@ fn texts_in_line_protocol_are_counted_and_spoil_no_import() {
     assert_eq!(got.summary["text_fields"], 2);
     assert!(got.errors.contains("field note of m is a text"), "{}", got.errors);
     let shown = run(&daemon, &["import", "--precision", "ms", path(&file)]).stdout;
-    assert!(
-        String::from_utf8(shown).unwrap().contains("fields that are texts, which are not kept")
-    );
+    assert!(String::from_utf8(shown).unwrap().contains("text fields (not stored)"));
     // What is wrong beside them is still refused.
     let file = write(&dir, "b.lp", &format!("m v=1,note=\"up\" {at}\nm v= {at}\n"));
     let got = import(&daemon, &["--precision", "ms", path(&file)]);
@@ -271,7 +273,7 @@ fn a_running_daemon_is_named_by_verify() {
     let output = daemon.verify();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
-    let expected = format!("the daemon with the process id {} has claimed", daemon.pid());
+    let expected = format!("the daemon with process id {} uses this data directory", daemon.pid());
     assert!(said.contains(&expected) && said.contains("granary snapshot"), "{said}");
     assert_eq!(daemon.stop(), Some(0));
     assert!(daemon.verify().status.success());

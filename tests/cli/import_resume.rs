@@ -108,7 +108,7 @@ fn an_import_outlives_the_daemon() {
     let status = importer.wait().unwrap();
     let errors = fs::read_to_string(out.with_extension("err")).unwrap();
     assert_eq!(status.code(), Some(0), "{errors}");
-    assert!(errors.contains("trying again"), "{errors}");
+    assert!(errors.contains("retrying"), "{errors}");
     let summary: serde_json::Value = serde_json::from_slice(&fs::read(&out).unwrap()).unwrap();
     let count = |name: &str| summary[name].as_u64().unwrap();
     assert_eq!(count("accepted") + count("duplicates"), SERIES * SAMPLES);

@@ -1,4 +1,4 @@
-//! `granary alerts history`: when alerts fired, and what late samples would have made of it.
+//! `granary alerts history`: past alerts, and whether late samples change their result.
 
 use std::{collections::BTreeMap, process::ExitCode};
 
@@ -35,9 +35,9 @@ struct Revised {
 }
 
 pub(super) fn list(ask: &AskArgs, rule: Option<&str>, limit: usize) -> anyhow::Result<ExitCode> {
-    let mut asked = vec![("limit", limit.to_string())];
-    asked.extend(rule.map(|rule| ("rule", rule.to_owned())));
-    let answer = ask.daemon.get("alerts/history", &asked)?;
+    let mut pairs = vec![("limit", limit.to_string())];
+    pairs.extend(rule.map(|rule| ("rule", rule.to_owned())));
+    let answer = ask.daemon.get("alerts/history", &pairs)?;
     ask.print(&answer, || {
         let Answer { data: Data { history } } = read(&answer)?;
         Ok(shown(&history))
@@ -49,16 +49,16 @@ fn shown(history: &[Episode]) -> String {
     if history.is_empty() {
         return totals;
     }
-    let names = ["alert", "state", "fired", "resolved", "value", "labels", "late samples say"];
+    let names = ["alert", "state", "fired", "resolved", "value", "labels", "with late samples"];
     let mut table = table(names.map(str::to_owned));
-    for own in history {
-        let name = own.labels.get("alertname").map_or("", String::as_str);
-        let resolved = own.resolved_at.as_deref().unwrap_or("");
-        let revised = own.revised.as_ref().map_or_else(String::new, |own| {
-            format!("{} at {}", if own.active { "active" } else { "not active" }, own.at)
+    for episode in history {
+        let name = episode.labels.get("alertname").map_or("", String::as_str);
+        let resolved = episode.resolved_at.as_deref().unwrap_or("");
+        let revised = episode.revised.as_ref().map_or_else(String::new, |revision| {
+            format!("{} at {}", if revision.active { "active" } else { "not active" }, revision.at)
         });
-        let (value, labels) = (plain(&own.value), other_labels(&own.labels));
-        let cells = [name, &own.state, &own.fired_at, resolved, &value, &labels, &revised];
+        let (value, labels) = (plain(&episode.value), other_labels(&episode.labels));
+        let cells = [name, &episode.state, &episode.fired_at, resolved, &value, &labels, &revised];
         table.add_row(cells.map(screen::text));
     }
     format!("{table}\n{totals}")

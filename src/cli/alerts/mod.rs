@@ -1,4 +1,4 @@
-//! `granary alerts`: what is pending and what fires, and who looks after it. Knows nothing of rules.
+//! `granary alerts`: pending and firing alerts, acknowledgements, and tests of receivers.
 
 mod history;
 mod receiver;
@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::model::counted;
 use crate::{
     cli::{
-        flags::{AskArgs, length, who},
+        flags::{AskArgs, current_user, duration},
         http::read,
         screen,
         table::table,
@@ -21,7 +21,7 @@ use crate::{
     model::UnixMillis,
 };
 
-/// List the alerts of a running daemon that are pending or fire, or say who looks after them
+/// List pending and firing alerts of a running daemon, acknowledge them, or test a receiver
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -34,60 +34,60 @@ Examples:
 pub(super) struct AlertsArgs {
     #[command(flatten)]
     ask: AskArgs,
-    /// Only those that fire
+    /// Only firing alerts
     #[arg(long)]
     firing: bool,
     #[command(subcommand)]
-    what: Option<What>,
+    command: Option<AlertsCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
-    /// Say that somebody looks after alerts, until they end or for a time
+enum AlertsCommand {
+    /// Acknowledge alerts, until they end or for a time
     Ack {
-        /// Labels that the alerts have, such as alertname=DiskFull host=web1
+        /// Labels of the alerts, such as alertname=DiskFull host=web1
         #[arg(required = true, value_parser = label)]
         labels: Vec<(String, String)>,
-        /// Who does
-        #[arg(long, default_value_t = who())]
+        /// Name of the person who acknowledges
+        #[arg(long, default_value_t = current_user())]
         by: String,
-        /// What there is to say
+        /// Comment
         #[arg(long, default_value = "")]
         comment: String,
-        /// For how long, such as 2h or 30m [default: until they end]
-        #[arg(long = "for", value_parser = length, conflicts_with = "until")]
-        length: Option<i64>,
-        /// Until when: 2026-11-21T08:00:00Z, 2026-11-21 or Unix seconds
+        /// Duration, such as 2h or 30m [default: until the alerts end]
+        #[arg(long = "for", value_parser = duration, conflicts_with = "until")]
+        duration: Option<i64>,
+        /// End: 2026-11-21T08:00:00Z, 2026-11-21 or Unix seconds
         #[arg(long, value_parser = UnixMillis::parse)]
         until: Option<UnixMillis>,
     },
-    /// List the times in which alerts fired
+    /// List past episodes of firing alerts
     History {
-        /// Only those of alerts of this name
+        /// Only alerts with this name
         rule: Option<String>,
-        /// How many, at most
+        /// Maximum number of episodes
         #[arg(long, default_value_t = 100)]
         limit: usize,
     },
-    /// Say that nobody does any more
+    /// Withdraw an acknowledgement
     Unack {
-        /// Labels that the alerts have
+        /// Labels of the alerts
         #[arg(required = true, value_parser = label)]
         labels: Vec<(String, String)>,
     },
-    /// Send a test alert to a receiver, and say what it answers
+    /// Send a test alert to a receiver, and show its response
     TestReceiver {
-        /// Its name in the file of notifications
+        /// Name of the receiver in the file of notifications
         name: String,
     },
 }
 
 fn label(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
-    pair.ok_or_else(|| "write name=value".to_owned())
+    pair.ok_or_else(|| "use name=value".to_owned())
 }
 
-/// Prometheus' answer.
+/// The response in Prometheus' format.
 #[derive(Debug, Deserialize)]
 struct Answer {
     data: Data,
@@ -117,7 +117,7 @@ struct Acknowledged {
     until: Option<i64>,
 }
 
-/// How many alerts were changed.
+/// The number of changed alerts.
 #[derive(Debug, Deserialize)]
 struct Changed {
     alerts: usize,
@@ -125,27 +125,27 @@ struct Changed {
 
 pub(super) fn alerts(args: &AlertsArgs) -> anyhow::Result<ExitCode> {
     let daemon = &args.ask.daemon;
-    let (path, asked, word) = match &args.what {
+    let (path, body, word) = match &args.command {
         None => return list(args),
-        Some(What::History { rule, limit }) => {
+        Some(AlertsCommand::History { rule, limit }) => {
             return history::list(&args.ask, rule.as_deref(), *limit);
         }
-        Some(What::TestReceiver { name }) => return receiver::test(&args.ask, name),
-        Some(What::Ack { labels, by, comment, length, until }) => {
+        Some(AlertsCommand::TestReceiver { name }) => return receiver::test(&args.ask, name),
+        Some(AlertsCommand::Ack { labels, by, comment, duration, until }) => {
             let labels: BTreeMap<_, _> = labels.iter().cloned().collect();
-            let mut asked = json!({ "labels": labels, "by": by, "comment": comment });
-            let end = until.or_else(|| Some(SystemClock.now().plus((*length)?)));
+            let mut body = json!({ "labels": labels, "by": by, "comment": comment });
+            let end = until.or_else(|| Some(SystemClock.now().plus((*duration)?)));
             if let Some(end) = end {
-                asked["until"] = end.to_string().into();
+                body["until"] = end.to_string().into();
             }
-            ("alerts/ack", asked, "acknowledged")
+            ("alerts/ack", body, "acknowledged")
         }
-        Some(What::Unack { labels }) => {
+        Some(AlertsCommand::Unack { labels }) => {
             let labels: BTreeMap<_, _> = labels.iter().cloned().collect();
-            ("alerts/unack", json!({ "labels": labels }), "gave back")
+            ("alerts/unack", json!({ "labels": labels }), "withdrew the acknowledgement of")
         }
     };
-    let answer = daemon.post_json(path, &asked)?;
+    let answer = daemon.post_json(path, &body)?;
     args.ask.print(&answer, || {
         let Changed { alerts } = read(&answer)?;
         Ok(format!("{word} {}", counted(alerts, "alert")))
@@ -157,41 +157,46 @@ fn list(args: &AlertsArgs) -> anyhow::Result<ExitCode> {
     args.ask.print(&answer, || {
         let Answer { data: Data { mut alerts } } = read(&answer)?;
         if args.firing {
-            alerts.retain(|own| own.state == "firing");
+            alerts.retain(|alert| alert.state == "firing");
         }
         Ok(shown(&alerts))
     })
 }
 
-/// The labels besides the name.
+/// Returns the labels except the name.
 fn other_labels(labels: &BTreeMap<String, String>) -> String {
     let labels = labels.iter().filter(|(name, _)| *name != "alertname");
     labels.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
 }
 
-/// A number without an exponent.
+/// Formats a number without an exponent.
 fn plain(value: &str) -> String {
-    value.parse().map_or_else(|_| value.to_owned(), |own: f64| own.to_string())
+    value.parse().map_or_else(|_| value.to_owned(), |number: f64| number.to_string())
 }
 
 fn shown(alerts: &[Shown]) -> String {
-    let firing = alerts.iter().filter(|own| own.state == "firing").count();
+    let firing = alerts.iter().filter(|alert| alert.state == "firing").count();
     let totals = format!("{firing} firing, {} pending", alerts.len() - firing);
     if alerts.is_empty() {
         return totals;
     }
     let names = ["alert", "state", "since", "value", "labels", "acknowledged"];
     let mut table = table(names.map(str::to_owned));
-    for own in alerts {
-        let name = own.labels.get("alertname").map_or("", String::as_str);
-        let state = if own.no_data { "no data" } else { &own.state };
-        let (value, labels) = (plain(&own.value), other_labels(&own.labels));
-        let by = own.acknowledged.as_ref().map_or_else(String::new, |own| {
-            let until = own.until.map(|at| format!(" until {}", UnixMillis(at)));
-            let comment = if own.comment.is_empty() { "" } else { ": " };
-            format!("{}{}{comment}{}", own.by, until.unwrap_or_default(), own.comment)
+    for alert in alerts {
+        let name = alert.labels.get("alertname").map_or("", String::as_str);
+        let state = if alert.no_data { "no data" } else { &alert.state };
+        let (value, labels) = (plain(&alert.value), other_labels(&alert.labels));
+        let by = alert.acknowledged.as_ref().map_or_else(String::new, |acknowledged| {
+            let until = acknowledged.until.map(|at| format!(" until {}", UnixMillis(at)));
+            let comment = if acknowledged.comment.is_empty() { "" } else { ": " };
+            format!(
+                "{}{}{comment}{}",
+                acknowledged.by,
+                until.unwrap_or_default(),
+                acknowledged.comment
+            )
         });
-        let cells = [name, state, &own.active_at, &value, &labels, &by];
+        let cells = [name, state, &alert.active_at, &value, &labels, &by];
         table.add_row(cells.map(screen::text));
     }
     format!("{table}\n{totals}")

@@ -1,4 +1,4 @@
-//! `granary alerts test-receiver`: a test alert, and the answer of each way of a receiver.
+//! `granary alerts test-receiver`: sends a test alert, and shows the response of each integration.
 
 use std::process::ExitCode;
 
@@ -20,24 +20,25 @@ struct Tested {
     seconds: f64,
 }
 
-/// Fails where one way did not take the alert.
+/// Sends the test alert. The exit code is a failure when an integration did not accept it.
 pub(super) fn test(ask: &AskArgs, name: &str) -> anyhow::Result<ExitCode> {
     let answer = ask.daemon.post_json("receivers/test", &json!({ "receiver": name }))?;
     let Answer { ways } = read(&answer)?;
     ask.print(&answer, || Ok(shown(name, &ways)))?;
-    let is_well = !ways.is_empty() && ways.iter().all(|own| own.outcome == "sent");
-    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let all_sent = !ways.is_empty() && ways.iter().all(|integration| integration.outcome == "sent");
+    Ok(if all_sent { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn shown(name: &str, ways: &[Tested]) -> String {
     if ways.is_empty() {
-        return screen::text(&format!("{name} is told in no way: give it a ..._configs"));
+        return screen::text(&format!("{name} has no integrations: add a ..._configs"));
     }
     let mut table = table(["way", "outcome", "seconds", "answer"].map(str::to_owned));
-    for own in ways {
-        let seconds = format!("{:.1}", own.seconds);
+    for integration in ways {
+        let seconds = format!("{:.1}", integration.seconds);
         table.add_row(
-            [&own.way, &own.outcome, &seconds, &own.answer].map(|cell| screen::text(cell)),
+            [&integration.way, &integration.outcome, &seconds, &integration.answer]
+                .map(|cell| screen::text(cell)),
         );
     }
     table.to_string()

@@ -1,4 +1,4 @@
-//! The formats of an export: a page of series to bytes. Knows nothing of files.
+//! The formats of an export: encode a page of series.
 
 use bson::{Bson, DateTime, doc};
 use clap::ValueEnum;
@@ -13,23 +13,25 @@ use crate::{
     model::{Kind, UnixMillis},
 };
 
-/// What is written.
+/// The format of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// The nested documents, as mongorestore and pymongo read them
+    /// Nested documents, for mongorestore and pymongo
     Bson,
-    /// The same, one a line, in MongoDB's extended JSON
+    /// Nested documents, one per line, in MongoDB's extended JSON
     Jsonl,
-    /// A row for each slot
+    /// One row per slot
     Csv,
-    /// The last reading of each slot, at its time (of deltas: the sum)
+    /// The last reading of each slot, at its time (for deltas: the sum)
     Openmetrics,
-    /// The rows of CSV in columns, compressed with Snappy
+    /// The rows of CSV as columns, compressed with Snappy
     Parquet,
 }
 
 impl Format {
-    /// Writes a page; returns the rows or documents in it. `metric` is the one written last.
+    /// Writes a page, and returns the number of its rows or documents. `metric` is the metric of
+    /// the
+    /// previous row.
     pub(super) fn write(
         self,
         page: &Page,
@@ -45,7 +47,7 @@ impl Format {
         }
     }
 
-    /// What ends the file.
+    /// Returns the end of the file.
     pub(super) fn end(self) -> &'static [u8] {
         if self == Self::Openmetrics { b"# EOF\n" } else { b"" }
     }
@@ -100,7 +102,7 @@ fn write_openmetrics(page: &Page, metric: &mut String, out: &mut Vec<u8>) -> any
     Ok(rows)
 }
 
-/// A number in MongoDB's extended JSON, where JSON has none for it.
+/// Returns a number in MongoDB's extended JSON, which also has NaN and infinity.
 fn extended(number: f64) -> Bson {
     match number {
         f64::INFINITY => doc! { "$numberDouble": "Infinity" }.into(),
@@ -149,12 +151,14 @@ fn row(page: &Page, series: &Series, cell: &Cell, start: i64) -> Vec<String> {
     row.extend(page.tags.iter().map(|tag| series.tags.get(tag).cloned().unwrap_or_default()));
     row.push(cell.1.to_string());
     let numbers = cell.numbers().into_iter();
-    row.extend(numbers.map(|(_, number)| number.map_or_else(String::new, |own| own.to_string())));
+    row.extend(
+        numbers.map(|(_, number)| number.map_or_else(String::new, |number| number.to_string())),
+    );
     row
 }
 
-/// RFC 4180: a field is quoted where it must be. A row is a line: what would end it, or command a
-/// terminal, is escaped.
+/// Writes a row as in RFC 4180. Line breaks and terminal control characters are escaped, so a row
+/// is always one line.
 fn csv_line(fields: &[String], out: &mut Vec<u8>) {
     for (index, field) in fields.iter().enumerate() {
         if index > 0 {
@@ -216,7 +220,7 @@ fn plain(name: &str) -> bool {
 }
 
 fn quoted(text: &str) -> String {
-    // A newline has an escape of its own; the others become text.
+    // A newline has its own escape in OpenMetrics.
     let lines: Vec<_> = text
         .split('\n')
         .map(|line| screen::text(line).replace('\\', "\\\\").replace('"', "\\\""))

@@ -1,8 +1,8 @@
-//! `granary export`: the documents of a running daemon in files that others read.
+//! `granary export`: writes documents of a running daemon to files of other formats.
 //!
-//! The daemon gives some series at a time. After each page the file is synced, and then a note
-//! beside it says how long it is and which series comes next; an export that was cut short cuts
-//! the file to that length and goes on there.
+//! The daemon returns some series at a time. After each page, the file is synced, and then a state
+//! file beside it records the length and the next series. An interrupted export truncates the file
+//! to that length and continues there.
 
 mod format;
 mod page;
@@ -32,7 +32,7 @@ use crate::model::counted;
 /// Write the documents of a running daemon to a file
 #[derive(Debug, Args)]
 #[command(after_help = "\
-An export that was cut short goes on when the same command is run again.
+An interrupted export continues when the same command is run again.
 
 Examples:
   granary export --metric page_views --range 30d --resolution 1h --format bson --output views.bson
@@ -47,26 +47,26 @@ pub(super) struct ExportArgs {
     resolution: String,
     #[command(flatten)]
     times: TimeArgs,
-    /// What is written
+    /// Format of the file
     #[arg(long)]
     format: Format,
-    /// Where to; - is standard output, which cannot go on after a break
+    /// Path of the file; - is standard output, where an interrupted export cannot continue
     #[arg(long)]
     output: PathBuf,
 }
 
-/// How far an export is.
+/// The progress of an export.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct State {
-    /// What was asked: another command does not go on with this file.
-    asked: String,
+    /// The arguments of the command: another command does not continue this file.
+    arguments: String,
     bytes: u64,
     rows: u64,
-    /// The metric written last.
+    /// The metric of the last row.
     metric: String,
-    /// What pages after the first are asked with.
+    /// The parameters of the following pages.
     next: Option<Vec<(String, String)>>,
-    /// Everything is written.
+    /// True when everything is written.
     complete: bool,
 }
 
@@ -78,11 +78,11 @@ impl ExportArgs {
         pairs
     }
 
-    /// The next page is asked with what the first one fixed.
+    /// Returns the parameters of the next page, with the values that the first page fixed.
     fn next_pairs(&self, state: &State) -> Vec<Pair> {
         let Some(next) = &state.next else { return self.pairs() };
         let kept = ["start", "end", "resolution", "after", "upto"];
-        let named = |name: &str| kept.into_iter().find(|own| *own == name);
+        let named = |name: &str| kept.into_iter().find(|kept| *kept == name);
         let mut pairs: Vec<_> =
             next.iter().filter_map(|(name, value)| Some((named(name)?, value.clone()))).collect();
         pairs.extend(self.selector.pairs());
@@ -91,19 +91,19 @@ impl ExportArgs {
 }
 
 pub(super) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
-    let asked = format!("{:?} {} {:?}", args.pairs(), args.daemon.url, args.format);
+    let arguments = format!("{:?} {} {:?}", args.pairs(), args.daemon.url, args.format);
     if args.output == Path::new("-") {
         if args.format == Format::Parquet {
-            bail!("a Parquet file is made in several steps: name a file with --output");
+            bail!("a Parquet file cannot be written to standard output: name a file with --output");
         }
         let mut out = io::stdout().lock();
-        let mut state = State { asked, ..State::default() };
+        let mut state = State { arguments, ..State::default() };
         run(args, &mut state, |bytes, _| Ok(out.write_all(bytes)?))?;
         return Ok(ExitCode::SUCCESS);
     }
     let partial = with_suffix(&args.output, ".partial");
     let note = with_suffix(&args.output, ".partial.state");
-    let mut state = known(&note, &asked)?;
+    let mut state = known(&note, &arguments)?;
     if !(state.complete && !partial.exists() && args.output.exists()) {
         let mut file = open_partial(&partial, &note, &state)?;
         run(args, &mut state, |bytes, state| {
@@ -130,7 +130,7 @@ pub(super) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Opens what an earlier run left, without what is behind its note.
+/// Opens the file of an interrupted export, and removes bytes after its recorded length.
 fn open_partial(partial: &Path, note: &Path, state: &State) -> anyhow::Result<fs::File> {
     let mut file = fs::OpenOptions::new()
         .create(true)
@@ -140,12 +140,16 @@ fn open_partial(partial: &Path, note: &Path, state: &State) -> anyhow::Result<fs
         .open(partial)
         .with_context(|| format!("open {}", partial.display()))?;
     if file.metadata()?.len() < state.bytes {
-        bail!("{} is shorter than it was: remove it and {}", partial.display(), note.display());
+        bail!(
+            "{} is shorter than its recorded length: remove it and {}",
+            partial.display(),
+            note.display()
+        );
     }
     file.set_len(state.bytes)?;
     file.seek(io::SeekFrom::End(0))?;
     if state.bytes > 0 {
-        complain(&format!("going on after {}", counted(state.rows, "row")));
+        complain(&format!("continuing after {}", counted(state.rows, "row")));
     }
     Ok(file)
 }
@@ -187,19 +191,19 @@ fn run(
     Ok(())
 }
 
-/// Where an earlier run of the same command was cut short.
-fn known(note: &Path, asked: &str) -> anyhow::Result<State> {
+/// Returns the state of an interrupted run of the same command.
+fn known(note: &Path, arguments: &str) -> anyhow::Result<State> {
     let mut text = String::new();
     match fs::File::open(note) {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
-            return Ok(State { asked: asked.to_owned(), ..State::default() });
+            return Ok(State { arguments: arguments.to_owned(), ..State::default() });
         }
         file => file?.read_to_string(&mut text)?,
     };
     let state: State = serde_json::from_str(&text)
-        .with_context(|| format!("{} is damaged; remove it to begin anew", note.display()))?;
-    if state.asked != asked {
-        bail!("{} is of another export; remove it to begin anew", note.display());
+        .with_context(|| format!("{} is damaged; remove it to start over", note.display()))?;
+    if state.arguments != arguments {
+        bail!("{} belongs to another export; remove it to start over", note.display());
     }
     Ok(state)
 }

@@ -1,4 +1,4 @@
-//! The pages of `GET /api/v1/export`, every number as exact as it was written.
+//! Pages of `GET /api/v1/export`, with exact numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::model::Kind;
 
-/// See the daemon's `ExportPage`.
+/// A page; see the daemon's `ExportPage`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Page {
     pub(super) total: u64,
@@ -38,7 +38,7 @@ pub(super) struct Document {
     pub(super) cells: Vec<Cell>,
 }
 
-/// `[slot, n, last_at, sum, min, max, first, last]`
+/// A cell: `[slot, n, last_at, sum, min, max, first, last]`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Cell(
     pub(super) u32,
@@ -52,7 +52,7 @@ pub(super) struct Cell(
 );
 
 impl Cell {
-    /// What the cell holds beside `n`.
+    /// Returns the cell's values other than `n`.
     pub(super) fn numbers(&self) -> [(&'static str, Option<f64>); 5] {
         let number = |exact: &Option<Exact>| exact.as_ref().map(|exact| exact.0);
         [
@@ -73,7 +73,8 @@ impl Cell {
     }
 }
 
-/// `serde_json` itself may miss the last bit of a number. NaN and the infinite are text.
+/// A number that is parsed exactly: `serde_json` may miss the last bit. NaN and infinity are
+/// strings.
 #[derive(Debug)]
 struct Exact(f64);
 

@@ -1,8 +1,10 @@
-//! Parquet: a row for each slot, in the columns of CSV.
+//! Parquet: one row per slot, with the columns of CSV.
 //!
-//! A Parquet file says at its end what is in it, so it cannot be cut off and gone on with. Each page
-//! of an export becomes a small file of its own, its length before it, one behind the other; at the
-//! end their row groups are copied into one file as they are.
+//! The metadata of a Parquet file is at its end, so a truncated file cannot be continued. Each page
+//! of
+//! an export becomes a Parquet file, preceded by its length. At the end, their row groups are
+//! copied
+//! unchanged into one file.
 
 use std::{
     fs,
@@ -30,7 +32,7 @@ use super::{
     rows::{column_name, for_each_cell},
 };
 
-/// Writes a page as a file of its own; returns its rows.
+/// Writes a page as a Parquet file, and returns the number of its rows.
 pub(super) fn write_page(page: &Page, out: &mut Vec<u8>) -> anyhow::Result<u64> {
     let mut rows = Vec::new();
     for_each_cell(page, |series, cell, start| {
@@ -50,7 +52,7 @@ pub(super) fn write_page(page: &Page, out: &mut Vec<u8>) -> anyhow::Result<u64> 
     Ok(rows.len() as u64)
 }
 
-/// Joins the files of the pages into one.
+/// Joins the files of all pages.
 pub(super) fn join(pages: &mut impl BufRead, out: fs::File) -> anyhow::Result<()> {
     let mut joined: Option<SerializedFileWriter<fs::File>> = None;
     let mut out = Some(out);

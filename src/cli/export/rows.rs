@@ -1,16 +1,16 @@
-//! The rows of CSV and Parquet: one for each slot that holds something, in the same columns.
+//! The rows of CSV and Parquet: one per non-empty slot, with the same columns.
 
 use super::page::{Cell, Page, Series};
 
-/// Columns beside those of tags.
+/// The columns other than tags.
 pub(super) const COLUMNS: [&str; 8] = ["date", "metric", "n", "sum", "min", "max", "first", "last"];
 
-/// The column of a tag.
+/// Returns the column name of a tag.
 pub(super) fn column_name(tag: &str) -> String {
     if COLUMNS.contains(&tag) { format!("tag_{tag}") } else { tag.to_owned() }
 }
 
-/// Hands out the cells within the page's range with the start of their slots.
+/// Calls `visit` for each cell within the page's range, with the start of its slot.
 pub(super) fn for_each_cell<'a>(
     page: &'a Page,
     mut visit: impl FnMut(&'a Series, &'a Cell, i64) -> anyhow::Result<()>,

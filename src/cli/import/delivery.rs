@@ -1,91 +1,60 @@
-//! Sends batches in order, one request at a time, until the daemon has answered for them.
+//! Sends batches in order, one request at a time, until the daemon has answered each.
 
 use std::{collections::BTreeMap, time::Duration};
 
-use anyhow::{Context, bail};
-use granary_protocol::{
-    BSON_MEDIA_TYPE, ErrorAnswer, INGEST_PATH, IngestAnswer, SeriesDefinition, encode_batch,
-};
-use ureq::http::header::RETRY_AFTER;
+use anyhow::bail;
+use granary_protocol::{IngestAnswer, SeriesDefinition, encode_batch};
 
 use super::{
     files::Input,
-    summary::{Summary, shown},
+    parcel::{Parcel, place},
+    request::{Connection, Outcome},
+    summary::Summary,
 };
-use crate::{clock::Stopwatch, import::batcher::NumberedBatch, model::SeriesInfo};
+use crate::{clock::Stopwatch, model::SeriesInfo, policy::RefusalReason};
 
-/// Bounds of one request; one batch is sent whatever its size.
+/// The maximum number of samples in a request; a larger batch is sent alone.
 const REQUEST_SAMPLES_MAX: usize = 60_000;
+/// The maximum number of batches in a request.
 const REQUEST_BATCHES_MAX: usize = 256;
-/// How long an answer may take.
-const TIMEOUT: Duration = Duration::from_secs(60);
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-const ANSWER_BYTES_MAX: u64 = 1 << 20;
-/// Pauses between tries, each twice as long as the one before.
+/// The first pause between retries; each pause is twice as long as the previous one.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
+/// The longest pause between retries.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// The longest pause that the daemon can ask for.
-const ASKED_PAUSE_MAX: Duration = Duration::from_secs(60);
-
-/// A batch and the file that it is from.
-#[derive(Debug)]
-pub(super) struct Parcel {
-    pub(super) file: usize,
-    pub(super) own: NumberedBatch,
-}
+/// The longest pause that the daemon can request.
+const REQUESTED_PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// The series of a file by their refs.
 #[derive(Debug, Default)]
-struct Known {
+struct FileSeries {
     definitions: Vec<SeriesInfo>,
-    /// Whether the daemon was told, over this connection.
+    /// True for series whose definition was sent on the present connection.
     defined: Vec<bool>,
 }
 
-/// The daemon, what waits for it, and what it answered.
+/// The connection to the daemon, with the series of the files that are being sent.
 #[derive(Debug)]
 pub(super) struct Delivery {
-    http: ureq::Agent,
-    url: String,
+    connection: Connection,
     retry_for: Duration,
-    /// Whether the daemon ever answered.
+    /// True after the first acknowledgement.
     reached: bool,
-    files: BTreeMap<usize, Known>,
-}
-
-/// What became of a request.
-enum Outcome {
-    Acknowledged(IngestAnswer),
-    UnknownRefs,
-    TooLarge(String),
-    /// Not in this form, also not later.
-    Refused(String),
-    Retry {
-        after: Option<Duration>,
-        cause: String,
-        answered: bool,
-    },
+    files: BTreeMap<usize, FileSeries>,
 }
 
 impl Delivery {
     pub(super) fn new(url: &str, retry_for: Duration) -> Self {
-        let config = ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            .timeout_connect(Some(CONNECT_TIMEOUT))
-            .timeout_global(Some(TIMEOUT))
-            .user_agent(concat!("granary-import/", env!("CARGO_PKG_VERSION")));
-        let url = url.trim_end_matches('/').to_owned();
-        let http = config.build().into();
-        Self { http, url, retry_for, reached: false, files: BTreeMap::new() }
+        let connection = Connection::new(url);
+        Self { connection, retry_for, reached: false, files: BTreeMap::new() }
     }
 
-    /// Whether a request has no room for more.
+    /// Returns true when a request has no room for another batch.
     pub(super) fn is_full(group: &[Parcel]) -> bool {
-        let samples: usize = group.iter().map(|parcel| parcel.own.batch.refs.len()).sum();
+        let samples: usize = group.iter().map(|parcel| parcel.numbered.batch.refs.len()).sum();
         samples >= REQUEST_SAMPLES_MAX || group.len() >= REQUEST_BATCHES_MAX
     }
 
-    /// Sends the batches and takes note of what became of them.
+    /// Sends the batches, and counts the answers.
     pub(super) fn send(
         &mut self,
         mut group: Vec<Parcel>,
@@ -96,15 +65,15 @@ impl Delivery {
         let Some(last) = group.last().map(|parcel| parcel.file) else { return Ok(()) };
         for parcel in &mut group {
             let known = self.files.entry(parcel.file).or_default();
-            known.definitions.append(&mut parcel.own.new);
+            known.definitions.append(&mut parcel.numbered.new);
             known.defined.resize(known.definitions.len(), false);
         }
-        // Halved where the daemon says that a request is too large; in order all the same.
+        // A request that is too large for the daemon is halved; the order stays.
         let mut waiting = vec![group];
         while let Some(mut part) = waiting.pop() {
             match self.send_part(&mut part, summary)? {
                 Ok(answer) => {
-                    let samples = part.iter().map(|parcel| parcel.own.batch.refs.len() as u64);
+                    let samples = part.iter().map(|parcel| parcel.numbered.batch.refs.len() as u64);
                     show_refused(&part, &answer, inputs, summary);
                     summary.add_answer(samples.sum(), answer, read);
                 }
@@ -116,13 +85,12 @@ impl Delivery {
                 Err(cause) => bail!("{}: {cause}", place(&part, inputs)),
             }
         }
-        // No batch of an earlier file is to come.
+        // Files are sent in order, so the earlier ones are complete.
         self.files.retain(|file, _| *file >= last);
         Ok(())
     }
 
-    /// One request, again and again until it is answered; the inner error is that it is too
-    /// large.
+    /// Sends one request until it is answered. The inner error means that it is too large.
     fn send_part(
         &mut self,
         part: &mut [Parcel],
@@ -130,63 +98,67 @@ impl Delivery {
     ) -> anyhow::Result<Result<IngestAnswer, String>> {
         let watch = Stopwatch::start();
         let mut pause = PAUSE_MIN;
-        let mut told = false;
+        let mut is_reported = false;
         let mut defined_all = false;
         loop {
             let body = self.encode(part);
-            let (after, cause, answered) = match self.post(&body) {
+            let (after, cause, answered) = match self.connection.post(&body) {
                 Outcome::Acknowledged(answer) => {
                     self.reached = true;
                     return Ok(Ok(answer));
                 }
                 Outcome::TooLarge(cause) => {
-                    self.forget_defined();
+                    self.reset_defined();
                     return Ok(Err(cause));
                 }
-                Outcome::Refused(cause) => bail!("{} refused a batch: {cause}", self.url),
+                Outcome::Refused(cause) => {
+                    bail!("{} refused a batch: {cause}", self.connection.url())
+                }
                 Outcome::UnknownRefs if !defined_all => {
                     defined_all = true;
-                    self.forget_defined();
+                    self.reset_defined();
                     continue;
                 }
-                Outcome::UnknownRefs => (None, "it forgets definitions".to_owned(), true),
+                Outcome::UnknownRefs => {
+                    (None, "the daemon does not keep definitions".to_owned(), true)
+                }
                 Outcome::Retry { after, cause, answered } => (after, cause, answered),
             };
-            // Another connection may lead to a worker that was told nothing.
-            self.forget_defined();
+            // The next connection may reach a worker without the definitions.
+            self.reset_defined();
             if !self.reached && !answered {
                 bail!(
-                    "cannot reach granary at {}: {cause}; is the daemon running? --url says where \
-                     it listens",
-                    self.url
+                    "cannot reach granary at {}: {cause}; is the daemon running? Set its \
+                     address with --url",
+                    self.connection.url()
                 );
             }
             if watch.elapsed() > self.retry_for {
                 bail!("no batch was accepted for {:?} (--retry-for): {cause}", self.retry_for);
             }
-            // A busy daemon is nothing to speak of.
+            // A busy daemon is normal.
             let is_busy = answered && cause.starts_with("429");
-            if !told && !is_busy {
-                told = true;
-                summary.say(&format!("{}: {cause}; trying again", self.url));
+            if !is_reported && !is_busy {
+                is_reported = true;
+                summary.say(&format!("{}: {cause}; retrying", self.connection.url()));
             }
-            std::thread::sleep(pause.max(after.unwrap_or_default().min(ASKED_PAUSE_MAX)));
+            std::thread::sleep(pause.max(after.unwrap_or_default().min(REQUESTED_PAUSE_MAX)));
             pause = (pause * 2).min(PAUSE_MAX);
         }
     }
 
-    fn forget_defined(&mut self) {
+    fn reset_defined(&mut self) {
         for known in self.files.values_mut() {
             known.defined.fill(false);
         }
     }
 
-    /// The request's body, with the definitions that the daemon was not told yet.
+    /// Encodes a request, with the definitions that were not sent yet.
     fn encode(&mut self, part: &mut [Parcel]) -> Vec<u8> {
         let mut body = Vec::new();
         for parcel in part {
             let known = self.files.entry(parcel.file).or_default();
-            let batch = &mut parcel.own.batch;
+            let batch = &mut parcel.numbered.batch;
             batch.series.clear();
             for reference in &batch.refs {
                 let index = *reference as usize;
@@ -200,33 +172,12 @@ impl Delivery {
         }
         body
     }
-
-    fn post(&self, body: &[u8]) -> Outcome {
-        let request = self.http.post(format!("{}{INGEST_PATH}", self.url));
-        let mut response = match request.content_type(BSON_MEDIA_TYPE).send(body) {
-            Ok(response) => response,
-            Err(cause) => {
-                let cause = cause.to_string();
-                return Outcome::Retry { after: None, cause, answered: false };
-            }
-        };
-        let status = response.status().as_u16();
-        let after = response.headers().get(RETRY_AFTER);
-        let after = after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
-        let after = after.map(Duration::from_secs);
-        let read = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
-        let answered = true;
-        match read.context("read the answer") {
-            Ok(text) => interpret(status, after, &text),
-            Err(cause) => Outcome::Retry { after, cause: format!("{cause:#}"), answered },
-        }
-    }
 }
 
-/// Shows what the daemon refused.
+/// Shows examples of refused samples.
 fn show_refused(part: &[Parcel], answer: &IngestAnswer, inputs: &[Input], summary: &mut Summary) {
     for example in &answer.examples {
-        if example.reason == crate::policy::RefusalReason::StaleNumber.as_str() {
+        if example.reason == RefusalReason::StaleNumber.as_str() {
             continue;
         }
         let message = format!("{}: {}", example.series, example.message);
@@ -234,71 +185,12 @@ fn show_refused(part: &[Parcel], answer: &IngestAnswer, inputs: &[Input], summar
     }
 }
 
-fn definition(reference: u32, own: &SeriesInfo) -> SeriesDefinition {
+fn definition(reference: u32, info: &SeriesInfo) -> SeriesDefinition {
     SeriesDefinition {
         reference,
-        metric: own.key.metric().to_owned(),
-        tags: own.key.tags().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
-        kind: own.kind,
-        unit: own.unit.to_string(),
-    }
-}
-
-/// From where to where the batches of a request come.
-fn place(part: &[Parcel], inputs: &[Input]) -> String {
-    let (Some(first), Some(last)) = (part.first(), part.last()) else { return String::new() };
-    let begin = shown(&inputs[first.file].path, first.own.places.0);
-    let end = last.own.places.1;
-    if first.file == last.file {
-        if end == 0 { begin } else { format!("{begin}-{end}") }
-    } else {
-        format!("{begin} to {}", shown(&inputs[last.file].path, end))
-    }
-}
-
-/// What status and body mean.
-fn interpret(status: u16, after: Option<Duration>, body: &[u8]) -> Outcome {
-    let answered = true;
-    if status == 200 {
-        return match serde_json::from_slice(body) {
-            Ok(answer) => Outcome::Acknowledged(answer),
-            Err(_) => Outcome::Refused("the answer is none of granary's".to_owned()),
-        };
-    }
-    let answer: Option<ErrorAnswer> = serde_json::from_slice(body).ok();
-    let (word, message) = answer.map_or_else(Default::default, |own| (own.error, own.message));
-    let cause = format!("{status} {word} {message}").trim_end().to_owned();
-    match status {
-        409 if word == "unknown_refs" => Outcome::UnknownRefs,
-        413 => Outcome::TooLarge(cause),
-        408 | 429 | 500..=599 => Outcome::Retry { after, cause, answered },
-        _ => Outcome::Refused(cause),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_status_has_its_meaning() {
-        let error = |word: &str| format!(r#"{{"error":"{word}","message":"m"}}"#).into_bytes();
-        let of = |status, body: &[u8]| match interpret(status, None, body) {
-            Outcome::Acknowledged(_) => "acknowledged",
-            Outcome::UnknownRefs => "unknown refs",
-            Outcome::TooLarge(_) => "too large",
-            Outcome::Refused(_) => "refused",
-            Outcome::Retry { .. } => "retry",
-        };
-        assert_eq!(of(200, br#"{"accepted":3,"duplicates":1}"#), "acknowledged");
-        assert_eq!(of(200, b"<html>"), "refused");
-        assert_eq!(of(409, &error("unknown_refs")), "unknown refs");
-        assert_eq!(of(413, &error("too_large")), "too large");
-        for status in [400, 401, 404, 405] {
-            assert_eq!(of(status, b""), "refused", "{status}");
-        }
-        for status in [408, 429, 500, 503, 507] {
-            assert_eq!(of(status, b""), "retry", "{status}");
-        }
+        metric: info.key.metric().to_owned(),
+        tags: info.key.tags().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        kind: info.kind,
+        unit: info.unit.to_string(),
     }
 }

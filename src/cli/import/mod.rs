@@ -1,14 +1,18 @@
-//! `granary import`: files of other stores, sent to a running daemon, each sample once.
+//! `granary import`: sends files of other stores to a running daemon, each sample once.
 //!
-//! The daemon is the memory: a file's content is the sender's name, its samples are cut into the
-//! same numbered batches each time, and what was accepted before is known by its number. So an
-//! import that was interrupted is run again, with nothing to be kept beside the files.
+//! An import keeps no state of its own: the content of a file is part of the sender's name, its
+//! samples are always cut into the same numbered batches, and the daemon recognizes accepted
+//! numbers.
+//! An interrupted import is therefore simply repeated.
 
 mod delivery;
 mod files;
+mod identity;
 mod overlap;
+mod parcel;
 mod progress;
 mod reading;
+mod request;
 mod senders;
 mod summary;
 mod survey;
@@ -37,83 +41,83 @@ Examples:
     promtool tsdb dump /var/lib/prometheus > dump.om && granary import dump.om
   InfluxDB 1.x:
     influx_inspect export -datadir ... -waldir ... -out dump.lp && granary import dump.lp
-  Graphite, the metric taken from the path below the folder:
+  Graphite, with the metric derived from the path below the folder:
     granary import --template 'servers.* _.host.metric*' /var/lib/graphite/whisper
   CSV with the columns time, metric, value and tags:
     granary import samples.csv
   CSV with the columns when, room and celsius, as the metric room_celsius with the tag room:
     granary import --csv-time when --csv-metric room_celsius --csv-value celsius rooms.csv
-  A part of a file, looked at before it is sent:
+  A part of a file, checked before it is sent:
     granary import --max-time 2026-11-21 --dry-run samples.csv
-  Bodies of remote-write requests, one a file, as they were sent:
+  Bodies of remote-write requests, one per file, as they were sent:
     granary import --format remote-write bodies/
 
-An import that was interrupted is run again with the same options: what was accepted before is
-known and changes nothing.";
+To continue an interrupted import, run it again with the same options: the daemon recognizes
+accepted samples and skips them.";
 
 /// Import files of Prometheus, InfluxDB, Graphite or CSV into a running daemon
 ///
-/// Every sample is accepted once, also when an import is repeated or interrupted: a file is known
-/// by its content and by the options that change how it is read. Files compressed with gzip or
-/// zstd are read as they are. Nothing is sent where the daemon has samples of the same series at
-/// the same times. Ends with 0 when all was imported, 2 when samples were refused, 1 when
-/// something failed.
+/// Every sample is accepted once, even when an import is repeated or interrupted: a file is
+/// identified by its content and by the options that change how it is read. Files may be
+/// compressed with gzip or zstd. Nothing is sent when the daemon already has samples of the same
+/// series at the same times. Exit codes: 0 when everything was imported, 2 when samples were
+/// refused, 1 on failure.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct ImportArgs {
-    /// Files, or folders to be read with all that is below
+    /// Files, or folders that are read recursively
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
     daemon: Daemon,
-    /// What the files are [default: by their names: .om .prom .txt, .lp .line .influx, .wsp, .csv
+    /// Format of the files [default: by their names: .om .prom .txt, .lp .line .influx, .wsp, .csv
     /// .tsv, .snappy .sz]
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// What all series are [default: what the file says, else counters by the name: `_total`,
-    /// `_count`, `_sum`, `_bucket`; else gauges]
+    /// Kind of all series [default: from the file, else counters by name: `_total`, `_count`,
+    /// `_sum`, `_bucket`; else gauges]
     #[arg(long)]
     kind: Option<Kind>,
     /// Influx: unit of the timestamps: ns, us, ms, s, m or h
     #[arg(long, default_value = "ns", value_parser = precision)]
     precision: Precision,
-    /// Whisper: how paths become a metric and tags, as `graphite.templates` of the settings; the
-    /// first whose filter fits is used
+    /// Whisper: template that turns paths into a metric and tags, as in the setting
+    /// `graphite.templates`; the first with a matching filter applies
     #[arg(long, value_name = "'FILTER PARTS'")]
     template: Vec<String>,
-    /// Whisper: folder below which a path is a metric's name [default: the folder that is given]
+    /// Whisper: folder whose relative paths are metric names [default: the given folder]
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// CSV: column of the time: RFC 3339, or Unix seconds or milliseconds
+    /// CSV: column of the time, in RFC 3339, Unix seconds or milliseconds
     #[arg(long, value_name = "COL")]
     csv_time: Option<String>,
-    /// CSV: column that has each line's metric, or else the metric's name itself
+    /// CSV: column with the metric of each line, or else the name of the metric
     #[arg(long, value_name = "COL|NAME")]
     csv_metric: Option<String>,
-    /// CSV: columns of values; several make a metric each, `METRIC_COL`
+    /// CSV: columns of values; several become a metric each, `METRIC_COL`
     #[arg(long, value_name = "COL", value_delimiter = ',')]
     csv_value: Vec<String>,
-    /// CSV: columns that are tags [default: all others]
+    /// CSV: columns of tags [default: all others]
     #[arg(long, value_name = "COL", value_delimiter = ',')]
     csv_tags: Option<Vec<String>>,
-    /// CSV: what separates columns [default: a comma; a tab for .tsv]
+    /// CSV: separator of columns [default: a comma; a tab for .tsv]
     #[arg(long, value_name = "CHAR", value_parser = separator)]
     csv_separator: Option<u8>,
     #[command(flatten)]
     selector: SelectorArgs,
-    /// Only samples from this time on: 2026-11-21T08:00:00Z, 2026-11-21 or Unix seconds
+    /// Only samples at or after this time: 2026-11-21T08:00:00Z, 2026-11-21 or Unix seconds
     #[arg(long, value_name = "TIME", value_parser = time_of)]
     min_time: Option<UnixMillis>,
     /// Only samples before this time
     #[arg(long, value_name = "TIME", value_parser = time_of)]
     max_time: Option<UnixMillis>,
-    /// Also send samples where the daemon has some of the same series: both count
+    /// Also send samples at times where the daemon already has some of the same series: both count
     #[arg(long)]
     overlap: bool,
     /// Show metrics, kinds, times and tags, and send nothing
     #[arg(long)]
     dry_run: bool,
-    /// How long a daemon that cannot be reached is tried again
+    /// Duration of retries when the daemon cannot be reached
     #[arg(long, default_value = "10m", value_name = "SPAN")]
     retry_for: Span,
     /// Print the summary as JSON
@@ -121,7 +125,7 @@ pub(super) struct ImportArgs {
     json: bool,
 }
 
-/// What a file is.
+/// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     /// OpenMetrics or Prometheus text with timestamps.
@@ -186,7 +190,7 @@ impl ImportArgs {
     }
 }
 
-/// A message about samples that the daemon has already at the times of files that are new to it.
+/// Returns a message about samples at whose times the daemon already has some.
 fn overlap(
     args: &ImportArgs,
     inputs: &[Input],
@@ -195,7 +199,7 @@ fn overlap(
 ) -> anyhow::Result<Option<String>> {
     let survey = reading::survey(inputs, options, names);
     let overlap = Overlap::find(&args.daemon, &survey).context(
-        "cannot ask which samples the daemon has already; --overlap imports without asking",
+        "cannot check which samples the daemon already has; --overlap imports without this check",
     )?;
     Ok(overlap.message())
 }
@@ -206,11 +210,11 @@ pub(super) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     };
     let options = args.options()?;
     let inputs = files::find(&args.files, &options)?;
-    anyhow::ensure!(!inputs.is_empty(), "no files to import: see `granary import --help`");
+    anyhow::ensure!(!inputs.is_empty(), "found no files to import; see `granary import --help`");
     let (names, delivery) = if args.dry_run {
         (SenderNames::default(), None)
     } else {
-        let names = SenderNames::ask(&args.daemon)?;
+        let names = SenderNames::fetch(&args.daemon)?;
         if !args.overlap
             && let Some(message) = overlap(args, &inputs, &options, names.clone())?
         {
@@ -225,14 +229,18 @@ pub(super) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
         summary.print(args.json)?;
     }
     if args.dry_run {
-        let found = SenderNames::ask(&args.daemon)
+        let found = SenderNames::fetch(&args.daemon)
             .and_then(|names| overlap(args, &inputs, &options, names))
-            .unwrap_or_else(|cause| Some(format!("not compared with the daemon: {cause:#}")));
+            .unwrap_or_else(|cause| {
+                Some(format!("the files were not compared with the daemon's data: {cause:#}"))
+            });
         if let Some(message) = found {
             complain(&message);
         }
     }
-    imported.context("the import is not complete; run it again: what was accepted counts once")?;
+    imported.context(
+        "the import is incomplete; run it again: accepted samples are not counted twice",
+    )?;
     let gone = summary.gone(&inputs);
     for message in &gone {
         complain(message);

@@ -1,5 +1,5 @@
-//! Series of which the daemon has samples at times at which the files have some, too: gauges and
-//! deltas would count twice there.
+//! The overlap of files with the daemon's data: series with samples at the same times, where gauges
+//! and deltas would be counted twice.
 
 use serde_json::json;
 
@@ -13,50 +13,50 @@ use crate::{
     query::{HELD_SERIES_MAX, HeldAnswer, SeriesEntry},
 };
 
-/// Series that are shown.
+/// The maximum number of series in the message.
 const SHOWN_MAX: usize = 5;
 
-/// The samples that files and daemon have in common.
+/// The samples that are both in the files and in the daemon.
 #[derive(Debug, Default)]
 pub(super) struct Overlap {
     series: u64,
     shown: String,
-    /// The first sample of the daemon that some file reaches, and the last one.
+    /// The times of the first and the last overlapping sample of the daemon.
     held: Option<(UnixMillis, UnixMillis)>,
-    /// Whether the files have samples before that, and behind it.
-    is_around: (bool, bool),
+    /// True when the files have samples before that time, and when they have samples after it.
+    exceeds: (bool, bool),
 }
 
 impl Overlap {
-    /// Asks the daemon.
+    /// Asks the daemon for its samples at the times of the files.
     pub(super) fn find(daemon: &Daemon, survey: &Survey) -> anyhow::Result<Self> {
         let mut overlap = Self::default();
         for part in survey.series.chunks(HELD_SERIES_MAX) {
-            let asked: Vec<_> = part.iter().map(question).collect();
-            let answer = daemon.post_json("held", &json!({ "series": asked }))?;
+            let questions: Vec<_> = part.iter().map(question).collect();
+            let answer = daemon.post_json("held", &json!({ "series": questions }))?;
             let HeldAnswer { held } = read(&answer)?;
-            for (own, held) in part.iter().zip(held) {
+            for (surveyed, held) in part.iter().zip(held) {
                 if let Some((first, last)) = held {
-                    overlap.add(own, UnixMillis(first), UnixMillis(last));
+                    overlap.add(surveyed, UnixMillis(first), UnixMillis(last));
                 }
             }
         }
         if let Some((first, last)) = overlap.held {
-            let is_before = |own: &Surveyed| own.first < first;
-            let is_behind = |own: &Surveyed| own.last > last;
-            overlap.is_around =
-                (survey.series.iter().any(is_before), survey.series.iter().any(is_behind));
+            let is_before = |surveyed: &Surveyed| surveyed.first < first;
+            let is_after = |surveyed: &Surveyed| surveyed.last > last;
+            overlap.exceeds =
+                (survey.series.iter().any(is_before), survey.series.iter().any(is_after));
         }
         Ok(overlap)
     }
 
-    fn add(&mut self, own: &Surveyed, first: UnixMillis, last: UnixMillis) {
+    fn add(&mut self, surveyed: &Surveyed, first: UnixMillis, last: UnixMillis) {
         self.series += 1;
         let (earliest, latest) = self.held.unwrap_or((first, last));
         self.held = Some((earliest.min(first), latest.max(last)));
         if self.series as usize <= SHOWN_MAX {
-            let entry = SeriesEntry::new(&own.info);
-            let (name, from, to) = (table::name(&entry), own.first, own.last);
+            let entry = SeriesEntry::new(&surveyed.info);
+            let (name, from, to) = (table::name(&entry), surveyed.first, surveyed.last);
             let line = format!(
                 "\n  {name}: the daemon has samples from {first} to {last}, the files from {from} to \
                  {to}"
@@ -65,7 +65,7 @@ impl Overlap {
         }
     }
 
-    /// The overlap and its remedy; `None` when nothing overlaps.
+    /// Returns the overlap and its remedies; `None` without an overlap.
     pub(super) fn message(&self) -> Option<String> {
         let (first, last) = self.held?;
         let mut shown = self.shown.clone();
@@ -73,25 +73,25 @@ impl Overlap {
             shown.push_str("\n  ...");
         }
         let mut cuts = Vec::new();
-        if self.is_around.0 {
+        if self.exceeds.0 {
             cuts.push(format!("--max-time {first}"));
         }
-        if self.is_around.1 {
+        if self.exceeds.1 {
             cuts.push(format!("--min-time {}", last.plus(1)));
         }
         let cuts = match &cuts[..] {
             [] => String::new(),
-            some => format!("; {} imports what is not there", some.join(" or ")),
+            options => format!("; {} imports only the missing samples", options.join(" or ")),
         };
         let series = counted(self.series, "series");
         Some(format!(
-            "the daemon has samples of {series} within the files' times already, and both would \
-             count:{shown}\n--overlap imports all of them all the same{cuts}"
+            "the daemon already has samples of {series} at the times of the files, and both would \
+             count:{shown}\n--overlap imports all samples anyway{cuts}"
         ))
     }
 }
 
-fn question(own: &Surveyed) -> serde_json::Value {
-    let entry = SeriesEntry::new(&own.info);
-    json!({ "metric": entry.metric, "tags": entry.tags, "start": own.first.0, "end": own.last.0 })
+fn question(surveyed: &Surveyed) -> serde_json::Value {
+    let entry = SeriesEntry::new(&surveyed.info);
+    json!({ "metric": entry.metric, "tags": entry.tags, "start": surveyed.first.0, "end": surveyed.last.0 })
 }

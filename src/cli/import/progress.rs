@@ -1,4 +1,4 @@
-//! How far the import is: a bar in a terminal, else a line now and then.
+//! The progress of an import: a bar in a terminal, otherwise a line from time to time.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::{
     model::counted,
 };
 
-/// How often a line is written where there is no terminal.
+/// The interval of lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// The bar or the lines.
@@ -32,7 +32,7 @@ impl Progress {
         Self { bar, bytes, watch: Stopwatch::start(), lines: 0 }
     }
 
-    /// Shows how far it is.
+    /// Updates the progress.
     pub(super) fn show(&mut self, read: u64, samples: u64) {
         let seconds = self.watch.seconds().max(0.001);
         let rate = samples as f64 / seconds;

@@ -1,4 +1,4 @@
-//! Reads in a thread of its own and sends what is read, in order, as it comes.
+//! Reads files in a separate thread, and sends their batches in order.
 
 use std::{
     collections::BTreeMap,
@@ -13,10 +13,11 @@ use std::{
 
 use super::{
     Format,
-    delivery::{Delivery, Parcel},
+    delivery::Delivery,
     files::{Input, Options},
+    parcel::{Parcel, shown},
     senders::SenderNames,
-    summary::{EXAMPLES_MAX, Summary, shown},
+    summary::{EXAMPLES_MAX, Summary},
     survey::Survey,
 };
 use crate::{
@@ -33,17 +34,17 @@ use crate::{
     policy::RefusalReason,
 };
 
-/// Batches that wait to be sent; the reader waits when there are more.
+/// The maximum number of batches that wait to be sent; the reader waits when there are more.
 const WAITING_MAX: usize = 16;
 
-/// What the reader tells.
+/// An event of the reader.
 enum Event {
     Batch { parcel: Parcel, read: u64 },
     Example { file: usize, place: Place, reason: RefusalReason, message: String },
     End { file: usize, tally: Tally, refused: BTreeMap<RefusalReason, u64>, fault: Option<String> },
 }
 
-/// Imports everything; without a delivery it is only read.
+/// Imports the files; without a delivery, they are only read.
 pub(super) fn import(
     inputs: &[Input],
     options: &Options,
@@ -52,14 +53,15 @@ pub(super) fn import(
     summary: &mut Summary,
 ) -> anyhow::Result<()> {
     thread::scope(|scope| {
-        // Dropped at the end of this closure, so that the reader ends when sending fails.
+        // The channel is dropped at the end of this closure, so that the reader ends when sending
+        // fails.
         let (sender, events) = sync_channel(WAITING_MAX);
         scope.spawn(move || read_files(inputs, options, names, Pass::Import, &sender));
         deliver(&events, inputs, &mut delivery, summary)
     })
 }
 
-/// Reads the files of which the daemon has nothing, for what they hold.
+/// Reads the files that are new to the daemon, and returns their series.
 pub(super) fn survey(inputs: &[Input], options: &Options, names: SenderNames) -> Survey {
     let mut survey = Survey::default();
     thread::scope(|scope| {
@@ -74,12 +76,12 @@ pub(super) fn survey(inputs: &[Input], options: &Options, names: SenderNames) ->
     survey
 }
 
-/// The purpose for which files are read.
+/// The purpose of reading files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pass {
     /// A survey of the files that are new to the daemon.
     Survey,
-    /// To be sent.
+    /// The import.
     Import,
 }
 
@@ -90,13 +92,13 @@ fn deliver(
     summary: &mut Summary,
 ) -> anyhow::Result<()> {
     let mut group: Vec<Parcel> = Vec::new();
-    // How much of the files was read up to the last batch of the group.
+    // The bytes of the files that were read up to the last batch of the group.
     let mut read_through = 0;
     loop {
         let event = match events.try_recv() {
             Ok(event) => event,
             Err(TryRecvError::Empty) => {
-                // The reader is slower: what there is goes now.
+                // The reader is slower than the network: the group is sent at once.
                 flush(&mut group, inputs, delivery, summary, read_through)?;
                 match events.recv() {
                     Ok(event) => event,
@@ -156,12 +158,12 @@ fn read_files(
         refused: BTreeMap::new(),
         examples: 0,
         read: read.clone(),
-        wanted: true,
+        is_connected: true,
     };
     for (file, input) in inputs.iter().enumerate() {
         reader.file = file;
         let name = match input.identity(options) {
-            Ok(identity) if pass == Pass::Survey && names.has(&identity) => continue,
+            Ok(identity) if pass == Pass::Survey && names.contains(&identity) => continue,
             Ok(identity) => Ok(names.name(&identity, &input.path)),
             Err(cause) => Err(SourceFault::Read { line: 0, cause }),
         };
@@ -173,7 +175,8 @@ fn read_files(
             SourceFault::Read { line: 0, cause } => cause.to_string(),
             other @ (SourceFault::Read { .. } | SourceFault::Damaged(_)) => other.to_string(),
         });
-        if !reader.wanted || sender.send(Event::End { file, tally, refused, fault }).is_err() {
+        if !reader.is_connected || sender.send(Event::End { file, tally, refused, fault }).is_err()
+        {
             return;
         }
     }
@@ -201,22 +204,22 @@ fn read_file(
     }
 }
 
-/// Hands on what was read.
+/// Passes on batches and refused samples to the sending thread.
 struct Reader<'a> {
     sender: &'a SyncSender<Event>,
     file: usize,
     refused: BTreeMap<RefusalReason, u64>,
     examples: usize,
     read: Arc<AtomicU64>,
-    wanted: bool,
+    is_connected: bool,
 }
 
 impl Receiver for Reader<'_> {
-    fn batch(&mut self, own: NumberedBatch) -> bool {
-        let parcel = Parcel { file: self.file, own };
+    fn batch(&mut self, numbered: NumberedBatch) -> bool {
+        let parcel = Parcel { file: self.file, numbered };
         let read = self.read.load(Ordering::Relaxed);
-        self.wanted = self.sender.send(Event::Batch { parcel, read }).is_ok();
-        self.wanted
+        self.is_connected = self.sender.send(Event::Batch { parcel, read }).is_ok();
+        self.is_connected
     }
 
     fn refused(&mut self, place: Place, reason: RefusalReason, count: u64, message: &str) {
@@ -227,7 +230,7 @@ impl Receiver for Reader<'_> {
             self.examples += 1;
             let message = message.to_owned();
             let event = Event::Example { file: self.file, place, reason, message };
-            self.wanted = self.sender.send(event).is_ok();
+            self.is_connected = self.sender.send(event).is_ok();
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The names under which files are sent: what tells a file, and the file's name for people.
+//! The sender names of files: the file's identity, followed by its name for people.
 //!
-//! A file is identified by its content and by how it is read. So the daemon is asked first under
-//! which names it knows files: a file that was imported under another name keeps the name of then.
+//! A file's content and the way it is read are its identity. The daemon lists the files that it
+//! knows: a file that was imported under another name keeps the name of the first import.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -10,40 +10,42 @@ use crate::{
     query::SendersAnswer,
 };
 
-/// The prefix of the names of all imports.
+/// The prefix of the sender names of all imports.
 pub(super) const SENDERS: &str = "import:";
-/// Characters of a file's name that are part of a sender's.
+/// The maximum number of characters of a file's name in a sender name.
 const FILE_NAME_CHARS_MAX: usize = 48;
 
-/// The senders of files.
+/// The sender names of files.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SenderNames {
-    /// By what tells their file.
+    /// Sender names by the identities of the files.
     known: BTreeMap<String, String>,
 }
 
 impl SenderNames {
-    /// Asks the daemon which files it knows.
-    pub(super) fn ask(daemon: &Daemon) -> anyhow::Result<Self> {
+    /// Reads the names of imported files from the daemon.
+    pub(super) fn fetch(daemon: &Daemon) -> anyhow::Result<Self> {
         let answer = daemon.get("senders", &[("prefix", SENDERS.to_owned())])?;
         let listed: SendersAnswer = read(&answer)?;
         let by_identity = |name: String| (identity(&name).to_owned(), name);
-        Ok(Self { known: listed.senders.into_iter().map(|own| by_identity(own.agent)).collect() })
+        Ok(Self {
+            known: listed.senders.into_iter().map(|sender| by_identity(sender.agent)).collect(),
+        })
     }
 
-    /// Whether the daemon has batches of a file.
-    pub(super) fn has(&self, identity: &str) -> bool {
+    /// Returns true when the daemon has batches of a file.
+    pub(super) fn contains(&self, identity: &str) -> bool {
         self.known.contains_key(identity)
     }
 
-    /// The sender of a file; the same for all files of one content.
+    /// Returns the sender name of a file; equal content has an equal name.
     pub(super) fn name(&mut self, identity: &str, path: &Path) -> String {
         let named = || format!("{identity} {}", file_name(path));
         self.known.entry(identity.to_owned()).or_insert_with(named).clone()
     }
 }
 
-/// The part of a sender's name that identifies its file, without the file's name.
+/// Returns the identity in a sender name, without the file's name.
 fn identity(name: &str) -> &str {
     name.split_once(' ').map_or(name, |(identity, _)| identity)
 }

@@ -1,4 +1,4 @@
-//! What became of the samples.
+//! The results of an import: counts, refused samples and messages.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -12,22 +12,17 @@ use granary_protocol::IngestAnswer;
 use serde_json::json;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{delivery::Parcel, files::Input, progress::Progress, survey::Survey};
-use crate::{
-    cli::screen,
-    import::{Place, intake::Tally},
-    model::counted,
-    policy::RefusalReason,
-};
+use super::{files::Input, parcel::Parcel, progress::Progress, survey::Survey};
+use crate::{cli::screen, import::intake::Tally, model::counted, policy::RefusalReason};
 
-/// Refused samples that are shown.
+/// The maximum number of refused samples that are shown.
 pub(super) const EXAMPLES_MAX: usize = 10;
 
-/// Counts of all files, with examples of what was refused.
+/// Counts of all files.
 #[derive(Debug)]
 pub(super) struct Summary {
     progress: Progress,
-    /// The contents of the files, when nothing is sent.
+    /// The contents of the files, in a dry run.
     survey: Option<Survey>,
     pub(super) files: usize,
     pub(super) files_failed: u64,
@@ -38,13 +33,13 @@ pub(super) struct Summary {
     /// Hashes of the series' keys.
     series: HashSet<u128, RandomState>,
     examples: usize,
-    /// Samples in batches that were answered.
+    /// The number of samples in answered batches.
     done: u64,
-    /// Fields that are texts.
+    /// The number of text fields, which are not stored.
     text_fields: u64,
     /// The senders, with the file and the number of samples of each.
     senders: BTreeMap<String, (usize, u64)>,
-    /// Samples of senders that were accepted before and are gone with their series.
+    /// The number of samples by sender that were accepted before and whose series no longer exist.
     emptied: BTreeMap<String, u64>,
 }
 
@@ -68,20 +63,20 @@ impl Summary {
         }
     }
 
-    /// Samples refused.
+    /// Returns the number of refused samples.
     pub(super) fn refused(&self) -> u64 {
         self.refused.values().sum()
     }
 
-    /// Whether the daemon answered at all.
+    /// Returns true when the daemon answered at least once.
     pub(super) fn has_answers(&self) -> bool {
         self.done > 0
     }
 
-    /// Takes note of a batch that was read.
+    /// Counts a batch that was read.
     pub(super) fn add_batch(&mut self, parcel: &Parcel) {
-        let (new, batch) = (&parcel.own.new, &parcel.own.batch);
-        self.series.extend(new.iter().map(|own| xxh3_128(own.key.as_bytes())));
+        let (new, batch) = (&parcel.numbered.new, &parcel.numbered.batch);
+        self.series.extend(new.iter().map(|series| xxh3_128(series.key.as_bytes())));
         if let Some(survey) = &mut self.survey {
             survey.add(parcel);
             return;
@@ -95,9 +90,9 @@ impl Summary {
         }
     }
 
-    /// Takes note of an answer to `samples`.
+    /// Counts the answer to a request with `samples`.
     pub(super) fn add_answer(&mut self, samples: u64, mut answer: IngestAnswer, read: u64) {
-        // Batches go in order: one that is far behind the latest was accepted before.
+        // Batches are sent in order, so a batch far behind the latest was accepted before.
         let stale = RefusalReason::StaleNumber.as_str();
         self.duplicates += answer.duplicates + answer.refused.remove(stale).unwrap_or_default();
         self.accepted += answer.accepted;
@@ -111,13 +106,13 @@ impl Summary {
         self.progress.show(read, self.done);
     }
 
-    /// Takes note of a file that was read, and of what was refused without asking the daemon.
+    /// Counts a file that was read, with the samples that were refused without asking the daemon.
     pub(super) fn add_file(&mut self, tally: Tally, refused: BTreeMap<RefusalReason, u64>) {
         self.read.samples += tally.samples;
         self.read.stale_markers += tally.stale_markers;
         self.read.left_out += tally.left_out;
         for (reason, count) in refused {
-            // Other stores keep texts, and a file of theirs is not bad for having some.
+            // Other stores have text fields, so a file with some is not faulty.
             if reason == RefusalReason::TextField {
                 self.text_fields += count;
                 continue;
@@ -126,13 +121,13 @@ impl Summary {
         }
     }
 
-    /// A file of which the rest cannot be read.
+    /// Reports a file that could not be read to its end.
     pub(super) fn fail(&mut self, path: &Path, fault: &str) {
         self.files_failed += 1;
         self.progress.say(&format!("{}: {fault}", path.display()));
     }
 
-    /// Shows a refused sample, unless enough were shown.
+    /// Shows a refused sample, up to a limit.
     pub(super) fn example(&mut self, place: &str, reason: &str, message: &str) {
         if self.examples < EXAMPLES_MAX {
             self.examples += 1;
@@ -140,36 +135,36 @@ impl Summary {
         }
     }
 
-    /// Messages about files that were accepted before and whose series have no samples any more.
+    /// Returns messages about files whose accepted samples are gone with their series.
     pub(super) fn gone(&self, inputs: &[Input]) -> Vec<String> {
         let message = |(sender, count): (&String, &u64)| {
             let (file, samples) = self.senders.get(sender)?;
             let path = inputs.get(*file)?.path.display();
-            let which = if count == samples {
+            let remedy = if count == samples {
                 format!(
-                    "to import the file again: granary senders remove {}, then the same import",
+                    "to import the file again: granary senders remove {}, then repeat the import",
                     quoted(sender)
                 )
             } else {
-                "to import these again: the same import with --metric and --tags of the series \
-                 that are gone"
+                "to import these again: repeat the import with the --metric and --tags of the \
+                 missing series"
                     .to_owned()
             };
             Some(format!(
-                "{path}: {count} of {} were accepted before and are not there any more: their \
-                 series were deleted, renamed or merged since; {which}",
+                "{path}: {count} of {} were accepted before but no longer exist: their series were \
+                 deleted, renamed or merged; {remedy}",
                 counted(*samples, "sample")
             ))
         };
         self.emptied.iter().filter_map(message).collect()
     }
 
-    /// Says something above the bar.
+    /// Writes a line above the bar.
     pub(super) fn say(&self, line: &str) {
         self.progress.say(line);
     }
 
-    /// Prints everything.
+    /// Prints the summary.
     pub(super) fn print(&self, as_json: bool) -> anyhow::Result<()> {
         self.progress.finish();
         let seconds = self.progress.seconds();
@@ -194,12 +189,12 @@ impl Summary {
             table.add_row([name.to_owned(), value]);
         };
         row("files", self.files.to_string());
-        row("files that could not be read to their end", self.files_failed.to_string());
+        row("files that could not be read completely", self.files_failed.to_string());
         row("series", self.series.len().to_string());
         row("samples read", self.read.samples.to_string());
         if self.read.left_out > 0 {
             row(
-                "left out by --metric, --tags, --min-time or --max-time",
+                "excluded by --metric, --tags, --min-time or --max-time",
                 self.read.left_out.to_string(),
             );
         }
@@ -210,15 +205,15 @@ impl Summary {
             row("accepted before", self.duplicates.to_string());
         }
         for (reason, count) in &self.refused {
-            let known = RefusalReason::ALL.iter().find(|own| own.as_str() == reason);
+            let known = RefusalReason::ALL.iter().find(|known| known.as_str() == reason);
             let remedy = known.map_or("", |reason| reason.remedy());
             row(&format!("refused: {reason}"), format!("{count} ({remedy})"));
         }
         if self.text_fields > 0 {
-            row("fields that are texts, which are not kept", self.text_fields.to_string());
+            row("text fields (not stored)", self.text_fields.to_string());
         }
         if self.read.stale_markers > 0 {
-            row("stale markers, no samples", self.read.stale_markers.to_string());
+            row("stale markers (not samples)", self.read.stale_markers.to_string());
         }
         row("seconds", format!("{seconds:.1}"));
         row("samples/s", format!("{rate:.0}"));
@@ -230,17 +225,9 @@ impl Summary {
     }
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", screen::text(word).replace('\'', r"'\''"))
-}
-
-/// A place in a file as people write it.
-pub(super) fn shown(path: &Path, place: Place) -> String {
-    match place {
-        0 => path.display().to_string(),
-        line => format!("{}:{line}", path.display()),
-    }
 }
 
 #[cfg(test)]

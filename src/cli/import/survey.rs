@@ -1,19 +1,19 @@
-//! The contents of files before they are sent: series with their times, as shown by a dry run.
+//! The contents of files before an import: series with their times, as a dry run shows them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, btree_map::Entry};
 
 use foldhash::fast::RandomState;
 use serde_json::{Value, json};
 
-use super::delivery::Parcel;
+use super::parcel::Parcel;
 use crate::{
     cli::{screen, table},
     model::{Kind, SeriesInfo, SeriesKey, UnixMillis, counted},
 };
 
-/// Metrics that are shown.
+/// The maximum number of metrics in a table.
 const METRICS_MAX: usize = 100;
-/// Values of a tag that are shown, and remembered of each metric.
+/// The maximum number of values of a tag in a table.
 const VALUES_SHOWN: usize = 3;
 
 /// A series of the files.
@@ -30,12 +30,12 @@ pub(super) struct Surveyed {
 pub(super) struct Survey {
     pub(super) series: Vec<Surveyed>,
     by_key: HashMap<SeriesKey, usize, RandomState>,
-    /// The file that is read, and its series by their refs.
+    /// The current file, and its series by their refs.
     file: usize,
     refs: Vec<usize>,
 }
 
-/// The contents of the files of one metric.
+/// The contents of the files for one metric.
 #[derive(Debug)]
 struct Metric {
     kind: Kind,
@@ -47,13 +47,13 @@ struct Metric {
 }
 
 impl Survey {
-    /// Takes note of a batch.
+    /// Adds a batch.
     pub(super) fn add(&mut self, parcel: &Parcel) {
         if parcel.file != self.file {
             self.file = parcel.file;
             self.refs.clear();
         }
-        for info in &parcel.own.new {
+        for info in &parcel.numbered.new {
             let next = self.series.len();
             let place = *self.by_key.entry(info.key.clone()).or_insert(next);
             if place == next {
@@ -62,21 +62,21 @@ impl Survey {
             }
             self.refs.push(place);
         }
-        let batch = &parcel.own.batch;
+        let batch = &parcel.numbered.batch;
         for (reference, at) in batch.refs.iter().zip(&batch.times) {
             let at = UnixMillis(*at);
             let place = self.refs.get(*reference as usize).copied();
-            if let Some(own) = place.and_then(|place| self.series.get_mut(place)) {
-                (own.first, own.last) = (own.first.min(at), own.last.max(at));
-                own.samples += 1;
+            if let Some(series) = place.and_then(|place| self.series.get_mut(place)) {
+                (series.first, series.last) = (series.first.min(at), series.last.max(at));
+                series.samples += 1;
             }
         }
     }
 
     fn metrics(&self) -> BTreeMap<&str, Metric> {
         let mut metrics: BTreeMap<&str, Metric> = BTreeMap::new();
-        for own in &self.series {
-            let Surveyed { info, first, last, samples } = own;
+        for series in &self.series {
+            let Surveyed { info, first, last, samples } = series;
             let metric = match metrics.entry(info.key.metric()) {
                 Entry::Occupied(metric) => metric.into_mut(),
                 Entry::Vacant(place) => place.insert(Metric {
@@ -98,7 +98,7 @@ impl Survey {
         metrics
     }
 
-    /// The metrics in a table.
+    /// Returns the metrics as a table.
     pub(super) fn table(&self) -> String {
         let metrics = self.metrics();
         let header = ["metric", "kind", "series", "samples", "from", "to", "tags"];
@@ -122,7 +122,7 @@ impl Survey {
         }
     }
 
-    /// The metrics as JSON.
+    /// Returns the metrics as JSON.
     pub(super) fn json(&self) -> Value {
         let metrics = self.metrics();
         let shown = metrics.iter().take(METRICS_MAX).map(|(name, metric)| {
@@ -140,7 +140,7 @@ impl Survey {
     }
 }
 
-/// A tag with a few of its values: `room (2): lab, office`.
+/// Formats a tag with some of its values: `room (2): lab, office`.
 fn values_of(tag: &str, values: &BTreeSet<String>) -> String {
     let first: Vec<_> = values.iter().take(VALUES_SHOWN).map(String::as_str).collect();
     let more = if values.len() > VALUES_SHOWN { ", ..." } else { "" };

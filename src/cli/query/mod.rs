@@ -1,4 +1,4 @@
-//! `granary query`: the same answers as the HTTP API, as tables and charts in a terminal.
+//! `granary query`: the answers of the HTTP API as tables and charts in a terminal.
 
 mod plot;
 mod promql;
@@ -14,13 +14,13 @@ use clap::{Args, Subcommand};
 
 use self::view::View;
 use super::{
-    flags::{AskArgs, SelectorArgs, TagsArgs, TimeArgs, given},
+    flags::{AskArgs, SelectorArgs, TagsArgs, TimeArgs, present},
     http::{Pair, read},
     screen, series,
 };
 use crate::query::ChartAnswer;
 
-/// Ask a running daemon
+/// Query a running daemon
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -39,24 +39,25 @@ pub(super) struct QueryArgs {
     #[command(flatten)]
     ask: AskArgs,
     #[command(subcommand)]
-    what: What,
+    command: QueryCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum QueryCommand {
     /// One point for each slot of a range
     Chart(Box<ChartArgs>),
     /// The stored documents in nested form, or unfolded into rows
     Documents(Box<DocumentsArgs>),
-    /// An expression of Prometheus' language, at one time or over a range
+    /// A PromQL expression, at one time or over a range
     Promql(promql::PromqlArgs),
-    /// A pipeline, find, findOne, countDocuments or distinct in MongoDB's words; the answer is JSON
+    /// A pipeline, find, findOne, countDocuments or distinct in MongoDB's syntax; the output is
+    /// JSON
     #[command(visible_alias = "find")]
     Aggregate {
-        /// The command: JSON or as in MongoDB's shell; from standard input when left out
+        /// The command, as JSON or in the syntax of MongoDB's shell [default: from standard input]
         pipeline: Option<String>,
     },
-    /// The series that match
+    /// The matching series
     Series(SelectorArgs),
 }
 
@@ -67,37 +68,38 @@ struct RangeArgs {
     metric: String,
     #[command(flatten)]
     tags: TagsArgs,
-    /// 1m, 5m, 1h, 1d or another granularity of the daemon; auto chooses by range; charts and rows
-    /// also any multiple, such as 15m or 7d, hour, day, week, 2weeks, month, quarter, year
+    /// 1m, 5m, 1h, 1d or another granularity of the daemon; auto chooses by range. Charts and rows
+    /// also
+    /// accept any multiple, such as 15m or 7d, and hour, day, week, 2weeks, month, quarter, year
     #[arg(long)]
     resolution: Option<String>,
     #[command(flatten)]
     times: TimeArgs,
-    /// avg, `avg_per_sec`, `sum_per_sec`, total, min, max, count, first or last [default: by kind];
-    /// of charts also several, separated by commas; of documents for rows
+    /// avg, `avg_per_sec`, `sum_per_sec`, total, min, max, count, first or last [default: by kind].
+    /// Charts accept several, separated by commas; documents accept one, for rows
     #[arg(long)]
     display: Option<String>,
 }
 
 #[derive(Debug, Args)]
 struct LineArgs {
-    /// Time zone whose hours, days, weeks or months are meant, such as Europe/Berlin or +02:00
+    /// Time zone of hours, days, weeks and months, such as Europe/Berlin or +02:00
     #[arg(long, allow_hyphen_values = true)]
     tz: Option<String>,
-    /// Points of a series, at most, when the resolution is auto [default: 1500]
+    /// Maximum number of points of a series when the resolution is auto [default: 1500]
     #[arg(long)]
     points: Option<usize>,
-    /// All series as one
+    /// Merge all series into one
     #[arg(long)]
     merge: bool,
-    /// Series with the same values of these tags as one, such as host or host,core
+    /// Merge series with equal values of these tags, such as host or host,core
     #[arg(long)]
     group_by: Option<String>,
 }
 
 impl LineArgs {
     fn pairs(&self) -> impl Iterator<Item = Pair> {
-        given([
+        present([
             ("tz", self.tz.clone()),
             ("points", self.points.map(|number| number.to_string())),
             ("merge", self.merge.then(|| true.to_string())),
@@ -112,13 +114,13 @@ struct ChartArgs {
     range: RangeArgs,
     #[command(flatten)]
     lines: LineArgs,
-    /// This many series with the largest number over the range
+    /// Only this many series with the highest values over the range
     #[arg(long)]
     top: Option<usize>,
-    /// This many series with the smallest number over the range
+    /// Only this many series with the lowest values over the range
     #[arg(long)]
     bottom: Option<usize>,
-    /// Which number --top and --bottom compare [default: the one that is shown]
+    /// Value that --top and --bottom compare [default: the displayed one]
     #[arg(long)]
     by: Option<String>,
 }
@@ -126,7 +128,7 @@ struct ChartArgs {
 impl ChartArgs {
     fn pairs(&self) -> Vec<Pair> {
         let number = |number: Option<usize>| number.map(|number| number.to_string());
-        let ranking = given([
+        let ranking = present([
             ("top", number(self.top)),
             ("bottom", number(self.bottom)),
             ("by", self.by.clone()),
@@ -139,10 +141,10 @@ impl ChartArgs {
 struct DocumentsArgs {
     #[command(flatten)]
     range: RangeArgs,
-    /// Rows of date and value instead of documents
+    /// Output rows of date and value instead of documents
     #[arg(long)]
     unfold: bool,
-    /// nested (default), levels (a month each: days > hours > minutes) or rows
+    /// nested (default), levels (one document per month: days > hours > minutes) or rows
     #[arg(long)]
     form: Option<String>,
     #[command(flatten)]
@@ -151,7 +153,8 @@ struct DocumentsArgs {
 
 impl DocumentsArgs {
     fn pairs(&self) -> Vec<Pair> {
-        let form = given([("unfold", Some(self.unfold.to_string())), ("form", self.form.clone())]);
+        let form =
+            present([("unfold", Some(self.unfold.to_string())), ("form", self.form.clone())]);
         self.range.pairs().chain(self.lines.pairs()).chain(form).collect()
     }
 }
@@ -159,36 +162,38 @@ impl DocumentsArgs {
 impl RangeArgs {
     fn pairs(&self) -> impl Iterator<Item = Pair> {
         let shown =
-            given([("resolution", self.resolution.clone()), ("display", self.display.clone())]);
-        let metric = given([("metric", Some(self.metric.clone()))]);
+            present([("resolution", self.resolution.clone()), ("display", self.display.clone())]);
+        let metric = present([("metric", Some(self.metric.clone()))]);
         metric.chain(self.tags.pairs()).chain(shown).chain(self.times.pairs())
     }
 }
 
 pub(super) fn query(args: &QueryArgs) -> anyhow::Result<ExitCode> {
     let (ask, daemon) = (&args.ask, &args.ask.daemon);
-    match &args.what {
-        What::Chart(chart) => {
+    match &args.command {
+        QueryCommand::Chart(chart) => {
             let body = daemon.get("chart", &chart.pairs())?;
             ask.print(&body, || Ok(drawn(&read(&body)?)))
         }
-        What::Documents(documents) => {
+        QueryCommand::Documents(documents) => {
             let body = daemon.get("documents", &documents.pairs())?;
             ask.print(&body, || Ok(tables::documents(&read(&body)?)))
         }
-        What::Promql(promql) => {
-            let (body, chart) = promql.ask(daemon)?;
-            ask.print(&body, || chart.map_or_else(|| promql.table(&body), |own| Ok(drawn(&own))))
+        QueryCommand::Promql(promql) => {
+            let (body, chart) = promql.fetch(daemon)?;
+            ask.print(&body, || {
+                chart.map_or_else(|| promql.table(&body), |chart| Ok(drawn(&chart)))
+            })
         }
-        What::Aggregate { pipeline } => {
+        QueryCommand::Aggregate { pipeline } => {
             let typed = pipeline.clone().map_or_else(|| io::read_to_string(io::stdin()), Ok)?;
             screen::print_json(&daemon.send("aggregate", &typed)?)
         }
-        What::Series(which) => series::list(ask, which),
+        QueryCommand::Series(selector) => series::list(ask, selector),
     }
 }
 
-/// A chart: its title, in a terminal a plot, and a table.
+/// Returns a chart as text: its title, a plot in a terminal, and a table.
 fn drawn(answer: &ChartAnswer) -> String {
     let (view, columns) = (View::new(answer), screen::columns());
     let plot = io::stdout().is_terminal().then(|| plot::chart(&view, columns));

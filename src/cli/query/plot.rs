@@ -1,4 +1,4 @@
-//! A chart drawn with Braille dots between two axes; gaps stay gaps.
+//! Charts drawn with Braille dots between two axes; gaps stay visible.
 
 use std::fmt::Write as _;
 
@@ -7,18 +7,19 @@ use textplots::{Chart, Plot, Shape};
 use super::view::View;
 use crate::cli::{screen::fold, table::short};
 
-/// Series drawn, at most; the table has all.
+/// The maximum number of series drawn; the table has all.
 const SERIES_MAX: usize = 4;
-/// Lines of a plot.
+/// The number of lines of a plot.
 const LINES: usize = 10;
-/// Columns of it, at most and at least.
+/// The maximum number of columns of a plot.
 const COLUMNS_MAX: usize = 100;
+/// The minimum number of columns of a plot.
 const COLUMNS_MIN: usize = 40;
-/// Dots of a character.
+/// The number of dots of a character in each direction.
 const DOTS_ACROSS: usize = 2;
 const DOTS_DOWN: usize = 4;
 
-/// Draws the first series of a chart. A single slot is no line: the table shows it.
+/// Draws the first series of a chart. A single slot makes no line; the table shows it.
 pub(super) fn chart(view: &View<'_>, columns: usize) -> String {
     let mut out = String::new();
     if view.rows.len() < 2 {
@@ -77,12 +78,12 @@ fn draw(view: &View<'_>, values: &[Option<f64>], columns: usize) -> String {
         let joint = if tick.is_empty() { '│' } else { '┤' };
         writeln!(out, "{tick:>margin$} {joint}{}", line.trim_end()).unwrap_or_default();
     }
-    out.push_str(&below(view, margin, across));
+    out.push_str(&time_axis(view, margin, across));
     out
 }
 
-/// The axis of times: the first, the one in the middle and the last, and which slot is open.
-fn below(view: &View<'_>, margin: usize, across: usize) -> String {
+/// Returns the axis of times with its first, middle and last time, and a mark at the open slot.
+fn time_axis(view: &View<'_>, margin: usize, across: usize) -> String {
     let rows = &view.rows;
     let mut line: Vec<char> = vec!['─'; across];
     if let Some(open) = rows.clone().find(|row| view.is_open(*row)) {
@@ -107,7 +108,7 @@ fn below(view: &View<'_>, margin: usize, across: usize) -> String {
     format!("{:margin$} └{line}\n{:margin$}  {ticks}\n\n", "", "")
 }
 
-/// From where to where the values' axis goes: from zero, unless they lie close together.
+/// Returns the bounds of the value axis: it starts at zero, unless the values are close together.
 fn axis(low: f64, high: f64) -> (f64, f64) {
     let (low, high) = match (low, high) {
         (low, high) if low >= 0.0 && (low < high / 2.0 || low == high) => (0.0, high),
@@ -117,18 +118,18 @@ fn axis(low: f64, high: f64) -> (f64, f64) {
     if low == high { (low, low + 1.0) } else { (low, high) }
 }
 
-/// The filled stretches between empty slots: slot number, and the part of the axis below the value.
-/// No line leads into the slot that is not over yet, `open`: its number is that of a part.
+/// Splits values at gaps: each run has slot numbers and positions on the axis. No line leads to the
+/// `open` slot, because its value is incomplete.
 fn runs(values: &[Option<f64>], open: usize, low: f64, high: f64) -> Vec<Vec<(f32, f32)>> {
     let mut runs: Vec<Vec<(f32, f32)>> = Vec::new();
-    let mut goes_on = false;
-    // Halves, so that the length of the axis is no more than a number can be.
+    let mut continues = false;
+    // The halves avoid an overflow of the length of the axis.
     let length = high / 2.0 - low / 2.0;
     for (index, value) in values.iter().enumerate() {
         let value = value.filter(|value| value.is_finite());
         let part = value.map(|value| ((value / 2.0 - low / 2.0) / length) as f32);
         match part {
-            Some(part) if goes_on && index != open => {
+            Some(part) if continues && index != open => {
                 if let Some(run) = runs.last_mut() {
                     run.push((index as f32, part));
                 }
@@ -136,7 +137,7 @@ fn runs(values: &[Option<f64>], open: usize, low: f64, high: f64) -> Vec<Vec<(f3
             Some(part) => runs.push(vec![(index as f32, part)]),
             None => {}
         }
-        goes_on = part.is_some();
+        continues = part.is_some();
     }
     runs
 }
@@ -175,7 +176,7 @@ mod tests {
     fn an_empty_slot_breaks_the_line_and_a_zero_does_not() {
         let values = [Some(1.0), Some(0.0), None, Some(2.0), Some(f64::NAN)];
         assert_eq!(runs(&values, 5, 0.0, 2.0), [vec![(0.0, 0.5), (1.0, 0.0)], vec![(3.0, 1.0)]]);
-        // No line leads into the slot that is not over yet.
+        // No line leads to the open slot.
         assert_eq!(runs(&values[..2], 1, 0.0, 2.0), [vec![(0.0, 0.5)], vec![(1.0, 0.0)]]);
     }
 
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn any_numbers_are_drawn() {
+    fn extreme_numbers_are_drawn() {
         let most = f64::MAX;
         for values in [
             vec![Some(5.0), Some(5.0)],

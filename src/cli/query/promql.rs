@@ -1,4 +1,4 @@
-//! `granary query promql`: an expression, at one time or over a range.
+//! `granary query promql`: an expression at one time or over a range.
 
 use std::collections::BTreeMap;
 
@@ -18,27 +18,27 @@ use crate::{
     query::{ChartAnswer, ChartSeries, SeriesEntry},
 };
 
-/// Points of a range, about, when no step is asked for.
+/// The approximate number of points of a range without --step.
 const POINTS: i64 = 60;
-/// Points of a range, at most; the daemon allows no more.
+/// The maximum number of points of a range, equal to the daemon's.
 const POINTS_MAX: i64 = 11_000;
-/// Steps that are chosen from.
+/// The default steps, in seconds.
 const STEPS: [i64; 14] = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 6 * 3600];
 
 #[derive(Debug, Args)]
 pub(super) struct PromqlArgs {
     /// The expression
     expression: String,
-    /// This long up to --at, such as 1h, 14d or 1y; without it one time only
+    /// Duration up to --at, such as 1h, 14d or 1y [default: one time only]
     #[arg(long)]
     range: Option<Span>,
     /// Time between two points of a range, such as 15s or 5m [default: about 60 points]
     #[arg(long, requires = "range")]
     step: Option<Span>,
-    /// When: 2026-11-21T08:00:00Z, 2026-11-21 or Unix seconds [default: now]
+    /// Time: 2026-11-21T08:00:00Z, 2026-11-21 or Unix seconds [default: now]
     #[arg(long, value_parser = UnixMillis::parse)]
     at: Option<UnixMillis>,
-    /// Time zone in which times are shown, such as Europe/Berlin or +02:00
+    /// Time zone of displayed times, such as Europe/Berlin or +02:00
     #[arg(long, allow_hyphen_values = true)]
     tz: Option<String>,
 }
@@ -68,7 +68,7 @@ struct Series {
     values: Vec<(f64, String)>,
 }
 
-/// What is asked of a range.
+/// The times of a range query.
 struct Grid {
     start: i64,
     end: i64,
@@ -76,8 +76,8 @@ struct Grid {
 }
 
 impl PromqlArgs {
-    /// Asks the daemon; returns its answer, and the same as a chart when it is one.
-    pub(super) fn ask(&self, daemon: &Daemon) -> anyhow::Result<(String, Option<ChartAnswer>)> {
+    /// Queries the daemon, and returns its answer and, for a range, the chart.
+    pub(super) fn fetch(&self, daemon: &Daemon) -> anyhow::Result<(String, Option<ChartAnswer>)> {
         let mut pairs = vec![("query", self.expression.clone())];
         let seconds = |ms: i64| format!("{}.{:03}", ms.div_euclid(1000), ms.rem_euclid(1000));
         let Some(grid) = self.grid()? else {
@@ -107,9 +107,9 @@ impl PromqlArgs {
             }
         };
         if length / step >= POINTS_MAX {
-            bail!("{} points are more than {POINTS_MAX}: ask for a longer --step", length / step);
+            bail!("{} points exceed the limit of {POINTS_MAX}: set a longer --step", length / step);
         }
-        // Up to now: who has just begun to send has nothing before.
+        // The grid ends at the end, so that new series have points.
         let end = end.0.div_euclid(1000) * 1000;
         Ok(Some(Grid { start: end - length / step * step, end, step }))
     }
@@ -117,13 +117,21 @@ impl PromqlArgs {
     fn chart(&self, body: &str, grid: &Grid) -> anyhow::Result<ChartAnswer> {
         let answer: Answer = read(body)?;
         let all: Vec<Series> = serde_json::from_value(answer.data.result)?;
-        let series = all.into_iter().map(|own| {
-            let values: BTreeMap<i64, f64> =
-                own.values.iter().filter_map(|(at, text)| Some((ms(*at), number(text)?))).collect();
+        let charted = all.into_iter().map(|series| {
+            let values: BTreeMap<i64, f64> = series
+                .values
+                .iter()
+                .filter_map(|(at, text)| Some((ms(*at), number(text)?)))
+                .collect();
             let times =
                 (0..=(grid.end - grid.start) / grid.step).map(|i| grid.start + i * grid.step);
             let points = times.map(|at| (at, values.get(&at).copied())).collect();
-            ChartSeries { series: entry(own.metric), merged: None, display: String::new(), points }
+            ChartSeries {
+                series: entry(series.metric),
+                merged: None,
+                display: String::new(),
+                points,
+            }
         });
         let notes = answer.warnings.into_iter().chain(answer.infos).collect();
         Ok(ChartAnswer {
@@ -132,12 +140,12 @@ impl PromqlArgs {
             start: grid.start,
             end: grid.end,
             incomplete_from: None,
-            series: series.collect(),
+            series: charted.collect(),
             notes,
         })
     }
 
-    /// The answer at one time as a table.
+    /// Returns the answer at one time as a table.
     pub(super) fn table(&self, body: &str) -> anyhow::Result<String> {
         let answer: Answer = read(body)?;
         let Data { result_type, result } = answer.data;
@@ -149,9 +157,9 @@ impl PromqlArgs {
             rows.push([result_type, ms(at).to_string(), shown]);
         } else {
             let all: Vec<Series> = serde_json::from_value(result)?;
-            for own in all {
-                let entry = entry(own.metric);
-                let values = own.value.into_iter().chain(own.values);
+            for series in all {
+                let entry = entry(series.metric);
+                let values = series.value.into_iter().chain(series.values);
                 rows.extend(
                     values.map(|(at, text)| [name(&entry), ms(at).to_string(), written(&text)]),
                 );
@@ -168,7 +176,7 @@ impl PromqlArgs {
     }
 }
 
-/// Labels as a series; what has no name has no unit either.
+/// Converts labels to a series; expressions have no unit.
 fn entry(mut labels: BTreeMap<String, String>) -> SeriesEntry {
     let metric = labels.remove("__name__").unwrap_or_default();
     SeriesEntry { metric, tags: labels, kind: Kind::Gauge, unit: String::new() }
@@ -178,7 +186,7 @@ fn ms(seconds: f64) -> i64 {
     (seconds * 1000.0).round() as i64
 }
 
-/// As Prometheus writes numbers: also `NaN`, `+Inf` and `-Inf`.
+/// Parses a number in Prometheus' format, including `NaN`, `+Inf` and `-Inf`.
 fn number(text: &str) -> Option<f64> {
     text.parse().ok()
 }

@@ -1,4 +1,5 @@
-//! Charts, documents and values of expressions as tables. Times are UTC, those of a chart with a time zone in that one.
+//! Charts, documents and values of expressions as tables. Times are in UTC, or in a chart's time
+//! zone.
 
 use std::fmt::Write as _;
 
@@ -13,12 +14,12 @@ use crate::{
     query::{DocumentsAnswer, LevelsDocument},
 };
 
-/// Longer names of columns are numbers, explained above the table.
+/// The maximum length of a column name; longer ones are replaced by numbers and listed above.
 const LABEL_MAX: usize = 16;
-/// Blanks between columns.
+/// The number of spaces between columns.
 const GAP: usize = 2;
 
-/// A row for each slot, a column for each series: as many next to each other as there is room for.
+/// Returns a table with a row per slot and a column per series, in as many blocks as needed.
 pub(super) fn chart(view: &View<'_>, columns: usize) -> String {
     let mut out = String::new();
     if !view.rows.is_empty() {
@@ -44,14 +45,14 @@ pub(super) fn chart(view: &View<'_>, columns: usize) -> String {
         });
         out.push_str(&blocks(&head, &times.collect::<Vec<_>>(), &numbers, columns));
     }
-    for remark in view.remarks() {
-        out.push_str(&fold(&screen::text(&remark), columns));
+    for note in view.notes() {
+        out.push_str(&fold(&screen::text(&note), columns));
         out.push('\n');
     }
     out
 }
 
-/// Columns of numbers behind one of times, in blocks below each other.
+/// Returns blocks of columns, each with the column of times.
 fn blocks(
     head: &str,
     times: &[String],
@@ -73,12 +74,12 @@ fn blocks(
             to += 1;
         }
         let mut line = |time: &str, text: &dyn Fn(usize) -> String| {
-            let mut own = format!("{time:<first$}");
+            let mut line = format!("{time:<first$}");
             for (index, width) in widths.iter().enumerate().take(to).skip(from) {
-                write!(own, "{:>width$}", text(index)).unwrap_or_default();
+                write!(line, "{:>width$}", text(index)).unwrap_or_default();
             }
-            own.push('\n');
-            out.push_str(&own);
+            line.push('\n');
+            out.push_str(&line);
         };
         line(head, &|index| numbers[index].0.clone());
         for (row, time) in times.iter().enumerate() {
@@ -90,9 +91,9 @@ fn blocks(
     out
 }
 
-/// A row for each document, or for each unfolded slot.
+/// Returns a table with a row per document or unfolded slot.
 pub(super) fn documents(answer: &DocumentsAnswer) -> String {
-    let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let header = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let (DocumentsAnswer::Documents { notes, .. }
     | DocumentsAnswer::Levels { notes, .. }
     | DocumentsAnswer::Rows { notes, .. }) = answer;
@@ -100,7 +101,7 @@ pub(super) fn documents(answer: &DocumentsAnswer) -> String {
         notes.iter().map(|note| format!("\nnote: {}", screen::text(note))).collect();
     let table = match answer {
         DocumentsAnswer::Documents { documents, .. } => {
-            let mut table = table(own(&[
+            let mut table = table(header(&[
                 "document",
                 "series",
                 "slots",
@@ -125,7 +126,7 @@ pub(super) fn documents(answer: &DocumentsAnswer) -> String {
         }
         DocumentsAnswer::Levels { documents, .. } => levels(documents),
         DocumentsAnswer::Rows { rows, .. } => {
-            let mut table = table(own(&["date", "metric", "tags", "value"]));
+            let mut table = table(header(&["date", "metric", "tags", "value"]));
             for row in rows {
                 table.add_row([
                     Cell::new(&row.date),
@@ -140,7 +141,7 @@ pub(super) fn documents(answer: &DocumentsAnswer) -> String {
     table + &notes.concat()
 }
 
-/// A row for each day.
+/// Returns a table with a row per day.
 fn levels(documents: &[LevelsDocument]) -> String {
     let heads = ["day (UTC)", "series", "num_samples", "total_samples", "hours", "minutes"];
     let mut table = table(heads.map(str::to_owned));
@@ -161,7 +162,7 @@ fn levels(documents: &[LevelsDocument]) -> String {
     table.to_string()
 }
 
-/// A row for each value of an expression.
+/// Returns a table with a row per value of an expression.
 pub(super) fn values(time: &str, rows: Vec<[String; 3]>, notes: &[String]) -> String {
     let notes: Vec<_> = notes.iter().map(|note| format!("\n{}", screen::text(note))).collect();
     let notes = notes.concat();

@@ -1,4 +1,4 @@
-//! What of a chart is shown, as a plot or as a table: names, times, numbers, and which slots.
+//! The displayed part of a chart: names, times and slots, for a plot or a table.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -13,11 +13,11 @@ use crate::{
 /// A chart as a terminal shows it.
 pub(super) struct View<'a> {
     pub(super) answer: &'a ChartAnswer,
-    /// What all series have in common.
+    /// The common part of all names.
     pub(super) title: String,
-    /// What tells each from the others.
+    /// The distinct part of each name.
     pub(super) labels: Vec<String>,
-    /// The slots from the first to the last that holds something.
+    /// The slots from the first to the last non-empty one.
     pub(super) rows: Range<usize>,
     pub(super) times: Times,
 }
@@ -27,7 +27,10 @@ impl<'a> View<'a> {
         let (title, labels) = names(&answer.series);
         let slots = answer.series.iter().map(|series| series.points.len()).max().unwrap_or(0);
         let is_filled = |row: &usize| {
-            answer.series.iter().any(|own| own.points.get(*row).is_some_and(|(_, v)| v.is_some()))
+            answer
+                .series
+                .iter()
+                .any(|series| series.points.get(*row).is_some_and(|(_, v)| v.is_some()))
         };
         let first = (0..slots).find(is_filled);
         let rows = first.map_or(0..0, |first| {
@@ -38,19 +41,19 @@ impl<'a> View<'a> {
         Self { answer, title, labels, rows, times }
     }
 
-    /// Start of a slot.
+    /// Returns the start of a slot.
     pub(super) fn start(&self, row: usize) -> i64 {
         let points = self.answer.series.iter().filter_map(|series| series.points.get(row));
         points.map(|(at, _)| *at).next().unwrap_or_default()
     }
 
-    /// Whether a slot will change yet.
+    /// Returns true when a slot is not complete yet.
     pub(super) fn is_open(&self, row: usize) -> bool {
         self.answer.incomplete_from.is_some_and(|from| from <= self.start(row))
     }
 
-    /// What is not shown, and what a reader should know.
-    pub(super) fn remarks(&self) -> Vec<String> {
+    /// Returns notes about empty slots, and the daemon's notes.
+    pub(super) fn notes(&self) -> Vec<String> {
         let Some(series) = self.answer.series.first() else {
             let mut lines = self.answer.notes.clone();
             if lines.is_empty() {
@@ -67,10 +70,10 @@ impl<'a> View<'a> {
         let mut lines = Vec::new();
         if self.rows.is_empty() {
             let (from, to) = (self.times.text(self.answer.start), self.times.text(self.answer.end));
-            lines.push(format!("no samples from {from} to {to}: ask for another --range"));
+            lines.push(format!("no samples from {from} to {to}: set another --range"));
         } else {
             if self.rows.clone().any(|row| self.is_open(row)) {
-                lines.push("* is not over yet".to_owned());
+                lines.push("* not complete yet".to_owned());
             }
             let (before, after) = (self.rows.start, slots - self.rows.end);
             if before > 0 {
@@ -91,12 +94,12 @@ impl<'a> View<'a> {
     }
 }
 
-/// How times are written: in their zone, as short as they can be told apart.
+/// The format of times: in their zone, and as short as possible while distinct.
 pub(super) struct Times {
     zone: TimeZone,
     pub(super) zone_name: String,
     format: &'static str,
-    /// Without the date, where it is always the same.
+    /// The format without the date, when all times have the same date.
     clock: Option<&'static str>,
 }
 
@@ -131,50 +134,51 @@ impl Times {
         UnixMillis(at).timestamp().to_zoned(self.zone.clone()).strftime(format).to_string()
     }
 
-    /// With the date.
+    /// Formats a time with its date.
     pub(super) fn text(&self, at: i64) -> String {
         self.write(at, self.format)
     }
 
-    /// As below an axis.
+    /// Formats a time for an axis.
     pub(super) fn tick(&self, at: i64) -> String {
         self.write(at, self.clock.unwrap_or(self.format))
     }
 }
 
-/// What all have in common, and what each has of its own.
+/// Returns the common part of all names, and the distinct part of each.
 fn names(all: &[ChartSeries]) -> (String, Vec<String>) {
     let Some(first) = all.first() else { return (String::new(), Vec::new()) };
-    let is_common = |read: fn(&ChartSeries) -> &str| all.iter().all(|own| read(own) == read(first));
-    let metric = is_common(|own| &own.series.metric);
-    let display = is_common(|own| &own.display);
-    let unit = all.iter().all(|own| unit_of(own) == unit_of(first));
-    let is_own_tag = |name: &str, value: &str| {
-        all.iter().any(|own| own.series.tags.get(name).map(String::as_str) != Some(value))
+    let is_common =
+        |read: fn(&ChartSeries) -> &str| all.iter().all(|series| read(series) == read(first));
+    let metric = is_common(|series| &series.series.metric);
+    let display = is_common(|series| &series.display);
+    let unit = all.iter().all(|series| unit_of(series) == unit_of(first));
+    let is_distinct = |name: &str, value: &str| {
+        all.iter().any(|series| series.series.tags.get(name).map(String::as_str) != Some(value))
     };
-    let parts = |own: &ChartSeries, is_title: bool| {
-        let SeriesEntry { metric: own_metric, tags, .. } = &own.series;
+    let parts = |series: &ChartSeries, is_title: bool| {
+        let SeriesEntry { metric: name, tags, .. } = &series.series;
         let tags: BTreeMap<_, _> = tags
             .iter()
-            .filter(|(name, value)| is_own_tag(name, value) != is_title)
+            .filter(|(name, value)| is_distinct(name, value) != is_title)
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
-        let own_metric = if metric == is_title { own_metric.as_str() } else { "" };
+        let metric_name = if metric == is_title { name.as_str() } else { "" };
         let mut parts = Vec::new();
-        if is_title || !own_metric.is_empty() {
-            parts.push(name_of(own_metric, &tags));
+        if is_title || !metric_name.is_empty() {
+            parts.push(name_of(metric_name, &tags));
         } else {
             parts.extend(tags.iter().map(|(name, value)| screen::text(&format!("{name}={value}"))));
         }
-        parts.push(if display == is_title { own.display.clone() } else { String::new() });
-        parts.push(if unit == is_title { unit_of(own) } else { String::new() });
-        parts.push(own.merged.map_or_else(String::new, |count| format!("of {count} series")));
+        parts.push(if display == is_title { series.display.clone() } else { String::new() });
+        parts.push(if unit == is_title { unit_of(series) } else { String::new() });
+        parts.push(series.merged.map_or_else(String::new, |count| format!("of {count} series")));
         parts.retain(|part| !part.is_empty());
         parts
     };
     let title = parts(first, true).join(", ");
-    let label = |own| {
-        let label = parts(own, false).join(",");
+    let label = |series| {
+        let label = parts(series, false).join(",");
         if label.is_empty() { "value".to_owned() } else { label }
     };
     if all.len() == 1 {
@@ -184,7 +188,7 @@ fn names(all: &[ChartSeries]) -> (String, Vec<String>) {
     (title, all.iter().map(label).collect())
 }
 
-/// The unit of the number that is shown; empty when there is none.
+/// Returns the unit of the displayed value, which may be empty.
 fn unit_of(series: &ChartSeries) -> String {
     let SeriesEntry { unit, kind, .. } = &series.series;
     let is_rate = match &*series.display {
@@ -202,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_as_short_as_they_can_be_told_apart() {
+    fn times_are_as_short_as_possible() {
         const HOUR: i64 = 3_600_000;
         let at = |text: &str| text.parse::<jiff::Timestamp>().unwrap().as_millisecond();
         let check = |zone: Option<&str>, starts: [i64; 2], text: &str, tick: &str| {

@@ -1,5 +1,4 @@
-//! `granary rules`: whether rule files can be used, do what their tests expect, and when their alerts would
-//! have fired.
+//! `granary rules`: checks and tests rule files, and replays them over past samples.
 
 mod replay;
 mod unit;
@@ -32,32 +31,32 @@ Examples:
 
   granary rules replay /etc/granary/rules/new.yml --range 7d
 
-All but replay need no running daemon. The exit code is 1 when anything is wrong.")]
+Only replay needs a running daemon. The exit code is 1 when a check or a test fails.")]
 pub(super) struct RulesArgs {
     #[command(subcommand)]
-    what: What,
+    command: RulesCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
-    /// Say what is wrong with rule files, each fault with its place
+enum RulesCommand {
+    /// Check rule files, and report each fault with its place
     Check {
-        /// Files, folders, whose *.yml and *.yaml are read, and patterns
+        /// Files, folders (their *.yml and *.yaml are read) and patterns
         #[arg(required = true)]
         paths: Vec<String>,
     },
-    /// Say what is wrong with a file of notifications, and who is told of an alert
+    /// Check a file of notifications, and show the receivers of an alert
     Notifications {
         /// The file, in Alertmanager's format
         file: PathBuf,
         /// Labels of an alert, such as severity=page
         labels: Vec<String>,
     },
-    /// Say when alerts would have fired over the history of a running daemon
+    /// Show when alerts would have fired over the history of a running daemon
     Replay(replay::ReplayArgs),
-    /// Run unit tests in the format of promtool's
+    /// Run unit tests in promtool's format
     Test {
-        /// Files of tests
+        /// Files with tests
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },
@@ -65,16 +64,16 @@ enum What {
 
 pub(super) fn rules(args: &RulesArgs) -> anyhow::Result<ExitCode> {
     let settings = config::load(None, &Overrides::default())?;
-    match &args.what {
-        What::Check { paths } => {
+    match &args.command {
+        RulesCommand::Check { paths } => {
             let sources =
                 RuleSources { paths: paths.clone(), notifications: None, ..settings.rules.clone() };
             let set = sources.read(&settings.promql_settings())?;
             screen::print(&shown(&set))
         }
-        What::Notifications { file, labels } => notifications(file, labels),
-        What::Replay(args) => replay::replay(args, &settings),
-        What::Test { files } => test(files, &settings),
+        RulesCommand::Notifications { file, labels } => notifications(file, labels),
+        RulesCommand::Replay(args) => replay::replay(args, &settings),
+        RulesCommand::Test { files } => test(files, &settings),
     }
 }
 
@@ -84,7 +83,8 @@ fn notifications(file: &Path, labels: &[String]) -> anyhow::Result<ExitCode> {
         anyhow::anyhow!("{}", lines.join("\n"))
     })?;
     if labels.is_empty() {
-        let ways: usize = routing.receivers.iter().map(|own| own.integrations.len()).sum();
+        let ways: usize =
+            routing.receivers.iter().map(|receiver| receiver.integrations.len()).sum();
         let (routes, receivers) = (routing.routes.len(), routing.receivers.len());
         return screen::print(&format!(
             "{}, {} with {}",
@@ -98,16 +98,17 @@ fn notifications(file: &Path, labels: &[String]) -> anyhow::Result<ExitCode> {
         Some((name.to_owned(), value.trim_matches('"').to_owned()))
     };
     let labels: Option<LabelSet> = labels.iter().map(pair).collect();
-    let labels = labels.context("write labels as severity=page")?;
+    let labels = labels.context("labels must have the form severity=page")?;
     let lines = routing.routes_of(&labels).into_iter().filter_map(|place| {
         let route = routing.routes.get(place)?;
-        let name = |place: usize| routing.receivers.get(place).map(|own| own.name.as_str());
-        let escalations = route.escalations.iter().filter_map(|own| {
-            Some(format!(", after {} s {}", own.after_ms / 1000, name(own.receiver)?))
+        let name =
+            |place: usize| routing.receivers.get(place).map(|receiver| receiver.name.as_str());
+        let escalations = route.escalations.iter().filter_map(|escalation| {
+            Some(format!(", after {} s {}", escalation.after_ms / 1000, name(escalation.receiver)?))
         });
         let later: String = escalations.collect();
         let grouped = match route.group_by.as_deref() {
-            None => "each alert by itself".to_owned(),
+            None => "each alert separately".to_owned(),
             Some([]) => "all in one group".to_owned(),
             Some(names) => format!("grouped by {}", names.join(", ")),
         };
@@ -117,16 +118,16 @@ fn notifications(file: &Path, labels: &[String]) -> anyhow::Result<ExitCode> {
 }
 
 fn test(files: &[PathBuf], settings: &Settings) -> anyhow::Result<ExitCode> {
-    let mut is_well = true;
+    let mut all_passed = true;
     for file in files {
         let faults = unit::run(file, settings)?;
-        is_well &= faults.is_empty();
+        all_passed &= faults.is_empty();
         let verdict = if faults.is_empty() { "SUCCESS" } else { "FAILED" };
         let lines: Vec<_> =
             faults.iter().map(|fault| format!("\n{}", screen::lines(fault))).collect();
         screen::print(&format!("{}: {verdict}{}", file.display(), lines.concat()))?;
     }
-    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if all_passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn shown(set: &RuleSet) -> String {

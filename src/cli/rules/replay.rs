@@ -1,5 +1,6 @@
-//! `granary rules replay`: a dry run of rules over the history of a running daemon: when each alert
-//! would have been pending, fired and ended. Knows nothing of how samples are stored.
+//! `granary rules replay`: evaluates rules over the history of a running daemon, and lists when
+//! each
+//! alert would have been pending, fired and ended.
 
 mod answers;
 
@@ -25,11 +26,11 @@ use crate::{
 };
 use answers::Answers;
 
-/// Evaluations of one group, at most.
+/// The maximum number of evaluations of a group.
 const STEPS_MAX: i64 = 200_000;
-/// Evaluations whose samples are in memory at the same time.
-const STEPS_AT_ONCE: i64 = 500;
-/// Episodes that are remembered, at most.
+/// The number of evaluations whose samples are in memory at the same time.
+const STEPS_PER_FETCH: i64 = 500;
+/// The maximum number of listed episodes.
 const EPISODES_MAX: usize = 10_000;
 
 /// The options of a replay.
@@ -40,18 +41,18 @@ pub(super) struct ReplayArgs {
     /// Rule files, folders and patterns
     #[arg(required = true)]
     paths: Vec<String>,
-    /// This long up to --end, such as 6h, 7d or 1mo
+    /// Duration up to --end, such as 6h, 7d or 1mo
     #[arg(long, default_value = "1d")]
     range: Span,
-    /// Until when: 2026-11-21T08:00:00Z, 2026-11-21 or Unix seconds [default: now]
+    /// End: 2026-11-21T08:00:00Z, 2026-11-21 or Unix seconds [default: now]
     #[arg(long, value_parser = UnixMillis::parse)]
     end: Option<UnixMillis>,
-    /// Between evaluations, such as 5m [default: the interval of each group]
+    /// Time between evaluations, such as 5m [default: the interval of each group]
     #[arg(long)]
     step: Option<Span>,
 }
 
-/// A time in which an alert was pending, and perhaps fired. Times are Unix milliseconds.
+/// A period in which an alert was pending or firing. Times are Unix milliseconds.
 #[derive(Debug, Clone, PartialEq)]
 struct Episode {
     group: String,
@@ -60,7 +61,7 @@ struct Episode {
     value: f64,
     pending_at: i64,
     fired_at: Option<i64>,
-    /// `None`: it goes on at the end.
+    /// The time at which the alert ended; `None` when it was active at the end.
     ended_at: Option<i64>,
 }
 
@@ -68,9 +69,9 @@ struct Episode {
 #[derive(Debug, Default)]
 struct Replayed {
     episodes: Vec<Episode>,
-    /// Why rules could not be evaluated, each with its first fault.
+    /// The first error of each rule that could not be evaluated.
     faults: BTreeMap<String, String>,
-    /// Episodes for which there was no room.
+    /// The number of episodes beyond the limit.
     left_out: usize,
 }
 
@@ -88,12 +89,12 @@ pub(super) fn replay(args: &ReplayArgs, settings: &Settings) -> anyhow::Result<E
             replay_group(&args.ask, &group, (start, end, step_ms), &mut replayed)?;
         }
     }
-    replayed.episodes.sort_by_key(|own| own.pending_at);
+    replayed.episodes.sort_by_key(|episode| episode.pending_at);
     for (rule, fault) in &replayed.faults {
         screen::complain(&format!("{rule}: {fault}"));
     }
     if replayed.left_out > 0 {
-        screen::complain(&format!("{} more episodes are left out", replayed.left_out));
+        screen::complain(&format!("{} more episodes are not listed", replayed.left_out));
     }
     let shown: Vec<_> = replayed.episodes.iter().map(Episode::to_json).collect();
     args.ask.print(&json!({ "episodes": shown }).to_string(), || Ok(table_of(&replayed)))
@@ -104,13 +105,13 @@ impl ReplayArgs {
         let step_ms = match self.step {
             None => group.interval_ms,
             Some(Span::Fixed(ms)) if ms >= 1000 && ms % 1000 == 0 => ms,
-            Some(_) => bail!("--step: write whole seconds, such as 30s or 5m"),
+            Some(_) => bail!("--step must be in whole seconds, such as 30s or 5m"),
         };
         Ok(step_ms)
     }
 }
 
-/// Evaluates one group at each step, from a start to an end.
+/// Evaluates a group at each step of a range.
 fn replay_group(
     ask: &AskArgs,
     group: &RuleGroup,
@@ -121,8 +122,8 @@ fn replay_group(
     let steps = (end.0 - first).div_euclid(step_ms) + 1;
     ensure!(
         steps <= STEPS_MAX,
-        "group {:?}: {steps} evaluations are more than {STEPS_MAX}: replay a shorter --range, or with \
-         --step 5m",
+        "group {:?}: {steps} evaluations exceed the limit of {STEPS_MAX}: use a shorter --range, or \
+          --step 5m",
         group.name
     );
     let bar = progress::bar(steps.max(0).unsigned_abs());
@@ -132,16 +133,16 @@ fn replay_group(
     let mut open = BTreeMap::new();
     let mut step = 0;
     while step < steps {
-        let count = STEPS_AT_ONCE.min(steps - step);
+        let count = STEPS_PER_FETCH.min(steps - step);
         let from = UnixMillis(first + step * step_ms);
         let answers = Answers::fetch(&ask.daemon, group, (from, count, step_ms))
             .with_context(|| format!("replay group {:?} from {from}", group.name))?;
-        for at in (0..count).map(|own| from.plus(own * step_ms)) {
+        for at in (0..count).map(|step| from.plus(step * step_ms)) {
             let vector = |expression: &str, at: UnixMillis| answers.vector(expression, at);
             let (time, external) = (TemplateTime::default(), External::none());
-            let asked = Ask { vector: &vector, query: None, time, external };
+            let context = Ask { vector: &vector, query: None, time, external };
             let all = 0..group.rules.len();
-            let run = evaluate(group, all, &mut state, &mut written, at, &asked);
+            let run = evaluate(group, all, &mut state, &mut written, at, &context);
             for (rule, report) in group.rules.iter().zip(&run.reports) {
                 if let Some(error) = &report.error {
                     let place = format!("{}/{}", group.name, rule.name);
@@ -149,7 +150,7 @@ fn replay_group(
                 }
             }
             for rule in &group.rules {
-                let alerts = state.rules.get(&rule.key).map_or(&[][..], |own| &own.alerts);
+                let alerts = state.rules.get(&rule.key).map_or(&[][..], |rule| &rule.alerts);
                 follow((group, rule), alerts, at, &mut open, replayed);
             }
             bar.inc(1);
@@ -163,10 +164,10 @@ fn replay_group(
     Ok(())
 }
 
-/// The episodes that go on, by rule and labels.
+/// The episodes that have not ended, by rule and labels.
 type Open = BTreeMap<(String, LabelSet), Episode>;
 
-/// Notes what an evaluation made of the alerts of a rule.
+/// Updates the episodes of a rule after an evaluation.
 fn follow(
     (group, rule): (&RuleGroup, &Rule),
     alerts: &[Alert],
@@ -197,11 +198,12 @@ fn follow(
             episode.annotations.clone_from(&alert.annotations);
         }
     }
-    // What was pending and is not there any more is not remembered at all.
-    let known: BTreeSet<_> = alerts.iter().map(|own| &own.labels).collect();
-    let is_gone = |(key, labels): &(String, LabelSet)| *key == rule.key && !known.contains(labels);
-    let gone: Vec<_> = open.keys().filter(|key| is_gone(key)).cloned().collect();
-    for key in gone {
+    // Pending alerts that do not fire disappear without a resolved state.
+    let known: BTreeSet<_> = alerts.iter().map(|alert| &alert.labels).collect();
+    let has_ended =
+        |(key, labels): &(String, LabelSet)| *key == rule.key && !known.contains(labels);
+    let ended: Vec<_> = open.keys().filter(|key| has_ended(key)).cloned().collect();
+    for key in ended {
         if let Some(episode) = open.remove(&key) {
             replayed.keep(Episode { ended_at: Some(at.0), ..episode });
         }
@@ -234,24 +236,24 @@ impl Episode {
 }
 
 fn table_of(replayed: &Replayed) -> String {
-    let fired = replayed.episodes.iter().filter(|own| own.fired_at.is_some()).count();
-    let totals = format!("fired {fired} times, only pending {}", replayed.episodes.len() - fired);
+    let fired = replayed.episodes.iter().filter(|episode| episode.fired_at.is_some()).count();
+    let totals = format!("{fired} fired, {} only pending", replayed.episodes.len() - fired);
     if replayed.episodes.is_empty() {
         return totals;
     }
     let names = ["alert", "pending", "fired", "ended", "value", "labels"];
     let mut table = table(names.map(str::to_owned));
-    for own in &replayed.episodes {
-        let name = own.labels.get("alertname").map_or("", String::as_str);
+    for episode in &replayed.episodes {
+        let name = episode.labels.get("alertname").map_or("", String::as_str);
         let time = |at: Option<i64>| at.map_or_else(String::new, |at| UnixMillis(at).to_string());
-        let others = own.labels.iter().filter(|(name, _)| *name != "alertname");
+        let others = episode.labels.iter().filter(|(name, _)| *name != "alertname");
         let others: Vec<_> = others.map(|(name, value)| format!("{name}={value}")).collect();
         let cells = [
             name,
-            &time(Some(own.pending_at)),
-            &time(own.fired_at),
-            &time(own.ended_at),
-            &own.value.to_string(),
+            &time(Some(episode.pending_at)),
+            &time(episode.fired_at),
+            &time(episode.ended_at),
+            &episode.value.to_string(),
             &others.join(" "),
         ];
         table.add_row(cells.map(screen::text));

@@ -193,8 +193,7 @@ fn absolute(module: &[String], name: &str, path: &[String]) -> Option<ModulePath
 }
 
 /// Circles of rooms that are not clear yet, by their first file.
-const NOT_CLEAR: [&str; 5] = [
-    "src: cli::import::delivery",
+const NOT_CLEAR: [&str; 4] = [
     "src: config::alerting",
     "src: query::pipeline::accumulator",
     "src: query::promql::value::range_vector",

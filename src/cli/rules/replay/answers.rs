@@ -1,6 +1,6 @@
-//! The daemon's answers to all expressions of a group, for some evaluations at a time.
+//! The daemon's answers to all expressions of a group, for several evaluations at a time.
 //!
-//! Must never know: what becomes of alerts.
+//! Must never know: the states of alerts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +34,7 @@ struct Series {
 }
 
 impl Answers {
-    /// Asks for everything that so many evaluations of a group ask, from a time in steps.
+    /// Fetches the values of all expressions of a group for `count` evaluations.
     pub(super) fn fetch(
         daemon: &Daemon,
         group: &RuleGroup,
@@ -73,15 +73,15 @@ impl Answers {
         Ok(Self(all))
     }
 
-    /// The series of an expression at a time.
+    /// Returns the series of an expression at a time.
     pub(super) fn vector(&self, expression: &str, at: UnixMillis) -> Answered {
         let by_time =
-            self.0.get(expression).ok_or_else(|| format!("{expression} was not asked"))?;
+            self.0.get(expression).ok_or_else(|| format!("{expression} was not fetched"))?;
         Ok(by_time.get(&at.0).cloned().unwrap_or_default())
     }
 }
 
-/// Each expression of the group's alerts once.
+/// Returns the distinct expressions of the group's alerts.
 fn expressions(group: &RuleGroup) -> BTreeSet<&str> {
     let mut all = BTreeSet::new();
     for rule in &group.rules {

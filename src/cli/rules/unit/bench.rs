@@ -1,7 +1,7 @@
-//! A store of its own for one test: its series come in as time goes on, and its rules are evaluated
-//! as the daemon does it.
+//! The temporary store of a test: samples are added as time advances, and rules are evaluated as in
+//! the daemon.
 //!
-//! Must never know: what is expected.
+//! Must never know: the expected results.
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
@@ -20,19 +20,19 @@ use crate::{
     store::{Appender, Folder, Store},
 };
 
-/// The store, with rules under way.
+/// The store, and the rules with their states.
 pub(super) struct Bench {
     store: Store,
     appender: Appender,
     promql: PromqlSettings,
     external: External,
-    groups: Vec<Running>,
+    groups: Vec<RunningGroup>,
     known: BTreeMap<Labels, SeriesId>,
-    /// Where the store lies; removed with it.
+    /// The folder of the store, which is removed when the test ends.
     _folder: tempfile::TempDir,
 }
 
-struct Running {
+struct RunningGroup {
     group: RuleGroup,
     stages: Vec<Range<usize>>,
     state: GroupState,
@@ -40,7 +40,7 @@ struct Running {
 }
 
 impl Bench {
-    /// An empty store, in which samples a second apart stay apart.
+    /// Creates an empty store with slots of one second.
     pub(super) fn new(
         groups: Vec<RuleGroup>,
         promql: PromqlSettings,
@@ -52,7 +52,7 @@ impl Bench {
         let seconds = Granularity::new(1000, minute, hour, years);
         let set = GranularitySet::new(vec![seconds]).map_err(|cause| anyhow::anyhow!("{cause}"))?;
         let (store, appender, _) = Store::open(medium, set, UnixMillis(0))?;
-        let running = |group: RuleGroup| Running {
+        let running = |group: RuleGroup| RunningGroup {
             state: GroupState::new(&group),
             written: vec![Written::default(); group.rules.len()],
             stages: stages(&group),
@@ -63,7 +63,7 @@ impl Bench {
         Ok(Self { store, appender, promql, external, groups, known, _folder: folder })
     }
 
-    /// Takes in samples of a time.
+    /// Appends the samples of one time.
     pub(super) fn add(&mut self, samples: &[(Labels, f64)], at: UnixMillis) -> anyhow::Result<()> {
         let mut batch = AcceptedBatch { times: vec![at.0], ..AcceptedBatch::default() };
         for (labels, value) in samples {
@@ -83,7 +83,7 @@ impl Bench {
         let tags = labels.iter().filter(|(name, _)| *name != METRIC_TAG);
         let key = SeriesKey::new(labels.metric(), tags, &SeriesLimits::default())?;
         let (unit, sender) = ("".into(), "".into());
-        // As Prometheus, whose series have no kind.
+        // Samples of Prometheus' tests have no kind.
         let info = SeriesInfo { key, kind: Kind::Gauge, unit, sender };
         let defined = self.appender.commit(&[info], &[], UnixMillis(0))?.definitions;
         let [DefinitionVerdict::Known(id)] = defined[..] else {
@@ -93,29 +93,36 @@ impl Bench {
         Ok(id)
     }
 
-    /// The value of an expression at a time.
-    pub(super) fn ask(&self, expression: &str, at: UnixMillis) -> Answered {
-        ask(&self.store, &self.promql, expression, at)
+    /// Returns the value of an expression at a time.
+    pub(super) fn query_vector(&self, expression: &str, at: UnixMillis) -> Answered {
+        query_vector(&self.store, &self.promql, expression, at)
     }
 
-    /// Evaluates all rules at a time, in order; a rule that fails fails the test.
+    /// Evaluates all rules at a time, in order. An error of a rule fails the test.
     pub(super) fn evaluate(&mut self, at: UnixMillis) -> anyhow::Result<()> {
         for index in 0..self.groups.len() {
             for rules in self.groups[index].stages.clone() {
                 let (store, promql) = (self.store.clone(), self.promql);
-                let vector = |text: &str, at: UnixMillis| ask(&store, &promql, text, at);
+                let vector = |text: &str, at: UnixMillis| query_vector(&store, &promql, text, at);
                 let (store, promql) = (self.store.clone(), self.promql);
-                let query = Arc::new(move |text: &str| ask(&store, &promql, text, at));
+                let query = Arc::new(move |text: &str| query_vector(&store, &promql, text, at));
                 let (time, external) = (TemplateTime::default(), &self.external);
-                let asked = Ask { vector: &vector, query: Some(query), time, external };
-                let own = &mut self.groups[index];
+                let context = Ask { vector: &vector, query: Some(query), time, external };
+                let running = &mut self.groups[index];
                 let first = rules.start;
-                let run = evaluate(&own.group, rules, &mut own.state, &mut own.written, at, &asked);
+                let run = evaluate(
+                    &running.group,
+                    rules,
+                    &mut running.state,
+                    &mut running.written,
+                    at,
+                    &context,
+                );
                 let failed = run.reports.iter().position(|report| report.error.is_some());
-                if let Some(place) = failed {
-                    let rule = &own.group.rules[first + place];
-                    let error = run.reports[place].error.clone().unwrap_or_default();
-                    bail!("group {:?}, rule {:?}, at {at}: {error}", own.group.name, rule.name);
+                if let Some(position) = failed {
+                    let rule = &running.group.rules[first + position];
+                    let error = run.reports[position].error.clone().unwrap_or_default();
+                    bail!("group {:?}, rule {:?}, at {at}: {error}", running.group.name, rule.name);
                 }
                 let ended = run.ended.into_iter().map(|labels| (labels, STALE_MARKER));
                 let samples: Vec<_> = run.samples.into_iter().chain(ended).collect();
@@ -126,20 +133,20 @@ impl Bench {
         Ok(())
     }
 
-    /// The alerts of a name that are told to people.
-    pub(super) fn told(&self, name: &str) -> Vec<&Alert> {
-        let mut told = Vec::new();
-        for own in &self.groups {
-            for rule in own.group.rules.iter().filter(|rule| rule.name == name) {
-                let alerts = own.state.rules.get(&rule.key).into_iter();
+    /// Returns the firing alerts of a name.
+    pub(super) fn firing(&self, name: &str) -> Vec<&Alert> {
+        let mut firing = Vec::new();
+        for running in &self.groups {
+            for rule in running.group.rules.iter().filter(|rule| rule.name == name) {
+                let alerts = running.state.rules.get(&rule.key).into_iter();
                 let alerts = alerts.flat_map(|state| &state.alerts);
-                told.extend(alerts.filter(|alert| AlertState::is_told(alert.state)));
+                firing.extend(alerts.filter(|alert| AlertState::is_told(alert.state)));
             }
         }
-        told
+        firing
     }
 }
 
-fn ask(store: &Store, promql: &PromqlSettings, text: &str, at: UnixMillis) -> Answered {
+fn query_vector(store: &Store, promql: &PromqlSettings, text: &str, at: UnixMillis) -> Answered {
     evaluate_vector(store, &Budget::UNLIMITED, promql, text, at, at.into())
 }

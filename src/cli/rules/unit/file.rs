@@ -1,4 +1,4 @@
-//! Unit tests of rules as promtool's files write them
+//! Unit tests of rules in promtool's format
 //! (`prometheus.io/docs/prometheus/latest/configuration/unit_testing_rules`).
 //!
 //! Must never know: how a test is run.
@@ -11,10 +11,10 @@ use serde::Deserialize;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TestFile {
-    /// Relative to the file itself.
+    /// Paths of rule files, relative to this file.
     #[serde(default)]
     pub(super) rule_files: Vec<String>,
-    #[serde(default = "a_minute")]
+    #[serde(default = "one_minute")]
     pub(super) evaluation_interval: String,
     #[serde(default)]
     pub(super) group_eval_order: Vec<String>,
@@ -27,7 +27,7 @@ pub(super) struct TestFile {
 pub(super) struct TestGroup {
     #[serde(default)]
     pub(super) name: String,
-    #[serde(default = "a_minute")]
+    #[serde(default = "one_minute")]
     pub(super) interval: String,
     #[serde(default)]
     pub(super) input_series: Vec<InputSeries>,
@@ -35,7 +35,7 @@ pub(super) struct TestGroup {
     pub(super) alert_rule_test: Vec<AlertTest>,
     #[serde(default)]
     pub(super) promql_expr_test: Vec<ExpressionTest>,
-    /// The daemon's labels and address, as templates name them.
+    /// The daemon's external labels, for templates.
     #[serde(default)]
     pub(super) external_labels: BTreeMap<String, String>,
     #[serde(default)]
@@ -84,6 +84,6 @@ pub(super) struct ExpectedSample {
     pub(super) value: f64,
 }
 
-fn a_minute() -> String {
+fn one_minute() -> String {
     "1m".to_owned()
 }

@@ -1,4 +1,4 @@
-//! Series and their values in the notation of Prometheus' tests: `up{job="a"}`, `0 1+2x5 _ stale`.
+//! Series and values in the notation of Prometheus' tests: `up{job="a"}`, `0 1+2x5 _ stale`.
 //!
 //! Must never know: what the series are for.
 
@@ -9,49 +9,50 @@ use crate::{
     query::{Labels, MatchOperator, PromqlLimits, series_matchers},
 };
 
-/// Values of one series, at most.
+/// The maximum number of values of a series.
 const VALUES_MAX: usize = 100_000;
 
-/// The labels of a series; an empty text or `{}` has none.
+/// Parses the labels of a series; an empty text or `{}` has none.
 pub(super) fn labels(text: &str, limits: &PromqlLimits<'_>) -> anyhow::Result<Labels> {
     if matches!(text.trim(), "" | "{}") {
         return Ok(Labels::default());
     }
     let sets = series_matchers(text, limits).with_context(|| format!("read the series {text}"))?;
-    let [matchers] = &sets[..] else { bail!("{text} is no series") };
+    let [matchers] = &sets[..] else { bail!("{text} is not a series") };
     let mut pairs = Vec::new();
     for matcher in matchers {
         let MatchOperator::Equal(value) = &matcher.operator else {
-            bail!("{text} is no series: use = only")
+            bail!("{text} is not a series: use only =")
         };
         pairs.push((matcher.tag.as_str().into(), value.as_str().into()));
     }
     Ok(Labels::new(pairs))
 }
 
-/// The values of a series, one for each interval; `None` where there is none.
+/// Parses the values of a series, one per interval; `None` is a missing value.
 pub(super) fn values(text: &str) -> anyhow::Result<Vec<Option<f64>>> {
     let mut values = Vec::new();
     for word in text.split_whitespace() {
-        let run = run(word).with_context(|| format!("read the values {word:?}"))?;
-        values.extend(run);
+        let expanded = expand(word).with_context(|| format!("read the values {word:?}"))?;
+        values.extend(expanded);
         if values.len() > VALUES_MAX {
-            bail!("there are more than {VALUES_MAX} values");
+            bail!("more than {VALUES_MAX} values");
         }
     }
     Ok(values)
 }
 
-/// One word: a value, or several in steps.
-fn run(word: &str) -> anyhow::Result<Vec<Option<f64>>> {
+/// Parses a word: a value, or several values with a step.
+fn expand(word: &str) -> anyhow::Result<Vec<Option<f64>>> {
     let (first, times) = match word.rsplit_once('x') {
-        // As in Prometheus, 0x10 is no number of base 16 here.
+        // As in Prometheus, 0x10 is not a hexadecimal number here.
         Some((first, times)) if !first.is_empty() => (first, Some(times)),
         Some(_) | None => (word, None),
     };
-    let times: Option<usize> = times.map(str::parse).transpose().context("no number of times")?;
+    let times: Option<usize> =
+        times.map(str::parse).transpose().context("the number of repetitions is invalid")?;
     if times.is_some_and(|times| times > VALUES_MAX) {
-        bail!("more than {VALUES_MAX} times");
+        bail!("more than {VALUES_MAX} repetitions");
     }
     match (first, times) {
         ("_", times) => return Ok(vec![None; times.unwrap_or(1)]),
@@ -59,7 +60,7 @@ fn run(word: &str) -> anyhow::Result<Vec<Option<f64>>> {
         _ => {}
     }
     let Some(times) = times else { return Ok(vec![Some(number(first)?)]) };
-    let (start, step) = match sign(first) {
+    let (start, step) = match step_start(first) {
         Some(at) => {
             let (start, step) = first.split_at(at);
             (number(start)?, number(step)?)
@@ -69,18 +70,18 @@ fn run(word: &str) -> anyhow::Result<Vec<Option<f64>>> {
     Ok((0..=times).map(|count| Some(start + step * count as f64)).collect())
 }
 
-/// Where the step begins: at the last sign that is no exponent's.
-fn sign(text: &str) -> Option<usize> {
+/// Returns the start of the step: the last sign that does not belong to an exponent.
+fn step_start(text: &str) -> Option<usize> {
     let signs = text.char_indices().skip(1).filter(|(_, c)| matches!(c, '+' | '-'));
     let is_exponent = |at: usize| text.get(..at).is_some_and(|before| before.ends_with(['e', 'E']));
     signs.map(|(at, _)| at).filter(|at| !is_exponent(*at)).last()
 }
 
 fn number(text: &str) -> anyhow::Result<f64> {
-    text.trim_start_matches('+').parse().with_context(|| format!("{text:?} is no number"))
+    text.trim_start_matches('+').parse().with_context(|| format!("{text:?} is not a number"))
 }
 
-/// As it is written in expectations: with the metric's name.
+/// Formats labels as expectations write them: with the metric's name.
 pub(super) fn shown(labels: &Labels) -> String {
     if labels.iter().all(|(name, _)| name == METRIC_TAG) && labels.metric().is_empty() {
         return "{}".to_owned();
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_those_of_prometheus_own_documentation() {
+    fn values_match_the_examples_in_prometheus_documentation() {
         let check = |text: &str, expected: &[f64]| {
             let found: Vec<_> = values(text).unwrap().into_iter().flatten().collect();
             assert_eq!(found, expected, "{text}");

@@ -1,0 +1,33 @@
+//! Batches with their files, and places in files for people.
+
+use std::path::Path;
+
+use super::files::Input;
+use crate::import::{Place, batcher::NumberedBatch};
+
+/// A batch and the file that contains it.
+#[derive(Debug)]
+pub(super) struct Parcel {
+    pub(super) file: usize,
+    pub(super) numbered: NumberedBatch,
+}
+
+/// Formats the places of the first and the last batch of a request.
+pub(super) fn place(part: &[Parcel], inputs: &[Input]) -> String {
+    let (Some(first), Some(last)) = (part.first(), part.last()) else { return String::new() };
+    let start = shown(&inputs[first.file].path, first.numbered.places.0);
+    let end = last.numbered.places.1;
+    if first.file == last.file {
+        if end == 0 { start } else { format!("{start}-{end}") }
+    } else {
+        format!("{start} to {}", shown(&inputs[last.file].path, end))
+    }
+}
+
+/// Formats a place in a file.
+pub(super) fn shown(path: &Path, place: Place) -> String {
+    match place {
+        0 => path.display().to_string(),
+        line => format!("{}:{line}", path.display()),
+    }
+}
