@@ -1,6 +1,6 @@
-//! collectd's value lists as JSON (collectd.conf(5), "Plugin `write_http`"; the types of data
-//! sources: types.db(5)): each value of a list is a sample of the metric `plugin_type`, or
-//! `plugin_type_source` where the type has several data sources.
+//! collectd's value lists as JSON (collectd.conf(5), "Plugin `write_http`"; data source types:
+//! types.db(5)): each value of a list is a sample of the metric `plugin_type`, or
+//! `plugin_type_source` if the type has several data sources.
 
 use std::{borrow::Cow, fmt};
 
@@ -23,11 +23,11 @@ const PROTOCOL: u8 = 6;
 
 #[derive(Debug, Deserialize)]
 struct ValueList<'a> {
-    /// `null` where collectd has no value.
+    /// The values; `null` where collectd has none.
     values: Vec<Option<f64>>,
     dstypes: Vec<SourceType>,
     dsnames: Vec<String>,
-    /// Unix seconds.
+    /// The time in Unix seconds.
     time: f64,
     #[serde(borrow)]
     host: Cow<'a, str>,
@@ -47,7 +47,7 @@ enum SourceType {
     Gauge,
     Derive,
     Counter,
-    /// What was counted since the last reading.
+    /// The growth since the last reading.
     Absolute,
 }
 
@@ -61,10 +61,10 @@ impl SourceType {
     }
 }
 
-/// Decodes an array of value lists. A list that cannot be read spoils no other.
+/// Decodes an array of value lists. A malformed list does not affect the others.
 ///
 /// # Errors
-/// When it is no array, or ends early.
+/// The body is not an array, or is truncated.
 pub fn decode(body: &[u8], rows: &mut Rows<'_>) -> Result<(), String> {
     let fault = |fault: serde_json::Error| format!("body: {fault}");
     let mut deserializer = serde_json::Deserializer::from_slice(body);
@@ -72,7 +72,7 @@ pub fn decode(body: &[u8], rows: &mut Rows<'_>) -> Result<(), String> {
     deserializer.end().map_err(fault)
 }
 
-/// Takes in one list after the other, so that no more than one is held.
+/// Decodes one list after the other, so that only one is in memory.
 struct Lists<'a, 'r>(&'a mut Rows<'r>);
 
 impl<'de> Visitor<'de> for Lists<'_, '_> {
@@ -99,14 +99,14 @@ impl<'de> Visitor<'de> for Lists<'_, '_> {
     }
 }
 
-/// On failure, how many samples are lost, and why.
+/// Decodes one list. On failure, returns the number of lost samples and the reason.
 fn take_list(text: &RawValue, rows: &mut Rows<'_>) -> Result<(), (u64, String)> {
     let list: ValueList<'_> =
         serde_json::from_str(text.get()).map_err(|fault| (1, fault.to_string()))?;
     let count = list.values.len();
     let lost = |fault: &str| Err((count.max(1) as u64, fault.to_owned()));
     if list.dstypes.len() != count || list.dsnames.len() != count {
-        return lost("values, dstypes and dsnames are not of one length");
+        return lost("values, dstypes and dsnames differ in length");
     }
     let millis = (list.time * 1000.0).round();
     if millis.abs() > 1e15 {
@@ -140,7 +140,8 @@ fn take_list(text: &RawValue, rows: &mut Rows<'_>) -> Result<(), (u64, String)> 
     Ok(())
 }
 
-/// `cpu` of the type `cpu` is `cpu`, not `cpu_cpu`: collectd's Prometheus exporter has it so too.
+/// Returns the metric's name. `cpu` of the type `cpu` is `cpu`, not `cpu_cpu`, as in collectd's
+/// Prometheus exporter.
 fn metric(list: &ValueList<'_>, source: &str) -> String {
     let mut metric = list.plugin.to_string();
     if list.plugin != list.of_type {
@@ -208,7 +209,7 @@ mod tests {
         for bad in bad {
             assert_eq!(decoded(&format!("[{bad},{DISK}]")).unwrap().0, 2, "{bad}");
         }
-        // What was not measured is null.
+        // A missing value is null.
         assert_eq!(decoded(&format!("[{}]", DISK.replace("1971", "null"))).unwrap().0, 1);
         for body in ["", "{}", "[", &format!("[{DISK}"), &format!("[{DISK}] x")] {
             assert!(decoded(body).is_err(), "{body}");

@@ -1,5 +1,5 @@
 //! Graphite's plaintext and pickle protocols (graphite.readthedocs.io, "Feeding In Your Data"),
-//! tags included, and templates that turn dotted paths into a metric and tags.
+//! including tags, and templates that split dotted paths into a metric and tags.
 
 use std::rc::Rc;
 
@@ -17,32 +17,32 @@ use crate::{
 
 const PROTOCOL: u8 = 5;
 
-/// How the dotted paths that begin like the filter are taken apart.
+/// A rule that splits dotted paths that begin with its filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
-    /// Parts that a path must begin with; `*` is any one part.
+    /// The parts that a path must begin with; `*` matches any part.
     filter: Vec<String>,
-    /// What each part of the path is.
+    /// The meaning of each part of the path.
     parts: Vec<Part>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
-    /// Left out.
+    /// A part that is left out.
     Skip,
     /// A part of the metric's name.
     Metric,
-    /// From here on all is the metric's name.
+    /// The rest of the path is the metric's name.
     MetricRest,
-    /// A tag's value.
+    /// The value of a tag.
     Tag(String),
 }
 
 impl Template {
-    /// Reads `FILTER PARTS`, such as `servers.* _.host.metric*`.
+    /// Parses `FILTER PARTS`, such as `servers.* _.host.metric*`.
     ///
     /// # Errors
-    /// With what is wrong and how it should be.
+    /// The text is malformed; the error shows the correct form.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (filter, parts) = text.split_once(' ').ok_or_else(|| {
             format!(
@@ -86,7 +86,8 @@ impl Template {
     }
 }
 
-/// Decodes whole lines; a bad one spoils no other. Times that are missing or -1 are `now`.
+/// Decodes complete lines; a malformed line does not affect the others. `now` replaces times that
+/// are missing or -1.
 pub fn decode_lines(body: &[u8], templates: &[Template], now: UnixMillis, rows: &mut Rows<'_>) {
     for line in body.split(|byte| *byte == b'\n') {
         let line = line.trim_ascii();
@@ -123,7 +124,7 @@ fn time(seconds: f64) -> Option<UnixMillis> {
     (millis.is_finite() && millis.abs() < 1e15).then_some(UnixMillis(millis as i64))
 }
 
-/// The series of a path; `None` when the path is too long, and its sample refused.
+/// Returns the series of a path; `None` when the path is too long and its sample refused.
 fn target(path: &str, templates: &[Template], rows: &mut Rows<'_>) -> Option<Target> {
     rows.fits(path.len(), 1).then(|| {
         rows.series(Fingerprint::of(PROTOCOL, path.as_bytes()), |limits| {
@@ -132,10 +133,10 @@ fn target(path: &str, templates: &[Template], rows: &mut Rows<'_>) -> Option<Tar
     })
 }
 
-/// The series of `path;name=value;...`, the path taken apart by the first template that fits.
+/// Returns the series of `path;name=value;...`; the first template that matches splits the path.
 ///
 /// # Errors
-/// With what is wrong with the path.
+/// The path is malformed; the error names the reason.
 pub fn describe(
     path: &str,
     templates: &[Template],
@@ -160,7 +161,7 @@ pub fn describe(
 /// Decodes one pickled list of `(path, (timestamp, value))`.
 ///
 /// # Errors
-/// When it is no such list.
+/// The bytes are not such a list.
 pub fn decode_pickle(
     body: &[u8],
     templates: &[Template],
@@ -168,13 +169,16 @@ pub fn decode_pickle(
     rows: &mut Rows<'_>,
 ) -> Result<(), String> {
     let points = pickle::read_list(body)?;
-    // A path that is written once may stand in many points: it is looked up once.
+    // Consecutive points often share a path, which is looked up once.
     let mut last: Option<(&Rc<str>, Option<Target>)> = None;
     for point in &points {
         match read_point(point, now) {
             Some((path, value, at)) => {
                 let known = last.filter(|(before, _)| Rc::ptr_eq(before, path));
-                let target = known.map_or_else(|| target(path, templates, rows), |(_, own)| own);
+                let target = known.map_or_else(
+                    || target(path, templates, rows),
+                    |(_, target_of_path)| target_of_path,
+                );
                 last = Some((path, target));
                 if let Some(target) = target {
                     rows.push_finite(target, at, value);

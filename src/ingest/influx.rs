@@ -14,10 +14,10 @@ use crate::{
 };
 
 const PROTOCOL: u8 = 3;
-/// Bytes of a line, at most; VictoriaMetrics has the same bound (`-influx.maxLineSize`).
+/// The maximum length of a line; VictoriaMetrics has the same limit (`-influx.maxLineSize`).
 const LINE_BYTES_MAX: usize = 256 << 10;
 
-/// Unit of the timestamps.
+/// The unit of timestamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precision {
     /// Nanoseconds, the default.
@@ -35,7 +35,7 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// Reads the `precision` parameter of either version.
+    /// Parses the `precision` parameter of either version.
     pub fn from_word(word: &str) -> Option<Self> {
         Some(match word {
             "" | "n" | "ns" => Self::Nanoseconds,
@@ -60,10 +60,11 @@ impl Precision {
     }
 }
 
-/// Decodes a body; lines without a timestamp are of `now`. A bad line spoils no other.
+/// Decodes a body; lines without a timestamp get the time `now`. A malformed line does not affect
+/// the others.
 ///
 /// # Errors
-/// When the body is not UTF-8.
+/// The body is not UTF-8.
 pub fn decode(
     body: &[u8],
     precision: Precision,
@@ -100,22 +101,22 @@ pub fn decode(
     Ok(())
 }
 
-/// What a body consists of.
+/// A part of a body.
 #[derive(Debug, PartialEq, Eq)]
 enum Part<'a> {
-    /// Lines that may be parsed.
+    /// Lines to parse.
     Lines(&'a str),
-    /// A line that is longer than it may be.
+    /// A line above the maximum length.
     TooLong,
 }
 
-/// Cuts lines that are too long out of a body. The parser builds a whole line at a time, tens of
-/// times its bytes.
+/// Splits a body at lines that are too long. The parser builds a whole line at a time, which takes
+/// tens of times its bytes.
 fn parts(text: &str) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     let (mut from, mut end) = (0, 0);
     for line in text.split_inclusive('\n') {
-        // A comment costs nothing.
+        // Comments are skipped without parsing.
         if line.len() > LINE_BYTES_MAX && !line.starts_with('#') {
             parts.extend(text.get(from..end).map(Part::Lines));
             parts.push(Part::TooLong);
@@ -134,7 +135,7 @@ fn take_line(line: &ParsedLine<'_>, at: UnixMillis, rows: &mut Rows<'_>, written
     if !rows.fits(bytes, line.field_set.len() as u64) {
         return;
     }
-    // The parts as they are read: escapes and the order of fields do not matter.
+    // The hash covers parsed parts: escapes and the order of fields do not matter.
     written.clear();
     let mut put = |part: &str| {
         written.extend_from_slice(part.as_bytes());

@@ -1,44 +1,44 @@
-//! The memory that senders' requests take together: their bodies, and what the bodies become.
+//! The memory that all ingest requests may use together: their bodies, and the decoded samples.
 //!
-//! It is taken before anything is built, so that small bodies which become large cannot take more
-//! than all requests may.
+//! A request reserves memory before it builds anything, so that small bodies that decode into much
+//! data stay within the limit.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Memory is counted in units of this many bytes.
+/// The unit in which memory is counted, in bytes.
 const UNIT_BYTES: usize = 1024;
-/// What an object of a JSON text becomes at most: OTLP's data points are the largest.
+/// The maximum size of a decoded JSON object: OTLP's data points are the largest.
 const OBJECT_BYTES: usize = 400;
-/// What any other value of a JSON text becomes at most, its own bytes not counted.
+/// The maximum size of any other decoded JSON value, in addition to its text.
 const VALUE_BYTES: usize = 40;
 
-/// All of it. Cheap to clone.
+/// The shared limit. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct IngestMemory {
     units: Arc<Semaphore>,
     total: usize,
 }
 
-/// Why there is no memory for a request.
+/// The reason why a request gets no memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoMemory {
-    /// It may come again later.
-    #[error("other requests take all memory that they may (ingest.body_memory_max)")]
+    /// Other requests use the memory; a retry may succeed.
+    #[error("other requests use all memory for ingest (ingest.body_memory_max)")]
     Busy,
-    /// It needs more than there is.
+    /// The request needs more than the limit.
     #[error(
-        "the request becomes more than {limit} bytes: send smaller ones or raise \
+        "decoding the request takes more than {limit} bytes: send smaller ones or raise \
          ingest.body_memory_max"
     )]
     TooLarge {
-        /// What there is for all requests.
+        /// The limit for all requests together.
         limit: usize,
     },
 }
 
-/// What one request has taken; given back when it is dropped.
+/// The memory of one request; dropping it releases the memory.
 #[derive(Debug)]
 pub struct HeldMemory {
     of: IngestMemory,
@@ -46,21 +46,21 @@ pub struct HeldMemory {
 }
 
 impl IngestMemory {
-    /// Room for this many bytes.
+    /// Returns a limit of this many bytes.
     pub fn new(bytes: usize) -> Self {
         let total = (bytes / UNIT_BYTES).min(Semaphore::MAX_PERMITS).min(u32::MAX as usize);
         Self { units: Arc::new(Semaphore::new(total)), total }
     }
 
-    /// Bytes taken now.
+    /// Returns the number of bytes in use.
     pub fn used_bytes(&self) -> usize {
         (self.total - self.units.available_permits()) * UNIT_BYTES
     }
 
-    /// Takes memory for a request.
+    /// Reserves memory for a request.
     ///
     /// # Errors
-    /// When there is not so much left.
+    /// Too little memory is left.
     pub fn take(&self, bytes: usize) -> Result<HeldMemory, NoMemory> {
         let permit = self.permit(0, bytes)?;
         Ok(HeldMemory { of: self.clone(), permit })
@@ -77,10 +77,10 @@ impl IngestMemory {
 }
 
 impl HeldMemory {
-    /// Takes more.
+    /// Reserves more.
     ///
     /// # Errors
-    /// When there is not so much left.
+    /// Too little memory is left.
     pub fn grow(&mut self, bytes: usize) -> Result<(), NoMemory> {
         let more = self.of.permit(self.permit.num_permits(), bytes)?;
         self.permit.merge(more);
@@ -88,7 +88,7 @@ impl HeldMemory {
     }
 }
 
-/// What a JSON text becomes when it is read, at most, in bytes.
+/// Returns an upper bound for the size of a decoded JSON text, in bytes.
 pub fn json_bytes(text: &[u8]) -> usize {
     let (mut objects, mut values) = (0, 0);
     for byte in text {

@@ -1,7 +1,7 @@
-//! Protocols: one file each, from bytes to a batch.
+//! Protocols, one file each: from bytes to a batch.
 //!
-//! Must never know: HTTP, the writer. `protocol.rs` chooses among them. The
-//! collector calls it and hands on what comes out.
+//! Must never know: HTTP, the writer. `protocol.rs` chooses among them. The collector calls it and
+//! passes the batches on.
 
 pub mod collectd;
 pub mod graphite;

@@ -1,21 +1,21 @@
-//! The part of Python's pickle format (docs.python.org, `pickletools`) that Graphite senders write:
-//! a list of `(path, (timestamp, value))`, protocols 0 to 5.
+//! The part of Python's pickle format (docs.python.org, `pickletools`) that Graphite senders use: a
+//! list of `(path, (timestamp, value))`, protocols 0 to 5.
 //!
-//! A reader of our own, because a general one builds what it is told to: values nested a hundred
-//! thousand deep end the process. Here nothing nests deeper than a point does.
+//! A general decoder builds whatever the bytes describe: values nested a hundred thousand deep end
+//! the process. This one builds nothing deeper than a point.
 
 use std::{collections::HashMap, rc::Rc};
 
-/// Pairs within pairs that are kept: a point and its inner pair.
+/// The maximum depth of nested pairs: a point and its inner pair.
 const DEPTH_MAX: u8 = 2;
 
-/// A value that a point is made of.
+/// A part of a point.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Item {
     Number(f64),
     Text(Rc<str>),
     Pair(Rc<(Self, Self)>, u8),
-    /// Anything else.
+    /// Any other value.
     Other,
 }
 
@@ -23,16 +23,16 @@ pub(super) enum Item {
 struct Reader<'a> {
     rest: &'a [u8],
     stack: Vec<Item>,
-    /// Where on the stack each open mark stands.
+    /// The place of each open mark on the stack.
     marks: Vec<usize>,
     memo: HashMap<u32, Item>,
     points: Vec<Item>,
 }
 
-/// Reads the entries of a pickled list.
+/// Decodes the entries of a pickled list.
 ///
 /// # Errors
-/// When the bytes are cut off or are no such list.
+/// The bytes are truncated or are not such a list.
 pub(super) fn read_list(bytes: &[u8]) -> Result<Vec<Item>, String> {
     let mut reader = Reader { rest: bytes, ..Reader::default() };
     loop {
@@ -52,7 +52,7 @@ impl<'a> Reader<'a> {
             0x80 => drop(self.take(1)?),
             0x95 => drop(self.take(8)?),
             b'(' => self.marks.push(self.stack.len()),
-            // The list itself stands on the stack as what it is not: an entry.
+            // The list itself is on the stack as a value that is no entry.
             b']' | b')' | b'N' => self.stack.push(Item::Other),
             b'l' => {
                 let entries = self.since_mark()?;
@@ -130,7 +130,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// Under which number something is remembered.
+    /// Returns the number of a memo entry.
     fn key(&mut self, code: u8) -> Option<u32> {
         match code {
             b'p' | b'g' => self.line()?.parse().ok(),
@@ -169,11 +169,15 @@ impl<'a> Reader<'a> {
 fn tuple(parts: Vec<Item>) -> Item {
     let Ok([one, other]) = <[Item; 2]>::try_from(parts) else { return Item::Other };
     let depth = |item: &Item| if let Item::Pair(_, depth) = item { *depth } else { 0 };
-    let own = depth(&one).max(depth(&other)) + 1;
-    if own > DEPTH_MAX { Item::Other } else { Item::Pair(Rc::new((one, other)), own) }
+    let depth_of_pair = depth(&one).max(depth(&other)) + 1;
+    if depth_of_pair > DEPTH_MAX {
+        Item::Other
+    } else {
+        Item::Pair(Rc::new((one, other)), depth_of_pair)
+    }
 }
 
-/// A whole number of up to eight bytes, two's complement.
+/// Returns a whole number of up to eight bytes, in two's complement.
 fn long(bytes: &[u8]) -> Item {
     let mut word = [if bytes.last().is_some_and(|last| *last >= 0x80) { 0xff } else { 0 }; 8];
     match word.get_mut(..bytes.len()) {

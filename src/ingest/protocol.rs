@@ -1,7 +1,7 @@
-//! Which protocols there are, and the one place that chooses a decoder.
+//! All protocols, and the one place that chooses a decoder.
 //!
 //! Must never know: HTTP, sockets, the writer. Senders of the native protocol number their batches
-//! and refer to series; what all others send comes as rows.
+//! and use refs to series; all other protocols are decoded into rows.
 
 use std::sync::Arc;
 
@@ -23,39 +23,40 @@ use super::{
 };
 use crate::model::UnixMillis;
 
-/// What a byte of a packed body becomes at most: two are a tag of a series, three a sample.
+/// The maximum decoded size of a byte of a packed body: two bytes are a tag of a series, three a
+/// sample.
 const PACKED_FACTOR: usize = 48;
 
-/// How the batches of the native protocol are written.
+/// The encodings of native batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchEncoding {
-    /// One BSON document after the other.
+    /// A sequence of BSON documents.
     Bson,
     /// A JSON object or array.
     Json,
-    /// All in columns, in few bytes.
+    /// A compact columnar encoding.
     Packed,
-    /// Updates in MongoDB's words.
+    /// Updates in MongoDB's syntax.
     Updates,
 }
 
 impl BatchEncoding {
-    /// Bytes that a body becomes: a batch and a record of the journal.
+    /// Returns the bytes that a decoded body takes: a batch and a record of the journal.
     pub fn memory(self, body: &[u8]) -> usize {
         match self {
             Self::Bson => 2 * body.len(),
             Self::Json => json_bytes(body),
             Self::Packed => PACKED_FACTOR * body.len(),
-            // Values, and the definitions and samples that they become.
+            // The values, and the definitions and samples decoded from them.
             Self::Updates => 2 * json_bytes(body),
         }
     }
 
-    /// The body as BSON, with what could not be read of each batch. All take the same way as BSON:
-    /// there is one path to test and to trust.
+    /// Converts the body to BSON, with the parts of each batch that are malformed. All encodings
+    /// share BSON's decoder: there is one path to test.
     ///
     /// # Errors
-    /// With the place of what cannot be read.
+    /// The error names the place of the malformed part.
     pub fn bson(self, body: Bytes, now: UnixMillis) -> Result<(Bytes, Vec<Unread>), DecodeError> {
         let mut bson = Vec::new();
         let mut all = Vec::new();
@@ -76,10 +77,10 @@ impl BatchEncoding {
     }
 }
 
-/// The batches of a body of BSON.
+/// Returns the batches of a BSON body.
 ///
 /// # Errors
-/// With the number of the batch and the place of what cannot be read.
+/// The error names the number of the batch and the place of the malformed part.
 pub fn batches(body: &[u8]) -> Result<Vec<BatchView<'_>>, DecodeError> {
     let batches = split_batches(body)?;
     let several = batches.len() > 1;
@@ -91,7 +92,7 @@ pub fn batches(body: &[u8]) -> Result<Vec<BatchView<'_>>, DecodeError> {
     batches.into_iter().enumerate().map(decode_one).collect()
 }
 
-/// A protocol whose samples come as rows: a series by its name, a time, a value.
+/// A protocol that is decoded into rows: a series by its name, a time, a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowProtocol {
     /// Prometheus remote write, decompressed.
@@ -100,16 +101,16 @@ pub enum RowProtocol {
     Influx(Precision),
     /// OTLP metrics.
     Otlp(Form),
-    /// Whole lines of Graphite's plaintext protocol.
+    /// Complete lines of Graphite's plaintext protocol.
     GraphiteLines,
-    /// One message of Graphite's pickle protocol, without its length.
+    /// One message of Graphite's pickle protocol, without its length prefix.
     GraphitePickle,
-    /// Value lists of collectd as JSON.
+    /// collectd's value lists as JSON.
     Collectd,
 }
 
 impl RowProtocol {
-    /// Bytes that a body becomes before its rows do.
+    /// Returns the memory for decoding a body, without its rows.
     pub fn memory(self, body: &[u8]) -> usize {
         match self {
             Self::Otlp(Form::Json) | Self::Collectd => json_bytes(body),
@@ -122,7 +123,7 @@ impl RowProtocol {
     }
 }
 
-/// Turns bodies into rows, with what it remembers of one to read the next.
+/// Decodes bodies into rows, with the state that one body leaves for the next.
 #[derive(Debug)]
 pub struct RowDecoder {
     families: Families,
@@ -130,15 +131,15 @@ pub struct RowDecoder {
 }
 
 impl RowDecoder {
-    /// With the templates by which Graphite's paths are read.
+    /// Returns a decoder with the templates for Graphite's paths.
     pub fn new(templates: Arc<[Template]>) -> Self {
         Self { families: Families::default(), templates }
     }
 
-    /// Adds the rows of a body, and says what else it held.
+    /// Adds the rows of a body, and returns the counts of everything else in it.
     ///
     /// # Errors
-    /// With the place of what cannot be read.
+    /// The error names the place of the malformed part.
     pub fn decode(
         &mut self,
         protocol: RowProtocol,

@@ -1,4 +1,4 @@
-//! Refused samples, counted, with a few of them in words.
+//! Refused samples: counts, and examples with messages.
 
 use std::collections::BTreeMap;
 
@@ -6,21 +6,22 @@ use granary_protocol::{IngestAnswer, Refusal, Unread};
 
 use crate::policy::RefusalReason;
 
-/// Refused samples that an answer shows.
+/// The maximum number of refused samples that a response shows.
 const EXAMPLES_MAX: usize = 10;
 
-/// What of a request was refused, and why.
+/// The refused parts of a request, with the reasons.
 #[derive(Debug, Default)]
 pub struct Refusals {
-    /// How many, by reason.
+    /// The number of samples by reason.
     pub counts: BTreeMap<RefusalReason, u64>,
-    /// How many points have refused samples, of a protocol whose points have several.
+    /// The number of points with refused samples, for protocols whose points have several samples.
     pub points: u64,
     examples: Vec<Refusal>,
 }
 
 impl Refusals {
-    /// Adds one; `describe` gives the series and the message, and is called only when needed.
+    /// Adds one sample; `describe` returns the series and the message, and is called only when
+    /// needed.
     pub fn add(&mut self, reason: RefusalReason, describe: impl FnOnce() -> (String, String)) {
         *self.counts.entry(reason).or_default() += 1;
         if self.examples.len() < EXAMPLES_MAX {
@@ -29,7 +30,7 @@ impl Refusals {
         }
     }
 
-    /// Adds several with one message.
+    /// Adds several samples with one message.
     pub fn add_many(
         &mut self,
         reason: RefusalReason,
@@ -44,7 +45,7 @@ impl Refusals {
         }
     }
 
-    /// Shows a message without counting a sample.
+    /// Adds a message without counting a sample.
     pub fn explain(&mut self, reason: RefusalReason, message: String) {
         if self.examples.len() < EXAMPLES_MAX {
             let series = String::new();
@@ -52,7 +53,7 @@ impl Refusals {
         }
     }
 
-    /// Adds samples that could not be read.
+    /// Adds samples that could not be decoded.
     pub fn add_unread(&mut self, unread: Unread) {
         if unread.samples > 0 {
             *self.counts.entry(RefusalReason::BadSample).or_default() += unread.samples;
@@ -61,7 +62,7 @@ impl Refusals {
         }
     }
 
-    /// All samples of a batch, refused for one reason.
+    /// Returns all samples of a batch, refused for one reason.
     pub fn of_batch(reason: RefusalReason, samples: u64) -> Self {
         let example = Refusal {
             reason: reason.as_str().to_owned(),
@@ -71,28 +72,28 @@ impl Refusals {
         Self { counts: BTreeMap::from([(reason, samples)]), points: 0, examples: vec![example] }
     }
 
-    /// Whether it is the batch's number for which all is refused.
+    /// Returns true when everything was refused because of the batch's number.
     pub fn is_for_number(&self) -> bool {
         let numbers = [RefusalReason::StaleNumber, RefusalReason::FarNumber];
         numbers.iter().any(|reason| self.counts.contains_key(reason))
     }
 
-    /// Whether there is nothing refused and nothing explained.
+    /// Returns true when there are neither refusals nor messages.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty() && self.examples.is_empty()
     }
 
-    /// A few of them in words.
+    /// Returns examples with messages.
     pub fn examples(&self) -> &[Refusal] {
         &self.examples
     }
 
-    /// Samples refused.
+    /// Returns the number of refused samples.
     pub fn total(&self) -> u64 {
         self.counts.values().sum()
     }
 
-    /// Adds these to an answer.
+    /// Adds the refusals to a response.
     pub fn report(self, answer: &mut IngestAnswer) {
         for (reason, count) in self.counts {
             *answer.refused.entry(reason.as_str().to_owned()).or_default() += count;

@@ -1,4 +1,4 @@
-//! Which series a fingerprint stands for, as far as it came in lately.
+//! A cache from the fingerprints of recent series to their ids.
 
 use std::{
     collections::HashMap,
@@ -11,44 +11,44 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use crate::{model::SeriesId, policy::RefusalReason};
 
-/// Nobody outside knows it, so that nobody can write two series that are taken for one.
+/// A random seed, so that nobody can construct two series with equal fingerprints.
 static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
 
-/// Tells two series apart by the bytes in which a sender writes them.
+/// The identity of a series: a hash of the bytes with which a sender writes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint(u128);
 
 impl Fingerprint {
-    /// Of the bytes as they came. `protocol` keeps equal bytes of two protocols apart.
+    /// Hashes the received bytes. `protocol` separates equal bytes of two protocols.
     pub fn of(protocol: u8, bytes: &[u8]) -> Self {
         Self(xxh3_128_with_seed(bytes, *SEED) ^ u128::from(protocol))
     }
 
-    /// Of these bytes behind the others, which are not read again.
+    /// Extends the hash by more bytes without hashing the first ones again.
     pub(super) fn and(self, bytes: &[u8]) -> Self {
-        let own = xxh3_128_with_seed(bytes, *SEED ^ self.0 as u64);
-        Self(own ^ self.0.rotate_left(64))
+        let hash = xxh3_128_with_seed(bytes, *SEED ^ self.0 as u64);
+        Self(hash ^ self.0.rotate_left(64))
     }
 }
 
-/// What a fingerprint stands for.
+/// The value of a fingerprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Resolved {
     Series(SeriesId),
     Refused(RefusalReason),
 }
 
-/// The series that came in lately, by fingerprint.
+/// The recent series, by fingerprint.
 ///
-/// Senders send their series in about the same order each time, so each entry remembers which one
-/// came after it: mostly that is the next one again, and lies next to it in memory.
+/// Senders send their series in nearly the same order each time, so each entry remembers its
+/// successor: usually it is the next one again, and is next to it in memory.
 #[derive(Debug, Default)]
 pub struct SeriesCache {
-    /// The dictionary's generation in which the entries were found.
+    /// The dictionary's generation of all entries.
     generation: u64,
     entries: Vec<Entry>,
     index: HashMap<Fingerprint, u32, FixedState>,
-    /// The entry that was found last.
+    /// The entry of the last lookup.
     last: u32,
 }
 
@@ -56,19 +56,19 @@ pub struct SeriesCache {
 struct Entry {
     fingerprint: Fingerprint,
     resolved: Resolved,
-    /// The entry that was found after this one.
+    /// The entry of the following lookup.
     next: u32,
 }
 
 impl SeriesCache {
-    /// Forgets everything when it holds more than `series_max` series; they are looked up again.
+    /// Empties the cache when it contains more than `series_max` series; they are looked up again.
     pub fn trim(&mut self, series_max: usize) {
         if self.entries.len() > series_max {
             *self = Self { generation: self.generation, ..Self::default() };
         }
     }
 
-    /// Forgets everything when series were deleted or renamed since; they are looked up again.
+    /// Empties the cache when series were deleted or renamed; they are looked up again.
     pub fn renew(&mut self, generation: u64) {
         if self.generation != generation {
             *self = Self { generation, ..Self::default() };
@@ -94,7 +94,7 @@ impl SeriesCache {
 
     pub(super) fn insert(&mut self, fingerprint: Fingerprint, resolved: Resolved) {
         let entry = self.entries.len() as u32;
-        // Until something else comes, the next one in memory is the guess.
+        // The initial guess is the next entry in memory.
         self.entries.push(Entry { fingerprint, resolved, next: entry + 1 });
         self.index.insert(fingerprint, entry);
         self.follow(entry);

@@ -1,8 +1,9 @@
-//! Addresses as they may be shown: without the password that some of them hold.
+//! Addresses without passwords, for logs and the page.
 
-/// An address whose user and password are left out, wherever it stands.
+/// Returns the address without its user and password, wherever they are in it.
 pub fn without_password(address: &str) -> String {
-    let (scheme, rest) = address.split_once("://").map_or(("", address), |(own, rest)| (own, rest));
+    let (scheme, rest) =
+        address.split_once("://").map_or(("", address), |(scheme, rest)| (scheme, rest));
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
     let Some((_, host)) = authority.rsplit_once('@') else { return address.to_owned() };

@@ -1,46 +1,47 @@
-//! An accepted batch: the samples of one sender that count, or are known already, in one piece.
+//! An accepted batch: the samples of one sender that are counted, or recognized as duplicates, as a
+//! unit.
 //!
-//! Must never know: how it came, and how it is stored.
+//! Must never know: the protocol that it came by, its storage.
 
 use std::sync::Arc;
 
 use super::{SeriesId, UnixMillis, replica::Replica};
 
-/// Who sent a batch, and its number.
+/// The sender of a batch and the batch's number.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct BatchNumber {
-    /// Name of the sender.
+    /// The name of the sender.
     pub sender: Arc<str>,
-    /// Epoch of its spool.
+    /// The epoch of the sender's spool.
     pub epoch: i64,
-    /// Number within the epoch, from 1.
+    /// The number within the epoch, from 1.
     pub seq: u64,
 }
 
 impl BatchNumber {
-    /// What makes a sender forgotten: a number that no batch has.
+    /// Returns the number that makes the store forget a sender; no batch has it.
     pub fn forget(sender: Arc<str>) -> Self {
         Self { sender, epoch: 0, seq: 0 }
     }
 
-    /// Whether it makes its sender forgotten.
+    /// Returns true when the number makes the store forget its sender.
     pub fn forgets(&self) -> bool {
         self.seq == 0
     }
 }
 
-/// By what samples are known that come again, so that they count once.
+/// The way in which samples that are sent again are recognized.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum CountsOnce {
-    /// By the number of their batch.
+    /// The number of the batch.
     ByNumber(BatchNumber),
-    /// By their time: each counts once in its series. Those that are further behind the latest one
-    /// than a window are refused.
+    /// The time of each sample: a series has one sample at a time. Samples further behind the
+    /// latest than the window are refused.
     ByTime {
-        /// The window, more than 0.
+        /// The length of the window, more than 0.
         window_ms: i64,
     },
-    /// By nothing: they count as often as they come.
+    /// None: each copy counts.
     #[default]
     Never,
 }
@@ -48,28 +49,29 @@ pub enum CountsOnce {
 /// A batch whose series are resolved and whose samples passed all checks.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AcceptedBatch {
-    /// By what it is known when it comes again.
+    /// The way in which the batch is recognized when it is sent again.
     pub counts_once: CountsOnce,
-    /// Which sender it is of several that send the same samples. The journal does not keep it.
+    /// The sender's identity among several that send the same samples. The journal does not store
+    /// it.
     pub replica: Option<Replica>,
     /// The series of each sample.
     pub series: Vec<SeriesId>,
-    /// Unix milliseconds: one per sample, or a single one for all.
+    /// The times in Unix milliseconds: one per sample, or a single one for all.
     pub times: Vec<i64>,
-    /// Since when counters count: one per sample, a single one for all, or none.
+    /// The starts of counters: one per sample, a single one for all, or none.
     pub starts: Vec<i64>,
     /// One value per sample.
     pub values: Vec<f64>,
 }
 
 impl AcceptedBatch {
-    /// No samples, and a sender that is forgotten.
+    /// Returns a batch without samples that makes the store forget a sender.
     pub fn forget(sender: Arc<str>) -> Self {
         let counts_once = CountsOnce::ByNumber(BatchNumber::forget(sender));
         Self { counts_once, ..Self::default() }
     }
 
-    /// The number, when its sender numbers batches.
+    /// Returns the number, if the sender numbers batches.
     pub fn number(&self) -> Option<&BatchNumber> {
         match &self.counts_once {
             CountsOnce::ByNumber(number) => Some(number),
@@ -77,7 +79,7 @@ impl AcceptedBatch {
         }
     }
 
-    /// The window within which its times count once, when they do.
+    /// Returns the length of the window, if samples are recognized by their times.
     pub fn window_ms(&self) -> Option<i64> {
         match self.counts_once {
             CountsOnce::ByTime { window_ms } => Some(window_ms),
@@ -85,12 +87,12 @@ impl AcceptedBatch {
         }
     }
 
-    /// Time of a sample.
+    /// Returns the time of a sample.
     pub fn time(&self, index: usize) -> UnixMillis {
         UnixMillis(if self.times.len() == 1 { self.times[0] } else { self.times[index] })
     }
 
-    /// Counter start of a sample, 0 when not known.
+    /// Returns the counter's start of a sample, 0 if unknown.
     pub fn start(&self, index: usize) -> i64 {
         match self.starts.len() {
             0 => 0,
@@ -99,13 +101,13 @@ impl AcceptedBatch {
         }
     }
 
-    /// Leaves out the samples of series that are not to be kept.
+    /// Removes the samples of series for which `is_kept` returns false.
     pub fn retain(&mut self, is_kept: impl Fn(SeriesId) -> bool) {
         let kept: Vec<_> = self.series.iter().map(|id| is_kept(*id)).collect();
         self.retain_samples(&kept);
     }
 
-    /// Leaves out samples by their places.
+    /// Removes the samples at the places where `kept` is false.
     pub fn retain_samples(&mut self, kept: &[bool]) {
         let samples = kept.len();
         retain(&mut self.series, samples, kept);
@@ -114,13 +116,14 @@ impl AcceptedBatch {
         retain(&mut self.values, samples, kept);
     }
 
-    /// About how many bytes the batch takes in queues, and in the journal before it is packed.
+    /// Returns the approximate size of the batch in queues, and in the journal before compression,
+    /// in bytes.
     pub fn weight(&self) -> usize {
         64 + self.series.len() * 12 + (self.times.len() + self.starts.len()) * 8
     }
 }
 
-/// Retains the entries of a column that has one for each sample.
+/// Retains the entries of a column that has one entry per sample.
 fn retain<T>(column: &mut Vec<T>, samples: usize, kept: &[bool]) {
     if column.len() == samples {
         let mut kept = kept.iter();

@@ -3,36 +3,36 @@
 //! `merge` is associative and commutative, and [`Cell::EMPTY`] is its identity; only the last
 //! bits of `sum` may depend on the order. Everything else in Granary follows from that.
 //!
-//! A gauge may hold NaN and infinite values. They count as in Prometheus: a sum with a NaN in it is
-//! NaN, as is one of both infinities; `min` and `max` pass over NaN while there is a number.
+//! Gauges may contain NaN and infinite values. Sums follow Prometheus: a sum that includes NaN, or
+//! infinities of both signs, is NaN. `min` and `max` ignore NaN if there is a number.
 
 /// The aggregate of the samples of one series in one slot.
 ///
-/// Offsets are milliseconds from the start of the slot. For gauges and deltas `sum`, `min` and
-/// `max` are those of the values. For counters `sum` is the total increase, `min` and `max` are
-/// the smallest and largest per-second rates between neighbours (infinite while there is no
-/// neighbour), `first` and `last` are raw readings.
+/// Offsets are milliseconds from the start of the slot. For gauges and deltas, `sum`, `min` and
+/// `max` aggregate the values. For counters, `sum` is the total increase, `min` and `max` are the
+/// smallest and largest per-second rates between neighbouring readings (infinite while there is no
+/// neighbour), and `first` and `last` are raw readings.
 #[derive(Debug, Clone, Copy)]
 pub struct Cell {
-    /// Number of samples; 0 means that the slot is empty.
+    /// The number of samples; 0 means that the slot is empty.
     pub n: u32,
-    /// When the first sample was taken, from the slot's start.
+    /// The offset of the first sample.
     pub first_at: u32,
-    /// When the last sample was taken, from the slot's start.
+    /// The offset of the last sample.
     pub last_at: u32,
-    /// Sum of values, or total increase.
+    /// The sum of values, or the total increase.
     pub sum: f64,
-    /// Smallest value, or smallest rate.
+    /// The smallest value, or the smallest rate.
     pub min: f64,
-    /// Largest value, or largest rate.
+    /// The largest value, or the largest rate.
     pub max: f64,
-    /// Value of the first sample in time; the smaller one of two at the same time.
+    /// The value of the first sample in time; the smaller one of two at the same time.
     pub first: f64,
-    /// Value of the last sample in time; the larger one of two at the same time.
+    /// The value of the last sample in time; the larger one of two at the same time.
     pub last: f64,
 }
 
-/// NaN equals NaN here: cells are compared to see whether they hold the same.
+/// NaN equals NaN: comparisons of cells ask for equal content.
 impl PartialEq for Cell {
     fn eq(&self, other: &Self) -> bool {
         let whole = |cell: &Self| (cell.n, cell.first_at, cell.last_at);
@@ -61,7 +61,7 @@ impl Cell {
         last: 0.0,
     };
 
-    /// The cell of one sample of a gauge or delta.
+    /// Returns the cell of one sample of a gauge or delta.
     pub fn single(offset: u32, value: f64) -> Self {
         Self {
             n: 1,
@@ -75,7 +75,8 @@ impl Cell {
         }
     }
 
-    /// The cell of one reading of a counter. `rate` is per second, `None` without a neighbour.
+    /// Returns the cell of one reading of a counter. `rate` is per second, `None` without a
+    /// neighbour.
     pub fn reading(offset: u32, value: f64, increase: f64, rate: Option<f64>) -> Self {
         Self {
             sum: increase,
@@ -85,8 +86,8 @@ impl Cell {
         }
     }
 
-    /// A change of a slot's total increase, without a sample of its own: what a late reading
-    /// takes from the reading after it, and that one's rate by now.
+    /// Returns a change of a slot's total increase without a sample: the part that a late reading
+    /// takes from the reading after it, and the new rate of that reading.
     pub fn correction(increase: f64, rate: Option<f64>) -> Self {
         Self {
             sum: increase,
@@ -96,7 +97,7 @@ impl Cell {
         }
     }
 
-    /// Whether the cell changes nothing: no sample fell into the slot.
+    /// Returns true when the cell changes nothing: it has neither samples nor a correction.
     pub fn is_empty(&self) -> bool {
         self.n == 0 && self.sum == 0.0 && self.max == f64::NEG_INFINITY
     }
@@ -135,27 +136,26 @@ impl Cell {
     /// Merges a cell without samples.
     fn correct(&mut self, correction: &Self) {
         self.sum += correction.sum;
-        // Without a rate there is nothing between them, and a cell of NaN stays one.
+        // Without a rate, min is above max; a cell of NaN stays NaN.
         if correction.min <= correction.max {
             self.min = self.min.min(correction.min);
             self.max = self.max.max(correction.max);
         }
     }
 
-    /// The same cell seen from a wider slot that begins `millis` earlier.
+    /// Returns the cell as part of a wider slot that begins `millis` earlier.
     pub fn shifted(mut self, millis: u32) -> Self {
         self.first_at = self.first_at.saturating_add(millis);
         self.last_at = self.last_at.saturating_add(millis);
         self
     }
 
-    /// Mean of the values; `None` when empty.
+    /// Returns the mean of the values; `None` for an empty slot.
     pub fn mean(&self) -> Option<f64> {
         (self.n > 0).then(|| self.sum / f64::from(self.n))
     }
 
-    /// Sum, min, max, first and last, as JSON can have them: `None` where there is no number, or
-    /// no finite one.
+    /// Returns sum, min, max, first and last for JSON: `None` where there is no finite number.
     pub fn finite_numbers(&self) -> [Option<f64>; 5] {
         [self.sum, self.min, self.max, self.first, self.last]
             .map(|number| number.is_finite().then_some(number))

@@ -1,10 +1,10 @@
-//! Errors with their causes, as people are shown them.
+//! Errors with their causes, for people.
 //!
-//! Must never know: which error it is.
+//! Must never know: particular types of errors.
 
 use std::error::Error;
 
-/// An error and its chain of causes in one text.
+/// Returns an error and its chain of causes in one text.
 pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

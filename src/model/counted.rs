@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-/// A number with the noun that it counts, in the singular or the plural.
+/// Returns a number and its noun, in the singular or the plural.
 pub fn counted<N: Copy + Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
     if count == N::from(1) || noun.ends_with("series") {
         return format!("{count} {noun}");

@@ -1,4 +1,4 @@
-//! Which number of a cell is shown.
+//! The numbers of a cell that charts display.
 
 use std::str::FromStr;
 
@@ -6,28 +6,28 @@ use serde::{Deserialize, Serialize};
 
 use super::{Cell, Kind};
 
-/// A number that is made of a cell.
+/// A number that is computed from a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Display {
-    /// Sum divided by the number of samples.
+    /// The sum divided by the number of samples.
     Avg,
-    /// Average over time: of counters and deltas the sum divided by the seconds of the slot, of
-    /// gauges [`Self::Avg`].
+    /// The average over time: for counters and deltas, the sum divided by the seconds of the slot;
+    /// for gauges, [`Self::Avg`].
     AvgPerSec,
-    /// Sum divided by the seconds of the slot, whatever the kind.
+    /// The sum divided by the seconds of the slot, for every kind.
     SumPerSec,
-    /// Sum: of a counter, its increase.
+    /// The sum; for a counter, its increase.
     Total,
-    /// Smallest value: of a counter, the smallest rate.
+    /// The smallest value; for a counter, the smallest rate.
     Min,
-    /// Largest value: of a counter, the largest rate.
+    /// The largest value; for a counter, the largest rate.
     Max,
-    /// Number of samples.
+    /// The number of samples.
     Count,
-    /// First value in time.
+    /// The first value in time.
     First,
-    /// Last value in time.
+    /// The last value in time.
     Last,
 }
 
@@ -44,7 +44,7 @@ impl Display {
         (Self::Last, "last"),
     ];
 
-    /// What is shown of a kind unless asked otherwise.
+    /// Returns the default display of a kind.
     pub fn of_kind(kind: Kind) -> Self {
         match kind {
             Kind::Gauge => Self::Avg,
@@ -53,7 +53,7 @@ impl Display {
         }
     }
 
-    /// The number that this one means for a kind.
+    /// Resolves [`Self::AvgPerSec`] for a kind.
     #[must_use]
     pub fn for_kind(self, kind: Kind) -> Self {
         match (self, kind) {
@@ -62,23 +62,24 @@ impl Display {
         }
     }
 
-    /// Whether the number depends on how long the slot is.
+    /// Returns true when the number depends on the width of the slot.
     pub fn is_per_second(self) -> bool {
         matches!(self, Self::AvgPerSec | Self::SumPerSec)
     }
 
-    /// Its name.
+    /// Returns the name in queries.
     pub fn name(self) -> &'static str {
         Self::ALL.into_iter().find(|(display, _)| *display == self).map_or("", |(_, name)| name)
     }
 
-    /// The number; `None` when the slot is empty or, for a counter's rates, has no neighbour.
+    /// Returns the number; `None` when the slot is empty or, for a counter's rates, has no
+    /// neighbour.
     pub fn of_cell(self, cell: &Cell, width_ms: i64) -> Option<f64> {
         if cell.is_empty() {
             return None;
         }
         let number = match self {
-            // A correction alone has a sum and no sample.
+            // A cell that is only a correction has a sum and no sample.
             Self::Avg => cell.mean()?,
             Self::AvgPerSec | Self::SumPerSec => cell.sum / (width_ms as f64 / 1000.0),
             Self::Total => cell.sum,

@@ -1,25 +1,25 @@
-//! What a granularity lacks of the time that it keeps.
+//! Times for which a granularity lacks data that it should have.
 //!
-//! The store knows it, the query plan goes round it. Must never know: why something is missing.
+//! The store reports them, and the query plan avoids them. Must never know: the reasons.
 
 use std::ops::Range;
 
 use super::UnixMillis;
 
-/// Which times of a granularity do not have all samples.
+/// The times of a granularity that lack samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gaps {
-    /// Slots that begin before this may hold less than those of other granularities.
+    /// The time before which slots may contain less than those of other granularities.
     pub complete_since: UnixMillis,
-    /// No slot that ends after this has all samples: it took none any more. `UnixMillis::MAX` while
-    /// it does.
+    /// The time after which slots lack samples because the granularity stopped accepting them;
+    /// `UnixMillis::MAX` while it accepts them.
     pub complete_until: UnixMillis,
-    /// Where documents are damaged or missing.
+    /// The spans with damaged or missing documents.
     pub holes: Vec<Range<UnixMillis>>,
 }
 
 impl Gaps {
-    /// Of a granularity that lacks nothing.
+    /// A granularity that lacks nothing.
     pub const NONE: Self = Self {
         complete_since: UnixMillis::EARLIEST,
         complete_until: UnixMillis::MAX,

@@ -1,5 +1,4 @@
-//! Granularities: how wide slots are, how they are gathered into documents and partitions, and
-//! how long those are kept.
+//! Granularities: the width of slots, the spans of documents and partitions, and their retention.
 
 use std::{fmt, ops::Index};
 
@@ -7,74 +6,74 @@ use super::{Span, UnixMillis};
 
 const DAY_MS: i64 = 86_400_000;
 
-/// Cells of one slot width, and how long they are kept.
+/// The width of slots with their spans and retention.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Granularity {
-    /// Its name, such as `1m`: the slot width.
+    /// The name, such as `1m`: the slot width.
     pub name: String,
-    /// Width of a slot in milliseconds.
+    /// The width of a slot in milliseconds.
     pub width_ms: i64,
-    /// How long one document is.
+    /// The span of a document.
     pub document: Span,
-    /// How long one partition (one file) is.
+    /// The span of a partition.
     pub partition: Span,
-    /// How long a partition is kept after its end.
+    /// The time for which a partition is kept after its end.
     pub retention: Span,
 }
 
 impl Granularity {
-    /// A granularity named after its slot width.
+    /// Returns a granularity named after its slot width.
     pub fn new(width_ms: i64, document: Span, partition: Span, retention: Span) -> Self {
         let name = Span::Fixed(width_ms).to_string();
         Self { name, width_ms, document, partition, retention }
     }
 
-    /// Start of the slot that holds `at`.
+    /// Returns the start of the slot that contains `at`.
     pub fn slot_start(&self, at: UnixMillis) -> UnixMillis {
         UnixMillis(at.0.div_euclid(self.width_ms) * self.width_ms)
     }
 
-    /// Start of the document that holds `at`.
+    /// Returns the start of the document that contains `at`.
     pub fn document_start(&self, at: UnixMillis) -> UnixMillis {
         self.document.start_of(at)
     }
 
-    /// Number of slots of the document that begins at `start`.
+    /// Returns the number of slots of the document that begins at `start`.
     pub fn slots(&self, start: UnixMillis) -> usize {
         ((self.document.next(start).0 - start.0) / self.width_ms) as usize
     }
 
-    /// Index of the slot that holds `at` in the document that begins at `start`.
+    /// Returns the index of the slot that contains `at` in the document that begins at `start`.
     pub fn slot_index(&self, start: UnixMillis, at: UnixMillis) -> usize {
         ((at.0 - start.0) / self.width_ms) as usize
     }
 
-    /// Start of the partition that holds `at`.
+    /// Returns the start of the partition that contains `at`.
     pub fn partition_start(&self, at: UnixMillis) -> UnixMillis {
         self.partition.start_of(at)
     }
 
-    /// End of the partition that begins at `start`, exclusive.
+    /// Returns the end of the partition that begins at `start`, exclusive.
     pub fn partition_end(&self, start: UnixMillis) -> UnixMillis {
         self.partition.next(start)
     }
 
-    /// Whether the partition that begins at `start` is still kept at `now`.
+    /// Returns true when the partition that begins at `start` is still kept at `now`.
     pub fn keeps_partition(&self, start: UnixMillis, now: UnixMillis) -> bool {
         self.partition_end(start) > self.retention.before(now)
     }
 
-    /// Samples from this time on have a living partition at `now`: it begins a partition.
+    /// Returns the time from which samples are kept at `now`; it begins a partition.
     pub fn kept_since(&self, now: UnixMillis) -> UnixMillis {
         self.partition_start(self.retention.before(now))
     }
 
-    /// Whether a sample of time `at` still has a living partition at `now`.
+    /// Returns true when the partition of a sample of time `at` is still kept at `now`.
     pub fn keeps(&self, at: UnixMillis, now: UnixMillis) -> bool {
         at >= self.kept_since(now)
     }
 
-    /// Start of the oldest partition that is still kept at `now`.
+    /// Returns the start of the oldest partition that is still kept at `now`.
     pub fn kept_from(&self, now: UnixMillis) -> UnixMillis {
         self.partition_start(self.retention.before(now).plus(1))
     }
@@ -132,45 +131,45 @@ impl Granularity {
     }
 }
 
-/// Bytes that a document may take, with what is kept beside it: a page of redb.
+/// The size limit of a document with its key: a page of redb.
 pub const DOCUMENT_PAGE_BYTES: usize = 4096;
-/// Most slots of a document that fits them.
+/// The maximum number of slots of a document that fits the page.
 pub const DOCUMENT_SLOTS_MAX: usize = 73;
 
-/// A partition counts the seconds from its start to a document's in 32 bits.
+/// A partition stores the seconds from its start to a document's start in 32 bits.
 const PARTITION_MS_MAX: i64 = u32::MAX as i64 * 1000;
 
-/// Which granularity: its place in a set, or in a store, where those that are not in the settings
-/// any more follow the others.
+/// The place of a granularity in a set, or in a store, where granularities that are no longer in
+/// the settings follow the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GranularityIndex(pub usize);
 
 impl GranularityIndex {
-    /// Of the finest.
+    /// The finest granularity.
     pub const FINEST: Self = Self(0);
 
-    /// Of the next finer one in a set, if there is any.
+    /// Returns the next finer index, if there is one.
     pub fn finer(self) -> Option<Self> {
         self.0.checked_sub(1).map(Self)
     }
 
-    /// Of the next coarser one in a set, or beyond the last.
+    /// Returns the next coarser index, which may be beyond the last.
     #[must_use]
     pub fn coarser(self) -> Self {
         Self(self.0 + 1)
     }
 
-    /// From this one, exclusive, to the finest.
+    /// Iterates from this index, exclusive, to the finest.
     pub fn all_finer(self) -> impl DoubleEndedIterator<Item = Self> {
         (0..self.0).rev().map(Self)
     }
 }
 
-/// The granularities that a store has by its settings, finest first.
+/// The granularities of the settings, finest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GranularitySet(Vec<Granularity>);
 
-/// Every fault of a set, each with what to change.
+/// All faults of a set, each with a remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct GranularityFaults(pub Vec<String>);
 
@@ -180,22 +179,23 @@ impl fmt::Display for GranularityFaults {
     }
 }
 
-/// Granularities of a set, at most: they are numbered by one byte in the store, and charts need few.
+/// The maximum number of granularities of a set: the store numbers them with one byte, and charts
+/// need few.
 pub const GRANULARITIES_MAX: usize = 8;
 
 impl GranularitySet {
-    /// Checks that they fit together.
+    /// Checks that the granularities fit together.
     ///
     /// # Errors
-    /// All faults at once, each with what to change.
+    /// All faults at once, each with a remedy.
     pub fn new(mut all: Vec<Granularity>) -> Result<Self, GranularityFaults> {
-        all.sort_by_key(|own| own.width_ms);
+        all.sort_by_key(|granularity| granularity.width_ms);
         let mut faults = Vec::new();
         if all.is_empty() || all.len() > GRANULARITIES_MAX {
             faults.push(format!("give 1 to {GRANULARITIES_MAX} granularities"));
         }
-        for own in &all {
-            own.faults(&mut faults);
+        for granularity in &all {
+            granularity.faults(&mut faults);
         }
         for pair in all.windows(2) {
             let (fine, coarse) = (&pair[0], &pair[1]);
@@ -217,10 +217,10 @@ impl GranularitySet {
         if faults.is_empty() { Ok(Self(all)) } else { Err(GranularityFaults(faults)) }
     }
 
-    /// This set and one besides, and its index; `None` when its slots fit in between no two
-    /// others. Unlike the others it may be kept shorter than a finer one.
+    /// Returns this set with one more granularity, and its index; `None` if its width does not fit
+    /// between its neighbours. Unlike the others, it may have a shorter retention than a finer one.
     pub fn with(&self, other: &Granularity) -> Option<(GranularityIndex, Self)> {
-        let index = self.0.partition_point(|own| own.width_ms < other.width_ms);
+        let index = self.0.partition_point(|known| known.width_ms < other.width_ms);
         let mut all = self.0.clone();
         all.insert(index, other.clone());
         let fit = all.windows(2).all(|pair| {
@@ -229,46 +229,46 @@ impl GranularitySet {
         fit.then_some((GranularityIndex(index), Self(all)))
     }
 
-    /// All, finest first.
+    /// Returns all granularities, finest first.
     pub fn as_slice(&self) -> &[Granularity] {
         &self.0
     }
 
-    /// All, finest first.
+    /// Iterates over all granularities, finest first.
     pub fn iter(&self) -> std::slice::Iter<'_, Granularity> {
         self.0.iter()
     }
 
-    /// All with their indexes, finest first.
+    /// Iterates over all granularities with their indexes, finest first.
     pub fn indexed(
         &self,
     ) -> impl DoubleEndedIterator<Item = (GranularityIndex, &Granularity)> + ExactSizeIterator {
-        self.0.iter().enumerate().map(|(index, own)| (GranularityIndex(index), own))
+        self.0.iter().enumerate().map(|(index, granularity)| (GranularityIndex(index), granularity))
     }
 
-    /// Number of granularities.
+    /// Returns the number of granularities.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// The coarsest one.
+    /// Returns the coarsest granularity.
     pub fn coarsest(&self) -> GranularityIndex {
         GranularityIndex(self.0.len() - 1)
     }
 
-    /// The coarsest one whose slot width serves; `None` when none does.
+    /// Returns the coarsest granularity whose slot width satisfies `serves`; `None` if none does.
     pub fn coarsest_by_width(&self, serves: impl Fn(i64) -> bool) -> Option<GranularityIndex> {
-        self.0.iter().rposition(|own| serves(own.width_ms)).map(GranularityIndex)
+        self.0.iter().rposition(|granularity| serves(granularity.width_ms)).map(GranularityIndex)
     }
 
-    /// The one with this name, and its index.
+    /// Returns the granularity with this name, and its index.
     pub fn named(&self, name: &str) -> Option<(GranularityIndex, &Granularity)> {
-        self.indexed().find(|(_, own)| own.name == name)
+        self.indexed().find(|(_, granularity)| granularity.name == name)
     }
 
-    /// The finest one that still keeps samples of time `at`; `None` when none does.
+    /// Returns the finest granularity that still keeps samples of time `at`; `None` if none does.
     pub fn finest_keeping(&self, at: UnixMillis, now: UnixMillis) -> Option<GranularityIndex> {
-        self.0.iter().position(|own| own.keeps(at, now)).map(GranularityIndex)
+        self.0.iter().position(|granularity| granularity.keeps(at, now)).map(GranularityIndex)
     }
 }
 
@@ -358,7 +358,7 @@ mod tests {
         check(&[granularity("1h", "1d", "1w", "20y")]);
         check(&[granularity("1m", "1h", "6h", "5mo")]);
         check(&[granularity("1d", "1mo", "1y", "400d")]);
-        // 7,308 days are more than 20 years, of which at most five are leap years.
+        // 7,308 days are longer than 20 years, which have at most five leap years.
         check(&[granularity("1h", "1d", "1w", "20y"), granularity("1d", "4w", "4w", "1044w")]);
         let other = [granularity("1h", "1d", "1w", "1044w"), granularity("1d", "4w", "4w", "20y")];
         let message = GranularitySet::new(other.to_vec()).unwrap_err().to_string();
@@ -382,18 +382,18 @@ mod tests {
             at in 0..UnixMillis::MAX.0, which in 0..4_usize
         ) {
             let set = GranularitySet::default();
-            let (own, at) = (&set.as_slice()[which], UnixMillis(at));
-            let document = own.document_start(at);
-            let partition = own.partition_start(at);
-            let index = own.slot_index(document, at);
+            let (granularity, at) = (&set.as_slice()[which], UnixMillis(at));
+            let document = granularity.document_start(at);
+            let partition = granularity.partition_start(at);
+            let index = granularity.slot_index(document, at);
             prop_assert!(partition <= document && document <= at);
-            prop_assert!(own.document.next(document) <= own.partition_end(partition));
-            prop_assert!(index < own.slots(document));
-            let slot = document.plus(index as i64 * own.width_ms);
-            prop_assert_eq!(slot, own.slot_start(at));
-            for age in [0, 1, own.retention.longest_ms() - 1, own.retention.longest_ms()] {
-                let now = own.partition_end(partition).plus(age);
-                prop_assert_eq!(own.keeps(at, now), own.keeps_partition(partition, now));
+            prop_assert!(granularity.document.next(document) <= granularity.partition_end(partition));
+            prop_assert!(index < granularity.slots(document));
+            let slot = document.plus(index as i64 * granularity.width_ms);
+            prop_assert_eq!(slot, granularity.slot_start(at));
+            for age in [0, 1, granularity.retention.longest_ms() - 1, granularity.retention.longest_ms()] {
+                let now = granularity.partition_end(partition).plus(age);
+                prop_assert_eq!(granularity.keeps(at, now), granularity.keeps_partition(partition, now));
             }
         }
     }

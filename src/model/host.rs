@@ -1,13 +1,14 @@
-//! Hosts by what their agents say of themselves: as they are kept, and as they are shown.
+//! Hosts and the agents that report them: the stored records and the results of queries.
 //!
-//! Times are Unix milliseconds. Must never know: when a host is late, how records are written.
+//! Times are Unix milliseconds. Must never know: the state machine of hosts, the storage of
+//! records.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
 
-/// Whether a host's agents are heard.
+/// The state of a host or an agent, as decided by its pings.
 #[derive(
     Debug,
     Clone,
@@ -24,84 +25,84 @@ use strum::{IntoStaticStr, VariantArray};
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "lowercase")]
 pub enum HostState {
-    /// One was heard just now.
+    /// The last ping is recent.
     Up,
     /// A ping is overdue.
     Late,
-    /// None was heard for long.
+    /// No ping has arrived for long.
     Down,
-    /// The agents ended in order.
+    /// The agents stopped in order.
     Stopped,
 }
 
 impl HostState {
-    /// All of them.
+    /// All states.
     pub const ALL: &[Self] = Self::VARIANTS;
 
-    /// Its word.
+    /// Returns the state's name.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// What is known of an agent.
+/// The stored record of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct AgentRecord {
     /// The sender's name.
     pub agent: String,
-    /// Which kind of agent.
+    /// The kind of agent, such as `host`.
     pub program: String,
     /// The program's version.
     pub version: String,
-    /// When it was started, by its clock.
+    /// The start time, by the agent's clock.
     pub started: i64,
-    /// When its host was booted, by its clock, where it knows.
+    /// The boot time of its host, by the agent's clock, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub booted: Option<i64>,
-    /// How often it samples, in milliseconds.
+    /// The sampling interval, in milliseconds.
     pub interval_ms: u64,
-    /// What its clock said at its last ping.
+    /// The time of the agent's clock at its last ping.
     pub sent: i64,
-    /// When its last ping came.
+    /// The time at which its last ping arrived.
     pub pinged: i64,
-    /// How long it was silent when the record was kept, without the daemon's own time away.
+    /// The silence up to the time of the record, without the time in which the daemon was down.
     pub silent_ms: i64,
-    /// What it says of its host.
+    /// The tags of its host.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
-    /// Its last ping reported an ordered end.
+    /// True when the last ping reported an ordered stop.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
 }
 
-/// What is known of a host.
+/// The stored record of a host.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct HostRecord {
-    /// When the first ping came.
+    /// The time at which the first ping arrived.
     pub first_seen: i64,
-    /// How long the daemon had listened when the record was kept, in milliseconds.
+    /// The total listening time of the daemon when the record was stored, in milliseconds.
     pub kept_ms: i64,
-    /// Its agents, in order of program and name.
+    /// The agents, in order of program and name.
     pub agents: Vec<AgentRecord>,
-    /// What happened to it last, in the order in which it was known.
+    /// The latest events, in the order in which the daemon noticed them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<HostEvent>,
 }
 
-/// What happened to a host.
+/// The kind of an event of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HostEventKind {
-    /// An agent was started again.
+    /// An agent was restarted.
     AgentRestart,
-    /// The host was booted.
+    /// The host was rebooted.
     HostReboot,
-    /// No agent was heard.
+    /// No agent reported for a while.
     Gap,
 }
 
 impl HostEventKind {
-    /// Its word.
+    /// Returns the event's name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::AgentRestart => "agent_restart",
@@ -111,118 +112,118 @@ impl HostEventKind {
     }
 }
 
-/// When something happened to a host.
+/// An event of a host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct HostEvent {
-    /// When, or since when.
+    /// The time, or the start of a gap.
     pub at: i64,
-    /// Until when.
+    /// The end of a gap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<i64>,
-    /// What.
+    /// The kind of event.
     pub kind: HostEventKind,
-    /// Which kind of agent, if it was one.
+    /// The kind of agent, for events of an agent.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub program: String,
 }
 
-/// Hosts as they are read and written: by name.
+/// The records of hosts by name.
 pub type HostRecords = Vec<(Arc<str>, HostRecord)>;
 
-/// When the daemon listened for pings.
+/// The time in which the daemon listened for pings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Listening {
-    /// From when.
+    /// The start.
     pub since: i64,
-    /// Until when, at least.
+    /// The earliest possible end.
     pub until: i64,
-    /// How long that was, in milliseconds, however clocks were set meanwhile.
+    /// The length in milliseconds, unaffected by clock changes.
     pub listened_ms: i64,
 }
 
-/// Everything that is kept of hosts.
+/// Everything that the store keeps about hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeptHosts {
-    /// The hosts.
+    /// The records of all hosts.
     pub records: HostRecords,
-    /// When the daemon last listened.
+    /// The last time in which the daemon listened.
     pub listening: Listening,
 }
 
-/// What is to be kept anew.
+/// The changes to store.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HostChanges {
-    /// Hosts that are new or changed.
+    /// The hosts that are new or changed.
     pub changed: HostRecords,
-    /// Hosts that are gone.
+    /// The names of removed hosts.
     pub removed: Vec<Arc<str>>,
-    /// When the daemon listens.
+    /// The time in which the daemon listens.
     pub listening: Listening,
 }
 
-/// A host as it is shown.
+/// The status of a host, for the API.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostStatus {
-    /// Its name.
+    /// The name.
     pub host: String,
-    /// The state of the agent that was heard last.
+    /// The state of the agent with the latest ping.
     pub state: HostState,
-    /// When that was.
+    /// The time of the latest ping.
     pub pinged: i64,
-    /// When the first ping came.
+    /// The time at which the first ping arrived.
     pub first_seen: i64,
-    /// When it was booted, where an agent knows.
+    /// The boot time, if an agent knows it.
     pub booted: Option<i64>,
-    /// What its agents say of it; of two values the one of the first agent.
+    /// The tags from its agents; the first agent wins.
     pub tags: BTreeMap<String, String>,
-    /// Of its first agent.
+    /// The version of the first agent.
     pub version: String,
-    /// Its agents, in order of program and name.
+    /// The agents, in order of program and name.
     pub agents: Vec<AgentStatus>,
 }
 
-/// An agent as it is shown.
+/// The status of an agent, for the API.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentStatus {
     /// The sender's name.
     pub agent: String,
-    /// Which kind of agent.
+    /// The kind of agent, such as `host`.
     pub program: String,
     /// The program's version.
     pub version: String,
-    /// When it was started, by its clock.
+    /// The start time, by the agent's clock.
     pub started: i64,
-    /// When its last ping came.
+    /// The time at which its last ping arrived.
     pub pinged: i64,
-    /// How often it samples, in milliseconds.
+    /// The sampling interval, in milliseconds.
     pub interval_ms: u64,
-    /// Whether it is heard.
+    /// The state of the agent.
     pub state: HostState,
-    /// How long it was not heard while the daemon listened, in milliseconds.
+    /// The time without a ping while the daemon listened, in milliseconds.
     pub silent_ms: i64,
-    /// How far its clock was ahead at its last ping, in milliseconds; what the ping took on its
-    /// way makes it less.
+    /// The lead of the agent's clock at its last ping, in milliseconds, less the network latency of
+    /// the ping.
     pub skew_ms: i64,
 }
 
-/// Something that happened to a host, for charts.
+/// An event of a host as an annotation of charts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct HostEventEntry {
-    /// When, or since when.
+    /// The time, or the start of a gap.
     pub time: i64,
-    /// Until when; a gap that goes on ends now.
+    /// The end of a gap; a gap that continues ends now.
     pub end: Option<i64>,
-    /// The same whenever it is asked for.
+    /// A stable identifier.
     pub id: String,
-    /// What happened, in words.
+    /// A description for people.
     pub text: String,
-    /// The host's, with its name as `host`.
+    /// The tags of the host, with its name as `host`.
     pub tags: BTreeMap<String, String>,
-    /// What happened.
+    /// The kind of event.
     pub source: HostEventKind,
 }
 
-/// How many hosts are in each state.
+/// The number of hosts in each state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "HostState explains each")]
 pub struct HostTotals {
@@ -244,7 +245,7 @@ impl HostTotals {
         }
     }
 
-    /// Those of a state.
+    /// Returns the number of hosts in a state.
     pub fn of(&self, state: HostState) -> usize {
         match state {
             HostState::Up => self.up,

@@ -1,28 +1,30 @@
-//! Which granularity is the finest that keeps a time, at one moment.
+//! The finest granularity that keeps a time, as of one moment.
 //!
-//! Must never know: what is kept.
+//! Must never know: the stored data.
 
 use super::{GranularityIndex, GranularitySet, UnixMillis};
 
-/// Since when each granularity keeps samples, at one moment.
+/// The start of each granularity's retention, as of one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keeping {
-    /// Since when each granularity keeps samples, finest first.
+    /// The time from which each granularity keeps samples, finest first.
     since: Vec<UnixMillis>,
 }
 
 impl Keeping {
-    /// As of `now`.
+    /// Returns the state as of `now`.
     pub fn new(granularities: &GranularitySet, now: UnixMillis) -> Self {
-        Self { since: granularities.iter().map(|own| own.kept_since(now)).collect() }
+        Self {
+            since: granularities.iter().map(|granularity| granularity.kept_since(now)).collect(),
+        }
     }
 
-    /// The finest that keeps samples of time `at`; `None` when none does.
+    /// Returns the finest granularity that keeps samples of time `at`; `None` if none does.
     pub fn finest(&self, at: UnixMillis) -> Option<GranularityIndex> {
         self.since.iter().position(|since| at >= *since).map(GranularityIndex)
     }
 
-    /// For later times than `at` the answer is the same up to here, exclusive.
+    /// Returns the end, exclusive, of the times from `at` on that have the same finest granularity.
     pub fn same_until(&self, at: UnixMillis) -> UnixMillis {
         let later = self.since.iter().copied().filter(|since| *since > at);
         later.min().unwrap_or(UnixMillis::LATEST)

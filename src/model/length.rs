@@ -1,11 +1,11 @@
-//! Lengths of time as Prometheus writes them: `1h30m`.
+//! Durations in the notation of Prometheus: `1h30m`.
 //!
-//! Must never know: what they are used for.
+//! Must never know: their use.
 
-/// As Go's durations: nanoseconds in 63 bits.
+/// The longest duration of Go: nanoseconds in 63 bits.
 pub const LENGTH_MS_MAX: i64 = 9_223_372_036_854;
 
-/// Units in milliseconds, the longest first.
+/// The units in milliseconds, longest first.
 const UNITS: [(&str, i64); 7] = [
     ("y", 365 * 86_400_000),
     ("w", 7 * 86_400_000),
@@ -16,8 +16,8 @@ const UNITS: [(&str, i64); 7] = [
     ("ms", 1),
 ];
 
-/// A length of time in milliseconds: units as in `1h30m`, the longest first, each once; or `0`.
-/// `None` when it is none, or longer than [`LENGTH_MS_MAX`].
+/// Parses a duration in milliseconds: units as in `1h30m`, the longest first, each once; or `0`.
+/// Returns `None` for other texts, and for durations longer than [`LENGTH_MS_MAX`].
 pub fn length_ms(text: &str) -> Option<i64> {
     if text == "0" {
         return Some(0);

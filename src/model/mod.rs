@@ -1,6 +1,6 @@
-//! The words of the domain, as pure values: no clock, no file, no thread.
+//! The vocabulary of the domain, as pure values: no clock, no file, no thread.
 //!
-//! Must never know: how anything is stored, sent or scheduled. Everybody else calls it.
+//! Must never know: storage, transport, scheduling. All other folders use it.
 
 pub mod address;
 pub mod batch;

@@ -1,22 +1,22 @@
-//! The names under which the daemon itself sends samples: a name space that no request can use, so
-//! that nobody makes the daemon's own batches stale, or fills the place that they need.
+//! Names under which the daemon itself sends samples. Requests cannot use this name space, so that
+//! no client makes the daemon's batches stale or uses up their place.
 
 use std::sync::Arc;
 
-/// What the names of the daemon's own senders begin with.
+/// The prefix of the daemon's senders.
 pub const OWN_SENDERS: &str = "granary:";
 
-/// The name under which a role of the daemon sends.
+/// Returns the sender's name of a role of the daemon.
 pub fn own_sender(role: &str) -> Arc<str> {
     format!("{OWN_SENDERS}{role}").into()
 }
 
-/// Whether a name is that of a role of the daemon.
+/// Returns true for the sender's name of a role of the daemon.
 pub fn is_own_sender(name: &str) -> bool {
     name.starts_with(OWN_SENDERS)
 }
 
-/// The name under which a role sent before there was the name space.
+/// Returns the name that a role used before the name space existed.
 pub fn former_name(own: &str) -> Option<&str> {
     own.strip_prefix(OWN_SENDERS)
 }

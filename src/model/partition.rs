@@ -1,14 +1,14 @@
-//! Which partition: a granularity and a time.
+//! The identity of a partition.
 //!
 //! Must never know: files.
 
 use super::{GranularityIndex, UnixMillis};
 
-/// What tells partitions apart: the granularity of one, and its start.
+/// The identity of a partition: its granularity and its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PartitionId {
     /// The granularity.
     pub granularity: GranularityIndex,
-    /// When the partition begins.
+    /// The start of the partition.
     pub start: UnixMillis,
 }

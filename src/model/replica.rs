@@ -1,56 +1,56 @@
-//! Senders that send the same samples, such as two StatsD agents behind one address: which of them
-//! counts when.
+//! Deduplication of senders that send the same samples, such as two StatsD agents behind one
+//! address.
 //!
-//! Counters and gauges bear it, but deltas of both would count twice. So each stretch of a series'
-//! time belongs to one sender: the first that is seen, until it has been silent for a while, then
-//! the next. Must never know: which senders are such, and where picks are kept.
+//! Counters and gauges tolerate duplicates, but deltas of both would count twice. Each stretch of a
+//! series' time therefore belongs to one sender: the first one, until it has been silent for the
+//! failover time, then the next. Must never know: which senders are replicas, the storage of picks.
 
 use super::UnixMillis;
 
 /// A sender that is one of several that send the same samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Replica {
-    /// Which prefix its name has.
+    /// The number of the configured prefix that its name has.
     pub group: u16,
-    /// Hash of its name.
+    /// The hash of its name.
     pub sender: u64,
 }
 
-/// Whose samples of a series count.
+/// The sender whose samples of a series count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pick {
-    /// The sender that counts since a time.
+    /// The sender that counts now.
     sender: u64,
     since: i64,
-    /// Its latest sample.
+    /// The time of its latest sample.
     last: i64,
-    /// The sender that counts before; the first that comes.
+    /// The sender that counted before; the first sender to send an older sample.
     before: Option<u64>,
-    /// Up to this time it is not known which sender counted.
+    /// The time up to which it is unknown which sender counted.
     floor: i64,
 }
 
-/// What a sample does to a pick.
+/// The effect of a sample on a pick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PickVerdict {
-    /// It counts.
+    /// The sample counts.
     Counts,
-    /// It counts, and its sender from now on: the other one is silent.
+    /// The sample counts, and its sender replaces the other one, which is silent.
     Failover,
-    /// Another sender's samples count.
+    /// The sample does not count, because another sender's samples do.
     OfAnother,
 }
 
 impl Pick {
-    /// Picks the sender of a first sample. `known` is the series' latest sample when nothing is known
-    /// of its senders, as after a restart; `None` when the sample is not later.
+    /// Picks the sender of a first sample. `known` is the time of the series' latest sample if its
+    /// senders are unknown, as after a restart. Returns `None` if the sample is not later.
     pub fn first(sender: u64, at: UnixMillis, known: Option<UnixMillis>) -> Option<Self> {
         let floor = known.map_or(i64::MIN, |known| known.0);
         (at.0 > floor).then_some(Self { sender, since: at.0, last: at.0, before: None, floor })
     }
 
-    /// Judges a sample, and notes it when it counts. A sender that had no sample for `failover_ms`
-    /// is silent.
+    /// Judges a sample, and notes it if it counts. A sender without a sample for `failover_ms` is
+    /// silent.
     pub fn take(&mut self, sender: u64, at: UnixMillis, failover_ms: i64) -> PickVerdict {
         let UnixMillis(at) = at;
         if at < self.since {
@@ -64,7 +64,8 @@ impl Pick {
         if at <= self.last.saturating_add(failover_ms) {
             return PickVerdict::OfAnother;
         }
-        // Two stretches are remembered; the one before them was another sender's, unless it was its own.
+        // Two stretches are remembered; the one before them belonged to another sender, unless it
+        // was this sender's.
         if self.before.is_some_and(|before| before != self.sender) {
             self.floor = self.since - 1;
         }
@@ -73,7 +74,7 @@ impl Pick {
         PickVerdict::Failover
     }
 
-    /// The latest sample that counted.
+    /// Returns the time of the latest sample that counted.
     pub fn last(&self) -> UnixMillis {
         UnixMillis(self.last)
     }
@@ -108,7 +109,8 @@ mod tests {
         }
         assert!(!take(&mut pick, 2, 50_000));
         assert!(take(&mut pick, 2, 50_001));
-        // The first one is back with what it kept: what nobody has sent counts, the rest is there.
+        // The first sender returns with its backlog: samples that nobody has sent count, the rest
+        // are duplicates.
         assert!(take(&mut pick, 1, 30_000) && take(&mut pick, 1, 50_000));
         assert!(!take(&mut pick, 1, 60_000));
         assert!(take(&mut pick, 2, 60_001));
@@ -122,7 +124,7 @@ mod tests {
     }
 
     proptest! {
-        /// Two senders send all samples of a time line, each in its order, in any turns.
+        /// Two senders send all samples of a time line, each in order, interleaved at random.
         #[test]
         fn every_sample_counts_at_most_once_and_one_senders_all_when_it_alone_sends(
             turns in prop::collection::vec(any::<bool>(), 1..200), shift in 0..STEP
@@ -141,7 +143,7 @@ mod tests {
                     last = Some(turn);
                 }
             }
-            // Where one sender follows the other, a step of both may be on its own side.
+            // Where one sender follows the other, one step may be counted from both.
             let twice = counted.values().filter(|count| **count > 1).count() as u32;
             prop_assert!(twice <= switches, "{counted:?}");
             let alone = turns.iter().all(|turn| *turn == turns[0]);

@@ -1,29 +1,30 @@
-//! Which times of a series have been accepted, for senders that do not number their batches.
+//! The accepted times of a series, for senders that do not number their batches.
 //!
-//! Such senders send a sample again when an answer was lost, and with several queues they send
-//! out of order. The times accepted lately are kept as runs of equal steps: a series that is
-//! scraped regularly takes one run, however long it lasts.
+//! Such senders repeat a sample when a response is lost, and send out of order when they use
+//! several queues. The recently accepted times are stored as runs of equal steps: a series that is
+//! scraped regularly takes one run of any length.
 
 use super::UnixMillis;
 
-/// Runs kept; with more, the oldest is forgotten, and what is older than its end is refused.
+/// The maximum number of runs; beyond it, the oldest is forgotten, and times before its end are
+/// refused.
 const RUNS_MAX: usize = 48;
 const RUN_BYTES: usize = 16;
-/// No time is later: the largest that a sample may have.
+/// The largest time that a sample may have.
 const LATEST_MS: i64 = UnixMillis::MAX.0;
 
-/// What a sample's time says about it.
+/// The result of checking a sample's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeVerdict {
-    /// Not seen before.
+    /// The time was not seen before.
     New,
-    /// Accepted before.
+    /// The time was accepted before.
     Duplicate,
-    /// Too far behind the latest to tell.
+    /// The time is too far behind the latest to decide.
     TooOld,
 }
 
-/// `first`, `first + step`, ... `count` times, in Unix milliseconds.
+/// The times `first`, `first + step`, ..., `count` of them, in Unix milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Run {
     first: i64,
@@ -46,7 +47,7 @@ impl Run {
         }
     }
 
-    /// Takes in a later time if it follows in step.
+    /// Appends a later time if it continues the run's steps; returns true if it did.
     fn extend(&mut self, at: i64) -> bool {
         let Ok(gap) = u32::try_from(at - self.last()) else { return false };
         let in_step = self.count == 1 || gap == self.step;
@@ -59,45 +60,45 @@ impl Run {
     }
 }
 
-/// The times of one series.
+/// The accepted times of one series.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SeenTimes {
-    /// The last one holds the latest time; the others are in no order.
+    /// The runs; the last one contains the latest time, the others are in no order.
     runs: Vec<Run>,
-    /// Nothing up to this time is told apart any more.
+    /// The time up to which accepted times are forgotten.
     floor: i64,
 }
 
 impl SeenTimes {
-    /// Bytes that the runs take.
+    /// Returns the size of the runs in bytes.
     pub fn run_bytes(&self) -> usize {
         self.runs.capacity() * size_of::<Run>()
     }
 
-    /// Times of which is only known that none is later than one: nothing up to it is new.
+    /// Returns unknown times up to `latest`: no time up to it is new.
     pub fn unknown_until(latest: UnixMillis) -> Self {
         Self { runs: Vec::new(), floor: latest.0 }
     }
 
-    /// The latest time that was noted.
+    /// Returns the latest accepted time.
     pub fn latest(&self) -> Option<UnixMillis> {
         self.runs.last().map(|run| UnixMillis(run.last()))
     }
 
-    /// Whether no time was ever noted.
+    /// Returns true when no time was ever accepted.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty() && self.floor == 0
     }
 
-    /// Judges a time, which is not negative, and notes it when it is new. Times more than
-    /// `window_ms` before the latest are too old.
+    /// Judges a time, which is not negative, and notes it if it is new. Times more than `window_ms`
+    /// before the latest are too old.
     pub fn note(&mut self, at: UnixMillis, window_ms: i64) -> TimeVerdict {
         let UnixMillis(at) = at;
         let Some(newest) = self.runs.last_mut() else {
             if at <= self.floor && self.floor > 0 {
                 return TimeVerdict::TooOld;
             }
-            // Most series never have more.
+            // Most series never need more.
             self.runs.reserve_exact(1);
             self.runs.push(Run { first: at, step: 0, count: 1 });
             return TimeVerdict::New;
@@ -122,8 +123,8 @@ impl SeenTimes {
         TimeVerdict::New
     }
 
-    /// Forgets runs that end before `since`, and the oldest when there are too many. The floor
-    /// moves with them: under a longer window later on, what is forgotten must not be new.
+    /// Forgets runs that end before `since`, and the oldest if there are too many. The floor moves
+    /// with them: under a longer window later, forgotten times must not be new.
     fn forget(&mut self, since: i64) {
         let newest = self.runs.len() - 1;
         let (mut index, mut floor) = (0, self.floor);
@@ -145,7 +146,7 @@ impl SeenTimes {
         }
     }
 
-    /// Appends the bytes kept on disk; the layout is in FORMAT.md.
+    /// Appends the stored form; FORMAT.md describes the layout.
     pub fn to_bytes(&self, out: &mut Vec<u8>) {
         out.push(self.runs.len() as u8);
         out.extend_from_slice(&self.floor.to_le_bytes());
@@ -156,7 +157,7 @@ impl SeenTimes {
         }
     }
 
-    /// Reads what `to_bytes` wrote and moves `bytes` behind it; `None` when it is damaged.
+    /// Reads the stored form and advances `bytes` past it; `None` if it is damaged.
     pub fn from_bytes(bytes: &mut &[u8]) -> Option<Self> {
         let (count, rest) = bytes.split_first()?;
         let (floor, rest) = rest.split_first_chunk::<8>()?;

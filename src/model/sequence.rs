@@ -1,35 +1,38 @@
-//! Which of a sender's batches have been accepted: exactly once by sender, epoch and number.
+//! Deduplication of batches: exactly once by sender, epoch and number.
 //!
-//! Batches normally come in order, but retries and parallel connections may reorder them, so the
-//! last 1024 numbers below the highest are remembered one by one. An older number is neither
-//! known to be accepted nor known to be lost: it is refused, never answered "duplicate".
+//! Batches normally arrive in order, but retries and parallel connections may reorder them, so the
+//! last 1024 numbers below the highest are remembered one by one. For an older number it is unknown
+//! whether it was accepted or lost: it is refused, never answered "duplicate".
 
 use super::UnixMillis;
 
-/// Numbers below the highest that are remembered one by one.
+/// The count of numbers below the highest that are remembered one by one.
 pub const WINDOW_BATCHES: u64 = 1024;
 
-/// Numbers that a sender may leave out at once. At one a second it is 136 years of batches, so it
-/// refuses nothing but what is no count, such as a time in nanoseconds.
+/// The count of numbers that a sender may skip at once. At one a second, it is 136 years of
+/// batches, so it refuses only values that are not counts, such as a time in nanoseconds.
 pub const SEQ_JUMP_MAX: u64 = 1 << 32;
 
 const WORDS: usize = (WINDOW_BATCHES / 64) as usize;
-/// Epochs remembered for a sender; an agent whose spool was lost begins a new one.
+/// The number of epochs that are remembered per sender; an agent that lost its spool begins a new
+/// one.
 const EPOCHS_MAX: usize = 4;
 
-/// The highest number of an epoch of which nothing is known; no sender counts so far.
+/// The highest number of an epoch with unknown contents; no sender counts this far.
 const UNKNOWN_SEQ: u64 = i64::MAX as u64;
 
-/// What a batch's number says about it.
+/// The result of checking a batch's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SequenceVerdict {
-    /// Not seen before: accept it.
+    /// The number was not seen before: accept the batch.
     New,
-    /// Accepted before: answer so and change nothing.
+    /// The batch was accepted before: acknowledge it as a duplicate.
     Duplicate,
-    /// Too far behind the sender's highest number, or of a forgotten epoch: refuse it.
+    /// The number is too far behind the sender's highest, or of a forgotten epoch: refuse the
+    /// batch.
     TooOld,
-    /// Further ahead than any sender counts: refuse it, or the numbers before it are lost.
+    /// The number is further ahead than any sender counts: refuse the batch, or the numbers before
+    /// it are lost.
     TooFar,
 }
 
@@ -38,22 +41,22 @@ pub enum SequenceVerdict {
 struct EpochWindow {
     epoch: i64,
     highest: u64,
-    /// Bit `seq % WINDOW_BATCHES` is set when `seq` was accepted.
+    /// The bit `seq % WINDOW_BATCHES` is set when `seq` was accepted.
     seen: [u64; WORDS],
 }
 
 /// The accepted batches of one sender.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SenderWindow {
-    /// When its last batch was accepted, Unix milliseconds; 0 when that is not known.
+    /// The time of the last accepted batch, Unix milliseconds; 0 if unknown.
     heard: i64,
-    /// Ascending by epoch.
+    /// The epochs, ascending.
     epochs: Vec<EpochWindow>,
 }
 
 impl SenderWindow {
-    /// Of a sender whose accepted batches are not known, but that their epochs began up to a time: none
-    /// of these is taken, and later ones are.
+    /// Returns the window of a sender whose accepted batches are unknown, except that their epochs
+    /// began by `latest`: batches of epochs up to then are refused, later ones are accepted.
     pub fn unknown_until(latest: UnixMillis) -> Self {
         let window = |epoch| EpochWindow { epoch, highest: UNKNOWN_SEQ, seen: [u64::MAX; WORDS] };
         let last = latest.0.max(EPOCHS_MAX as i64);
@@ -61,7 +64,7 @@ impl SenderWindow {
         Self { heard: latest.0, epochs }
     }
 
-    /// What to do with a batch. Numbers begin at 1.
+    /// Judges a batch. Numbers begin at 1.
     pub fn check(&self, epoch: i64, seq: u64) -> SequenceVerdict {
         match self.epochs.iter().find(|window| window.epoch == epoch) {
             Some(window) => window.check(seq),
@@ -73,8 +76,8 @@ impl SenderWindow {
         }
     }
 
-    /// Judges a batch, and notes it when it is new: the batches of a group are judged one after
-    /// the other as they will be applied.
+    /// Judges a batch, and notes it if it is new, so that the batches of a group are judged in the
+    /// order in which they will be applied.
     pub fn take(&mut self, epoch: i64, seq: u64) -> SequenceVerdict {
         let verdict = self.check(epoch, seq);
         if verdict == SequenceVerdict::New {
@@ -83,7 +86,7 @@ impl SenderWindow {
         verdict
     }
 
-    /// Notes that a batch was accepted. What is too old to be remembered changes nothing.
+    /// Notes an accepted batch. Numbers that are too old to be remembered change nothing.
     pub fn mark(&mut self, epoch: i64, seq: u64) {
         let index = match self.epochs.binary_search_by_key(&epoch, |window| window.epoch) {
             Ok(index) => index,
@@ -104,17 +107,17 @@ impl SenderWindow {
         self.heard = self.heard.max(now.0);
     }
 
-    /// When the last batch was accepted, 0 when that is not known.
+    /// Returns the time of the last accepted batch, 0 if unknown.
     pub fn heard(&self) -> UnixMillis {
         UnixMillis(self.heard)
     }
 
-    /// The epochs that are remembered, ascending, and the highest number of each.
+    /// Iterates over the remembered epochs, ascending, with the highest number of each.
     pub fn epochs(&self) -> impl DoubleEndedIterator<Item = (i64, u64)> {
         self.epochs.iter().map(|window| (window.epoch, window.highest))
     }
 
-    /// The bytes kept on disk; the layout is in FORMAT.md.
+    /// Returns the stored form; FORMAT.md describes the layout.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(8 + self.epochs.len() * (16 + WORDS * 8));
         out.extend_from_slice(&self.heard.to_le_bytes());
@@ -128,7 +131,7 @@ impl SenderWindow {
         out
     }
 
-    /// Reads what `to_bytes` wrote; `None` when the length is wrong.
+    /// Reads the stored form; `None` if its length is wrong.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (words, rest) = bytes.as_chunks::<8>();
         let (heard, words) = words.split_first()?;
@@ -170,7 +173,7 @@ impl EpochWindow {
 
     fn mark(&mut self, seq: u64) {
         if seq > self.highest {
-            // Numbers that slide into the window were not seen yet.
+            // Numbers that enter the window were not seen yet.
             for skipped in (self.highest + 1..=seq).rev().take(WINDOW_BATCHES as usize) {
                 let bit = skipped % WINDOW_BATCHES;
                 self.seen[(bit / 64) as usize] &= !(1 << (bit % 64));
@@ -192,7 +195,7 @@ mod tests {
 
     use super::*;
 
-    /// Every number of every epoch that is remembered: what the window says in 144 bytes.
+    /// Every number of every remembered epoch: the reference for the window's 144 bytes.
     #[derive(Default)]
     struct Naive(BTreeMap<i64, BTreeSet<u64>>);
 
@@ -220,7 +223,7 @@ mod tests {
         }
     }
 
-    /// Near each other, thousands apart, and of no sender at all.
+    /// Numbers near each other, thousands apart, and far beyond any sender's.
     fn number() -> impl Strategy<Value = u64> {
         prop_oneof![
             8 => 1..50_u64,
@@ -291,7 +294,7 @@ mod tests {
 
     #[test]
     fn a_number_below_the_window_is_not_taken_for_one_in_it() {
-        // A story: 50 after 2000 set the bit of 1074, which was then answered "duplicate".
+        // Regression: 50 after 2000 set the bit of 1074, which was then answered "duplicate".
         let mut window = SenderWindow::default();
         window.mark(1, 2000);
         window.mark(1, 50);
@@ -299,7 +302,7 @@ mod tests {
         for epoch in [2, 3, 4, 5, 1] {
             window.mark(epoch, 1);
         }
-        // Epoch 1 was forgotten by then, and its number belongs to no other.
+        // Epoch 1 was forgotten by then, and its number counts for no other.
         window.mark(1, 2);
         let second: Vec<_> = (2..6).map(|epoch| window.check(epoch, 2)).collect();
         assert_eq!(second, [SequenceVerdict::New; 4]);

@@ -1,38 +1,38 @@
 //! Series: one metric and one set of tags.
 //!
-//! A key is kept as its canonical bytes: the metric, then each tag name and value in order of
-//! the names, all ended by a NUL byte. Equal series have equal bytes, whatever the order in which
-//! a sender names the tags.
+//! A key is stored as its canonical bytes: the metric, then each tag's name and value in order of
+//! the names, each ended by a NUL byte. Equal series have equal bytes, in whatever order the sender
+//! lists the tags.
 
 use std::{fmt, sync::Arc};
 
 use super::Kind;
 
-/// Number of a series in this store, counting up from 0.
+/// The number of a series in this store, counting up from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeriesId(pub u32);
 
-/// What is known of a series.
+/// The definition of a series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeriesInfo {
-    /// Metric and tags.
+    /// The metric and the tags.
     pub key: SeriesKey,
-    /// How values are to be read.
+    /// The kind of the values.
     pub kind: Kind,
-    /// Unit of the values; empty when there is none.
+    /// The unit of the values; empty if there is none.
     pub unit: Arc<str>,
-    /// The sender that made it known; empty for senders without a name.
+    /// The sender that registered the series; empty for senders without a name.
     pub sender: Arc<str>,
 }
 
-/// How long and how many the parts of a key may be.
+/// The limits of a key's parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeriesLimits {
-    /// Tags of a series, at most.
+    /// The maximum number of tags of a series.
     pub tags_max: usize,
-    /// Bytes of a metric's or a tag's name, at most.
+    /// The maximum length of a metric's or tag's name, in bytes.
     pub name_bytes_max: usize,
-    /// Bytes of a tag's value, at most.
+    /// The maximum length of a tag's value, in bytes.
     pub value_bytes_max: usize,
 }
 
@@ -43,8 +43,8 @@ impl Default for SeriesLimits {
 }
 
 impl SeriesLimits {
-    /// More bytes than the parts of a series take together, however a sender frames them: what a
-    /// decoder asks before it writes the parts out for each of many samples.
+    /// Returns an upper bound for the bytes of a series' parts in any sender's framing; decoders
+    /// check it before they write the parts for each of many samples.
     pub fn series_bytes_max(&self) -> usize {
         const FRAME_BYTES: usize = 24;
         let pair = self.name_bytes_max.saturating_add(self.value_bytes_max);
@@ -53,7 +53,7 @@ impl SeriesLimits {
     }
 }
 
-/// Why a key is refused.
+/// The reason why a key is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SeriesKeyError {
     /// A metric or tag has no name.
@@ -62,42 +62,42 @@ pub enum SeriesKeyError {
     /// A name or value is longer than the limit.
     #[error("{what} of {length} bytes is longer than {limit}; shorten it")]
     TooLong {
-        /// Which part.
+        /// The part of the key.
         what: &'static str,
-        /// Its length in bytes.
+        /// The length in bytes.
         length: usize,
-        /// What is allowed.
+        /// The maximum length in bytes.
         limit: usize,
     },
     /// More tags than the limit.
     #[error("{count} tags are more than {limit}; send fewer")]
     TooManyTags {
-        /// Tags of the series.
+        /// The number of tags.
         count: usize,
-        /// What is allowed.
+        /// The maximum number of tags.
         limit: usize,
     },
     /// A tag is named twice.
     #[error("tag {0:?} is given twice")]
     DuplicateTag(String),
-    /// A character that keys are built with, or that terminals and line formats take for something
-    /// else.
+    /// A text has a control character: keys use NUL as a separator, and terminals and line formats
+    /// interpret others.
     #[error("{what} {text:?} holds a control character; send it without")]
     Control {
-        /// Which part.
+        /// The part of the key.
         what: &'static str,
-        /// What it is.
+        /// The text.
         text: String,
     },
-    /// The name under which queries ask for the metric.
-    #[error("a tag named {METRIC_TAG:?} is the metric's name to queries; give it another name")]
+    /// A tag has the name under which queries address the metric.
+    #[error("a tag is named {METRIC_TAG:?}, which is the metric's name in queries; rename the tag")]
     MetricTag,
 }
 
-/// The name under which queries see the metric, as in Prometheus; no tag may have it.
+/// The name under which queries address the metric, as in Prometheus; no tag may have it.
 pub const METRIC_TAG: &str = "__name__";
 
-/// One metric and one tag set, as canonical bytes. Cheap to copy.
+/// One metric and one tag set, as canonical bytes. Clones are cheap.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeriesKey(Arc<str>);
 
@@ -139,42 +139,42 @@ impl SeriesKey {
         Ok(Self(text.into()))
     }
 
-    /// The canonical bytes.
+    /// Returns the canonical bytes.
     pub fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }
 
-    /// Takes canonical bytes from disk; `None` when they are not canonical.
+    /// Returns the key of stored bytes; `None` if they are not canonical.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?;
-        // Metric and pairs, each part ended by one.
+        // The metric and the pairs, each part ended by a NUL byte.
         let parts = text.bytes().filter(|byte| *byte == 0).count();
         (text.ends_with('\0') && !parts.is_multiple_of(2)).then(|| Self(text.into()))
     }
 
-    /// What is measured.
+    /// Returns the metric.
     pub fn metric(&self) -> &str {
         self.parts().next().unwrap_or_default()
     }
 
-    /// Name and value of each tag, in order of the names.
+    /// Iterates over the tags' names and values, in order of the names.
     pub fn tags(&self) -> impl Iterator<Item = (&str, &str)> {
         let mut parts = self.parts().skip(1);
         std::iter::from_fn(move || Some((parts.next()?, parts.next()?)))
     }
 
-    /// How many tags there are.
+    /// Returns the number of tags.
     pub fn tags_count(&self) -> usize {
         let ends = self.0.bytes().filter(|byte| *byte == 0).count();
         ends / 2
     }
 
-    /// The value of a tag.
+    /// Returns the value of a tag.
     pub fn tag(&self, name: &str) -> Option<&str> {
         self.tags().find(|(tag, _)| *tag == name).map(|(_, value)| value)
     }
 
-    /// The canonical bytes behind the metric.
+    /// Returns the canonical bytes after the metric.
     pub fn tag_bytes(&self) -> &[u8] {
         let bytes = self.as_bytes();
         let end = bytes.iter().position(|byte| *byte == 0);
@@ -184,7 +184,7 @@ impl SeriesKey {
     fn parts(&self) -> impl Iterator<Item = &str> {
         let mut rest = &*self.0;
         std::iter::from_fn(move || {
-            // Parts are short: looking at each byte is done before a search for many begins.
+            // Parts are short: a plain loop is faster than starting a search.
             let end = rest.bytes().position(|byte| byte == 0)?;
             let part = rest.get(..end)?;
             rest = rest.get(end + 1..)?;
@@ -212,7 +212,7 @@ impl fmt::Debug for SeriesKey {
 }
 
 fn check_plain(what: &'static str, text: &str) -> Result<(), SeriesKeyError> {
-    // ASCII is told byte by byte, and most texts are of it.
+    // ASCII is checked byte by byte, and most texts are ASCII.
     let has_control = if text.is_ascii() {
         text.bytes().any(|byte| byte.is_ascii_control())
     } else {

@@ -1,4 +1,4 @@
-//! Spans of the calendar in UTC: how long documents and partitions are.
+//! Spans of the UTC calendar: the lengths of documents and partitions.
 
 use std::{fmt, str::FromStr};
 
@@ -7,30 +7,30 @@ use jiff::{ToSpan, civil::Date};
 use super::UnixMillis;
 
 const DAY_MS: i64 = 86_400_000;
-/// Longer spans than about a thousand years are refused.
+/// The maximum length of a span: about a thousand years.
 const LONGEST_MONTHS: i32 = 12_000;
 const LONGEST_MS: i64 = 1000 * 366 * DAY_MS;
-/// Months after which the calendar begins again: 400 years.
+/// The months after which the calendar repeats: 400 years.
 const CALENDAR_MONTHS: usize = 400 * 12;
-/// Weeks begin on Monday: 1970-01-05 was one.
+/// The first Monday after the epoch, 1970-01-05; weeks begin on Monday.
 const MONDAY_MS: i64 = 4 * DAY_MS;
 
-/// A length of time whose repetitions cut the UTC time line into periods.
+/// A length of time whose repetitions divide the UTC time line into periods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Span {
     /// A fixed number of milliseconds, a multiple of one second; weeks begin on Monday.
     Fixed(i64),
-    /// Calendar months; 12 of them are a year.
+    /// A number of calendar months; 12 of them are a year.
     Months(i32),
 }
 
-/// A text that is no span.
+/// A text that is not a span.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no length of time; write it like 10s, 1m, 6h, 14d, 2w, 1mo or 5y")]
 pub struct SpanError(pub String);
 
 impl Span {
-    /// Start of the period that holds `at`.
+    /// Returns the start of the period that contains `at`.
     pub fn start_of(self, at: UnixMillis) -> UnixMillis {
         match self {
             Self::Fixed(ms) => UnixMillis((at.0 - MONDAY_MS).div_euclid(ms) * ms + MONDAY_MS),
@@ -42,7 +42,7 @@ impl Span {
         }
     }
 
-    /// Start of the period that follows the one that begins at `start`.
+    /// Returns the start of the period after the one that begins at `start`.
     pub fn next(self, start: UnixMillis) -> UnixMillis {
         match self {
             Self::Fixed(ms) => start.plus(ms),
@@ -53,7 +53,7 @@ impl Span {
         }
     }
 
-    /// The time that lies this span before `at`.
+    /// Returns the time that lies one span before `at`.
     pub fn before(self, at: UnixMillis) -> UnixMillis {
         match self {
             Self::Fixed(ms) => at.minus(ms),
@@ -66,8 +66,9 @@ impl Span {
         }
     }
 
-    /// Longest length in milliseconds, with years of 366 and months of 31 days: what files say of
-    /// documents, and a bound for plans. [`Self::exact_longest_ms`] is for comparisons.
+    /// Returns an upper bound of the length in milliseconds, with years of 366 and months of 31
+    /// days: documents store it, and plans use it as a bound. Use [`Self::exact_longest_ms`] for
+    /// comparisons.
     pub fn longest_ms(self) -> i64 {
         match self {
             Self::Fixed(ms) => ms,
@@ -76,7 +77,7 @@ impl Span {
         }
     }
 
-    /// Longest length in milliseconds that the calendar has.
+    /// Returns the longest length in milliseconds that occurs in the calendar.
     pub fn exact_longest_ms(self) -> i64 {
         match self {
             Self::Fixed(ms) => ms,
@@ -88,13 +89,13 @@ impl Span {
         }
     }
 
-    /// Whether it is a calendar's length and the other a fixed one, or the other way round: neither
-    /// is a whole number of the other.
+    /// Returns true when one span is of calendar months and the other of a fixed length: neither is
+    /// a whole number of the other.
     pub fn is_unlike(self, other: Self) -> bool {
         matches!(self, Self::Fixed(_)) != matches!(other, Self::Fixed(_))
     }
 
-    /// Whether every period of `self` is made of whole periods of `part`.
+    /// Returns true when every period of `self` consists of whole periods of `part`.
     pub fn holds_whole(self, part: Self) -> bool {
         match (self, part) {
             (Self::Fixed(whole), Self::Fixed(part)) => whole % part == 0,

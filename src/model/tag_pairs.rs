@@ -1,13 +1,13 @@
-//! Tags as people write them: `host=web1,core=0`.
+//! Tags in the notation for people: `host=web1,core=0`.
 //!
-//! A name or a value that holds a comma, an equals sign or spaces at its ends stands in double
-//! quotes, in which `\"` is a quote and `\\` a backslash: `mount="/a,b"`. Must never know: who
-//! writes them, what they are asked for.
+//! A name or a value with a comma, an equals sign or spaces at its ends is put in double quotes, in
+//! which `\"` is a quote and `\\\\` a backslash: `mount="/a,b"`. Must never know: the callers, the
+//! use of the tags.
 
-/// The pairs of a text, as they stand; a tag may be named twice.
+/// Parses the pairs of a text, in their order; a tag may occur twice.
 ///
 /// # Errors
-/// When it cannot be read: what is wrong with it.
+/// The text is malformed; the error names the place.
 pub fn tag_pairs(text: &str) -> Result<Vec<(String, String)>, String> {
     let mut pairs = Vec::new();
     let mut rest = text;
@@ -27,10 +27,10 @@ pub fn tag_pairs(text: &str) -> Result<Vec<(String, String)>, String> {
     Ok(pairs)
 }
 
-/// The words of a text between commas, quoted as names of tags are.
+/// Parses words between commas, with the same quotes as tags.
 ///
 /// # Errors
-/// When it cannot be read: what is wrong with it.
+/// The text is malformed; the error names the place.
 pub fn quoted_words(text: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut rest = text;
@@ -42,7 +42,7 @@ pub fn quoted_words(text: &str) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
-/// The word that a text begins with, and what stands behind it: nothing, or one that ends words.
+/// Splits the first word off a text; the rest is empty or begins with a character that ends words.
 fn word(text: &str, ends: impl Fn(char) -> bool) -> Result<(String, &str), String> {
     let Some(inside) = text.trim_start().strip_prefix('"') else {
         let (word, rest) = text.split_at(text.find(ends).unwrap_or(text.len()));

@@ -1,6 +1,6 @@
 //! Points in time, always UTC.
 //!
-//! Must never know: what the time is now. `clock.rs` reads that, at the edge.
+//! Must never know: the present time. `clock.rs` reads the clock, at the edge.
 
 use std::fmt;
 
@@ -11,22 +11,22 @@ use jiff::{Timestamp, tz::TimeZone};
 pub struct UnixMillis(pub i64);
 
 impl UnixMillis {
-    /// Smallest time that a sample may have: 1970-01-01.
+    /// The smallest time that a sample may have: 1970-01-01.
     pub const MIN: Self = Self(0);
-    /// Largest time that a sample may have: 9999-01-01.
+    /// The largest time that a sample may have: 9999-01-01.
     pub const MAX: Self = Self(253_370_764_800_000);
 
-    /// Before every time.
+    /// A time before every other.
     pub const EARLIEST: Self = Self(i64::MIN);
-    /// After every time.
+    /// A time after every other.
     pub const LATEST: Self = Self(i64::MAX);
 
-    /// The civil date and time in UTC. Times outside of years 1 to 9999 are clamped.
+    /// Returns the civil date and time in UTC. Times outside of years 1 to 9999 are clamped.
     pub fn civil(self) -> jiff::civil::DateTime {
         self.timestamp().to_zoned(TimeZone::UTC).datetime()
     }
 
-    /// The same instant as a library type. Times outside of its range are clamped.
+    /// Returns the instant as a type of `jiff`. Times outside of its range are clamped.
     pub fn timestamp(self) -> Timestamp {
         Timestamp::from_millisecond(self.0).unwrap_or(if self.0 < 0 {
             Timestamp::MIN
@@ -35,16 +35,16 @@ impl UnixMillis {
         })
     }
 
-    /// Midnight UTC of a civil date.
+    /// Returns midnight UTC of a civil date.
     pub fn from_date(date: jiff::civil::Date) -> Self {
         date.to_zoned(TimeZone::UTC)
             .map_or(Self::MAX, |zoned| Self(zoned.timestamp().as_millisecond()))
     }
 
-    /// RFC 3339, or a date, or Unix seconds, or Unix milliseconds when larger than 10^11.
+    /// Parses RFC 3339, a date, Unix seconds, or Unix milliseconds if larger than 10^11.
     ///
     /// # Errors
-    /// When it is none of them, or out of range.
+    /// The text has none of these forms, or is out of range.
     pub fn parse(text: &str) -> Result<Self, String> {
         const MILLIS_FROM: f64 = 1e11;
         let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
@@ -57,17 +57,17 @@ impl UnixMillis {
         })
     }
 
-    /// Milliseconds from another time to this one.
+    /// Returns the milliseconds from an earlier time to this one.
     pub fn since(self, earlier: Self) -> i64 {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// This time plus some milliseconds.
+    /// Returns this time plus some milliseconds.
     pub fn plus(self, millis: i64) -> Self {
         Self(self.0.saturating_add(millis))
     }
 
-    /// This time less some milliseconds.
+    /// Returns this time minus some milliseconds.
     pub fn minus(self, millis: i64) -> Self {
         Self(self.0.saturating_sub(millis))
     }
@@ -79,28 +79,30 @@ impl fmt::Display for UnixMillis {
     }
 }
 
-/// The present, as far as it is known. While the machine's clock is believed, both are one time;
+/// The present, as far as it is known. While the machine's clock is trusted, both times are equal;
 /// while it is doubted, one of them is wrong, and nothing may depend on which.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
-    /// What the machine's clock says.
+    /// The time of the machine's clock.
     pub clock: UnixMillis,
-    /// What the time must be by what was known before.
+    /// The time that the daemon expects from earlier readings and confirmations.
     pub believed: UnixMillis,
 }
 
 impl Moment {
-    /// Whether the machine's clock is doubted.
+    /// Returns true when the machine's clock is doubted.
     pub fn is_doubted(self) -> bool {
         self.clock != self.believed
     }
 
-    /// What is kept at this time is kept: nothing is too old that one of the two still keeps.
+    /// Returns the earlier of the two times, for decisions about age: data is too old only if it is
+    /// too old at both times.
     pub fn earliest(self) -> UnixMillis {
         self.clock.min(self.believed)
     }
 
-    /// What is in the past at this time may be: nothing is too new that one of the two allows.
+    /// Returns the later of the two times, for decisions about the future: data is too new only if
+    /// it is too new at both times.
     pub fn latest(self) -> UnixMillis {
         self.clock.max(self.believed)
     }

@@ -1,66 +1,66 @@
-//! Verdicts: what became of definitions and batches that a sender sent.
+//! The results of definitions and batches.
 //!
-//! Must never know: how a sender is answered.
+//! Must never know: the responses to senders.
 
 use super::{Kind, SeriesId};
 
-/// What became of a definition.
+/// The result of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefinitionVerdict {
     /// The series has this id.
     Known(SeriesId),
     /// The series has this id and another kind.
     KindConflict(SeriesId, Kind),
-    /// The store has as many series as it may.
+    /// The store has its maximum number of series.
     StoreLimit,
-    /// The sender has made as many series known as it may.
+    /// The sender has registered its maximum number of series.
     SenderLimit,
 }
 
-/// What became of a batch.
+/// The result of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchVerdict {
-    /// Durable and counted, but for what the tally names.
+    /// Durable and counted, except for the samples in the tally.
     Accepted(TimesTally),
     /// Accepted before; nothing was changed.
     Duplicate,
-    /// Its number is too far behind the sender's latest; nothing was changed.
+    /// The number is too far behind the sender's latest; nothing was changed.
     StaleNumber,
-    /// Its number is further ahead than a sender counts; nothing was changed.
+    /// The number is further ahead than any sender counts; nothing was changed.
     FarNumber,
-    /// It has no samples and was not accepted before; its number is not taken.
+    /// The batch has no samples and was not accepted before; its number stays free.
     Empty,
-    /// The store has as many senders as it may; nothing was changed.
+    /// The store has its maximum number of senders; nothing was changed.
     SenderLimit,
 }
 
 impl BatchVerdict {
-    /// Accepted whole.
+    /// The verdict for a batch without refused samples.
     pub const ACCEPTED: Self =
         Self::Accepted(TimesTally { duplicates: 0, out_of_order: 0, of_replica: 0 });
 
-    /// Whether the batch was made durable now.
+    /// Returns true when the batch was made durable now.
     pub fn is_accepted(self) -> bool {
         matches!(self, Self::Accepted(_))
     }
 }
 
-/// What became of the samples of a batch that is accepted.
+/// The number of refused samples of an accepted batch, by reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TimesTally {
     /// Samples whose time was accepted before.
     pub duplicates: u64,
-    /// Samples too far behind their series' latest.
+    /// Samples too far behind the latest of their series.
     pub out_of_order: u64,
-    /// Samples left out because those of another sender count, see [`super::replica`].
+    /// Samples left out because another sender's count, see [`super::replica`].
     pub of_replica: u64,
 }
 
-/// What became of a group, in the order in which it was given.
+/// The results of a group, in the order of its definitions and batches.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GroupVerdict {
-    /// One for each definition.
+    /// The verdict of each definition.
     pub definitions: Vec<DefinitionVerdict>,
-    /// One for each batch.
+    /// The verdict of each batch.
     pub batches: Vec<BatchVerdict>,
 }

@@ -4,7 +4,7 @@
 
 #![allow(
     clippy::wildcard_enum_match_arm,
-    reason = "a place that takes one kind of value refuses all others alike"
+    reason = "a place for one kind of value refuses all others"
 )]
 
 pub(crate) mod notation;

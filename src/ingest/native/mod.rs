@@ -1,4 +1,4 @@
-//! The native protocol: batches with refs, resolved by what the sender defined before.
+//! The native protocol: batches with refs, which the sender's earlier definitions resolve.
 
 mod samples;
 
@@ -15,14 +15,15 @@ use crate::{
 use samples::Samples;
 pub use samples::{Admitted, UnknownRef};
 
-/// Senders remembered by one collector. Beyond that all are forgotten; they define again.
+/// The maximum number of senders that a collector remembers. Beyond it, all are forgotten and send
+/// their definitions again.
 const SESSIONS_MAX: usize = 50_000;
-/// A refused definition with its message takes as much memory as this many refs.
+/// The memory of a refused definition and its message, counted in refs.
 const FAULT_REFS: usize = 64;
-/// A refused series is shown as far as this.
+/// The maximum length of a refused series in messages.
 const SHOWN_BYTES_MAX: usize = 256;
 
-/// What a ref stands for.
+/// The meaning of a ref.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Resolved {
     #[default]
@@ -31,48 +32,48 @@ enum Resolved {
     Refused(RefusalReason),
 }
 
-/// What one sender defined in its epoch.
+/// The definitions of one sender in its epoch.
 #[derive(Debug, Default)]
 struct Session {
     epoch: i64,
     refs: Vec<Resolved>,
-    /// The definitions that were refused.
+    /// The refused definitions.
     faults: HashMap<u32, Fault>,
 }
 
-/// A definition that was refused, in words.
+/// A refused definition.
 #[derive(Debug)]
 struct Fault {
     series: String,
-    /// What is wrong with it, where the reason does not say it all.
+    /// The message, if it says more than the reason.
     message: Option<String>,
 }
 
-/// Definitions that were refused for want of room.
+/// The series that were refused because the store or the sender is at its limit.
 pub type WithoutRoom = HashMap<SeriesKey, RefusalReason, RandomState>;
 
-/// What the senders of one collector defined.
+/// The definitions of all senders of one collector.
 #[derive(Debug)]
 pub struct Sessions {
     limits: SeriesLimits,
     sender_series_max: usize,
     by_sender: HashMap<Box<str>, Session, RandomState>,
-    /// The dictionary's generation in which the refs were resolved.
+    /// The generation of the dictionary that resolved the refs.
     generation: u64,
-    /// Refs that all sessions hold.
+    /// The number of refs of all sessions.
     refs: usize,
-    /// With more refs, all sessions are forgotten; the senders define again.
+    /// The limit at which all sessions are forgotten; the senders define their refs again.
     refs_max: usize,
 }
 
 impl Sessions {
-    /// No sender is known yet.
+    /// Returns sessions without senders.
     pub fn new(limits: SeriesLimits, sender_series_max: usize, refs_max: usize) -> Self {
         let by_sender = HashMap::default();
         Self { limits, sender_series_max, by_sender, generation: 0, refs: 0, refs_max }
     }
 
-    /// Forgets the refs of series that were deleted or renamed; their senders define them again.
+    /// Forgets the refs of series that were deleted or renamed; the senders define them again.
     pub fn renew(&mut self, dictionary: &Dictionary) {
         let before = std::mem::replace(&mut self.generation, dictionary.generation());
         if before == self.generation {
@@ -83,7 +84,7 @@ impl Sessions {
             let stays = match resolved {
                 Resolved::Series(id) => dictionary.is_current(*id, before),
                 Resolved::Unknown | Resolved::Refused(RefusalReason::BadSeries) => true,
-                // There may be room now.
+                // The limit may have room again.
                 Resolved::Refused(_) => false,
             };
             if !stays {
@@ -92,9 +93,9 @@ impl Sessions {
         }
     }
 
-    /// Notes a batch's definitions; returns those that are not known yet, but for those for which
-    /// there is no room. Without such, the batch can be admitted at once; what other requests define
-    /// meanwhile may belong to another epoch, or to a sender of the same name.
+    /// Notes a batch's definitions; returns the unknown ones, except for those above a limit. If
+    /// none is returned, the caller must admit the batch at once: definitions of later requests may
+    /// belong to another epoch, or to another sender with the same name.
     pub fn learn(
         &mut self,
         view: &BatchView<'_>,
@@ -137,10 +138,10 @@ impl Sessions {
         unknown
     }
 
-    /// Resolves and checks each sample of a batch. `kind` and `name` are asked for few of them.
+    /// Resolves and checks each sample of a batch. `kind` and `name` are called for few samples.
     ///
     /// # Errors
-    /// When a ref is not known.
+    /// A ref is unknown.
     pub fn admit(
         &self,
         view: &BatchView<'_>,
@@ -148,14 +149,14 @@ impl Sessions {
         kind: impl Fn(SeriesId) -> Option<Kind>,
         name: impl Fn(SeriesId) -> Option<String>,
     ) -> Result<Admitted, UnknownRef> {
-        let session = self.by_sender.get(view.agent).filter(|own| own.epoch == view.epoch);
+        let session = self.by_sender.get(view.agent).filter(|session| session.epoch == view.epoch);
         let sender_series_max = self.sender_series_max;
         Samples { view, session, sender_series_max, admission }.admit(kind, name)
     }
 }
 
 impl Session {
-    /// About how much memory it takes, counted in refs.
+    /// Returns the approximate memory of the session, counted in refs.
     fn weight(&self) -> usize {
         self.refs.len() + self.faults.len() * FAULT_REFS
     }
@@ -183,8 +184,8 @@ impl Session {
     }
 }
 
-/// The series that a definition stands for, or why it stands for none; nothing when it has to be
-/// made known.
+/// Returns the series of a definition, or the reason for its refusal; `None` when the series must
+/// be registered first.
 fn known(
     definition: &SeriesInfo,
     dictionary: &Dictionary,
@@ -196,31 +197,32 @@ fn known(
     };
     let refuse = |reason, message| Some(Err((reason, Some(message))));
     if known.kind != definition.kind {
-        let (own, kind) = (definition.kind, known.kind);
-        let message = format!("the series is a {kind}, not a {own}: use that kind or another name");
+        let (defined, kind) = (definition.kind, known.kind);
+        let message =
+            format!("the series is a {kind}, not a {defined}: use that kind or another name");
         return refuse(RefusalReason::KindConflict, message);
     }
     if !(definition.unit.is_empty() || known.unit.is_empty() || known.unit == definition.unit) {
-        let (own, unit) = (&definition.unit, &known.unit);
+        let (defined, unit) = (&definition.unit, &known.unit);
         let message =
-            format!("the series' unit is {unit:?}, not {own:?}: use that unit or another name");
+            format!("the series' unit is {unit:?}, not {defined:?}: use that unit or another name");
         return refuse(RefusalReason::UnitConflict, message);
     }
     Some(Ok(id))
 }
 
-/// A series as answers name it.
+/// Returns a series in the form that responses use.
 fn named(series: &SeriesView<'_>) -> String {
     let key = SeriesKey::new(series.metric, series.tags.iter().copied(), &SeriesLimits::default());
     key.map_or_else(|_| shown(series), |key| key.to_string())
 }
 
-/// A series that has no key, as its sender names it.
+/// Returns the name of a series without a valid key, shortened.
 fn shown(series: &SeriesView<'_>) -> String {
     let tags = series.tags.iter().map(|(name, value)| format!("{name:?}={value:?}"));
     let tags = tags.collect::<Vec<_>>().join(",");
     let mut text = format!("{:?}{{{tags}}}", series.metric);
-    let end = text.char_indices().map(|(at, one)| at + one.len_utf8());
+    let end = text.char_indices().map(|(at, char)| at + char.len_utf8());
     let end = end.take_while(|end| *end <= SHOWN_BYTES_MAX).last().unwrap_or(0);
     text.truncate(end);
     text
@@ -246,7 +248,7 @@ mod tests {
     use super::*;
     use crate::{model::GranularitySet, setup::NOW};
 
-    /// A batch that defines ref 0 as `metric`, when it is given, and has one sample of ref 0.
+    /// Returns a batch that defines ref 0 as `metric`, if given, and has one sample of ref 0.
     fn batch(epoch: i64, metric: Option<&str>) -> Vec<u8> {
         let define = |metric: &str| SeriesDefinition {
             metric: metric.to_owned(),
@@ -269,8 +271,8 @@ mod tests {
 
     #[test]
     fn an_older_epoch_that_waited_for_the_disk_does_not_change_the_refs_of_a_newer_one() {
-        // A story: while a definition of epoch 1 waited for a slow sync, the agent began epoch 2
-        // with another series under the same ref; the answer then overwrote it.
+        // Regression: while a definition of epoch 1 waited for a slow sync, the agent began epoch 2
+        // with another series under the same ref; the response then overwrote it.
         let mut sessions = Sessions::new(SeriesLimits::default(), 10, 100);
         let mut dictionary = Dictionary::default();
         let none = WithoutRoom::default();
@@ -288,10 +290,10 @@ mod tests {
             [waiting, other].map(|mut unknown| dictionary.add(unknown.remove(0)));
         assert_eq!(sessions.learn(&new, &dictionary, &none), []);
         assert_eq!(admit(&sessions, &new), Ok(vec![new_id]));
-        // Now the first request goes on, and is judged right after its own definitions.
+        // The first request continues, and is judged right after its definitions.
         assert_eq!(sessions.learn(&old, &dictionary, &none), []);
         assert_eq!(admit(&sessions, &old), Ok(vec![old_id]));
-        // The newer epoch defines its refs again rather than use those of the older.
+        // The newer epoch must define its refs again instead of using the older epoch's.
         assert!(admit(&sessions, &more).is_err());
         assert_eq!(sessions.learn(&new, &dictionary, &none), []);
         assert_eq!(admit(&sessions, &more), Ok(vec![new_id]));

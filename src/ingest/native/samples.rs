@@ -1,6 +1,6 @@
-//! The samples of a batch, resolved and judged.
+//! Resolution and checks of the samples of a batch.
 //!
-//! Must never know: how a series is made known.
+//! Must never know: the registration of series.
 
 use granary_protocol::BatchView;
 
@@ -11,7 +11,7 @@ use crate::{
     policy::{Admission, RefusalReason},
 };
 
-/// A ref that the collector does not know; the sender is to define it and send again.
+/// A ref that the collector does not know; the sender must define it and send the batch again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "ref {reference} of agent {sender:?} is not known here: send the batch again with the \
@@ -22,21 +22,21 @@ pub struct UnknownRef {
     reference: u32,
 }
 
-/// A batch that passed all checks, and what did not.
+/// A batch that passed all checks, with the refused samples.
 #[derive(Debug)]
 pub struct Admitted {
-    /// What to write.
+    /// The batch to write.
     pub batch: AcceptedBatch,
-    /// Samples that were in the batch, refused ones included.
+    /// The number of samples in the batch, including refused ones.
     pub samples: u64,
-    /// Samples refused for good.
+    /// The samples refused permanently.
     pub refused: Refusals,
 }
 
-/// A batch, and what its samples are judged by.
+/// A batch with everything that its checks need.
 pub(super) struct Samples<'a> {
     pub(super) view: &'a BatchView<'a>,
-    /// What its sender defined in its epoch.
+    /// The definitions of its sender in its epoch.
     pub(super) session: Option<&'a Session>,
     pub(super) sender_series_max: usize,
     pub(super) admission: &'a Admission,
@@ -53,7 +53,7 @@ impl Samples<'_> {
         let samples = view.len() as u64;
         let number = BatchNumber { sender: view.agent.into(), epoch: view.epoch, seq: view.seq };
         let is_numbered = view.seq != 0;
-        // An epoch is a time: one that is not yet would outlive those of the sender itself.
+        // Epochs are times: a future one would outlive the sender's later epochs.
         if is_numbered && view.epoch > self.admission.newest.0 {
             let refused = Refusals::of_batch(RefusalReason::FarNumber, samples);
             return Ok(Admitted { batch: AcceptedBatch::default(), samples, refused });
@@ -69,8 +69,8 @@ impl Samples<'_> {
         Ok(Admitted { batch, samples, refused })
     }
 
-    /// Takes in samples up to one that is to be judged with its kind; most often that is all of
-    /// them.
+    /// Adds samples up to the first that needs its kind for the check; in most batches that is all
+    /// of them.
     fn take_plain(&self, batch: &mut AcceptedBatch) {
         let mut series = Vec::with_capacity(self.view.len());
         series.extend(self.all().map_while(|(index, reference, value)| {
@@ -89,7 +89,7 @@ impl Samples<'_> {
         name: impl Fn(SeriesId) -> Option<String>,
     ) -> Result<Refusals, UnknownRef> {
         let mut refused = Refusals::default();
-        // Filled from the first refusal on: most batches have none.
+        // The vector is created at the first refusal: most batches have none.
         let mut kept: Option<Vec<usize>> = None;
         for (index, reference, value) in self.all().skip(batch.series.len()) {
             let at = batch.time(index);
@@ -119,17 +119,17 @@ impl Samples<'_> {
         Ok(refused)
     }
 
-    /// Places, refs and values of all samples.
+    /// Iterates over the places, refs and values of all samples.
     fn all(&self) -> impl Iterator<Item = (usize, u32, f64)> {
         let samples = self.view.refs().zip(self.view.values()).enumerate();
         samples.map(|(index, (reference, value))| (index, reference, value))
     }
 
     fn resolve(&self, reference: u32) -> Resolved {
-        self.session.map_or(Resolved::Unknown, |own| own.get(reference))
+        self.session.map_or(Resolved::Unknown, |session| session.get(reference))
     }
 
-    /// The series that a ref stands for, or why it stands for none.
+    /// Returns the series of a ref, or the reason for its refusal.
     fn series(&self, reference: u32) -> Result<Result<SeriesId, RefusalReason>, UnknownRef> {
         match self.resolve(reference) {
             Resolved::Unknown if (reference as usize) < self.sender_series_max => {
@@ -141,27 +141,28 @@ impl Samples<'_> {
         }
     }
 
-    /// How the series of a refused sample is named, and what was wrong with its definition.
+    /// Returns the name of a refused sample's series, and the fault in its definition.
     fn fault(
         &self,
         reference: u32,
         name: impl Fn(SeriesId) -> Option<String>,
     ) -> (String, Option<String>) {
-        let fault = self.session.and_then(|own| own.faults.get(&reference));
+        let fault = self.session.and_then(|session| session.faults.get(&reference));
         let (series, message) = match (self.resolve(reference), fault) {
             (Resolved::Series(id), _) => (name(id), None),
             (_, Some(fault)) => (Some(fault.series.clone()), fault.message.clone()),
-            // Its sender may define no more series; the batch names it, unless an earlier one did.
+            // The sender is above its limit of series; this batch names the series, or an earlier
+            // one did.
             (_, None) => {
                 let mut defined = self.view.series.iter();
-                (defined.find(|own| own.reference == reference).map(named), None)
+                (defined.find(|definition| definition.reference == reference).map(named), None)
             }
         };
         (series.unwrap_or_else(|| format!("ref {reference}")), message)
     }
 }
 
-/// Keeps the entries of a column that has one for each sample.
+/// Keeps the entries of a column that has one entry per sample.
 fn keep(column: &mut Vec<i64>, kept: &[usize], samples: usize) {
     if column.len() == samples {
         *column = kept.iter().map(|index| column[*index]).collect();

@@ -24,7 +24,7 @@ use crate::{
 
 const PROTOCOL: u8 = 4;
 
-/// How a body is written.
+/// The encoding of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// `application/x-protobuf`
@@ -33,10 +33,10 @@ pub enum Form {
     Json,
 }
 
-/// Decodes a body. A point that cannot be kept spoils no other.
+/// Decodes a body. A refused point does not affect the others.
 ///
 /// # Errors
-/// When it is no such message.
+/// The body is not such a message.
 pub fn decode(form: Form, body: &[u8], rows: &mut Rows<'_>) -> Result<(), String> {
     match form {
         Form::Protobuf => wire::decode(body, rows),
@@ -62,7 +62,7 @@ fn decode_json(body: &[u8], rows: &mut Rows<'_>) -> Result<(), String> {
 
 type Tags = Vec<(String, String)>;
 
-/// What all points of a resource share.
+/// The common part of all points of a resource.
 struct Shared {
     tags: Tags,
     bytes: usize,
@@ -83,14 +83,14 @@ impl Shared {
     }
 }
 
-/// What is said of a metric.
+/// The description of a metric.
 #[derive(Debug, Clone, Copy)]
 struct Metric<'a> {
     name: &'a str,
     unit: &'a str,
 }
 
-/// The points of a metric, one after the other.
+/// The points of a metric, processed one by one.
 struct Points<'a, 'r> {
     metric: Metric<'a>,
     shared: &'a Shared,
@@ -98,12 +98,12 @@ struct Points<'a, 'r> {
     rows: &'a mut Rows<'r>,
 }
 
-/// What all samples of a point share.
+/// The common part of all samples of a point.
 struct Point {
     tags: Tags,
     fingerprint: Fingerprint,
     at: UnixMillis,
-    /// Since when a counter counts, in Unix milliseconds; 0 when not known.
+    /// The start of a counter, in Unix milliseconds; 0 if unknown.
     start: i64,
 }
 
@@ -148,35 +148,35 @@ impl<'a, 'r> Points<'a, 'r> {
         }
     }
 
-    /// Count, sum, min, max, and the buckets counted up as Prometheus has them.
+    /// Adds count, sum, min, max, and cumulative buckets in Prometheus' form.
     fn histogram(&mut self, point: &HistogramDataPoint, kind: Kind) {
         let times = (point.time_unix_nano, point.start_time_unix_nano);
         let samples = 2 + point.bucket_counts.len() as u64;
-        let Some(own) = self.point(&point.attributes, times, samples) else { return };
-        self.push(&own, "_count", None, kind, point.count as f64);
+        let Some(parts) = self.point(&point.attributes, times, samples) else { return };
+        self.push(&parts, "_count", None, kind, point.count as f64);
         let levels = [("_min", point.min), ("_max", point.max)];
         for (suffix, value) in levels {
             if let Some(value) = value {
-                self.push(&own, suffix, None, Kind::Gauge, value);
+                self.push(&parts, suffix, None, Kind::Gauge, value);
             }
         }
         if let Some(sum) = point.sum {
-            self.push(&own, "_sum", None, kind, sum);
+            self.push(&parts, "_sum", None, kind, sum);
         }
         let mut total = 0_u64;
         let bounds = point.explicit_bounds.iter().map(ToString::to_string);
         for (count, bound) in point.bucket_counts.iter().zip(bounds.chain(["+Inf".to_owned()])) {
             total = total.saturating_add(*count);
-            self.push(&own, "_bucket", Some(("le", &bound)), kind, total as f64);
+            self.push(&parts, "_bucket", Some(("le", &bound)), kind, total as f64);
         }
     }
 
     fn exponential(&mut self, point: &ExponentialHistogramDataPoint, kind: Kind) {
         let times = (point.time_unix_nano, point.start_time_unix_nano);
-        let Some(own) = self.point(&point.attributes, times, 2) else { return };
-        self.push(&own, "_count", None, kind, point.count as f64);
+        let Some(parts) = self.point(&point.attributes, times, 2) else { return };
+        self.push(&parts, "_count", None, kind, point.count as f64);
         if let Some(sum) = point.sum {
-            self.push(&own, "_sum", None, kind, sum);
+            self.push(&parts, "_sum", None, kind, sum);
         }
         let mut sides = [&point.positive, &point.negative].into_iter().flatten();
         let has_buckets = sides.any(|side| !side.bucket_counts.is_empty());
@@ -188,16 +188,16 @@ impl<'a, 'r> Points<'a, 'r> {
     fn summary(&mut self, point: &SummaryDataPoint) {
         let times = (point.time_unix_nano, point.start_time_unix_nano);
         let samples = 2 + point.quantile_values.len() as u64;
-        let Some(own) = self.point(&point.attributes, times, samples) else { return };
-        self.push(&own, "_count", None, Kind::Counter, point.count as f64);
-        self.push(&own, "_sum", None, Kind::Counter, point.sum);
+        let Some(parts) = self.point(&point.attributes, times, samples) else { return };
+        self.push(&parts, "_count", None, Kind::Counter, point.count as f64);
+        self.push(&parts, "_sum", None, Kind::Counter, point.sum);
         for quantile in &point.quantile_values {
             let level = quantile.quantile.to_string();
-            self.push(&own, "", Some(("quantile", &level)), Kind::Gauge, quantile.value);
+            self.push(&parts, "", Some(("quantile", &level)), Kind::Gauge, quantile.value);
         }
     }
 
-    /// A point's own part; its samples are refused when they make too long a series.
+    /// Returns the common part of a point; refuses its samples if their series would be too long.
     fn point(
         &mut self,
         attributes: &[KeyValue],
@@ -216,7 +216,7 @@ impl<'a, 'r> Points<'a, 'r> {
         self.rows.fits(length, samples).then_some(Point { tags, fingerprint, at, start })
     }
 
-    /// Adds a sample; `extra` is a tag that its point does not have.
+    /// Adds a sample; `extra` is an additional tag.
     fn push(
         &mut self,
         point: &Point,
@@ -232,8 +232,8 @@ impl<'a, 'r> Points<'a, 'r> {
         let (metric, shared) = (self.metric, self.shared);
         let target = self.rows.series(fingerprint, |limits| {
             let name = format!("{}{suffix}", metric.name);
-            // A point's own attribute hides that of its resource.
-            let hidden = |name: &str| point.tags.iter().any(|(own, _)| own == name);
+            // An attribute of the point overrides the resource's.
+            let hidden = |name: &str| point.tags.iter().any(|(tag, _)| tag == name);
             let shared = shared.tags.iter().filter(|(name, _)| !hidden(name));
             let pairs = shared.chain(&point.tags).map(|(name, value)| (&**name, &**value));
             let key = SeriesKey::new(&name, pairs.chain(extra), limits);
@@ -244,7 +244,7 @@ impl<'a, 'r> Points<'a, 'r> {
     }
 }
 
-/// A sum that may fall is a level, unless it is one of changes.
+/// Returns the kind of a sum: a gauge if it may fall, unless its values are changes.
 fn sum_kind(temporality: i32, is_monotonic: bool) -> Kind {
     match total_kind(temporality) {
         Kind::Delta => Kind::Delta,
@@ -253,7 +253,7 @@ fn sum_kind(temporality: i32, is_monotonic: bool) -> Kind {
     }
 }
 
-/// What counts up since a start, or since the point before.
+/// Returns the kind of a growing total, cumulative or per interval.
 fn total_kind(temporality: i32) -> Kind {
     let delta = AggregationTemporality::Delta as i32;
     if temporality == delta { Kind::Delta } else { Kind::Counter }
@@ -269,7 +269,7 @@ fn bytes(tags: &Tags) -> usize {
     tags.iter().map(|(name, value)| name.len() + value.len()).sum()
 }
 
-/// The tags as they are told apart.
+/// Returns the tags as a text that identifies them.
 fn written(tags: &Tags) -> String {
     let mut out = String::with_capacity(bytes(tags) + 2 * tags.len());
     for part in tags.iter().flat_map(|(name, value)| [name, value]) {
@@ -279,7 +279,7 @@ fn written(tags: &Tags) -> String {
     out
 }
 
-/// An attribute's value as a tag's; lists and maps as JSON.
+/// Returns an attribute's value as a tag value; lists and maps become JSON.
 fn text(value: &AnyValue) -> String {
     match &value.value {
         Some(any_value::Value::StringValue(text)) => text.clone(),

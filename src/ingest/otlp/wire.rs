@@ -13,7 +13,7 @@ use prost::Message;
 use super::{Metric, Points, Shared, sum_kind, total_kind};
 use crate::{ingest::rows::Rows, model::Kind, policy::RefusalReason};
 
-/// Bytes of a point, and of a resource, at most; each is decoded as a whole.
+/// The maximum size of a point or a resource, each of which is decoded as a whole.
 const MESSAGE_BYTES_MAX: usize = 256 << 10;
 
 /// Decodes an `ExportMetricsServiceRequest`.
@@ -37,8 +37,8 @@ pub(super) fn decode(body: &[u8], rows: &mut Rows<'_>) -> Result<(), String> {
     })
 }
 
-/// `Metric`: name 1, unit 3, and one of gauge 5, sum 7, histogram 9, exponential histogram 10,
-/// summary 11, each of which has its points in field 1.
+/// Decodes `Metric`: name 1, unit 3, and one of gauge 5, sum 7, histogram 9, exponential histogram
+/// 10, summary 11, whose points are in field 1.
 fn metric(message: &[u8], shared: &Shared, rows: &mut Rows<'_>) -> Result<(), String> {
     let (mut name, mut unit, mut data) = (&[][..], &[][..], None);
     let mut fields = Fields::of(message);
@@ -75,7 +75,8 @@ fn metric(message: &[u8], shared: &Shared, rows: &mut Rows<'_>) -> Result<(), St
     })
 }
 
-/// Of sums and histograms: aggregation temporality 2, of sums also whether they only grow 3.
+/// Returns the aggregation temporality (field 2) of sums and histograms, and whether sums only grow
+/// (field 3).
 fn totals(data: &[u8]) -> Result<(i32, bool), String> {
     let (mut temporality, mut is_monotonic) = (0, false);
     let mut fields = Fields::of(data);

@@ -1,6 +1,6 @@
-//! What senders tell of their metrics' types, and which kinds of series follow from it.
+//! The types of metrics that senders report, and the resulting kinds of series.
 //!
-//! Must never know: samples, and which series are known.
+//! Must never know: samples, registered series.
 
 use std::collections::HashMap;
 
@@ -11,20 +11,20 @@ use granary_exposition::{
 
 use crate::model::{Kind, SeriesLimits};
 
-/// What a sender told of its metrics' types, by family name. Prometheus 1.0 sends it apart from
-/// the samples, about once a minute.
+/// The reported types of metrics, by family name. Version 1.0 of remote write sends them separately
+/// from the samples, about once a minute.
 #[derive(Debug, Default)]
 pub struct Families(HashMap<Box<str>, Type>);
 
-/// Families remembered; with more, the rest goes by name.
+/// The maximum number of families; beyond it, names determine the kinds.
 const FAMILIES_MAX: usize = 100_000;
 
-/// Type of a metric family, by its code in both versions (`MetricMetadata.MetricType`).
+/// The type of a metric family, by its code in both versions (`MetricMetadata.MetricType`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Type {
     Counter,
     Gauge,
-    /// Histograms and summaries: the suffix of the name tells.
+    /// Histograms and summaries: the suffix of the name determines the kind.
     ByName,
 }
 
@@ -48,8 +48,7 @@ impl Type {
 }
 
 impl Families {
-    /// `MetricMetadata`: type 1, family name 2.
-    /// Names that are longer than a metric's may be are passed over.
+    /// Decodes `MetricMetadata`: type 1, family name 2. Skips names above the length limit.
     pub(super) fn learn(&mut self, message: &[u8], limits: &SeriesLimits) -> Result<(), WireFault> {
         let (mut code, mut name) = (0, "");
         let mut fields = Fields::of(message);

@@ -1,7 +1,7 @@
 //! Prometheus remote write 1.0 and 2.0 (prometheus.io/docs/specs/prw), decoded without an
-//! allocation for series that are known.
+//! allocation for known series.
 //!
-//! One file a version; here is what both have: samples, native histograms, labels.
+//! Each version has a file; this one has the common parts: samples, native histograms, labels.
 
 mod families;
 mod version_1;
@@ -20,12 +20,12 @@ use crate::{
     policy::RefusalReason,
 };
 
-/// Kept apart from the series itself: the fingerprints of what a native histogram becomes.
+/// Salts for the fingerprints of a native histogram's series.
 const HISTOGRAM_COUNT: u8 = 16;
 const HISTOGRAM_SUM: u8 = 32;
 const NAME: &str = "__name__";
 
-/// Which message a body holds, as its `Content-Type` says.
+/// The message in a body, according to its `Content-Type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// `prometheus.WriteRequest`
@@ -34,21 +34,21 @@ pub enum Version {
     V2,
 }
 
-/// What was in a body besides samples.
+/// The numbers of entries in a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Contents {
     /// Plain samples.
     pub samples: u64,
     /// Native histograms.
     pub histograms: u64,
-    /// Exemplars, which are not kept.
+    /// Exemplars, which are discarded.
     pub exemplars: u64,
 }
 
 /// Decodes a body.
 ///
 /// # Errors
-/// When it is no such message; what was read before is in `rows` all the same.
+/// The body is malformed; samples before the fault are in `rows`.
 pub fn decode(
     version: Version,
     body: &[u8],
@@ -61,7 +61,7 @@ pub fn decode(
     }
 }
 
-/// How many fields of these numbers a message has.
+/// Returns the number of fields with these numbers in a message.
 fn entries(message: &[u8], numbers: [u32; 2]) -> Result<u64, WireFault> {
     let (mut fields, mut count) = (Fields::of(message), 0);
     while let Some((field, _)) = fields.next_field()? {
@@ -70,7 +70,7 @@ fn entries(message: &[u8], numbers: [u32; 2]) -> Result<u64, WireFault> {
     Ok(count)
 }
 
-/// `Sample` of both versions: value 1, timestamp 2, and in 2.0 start timestamp 3.
+/// Decodes `Sample` of both versions: value 1, timestamp 2, and in 2.0 start timestamp 3.
 fn sample(message: &[u8]) -> Result<(UnixMillis, f64, i64), WireFault> {
     if let Some((at, number)) = plain_sample(message) {
         return Ok((at, number, 0));
@@ -88,8 +88,8 @@ fn sample(message: &[u8]) -> Result<(UnixMillis, f64, i64), WireFault> {
     Ok((UnixMillis(at), number, start))
 }
 
-/// What senders write: the value, then the timestamp, which takes six bytes from 1971 to 2109. Anything
-/// else is left to the general reader.
+/// Decodes the usual form of a sample: the value, then the timestamp, which takes six bytes from
+/// 1971 to 2109. The general decoder reads all other forms.
 fn plain_sample(message: &[u8]) -> Option<(UnixMillis, f64)> {
     const VALUE: u8 = 1 << 3 | 1;
     const TIMESTAMP: u8 = 2 << 3;
@@ -108,7 +108,7 @@ fn plain_sample(message: &[u8]) -> Option<(UnixMillis, f64)> {
     Some((UnixMillis(at as i64), f64::from_le_bytes(*value)))
 }
 
-/// A native histogram: its count and sum become counters, its buckets are counted as refused.
+/// Adds a native histogram: its count and sum become counters, its buckets are counted as refused.
 fn histogram(
     message: &[u8],
     start: i64,
@@ -143,7 +143,7 @@ fn histogram(
 /// The labels of one series, as text.
 struct Labels<'a> {
     metric: &'a str,
-    /// Put behind the metric's name.
+    /// The suffix of the metric's name.
     suffix: String,
     tags: Vec<(&'a str, &'a str)>,
 }

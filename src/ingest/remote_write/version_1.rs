@@ -1,4 +1,4 @@
-//! `prometheus.WriteRequest`, version 1.0: labels as text in each series, types beside them.
+//! Version 1.0, `prometheus.WriteRequest`: labels as text in each series, types beside the series.
 //!
 //! Must never know: version 2.0.
 
@@ -30,7 +30,7 @@ pub(super) fn decode(
     Ok(contents)
 }
 
-/// `TimeSeries` of 1.0: the labels come first, and equal series have equal bytes there.
+/// Decodes `TimeSeries` of 1.0: the labels come first, and their bytes are equal for equal series.
 fn series(
     message: &[u8],
     families: &Families,
@@ -75,14 +75,14 @@ fn series(
                     describe(suffix)?.described(Kind::Counter, "", limits)
                 })?;
             }
-            // Labels behind the samples: no sender writes them so.
+            // Labels after the samples; no sender writes them there.
             _ => {}
         }
     }
     Ok(())
 }
 
-/// The next sample, if it stands there as senders write it, and what is behind it.
+/// Returns the next sample, if it has the usual form, and the bytes after it.
 fn next_plain_sample(bytes: &[u8]) -> Option<(UnixMillis, f64, &[u8])> {
     const SAMPLE: u8 = 2 << 3 | 2;
     let ([SAMPLE, length], behind) = bytes.split_first_chunk()? else { return None };
@@ -91,8 +91,8 @@ fn next_plain_sample(bytes: &[u8]) -> Option<(UnixMillis, f64, &[u8])> {
     Some((at, value, behind))
 }
 
-/// Where the labels at the start of a series end: nothing is read but their lengths. Labels of
-/// 128 bytes and more are left to the general reader.
+/// Returns the end of the labels at the start of a series by their lengths alone. The general
+/// decoder reads labels of 128 bytes and more.
 fn labels_end(message: &[u8]) -> usize {
     const LABEL: u8 = 1 << 3 | 2;
     let mut at = 0;

@@ -1,7 +1,7 @@
-//! `io.prometheus.write.v2.Request`, version 2.0: labels as refs into the request's symbols, and
-//! each series with its own type.
+//! Version 2.0, `io.prometheus.write.v2.Request`: labels as refs into the request's symbols, and a
+//! type in each series.
 //!
-//! Must never know: version 1.0, and types remembered from other requests.
+//! Must never know: version 1.0, types remembered from other requests.
 
 use granary_exposition::{
     kind_of_name,
@@ -16,11 +16,11 @@ use crate::{
 
 const PROTOCOL: u8 = 2;
 
-/// Symbols of a 2.0 request: as many as its series may need.
+/// The maximum number of symbols of a request.
 const SYMBOLS_MAX: usize = 1 << 20;
 
-/// 2.0: `Request` with symbols 4 and series 5. The symbols come first; the specification asks
-/// senders to write fields in order, and others are read in a pass of its own.
+/// Decodes `Request` of 2.0: symbols 4 and series 5. The specification asks senders to write fields
+/// in order, symbols first; a separate pass reads requests in other orders.
 pub(super) fn decode(body: &[u8], rows: &mut Rows<'_>) -> Result<Contents, WireFault> {
     let mut symbols: Vec<&[u8]> = Vec::new();
     let mut request = Fields::of(body);
@@ -40,15 +40,15 @@ pub(super) fn decode(body: &[u8], rows: &mut Rows<'_>) -> Result<Contents, WireF
     Ok(contents)
 }
 
-/// Kept from series to series, so that none allocates.
+/// Buffers that are reused for each series to avoid allocations.
 #[derive(Default)]
 struct Scratch {
     refs: Vec<usize>,
     written: Vec<u8>,
 }
 
-/// `TimeSeries` of 2.0: label refs 1, samples 2, histograms 3, exemplars 4, metadata 5, created
-/// timestamp 6.
+/// Decodes `TimeSeries` of 2.0: label refs 1, samples 2, histograms 3, exemplars 4, metadata 5,
+/// created timestamp 6.
 fn series(
     message: &[u8],
     symbols: &[&[u8]],
@@ -71,14 +71,14 @@ fn series(
         }
     }
     let Scratch { refs, written } = scratch;
-    // A few bytes of refs may stand for a long text.
+    // A few bytes of refs may refer to a long text.
     let length = |reference: &usize| symbols.get(*reference).map_or(1, |symbol| symbol.len()) + 4;
     let bytes = refs.iter().map(length).fold(0, usize::saturating_add);
     if bytes > rows.limits.series_bytes_max() {
         rows.fits(bytes, entries(message, [2, 3])?);
         return Ok(());
     }
-    // Equal series have different refs in different requests; their texts are equal.
+    // Equal series have different refs in different requests, but equal texts.
     written.clear();
     for reference in &*refs {
         let symbol = symbols.get(*reference).copied().unwrap_or(b"\xff");
@@ -130,7 +130,7 @@ struct Metadata {
 }
 
 impl Metadata {
-    /// Type 1, help ref 3, unit ref 4.
+    /// Decodes type 1, help ref 3, unit ref 4.
     fn read(message: &[u8]) -> Result<Self, WireFault> {
         let mut out = Self::default();
         let mut fields = Fields::of(message);

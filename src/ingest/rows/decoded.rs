@@ -1,4 +1,4 @@
-//! The samples of a request that was read whole, judged once their series are known.
+//! The samples of a fully decoded request, which are judged once their series are known.
 //!
 //! Must never know: protocols.
 
@@ -13,56 +13,56 @@ use crate::{
     policy::{Admission, RefusalReason},
 };
 
-/// The samples of one request, decoded, with the series that have to be made known first.
+/// The decoded samples of one request, with the series to register first.
 #[derive(Debug)]
 pub struct Decoded {
-    /// What the cache's entries belonged to.
+    /// The generation of the cache's entries.
     pub(super) generation: u64,
     pub(super) samples: Vec<Row>,
-    /// In order of their first samples; none where the protocol has no points.
+    /// The points, in order of their first samples; empty for protocols without points.
     pub(super) points: Vec<Point>,
     pub(super) definitions: Vec<(Fingerprint, SeriesInfo)>,
     pub(super) refused: Refusals,
-    /// Why the request is to be refused as a whole.
+    /// The reason for refusing the request as a whole.
     pub excess: Option<Excess>,
 }
 
-/// A sample whose series has a number of the caller's own; nothing of it is judged yet.
+/// A sample whose series has a number chosen by the caller; it is not judged yet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Numbered {
-    /// The series, or why it is refused.
+    /// The series, or the reason for its refusal.
     pub series: Result<SeriesId, RefusalReason>,
-    /// When it was taken.
+    /// The time of the sample.
     pub at: UnixMillis,
     /// The value.
     pub value: f64,
-    /// Since when a counter counts, 0 when not known.
+    /// The start of a counter, 0 if unknown.
     pub start: i64,
 }
 
 impl Decoded {
-    /// The series that are not known yet, in the order in which `admit` wants the verdicts.
+    /// Returns the unknown series, in the order in which `admit` expects their verdicts.
     pub fn definitions(&self) -> Vec<SeriesInfo> {
         self.definitions.iter().map(|(_, definition)| definition.clone()).collect()
     }
 
-    /// Samples, refused ones not included.
+    /// Returns the number of samples without refused ones.
     pub fn len(&self) -> usize {
         self.samples.len()
     }
 
-    /// Points, where the protocol has points of several samples.
+    /// Returns the number of points, for protocols whose points have several samples.
     pub fn points(&self) -> usize {
         self.points.len()
     }
 
-    /// Whether there is nothing to write.
+    /// Returns true when there is nothing to write.
     pub fn is_empty(&self) -> bool {
         self.samples.is_empty()
     }
 
-    /// Judges every sample; `kind` and `name` are asked for few of them. Returns the batch to write
-    /// and what was refused.
+    /// Judges every sample; `kind` and `name` are called for few of them. Returns the batch to
+    /// write and the refusals.
     pub fn admit(
         mut self,
         verdicts: &[DefinitionVerdict],
@@ -87,7 +87,7 @@ impl Decoded {
             Resolved::Series(id) => admission.check(row.at, row.value, || None).ok().map(|()| id),
             Resolved::Refused(_) => None,
         };
-        // Most often that is all of them.
+        // In most requests that is all of them.
         let rest = take_plain(&self.samples, plain, has_starts, &mut batch);
         let mut points = std::mem::take(&mut self.points);
         for (index, row) in (self.samples.len() - rest.len()..).zip(rest) {
@@ -124,17 +124,17 @@ impl Decoded {
         (batch, refused)
     }
 
-    /// What became of the definitions; the cache gets those that have a series.
+    /// Resolves the new series by their verdicts; registered ones enter the cache.
     fn settle(&self, verdicts: &[DefinitionVerdict], cache: &mut SeriesCache) -> Vec<Resolved> {
         let settle = |verdict: &DefinitionVerdict| match RefusalReason::settle(*verdict) {
             Ok(id) => Resolved::Series(id),
             Err(reason) => Resolved::Refused(reason),
         };
         let settled: Vec<_> = verdicts.iter().map(settle).collect();
-        // Else series were deleted or renamed meanwhile, perhaps these.
+        // Otherwise series were deleted or renamed meanwhile, possibly these.
         if cache.generation() == self.generation {
             for ((fingerprint, _), resolved) in self.definitions.iter().zip(&settled) {
-                // A limit may be raised, and other series may be deleted: it is asked for again.
+                // Refusals are not cached: limits may be raised, and other series may be deleted.
                 if let Resolved::Series(_) = resolved {
                     cache.insert(*fingerprint, *resolved);
                 }
@@ -143,18 +143,18 @@ impl Decoded {
         settled
     }
 
-    /// How the series of a refused sample is named.
+    /// Returns the name of a refused sample's series.
     fn series_of(&self, row: &Row, name: impl Fn(SeriesId) -> Option<String>) -> Option<String> {
         match row.target {
             TargetKind::Series(id) => name(id),
             TargetKind::New(index) => Some(self.definitions[index as usize].1.key.to_string()),
-            // What is wrong with it was said when it was met first.
+            // The first occurrence already reported the fault.
             TargetKind::Refused(_) => None,
         }
     }
 
-    /// The samples one by one, for a caller that keeps no dictionary but numbers the series as
-    /// they come: `number` is called once for each new one.
+    /// Converts the samples for a caller without a dictionary, which numbers the series in order of
+    /// appearance: `number` is called once per new series.
     pub fn number(
         self,
         cache: &mut SeriesCache,
@@ -177,16 +177,15 @@ impl Decoded {
     }
 }
 
-/// Notes that a sample of a point is refused.
+/// Marks the point of a refused sample.
 fn refuse_point_of(points: &mut [Point], sample: usize) {
     let next = points.partition_point(|point| point.first as usize <= sample);
-    if let Some(point) = next.checked_sub(1).and_then(|own| points.get_mut(own)) {
+    if let Some(point) = next.checked_sub(1).and_then(|place| points.get_mut(place)) {
         point.is_refused = true;
     }
 }
 
-/// Takes samples over, column by column, up to the first that is to be looked at closely; returns those
-/// from there on.
+/// Moves samples column by column up to the first that needs a closer check; returns the rest.
 fn take_plain<'r>(
     samples: &'r [Row],
     plain: impl FnMut(&Row) -> Option<SeriesId>,

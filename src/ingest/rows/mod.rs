@@ -1,6 +1,6 @@
-//! What the decoders of protocols fill that name a series in each row: samples of series that are
-//! known by a fingerprint of how the sender writes them, so that a known series costs one lookup and
-//! no allocation.
+//! The target of decoders whose protocols name a series in each row: samples of series, which are
+//! identified by a fingerprint of the sender's notation. A known series costs one lookup and no
+//! allocation.
 
 mod decoded;
 
@@ -19,7 +19,7 @@ use crate::{
 };
 pub use decoded::{Decoded, Numbered};
 
-/// Where a sample belongs.
+/// The series of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target(TargetKind);
 
@@ -27,18 +27,18 @@ pub struct Target(TargetKind);
 enum TargetKind {
     Series(SeriesId),
     Refused(RefusalReason),
-    /// Index of a definition that is not known yet.
+    /// The index of a definition that is not registered yet.
     New(u32),
 }
 
-/// A series as a decoder reads it.
+/// A series as a decoder describes it.
 #[derive(Debug)]
 pub struct Described {
-    /// Metric and tags.
+    /// The metric and the tags.
     pub key: SeriesKey,
-    /// Its kind, as far as the sender says or the name tells; a series that is known keeps its own.
+    /// The kind by the protocol or the name; a known series keeps its kind.
     pub kind: Kind,
-    /// Unit; empty when there is none.
+    /// The unit; empty if there is none.
     pub unit: Arc<str>,
 }
 
@@ -50,29 +50,29 @@ struct Row {
     start: i64,
 }
 
-/// A point of a protocol whose points have several samples each: those from `first` up to the next
-/// point.
+/// A point of a protocol whose points have several samples each: the samples from `first` up to the
+/// next point.
 #[derive(Debug, Clone, Copy)]
 struct Point {
     first: u32,
-    /// Whether any part of it is refused.
+    /// True when any part of the point was refused.
     is_refused: bool,
 }
 
-/// Finds a series that is known.
+/// A function that returns the id of a known series.
 pub type Find<'a> = &'a dyn Fn(&SeriesKey) -> Option<SeriesId>;
 
-/// Memory that a sample takes until it is durable: here, as a batch, and in the journal's record.
+/// The memory of a sample until it is durable: here, in a batch, and in the journal's record.
 const SAMPLE_BYTES: usize = size_of::<Row>() + 2 * 28;
-/// Samples that memory is taken for at a time, at least.
+/// The minimum number of samples for which memory is reserved at a time.
 const SAMPLES_AT_ONCE: usize = 256;
 
-/// Why nothing more of a request is taken in.
+/// The reason why the rest of a request is not decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Excess {
-    /// It brings more new series than it may.
+    /// The request has too many new series.
     Series,
-    /// There is no memory for its samples.
+    /// No memory is left for its samples.
     Memory(NoMemory),
 }
 
@@ -81,7 +81,7 @@ pub enum Excess {
 pub struct Rows<'a> {
     cache: &'a mut SeriesCache,
     find: Find<'a>,
-    /// How long and how many the parts of a series may be.
+    /// The limits of series.
     pub limits: &'a SeriesLimits,
     sender: &'a str,
     samples: Vec<Row>,
@@ -95,7 +95,7 @@ pub struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// No samples yet. `sender` is whose new series are counted.
+    /// Returns empty rows. `sender` is charged for new series.
     pub fn new(
         cache: &'a mut SeriesCache,
         find: Find<'a>,
@@ -118,14 +118,14 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Bounds the new series, and takes memory for the samples.
+    /// Sets a limit for new series, and a source of memory for the samples.
     #[must_use]
     pub fn within(mut self, definitions_max: usize, memory: Option<&'a mut HeldMemory>) -> Self {
         (self.definitions_max, self.memory) = (definitions_max, memory);
         self
     }
 
-    /// The series with this fingerprint; `describe` is called when it is not known here.
+    /// Returns the series with this fingerprint; `describe` is called if it is unknown.
     pub fn series(
         &mut self,
         fingerprint: Fingerprint,
@@ -175,7 +175,7 @@ impl<'a> Rows<'a> {
         TargetKind::New(index)
     }
 
-    /// Adds a sample; `start` says since when a counter counts, 0 when not known.
+    /// Adds a sample; `start` is the start of a counter, 0 if unknown.
     #[inline]
     pub fn push(&mut self, target: Target, at: UnixMillis, value: f64, start: i64) {
         if self.samples.len() == self.samples.capacity() {
@@ -203,8 +203,8 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Begins a point, for protocols whose senders are told how many points were refused: all samples
-    /// and refusals up to the next one are parts of it.
+    /// Begins a point, for protocols that report the number of refused points: all samples and
+    /// refusals up to the next point belong to it.
     pub fn begin_point(&mut self) {
         if self.points.len() == self.points.capacity() {
             let more = self.points.len().max(SAMPLES_AT_ONCE);
@@ -218,7 +218,8 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The same for protocols whose senders mean "no value" by a number that is not finite.
+    /// Adds a sample, for protocols that use non-finite numbers for "no value"; refuses such a
+    /// value.
     pub fn push_finite(&mut self, target: Target, at: UnixMillis, value: f64) {
         if value.is_finite() {
             self.push(target, at, value, 0);
@@ -228,7 +229,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Counts samples that the decoder cannot take in.
+    /// Counts samples that the decoder refuses.
     pub fn refuse(&mut self, reason: RefusalReason, count: u64, message: impl FnOnce() -> String) {
         self.refused.add_many(reason, count, message);
         if let Some(point) = self.points.last_mut() {
@@ -236,29 +237,29 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Whether nothing more is taken in, because the request is refused as a whole. Decoders ask it
-    /// before each part that costs work.
+    /// Returns true when the request is refused as a whole and the rest is not needed. Decoders
+    /// check it before each costly part.
     pub fn is_full(&self) -> bool {
         self.excess.is_some()
     }
 
-    /// Samples so far, refused ones not included.
+    /// Returns the number of samples so far without refused ones.
     pub fn len(&self) -> usize {
         self.samples.len()
     }
 
-    /// Whether there are no samples yet.
+    /// Returns true when there are no samples yet.
     pub fn is_empty(&self) -> bool {
         self.samples.is_empty()
     }
 
-    /// What was refused or explained since this was asked last, for a caller that knows the place.
+    /// Returns the refusals since the last call, for a caller that knows their place.
     pub fn take_refused(&mut self) -> Option<Refusals> {
         (!self.refused.is_empty()).then(|| std::mem::take(&mut self.refused))
     }
 
-    /// Whether parts of so many bytes can be a series; if not, its samples are refused. Decoders
-    /// ask it where the same parts would be written out for each of many samples.
+    /// Returns true when parts of this size can form a series; otherwise refuses its samples.
+    /// Decoders check it before they write the same parts for each of many samples.
     pub fn fits(&mut self, bytes: usize, samples: u64) -> bool {
         let limit = self.limits.series_bytes_max();
         if bytes > limit {
@@ -272,7 +273,7 @@ impl<'a> Rows<'a> {
         bytes <= limit
     }
 
-    /// The samples, without the hold on the cache.
+    /// Returns the samples and releases the cache.
     pub fn finish(self) -> Decoded {
         let Self { cache, samples, points, definitions, refused, excess, .. } = self;
         Decoded { generation: cache.generation(), samples, points, definitions, refused, excess }

@@ -1,8 +1,8 @@
-//! One update as samples: slots that grow are counts, slots that are set are readings, and what is
-//! made of slots must agree with them.
+//! The samples of one update: increments of slots are counts, assignments are readings, and totals
+//! must equal the sum of their slots.
 //!
-//! Must never know: how updates are sent. A total is never stored: here it follows from its slots,
-//! so an update in which it would not is refused.
+//! Must never know: the transport of updates. Totals are never stored but computed from their
+//! slots, so an update with a different total is refused.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use crate::{
     },
 };
 
-/// Totals of parts that an update may name.
+/// The maximum number of totals in an update.
 const TOTALS_MAX: usize = 64;
 
-/// Under which names documents have their start, and what they are about.
+/// The fields that contain a document's start, and the unit of the document.
 const STARTS: [(&str, Unit); 5] = [
     ("timestamp_minute", Unit::Minute),
     ("timestamp_hour", Unit::Hour),
@@ -29,7 +29,7 @@ const STARTS: [(&str, Unit); 5] = [
     ("date", Unit::Month),
 ];
 
-/// A sample of an update; tags are those of the update.
+/// A sample of an update; its tags are those of the update.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Sample {
     pub(super) metric: String,
@@ -38,25 +38,25 @@ pub(super) struct Sample {
     pub(super) value: f64,
 }
 
-/// What an update brings.
+/// The tags and samples of an update.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Brought {
     pub(super) tags: Vec<(String, String)>,
     pub(super) samples: Vec<Sample>,
 }
 
-/// Which document an update is of.
+/// The document that an update changes.
 #[derive(Debug, Default)]
 struct Subject {
     document: Option<Document>,
-    /// A field and its value, which is the metric where slots have no names, else a tag.
+    /// A field and its value, which is the metric if slots have no names, and a tag otherwise.
     metric: Option<(String, String)>,
     tags: Vec<(String, String)>,
-    /// A time that does not say what the document is about.
+    /// A time field that does not define the unit of the document.
     other_time: Option<String>,
 }
 
-/// A slot, or a part that is made of slots.
+/// A slot, or a part that consists of slots.
 #[derive(Debug)]
 struct Entry {
     metric: String,
@@ -66,26 +66,26 @@ struct Entry {
     value: f64,
 }
 
-/// What the operators of an update say.
+/// The changes of an update by type.
 #[derive(Debug, Default)]
 struct Changes {
     entries: Vec<Entry>,
-    /// Fields of the document itself that grow.
+    /// The increments of fields of the document itself.
     roots: Vec<(String, f64)>,
-    /// Counts and sums of parts that grow.
+    /// The increments of parts' counts and sums.
     totals: Vec<(Place, f64)>,
-    /// Values that `$min` and `$max` have.
+    /// The values of `$min` and `$max`.
     extremes: Vec<(String, f64)>,
-    /// Documents that are pushed to a list.
+    /// The number of documents pushed to a list.
     pushed: usize,
-    /// Whether a slot is its value itself.
+    /// True when slots are plain values instead of documents.
     has_nameless: bool,
 }
 
-/// The samples of an update.
+/// Returns the samples of an update.
 ///
 /// # Errors
-/// With the reason why it cannot be expressed.
+/// The reason why the update cannot be expressed as samples.
 pub(super) fn of_update(
     collection: &str,
     query: &Fields,
@@ -93,7 +93,7 @@ pub(super) fn of_update(
 ) -> Result<Brought, String> {
     let subject = Subject::of(query)?;
     let Value::Fields(operators) = change else {
-        return Err("a pipeline as an update is not known; use $inc, $set and $push".to_owned());
+        return Err("a pipeline as an update is not supported; use $inc, $set and $push".to_owned());
     };
     if operators.iter().any(|(name, _)| !name.starts_with('$')) {
         return Err("a whole document cannot be replaced; use $inc, $set and $push".to_owned());
@@ -116,13 +116,14 @@ pub(super) fn of_update(
     Ok(Brought { tags, samples: changes.settle()? })
 }
 
-/// The samples of a document that is inserted: one of a time, with numbers; or an empty shell, which
-/// needs none.
+/// Returns the samples of an inserted document: a reading with numbers at one time; an empty shell
+/// has none.
 ///
 /// # Errors
-/// With the reason why it cannot be expressed.
+/// The reason why the document cannot be expressed as samples.
 pub(super) fn of_insert(document: &Fields) -> Result<Brought, String> {
-    if let Some((name, _)) = document.iter().find(|(name, own)| is_container(name) && !is_zero(own))
+    if let Some((name, _)) =
+        document.iter().find(|(name, value)| is_container(name) && !is_zero(value))
     {
         return Err(format!("{name} is not empty; bring its slots with $inc or $set"));
     }
@@ -147,24 +148,24 @@ pub(super) fn of_insert(document: &Fields) -> Result<Brought, String> {
     Ok(Brought { tags, samples })
 }
 
-/// Whether there is nothing in it but zeros, names and times.
+/// Returns true when a value contains only zeros, names and times.
 fn is_zero(value: &Value) -> bool {
     match value {
         Value::Int(_) | Value::Float(_) => value.number() == Some(0.0),
         Value::List(values) => values.iter().all(is_zero),
-        Value::Fields(fields) => fields.iter().all(|(_, own)| is_zero(own)),
+        Value::Fields(fields) => fields.iter().all(|(_, value)| is_zero(value)),
         Value::Null | Value::Bool(_) | Value::Text(_) | Value::Date(_) => true,
     }
 }
 
 /// A document of a time and numbers.
 fn readings(document: &Fields) -> Result<Vec<Sample>, String> {
-    let mut times = document.iter().filter_map(|(_, own)| own.as_date());
+    let mut times = document.iter().filter_map(|(_, value)| value.as_date());
     let (Some(at), None) = (times.next(), times.next()) else {
         return Err("a reading has one time, such as timestamp: ISODate(...)".to_owned());
     };
     let mut samples = Vec::new();
-    for (name, value) in document.iter().filter(|(_, own)| own.as_date().is_none()) {
+    for (name, value) in document.iter().filter(|(_, cell)| cell.as_date().is_none()) {
         let Some(value) = value.number() else {
             return Err(format!("{name} is {}, not a number", value.kind()));
         };
@@ -181,28 +182,28 @@ fn tag(name: &str, value: &Value) -> Result<(String, String), String> {
         Value::Text(text) => text.to_string(),
         Value::Int(number) => number.to_string(),
         Value::Float(number) => number.to_string(),
-        Value::Bool(own) => own.to_string(),
+        Value::Bool(flag) => flag.to_string(),
         Value::Fields(fields) => match fields.single() {
-            Some(("$eq", own)) => return tag(name, own),
-            _ => return Err(format!("{name}: a tag is told by its value alone")),
+            Some(("$eq", operand)) => return tag(name, operand),
+            _ => return Err(format!("{name}: the filter of a tag must be its value")),
         },
         other => return Err(format!("{name} is {}; tags are texts and numbers", other.kind())),
     };
     Ok((name.to_owned(), text))
 }
 
-/// Whether a field of a document is made of its slots.
+/// Returns true for a field that is computed from slots.
 fn is_made_of_slots(name: &str) -> bool {
     let begins = ["num_", "total_", "sum_", "avg_", "min_", "max_"];
     let ends = ["_count", "_total", "_sum", "_min", "_max"];
     ["n", "count", "total", "sum", "min", "max"].contains(&name)
-        || begins.iter().any(|own| name.starts_with(own))
-        || ends.iter().any(|own| name.ends_with(own))
+        || begins.iter().any(|affix| name.starts_with(affix))
+        || ends.iter().any(|affix| name.ends_with(affix))
 }
 
 impl Subject {
     fn of(query: &Fields) -> Result<Self, String> {
-        let mut own = Self::default();
+        let mut subject = Self::default();
         let named = if query.get("metric").is_some() { "metric" } else { "type" };
         for (name, value) in query.iter() {
             let time = value.as_date().or_else(|| date(value.as_text()?));
@@ -210,25 +211,27 @@ impl Subject {
                 Some((_, unit)) => {
                     let start =
                         time.ok_or_else(|| format!("{name} is no time; use ISODate(...)"))?;
-                    if own.document.replace(Document::new(name, start, *unit)?).is_some() {
+                    if subject.document.replace(Document::new(name, start, *unit)?).is_some() {
                         return Err(format!("{name} is a second start of the document"));
                     }
                 }
-                None if value.as_date().is_some() => own.other_time = Some(name.to_string()),
+                None if value.as_date().is_some() => subject.other_time = Some(name.to_string()),
                 None if name.starts_with('$') => {
-                    return Err(format!("{name}: a document is named by its time and tags"));
+                    return Err(format!("{name}: identify the document by its time and tags"));
                 }
                 None if &**name == "_id" => {
-                    return Err("_id is made here; name the document by time and tags".to_owned());
+                    return Err(
+                        "_id cannot be chosen; identify the document by time and tags".to_owned()
+                    );
                 }
-                // Whether a bucket is full is not the sender's to know.
+                // Conditions on fullness of a bucket are ignored.
                 None if is_condition(value) && is_made_of_slots(name) => {}
                 None if is_condition(value) && is_range_of_times(value) => {}
-                None if &**name == named => own.metric = Some(tag(name, value)?),
-                None => own.tags.push(tag(name, value)?),
+                None if &**name == named => subject.metric = Some(tag(name, value)?),
+                None => subject.tags.push(tag(name, value)?),
             }
         }
-        Ok(own)
+        Ok(subject)
     }
 
     fn place(&self, path: &str) -> Result<Option<Place>, String> {
@@ -241,7 +244,7 @@ impl Subject {
                 let known = STARTS.map(|(name, _)| name).join(", ");
                 let other =
                     other.as_deref().map_or(String::new(), |name| format!("; {name} does not"));
-                Err(format!("{path}: the filter says by one of {known} what slots are of{other}"))
+                Err(format!("{path}: the filter needs a start in one of {known}{other}"))
             }
         }
     }
@@ -252,7 +255,7 @@ fn is_condition(value: &Value) -> bool {
 }
 
 fn is_range_of_times(value: &Value) -> bool {
-    matches!(value, Value::Fields(fields) if fields.iter().all(|(_, own)| own.as_date().is_some()))
+    matches!(value, Value::Fields(fields) if fields.iter().all(|(_, value)| value.as_date().is_some()))
 }
 
 impl Changes {
@@ -332,14 +335,14 @@ impl Changes {
         Ok(())
     }
 
-    /// The slots, once all that is made of them agrees.
+    /// Returns the slots after checking all totals.
     fn settle(mut self) -> Result<Vec<Sample>, String> {
         let kinds: BTreeMap<&str, Kind> =
-            self.entries.iter().map(|own| (&*own.metric, own.kind)).collect();
-        if let Some(own) =
-            self.entries.iter().find(|own| kinds.get(&*own.metric) != Some(&own.kind))
+            self.entries.iter().map(|entry| (&*entry.metric, entry.kind)).collect();
+        if let Some(entry) =
+            self.entries.iter().find(|entry| kinds.get(&*entry.metric) != Some(&entry.kind))
         {
-            return Err(format!("{} cannot be counted and set at once", own.metric));
+            return Err(format!("{} cannot be counted and set at once", entry.metric));
         }
         drop(kinds);
         let samples = finest(std::mem::take(&mut self.entries))?;
@@ -372,15 +375,15 @@ impl Changes {
         }
         for (place, number) in &self.totals {
             let end = place.unit.end(place.at);
-            let inside = samples.iter().filter(|own| place.at <= own.at && own.at < end);
-            let made = inside.fold((0.0, 0.0), |(n, sum), own| (n + 1.0, sum + own.value));
+            let inside = samples.iter().filter(|sample| place.at <= sample.at && sample.at < end);
+            let made = inside.fold((0.0, 0.0), |(n, sum), sample| (n + 1.0, sum + sample.value));
             if !is_same(made.0, *number) && !is_same(made.1, *number) {
                 let name = place.name.as_deref().unwrap_or_default();
                 return Err(format!("{name} would grow by {number}, and its slots by {}", made.1));
             }
         }
         for (name, number) in &self.extremes {
-            if !samples.iter().any(|own| own.value == *number) {
+            if !samples.iter().any(|sample| sample.value == *number) {
                 return Err(format!("{name} follows from its slots, of which none is {number}"));
             }
         }
@@ -392,25 +395,30 @@ fn is_same(made: f64, number: f64) -> bool {
     (made - number).abs() <= 1e-9 * made.abs().max(number.abs())
 }
 
-/// Parts that hold the one at hand.
+/// The parts that contain the current one.
 struct Open {
     entry: Entry,
     end: UnixMillis,
-    /// Of the slots inside, as far as they were met.
+    /// The sum of the inner slots so far.
     inside: Option<f64>,
 }
 
-/// The finest entries. Those that hold finer ones must be their sums.
+/// Returns the finest entries. Entries that contain finer ones must be their sums.
 fn finest(mut entries: Vec<Entry>) -> Result<Vec<Sample>, String> {
     entries.sort_by(|a, b| (&a.metric, a.at, a.unit).cmp(&(&b.metric, b.at, b.unit)));
     let mut samples = Vec::with_capacity(entries.len());
     let mut open: Vec<Open> = Vec::new();
     for entry in entries {
-        while open.last().is_some_and(|own| own.entry.metric != entry.metric || own.end <= entry.at)
+        while open
+            .last()
+            .is_some_and(|outer| outer.entry.metric != entry.metric || outer.end <= entry.at)
         {
             close(&mut open, &mut samples)?;
         }
-        if open.last().is_some_and(|own| own.entry.at == entry.at && own.entry.unit == entry.unit) {
+        if open
+            .last()
+            .is_some_and(|outer| outer.entry.at == entry.at && outer.entry.unit == entry.unit)
+        {
             return Err(format!("{} has two values at {}", entry.metric, entry.at));
         }
         let end = entry.unit.end(entry.at);

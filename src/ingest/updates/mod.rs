@@ -1,12 +1,12 @@
-//! Updates in MongoDB's words, as documents of slots are written there: `$inc` of a slot is a count,
-//! `$set` of one a reading. Each update becomes samples of a batch.
+//! Updates in MongoDB's syntax for documents of slots: `$inc` of a slot is a count, `$set` of a
+//! slot is a reading. Each update becomes samples of a batch.
 //!
-//! Must never know: HTTP, the writer. What cannot be a sample is refused with the reason and spoils
-//! no other update.
+//! Must never know: HTTP, the writer. A part that cannot become a sample is refused with the reason
+//! and does not affect other updates.
 
 #![allow(
     clippy::wildcard_enum_match_arm,
-    reason = "a place that takes one kind of value refuses all others alike"
+    reason = "a place for one kind of value refuses all others"
 )]
 
 mod change;
@@ -26,45 +26,45 @@ use crate::shell::{
     value::{Fields, Value},
 };
 
-/// Whose samples they are when the sender has no name.
+/// The sender's name for requests without one.
 const SENDER: &str = "updates";
-/// Updates that are refused which an answer names.
+/// The maximum number of refused updates that a response names.
 const EXAMPLES_MAX: usize = 10;
-/// Bytes that the definitions of a request may take by naming tags once for many metrics.
+/// The maximum size of the definitions of a request, which may list tags once for many metrics.
 const DEFINITION_BYTES_MAX: usize = 32 << 20;
-/// Characters of a name that a message shows.
+/// The maximum length of a name in messages, in characters.
 const SHOWN_CHARS_MAX: usize = 80;
 
-/// One change of one document.
+/// A change of one document.
 enum Change {
     Update { query: Fields, change: Value },
     Insert(Fields),
 }
 
-/// What a command asks for.
+/// The content of a command.
 struct Command {
     collection: String,
     changes: Vec<Change>,
-    /// Sender, epoch and number, so that it counts once.
+    /// The sender, epoch and number for deduplication.
     number: Option<(String, i64, u64)>,
 }
 
-/// The samples of a kind, or of a numbered command.
+/// A batch under construction: the samples of a kind, or of a numbered command.
 #[derive(Default)]
 struct Filling {
     batch: JsonBatch,
     refs: HashMap<Series, u32>,
 }
 
-/// Metric, kind and tags.
+/// The metric, kind and tags.
 type Series = (String, Kind, Vec<(String, String)>);
 
-/// Reads a body of commands or of the shell's calls, one after the other. Those without numbers
-/// become two batches: counts, which count as often as they come, and readings, each of which counts
-/// once for its time.
+/// Decodes a body of commands or of the shell's calls, in sequence. Commands without numbers become
+/// two batches: counts, which are never deduplicated, and readings, which are deduplicated by their
+/// times.
 ///
 /// # Errors
-/// With the line of what cannot be read.
+/// The error names the line of the malformed part.
 pub fn decode(body: &[u8]) -> Result<Vec<JsonBatch>, DecodeError> {
     let text = std::str::from_utf8(body).map_err(|cause| fault(cause.to_string()))?;
     let mut reader = Reader::new(text);
@@ -73,11 +73,11 @@ pub fn decode(body: &[u8]) -> Result<Vec<JsonBatch>, DecodeError> {
     let (mut index, mut room) = (0_u64, DEFINITION_BYTES_MAX);
     while !reader.is_at_end() {
         for command in commands(reader.next().map_err(fault)?).map_err(fault)? {
-            let mut own = command.number.map(|(agent, epoch, seq)| {
-                let mut own = Filling::default();
-                (own.batch.batch.agent, own.batch.batch.epoch, own.batch.batch.seq) =
+            let mut numbered_filling = command.number.map(|(agent, epoch, seq)| {
+                let mut filling = Filling::default();
+                (filling.batch.batch.agent, filling.batch.batch.epoch, filling.batch.batch.seq) =
                     (agent, epoch, seq);
-                own
+                filling
             });
             for change in command.changes {
                 index += 1;
@@ -89,14 +89,14 @@ pub fn decode(body: &[u8]) -> Result<Vec<JsonBatch>, DecodeError> {
                 };
                 match brought {
                     Err(why) => {
-                        let own = own.as_mut().unwrap_or(&mut counts);
+                        let filling = numbered_filling.as_mut().unwrap_or(&mut counts);
                         let series = shown(&command.collection);
-                        own.refuse(series, format!("update {index}: {why}"));
+                        filling.refuse(series, format!("update {index}: {why}"));
                     }
                     Ok(Brought { tags, samples }) => {
                         for sample in samples {
-                            let filling = match (&mut own, sample.kind) {
-                                (Some(own), _) => own,
+                            let filling = match (&mut numbered_filling, sample.kind) {
+                                (Some(filling), _) => filling,
                                 (None, Kind::Delta) => &mut counts,
                                 (None, _) => &mut readings,
                             };
@@ -105,7 +105,7 @@ pub fn decode(body: &[u8]) -> Result<Vec<JsonBatch>, DecodeError> {
                     }
                 }
             }
-            numbered.extend(own.map(|own| own.batch));
+            numbered.extend(numbered_filling.map(|filling| filling.batch));
             if numbered.len() + 2 > BATCHES_PER_REQUEST_MAX {
                 return Err(fault(format!(
                     "more than {BATCHES_PER_REQUEST_MAX} numbered commands"
@@ -148,8 +148,8 @@ impl Filling {
     ) -> Result<(), DecodeError> {
         let Sample { metric, kind, at, value } = sample;
         let batch = &mut self.batch.batch;
-        let bytes =
-            metric.len() + tags.iter().map(|(name, own)| name.len() + own.len()).sum::<usize>();
+        let bytes = metric.len()
+            + tags.iter().map(|(name, tag_value)| name.len() + tag_value.len()).sum::<usize>();
         *room = room.checked_sub(bytes).ok_or_else(|| {
             let problem = format!("names and tags take more than {DEFINITION_BYTES_MAX} bytes");
             fault(problem)
@@ -174,14 +174,14 @@ impl Filling {
     }
 }
 
-/// What a call, a command or a list of commands asks for.
+/// Returns the commands in a call, a command or a list of commands.
 fn commands(read: Read) -> Result<Vec<Command>, String> {
     match read {
         Read::Calls { collection, mut calls } => match (calls.pop(), calls.is_empty()) {
             (Some(call), true) => {
                 Ok(vec![Command { changes: of_call(call)?, collection, number: None }])
             }
-            _ => Err("one method stands behind the collection".to_owned()),
+            _ => Err("the collection takes one method call".to_owned()),
         },
         Read::Value(Value::List(values)) => values.into_iter().map(of_value).collect(),
         Read::Value(value) => Ok(vec![of_value(value)?]),
@@ -192,7 +192,7 @@ fn of_call(Call { method, arguments }: Call) -> Result<Vec<Change>, String> {
     let mut arguments = arguments.into_iter();
     let mut next = || arguments.next().unwrap_or(Value::Null);
     match &*method {
-        // Options such as upsert change nothing: every document is there, empty.
+        // Options such as upsert are ignored: every document exists already, with empty slots.
         "update" | "updateOne" | "updateMany" => Ok(vec![update(next(), next())?]),
         "insert" | "insertOne" | "insertMany" => inserts(next()),
         "bulkWrite" => {
@@ -214,15 +214,15 @@ fn of_call(Call { method, arguments }: Call) -> Result<Vec<Change>, String> {
 
 fn of_write(write: &Value) -> Result<Vec<Change>, String> {
     let single = if let Value::Fields(write) = write { write.single() } else { None };
-    let get = |own: &Value, name: &str| match own {
+    let get = |write: &Value, name: &str| match write {
         Value::Fields(fields) => fields.get(name).cloned().unwrap_or(Value::Null),
         _ => Value::Null,
     };
     match single {
-        Some(("updateOne" | "updateMany", own)) => {
-            Ok(vec![update(get(own, "filter"), get(own, "update"))?])
+        Some(("updateOne" | "updateMany", write)) => {
+            Ok(vec![update(get(write, "filter"), get(write, "update"))?])
         }
-        Some(("insertOne", own)) => inserts(get(own, "document")),
+        Some(("insertOne", write)) => inserts(get(write, "document")),
         _ => Err("a write of bulkWrite is updateOne, updateMany or insertOne".to_owned()),
     }
 }
@@ -245,7 +245,7 @@ fn inserts(documents: Value) -> Result<Vec<Change>, String> {
     documents.into_iter().map(insert).collect()
 }
 
-/// `{"update": NAME, "updates": [{"q", "u"}]}` or `{"insert": NAME, "documents": [...]}`.
+/// Parses `{"update": NAME, "updates": [{"q", "u"}]}` or `{"insert": NAME, "documents": [...]}`.
 fn of_value(value: Value) -> Result<Command, String> {
     let Value::Fields(fields) = value else {
         return Err(format!("a command is a document, not {}", value.kind()));
@@ -273,16 +273,16 @@ fn of_value(value: Value) -> Result<Command, String> {
     let (Some(collection), Some(list)) = (collection, list) else {
         return Err("a command has update with updates, or insert with documents".to_owned());
     };
-    for own in list {
-        let get = |names: [&str; 2]| match own {
-            Value::Fields(own) => names.iter().find_map(|name| own.get(name)).cloned(),
+    for item in list {
+        let get = |names: [&str; 2]| match item {
+            Value::Fields(fields) => names.iter().find_map(|name| fields.get(name)).cloned(),
             _ => None,
         };
         if is_update {
             let part = |names| get(names).unwrap_or(Value::Null);
             changes.push(update(part(["q", "filter"]), part(["u", "update"]))?);
         } else {
-            changes.extend(inserts(own.clone())?);
+            changes.extend(inserts(item.clone())?);
         }
     }
     let (epoch, seq) = (whole(&fields, "epoch")?, whole(&fields, "seq")?);
@@ -298,5 +298,5 @@ fn of_value(value: Value) -> Result<Command, String> {
 
 fn whole(fields: &Fields, name: &str) -> Result<Option<i64>, String> {
     let found = fields.get(name).map(Value::as_whole);
-    found.map(|own| own.ok_or_else(|| format!("{name} is a whole number"))).transpose()
+    found.map(|number| number.ok_or_else(|| format!("{name} is a whole number"))).transpose()
 }

@@ -1,10 +1,10 @@
-//! Which time a path of a document names: `values.59` of a minute is its last second.
+//! The times of paths within a document: `values.59` of a minute is its last second.
 //!
-//! Must never know: what is done with the value there.
+//! Must never know: the values.
 
 use crate::model::{Span, UnixMillis};
 
-/// A stretch of time that a document or a part of it is about, longest first.
+/// The time span of a document or a part of it, longest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Unit {
     Month,
@@ -14,7 +14,8 @@ pub(super) enum Unit {
     Second,
 }
 
-/// Lists and documents of slots: in which unit, of which unit, and how many at most.
+/// The names of lists and documents of slots: the outer unit, the name, the unit of a slot, and the
+/// number of slots.
 const CONTAINERS: [(Unit, &str, Unit, i64); 9] = [
     (Unit::Month, "days", Unit::Day, 31),
     (Unit::Day, "hours", Unit::Hour, 24),
@@ -24,11 +25,11 @@ const CONTAINERS: [(Unit, &str, Unit, i64); 9] = [
     (Unit::Hour, "seconds", Unit::Second, 60 * 60),
     (Unit::Minute, "seconds", Unit::Second, 60),
     (Unit::Minute, "values", Unit::Second, 60),
-    // `values.59.59` of an hour: the minute's seconds have no name.
+    // `values.59.59` of an hour: the lists of a minute's seconds have no name.
     (Unit::Minute, "", Unit::Second, 60),
 ];
 
-/// What a document is about.
+/// A document by its unit and start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Document {
     start: UnixMillis,
@@ -38,10 +39,10 @@ pub(super) struct Document {
 /// A part of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
-    /// When it begins.
+    /// The start of the part.
     pub(super) at: UnixMillis,
     pub(super) unit: Unit,
-    /// The field in it; none where the part is the value itself.
+    /// The field in it; none if the part is the value itself.
     pub(super) name: Option<String>,
 }
 
@@ -66,22 +67,22 @@ impl Unit {
         }
     }
 
-    /// The end of the part that begins at a time.
+    /// Returns the end of the part that begins at `start`.
     pub(super) fn end(self, start: UnixMillis) -> UnixMillis {
         self.span().next(start)
     }
 }
 
-/// Whether a field of this name holds slots.
+/// Returns true when a field of this name contains slots.
 pub(super) fn is_container(name: &str) -> bool {
     !name.is_empty() && CONTAINERS.iter().any(|(_, known, ..)| *known == name)
 }
 
 impl Document {
-    /// The document that begins at a time.
+    /// Returns the document that begins at a time.
     ///
     /// # Errors
-    /// When none begins there.
+    /// The time is not the start of a document of this unit.
     pub(super) fn new(name: &str, start: UnixMillis, unit: Unit) -> Result<Self, String> {
         if unit.span().start_of(start) != start {
             return Err(format!("{name}: {start} is not the start of a {}", unit.name()));
@@ -89,10 +90,10 @@ impl Document {
         Ok(Self { start, unit })
     }
 
-    /// The part that a path names; `None` where it names a field of the document itself.
+    /// Returns the part at a path; `None` for a field of the document itself.
     ///
     /// # Errors
-    /// When there is no such slot.
+    /// The path names no slot.
     pub(super) fn place(&self, path: &str) -> Result<Option<Place>, String> {
         let mut names = path.split('.').peekable();
         let mut place = Place { at: self.start, unit: self.unit, name: None };

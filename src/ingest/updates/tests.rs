@@ -1,22 +1,22 @@
-//! Updates as the sources print them, what they become, and what is refused.
+//! Updates of published examples, their samples, and refusals.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::model::UnixMillis;
 
-/// Samples, sorted, and refusals.
+/// Returns the samples, sorted, and the messages of refusals.
 fn decoded(text: &str) -> (Vec<String>, Vec<String>) {
     let (mut samples, mut refused) = (Vec::new(), Vec::new());
     for JsonBatch { batch, unread } in decode(text.as_bytes()).unwrap() {
         for ((reference, at), value) in batch.refs.iter().zip(&batch.times).zip(&batch.values) {
             let series = &batch.series[*reference as usize];
             let tags: Vec<_> =
-                series.tags.iter().map(|(name, own)| format!("{name}={own}")).collect();
+                series.tags.iter().map(|(name, value)| format!("{name}={value}")).collect();
             let (metric, kind, at) = (&series.metric, series.kind, UnixMillis(*at));
             samples.push(format!("{metric}{{{}}} {kind} {at} {value}", tags.join(",")));
         }
-        refused.extend(unread.examples.into_iter().map(|own| own.message));
+        refused.extend(unread.examples.into_iter().map(|example| example.message));
     }
     samples.sort();
     (samples, refused)
@@ -26,14 +26,14 @@ fn check(text: &str, expected: &[&str]) {
     let (samples, refused) = decoded(text);
     assert_eq!(
         (samples, refused),
-        (expected.iter().map(|own| (*own).to_owned()).collect(), vec![]),
+        (expected.iter().map(|sample| (*sample).to_owned()).collect(), vec![]),
         "{text}"
     );
 }
 
 #[test]
 fn the_updates_of_the_sources_are_samples() {
-    // A counter of page views, with the total that the text forgets, and with it.
+    // A counter of page views, first without the total, then with it.
     let view = ["page_views{page=/index.htm} delta 2014-01-01T10:05:25Z 1"];
     check(
         "db.page_views.update({page: '/index.htm', timestamp_minute: ISODate('2014-01-01T10:05:00Z')},
@@ -45,7 +45,7 @@ fn the_updates_of_the_sources_are_samples() {
             {$inc: {'seconds.25': 1, total_views: 1}}, true, false);",
         &view,
     );
-    // A second of memory in use: as it is printed, which is no document, and in hours of minutes.
+    // A second of memory use: first as printed, which is not a document, then in hours of minutes.
     let memory = ["memory_used{} gauge 2013-10-10T23:06:59Z 2000000"];
     check(
         "db.metrics.update(\n  {\n    timestamp_minute: ISODate(\u{201c}2013-10-10T23:06:00.000Z\u{201d}),\n    type: \u{201c}memory_used\u{201d}\n  },\n  {\n    {$set: {\u{201c}values.59\u{201d}: 2000000 }},\n    {$inc: {num_samples: 1, total_samples: 2000000 }}\n  }\n)",
@@ -68,7 +68,7 @@ fn the_updates_of_the_sources_are_samples() {
             "honeybees{location=1,scientist=langstroth} delta 2015-08-18T00:06:00Z 23",
         ],
     );
-    // A bucket of readings, with what is computed of it.
+    // A bucket of readings, with totals computed from it.
     check(
         "db.sensors.updateOne({sensor_id: 12345, start_date: {$lte: ISODate('2019-01-31T10:00:00Z')},
                 transaction_count: {$lt: 200}},
@@ -100,13 +100,13 @@ fn commands_are_numbered_and_several_updates_are_one_request() {
     assert_eq!(batches.len(), 1);
     let batch = &batches[0].batch;
     assert_eq!((&*batch.agent, batch.epoch, batch.seq, batch.values.len()), ("shop", 7, 3, 2));
-    // Without numbers, counts and readings are batches of their own.
+    // Without numbers, counts and readings are separate batches.
     let unnumbered = command.replace(r#""agent": "shop", "epoch": 7, "seq": 3, "#, "");
     let batches = decode(format!("{unnumbered}\n{unnumbered}").as_bytes()).unwrap();
-    let kinds: Vec<_> = batches.iter().map(|own| own.batch.series[0].kind).collect();
+    let kinds: Vec<_> = batches.iter().map(|batch| batch.batch.series[0].kind).collect();
     assert_eq!(kinds, [Kind::Delta, Kind::Gauge]);
-    assert!(batches.iter().all(|own| own.batch.seq == 0 && own.batch.series.len() == 1));
-    assert!(batches.iter().all(|own| own.batch.values.len() == 2));
+    assert!(batches.iter().all(|batch| batch.batch.seq == 0 && batch.batch.series.len() == 1));
+    assert!(batches.iter().all(|batch| batch.batch.values.len() == 2));
     let bulk = "db.v.bulkWrite([{updateOne: {filter: {date: ISODate('2015-08-01')}, update:
         {$inc: {'days.1.a': 1}}, upsert: true}}, {insertOne: {document: {at: ISODate('2015-08-01'), b: 2}}}])";
     check(bulk, &["a{} delta 2015-08-02T00:00:00Z 1", "b{} gauge 2015-08-01T00:00:00Z 2"]);
@@ -141,14 +141,22 @@ fn what_cannot_be_a_sample_is_refused_with_the_reason() {
         (month, "{$inc: {'days.1.a': 1, a: 2}}", "a would grow by 2"),
         (month, "{$inc: {'values.1': 1}}", "a month has no values"),
         ("{date: ISODate('2015-08-18')}", "{$inc: {'days.1.a': 1}}", "is not the start of a month"),
-        ("{page: 'a'}", "{$inc: {'seconds.1': 1}}", "the filter says by one of timestamp_minute"),
+        (
+            "{page: 'a'}",
+            "{$inc: {'seconds.1': 1}}",
+            "the filter needs a start in one of timestamp_minute",
+        ),
         ("{at: ISODate('2015-08-18')}", "{$inc: {'days.1.a': 1}}", "at does not"),
-        ("{_id: 7}", "{$inc: {'days.1.a': 1}}", "_id is made here"),
-        ("{page: {$in: ['a']}}", "{$inc: {'days.1.a': 1}}", "page: a tag is told by its value"),
-        ("{$or: []}", "{$inc: {'days.1.a': 1}}", "$or: a document is named by"),
+        ("{_id: 7}", "{$inc: {'days.1.a': 1}}", "_id cannot be chosen"),
+        (
+            "{page: {$in: ['a']}}",
+            "{$inc: {'days.1.a': 1}}",
+            "page: the filter of a tag must be its value",
+        ),
+        ("{$or: []}", "{$inc: {'days.1.a': 1}}", "$or: identify the document by"),
         ("{}", "{$push: {list: {a: 1}}}", "a reading has one time"),
     ] {
-        // It spoils no other.
+        // The refusal does not affect other updates.
         let good = format!("db.v.update({minute}, {{$inc: {{'seconds.9': 1}}}})");
         let (samples, refused) = decoded(&format!("db.v.update({query}, {change});\n{good}"));
         assert_eq!((samples.len(), refused.len()), (1, 1), "{change}");
@@ -179,7 +187,7 @@ fn what_cannot_be_a_sample_is_refused_with_the_reason() {
 }
 
 proptest! {
-    /// Whatever parts an update names, its samples are those of the finest, with the same sum.
+    /// The samples of an update are its finest parts, with the same sum, whatever parts it names.
     #[test]
     fn totals_never_drift_from_their_slots(
         slots in prop::collection::btree_map((0..31_u32, 0..24_u32, 0..60_u32), 0..100_u32, 1..8),
@@ -200,8 +208,8 @@ proptest! {
         let fields: Vec<_> = paths.iter().map(|(path, count)| format!("'{path}': {count}")).collect();
         let text = format!("db.v.update({{date: ISODate('2015-08-01')}}, {{$inc: {{{}}}}})", fields.join(","));
         let batches = decode(text.as_bytes()).unwrap();
-        let sum: f64 = batches.iter().flat_map(|own| &own.batch.values).sum();
-        let refused: u64 = batches.iter().map(|own| own.unread.samples).sum();
+        let sum: f64 = batches.iter().flat_map(|batch| &batch.batch.values).sum();
+        let refused: u64 = batches.iter().map(|batch| batch.unread.samples).sum();
         prop_assert_eq!(refused, u64::from(wrong > 0));
         if wrong == 0 {
             prop_assert_eq!(sum, f64::from(slots.values().sum::<u32>()));

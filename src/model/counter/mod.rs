@@ -1,33 +1,32 @@
-//! From samples to cells: what each kind contributes, and what a counter must remember.
+//! Cells of samples: the contribution of each kind, and the state that counters need.
 //!
-//! A counter becomes increases when it is accepted: each reading adds what was counted since the
-//! reading before it in time, to the slot of its own time. The first one adds nothing, or its whole
-//! value when its counter began within [`START_COUNTS_MS`] before it, and since the time that the
-//! caller gives: the sender would have read it before, had it been there. Where readings come later
-//! than their turn, what was counted over the gap is first given to the reading behind it, and a
-//! late reading takes its part from there. Of readings at one time the largest counts.
+//! Granary turns a counter into increases at ingest: each reading adds the growth since the
+//! previous reading in time to the slot of its own time. The first reading adds nothing. It adds
+//! its whole value if the counter began at most [`START_COUNTS_MS`] before it and not before the
+//! time that the caller allows: the sender would have read an older counter earlier. When a reading
+//! arrives late, the growth over its gap has already been credited to the next reading, and the
+//! late reading takes its part from there. Of several readings at one time, the largest counts.
 //!
-//! What is promised, with resets and starts, whatever the order of arrival:
-//! - Of up to [`READINGS_MAX`] readings, every increase is as if they had come in order.
-//! - So is it for a reading than which fewer than [`LATEST_KEPT`] are newer, however many there
-//!   were.
-//! - And for a reading that falls into a gap, more than one and a half intervals wide, that is
-//!   remembered, and for those that fill the gap in order: the two gaps are that are widest by
-//!   their part of the time since they began. So blocks that overtake each other are put right, and
-//!   history that comes behind live readings, as the first reading is never forgotten.
+//! Guarantees, including resets and starts, for every order of arrival:
+//! - Up to [`READINGS_MAX`] readings produce the same increases as in order.
+//! - So does a reading with fewer than [`LATEST_KEPT`] newer ones, after any number of readings.
+//! - So does a reading inside a remembered gap (longer than one and a half intervals), and readings
+//!   that fill such a gap in order. The two gaps that are widest in proportion to the time since
+//!   they began are remembered. Blocks that overtake each other are therefore corrected, and so is
+//!   history that arrives after live readings, because the first reading is always remembered.
 //!
-//! Any other late reading adds nothing, as the readings around it have counted its part already:
-//! without resets the total is exact in every order, only its split between two slots is as it was
-//! before. A reset that is seen by such a reading alone is not known.
+//! Every other late reading adds nothing, because the readings around it already include its part:
+//! without resets the total is exact in every order; only the split between two slots keeps its
+//! earlier value. A reset that only such a reading shows is missed.
 //!
-//! A late reading with a higher value than the latest one, of a counter that had begun before both,
-//! says that the sender's clock was set back: the counter goes on from the latest reading, and what
-//! was read before the late one is settled. A late reading whose value is higher than that of the
-//! next one, of a counter that had begun before both, adds nothing: that is no reset.
+//! A late reading above the latest one, of a counter that began before both, means that the
+//! sender's clock was set back: the counter continues from the latest reading, and earlier readings
+//! are final. A late reading above the next one, of a counter that began before both, adds nothing,
+//! because it is not a reset.
 //!
-//! Smallest and largest rate are of readings that were neighbours when one of them came. So they
-//! hold all rates between those that are neighbours in the end, and besides those over gaps that
-//! were filled later; without a reset in it, such a rate lies between those of its parts.
+//! The smallest and largest rates are those between readings that were neighbours when one of them
+//! arrived. They cover all rates between final neighbours, and rates over gaps that were filled
+//! later; without a reset, such a rate lies between the rates of its parts.
 
 mod reading;
 mod remembered;
@@ -44,47 +43,48 @@ pub use granary_protocol::{STALE_MARKER, is_stale_marker};
 
 use super::{Cell, Kind, UnixMillis};
 
-/// What is remembered of a series between its samples.
+/// The state of a series between samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeriesState {
-    /// How the series' values are to be read.
+    /// The kind of the values.
     pub kind: Kind,
-    /// Time of the latest sample; the earliest of all before the first.
+    /// The time of the latest sample; the earliest time of all before the first.
     pub last_at: UnixMillis,
-    /// Since when the sender said that there are no more samples for now; the earliest of all: never.
+    /// The time at which the sender ended the series for now; the earliest time of all if it did
+    /// not.
     ended_at: UnixMillis,
-    /// Of a counter that has readings.
+    /// The readings of a counter, if it has any.
     counter: Option<Box<Remembered>>,
 }
 
-/// What one sample changes.
+/// The changes that one sample makes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Observed {
-    /// The sample's own cell, seen from the start of its slot.
+    /// The sample's cell, relative to the start of its slot.
     pub cell: Cell,
-    /// For a late reading: what changes where the reading after it lies.
+    /// A late reading's correction in the slot of the reading after it.
     pub correction: Option<Correction>,
 }
 
-/// What a late reading changes of the reading after it.
+/// The change that a late reading makes to the reading after it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Correction {
-    /// The time of that reading.
+    /// The time of the reading after it.
     pub at: UnixMillis,
-    /// What its increase changes by.
+    /// The change of its increase.
     pub increase: f64,
-    /// Its rate per second, by the new neighbour.
+    /// The rate per second of the reading, measured from the new neighbour.
     pub rate: Option<f64>,
 }
 
 impl SeriesState {
-    /// The state of a series that has no sample yet.
+    /// Returns the state of a series without samples.
     pub fn new(kind: Kind) -> Self {
         let never = UnixMillis::EARLIEST;
         Self { kind, last_at: never, ended_at: never, counter: None }
     }
 
-    /// A state as it was stored.
+    /// Returns a state with stored values.
     pub fn restore(
         kind: Kind,
         last_at: UnixMillis,
@@ -95,35 +95,35 @@ impl SeriesState {
         Self { kind, last_at, ended_at, counter: counter.map(Box::new) }
     }
 
-    /// What is remembered of a counter; `None` before its first reading.
+    /// Returns the readings of a counter; `None` before the first.
     pub fn counter(&self) -> Option<&Remembered> {
         self.counter.as_deref()
     }
 
-    /// Takes what is remembered of a counter: a state with it, while this one keeps all else.
+    /// Moves the counter's readings into a returned state; everything else stays.
     pub fn take_counter(&mut self) -> Self {
         let rest = Self::restore(self.kind, self.last_at, Some(self.ended_at), None);
         std::mem::replace(self, rest)
     }
 
-    /// Puts back what was taken; what this one learned meanwhile of its latest sample or its end stays.
+    /// Puts taken readings back; the latest sample and the end that were noted meanwhile stay.
     pub fn put_counter(&mut self, taken: Self) {
         self.counter = taken.counter;
     }
 
-    /// Whether the series never had a sample.
+    /// Returns true when the series never had a sample.
     pub fn is_fresh(&self) -> bool {
         self.last_at == UnixMillis::EARLIEST
     }
 
-    /// Since when there are no more samples for now, as the sender said.
+    /// Returns the time at which the sender ended the series, if it did.
     pub fn ended_at(&self) -> Option<UnixMillis> {
         (self.ended_at > UnixMillis::EARLIEST && self.ended_at >= self.last_at)
             .then_some(self.ended_at)
     }
 
-    /// Takes in one sample. `start` says since when a counter counts, 0 when not known; the first
-    /// reading of a counter counts whole if that is no longer ago than [`START_COUNTS_MS`].
+    /// Adds one sample. `start` is the start of a counter, 0 if unknown; a counter's first reading
+    /// counts whole if the start is at most [`START_COUNTS_MS`] earlier.
     pub fn observe(
         &mut self,
         at: UnixMillis,
@@ -156,8 +156,8 @@ impl SeriesState {
         }
     }
 
-    /// Notes that the sender has no more samples from a time on, for now. Samples of before may
-    /// still come, in any order; a later one begins the series again.
+    /// Marks the series as ended at a time. Earlier samples may still arrive, in any order; a later
+    /// sample begins the series again.
     pub fn end(&mut self, at: UnixMillis) {
         self.ended_at = self.ended_at.max(at);
     }

@@ -1,41 +1,42 @@
-//! One reading of a counter, and what was counted between two of them.
+//! Readings of counters, and the increase between two of them.
 
-/// The zero at which a counter began counts as the reading before its first one, if it lies no
-/// longer back than this, and no longer than the caller of `observe` allows. Prometheus, too, puts
-/// a zero at a start only where its head still takes samples, about an hour back.
+/// The oldest start whose zero counts as the reading before a counter's first one; the caller of
+/// `observe` may allow less. Prometheus, too, inserts a zero at a start only where its head still
+/// accepts samples, about an hour back.
 pub const START_COUNTS_MS: i64 = 3_600_000;
 
-/// One reading of a counter.
+/// A reading of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Reading {
-    /// When it was read, Unix milliseconds.
+    /// The time of the reading, Unix milliseconds.
     pub at: i64,
-    /// What the counter said.
+    /// The value of the counter.
     pub value: f64,
-    /// For how long it had counted by then, milliseconds; 0 when not known.
+    /// The age of the counter at the reading, in milliseconds; 0 if unknown.
     pub age: i64,
 }
 
 impl Reading {
-    /// A reading of a counter that began at `start`, Unix milliseconds, 0 when not known. Senders
-    /// that do not know the start may say the time of the reading; that, and a later one, is none.
+    /// Returns a reading of a counter that began at `start`, Unix milliseconds, 0 if unknown. A
+    /// start at or after the reading counts as unknown: some senders use the time of the reading
+    /// when they do not know the start.
     pub fn new(at: i64, value: f64, start: i64) -> Self {
         let age = if start == 0 || start >= at { 0 } else { at.saturating_sub(start) };
         Self { at, value, age }
     }
 
-    /// The reading with a start that does not count.
+    /// Returns the reading without its start.
     pub(super) fn without_count(self) -> Self {
         let age = if self.age == 0 { 0 } else { self.age.max(START_COUNTS_MS + 1) };
         Self { age, ..self }
     }
 
-    /// Whether the counter is known to have begun before a time that lies before the reading.
+    /// Returns true when the counter began before the time `at`, which lies before the reading.
     pub(super) fn began_before(&self, at: i64) -> bool {
         self.age > self.at.saturating_sub(at)
     }
 
-    /// How much was counted since the reading before in time, or since the counter began.
+    /// Returns the growth since the previous reading in time, or since the counter began.
     pub(super) fn increase_since(&self, before: Option<&Self>) -> f64 {
         match before {
             Some(before) => self.increase_from(before),
@@ -44,7 +45,7 @@ impl Reading {
         }
     }
 
-    /// The same per second; `None` when there is nothing before.
+    /// Returns the growth per second; `None` without a previous reading or start.
     pub(super) fn rate_since(&self, before: Option<&Self>) -> Option<f64> {
         let passed_ms = match before {
             Some(before) => self.at.saturating_sub(before.at),
@@ -54,10 +55,10 @@ impl Reading {
         Some(per_second(self.increase_since(before), passed_ms))
     }
 
-    /// A counter that began after the reading before was reset, and so was one that began at it, as
-    /// where points follow each other without a gap; but a reading that has no start itself may be
-    /// the one from which an unknown start is counted. Else a decrease tells of a reset; a wrap is
-    /// never guessed.
+    /// Returns the growth since a previous reading. A counter that began after or at the previous
+    /// reading was reset; consecutive points without a gap begin at it. If the previous reading has
+    /// no start itself, it may be the unknown start's baseline, which is no reset. Without starts,
+    /// a decrease is a reset; a wrap is never assumed.
     #[inline]
     pub(super) fn increase_from(&self, before: &Self) -> f64 {
         let passed = self.at.saturating_sub(before.at);
@@ -65,8 +66,8 @@ impl Reading {
         if began || self.value < before.value { self.value } else { self.value - before.value }
     }
 
-    /// Whether this one counts of two at the same time: the larger value, then the later start, so
-    /// that the order in which they come does not matter.
+    /// Returns true when this reading counts of two at the same time: the larger value, then the
+    /// later start, so that the order of arrival does not matter.
     pub(super) fn outranks(&self, other: &Self) -> bool {
         let start = |reading: &Self| if reading.age == 0 { i64::MIN } else { -reading.age };
         let by_value = self.value.total_cmp(&other.value);

@@ -1,10 +1,10 @@
-//! What is remembered of a counter: its first reading, the latest ones, and those around gaps.
+//! The readings that are remembered of a counter: the first, the latest, and those around gaps.
 //!
-//! Readings lie in order of time. When there are too many, one between the first and the latest is
-//! forgotten, the oldest whose neighbours are in step with it; the reading behind it then knows
-//! that there were others before it. Only where no reading was forgotten can a late one still find
-//! its neighbours. Readings around gaps are kept before others, and of gaps the one is given up
-//! that is smallest as seen from now.
+//! Readings are ordered by time. When there are too many, the oldest reading between the first and
+//! the latest whose neighbours are at the regular interval is forgotten, and the next reading is
+//! marked as following a forgotten one. A late reading finds its neighbours only where no reading
+//! was forgotten. Readings around gaps are forgotten last, beginning with the gap that is smallest
+//! in proportion to the time since it began.
 
 use super::{
     Correction, UnixMillis,
@@ -12,21 +12,21 @@ use super::{
     times::{READINGS_MAX, Times},
 };
 
-/// The latest readings, which are not forgotten.
+/// The number of latest readings that are never forgotten.
 pub const LATEST_KEPT: usize = 3;
-/// The last place, in order of time, at which a reading is forgotten for a new one.
+/// The last place, in order of time, whose reading may be forgotten.
 const FORGOTTEN_LAST: usize = READINGS_MAX - LATEST_KEPT;
 
-/// A reading that is remembered.
+/// A remembered reading.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Kept {
     /// The reading.
     pub reading: Reading,
-    /// Whether there were readings between it and the one remembered before it.
+    /// True when readings between this one and the previous remembered one were forgotten.
     pub after_forgotten: bool,
 }
 
-/// What a reading adds.
+/// The contribution of a reading.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Taken {
     pub(super) increase: f64,
@@ -34,30 +34,30 @@ pub(super) struct Taken {
     pub(super) correction: Option<Correction>,
 }
 
-/// What is remembered of one counter. Places from `base` on are a ring, so that the common case, a reading in step
-/// behind all others, is one write over the oldest of the ring.
+/// The remembered readings of one counter. Places from `base` on are a ring, so that the common
+/// case, the next reading at the regular interval, is one write over the oldest of the ring.
 #[derive(Debug, Clone)]
 pub struct Remembered {
     at: Times,
     value: [f64; READINGS_MAX],
-    /// As in [`Reading`]; `u32::MAX` when it is longer than that.
+    /// The ages as in [`Reading`]; `u32::MAX` for longer ones.
     age: [u32; READINGS_MAX],
-    /// What is taken for the interval between readings; it falls at once and rises slowly, so that
-    /// a gap does not teach it. `u32::MAX` when not known.
+    /// The estimated interval between readings; it falls at once and rises slowly, so that a gap
+    /// does not change it. `u32::MAX` if unknown.
     step_ms: u32,
     count: u8,
-    /// 0 while none was forgotten.
+    /// 0 until a reading is forgotten.
     base: u8,
-    /// Place of the latest reading.
+    /// The place of the latest reading.
     head: u8,
-    /// A bit for each place, see [`Kept::after_forgotten`].
+    /// One bit per place, see [`Kept::after_forgotten`].
     after_forgotten: u8,
 }
 
 const _: () = assert!(READINGS_MAX == u8::BITS as usize && size_of::<Remembered>() <= 160);
 
 impl Remembered {
-    /// Of a counter with one reading.
+    /// Returns the state of a counter with one reading.
     pub(super) fn first(reading: Reading) -> Self {
         let mut first = Self {
             at: Times::default(),
@@ -73,16 +73,16 @@ impl Remembered {
         first
     }
 
-    /// Puts back what was stored; `None` when it cannot have been.
+    /// Restores stored readings; `None` if they are inconsistent.
     pub fn restore(readings: &[Kept], step_ms: u32, base: u8) -> Option<Self> {
         let in_order = readings.is_sorted_by(|one, next| one.reading.at < next.reading.at);
-        let is_told = |own: &Reading| own.age >= 0 && Times::can_tell(own.at);
-        let are_told = readings.iter().all(|kept| is_told(&kept.reading));
+        let is_storable = |reading: &Reading| reading.age >= 0 && Times::can_store(reading.at);
+        let are_storable = readings.iter().all(|kept| is_storable(&kept.reading));
         let first = readings.first()?;
-        // Which is next is decided when the first is forgotten.
+        // The next place is chosen when the first reading is forgotten.
         let base_max = if readings.len() == READINGS_MAX { FORGOTTEN_LAST } else { 0 };
         let base_fits = usize::from(base) <= base_max;
-        if !(in_order && are_told && base_fits && readings.len() <= READINGS_MAX) {
+        if !(in_order && are_storable && base_fits && readings.len() <= READINGS_MAX) {
             return None;
         }
         let mut restored = Self::first(first.reading);
@@ -91,7 +91,7 @@ impl Remembered {
         Some(restored)
     }
 
-    /// The readings, ascending by time.
+    /// Iterates over the readings, ascending by time.
     pub fn in_order(&self) -> impl Iterator<Item = Kept> + '_ {
         let (base, head, count) =
             (usize::from(self.base), usize::from(self.head), usize::from(self.count));
@@ -102,17 +102,17 @@ impl Remembered {
         })
     }
 
-    /// What is taken for the interval between readings, in ms; `u32::MAX` when not known.
+    /// Returns the estimated interval between readings, in milliseconds; `u32::MAX` if unknown.
     pub fn step_ms(&self) -> u32 {
         self.step_ms
     }
 
-    /// The place, in order of time, of the reading that is forgotten next; 0 while none was.
+    /// Returns the place, in order of time, of the reading that is forgotten next; 0 until one is.
     pub fn base(&self) -> u8 {
         self.base
     }
 
-    /// Takes in a reading behind all others when that is simple; tells its increase and rate.
+    /// Adds a reading after all others in the simple case; returns its increase and rate.
     #[inline]
     pub(super) fn take_behind(&mut self, new: &Reading) -> Option<(f64, f64)> {
         let head = usize::from(self.head) % READINGS_MAX;
@@ -126,7 +126,7 @@ impl Remembered {
         Some((increase, per_second(increase, passed)))
     }
 
-    /// The place for a reading behind all others, when no gap is given up for it.
+    /// Returns the place for a reading after all others, if no gap is forgotten for it.
     #[inline]
     fn place_behind(&mut self, head: usize, at: i64) -> Option<usize> {
         let count = usize::from(self.count);
@@ -158,7 +158,7 @@ impl Remembered {
         next % READINGS_MAX
     }
 
-    /// Takes in a reading that comes between others, or for which something must be given up.
+    /// Adds a reading between others, or one for which a gap is forgotten.
     #[cold]
     pub(super) fn take_between(&mut self, mut new: Reading) -> Taken {
         let mut readings = Vec::with_capacity(READINGS_MAX + 1);
@@ -180,7 +180,7 @@ impl Remembered {
         let at_place = readings.get(place).map(|kept| kept.reading);
         let replaced = at_place.filter(|old| old.at == new.at);
         let behind = place + usize::from(replaced.is_some());
-        // Where readings were forgotten, those that were there have counted what there was.
+        // Next to forgotten readings, the growth is already counted.
         let unknown = |place: usize| readings.get(place).is_some_and(|kept| kept.after_forgotten);
         if unknown(place) || unknown(behind) || replaced.is_some_and(|old| !new.outranks(&old)) {
             return Taken::default();
@@ -221,8 +221,8 @@ impl Remembered {
         taken
     }
 
-    /// Counts on from the latest reading although the new one has an earlier time: the sender's
-    /// clock was set back. Nothing that is earlier still can be told apart then.
+    /// Continues from the latest reading although the new one has an earlier time, because the
+    /// sender's clock was set back. Even earlier readings cannot be told apart afterwards.
     fn go_on_from(&mut self, latest: &Reading, new: Reading) -> Taken {
         let kept = Kept { reading: new.without_count(), after_forgotten: true };
         self.put(&[kept]);
@@ -240,10 +240,10 @@ impl Remembered {
         to.saturating_sub(from) > i64::from(self.step_ms) + i64::from(self.step_ms / 2)
     }
 
-    /// The place of the reading that is forgotten first.
+    /// Returns the place of the reading that is forgotten first.
     fn least(&self, readings: &[Kept]) -> usize {
         let newest = readings.last().map_or(0, |kept| kept.reading.at);
-        // A gap's part of the time that has passed since it began.
+        // The gap's length in proportion to the time since it began.
         let weight = |place: usize| {
             let (from, to) = (readings[place - 1].reading.at, readings[place].reading.at);
             if readings[place].after_forgotten || !self.is_gap(from, to) {
@@ -264,7 +264,7 @@ impl Remembered {
         least.0
     }
 
-    /// Replaces everything by these readings, in order of time.
+    /// Replaces all readings; `readings` is ordered by time.
     fn put(&mut self, readings: &[Kept]) {
         self.after_forgotten = 0;
         for (place, kept) in readings.iter().enumerate() {
@@ -286,7 +286,7 @@ impl Remembered {
     #[inline]
     fn reading(&self, place: usize) -> Reading {
         let age = match self.age[place] {
-            // Before any reading that matters.
+            // A start before any reading that matters.
             u32::MAX => i64::MAX,
             age => i64::from(age),
         };

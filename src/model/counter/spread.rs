@@ -1,47 +1,48 @@
-//! How a counter's growth over a gap between two readings is spread over the slots of the gap.
+//! Distribution of a counter's growth over the slots of a gap between two readings.
 //!
-//! A reading adds what was counted since the reading before it to the slot of its own time, and
-//! nothing else is stored. After a gap, the first slot with a reading therefore holds the growth of
-//! several slots. A reader who asks for rates moves it back: virtual readings at the counter's own
-//! spacing fill the gap, or one for each slot where readings come no more often than slots. The
-//! number of a slot is its sum plus [`Gap::carried`] over its end, less [`Gap::carried`] over its
-//! start; a slot that holds the whole gap keeps its sum, bit for bit.
+//! A reading adds the growth since the previous reading to the slot of its own time, and nothing
+//! else is stored. After a gap, the first slot with a reading therefore contains the growth of
+//! several slots. Queries for rates distribute it: virtual readings at the counter's interval fill
+//! the gap, or one per slot if readings are no more frequent than slots. The growth of a slot is
+//! its sum plus [`Gap::carried`] at its end, less [`Gap::carried`] at its start; a slot that
+//! contains the whole gap keeps its sum, bit for bit.
 //!
-//! Must never know: cells, axes, where readings are stored.
+//! Must never know: cells, axes, the storage of readings.
 
 use super::Reading;
 
-/// The longest gap that is spread; growth over a longer one stays in the slot of the reading that
-/// ends it. Readers look for the neighbours of a range no further than this.
+/// The longest gap that is distributed; growth over a longer one stays in the slot of the reading
+/// that ends it. Queries search this far for the neighbours of a range.
 pub const GAP_MAX_MS: i64 = 31 * 86_400_000;
 
-/// A gap between two neighbouring readings of one counter, without a reset in it.
+/// A gap between two neighbouring readings of one counter, without a reset.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gap {
     from: i64,
     to: i64,
     increase: f64,
-    /// Virtual readings that the growth is divided by, the reading that ends the gap included.
+    /// The number of virtual readings by which the growth is divided, including the reading that
+    /// ends the gap.
     parts: i64,
-    /// Width of slots, when each slot that the gap enters holds one virtual reading.
+    /// The width of slots, if each slot of the gap contains one virtual reading.
     slots_ms: Option<i64>,
 }
 
-/// The mean time between the readings of one slot; infinite when it is not known.
+/// Returns the mean time between the readings of one slot; infinite if unknown.
 pub fn spacing_ms(n: u32, first_at: i64, last_at: i64) -> f64 {
     let passed = last_at.saturating_sub(first_at);
     if n > 1 && passed > 0 { passed as f64 / f64::from(n - 1) } else { f64::INFINITY }
 }
 
 impl Gap {
-    /// The gap between the last reading of one slot and the first reading of a later one.
+    /// Returns the gap between the last reading of one slot and the first reading of a later one.
     ///
     /// `counted` is the sum of the slot of `after`, the most that can be moved out of it;
     /// `spacing_ms` is the smaller [`spacing_ms`] of the two slots; `width_ms` is the width of the
-    /// finest slots that the store keeps, whatever is read, so that all resolutions agree.
+    /// finest slots in the store, whatever is queried, so that all resolutions agree.
     ///
-    /// `None` when nothing is spread: the value fell, or the readings are no further apart than
-    /// one and a half spacings or one slot, or further than [`GAP_MAX_MS`].
+    /// Returns `None` when nothing is distributed: the value fell, or the readings are no further
+    /// apart than one and a half spacings or one slot, or further than [`GAP_MAX_MS`].
     #[inline]
     pub fn between(
         before: &Reading,
@@ -67,8 +68,9 @@ impl Gap {
         Some(Self { from: before.at, to: after.at, increase, parts: parts.max(1), slots_ms })
     }
 
-    /// Growth before an edge between slots that is stored in a slot behind it. Zero unless the gap
-    /// crosses the edge; never falls from one edge of a gap to the next; whole when the growth is.
+    /// Returns the growth before an edge between slots that is stored in a slot after it. It is
+    /// zero unless the gap crosses the edge, never falls from one edge of a gap to the next, and is
+    /// a whole number if the growth is.
     pub fn carried(&self, edge: i64) -> f64 {
         if edge <= self.from || edge > self.to {
             return 0.0;
@@ -76,7 +78,8 @@ impl Gap {
         let virtual_readings = if let Some(width) = self.slots_ms {
             edge.div_euclid(width) - self.from.div_euclid(width) - 1
         } else {
-            // Those strictly before the edge: a reading at an edge belongs to the slot behind it.
+            // Virtual readings strictly before the edge; a reading at an edge belongs to the next
+            // slot.
             let [passed, parts, all] =
                 [edge - self.from, self.parts, self.to - self.from].map(i128::from);
             ((passed * parts + all - 1) / all - 1) as i64
@@ -91,17 +94,17 @@ impl Gap {
         if self.increase.fract() == 0.0 { carried.floor() } else { carried }
     }
 
-    /// Whether the gap covers a slot of which both edges are given, so that no reading lies in it.
+    /// Returns true when the gap covers the slot between two edges, so that no reading is in it.
     pub fn covers(&self, start: i64, end: i64) -> bool {
         self.from < start && end <= self.to
     }
 
-    /// The times of the readings at its ends.
+    /// Returns the times of the readings at the ends of the gap.
     pub fn times(&self) -> (i64, i64) {
         (self.from, self.to)
     }
 
-    /// Growth per second over the gap.
+    /// Returns the growth per second over the gap.
     pub fn rate(&self) -> f64 {
         super::reading::per_second(self.increase, self.to - self.from)
     }
@@ -125,7 +128,7 @@ mod tests {
         Gap::between(&before, &after, f64::MAX, spacing, SLOT)
     }
 
-    /// What each slot from that of the first reading to that of the last holds of the growth.
+    /// Returns the growth in each slot, from the slot of the first reading to that of the last.
     fn shares(gap: &Gap, width: i64) -> Vec<f64> {
         let (first, last) = (gap.from.div_euclid(width), gap.to.div_euclid(width));
         let share = |slot: i64| {
@@ -137,10 +140,10 @@ mod tests {
 
     #[test]
     fn every_slot_of_a_gap_holds_the_growth_of_its_own_time() {
-        // Readings each 5 s up to 0:55, and from 5:05 on.
+        // A reading every 5 s up to 0:55, and from 5:05 on.
         let spread = gap(55 * SECOND, 305 * SECOND, 250.0, 5e3).unwrap();
         assert_eq!(shares(&spread, SLOT), [0.0, 60.0, 60.0, 60.0, 60.0, 10.0]);
-        // A reading a minute, of which one is missing.
+        // A reading a minute; one is missing.
         let missed = gap(30 * SECOND, 150 * SECOND, 120.0, f64::INFINITY).unwrap();
         assert_eq!(shares(&missed, SLOT), [0.0, 60.0, 60.0]);
     }
@@ -173,7 +176,7 @@ mod tests {
         assert_eq!(shares(&spread, SLOT), [0.0, 10.0, 10.0, 10.0, 10.0, 10.0]);
     }
 
-    /// Growth at virtual readings before an edge, one after the other.
+    /// Returns the growth of virtual readings before an edge, by counting them one by one.
     fn naive(gap: &Gap, edge: i64) -> f64 {
         let (from, passed) = (i128::from(gap.from), i128::from(gap.to - gap.from));
         let parts = i128::from(gap.parts);
@@ -208,8 +211,8 @@ mod tests {
                 let coarse = shares(&spread, times * SLOT);
                 let first = spread.from.div_euclid(SLOT);
                 for (slot, share) in (spread.from.div_euclid(times * SLOT)..).zip(coarse) {
-                    let parts = (slot * times..(slot + 1) * times).map(|own| {
-                        let index = usize::try_from(own - first).ok();
+                    let parts = (slot * times..(slot + 1) * times).map(|part| {
+                        let index = usize::try_from(part - first).ok();
                         index.and_then(|index| fine.get(index)).copied().unwrap_or(0.0)
                     });
                     let sum: f64 = parts.sum();

@@ -1,4 +1,4 @@
-//! Counters against the naive model, in every order that is promised.
+//! Counters against the naive model, in every order for which results are guaranteed.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use super::*;
 #[path = "../../../tests/support/counters.rs"]
 mod naive;
 
-/// Time, value, start.
+/// The time, value and start of a reading.
 type Sent = (i64, f64, i64);
 
 const SECOND: i64 = 1000;
 
-/// A cell for each time.
+/// Returns the cell of each time.
 fn cells(readings: &[Sent]) -> BTreeMap<i64, Cell> {
     let mut state = SeriesState::new(Kind::Counter);
     let mut cells: BTreeMap<i64, Cell> = BTreeMap::new();
@@ -41,7 +41,7 @@ fn total(readings: &[Sent]) -> f64 {
     values(readings).iter().sum()
 }
 
-/// That the cells are those of the naive model, smallest and largest rate included.
+/// Checks the cells against the naive model, including the smallest and largest rates.
 fn check(readings: &[Sent]) {
     let mut model = NaiveCounter::default();
     for (at, value, start) in readings {
@@ -51,14 +51,14 @@ fn check(readings: &[Sent]) {
     let sums: BTreeMap<_, _> = cells.iter().map(|(at, cell)| (*at, cell.sum)).collect();
     assert_eq!(sums, model.increases(), "{readings:?}");
     for (at, cell) in cells {
-        let rates = || model.rates().iter().filter(|(own, _)| *own == at).map(|(_, rate)| *rate);
+        let rates = || model.rates().iter().filter(|(time, _)| *time == at).map(|(_, rate)| *rate);
         let extremes =
             (rates().fold(f64::INFINITY, f64::min), rates().fold(f64::NEG_INFINITY, f64::max));
         assert_eq!((cell.min, cell.max), extremes, "at {at}: {readings:?}");
     }
 }
 
-/// Late readings for which nothing is promised come behind all others instead.
+/// Moves late readings without a guarantee behind all others.
 fn promised(mut readings: Vec<Sent>) -> Vec<Sent> {
     let mut model = NaiveCounter::default();
     for (at, value, start) in &mut readings {
@@ -93,7 +93,7 @@ fn a_start_at_the_reading_before_is_a_reset_unless_that_one_had_none() {
         .map(|(index, start)| ((index + 2) * minute, (index * 60) as f64, start))
         .collect();
     assert_eq!(values(&resets), [0.0, 60.0, 60.0, 180.0, 60.0, 60.0]);
-    // And its points whose start was not known at first.
+    // Points whose start was unknown at first.
     let (two, three) = (2 * minute, 3 * minute);
     assert_eq!(values(&[(two, 1.0, 0), (three, 1.0, two)]), [0.0, 0.0]);
     assert_eq!(values(&[(two, 1.0, two), (three, 1.0, two)]), [0.0, 0.0]);
@@ -115,7 +115,7 @@ fn the_count_since_a_start_near_the_first_reading_is_kept() {
     let boot = 20_000 - START_COUNTS_MS;
     assert_eq!(values(&[(20_000, 5.0, boot)]), [5.0]);
     assert_eq!(values(&[(20_000, 5.0, boot - 1)]), [0.0]);
-    // An earlier reading that comes late takes its part.
+    // An earlier reading that arrives late takes its part.
     assert_eq!(values(&[readings[1], readings[0]]), [5.0, 2.0]);
     assert_eq!(values(&[readings[0], (10_000, 3.0, 0)]), [0.0, 5.0]);
 }
@@ -138,7 +138,8 @@ fn what_comes_in_front_of_a_first_reading_counts_as_that_does() {
 #[test]
 fn a_clock_that_is_set_back_counts_what_was_counted() {
     let boot = SECOND;
-    // A reading each 10 s that grows by 20; then the clock, and with it the boot, goes back 300 s.
+    // A reading every 10 s that grows by 20; then the clock, and with it the boot time, is set back
+    // by 300 s.
     let before = (1..120).map(|round| (boot + round * 10 * SECOND, (round * 20) as f64, boot));
     let by = 300 * SECOND;
     let after = (120..200)
@@ -148,7 +149,7 @@ fn a_clock_that_is_set_back_counts_what_was_counted() {
     check(&readings);
     assert!(values(&readings).iter().all(|increase| *increase <= 40.0));
     assert_eq!(total(&readings), 199.0 * 20.0);
-    // One reading that contradicts those around it says nothing of them.
+    // One contradicting reading does not change the readings around it.
     let one = [(1000, 5.0, 1), (3000, 9.0, 1), (5000, 20.0, 1), (2000, 12.0, 1)];
     assert_eq!(values(&one), [5.0, 0.0, 4.0, 11.0]);
     check(&one);
@@ -158,9 +159,9 @@ fn a_clock_that_is_set_back_counts_what_was_counted() {
 fn a_late_reading_takes_its_part_from_the_reading_after_it() {
     let late = [(1000, 0.0, 0), (3000, 10.0, 0), (2000, 4.0, 0), (4000, 11.0, 0)];
     assert_eq!(values(&late), [0.0, 4.0, 6.0, 1.0]);
-    // The very first may come late, too.
+    // The very first reading may arrive late.
     assert_eq!(values(&[(2000, 7.0, 0), (1000, 5.0, 0)]), [0.0, 2.0]);
-    // It may show a reset that was hidden.
+    // A late reading may show a hidden reset.
     assert_eq!(values(&[(1000, 5.0, 0), (3000, 6.0, 0), (2000, 1.0, 0)]), [0.0, 1.0, 5.0]);
     let hidden = [(0, 10.0, 0), (2000, 20.0, 0), (5000, 25.0, 0), (3000, 3.0, 0)];
     assert_eq!(total(&hidden), 35.0);
@@ -179,7 +180,7 @@ fn the_larger_of_two_readings_at_one_time_counts() {
 fn one_long_gap_does_not_hide_the_backlog_behind_it() {
     let reading = |at: i64| (at * SECOND, (at * 2) as f64, 0);
     let mut readings: Vec<Sent> = [15, 30, 45, 3645].map(reading).to_vec();
-    // Live readings go on while the backlog comes.
+    // Live readings continue while the backlog arrives.
     for index in 0..239 {
         readings.push(reading(60 + index * 15));
         readings.push(reading(3660 + index * 15));
@@ -203,7 +204,7 @@ fn a_gap_is_remembered_through_small_ones_after_it() {
     let mut readings: Vec<Sent> = Vec::new();
     for index in (0..20).chain(260..600) {
         let reading = (index * 15 * SECOND, index as f64, 0);
-        // Now and then a reading is missing.
+        // An occasional reading is missing.
         if index < 300 || index % 40 != 0 {
             readings.push(reading);
         }
@@ -220,7 +221,7 @@ fn rates_are_per_second_between_neighbours() {
     let cells = cells(&[(0, 5.0, 0), (2000, 9.0, 0), (8000, 15.0, 0), (6000, 10.0, 0)]);
     let rates: Vec<_> = cells.values().map(|cell| (cell.min, cell.max)).collect();
     let none = (f64::INFINITY, f64::NEG_INFINITY);
-    // The last slot has the rate over the gap, and the one that is left of it.
+    // The last slot has the rate over the gap, and the rate of its remainder.
     assert_eq!(rates, [none, (2.0, 2.0), (0.25, 0.25), (1.0, 2.5)]);
 }
 
@@ -233,7 +234,7 @@ fn a_series_ends_until_a_later_sample() {
     assert_eq!(state.ended_at(), None);
     state.end(UnixMillis(2000));
     assert_eq!(state.ended_at(), Some(UnixMillis(2000)));
-    // A late one is of before the end.
+    // A late sample from before the end.
     state.observe(UnixMillis(1500), 1.0, 0, UnixMillis(0));
     state.observe(UnixMillis(2000), 1.0, 0, UnixMillis(0));
     assert_eq!((state.ended_at(), state.last_at), (Some(UnixMillis(2000)), UnixMillis(2000)));
@@ -241,13 +242,13 @@ fn a_series_ends_until_a_later_sample() {
     assert_eq!(state.ended_at(), None);
 }
 
-/// Readings with resets, starts and equal times, by steps from the latest one before.
+/// Returns readings with resets, starts and equal times, as steps from the latest one.
 fn sent(steps: Vec<(i64, u32, i64)>) -> Vec<Sent> {
     let mut newest = 100 * SECOND;
     let readings = steps.into_iter().map(|(step, value, age)| {
         let at = newest + step * SECOND;
         newest = newest.max(at);
-        // Some are not known, some wrong, some at a reading before.
+        // Some starts are unknown, some wrong, some at an earlier reading.
         (at, f64::from(value), if age > 30 { 0 } else { at - age * SECOND })
     });
     readings.collect()
@@ -282,7 +283,8 @@ proptest! {
 
     #[test]
     fn blocks_that_overtake_each_other_give_every_slot_its_increase(
-        // The step must be known for gaps to be seen; before, a block of one may hide one.
+        // Gaps are recognized once the interval is known; a block of one reading may hide a gap
+        // before.
         blocks in prop::collection::vec(prop::collection::vec(0..50_u32, 3..20), 1..6),
         swap: bool,
     ) {
@@ -291,7 +293,7 @@ proptest! {
             values.iter().zip(&mut times).map(|(value, at)| (at, f64::from(*value), 0)).collect()
         };
         let mut blocks: Vec<_> = blocks.iter().map(block).collect();
-        // Two queues: every second block comes before the one that it follows.
+        // Two queues: every second block arrives before the one that it follows.
         if swap {
             blocks.chunks_exact_mut(2).for_each(<[_]>::reverse);
         }

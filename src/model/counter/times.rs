@@ -1,15 +1,15 @@
-//! When the readings that are remembered of a counter were taken, six bytes each.
+//! The times of a counter's remembered readings, six bytes each.
 //!
-//! Must never know: what was read then.
+//! Must never know: values.
 
-/// Readings that are remembered of a counter.
+/// The number of readings that are remembered of a counter.
 pub const READINGS_MAX: usize = 8;
 
-/// The earliest time that can be told; from it on the times of 8,900 years can.
+/// The earliest time that can be stored; six bytes cover the following 8,900 years.
 const EARLIEST: i64 = -(1 << 44);
 const LATEST: i64 = EARLIEST + (1 << 48) - 1;
 
-/// Times by places.
+/// The times by place.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Times {
     low: [u32; READINGS_MAX],
@@ -17,19 +17,19 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// Whether a time can be told.
-    pub(super) fn can_tell(at: i64) -> bool {
+    /// Returns true when a time can be stored.
+    pub(super) fn can_store(at: i64) -> bool {
         (EARLIEST..=LATEST).contains(&at)
     }
 
-    /// The time at a place.
+    /// Returns the time at a place.
     #[inline]
     pub(super) fn get(&self, place: usize) -> i64 {
         let whole = u64::from(self.high[place]) << u32::BITS | u64::from(self.low[place]);
         whole as i64 + EARLIEST
     }
 
-    /// Changes the time at a place, to the nearest that can be told.
+    /// Sets the time at a place to the nearest that can be stored.
     #[inline]
     pub(super) fn set(&mut self, place: usize, at: i64) {
         let whole = (at.clamp(EARLIEST, LATEST) - EARLIEST) as u64;
@@ -43,15 +43,15 @@ mod tests {
     use crate::model::UnixMillis;
 
     #[test]
-    fn every_time_that_a_sample_may_have_can_be_told() {
+    fn every_time_that_a_sample_may_have_can_be_stored() {
         let mut times = Times::default();
         for at in [UnixMillis::MIN.0, UnixMillis::MAX.0, 1, -1, 1 << 32, EARLIEST, LATEST] {
-            assert!(Times::can_tell(at));
+            assert!(Times::can_store(at));
             times.set(5, at);
             assert_eq!(times.get(5), at);
         }
         for (at, nearest) in [(i64::MIN, EARLIEST), (i64::MAX, LATEST), (LATEST + 1, LATEST)] {
-            assert!(!Times::can_tell(at));
+            assert!(!Times::can_store(at));
             times.set(0, at);
             assert_eq!(times.get(0), nearest);
         }

@@ -5,7 +5,7 @@
 
 #![allow(
     clippy::wildcard_enum_match_arm,
-    reason = "a place that takes one kind of value refuses all others alike"
+    reason = "a place for one kind of value refuses all others"
 )]
 
 mod accumulator;
