@@ -1,4 +1,4 @@
-//! The checkpointer: moves the catalog into documents, on a timer and when asked.
+//! The checkpointer: moves the catalog into documents, on a timer and on request.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -13,33 +13,33 @@ use crate::{
     telemetry::{Condition, Health, Metrics},
 };
 
-/// A checkpoint that failed is tried again after this time.
+/// The delay before a failed checkpoint is repeated.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// Checkpoints that are remembered.
+/// The number of checkpoints in the history.
 const REMEMBERED: usize = 20;
 
-/// The last checkpoints that were done. Cheap to clone.
+/// The history of checkpoints. Clones are cheap.
 #[derive(Debug, Clone, Default)]
 pub struct CheckpointHistory(Arc<Mutex<VecDeque<PastCheckpoint>>>);
 
-/// A checkpoint that was done.
+/// A completed checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PastCheckpoint {
     /// The time at which it began.
     pub at: UnixMillis,
-    /// The time that it took.
+    /// The duration in milliseconds.
     pub elapsed_ms: u64,
-    /// Cells that it merged into the head and into documents.
+    /// The number of cells merged into the head and into documents.
     pub cells: u64,
-    /// Documents that it wrote.
+    /// The number of documents written.
     pub documents: u64,
-    /// Bytes that it wrote to the head and to documents.
+    /// The number of bytes written to the head and to documents.
     pub bytes_written: u64,
 }
 
 impl CheckpointHistory {
-    /// The newest first.
+    /// Returns the history, the newest checkpoint first.
     pub fn last(&self) -> Vec<PastCheckpoint> {
         self.0.lock().iter().copied().collect()
     }
@@ -51,7 +51,7 @@ impl CheckpointHistory {
     }
 }
 
-/// Asks for a checkpoint now: memory is short, the journal is long, or a start has much to replay.
+/// A request for a checkpoint: memory is short, the journal is long, or a start has much to replay.
 #[derive(Debug, Clone, Copy, Message)]
 #[rtype(result = "()")]
 pub struct CheckpointNow;
@@ -75,29 +75,29 @@ pub struct CheckpointerParts {
 #[derive(Debug)]
 pub struct Checkpointer {
     parts: CheckpointerParts,
-    /// The only checkpoint that is to come.
+    /// The only scheduled checkpoint.
     next: Option<SpawnHandle>,
     turn: Turn,
 }
 
-/// Why the next checkpoint comes.
+/// The trigger of the next checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turn {
-    /// The interval will be over, counted from the end of the last one.
+    /// The interval, counted from the end of the last checkpoint.
     Interval,
-    /// One was asked for.
+    /// A request.
     Asked,
-    /// The last one failed. No request makes the retry come sooner.
+    /// A failure of the last checkpoint. Requests do not make the retry earlier.
     Retry,
 }
 
 impl Checkpointer {
-    /// A checkpointer that has not begun.
+    /// Creates the role without starting it.
     pub fn new(parts: CheckpointerParts) -> Self {
         Self { parts, next: None, turn: Turn::Interval }
     }
 
-    /// Returns whether it was done.
+    /// Runs a checkpoint; returns true on success.
     fn checkpoint(&self) -> bool {
         let parts = &self.parts;
         let watch = Stopwatch::start();
@@ -118,13 +118,13 @@ impl Checkpointer {
                 parts.metrics.checkpoint_errors.inc();
                 parts.health.raise_fault(Condition::Checkpoint, &cause);
                 let cause: &dyn std::error::Error = &cause;
-                tracing::error!(cause, "a checkpoint failed; it will be tried again");
+                tracing::error!(cause, "a checkpoint failed and will be retried");
                 false
             }
         }
     }
 
-    /// Packs counters that had no sample for long.
+    /// Compresses the states of counters without a recent sample.
     fn pack_idle(&self) {
         if let Some(idle_after) = self.parts.idle_after {
             let now = self.parts.clock.moment().believed;
@@ -132,8 +132,8 @@ impl Checkpointer {
         }
     }
 
-    /// Puts the next checkpoint in place of the one that was to come. It waits behind the messages
-    /// that are there, so a stop never waits for more than the one under way.
+    /// Replaces the scheduled checkpoint. The new one is queued behind waiting messages, so a stop
+    /// never waits for more than the running checkpoint.
     fn schedule(&mut self, turn: Turn, ctx: &mut Context<Self>) {
         if let Some(other) = self.next.take() {
             ctx.cancel_future(other);
@@ -159,7 +159,7 @@ impl Actor for Checkpointer {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         self.schedule(Turn::Interval, ctx);
-        // One that was cut short by the end of the last process is finished first.
+        // The first checkpoint completes one that the last process did not finish.
         ctx.notify(CheckpointNow);
     }
 }
@@ -169,7 +169,7 @@ impl Handler<CheckpointNow> for Checkpointer {
 
     fn handle(&mut self, _: CheckpointNow, ctx: &mut Self::Context) {
         let parts = &self.parts;
-        // Several requests may have waited while the last checkpoint ran.
+        // Several requests may have arrived during the last checkpoint.
         let is_due =
             || parts.store.is_checkpoint_cut_short() || parts.store.needs_checkpoint(&parts.bounds);
         if self.turn == Turn::Interval && is_due() {
@@ -200,7 +200,7 @@ mod tests {
             let (cells, documents, bytes_written) = (2, 3, 4);
             history.note(PastCheckpoint { at, elapsed_ms: 1, cells, documents, bytes_written });
         }
-        let times: Vec<_> = history.last().iter().map(|own| own.at.0).collect();
+        let times: Vec<_> = history.last().iter().map(|checkpoint| checkpoint.at.0).collect();
         assert_eq!(times, (10..30).rev().collect::<Vec<_>>());
     }
 }

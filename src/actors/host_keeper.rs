@@ -1,6 +1,6 @@
-//! The host keeper: stores once a minute what changed of the hosts that ping.
+//! The host keeper: stores the changed records of hosts once a minute.
 //!
-//! Must never know: when a host is late or down.
+//! Must never know: the state machine of hosts.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 use super::{Lifeline, Stop};
 use crate::kept::KnownHosts;
 
-/// The interval at which changes are stored.
-const KEEP_EVERY: Duration = Duration::from_secs(60);
+/// The interval between two writes.
+const STORE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The role. It blocks its thread while it writes, so it needs an arbiter of its own.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct HostKeeper {
 }
 
 impl HostKeeper {
-    /// A role that has not begun.
+    /// Creates the role without starting it.
     pub fn new(hosts: KnownHosts, lifeline: Lifeline) -> Self {
         Self { hosts, lifeline, failing: false }
     }
@@ -31,9 +31,9 @@ impl HostKeeper {
         match &outcome {
             Err(cause) if !self.failing => {
                 let cause: &dyn std::error::Error = cause;
-                tracing::error!(cause, "cannot keep hosts; it will be tried again");
+                tracing::error!(cause, "cannot store hosts; the next write retries");
             }
-            Ok(()) if self.failing => tracing::info!("hosts can be kept again"),
+            Ok(()) if self.failing => tracing::info!("hosts are stored again"),
             Err(_) | Ok(()) => {}
         }
         self.failing = outcome.is_err();
@@ -44,7 +44,7 @@ impl Actor for HostKeeper {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        ctx.run_interval(KEEP_EVERY, |role, _| role.keep());
+        ctx.run_interval(STORE_INTERVAL, |role, _| role.keep());
     }
 }
 

@@ -1,21 +1,21 @@
 //! The watcher: no half-alive daemon.
 //!
-//! Every role holds a lifeline. When a role ends without having released it, by a panic or a bug,
-//! the watcher is told and the daemon stops in order with a non-zero exit.
+//! Every role holds a lifeline. When a role ends without releasing it, by a panic or a bug, the
+//! watcher sees it and the daemon stops in order with a non-zero exit code.
 
 use tokio::sync::mpsc;
 
-/// Deaths that may wait to be seen; one is enough to stop the daemon.
+/// The capacity of the queue of deaths; one is enough to stop the daemon.
 const DEATHS_MAX: usize = 16;
 
-/// A role that ended on its own.
+/// A role that ended unexpectedly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Death {
-    /// Which role.
+    /// The name of the role.
     pub role: &'static str,
 }
 
-/// Held by a role for as long as it lives.
+/// A guard that a role holds for as long as it lives.
 #[derive(Debug)]
 pub struct Lifeline {
     role: &'static str,
@@ -23,19 +23,19 @@ pub struct Lifeline {
     released: bool,
 }
 
-/// Makes lifelines. Cheap to clone.
+/// A factory of lifelines. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct Lifelines(mpsc::Sender<Death>);
 
 impl Lifelines {
-    /// A lifeline for a role.
+    /// Returns a lifeline for a role.
     pub fn for_role(&self, role: &'static str) -> Lifeline {
         Lifeline { role, deaths: self.0.clone(), released: false }
     }
 }
 
 impl Lifeline {
-    /// Says that the role ends because it was asked to.
+    /// Marks the end of the role as requested.
     pub fn release(&mut self) {
         self.released = true;
     }
@@ -44,12 +44,12 @@ impl Lifeline {
 impl Drop for Lifeline {
     fn drop(&mut self) {
         if !self.released && self.deaths.try_send(Death { role: self.role }).is_err() {
-            tracing::debug!(role = self.role, "nobody watches any more");
+            tracing::debug!(role = self.role, "the watcher has ended");
         }
     }
 }
 
-/// Sees deaths.
+/// The receiver of deaths.
 #[derive(Debug)]
 pub struct Watcher(mpsc::Receiver<Death>);
 
@@ -60,7 +60,7 @@ impl Watcher {
     }
 }
 
-/// A maker of lifelines, and the watcher that sees them torn.
+/// Returns a factory of lifelines, and the watcher of their roles.
 pub fn lifelines() -> (Lifelines, Watcher) {
     let (deaths, receiver) = mpsc::channel(DEATHS_MAX);
     (Lifelines(deaths), Watcher(receiver))
@@ -77,9 +77,9 @@ mod tests {
         asked.release();
         drop(asked);
         assert!(watcher.0.try_recv().is_err());
-        let own = lines.for_role("writer");
+        let line = lines.for_role("writer");
         let ended = std::thread::spawn(move || {
-            let _own = own;
+            let _own = line;
             panic!("a bug in a role");
         });
         assert!(ended.join().is_err());

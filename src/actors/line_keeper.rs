@@ -1,7 +1,7 @@
-//! The keeper of the last hour of all hosts: reads it again and again, so that whoever looks at the
-//! fleet waits for its last minutes only.
+//! The line keeper: caches the last hour of all hosts, so that the fleet's page reads only the last
+//! minutes.
 //!
-//! Must never know: how it is read.
+//! Must never know: the queries.
 
 use std::{fmt, time::Duration};
 
@@ -9,8 +9,8 @@ use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
 use super::{Lifeline, Stop};
 
-/// The interval of the timer: lines have a point a minute.
-const EVERY: Duration = Duration::from_secs(60);
+/// The interval of the timer; lines have a point a minute.
+const INTERVAL: Duration = Duration::from_secs(60);
 
 /// The role. It blocks its thread while it reads, so it needs an arbiter of its own.
 pub struct LineKeeper {
@@ -21,18 +21,21 @@ pub struct LineKeeper {
 }
 
 impl LineKeeper {
-    /// A role that has not begun; `refresh` makes the lines ready, or says why it could not.
+    /// Creates the role; `refresh` updates the cache, or returns the reason why it failed.
     pub fn new(
         refresh: impl Fn() -> Result<(), String> + Send + 'static,
         lifeline: Lifeline,
     ) -> Self {
-        Self { refresh: Box::new(refresh), every: EVERY, lifeline, is_failing: false }
+        Self { refresh: Box::new(refresh), every: INTERVAL, lifeline, is_failing: false }
     }
 
     fn run(&mut self) {
         let outcome = (self.refresh)();
         if let Some(cause) = outcome.as_ref().err().filter(|_| !self.is_failing) {
-            tracing::warn!(cause, "the last hour of all hosts is not ready: who asks for it waits");
+            tracing::warn!(
+                cause,
+                "cannot cache the last hour of all hosts: the fleet's page is slower"
+            );
         }
         self.is_failing = outcome.is_err();
     }

@@ -1,4 +1,4 @@
-//! The roles that run: thin shells over pure logic. The only home of actix's actors; the API
+//! The running roles: thin shells over pure logic. Only this folder uses actix's actors; the API
 //! and the daemon hold their addresses.
 //!
 //! Must never know: HTTP routes and status codes. `daemon` starts and stops them in order.
@@ -7,17 +7,17 @@
 //! |---|---|---|
 //! | collector | each HTTP worker; a thread for large bodies, one for Graphite | actix mailbox; its callers wait |
 //! | writer | thread `writer` | commands and bytes; full: refused, the sender keeps the batch |
-//! | checkpointer | arbiter thread | mailbox; a request that does not fit is dropped, the timer comes |
+//! | checkpointer | arbiter thread | mailbox; full: the request is dropped, the timer follows |
 //! | preallocator | arbiter thread | timer only |
 //! | retention | arbiter thread | timer only |
 //! | host keeper | arbiter thread | timer only |
 //! | sealer | arbiter thread | timer only |
-//! | alerter | arbiter thread, and one for each of eight groups while it is evaluated | those not made are counted; 64 acknowledgements, others are refused |
-//! | notifier | arbiter thread, one an Alertmanager | none: what fires is remembered, and told when it can be |
-//! | messenger | arbiter thread, and one for each way of a receiver while it is told | 2,000 groups of 500 alerts, stored; the others are told as a number; 4 tests of receivers, others are refused |
+//! | alerter | arbiter thread, and one for each of eight groups while it is evaluated | missed evaluations are counted; 64 acknowledgements, others are refused |
+//! | notifier | arbiter thread, one an Alertmanager | none: firing alerts stay in memory until they are delivered |
+//! | messenger | arbiter thread, and one for each way of a receiver while it is notified | 2,000 groups of 500 alerts, stored; the others are only counted; 4 tests of receivers, others are refused |
 //! | line keeper | arbiter thread | timer only |
-//! | self-sampler | the main thread | one round at a time; others are left out |
-//! | Graphite listeners | the main thread | TCP: read no further; UDP: dropped and counted |
+//! | self-sampler | the main thread | one round at a time; others are dropped |
+//! | Graphite listeners | the main thread | TCP: back-pressure; UDP: dropped and counted |
 
 mod alerter;
 mod checkpointer;
@@ -58,7 +58,7 @@ pub use writer::{WriteFault, Writer, WriterHandle, WriterParts};
 
 use actix::prelude::Message;
 
-/// Asks a role to end. It is answered when the role does nothing more.
+/// A request to a role to stop. The reply means that the role does nothing more.
 #[derive(Debug, Clone, Copy, Message)]
 #[rtype(result = "()")]
 pub struct Stop;

@@ -1,6 +1,7 @@
-//! The notifier: tells one Alertmanager of the alerts that fire and end.
+//! The notifier: sends firing and resolved alerts to one Alertmanager.
 //!
-//! Each Alertmanager has one, so that one that is away holds up no other. Must never know: rules.
+//! Each Alertmanager has a notifier, so that an unavailable one does not delay the others. Must
+//! never know: rules.
 
 use std::{collections::BTreeSet, ops::Range, time::Duration};
 
@@ -16,9 +17,9 @@ use crate::{
     telemetry::Metrics,
 };
 
-/// The interval between two looks for due notifications.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Alerts of one request, as Prometheus has it.
+/// The interval between two checks for due notifications.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// The maximum number of alerts in a request, as in Prometheus.
 const ALERTS_PER_REQUEST: usize = 64;
 
 /// The parts of the role.
@@ -42,7 +43,7 @@ pub struct Notifier {
     quiet: Option<Quiet>,
 }
 
-/// All was told, and nothing is to be as long as nothing changes.
+/// The times at which nothing is due unless alerts change.
 #[derive(Debug)]
 struct Quiet {
     told_changes: u64,
@@ -50,20 +51,21 @@ struct Quiet {
 }
 
 impl Notifier {
-    /// Makes the role; nothing runs yet.
+    /// Creates the role without starting it.
     pub fn new(parts: NotifierParts) -> Self {
         let (telling, courier) = (Telling::default(), Courier::default());
         Self { parts, telling, courier, is_failing: false, quiet: None }
     }
 
-    /// Tells what is to be told.
+    /// Sends the alerts that are due.
     fn tell(&mut self) {
         let now = self.parts.clock.now();
         if self.courier.is_waiting(now) {
             return;
         }
         let told_changes = self.parts.rules.told_changes();
-        let is_quiet = |own: &Quiet| own.told_changes == told_changes && own.times.contains(&now);
+        let is_quiet =
+            |quiet: &Quiet| quiet.told_changes == told_changes && quiet.times.contains(&now);
         if self.quiet.as_ref().is_some_and(is_quiet) {
             return;
         }
@@ -85,14 +87,14 @@ impl Notifier {
         self.quiet = is_all_told.then_some(Quiet { told_changes, times: now..next });
     }
 
-    /// Sends alerts, some in each request; returns whether all are told, and whether any is.
+    /// Sends alerts in batches; returns whether all were delivered, and whether any was.
     fn send(&mut self, due: &[ToldAlert], now: UnixMillis) -> (bool, bool) {
         let (rules, alertmanager) = (self.parts.rules.clone(), self.parts.alertmanager.clone());
         let client = (!due.is_empty()).then(|| AlertmanagerClient::new(&alertmanager));
         let mut left: Vec<_> = due.chunks(ALERTS_PER_REQUEST).collect();
         let all = left.len();
-        // Requests have no names: the first alert of each stands for it.
-        let name = |alerts: &&[ToldAlert]| alerts.first().map(|own| fingerprint(&own.labels));
+        // Requests have no names: the first alert of each identifies it for retries.
+        let name = |alerts: &&[ToldAlert]| alerts.first().map(|alert| fingerprint(&alert.labels));
         let mut names: Vec<_> =
             left.iter().map(|alerts| name(alerts).unwrap_or_default()).collect();
         loop {
@@ -107,15 +109,16 @@ impl Notifier {
         }
         if left.is_empty() {
             if std::mem::take(&mut self.is_failing) && all > 0 {
-                tracing::info!(url = self.shown(), "the Alertmanager takes alerts again");
+                tracing::info!(url = self.shown(), "the Alertmanager accepts alerts again");
             }
-            // Nothing waits, so nothing is to be remembered of failures.
+            // Nothing is waiting, so past failures no longer matter.
             self.courier = Courier::default();
         }
         (left.is_empty(), left.len() < all)
     }
 
-    /// Notes the outcome of a request; returns whether its alerts are told.
+    /// Notes the outcome of a request; returns true if its alerts are delivered or refused for
+    /// good.
     fn note(
         &mut self,
         outcome: &Outcome,
@@ -126,9 +129,9 @@ impl Notifier {
         let (url, count) = (self.shown(), alerts.len());
         let word = match outcome {
             Outcome::Confirmed(_) => "sent",
-            // The same again would be refused again, and hold up all others.
+            // A retry would be refused again, and would delay all other alerts.
             Outcome::Refused(cause) => {
-                tracing::warn!(url, count, cause, "an Alertmanager refuses some of these alerts");
+                tracing::warn!(url, count, cause, "an Alertmanager refused some of these alerts");
                 "failed"
             }
             Outcome::Failed(cause) => {
@@ -136,7 +139,7 @@ impl Notifier {
                     tracing::warn!(
                         url,
                         cause,
-                        "cannot tell an Alertmanager; it will be tried again"
+                        "cannot notify an Alertmanager; the request will be retried"
                     );
                 }
                 self.is_failing = true;
@@ -153,7 +156,7 @@ impl Notifier {
         is_told
     }
 
-    /// Its address without a password, for the log.
+    /// Returns the address without its password, for the log.
     fn shown(&self) -> String {
         without_password(&self.parts.alertmanager.url)
     }
@@ -163,7 +166,7 @@ impl Actor for Notifier {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        ctx.run_interval(LOOK_EVERY, |role, _| role.tell());
+        ctx.run_interval(CHECK_INTERVAL, |role, _| role.tell());
     }
 }
 

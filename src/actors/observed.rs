@@ -1,19 +1,19 @@
 //! State that roles publish for the API.
 //!
-//! Must never know: who looks.
+//! Must never know: its readers.
 
 use super::{CheckpointHistory, IngestTally, ShellsAhead};
 use crate::telemetry::Health;
 
-/// State that roles publish for the API. Cheap to clone.
+/// State that roles publish for the API. Clones are cheap.
 #[derive(Debug, Clone, Default)]
 pub struct Observed {
-    /// Reasons for which the daemon is not ready.
+    /// The reasons for which the daemon is not ready.
     pub health: Health,
-    /// The last checkpoints.
+    /// The history of checkpoints.
     pub checkpoints: CheckpointHistory,
-    /// Accepted samples by sender, and examples of refused ones.
+    /// The accepted samples by sender, and examples of refused ones.
     pub ingest: IngestTally,
-    /// Preallocated shells.
+    /// The preallocated shells.
     pub shells: ShellsAhead,
 }

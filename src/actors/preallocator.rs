@@ -1,4 +1,4 @@
-//! The preallocator: makes the partition and the shells of each coming period ahead of time.
+//! The preallocator: creates the partition and the shells of each coming period ahead of time.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,12 +14,12 @@ use crate::{
     telemetry::{Condition, Health},
 };
 
-/// The interval between two looks for due shells.
+/// The interval between two checks for due shells.
 const TICK: Duration = Duration::from_secs(1);
-/// Shells written in one transaction, so that a checkpoint never waits long for it.
+/// The number of shells in one transaction, so that a checkpoint never waits long for it.
 const SHELLS_PER_TRANSACTION: usize = 2000;
 
-/// Shells that were made ahead of their time. Cheap to clone.
+/// The preallocated shells by granularity. Clones are cheap.
 #[derive(Debug, Clone, Default)]
 pub struct ShellsAhead(Arc<Mutex<Vec<Option<ShellsMade>>>>);
 
@@ -30,15 +30,15 @@ pub struct ShellsMade {
     pub start: UnixMillis,
     /// The end of the documents.
     pub end: UnixMillis,
-    /// The number of them.
+    /// The number of documents.
     pub count: usize,
 }
 
 impl ShellsAhead {
-    /// The shells of each configured granularity whose time has not come yet.
+    /// Returns the shells of each configured granularity whose period has not begun.
     pub fn made(&self, now: UnixMillis) -> Vec<Option<ShellsMade>> {
         let made = self.0.lock();
-        made.iter().map(|own| own.filter(|own| own.start > now)).collect()
+        made.iter().map(|shells| shells.filter(|shells| shells.start > now)).collect()
     }
 
     fn note(&self, index: usize, made: ShellsMade) {
@@ -58,9 +58,9 @@ pub struct PreallocatorParts {
     pub clock: Arc<dyn Clock>,
     pub health: Health,
     pub lifeline: Lifeline,
-    /// Documents, at most.
+    /// The maximum number of documents per second.
     pub per_second: u32,
-    /// The most bytes of shells that lie ahead.
+    /// The maximum size of all shells of coming periods, in bytes.
     pub bytes_max: u64,
     pub ahead: ShellsAhead,
 }
@@ -69,23 +69,23 @@ pub struct PreallocatorParts {
 #[derive(Debug)]
 pub struct Preallocator {
     parts: PreallocatorParts,
-    /// By granularity.
+    /// The progress by granularity.
     progress: Vec<Progress>,
 }
 
-/// The document period that is being filled.
+/// The document period for which shells are created.
 #[derive(Debug, Clone, Default)]
 struct Progress {
     document: Option<UnixMillis>,
-    /// Series that were live when the period's second half began, as far as the budget goes.
+    /// The series that were live when the current period's second half began, within the budget.
     live: Vec<SeriesId>,
-    /// The bytes of the shells.
+    /// The size of the shells in bytes.
     bytes: u64,
     done: usize,
 }
 
 impl Preallocator {
-    /// Makes the role; nothing runs yet.
+    /// Creates the role without starting it.
     pub fn new(parts: PreallocatorParts) -> Self {
         let progress = vec![Progress::default(); parts.store.granularities().count()];
         Self { parts, progress }
@@ -97,12 +97,12 @@ impl Preallocator {
             Err(cause) => {
                 self.parts.health.raise_fault(Condition::Preallocation, &cause);
                 let cause: &dyn std::error::Error = &cause;
-                tracing::warn!(cause, "preallocation failed; it will be tried again");
+                tracing::warn!(cause, "preallocation failed and will be retried");
             }
         }
     }
 
-    /// Makes the shells that are due, at most as many as a second may.
+    /// Creates the shells that are due, up to the rate limit.
     fn preallocate(&mut self) -> Result<(), StoreError> {
         let now = self.parts.clock.moment();
         let mut budget = self.parts.per_second as usize;
@@ -139,7 +139,7 @@ impl Preallocator {
 }
 
 impl Preallocator {
-    /// Begins a period; what the budget has no room for is made when samples come.
+    /// Begins a period; documents beyond the budget are created when samples arrive.
     fn plan(
         &mut self,
         index: usize,
@@ -150,11 +150,11 @@ impl Preallocator {
     ) {
         let slots = granularity.slot_index(document, granularity.document.next(document));
         let shell_bytes = DocumentLayout::new(slots, granularity.width_ms).length() as u64;
-        let is_other = |(other, own): &(usize, &Progress)| {
-            *other != index && own.document.is_some_and(|document| document > now)
+        let is_other = |(other, progress): &(usize, &Progress)| {
+            *other != index && progress.document.is_some_and(|document| document > now)
         };
         let others = self.progress.iter().enumerate().filter(is_other);
-        let other_bytes = others.map(|(_, own)| own.bytes).sum();
+        let other_bytes = others.map(|(_, progress)| progress.bytes).sum();
         let bytes_max = self.parts.bytes_max;
         let count = preallocation::affordable(live.len(), shell_bytes, other_bytes, bytes_max);
         if count < live.len() {
@@ -162,7 +162,7 @@ impl Preallocator {
             tracing::info!(
                 granularity,
                 without,
-                "series without empty documents: those ahead take 1 GiB"
+                "series without shells: the shells of coming periods take 1 GiB"
             );
         }
         live.truncate(count);

@@ -1,6 +1,5 @@
-//! Retention: drops whole partitions when their time is over, and then has those series forgotten of
-//! which no sample is left. While the clock is doubted it drops none, and asks whether the senders
-//! confirm it.
+//! Retention: drops whole partitions when they expire, and then removes series without samples.
+//! While the clock is doubted, it drops none, and checks whether the senders confirm the clock.
 
 use std::time::Duration;
 
@@ -15,10 +14,10 @@ use crate::{
     telemetry::{Condition, Health},
 };
 
-/// Series of which there never was a sample are looked for this often.
-const LOOKS_EVERY: Duration = Duration::from_secs(3600);
+/// The interval between two searches for series that never had a sample.
+const SEARCH_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// Series that are forgotten in one run: batches wait meanwhile.
+/// The number of series that are removed in one run: batches wait meanwhile.
 const FORGOTTEN_AT_ONCE: usize = 4096;
 
 /// The role.
@@ -33,7 +32,7 @@ pub struct Retention {
     pub writer: WriterHandle,
     /// True when there may be series without samples.
     pub looks_for_series: bool,
-    /// Since it looked for some.
+    /// The time since the last search for series without samples.
     pub looked_for_series: Stopwatch,
 }
 
@@ -42,16 +41,17 @@ pub struct Retention {
 pub struct Dropped {
     /// The number of partitions that were dropped.
     pub partitions: u64,
-    /// Why some are not; the next run tries again.
+    /// The first failure; the next run retries.
     pub failed: Option<StoreError>,
 }
 
-/// Drops the partitions that are past their retention: none, while the time is doubted.
+/// Drops the expired partitions: none, while the time is doubted.
 pub fn drop_expired(store: &Store, now: impl Into<Moment>) -> Dropped {
     let (now, mut dropped) = (now.into(), Dropped::default());
     let mut expired = store.partitions();
-    expired
-        .retain(|own| retention::is_expired(store.granularity(own.id.granularity), own.end, now));
+    expired.retain(|partition| {
+        retention::is_expired(store.granularity(partition.id.granularity), partition.end, now)
+    });
     tracing::debug!(expired = expired.len(), "looked for expired partitions");
     for PartitionInfo { id, .. } in expired {
         let (granularity, start) = (&store.granularity(id.granularity).name, id.start);
@@ -79,12 +79,12 @@ impl Retention {
             Some(fault) => self.health.raise_fault(Condition::Retention, &fault),
             None => self.health.clear(Condition::Retention),
         }
-        if self.looks_for_series || self.looked_for_series.elapsed() >= LOOKS_EVERY {
+        if self.looks_for_series || self.looked_for_series.elapsed() >= SEARCH_INTERVAL {
             self.forget_series();
         }
     }
 
-    /// Has some of the series forgotten that have no samples left; the others in the next run.
+    /// Removes some of the series without samples; the next run continues.
     fn forget_series(&mut self) {
         let now = self.clock.moment();
         let Some(since) = retention::kept_since(self.store.all_granularities(), now) else {
@@ -98,9 +98,9 @@ impl Retention {
         }
         let writer = self.writer.clone();
         actix::spawn(async move {
-            // The writer says itself when the journal cannot be written.
+            // The writer itself reports a journal that cannot be written.
             if let Err(fault) = writer.forget_series(series).await {
-                tracing::debug!(%fault, "no series were forgotten; the next run tries again");
+                tracing::debug!(%fault, "no series were removed; the next run retries");
             }
         });
     }

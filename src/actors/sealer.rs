@@ -1,5 +1,5 @@
-//! The sealer: has documents whose partition is over compressed. While the clock is doubted it goes
-//! by what is believed, as retention does.
+//! The sealer: compresses the documents of ended partitions. While the clock is doubted, it uses
+//! the trusted time, as retention does.
 
 use std::{
     sync::{
@@ -19,28 +19,28 @@ use crate::{
     telemetry::{Condition, Health},
 };
 
-/// Partitions are looked at this often at least.
+/// The longest interval between two checks.
 const INTERVAL_MAX: Duration = Duration::from_secs(60);
 
-/// Bytes written in a second, at most: queries and checkpoints use the same disk.
+/// The maximum rate of writes, because queries and checkpoints use the same disk.
 const BYTES_PER_SECOND: f64 = (32 << 20) as f64;
 
-/// A shorter wait does not pay.
+/// The shortest wait that is worth its overhead.
 const WAIT_MIN: Duration = Duration::from_millis(10);
 
-/// A flag that ends sealing. Cheap to clone.
+/// A flag that ends sealing. Clones are cheap.
 #[derive(Debug, Clone, Default)]
 pub struct SealingEnd(Arc<(Mutex<bool>, Condvar)>);
 
 impl SealingEnd {
-    /// Has what is under way given up soon: the daemon stops.
+    /// Makes running work end soon, because the daemon stops.
     pub fn end(&self) {
         let (ends, changed) = &*self.0;
         *ends.lock() = true;
         changed.notify_all();
     }
 
-    /// Waits, unless it ends before; says whether to go on.
+    /// Waits for a time or until the end; returns true to continue.
     fn wait(&self, time: Duration) -> bool {
         let (ends, changed) = &*self.0;
         let mut ends = ends.lock();
@@ -60,7 +60,7 @@ pub struct Sealer {
     pub health: Health,
     pub lifeline: Lifeline,
     pub end: SealingEnd,
-    /// Time since a partition ended, and last changed, after which it is sealed.
+    /// The time since the end and the last change of a partition after which it is sealed.
     pub after: Duration,
 }
 
@@ -91,7 +91,7 @@ impl Sealer {
             Err(cause) => {
                 self.health.raise_fault(Condition::Sealing, &cause);
                 let cause: &dyn std::error::Error = &cause;
-                tracing::warn!(cause, "sealing failed; it will be tried again");
+                tracing::warn!(cause, "sealing failed and will be retried");
             }
         }
     }

@@ -1,8 +1,8 @@
-//! The sampler of the daemon itself: what `/metrics` says goes into the store, as from an agent.
+//! The self-sampler: stores the daemon's own metrics like an agent's samples.
 //!
-//! Each round is a batch with a number of its own, which is sent once: a round that is refused or lost
-//! is left out, and the next one's running totals make up for it. So nothing counts twice, and no
-//! sender waits. Must never know: what is measured, how samples are written.
+//! Each round is a numbered batch that is sent once: a round that is refused or lost is dropped,
+//! and the running totals of the next one include its growth. Nothing counts twice, and no sender
+//! waits. Must never know: the metrics, the storage of samples.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -18,9 +18,9 @@ use crate::{
     telemetry::{Health, SelfReading, Shortfall},
 };
 
-/// Under which name the daemon sends.
+/// The role in the sender's name.
 const ROLE: &str = "self";
-/// Memory that a round may take.
+/// The memory limit of a round.
 const MEMORY_BYTES: usize = 1 << 20;
 
 /// The function that reads the daemon's own metrics.
@@ -44,22 +44,22 @@ pub struct SelfSamplerParts {
 pub struct SelfSampler {
     parts: SelfSamplerParts,
     memory: IngestMemory,
-    /// Number of the last round.
+    /// The number of the last round.
     seq: u64,
-    /// A round that is not answered yet: others are left out until then.
+    /// True while a round is in flight: others are dropped until then.
     is_under_way: bool,
     is_failing: bool,
 }
 
 impl SelfSampler {
-    /// Makes the role; nothing runs yet.
+    /// Creates the role without starting it.
     pub fn new(parts: SelfSamplerParts) -> Self {
         let memory = IngestMemory::new(MEMORY_BYTES);
         Self { parts, memory, seq: 0, is_under_way: false, is_failing: false }
     }
 
-    /// A round, as an agent would send it. Without times, so that the daemon's clock does not speak
-    /// for itself where senders are asked whether it is right.
+    /// Returns a round as an agent would send it. It has no times, so that the daemon's clock does
+    /// not confirm itself as a sender's clock would.
     fn batch(&mut self) -> Vec<u8> {
         self.seq += 1;
         let started = self.parts.started.0;
@@ -100,7 +100,7 @@ impl SelfSampler {
                 Err(fault) => Some(fault.to_string()),
             };
             if let Some(cause) = fault.as_ref().filter(|_| !role.is_failing) {
-                tracing::warn!(cause, "the daemon's own samples are left out for now");
+                tracing::warn!(cause, "the daemon's own samples were dropped");
             }
             role.is_failing = fault.is_some();
             role.parts.health.fall_short(Shortfall::OwnSamples, &own_sender(ROLE), fault);

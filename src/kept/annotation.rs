@@ -1,7 +1,7 @@
 //! An annotation: a note at a time or a span of time, such as a deploy.
 //!
-//! Its name in the store begins with its time, so that those of a range are read without the others.
-//! Must never know: where annotations are kept, HTTP.
+//! Its name in the store begins with its time, so that the annotations of a range can be read
+//! alone. Must never know: the storage of annotations, HTTP.
 
 use std::collections::BTreeMap;
 
@@ -11,46 +11,46 @@ use serde_json::Value;
 use super::{ObjectFault, check_line, check_text};
 use crate::model::{HostEventEntry, HostEventKind, UnixMillis};
 
-/// The longest span of time that one is about.
+/// The longest time span of an annotation.
 pub(super) const SPAN_MAX_MS: i64 = 31 * 86_400_000;
-/// Bytes of its text.
+/// The maximum length of the text, in bytes.
 const TEXT_BYTES_MAX: usize = 1024;
-/// Its tags, and the bytes of their names and values.
+/// The maximum number of tags, and of bytes in their names and values.
 const TAGS_MAX: usize = 8;
 const TAG_BYTES_MAX: usize = 64;
 const VALUE_BYTES_MAX: usize = 256;
-/// Digits of a time in a name, and of what tells those of the same time apart.
+/// The digits of a time in a name, and of the index among annotations with the same time.
 const TIME_DIGITS: usize = 15;
 const INDEX_DIGITS: usize = 6;
 
-/// Where an annotation comes from.
+/// The origin of an annotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnnotationSource {
-    /// Somebody posted it.
+    /// A client posted it.
     User,
-    /// An agent was started again.
+    /// An agent was restarted.
     AgentRestart,
-    /// A host was.
+    /// A host was rebooted.
     HostReboot,
-    /// A host was not heard of.
+    /// No agent of a host reported for a while.
     Gap,
 }
 
 /// A note on charts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Annotation {
-    /// The name by which it is deleted.
+    /// The identifier, for deletion.
     pub id: String,
-    /// When, or since when.
+    /// The time, or the start of the span.
     pub time: i64,
-    /// Until when.
+    /// The end of the span.
     pub end: Option<i64>,
     /// The text of the note.
     pub text: String,
-    /// To whom; without a tag, to all that differ in it.
+    /// The tags of the series that it concerns; without a tag, it concerns series with any value.
     pub tags: BTreeMap<String, String>,
-    /// Who says so.
+    /// The origin.
     pub source: AnnotationSource,
 }
 
@@ -66,7 +66,7 @@ impl From<HostEventEntry> for Annotation {
     }
 }
 
-/// The body of a request that makes an annotation.
+/// The body of a request that creates an annotation.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewAnnotation {
@@ -80,7 +80,7 @@ pub struct NewAnnotation {
 }
 
 impl NewAnnotation {
-    /// The annotation that it is to become; its id is still to be chosen.
+    /// Checks the request; returns the annotation without its id.
     pub(super) fn check(self, now: UnixMillis) -> Result<Annotation, ObjectFault> {
         let Self { time, end, text, tags } = self;
         let start = read_time("time", time)?.unwrap_or(now);
@@ -113,7 +113,7 @@ impl NewAnnotation {
     }
 }
 
-/// A time, as queries take it: a number is Unix milliseconds or seconds.
+/// Reads a time as queries accept it: a number is Unix milliseconds or seconds.
 fn read_time(place: &str, value: Option<Value>) -> Result<Option<UnixMillis>, ObjectFault> {
     let text = match value {
         None | Some(Value::Null) => return Ok(None),
@@ -125,7 +125,7 @@ fn read_time(place: &str, value: Option<Value>) -> Result<Option<UnixMillis>, Ob
 }
 
 impl Annotation {
-    /// True when it is about any time of a range and about series with these tags.
+    /// Returns true when the annotation overlaps a range and concerns series with these tags.
     pub(super) fn is_about(
         &self,
         start: UnixMillis,
@@ -133,23 +133,24 @@ impl Annotation {
         tags: &[(String, String)],
     ) -> bool {
         let until = self.end.unwrap_or(self.time);
-        let is_same =
-            |(name, value): &(String, String)| self.tags.get(name).is_none_or(|own| own == value);
+        let is_same = |(name, value): &(String, String)| {
+            self.tags.get(name).is_none_or(|known| known == value)
+        };
         self.time < end.0 && until >= start.0 && tags.iter().all(is_same)
     }
 }
 
-/// The name of the annotation of a time that has an index among those of that time.
+/// Returns the name of the annotation at a time with an index among those of that time.
 pub(super) fn id(time: UnixMillis, index: u32) -> String {
     format!("{:0TIME_DIGITS$}-{index:0INDEX_DIGITS$}", time.0)
 }
 
-/// Before the names of all annotations of a time and later ones.
+/// Returns a name that precedes those of all annotations from a time on.
 pub(super) fn first_id(time: UnixMillis) -> String {
     format!("{:0TIME_DIGITS$}", time.0)
 }
 
-/// The time and the index of a name.
+/// Parses the time and the index of a name.
 pub(super) fn parse_id(id: &str) -> Option<(UnixMillis, u32)> {
     let (time, index) = id.split_once('-')?;
     let is_digits =

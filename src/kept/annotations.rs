@@ -1,6 +1,6 @@
 //! The annotations of a store: the newest ones, up to a limit.
 //!
-//! Must never know: HTTP, and how the events of hosts are known.
+//! Must never know: HTTP, the detection of hosts' events.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -16,30 +16,30 @@ use crate::{
     store::{ObjectKind, Store},
 };
 
-/// Annotations of one answer; the newest of the range.
+/// The maximum number of annotations in a response; the newest of the range are returned.
 pub const ANNOTATIONS_ANSWERED_MAX: usize = 1000;
 
-/// Annotations that make room for one, after the limit was lowered.
+/// The number of annotations that one insertion may remove, after the limit was lowered.
 const ROOM_AT_ONCE: usize = 100;
 
-/// The annotations of a store. Cheap to clone.
+/// The annotations of a store. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct Annotations {
     records: Records<Annotation>,
     count_max: usize,
-    /// The names of all, once they were read. Held through each change, so that there is one at a
-    /// time.
+    /// The names of all annotations, once they were read. Changes hold the lock, so that they run
+    /// one at a time.
     names: Arc<Mutex<Option<BTreeSet<String>>>>,
 }
 
-/// Which annotations are asked for.
+/// A query for annotations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnnotationsWanted {
-    /// They are about some time from here ...
+    /// The start of the range.
     pub start: UnixMillis,
-    /// ... to before here,
+    /// The end of the range, exclusive.
     pub end: UnixMillis,
-    /// and have no other values of these tags.
+    /// The tags: annotations with other values of these are excluded.
     pub tags: Vec<(String, String)>,
 }
 
@@ -47,12 +47,12 @@ pub struct AnnotationsWanted {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct AnnotationsAnswer {
     annotations: Vec<Annotation>,
-    /// The least number of earlier ones in the range, for which there was no room.
+    /// The minimum number of earlier annotations in the range that were cut off.
     left_out: usize,
 }
 
 impl AnnotationsAnswer {
-    /// The newest of `all`, whatever their order.
+    /// Returns the newest of the annotations, which may be in any order.
     fn newest(mut all: Vec<Annotation>) -> Self {
         all.sort_by(|a, b| (a.time, &a.id).cmp(&(b.time, &b.id)));
         let left_out = all.len().saturating_sub(ANNOTATIONS_ANSWERED_MAX);
@@ -61,38 +61,38 @@ impl AnnotationsAnswer {
 }
 
 impl Annotations {
-    /// The annotations of a store, which keeps at most `count_max`.
+    /// Returns the annotations of a store, which keeps at most `count_max`.
     pub fn new(store: &Store, count_max: usize) -> Self {
         let records = Records::new(store, ObjectKind::Annotation);
         Self { records, count_max, names: Arc::default() }
     }
 
-    /// The annotations that are wanted, with others that are, such as events of hosts.
+    /// Returns the matching annotations, together with given ones such as events of hosts.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// The store cannot be read.
     pub fn list(
         &self,
         wanted: &AnnotationsWanted,
         others: impl IntoIterator<Item = Annotation>,
     ) -> Result<AnnotationsAnswer, ObjectFault> {
         let AnnotationsWanted { start, end, tags } = wanted;
-        let is_wanted = |own: &Annotation| own.is_about(*start, *end, tags);
+        let is_wanted = |annotation: &Annotation| annotation.is_about(*start, *end, tags);
         let mut found: Vec<_> = others.into_iter().collect();
-        // One that began before the range may go on in it.
+        // An annotation that began before the range may extend into it.
         let earliest = start.minus(SPAN_MAX_MS).max(UnixMillis::MIN);
         let names = first_id(earliest)..first_id(*end);
         let names = names.start.as_str()..names.end.as_str();
-        // A damaged one is no reason to show none.
+        // A damaged annotation must not hide the others.
         let read = self.records.range(names)?.into_iter().filter_map(|(_, read)| read.ok());
         found.extend(read.filter(is_wanted));
         Ok(AnnotationsAnswer::newest(found))
     }
 
-    /// Makes an annotation, durably; returns its name, and how many others made room for it.
+    /// Creates an annotation, durably; returns its name, and the number of removed old ones.
     ///
     /// # Errors
-    /// When it cannot be as it is, there is no room, or the store cannot be written.
+    /// The annotation is invalid, the store has no room for it, or the store cannot be written.
     pub fn add(&self, new: NewAnnotation, now: UnixMillis) -> Result<(String, usize), ObjectFault> {
         let mut annotation = new.check(now)?;
         let time = UnixMillis(annotation.time);
@@ -118,11 +118,11 @@ impl Annotations {
     /// Deletes an annotation, durably.
     ///
     /// # Errors
-    /// When there is none, or the store cannot be written.
+    /// There is no such annotation, or the store cannot be written.
     pub fn delete(&self, id: &str) -> Result<(), ObjectFault> {
         self.change(|names| {
             if !names.contains(id) {
-                let message = format!("there is no annotation {id:?} that somebody posted");
+                let message = format!("there is no posted annotation {id:?}");
                 return Err(ObjectFault::NotFound(message));
             }
             self.records.remove(id)??;
@@ -131,20 +131,20 @@ impl Annotations {
         })
     }
 
-    /// Makes a change with all names at hand. After a failure they are read anew: the change may be
-    /// there or not.
+    /// Makes a change with all names at hand. After a failure the names are read again, because the
+    /// outcome is unknown.
     fn change<T>(
         &self,
         change: impl FnOnce(&mut BTreeSet<String>) -> Result<T, ObjectFault>,
     ) -> Result<T, ObjectFault> {
-        let mut own = self.names.lock();
-        let mut names = match own.take() {
+        let mut cached = self.names.lock();
+        let mut names = match cached.take() {
             Some(names) => names,
             None => self.records.names()?.into_iter().collect(),
         };
         let outcome = change(&mut names);
         let is_certain = !matches!(outcome, Err(ObjectFault::Store(_) | ObjectFault::Refused(_)));
-        *own = is_certain.then_some(names);
+        *cached = is_certain.then_some(names);
         outcome
     }
 }

@@ -1,6 +1,6 @@
-//! The dashboards of a store, and those that are built in.
+//! The dashboards of a store, and the built-in ones.
 //!
-//! Must never know: HTTP, and what is in a panel.
+//! Must never know: HTTP, the content of panels.
 
 use std::ops::ControlFlow;
 
@@ -15,16 +15,16 @@ use crate::{
     store::{ObjectKind, Store},
 };
 
-/// Dashboards of a store; with more, none is made.
+/// The maximum number of dashboards of a store.
 const DASHBOARDS_MAX: usize = 1000;
-/// Bytes of one, as JSON.
+/// The maximum size of a dashboard's JSON.
 const BYTES_MAX: usize = 256 << 10;
 const NAME_BYTES_MAX: usize = 64;
-/// Before every name, and behind: no name has this character.
+/// Bounds around all names: no name begins with this character or a later one.
 const FIRST: &str = "";
 const LAST: &str = "{";
 
-/// The dashboards that there are, those that are built in first, then by name.
+/// All dashboards: the built-in ones first, then by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DashboardsAnswer {
     dashboards: Vec<DashboardEntry>,
@@ -40,7 +40,7 @@ struct DashboardEntry {
     changed: Option<i64>,
 }
 
-/// A dashboard, with the version that a change of it must name.
+/// A dashboard, with the version that a change must quote.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DashboardAnswer {
     name: String,
@@ -50,28 +50,28 @@ pub struct DashboardAnswer {
     dashboard: Dashboard,
 }
 
-/// The part of a dashboard that the list shows.
+/// The part of a dashboard that the list needs.
 #[derive(Deserialize)]
 struct Titled {
     title: String,
 }
 
-/// All dashboards.
+/// Lists all dashboards.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// The store cannot be read.
 pub fn list(store: &Store) -> Result<DashboardsAnswer, ObjectFault> {
-    let mut own = Vec::new();
+    let mut stored = Vec::new();
     store.visit_objects_backwards(ObjectKind::Dashboard, FIRST..LAST, &mut |name, object| {
         let titled =
-            object.as_ref().and_then(|own| serde_json::from_slice::<Titled>(&own.bytes).ok());
-        own.push(DashboardEntry {
+            object.as_ref().and_then(|found| serde_json::from_slice::<Titled>(&found.bytes).ok());
+        stored.push(DashboardEntry {
             name: name.to_owned(),
-            // It can be deleted, or saved anew under its name.
-            title: titled.map_or_else(|| format!("{name} (damaged)"), |own| own.title),
-            version: object.as_ref().map(|own| own.version),
+            // A damaged dashboard can be deleted, or replaced under its name.
+            title: titled.map_or_else(|| format!("{name} (damaged)"), |titled| titled.title),
+            version: object.as_ref().map(|found| found.version),
             builtin: false,
-            changed: object.map(|own| own.changed_at.0),
+            changed: object.map(|found| found.changed_at.0),
         });
         ControlFlow::Continue(())
     })?;
@@ -85,25 +85,25 @@ pub fn list(store: &Store) -> Result<DashboardsAnswer, ObjectFault> {
             changed: None,
         })
     });
-    Ok(DashboardsAnswer { dashboards: builtin.chain(own.into_iter().rev()).collect() })
+    Ok(DashboardsAnswer { dashboards: builtin.chain(stored.into_iter().rev()).collect() })
 }
 
-/// One dashboard.
+/// Returns a dashboard.
 ///
 /// # Errors
-/// When there is none of that name, or the store cannot be read.
+/// There is no dashboard with that name, or the store cannot be read.
 pub fn get(store: &Store, name: &str) -> Result<DashboardAnswer, ObjectFault> {
-    let own = name.to_owned();
+    let name_text = name.to_owned();
     if let Some(dashboard) = builtin::get(name) {
         let (version, changed) = (None, None);
-        return Ok(DashboardAnswer { name: own, version, changed, builtin: true, dashboard });
+        return Ok(DashboardAnswer { name: name_text, version, changed, builtin: true, dashboard });
     }
     let missing = || ObjectFault::NotFound(format!("there is no dashboard {name:?}"));
     check_name(name).map_err(|_| missing())?;
     let object = store.object(ObjectKind::Dashboard, name)?.ok_or_else(missing)?;
     let text = String::from_utf8_lossy(&object.bytes);
     Ok(DashboardAnswer {
-        name: own,
+        name: name_text,
         version: Some(object.version),
         changed: Some(object.changed_at.0),
         builtin: false,
@@ -111,12 +111,12 @@ pub fn get(store: &Store, name: &str) -> Result<DashboardAnswer, ObjectFault> {
     })
 }
 
-/// Makes a dashboard (`expected` is `None`), or changes the one that has the version `expected`;
-/// returns its new version, durable.
+/// Creates a dashboard (`expected` is `None`), or changes the one with the version `expected`;
+/// returns its new version, durably.
 ///
 /// # Errors
-/// When the name or the dashboard cannot be, it was changed meanwhile, there is no room, or the store
-/// cannot be written.
+/// The name or the dashboard is invalid, it was changed meanwhile, the store has no room for it, or
+/// the store cannot be written.
 pub fn put(
     store: &Store,
     name: &str,
@@ -138,13 +138,13 @@ pub fn put(
     Ok(store.put_object(ObjectKind::Dashboard, name, expected, &bytes, now)??)
 }
 
-/// Deletes the dashboard that has the version `expected`, durably; a damaged one has none.
+/// Deletes the dashboard with the version `expected`, durably; a damaged one has no version.
 ///
 /// # Errors
-/// When there is none, it was changed meanwhile, or the store cannot be written.
+/// There is no such dashboard, it was changed meanwhile, or the store cannot be written.
 pub fn delete(store: &Store, name: &str, expected: Option<u64>) -> Result<(), ObjectFault> {
     check_changeable(name)?;
-    let found = store.objects(ObjectKind::Dashboard)?.iter().any(|own| own.name == name);
+    let found = store.objects(ObjectKind::Dashboard)?.iter().any(|known| known.name == name);
     if !found {
         return Err(ObjectFault::NotFound(format!("there is no dashboard {name:?}")));
     }
@@ -153,15 +153,15 @@ pub fn delete(store: &Store, name: &str, expected: Option<u64>) -> Result<(), Ob
 
 fn check_changeable(name: &str) -> Result<(), ObjectFault> {
     check_name(name)?;
-    if builtin::names().any(|own| own == name) {
+    if builtin::names().any(|known| known == name) {
         let message =
-            format!("{name} is built in and stays as it is: save yours under another name");
+            format!("{name} is built in and cannot be changed: save yours under another name");
         return Err(ObjectFault::Invalid(message));
     }
     Ok(())
 }
 
-/// A name stands in addresses.
+/// Checks a name, which is part of addresses.
 fn check_name(name: &str) -> Result<(), ObjectFault> {
     let is_plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
     if !(1..=NAME_BYTES_MAX).contains(&name.len()) || !name.bytes().all(is_plain) {

@@ -1,8 +1,8 @@
-//! The hosts that ping: in memory for all who ask, and kept in the store.
+//! The known hosts: in memory for queries, and in the store for restarts.
 //!
-//! `policy/hosts` decides. What a ping tells for the first time is durable when it is answered; that
-//! an agent is still there is kept once a minute: after a crash the hosts were heard as of the last
-//! minute, and the time since counts as the daemon's time away. Must never know: HTTP.
+//! `policy/hosts` decides. New facts of a ping are durable before its response. The times of pings
+//! are stored once a minute: after a crash the last pings are those of the last minute, and the
+//! time since then counts as downtime of the daemon. Must never know: HTTP.
 
 use std::{collections::BTreeSet, ops::Range, sync::Arc};
 
@@ -16,7 +16,7 @@ use crate::{
     store::{Store, StoreError},
 };
 
-/// The hosts that ping. Cheap to clone.
+/// The known hosts. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct KnownHosts(Arc<Inner>);
 
@@ -24,26 +24,26 @@ pub struct KnownHosts(Arc<Inner>);
 struct Inner {
     hosts: RwLock<Hosts>,
     clock: TrustedClock,
-    /// Since when the daemon listens.
+    /// The time since the daemon began to listen.
     watch: Stopwatch,
     store: Store,
-    /// Held while changes are taken and written: their order is that of the file.
+    /// Writers hold this lock while they take and write changes, so that both have the same order.
     keeping: Mutex<()>,
-    /// Whose pings are kept: the others wait for it, hold no thread meanwhile, and are kept with it
-    /// or together.
+    /// One request writes the changes of its pings; the others wait for it without a thread, and
+    /// their changes are written with it or together.
     turn: tokio::sync::Mutex<()>,
 }
 
 impl KnownHosts {
-    /// Silence after which a host is late, in milliseconds.
+    /// The silence after which a host is late, in milliseconds.
     pub const LATE_AFTER_MS: i64 = LATE_AFTER_MS;
-    /// Silence after which a host is down, in milliseconds.
+    /// The silence after which a host is down, in milliseconds.
     pub const DOWN_AFTER_MS: i64 = DOWN_AFTER_MS;
 
-    /// The hosts that were kept; at most so many are known.
+    /// Loads the stored hosts; at most `hosts_max` are known.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// The hosts cannot be read.
     pub fn open(store: &Store, hosts_max: usize, clock: TrustedClock) -> Result<Self, StoreError> {
         let kept = store.hosts()?;
         let hosts = RwLock::new(Hosts::new(hosts_max, kept, clock.moment().believed));
@@ -54,23 +54,23 @@ impl KnownHosts {
 
     fn now(&self) -> Hearing {
         Hearing {
-            // A clock that is doubted may jump, and hosts are not down for that.
+            // A doubted clock may jump, which must not make hosts look down.
             at: self.0.clock.moment().believed,
             listened_ms: self.0.watch.millis() as i64,
         }
     }
 
-    /// Takes in pings, as they could be read. What they tell for the first time is durable then,
-    /// or the keeper says why it is not.
+    /// Accepts parsed pings. New facts are durable afterwards; if the write fails, the host keeper
+    /// logs the reason and retries.
     pub async fn ping(&self, pings: Vec<Result<Ping, RefusedPing>>) -> PingAnswer {
         let (answer, is_news) = self.take(pings);
         if is_news {
             let _turn = self.0.turn.lock().await;
-            // Another may have kept it meanwhile, with its own.
+            // Another request may have stored the changes meanwhile, with its own.
             if self.0.hosts.read().has_news() {
-                let own = self.clone();
-                // When it fails, the keeper tries again, and logs it.
-                drop(tokio::task::spawn_blocking(move || own.keep()).await);
+                let hosts = self.clone();
+                // After a failure, the host keeper retries and logs the reason.
+                drop(tokio::task::spawn_blocking(move || hosts.keep()).await);
             }
         }
         answer
@@ -83,13 +83,13 @@ impl KnownHosts {
             let taken = ping.and_then(|ping| {
                 let agent = ping.agent.clone();
                 let refused = |reason| RefusedPing { agent, reason };
-                // Others may ask in between.
+                // The lock is released after each ping, so that queries can run in between.
                 self.0.hosts.write().ping(ping, now).map_err(refused)
             });
             match taken {
-                Ok(own) => {
+                Ok(is_new) => {
                     answer.accepted += 1;
-                    is_news |= own;
+                    is_news |= is_new;
                 }
                 Err(refused) => answer.refused.push(refused),
             }
@@ -97,29 +97,29 @@ impl KnownHosts {
         (answer, is_news)
     }
 
-    /// The present time, as hosts are judged by it.
+    /// Returns the present time, by which hosts are judged.
     pub fn time(&self) -> UnixMillis {
         self.now().at
     }
 
-    /// The hosts by name, all or one, and what the time is.
+    /// Returns the hosts by name, all or one, with the present time.
     pub fn list(&self, name: Option<&str>) -> (UnixMillis, Vec<HostStatus>) {
         let now = self.now();
         (now.at, self.0.hosts.read().list(name, now))
     }
 
-    /// The number of hosts in each state.
+    /// Returns the number of hosts in each state.
     pub fn totals(&self) -> HostTotals {
         self.0.hosts.read().totals(self.now())
     }
 
-    /// Hosts that made room for others since the start.
+    /// Returns the number of hosts that were removed to admit others since the start.
     pub fn forgotten(&self) -> u64 {
         self.0.hosts.read().forgotten()
     }
 
-    /// Events within a range of time of hosts with all of these tags, of which `host` is the
-    /// name: the latest `count`, in order of time.
+    /// Returns the events within a time range of hosts with all of these tags, including `host` for
+    /// the name: the latest `count`, in order of time.
     pub fn events(
         &self,
         range: &Range<UnixMillis>,
@@ -129,12 +129,12 @@ impl KnownHosts {
         self.0.hosts.read().events(range, tags, count, self.now())
     }
 
-    /// Removes hosts until their next pings, durably; how many there were.
+    /// Removes hosts until their next pings, durably; returns their number.
     ///
     /// # Errors
-    /// When that cannot be written: they are gone, and may come back with a restart.
+    /// The change cannot be written: the hosts are removed, but may return after a restart.
     pub fn remove(&self, names: &BTreeSet<String>) -> Result<usize, StoreError> {
-        // Others may ask in between.
+        // The lock is released after each name, so that queries can run in between.
         let removed = names.iter().filter(|name| self.0.hosts.write().remove(name)).count();
         if removed > 0 {
             self.keep()?;
@@ -142,10 +142,10 @@ impl KnownHosts {
         Ok(removed)
     }
 
-    /// Writes what changed.
+    /// Writes the changes.
     ///
     /// # Errors
-    /// When that cannot be written; the next call writes it.
+    /// The changes cannot be written; the next call retries.
     pub fn keep(&self) -> Result<(), StoreError> {
         let _keeping = self.0.keeping.lock();
         let changes = {

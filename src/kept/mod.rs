@@ -1,8 +1,8 @@
-//! State that outlives requests and that several roles share: rules, hosts, silences, alerts of other
-//! programs, dashboards, annotations, snapshots. Most of it is stored in the store's objects.
+//! State that outlives requests and that several roles share: rules, hosts, silences, alerts of
+//! other programs, dashboards, annotations, snapshots. Most of it is stored in the store's objects.
 //!
-//! Each file is a handle that is cheap to clone; it checks what it takes in and works on the caller's
-//! thread. Must never know: HTTP, actors, how any of it is drawn.
+//! Each file has a handle whose clones are cheap; it validates its input and works on the caller's
+//! thread. Must never know: HTTP, actors, rendering.
 //!
 //! | handle | limit and overflow rule |
 //! |---|---|
@@ -40,13 +40,13 @@ pub use snapshots::{SnapshotFault, SnapshotSettings, Snapshots};
 
 use crate::store::{ObjectRefusal, StoreError};
 
-/// Why something that people make is not shown or changed.
+/// The reason why an object is not shown or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectFault {
     /// The object is invalid; the message begins with the place.
     #[error("{0}")]
     Invalid(String),
-    /// There is none.
+    /// The object does not exist.
     #[error("{0}")]
     NotFound(String),
     /// The store refuses the object: changed meanwhile, too large, or one too many.
@@ -57,7 +57,7 @@ pub enum ObjectFault {
     Store(#[from] StoreError),
 }
 
-/// Refuses a text that is too long, or has characters that are none to read.
+/// Refuses a text that is too long or has control characters.
 fn check_text(place: &str, text: &str, bytes_max: usize) -> Result<(), ObjectFault> {
     if text.len() > bytes_max {
         let length = text.len();

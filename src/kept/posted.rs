@@ -1,6 +1,7 @@
-//! Alerts that other programs send: what the API takes, and the messenger and others ask.
+//! Alerts that other programs post, for the API, the messenger and the page.
 //!
-//! In memory, as Alertmanager has them: their senders send them again. Must never know: HTTP.
+//! They are in memory only, as in Alertmanager, because their senders repeat them. Must never know:
+//! HTTP.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::{
     telemetry::Metrics,
 };
 
-/// The alerts. Cheap to clone.
+/// The posted alerts. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct KnownPosted(Arc<Inner>);
 
@@ -23,12 +24,12 @@ struct Inner {
 }
 
 impl KnownPosted {
-    /// None yet.
+    /// Returns an empty set of alerts.
     pub fn new(metrics: Metrics) -> Self {
         Self(Arc::new(Inner { posted: Mutex::default(), metrics }))
     }
 
-    /// Takes alerts; one without an end counts as over after a time, in milliseconds.
+    /// Accepts alerts; an alert without an end expires after `resolve_after` milliseconds.
     pub fn put(
         &self,
         alerts: Vec<PostableAlert>,
@@ -48,7 +49,7 @@ impl KnownPosted {
         outcome
     }
 
-    /// The number of changes of the notified alerts.
+    /// Returns the number of changes of the notified alerts.
     pub fn changes(&self, now: UnixMillis) -> u64 {
         let mut posted = self.0.posted.lock();
         let changes = posted.changes(now);
@@ -56,12 +57,12 @@ impl KnownPosted {
         changes
     }
 
-    /// All alerts that fire, and those that have ended lately.
+    /// Returns all firing alerts, and those that ended recently.
     pub fn told(&self, now: UnixMillis) -> Vec<MessageAlert> {
         self.0.posted.lock().told(now)
     }
 
-    /// The alerts that fire.
+    /// Returns the firing alerts.
     pub fn firing(&self, now: UnixMillis) -> Vec<PostedFiring> {
         self.0.posted.lock().firing(now)
     }

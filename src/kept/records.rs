@@ -1,7 +1,7 @@
-//! Records: values of one kind in the store's objects, of which this process is the only writer.
+//! Records: typed values in the store's objects, with this process as the only writer.
 //!
-//! A write replaces the object whatever its version, also a damaged one. Must never know: what a record
-//! holds, who asks for it.
+//! A write replaces the object regardless of its version, even a damaged one. Must never know: the
+//! content of records, their users.
 
 use std::{
     marker::PhantomData,
@@ -17,25 +17,25 @@ use crate::{
     store::{ObjectKind, ObjectRefusal, Store, StoreError},
 };
 
-/// All names: none begins with this character.
+/// The range of all names: none begins with this character.
 const ALL_NAMES: Range<&str> = "".."\u{10ffff}";
 
 /// The result of a change: the store's refusal, or its fault.
 pub(crate) type Changed = Result<Result<(), ObjectRefusal>, StoreError>;
 
-/// A name with its record, or why the record cannot be read.
+/// A name with its record, or the reason why the record cannot be read.
 pub(crate) type NamedRead<T> = (String, Result<T, String>);
 
 /// A value that is stored as one object.
 pub(crate) trait Record: Sized {
-    /// The bytes of the object.
+    /// Returns the bytes of the object.
     fn to_bytes(&self) -> Vec<u8>;
-    /// The value of an object's bytes, or why they are none.
+    /// Parses the bytes of an object, or returns the reason why they are invalid.
     fn from_bytes(bytes: &[u8]) -> Result<Self, String>;
 }
 
 fn to_json<T: Serialize>(value: &T) -> Vec<u8> {
-    // Keys of maps are texts, so nothing here fails.
+    // The keys of all maps are texts, so serialization cannot fail.
     serde_json::to_vec(value).unwrap_or_default()
 }
 
@@ -83,7 +83,7 @@ impl Record for GroupHistory {
     }
 }
 
-/// The records of one kind. Cheap to clone.
+/// The records of one kind. Clones are cheap.
 #[derive(Debug)]
 pub(crate) struct Records<T> {
     store: Store,
@@ -98,18 +98,19 @@ impl<T> Clone for Records<T> {
 }
 
 impl<T: Record> Records<T> {
-    /// The records of one kind in a store.
+    /// Returns the records of one kind in a store.
     pub(crate) fn new(store: &Store, kind: ObjectKind) -> Self {
         Self { store: store.clone(), kind, values: PhantomData }
     }
 
-    /// The record of a name, or why it cannot be read.
+    /// Returns the record with a name, or the reason why it cannot be read.
     pub(crate) fn get(&self, name: &str) -> Result<Option<T>, String> {
         let found = self.store.object(self.kind, name).map_err(|cause| chain(&cause))?;
         found.map(|object| T::from_bytes(&object.bytes)).transpose()
     }
 
-    /// The records whose names are in a range, from the last to the first, each as it can be read.
+    /// Returns the records whose names are in a range, from the last to the first, with errors for
+    /// unreadable ones.
     pub(crate) fn range(&self, names: Range<&str>) -> Result<Vec<NamedRead<T>>, StoreError> {
         let mut found = Vec::new();
         self.store.visit_objects_backwards(self.kind, names, &mut |name, object| {
@@ -120,32 +121,32 @@ impl<T: Record> Records<T> {
         Ok(found)
     }
 
-    /// All records that can be read, by name; the log names the others.
+    /// Returns all readable records by name, and logs the others.
     pub(crate) fn load(&self) -> Result<Vec<(String, T)>, StoreError> {
         let readable = self.range(ALL_NAMES)?.into_iter().filter_map(|(name, read)| match read {
             Ok(record) => Some((name, record)),
             Err(cause) => {
                 let kind = self.kind.as_str();
-                tracing::error!(kind, name, cause, "cannot read a stored record; it is left out");
+                tracing::error!(kind, name, cause, "cannot read a stored record; it is skipped");
                 None
             }
         });
         Ok(readable.collect())
     }
 
-    /// The names of all records, also of those that cannot be read.
+    /// Returns the names of all records, including unreadable ones.
     pub(crate) fn names(&self) -> Result<Vec<String>, StoreError> {
         Ok(self.store.objects(self.kind)?.into_iter().map(|listed| listed.name).collect())
     }
 
-    /// Makes or replaces a record, durably.
+    /// Creates or replaces a record, durably.
     pub(crate) fn put(&self, name: &str, record: &T, now: UnixMillis) -> Changed {
         let version = self.version(name)?;
         let put = self.store.put_object(self.kind, name, version, &record.to_bytes(), now)?;
         Ok(put.map(drop))
     }
 
-    /// Removes a record, durably; one that is not there is removed already.
+    /// Removes a record, durably; a missing record counts as removed.
     pub(crate) fn remove(&self, name: &str) -> Changed {
         let version = self.version(name)?;
         match self.store.delete_object(self.kind, name, version)? {
@@ -154,7 +155,7 @@ impl<T: Record> Records<T> {
         }
     }
 
-    /// The version that a change must name; a damaged object has none.
+    /// Returns the version that a change must quote; a damaged object has none.
     fn version(&self, name: &str) -> Result<Option<u64>, StoreError> {
         match self.store.object(self.kind, name) {
             Ok(found) => Ok(found.map(|object| object.version)),
@@ -164,7 +165,7 @@ impl<T: Record> Records<T> {
     }
 }
 
-/// Why a change was not made, in one line; `None` when it was.
+/// Returns the reason why a change failed, in one line; `None` when it succeeded.
 pub(crate) fn fault_of(outcome: Changed) -> Option<String> {
     match outcome {
         Ok(Ok(())) => None,

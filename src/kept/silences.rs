@@ -1,6 +1,6 @@
-//! The silences that are known: kept as objects of the store, read once, changed one after the other.
+//! The silences: objects of the store, loaded once, changed one after the other.
 //!
-//! Must never know: HTTP, what is silenced.
+//! Must never know: HTTP, alerts.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::{
     store::{ObjectKind, ObjectRefusal, Store, StoreError},
 };
 
-/// The silences. Cheap to clone.
+/// The silences. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct KnownSilences(Arc<Inner>);
 
@@ -22,17 +22,17 @@ struct Inner {
     records: Records<Silence>,
     kept_ms: i64,
     known: RwLock<Arc<Silences>>,
-    /// Held through each change.
+    /// Changes hold this lock.
     changing: Mutex<()>,
 }
 
-/// Why silences are not changed.
+/// The reason why silences were not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum SilencingFault {
-    /// They cannot be as somebody wants.
+    /// The requested silence is invalid.
     #[error(transparent)]
     Silence(#[from] SilenceFault),
-    /// The store has no room.
+    /// The store refuses another object.
     #[error(transparent)]
     Refused(#[from] ObjectRefusal),
     /// The store cannot be read or written.
@@ -41,10 +41,10 @@ pub enum SilencingFault {
 }
 
 impl KnownSilences {
-    /// Reads the silences of a store, which keeps those that are over for so long.
+    /// Loads the silences of a store, which keeps expired ones for the time `kept`.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// The store cannot be read.
     pub fn open(store: &Store, kept: Duration) -> Result<Self, StoreError> {
         let records = Records::new(store, ObjectKind::Silence);
         let found = records.load()?.into_iter().map(|(_, silence)| silence);
@@ -53,29 +53,29 @@ impl KnownSilences {
         Ok(Self(Arc::new(Inner { records, kept_ms, known, changing })))
     }
 
-    /// All of them now.
+    /// Returns the current silences.
     pub fn known(&self) -> Arc<Silences> {
         self.0.known.read().clone()
     }
 
-    /// The time for which expired silences are kept, in milliseconds.
+    /// Returns the time for which expired silences are kept, in milliseconds.
     pub fn kept_ms(&self) -> i64 {
         self.0.kept_ms
     }
 
-    /// True when an alert with these labels is silenced at a time.
+    /// Returns true when an alert with these labels is silenced at a time.
     pub fn is_silenced(&self, labels: &LabelSet, at: UnixMillis) -> bool {
         self.known().is_silenced(labels, at)
     }
 
-    /// Makes or changes a silence, durably; returns its id.
+    /// Creates or changes a silence, durably; returns its id.
     ///
     /// # Errors
-    /// When it cannot be, or the store cannot be written.
+    /// The silence is invalid, or the store cannot be written.
     pub fn want(&self, new: NewSilence, now: UnixMillis) -> Result<String, SilencingFault> {
         let _changing = self.0.changing.lock();
         self.forget(now)?;
-        // Only when the new one can be.
+        // Expired silences are removed only for a valid new one.
         let over = self.known().making_room(&new, now);
         let mut others = Silences::clone(&self.known());
         for id in &over {
@@ -83,35 +83,36 @@ impl KnownSilences {
         }
         let changed = others.want(new, fresh_id(), now)?;
         over.iter().try_for_each(|id| self.remove(id))?;
-        let id = changed.first().map(|own| own.id.clone()).unwrap_or_default();
+        let id = changed.first().map(|silence| silence.id.clone()).unwrap_or_default();
         self.keep(changed, now)?;
         Ok(id)
     }
 
-    /// Ends a silence, durably.
+    /// Expires a silence, durably.
     ///
     /// # Errors
-    /// When there is none, or the store cannot be written.
+    /// There is no such silence, or the store cannot be written.
     pub fn expire(&self, id: &str, now: UnixMillis) -> Result<(), SilencingFault> {
         let _changing = self.0.changing.lock();
         self.forget(now)?;
         let ended = self.known().expire(id, now)?;
         match self.keep(vec![ended], now) {
-            // It ends however full the store is.
+            // Expiry must work in a full store.
             Err(SilencingFault::Refused(ObjectRefusal::NoRoom)) => self.remove(id),
             outcome => outcome,
         }
     }
 
-    /// The new one first: killed in between, both silence.
+    /// Stores the new silence first: after a crash in between, both are active.
     fn keep(&self, changed: Vec<Silence>, now: UnixMillis) -> Result<(), SilencingFault> {
         for silence in changed {
             let records = &self.0.records;
             let mut put = records.put(&silence.id, &silence, now)?;
             while matches!(put, Err(ObjectRefusal::NoRoom)) {
-                // Those that are over make room first.
+                // Expired silences are removed first to free space.
                 let known = self.known();
-                let Some(over) = known.over(now).into_iter().find(|own| own.id != silence.id)
+                let Some(over) =
+                    known.over(now).into_iter().find(|silence_over| silence_over.id != silence.id)
                 else {
                     break;
                 };
@@ -144,7 +145,7 @@ impl KnownSilences {
     }
 }
 
-/// A UUID of version 4 (RFC 9562), as Alertmanager's clients want it.
+/// Returns a UUID of version 4 (RFC 9562), which Alertmanager's clients expect.
 fn fresh_id() -> String {
     let random = fastrand::u128(..);
     let random = random & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);

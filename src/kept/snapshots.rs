@@ -1,6 +1,6 @@
-//! Makes snapshots, one at a time, while there is room for them.
+//! Creation of snapshots, one at a time, within the limits of count and disk space.
 //!
-//! Must never know: how a store is copied, and who asks. It works on the caller's thread.
+//! Must never know: the copying of a store, its callers. It works on the caller's thread.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{
     telemetry::Metrics,
 };
 
-/// Makes snapshots. Cheap to clone.
+/// The creator of snapshots. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct Snapshots {
     store: Store,
@@ -24,30 +24,30 @@ pub struct Snapshots {
     under_way: Arc<Mutex<()>>,
 }
 
-/// Where snapshots are put, and how many.
+/// The folder and the limits of snapshots.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the types say it")]
 pub struct SnapshotSettings {
     pub folder: SnapshotFolder,
     pub policy: SnapshotPolicy,
-    /// Bytes that a snapshot leaves free.
+    /// The space that a snapshot must leave free, in bytes.
     pub reserve_bytes: u64,
 }
 
-/// Why there is no new snapshot.
+/// The reason why no snapshot was created.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotFault {
-    /// There is one at a time.
-    #[error("a snapshot is being made: wait until it is done")]
+    /// Another snapshot is in progress.
+    #[error("a snapshot is in progress: wait until it is done")]
     UnderWay,
-    /// There are as many as may be.
+    /// The maximum number of snapshots exists.
     #[error(transparent)]
     Limit(SnapshotRefusal),
-    /// The disk has no room for one.
+    /// The disk has too little space.
     #[error(transparent)]
     DiskFull(SnapshotRefusal),
-    /// The folder of snapshots cannot be looked after.
-    #[error("look after the folder of snapshots (storage.snapshot_dir)")]
+    /// The folder of snapshots cannot be read or changed.
+    #[error("read or clean up the folder of snapshots (storage.snapshot_dir)")]
     Folder(#[from] std::io::Error),
     /// The store cannot be copied.
     #[error(transparent)]
@@ -66,7 +66,7 @@ impl From<SnapshotRefusal> for SnapshotFault {
 }
 
 impl Snapshots {
-    /// Removes what a snapshot left that was cut short by the end of the process.
+    /// Removes incomplete snapshots of an earlier process.
     pub fn new(
         store: Store,
         clock: Arc<dyn Clock>,
@@ -75,16 +75,16 @@ impl Snapshots {
     ) -> Self {
         match settings.folder.remove_unfinished() {
             Ok(0) => {}
-            Ok(count) => tracing::info!(count, "removed snapshots that were cut short"),
-            Err(cause) => tracing::warn!(%cause, "cannot remove snapshots that were cut short"),
+            Ok(count) => tracing::info!(count, "removed incomplete snapshots"),
+            Err(cause) => tracing::warn!(%cause, "cannot remove incomplete snapshots"),
         }
         Self { store, clock, metrics, settings, under_way: Arc::default() }
     }
 
-    /// Makes a snapshot, and removes those that are past their retention.
+    /// Creates a snapshot, and removes expired ones.
     ///
     /// # Errors
-    /// When there is no room, or one is being made, or the disk does not do what it should.
+    /// There is no room, another snapshot is in progress, or the disk fails.
     pub fn make(&self) -> Result<SnapshotReport, SnapshotFault> {
         let _one = self.under_way.try_lock().ok_or(SnapshotFault::UnderWay)?;
         let made = self.make_alone(self.clock.moment());
@@ -111,11 +111,11 @@ impl Snapshots {
         };
         policy.check(&kept, &room)?;
         let target = folder.path(now.clock);
-        tracing::info!(target = %target.display(), "making a snapshot");
+        tracing::info!(target = %target.display(), "creating a snapshot");
         let report = self.store.snapshot(&target, now, &mut |file| {
             tracing::debug!(file, "copying");
         })?;
-        tracing::info!(files = report.files, bytes = report.bytes, "made a snapshot");
+        tracing::info!(files = report.files, bytes = report.bytes, "created a snapshot");
         Ok(report)
     }
 }

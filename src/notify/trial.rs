@@ -83,7 +83,9 @@ impl ReceiverTests {
             let left = ANSWER_TIMEOUT.saturating_sub(watch.elapsed());
             let (outcome, seconds) = match timeout(left, answer).await {
                 Ok(Ok(answered)) => answered,
-                Ok(Err(_)) => (Outcome::Failed("it ended without a word".to_owned()), 0.0),
+                Ok(Err(_)) => {
+                    (Outcome::Failed("the sending thread ended without a result".to_owned()), 0.0)
+                }
                 Err(_) => {
                     let text = format!("no answer within {} s", ANSWER_TIMEOUT.as_secs());
                     (Outcome::Failed(text), watch.seconds())

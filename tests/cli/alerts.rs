@@ -229,12 +229,15 @@ fn warned(daemon: &Daemon) -> Option<String> {
 fn alerts_that_nobody_is_told_of_are_warned_of_until_a_receiver_is_set_up() {
     let daemon = start("0s");
     let reason = warned(&daemon).unwrap();
-    assert!(reason.starts_with("1 rule has alerts, and nobody is told"), "{reason}");
+    assert!(
+        reason.starts_with("1 rule has alerts, but notifications have no destination"),
+        "{reason}"
+    );
     assert!(reason.contains("set alerts.notifications to its path"), "{reason}");
-    assert!(daemon.log().contains("alerts that fire are told to nobody"), "{}", daemon.log());
+    assert!(daemon.log().contains("firing alerts notify nobody"), "{}", daemon.log());
     let ready = granary().args(["ready", "--url", &daemon.url]).output().unwrap();
     assert!(ready.status.success());
-    assert!(String::from_utf8_lossy(&ready.stdout).contains("nobody is told"));
+    assert!(String::from_utf8_lossy(&ready.stdout).contains("notifications have no destination"));
     fs::write(rules_file(&daemon), "groups: []\n").unwrap();
     assert_eq!(request(&daemon.url, "POST", "/-/reload", &[], "").unwrap().0, 200);
     assert_eq!(warned(&daemon), None, "there is nothing to tell");

@@ -1,37 +1,37 @@
-//! Acknowledgements of alerts, made in each group that is not being evaluated.
+//! Acknowledgements of alerts, applied to each group that is not being evaluated.
 //!
-//! Must never know: HTTP, how a state is stored.
+//! Must never know: HTTP, the storage of states.
 
 use super::{
     Shared,
-    groups::{Asking, Groups},
+    groups::{Groups, PendingRequest},
 };
 use crate::kept::{AcknowledgeFault, WAITING_MAX};
 
 impl Shared {
-    /// Does what waits, in each group that is here; who asked waits for those alone that are evaluated
-    /// now and have such alerts.
+    /// Applies waiting acknowledgements to each idle group. A request is answered after the
+    /// evaluation of its alerts' groups at the latest.
     pub(super) fn acknowledge(&self, groups: &mut Groups) {
-        let ids: Vec<_> = groups.all.iter().map(|own| own.id.clone()).collect();
-        if groups.asking.len() < WAITING_MAX {
+        let ids: Vec<_> = groups.all.iter().map(|place| place.id.clone()).collect();
+        if groups.pending.len() < WAITING_MAX {
             let asked = self.rules.acknowledgements().take().into_iter();
-            groups.asking.extend(asked.map(|(asked, reply)| {
+            groups.pending.extend(asked.map(|(asked, reply)| {
                 let outcome = Err(AcknowledgeFault::NotFound);
-                Asking { asked, reply, left: ids.clone(), outcome }
+                PendingRequest { asked, reply, left: ids.clone(), outcome }
             }));
         }
-        for mut asking in std::mem::take(&mut groups.asking) {
-            self.acknowledge_in(groups, &mut asking);
-            if !asking.left.is_empty() {
-                groups.asking.push(asking);
+        for mut request in std::mem::take(&mut groups.pending) {
+            self.acknowledge_in(groups, &mut request);
+            if !request.left.is_empty() {
+                groups.pending.push(request);
                 continue;
             }
-            // Who asked may be gone.
-            drop(asking.reply.send(asking.outcome));
+            // The client may have disconnected.
+            drop(request.reply.send(request.outcome));
         }
     }
 
-    /// Ends acknowledgements whose time is over, in each group that is here.
+    /// Ends expired acknowledgements in each idle group.
     pub(super) fn end_acknowledgements(&self, groups: &mut Groups) {
         let now = self.clock.now();
         for running in groups.all.iter_mut().filter_map(|place| place.running.as_mut()) {
@@ -41,21 +41,23 @@ impl Shared {
         }
     }
 
-    fn acknowledge_in(&self, groups: &mut Groups, asking: &mut Asking) {
-        let Asking { asked, left, outcome, .. } = asking;
+    fn acknowledge_in(&self, groups: &mut Groups, request: &mut PendingRequest) {
+        let PendingRequest { asked, left, outcome, .. } = request;
         left.retain(|id| {
-            let Some(place) = groups.all.iter_mut().find(|own| own.id == *id) else { return false };
+            let Some(place) = groups.all.iter_mut().find(|place| place.id == *id) else {
+                return false;
+            };
             let Some(running) = &mut place.running else {
                 return self.rules.has_alert(id, |alert| asked.is_about(alert));
             };
-            let own = running.acknowledge(asked, self.clock.now());
-            if own == Ok(0) {
+            let result = running.acknowledge(asked, self.clock.now());
+            if result == Ok(0) {
                 return false;
             }
             self.rules.note_state(id, &running.state);
-            *outcome = match (outcome.clone(), own) {
+            *outcome = match (outcome.clone(), result) {
                 (Ok(before), Ok(count)) => Ok(before + count),
-                (Err(AcknowledgeFault::NotFound) | Ok(_), own) => own,
+                (Err(AcknowledgeFault::NotFound) | Ok(_), result) => result,
                 (before, _) => before,
             };
             false

@@ -1,6 +1,6 @@
-//! Rules that were read again: groups that are still there go on, others end or are forgotten.
+//! Reloaded rules: groups that still exist continue, others end or are removed.
 //!
-//! Must never know: how a group is evaluated.
+//! Must never know: the evaluation of a group.
 
 use super::{
     Shared,
@@ -15,19 +15,19 @@ use crate::{
     model::{UnixMillis, own_sender},
 };
 
-/// The time for which the state of a group that is in no file is kept, in milliseconds.
+/// The time for which the state of a group without a file is kept, in milliseconds.
 const ORPHANS_KEPT_MS: i64 = 24 * 3_600_000;
-/// The role that sends ends of series whose rules are gone.
+/// The role that sends the ends of series whose rules were removed.
 const ENDS_OF: &str = "rules";
 
 impl Shared {
-    /// Goes on with the rules that were read: groups that are still there keep what is remembered.
+    /// Continues with the reloaded rules: groups that still exist keep their state.
     pub(super) async fn adopt(&self, groups: &mut Groups, loaded: Loaded) {
         let mut before = std::mem::take(&mut groups.all);
         let mut ended = GroupRun::default();
         for group in &loaded.set.groups {
             let (id, group) = (group.id(), group.clone());
-            if let Some(at) = before.iter().position(|own| own.id == id) {
+            if let Some(at) = before.iter().position(|group| group.id == id) {
                 let Place { mut running, .. } = before.swap_remove(at);
                 if let Some(running) = &mut running {
                     ended.ended.extend(running.adopt(group.clone()).ended);
@@ -37,40 +37,41 @@ impl Shared {
             }
             let running = Running::open(group.clone(), &self.recording.store);
             let (state, history) = (running.state.clone(), running.history.clone());
-            // It can be asked for before it is evaluated.
+            // The API shows a group before its first evaluation.
             self.rules.note(&id, GroupStatus { state, history, ..GroupStatus::default() });
             groups.all.push(Place { id, group, running: Some(Box::new(running)) });
         }
-        let gone = before.into_iter().filter_map(|own| own.running);
-        ended.ended.extend(gone.flat_map(|own| own.end(&self.recording).ended));
+        let gone = before.into_iter().filter_map(|running| running.running);
+        ended.ended.extend(gone.flat_map(|running| running.end(&self.recording).ended));
         self.end(groups, ended).await;
         let now = self.clock.now();
         self.rules.note_unread(self.forget_orphans(&groups.all, &loaded.set, now));
-        self.rules.retain(|id| groups.all.iter().any(|own| own.id == id));
+        self.rules.retain(|id| groups.all.iter().any(|place| place.id == id));
         groups.generation = loaded.generation;
     }
 
-    /// Marks the ends of series that no rule gives any more.
+    /// Ends the series that no rule produces any more.
     pub(super) async fn end(&self, groups: &mut Groups, ended: GroupRun) {
         if ended.ended.is_empty() {
             return;
         }
-        // There may be several within a second.
+        // There may be several writes within a second.
         groups.ends = (groups.ends + 1) % STAGES_MAX as usize;
         let (at, sender, stage) = (self.clock.now(), own_sender(ENDS_OF), groups.ends);
         let numbering = Numbering { sender, at, stage, set_back: &mut groups.set_back };
         if let Some(lost) = self.recording.write(&ended, at, numbering).await {
-            tracing::warn!(lost.cause, "series of rules that are gone end later");
+            tracing::warn!(lost.cause, "cannot end series of removed rules; they go stale");
         }
     }
 
-    /// Deletes the states of groups that are in no file for long: a file that is missing by mistake
-    /// costs nothing. Returns those whose files were left out.
+    /// Deletes the states of groups that have been without a file for long; a file that is missing
+    /// by mistake for a short time costs nothing. Returns the states of removed groups that end
+    /// now.
     fn forget_orphans(&self, all: &[Place], set: &RuleSet, now: UnixMillis) -> Vec<GroupState> {
         let mut unread = Vec::new();
         let store = &self.recording.store;
         for id in StoredState::ids(store) {
-            if all.iter().any(|own| own.id == id) {
+            if all.iter().any(|place| place.id == id) {
                 continue;
             }
             let (stored, state) = StoredState::open(&id, store);
@@ -85,7 +86,11 @@ impl Shared {
             let is_removed = stored.remove();
             drop(histories(store).remove(&id));
             if is_removed {
-                tracing::info!(file = state.file, group = state.name, "forgot a group of rules");
+                tracing::info!(
+                    file = state.file,
+                    group = state.name,
+                    "removed the state of a group of rules"
+                );
             }
         }
         unread

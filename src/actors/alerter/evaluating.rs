@@ -1,7 +1,7 @@
-//! Groups on their way: which are evaluated now, side by side, and what each may ask.
+//! Evaluation of groups in parallel, and the queries of each.
 //!
-//! A group that is evaluated is away: rules that were read meanwhile and acknowledgements wait for it,
-//! and nothing else does. Must never know: how an evaluation is made durable.
+//! Only reloaded rules and acknowledgements wait for a group that is being evaluated. Must never
+//! know: the durability of an evaluation.
 
 use std::{
     collections::BTreeMap,
@@ -28,39 +28,40 @@ use crate::{
     query::{Waiter, evaluate_vector},
 };
 
-/// Groups that are evaluated at the same time; others wait, the one first that was evaluated first.
+/// The maximum number of groups that are evaluated at the same time; among waiting groups, the one
+/// with the oldest evaluation is next.
 const AT_ONCE: usize = 8;
 
-/// The evaluations and queries in other threads, which a stop ends.
+/// The evaluations and queries in other threads, which a stop cancels.
 #[derive(Debug)]
-pub(super) struct UnderWay {
+pub(super) struct InFlight {
     is_stopping: AtomicBool,
     places: Arc<Semaphore>,
     queries: Mutex<BTreeMap<u64, Waiter>>,
     count: AtomicU64,
 }
 
-impl Default for UnderWay {
+impl Default for InFlight {
     fn default() -> Self {
         let places = Arc::new(Semaphore::new(AT_ONCE));
         Self { is_stopping: false.into(), places, queries: Mutex::default(), count: 0.into() }
     }
 }
 
-impl UnderWay {
+impl InFlight {
     pub(super) fn is_stopping(&self) -> bool {
         self.is_stopping.load(Ordering::Acquire)
     }
 
-    /// Ends all queries, and waits until no group is evaluated.
+    /// Cancels all queries, and waits until no group is being evaluated.
     pub(super) async fn stop(&self) {
         self.is_stopping.store(true, Ordering::Release);
         self.queries.lock().clear();
-        // It is never closed.
+        // The semaphore is never closed.
         drop(self.places.acquire_many(AT_ONCE as u32).await);
     }
 
-    /// Asks something that a stop ends.
+    /// Runs a query that a stop cancels.
     fn during<T>(&self, waiter: Waiter, ask: impl FnOnce() -> T) -> T {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         let mut queries = self.queries.lock();
@@ -75,8 +76,8 @@ impl UnderWay {
 }
 
 impl Shared {
-    /// Takes back what was evaluated, and begins with what is due.
-    pub(super) async fn go_on(self: &Arc<Self>, groups: &mut Groups) {
+    /// Finishes the evaluations that ended, and starts the groups that are due.
+    pub(super) async fn advance(self: &Arc<Self>, groups: &mut Groups) {
         let mut evaluated = std::mem::take(&mut groups.evaluated);
         while let Some(one) = groups.under_way.try_join_next() {
             evaluated.push(one);
@@ -84,9 +85,9 @@ impl Shared {
         let mut is_any = !evaluated.is_empty();
         for one in evaluated {
             match one {
-                Ok((running, status)) => self.take_back(groups, running, status).await,
+                Ok((running, status)) => self.finish(groups, running, status).await,
                 Err(cause) if cause.is_panic() => panic::resume_unwind(cause.into_panic()),
-                // The runtime ends.
+                // The runtime is shutting down.
                 Err(_) => {}
             }
         }
@@ -100,25 +101,25 @@ impl Shared {
         }
         self.acknowledge(groups);
         self.end_acknowledgements(groups);
-        // Rules may ask for them.
+        // The rules may query the series of hosts.
         groups.hosts.write(&self.hosts, &self.recording).await;
-        // Before groups are away again.
+        // Reviews need idle groups.
         self.review(groups);
-        self.begin(groups);
+        self.start_due(groups);
     }
 
-    async fn take_back(
+    async fn finish(
         &self,
         groups: &mut Groups,
         mut running: Box<Running>,
         status: Option<GroupStatus>,
     ) {
-        let Some(place) = groups.all.iter_mut().find(|own| own.id == running.id) else {
-            // Its rules are gone.
+        let Some(place) = groups.all.iter_mut().find(|place| place.id == running.id) else {
+            // The group's rules were removed.
             let ended = running.end(&self.recording);
             return self.end(groups, ended).await;
         };
-        // It may be there anew, when its rules were gone meanwhile.
+        // A group with the same id exists if its rules were removed and added again meanwhile.
         if place.running.is_some() {
             return;
         }
@@ -133,8 +134,8 @@ impl Shared {
         }
     }
 
-    /// Begins with the groups that are due, the one first that was evaluated first.
-    fn begin(self: &Arc<Self>, groups: &mut Groups) {
+    /// Starts the groups that are due, the one with the oldest evaluation first.
+    fn start_due(self: &Arc<Self>, groups: &mut Groups) {
         if self.under_way.is_stopping() {
             return;
         }
@@ -150,7 +151,8 @@ impl Shared {
         all.sort_by_key(|(.., last)| *last);
         for (at, due, _) in all {
             let Ok(permit) = self.under_way.places.clone().try_acquire_owned() else { return };
-            let Some(running) = groups.all.get_mut(at).and_then(|own| own.running.take()) else {
+            let Some(running) = groups.all.get_mut(at).and_then(|place| place.running.take())
+            else {
                 continue;
             };
             let (shared, runtime) = (self.clone(), Handle::current());
@@ -180,7 +182,7 @@ impl Shared {
         (running, status)
     }
 
-    /// The series of an expression at a time.
+    /// Returns the series of an expression at a time.
     pub(super) fn vector(&self, expression: &str, at: UnixMillis, time_max: Duration) -> Answered {
         let budget = self.resources.budget(time_max);
         self.under_way.during(budget.waiter(), || {

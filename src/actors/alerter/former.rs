@@ -1,9 +1,9 @@
-//! Samples of the daemon's own roles, accepted before their names had a prefix that no request can use.
+//! Migration of the senders of the daemon's roles to names with a reserved prefix.
 //!
-//! An evaluation that was written under the former name, and whose state was not stored when the
-//! daemon ended, is due again at the start of the version with the new name: its samples count once.
-//! Only then the former name is looked at, because anybody can send under it. Must never know: what
-//! is evaluated.
+//! An evaluation that was written under the former name, and whose state was not stored before the
+//! daemon ended, is due again at the first start with the new name; its samples must count once.
+//! The former name is consulted only then, because any client can send under it. Must never know:
+//! evaluations.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -12,30 +12,30 @@ use crate::{
     store::Store,
 };
 
-/// See the file's head.
+/// The accepted batches of former names.
 #[derive(Debug, Default)]
-pub(super) struct Former {
-    /// By the names that count now, of roles that have sent nothing under these yet.
+pub(super) struct FormerSenders {
+    /// The windows by the current names, of roles that have not yet sent under these.
     windows: HashMap<Arc<str>, SenderWindow>,
-    /// The start of the daemon: samples of a later time were not written before.
+    /// The start of the daemon: samples with a later time were not written before.
     started: UnixMillis,
 }
 
-impl Former {
-    /// The former senders of a store at a start.
+impl FormerSenders {
+    /// Returns the former senders of a store at a start.
     pub(super) fn of(store: &Store, started: UnixMillis) -> Self {
         let senders = store.senders();
-        let has_new = senders.iter().any(|own| former_name(&own.name).is_some());
+        let has_new = senders.iter().any(|sender| former_name(&sender.name).is_some());
         let is_role = |name: &str| matches!(name, "hosts" | "rules") || name.starts_with("rules/");
-        let former = senders.into_iter().filter(|own| !has_new && is_role(&own.name));
-        let windows = former.map(|own| (own_sender(&own.name), own.window)).collect();
+        let former = senders.into_iter().filter(|sender| !has_new && is_role(&sender.name));
+        let windows = former.map(|sender| (own_sender(&sender.name), sender.window)).collect();
         Self { windows, started }
     }
 
-    /// True when a batch of a time was written under its sender's former name.
+    /// Returns true when a batch of a time was written under its sender's former name.
     pub(super) fn has(&self, number: &BatchNumber, at: UnixMillis) -> bool {
         let window = self.windows.get(&number.sender).filter(|_| at <= self.started);
-        let verdict = window.map(|own| own.check(number.epoch, number.seq));
+        let verdict = window.map(|window| window.check(number.epoch, number.seq));
         verdict == Some(SequenceVerdict::Duplicate)
     }
 }
@@ -50,14 +50,15 @@ mod tests {
         let number = |sender: &str, seq: u64| BatchNumber { sender: sender.into(), epoch: 7, seq };
         let mut window = SenderWindow::default();
         window.mark(7, 5);
-        // Somebody made the window as late as it can be.
+        // A client moved the window as far as it can.
         (0..4).for_each(|later| window.mark(at.0 - later, 1));
         let windows = [(own_sender("rules/a/1"), window.clone())].into();
-        let poisoned = Former { windows, started: at };
+        let poisoned = FormerSenders { windows, started: at };
         assert!(!poisoned.has(&number("granary:rules/a/1", 5), at), "it is forgotten there");
         let mut window = SenderWindow::default();
         window.mark(7, 5);
-        let former = Former { windows: [(own_sender("rules/a/1"), window)].into(), started: at };
+        let former =
+            FormerSenders { windows: [(own_sender("rules/a/1"), window)].into(), started: at };
         assert!(former.has(&number("granary:rules/a/1", 5), at));
         assert!(!former.has(&number("granary:rules/a/1", 6), at), "it was not written");
         assert!(!former.has(&number("granary:rules/b/1", 5), at), "another group");

@@ -1,8 +1,8 @@
-//! One group of rules under way: what is remembered of it, and how an evaluation is made durable.
+//! One running group of rules: its state, and the durability of its evaluations.
 //!
-//! Samples first, then the state: killed in between, the same evaluation is still due, its batches
-//! are duplicates, and the state becomes what it would have been. Must never know: when groups are
-//! due, what becomes of an expression.
+//! Samples are stored first, then the state: after a crash in between, the same evaluation is due
+//! again, its batches are duplicates, and the state becomes the same. Must never know: schedules,
+//! expressions.
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
@@ -23,11 +23,11 @@ use crate::{
     telemetry::Shortfall,
 };
 
-/// A group under way.
+/// A running group.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) group: RuleGroup,
-    /// Which of its rules are evaluated together.
+    /// The ranges of rules that are evaluated together.
     stages: Vec<Range<usize>>,
     pub(super) id: String,
     sender: Arc<str>,
@@ -40,15 +40,15 @@ pub(super) struct Running {
     /// The series of each rule at its last evaluation.
     written: Vec<Written>,
     missed: u64,
-    /// The evaluation for which the clock, which was set back, is awaited.
+    /// The last evaluation, which the clock must reach again after it was set back.
     waits_for: Option<UnixMillis>,
     is_failing: bool,
-    /// The episode that is looked at next.
+    /// The episode of the next review.
     pub(super) review_from: usize,
 }
 
 impl Running {
-    /// A group with what is stored of it. What cannot be read is begun anew.
+    /// Returns a group with its stored state. An unreadable state is replaced by an empty one.
     pub(super) fn open(group: RuleGroup, store: &Store) -> Self {
         let id = group.id();
         let (stored, read) = StoredState::open(&id, store);
@@ -57,7 +57,7 @@ impl Running {
         let role = format!("rules/{}/{}", group.name, id.get(..8).unwrap_or_default());
         let sender = own_sender(&role);
         let history = histories(store).get(&id).unwrap_or_else(|cause| {
-            tracing::error!(id, cause, "cannot read what alerts were; it begins anew");
+            tracing::error!(id, cause, "cannot read past alerts; they begin anew");
             None
         });
         Self {
@@ -77,7 +77,7 @@ impl Running {
         }
     }
 
-    /// Goes on with rules that were read again; returns the series that nothing gives any more.
+    /// Continues with reloaded rules; returns the series that no rule produces any more.
     pub(super) fn adopt(&mut self, group: RuleGroup) -> GroupRun {
         let before = std::mem::take(&mut self.written);
         let keys = self.group.rules.iter().map(|rule| rule.key.clone());
@@ -89,7 +89,7 @@ impl Running {
         GroupRun { ended: before.into_values().flatten().collect(), ..GroupRun::default() }
     }
 
-    /// All series that it gave, to end them.
+    /// Returns all series of the group, to end them.
     pub(super) fn end(self, recording: &Recording) -> GroupRun {
         recording.health.fall_short(Shortfall::OwnSamples, &self.sender, None);
         let name = self.alerts_name();
@@ -121,8 +121,8 @@ impl Running {
         missed
     }
 
-    /// Makes an evaluation, and makes it durable. When the daemon stops meanwhile it is not made: after
-    /// the start it is due again.
+    /// Evaluates the group and stores the result. When the daemon stops meanwhile, the evaluation
+    /// is discarded, and is due again after the start.
     pub(super) async fn evaluate(
         &mut self,
         due: Due,
@@ -138,7 +138,7 @@ impl Running {
         let mut reports: Vec<(RuleReport, f64)> = Vec::new();
         let mut lost = None;
         for (stage, rules) in self.stages.iter().cloned().enumerate() {
-            let own = Stopwatch::start();
+            let watch = Stopwatch::start();
             let written = &mut self.written;
             let run = evaluate(&self.group, rules, &mut state, written, due.at, ask);
             if under_way.is_stopping() {
@@ -148,10 +148,10 @@ impl Running {
             let set_back = &mut state.set_back;
             let numbering = Numbering { sender, at: due.at, stage, set_back };
             let sampled_at = due.at.plus(-self.group.query_offset_ms);
-            if let Some(own) = recording.write(&run, sampled_at, numbering).await {
-                lost = Some(own);
+            if let Some(part) = recording.write(&run, sampled_at, numbering).await {
+                lost = Some(part);
             }
-            let each = own.seconds() / run.reports.len().max(1) as f64;
+            let each = watch.seconds() / run.reports.len().max(1) as f64;
             reports.extend(run.reports.into_iter().map(|report| (report, each)));
         }
         state.last = due.at.0;
@@ -160,7 +160,7 @@ impl Running {
         let failed = reports.iter().filter(|(report, _)| report.error.is_some()).count();
         metrics.rule_evaluation_failures.inc_by(failed as u64);
         metrics.rule_group_evaluations_missed.inc_by(due.missed);
-        // Before the state: made again after a crash, it adds nothing.
+        // Before the state: a repetition after a crash adds nothing.
         self.remember(&state, now, &recording.store);
         self.state = state;
         let unstored = self.keep(now);
@@ -183,8 +183,8 @@ impl Running {
         })
     }
 
-    /// Keeps what ended by an evaluation. When that fails it is kept in memory, and stored with what
-    /// ends next.
+    /// Stores the episodes that an evaluation ended. After a failure they stay in memory, and are
+    /// stored with the next ones.
     fn remember(&mut self, after: &GroupState, now: UnixMillis, store: &Store) {
         let ended = self.history.ended(&self.state, after);
         if ended.is_empty() {
@@ -195,7 +195,7 @@ impl Running {
         self.keep_history(history, now, store);
     }
 
-    /// Keeps what alerts were. When that fails it is kept in memory.
+    /// Stores past alerts. After a failure they stay in memory.
     pub(super) fn keep_history(
         &mut self,
         mut history: GroupHistory,
@@ -210,7 +210,7 @@ impl Running {
         self.history = Arc::new(history);
     }
 
-    /// Notes who looks after its alerts; says how many these are.
+    /// Acknowledges alerts; returns the number of alerts.
     pub(super) fn acknowledge(&mut self, asked: &Acknowledge, now: UnixMillis) -> Acknowledged {
         let mut count = 0;
         for alert in self.state.rules.values_mut().flat_map(|rule| &mut rule.alerts) {
@@ -225,12 +225,17 @@ impl Running {
         self.keep(now).map_or(Ok(count), |fault| Err(AcknowledgeFault::Unstored(fault)))
     }
 
-    /// Ends acknowledgements whose time is over; returns whether there were any. When that cannot be
-    /// stored it is stored with the next evaluation, and ended again after a crash.
+    /// Ends expired acknowledgements; returns true if there were any. If the state cannot be
+    /// stored, it is stored with the next evaluation, and the acknowledgements end again after a
+    /// crash.
     pub(super) fn end_acknowledgements(&mut self, now: UnixMillis) -> bool {
         let mut is_any = false;
         for alert in self.state.rules.values_mut().flat_map(|rule| &mut rule.alerts) {
-            if alert.acknowledged.as_ref().is_some_and(|own| own.is_over(now)) {
+            if alert
+                .acknowledged
+                .as_ref()
+                .is_some_and(|acknowledgement| acknowledgement.is_over(now))
+            {
                 alert.acknowledged = None;
                 is_any = true;
             }
@@ -241,24 +246,24 @@ impl Running {
         is_any
     }
 
-    /// Stores the state. When that fails it is kept in memory, and stored with
-    /// the next one; says why.
+    /// Stores the state. After a failure it stays in memory, and is stored with the next one;
+    /// returns the reason.
     fn keep(&mut self, now: UnixMillis) -> Option<String> {
         let fault = self.stored.put(&self.state, now)?;
         tracing::error!(
             group = self.group.name,
             fault,
-            "cannot store alerts; it will be tried again"
+            "cannot store alerts; the next evaluation retries"
         );
         Some(fault)
     }
 
-    /// Says once that something is wrong, and once that it is well again.
+    /// Logs once that the group fails, and once that it recovered.
     fn tell(&mut self, fault: Option<&str>) {
         let group = &self.group.name;
         match fault {
             Some(fault) if !self.is_failing => {
-                tracing::warn!(group, fault, "rules cannot be evaluated as they should");
+                tracing::warn!(group, fault, "the evaluation of rules failed");
             }
             None if self.is_failing => tracing::info!(group, "rules can be evaluated again"),
             Some(_) | None => {}

@@ -1,6 +1,6 @@
-//! The groups of rules, each here or being evaluated, and the requests on their way through them.
+//! The groups of rules, each idle or being evaluated, and the requests that wait for them.
 //!
-//! Must never know: when a group is due, how it is evaluated.
+//! Must never know: schedules, evaluation.
 
 use tokio::{
     sync::oneshot,
@@ -14,15 +14,15 @@ use crate::{
     model::UnixMillis,
 };
 
-/// The groups, and when their rules were read.
+/// The groups, with the rules that were last loaded.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     pub(super) generation: u64,
     pub(super) all: Vec<Place>,
     pub(super) under_way: JoinSet<Evaluated>,
-    /// Evaluations that ended and were not taken back yet.
+    /// Evaluations that ended and were not finished yet.
     pub(super) evaluated: Vec<Result<Evaluated, JoinError>>,
-    pub(super) asking: Vec<Asking>,
+    pub(super) pending: Vec<PendingRequest>,
     pub(super) hosts: HostSeries,
     pub(super) reviewed: Reviewed,
     /// The number of writes that ended series.
@@ -31,25 +31,26 @@ pub(super) struct Groups {
     pub(super) set_back: u32,
 }
 
-/// A group, here or being evaluated.
+/// A group, idle or being evaluated.
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) id: String,
     /// The group as its file defines it.
     pub(super) group: RuleGroup,
-    /// `None` while it is evaluated.
+    /// The group's state; `None` while it is evaluated.
     pub(super) running: Option<Box<Running>>,
 }
 
-/// A group after its evaluation; `None`: the daemon stops, and the evaluation counts for nothing.
+/// A group after its evaluation; without a status, the daemon is stopping and the evaluation is
+/// discarded.
 pub(super) type Evaluated = (Box<Running>, Option<GroupStatus>);
 
-/// A request on its way through the groups.
+/// A request that waits for groups.
 #[derive(Debug)]
-pub(super) struct Asking {
+pub(super) struct PendingRequest {
     pub(super) asked: Acknowledge,
     pub(super) reply: oneshot::Sender<Acknowledged>,
-    /// The groups that it has not come to, by their ids.
+    /// The ids of the groups that the request has not reached.
     pub(super) left: Vec<String>,
     pub(super) outcome: Acknowledged,
 }

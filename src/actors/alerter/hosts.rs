@@ -1,6 +1,6 @@
-//! Series of the hosts that ping, by which rules know how they are.
+//! Series with the states of hosts, for rules.
 //!
-//! Must never know: rules, when a host is late.
+//! Must never know: rules, the state machine of hosts.
 
 use super::recording::{Numbering, Recording};
 use crate::{
@@ -11,12 +11,12 @@ use crate::{
     telemetry::HOST_METRICS,
 };
 
-/// The interval between two writes, in milliseconds: agents ping as often.
-const EVERY_MS: i64 = 30_000;
+/// The interval between two writes, in milliseconds; agents ping at the same interval.
+const WRITE_INTERVAL_MS: i64 = 30_000;
 /// The role that sends these series.
 const ROLE: &str = "hosts";
 
-/// The series of hosts that were written last.
+/// The series of hosts in the last write.
 #[derive(Debug, Default)]
 pub(super) struct HostSeries {
     last: i64,
@@ -25,12 +25,12 @@ pub(super) struct HostSeries {
 }
 
 impl HostSeries {
-    /// Writes how the hosts are, when that is due. What cannot be written is left out: the next one
-    /// says it anew.
+    /// Writes the states of hosts when they are due. A write that fails is dropped; the next one
+    /// has the current states.
     pub(super) async fn write(&mut self, hosts: &KnownHosts, recording: &Recording) {
         let now = hosts.time();
-        let at = now.0 - now.0.rem_euclid(EVERY_MS);
-        // To list a large fleet costs more than all else that is looked at each second.
+        let at = now.0 - now.0.rem_euclid(WRITE_INTERVAL_MS);
+        // Listing a large fleet costs more than all other checks of each second.
         if at == self.last {
             return;
         }
@@ -45,12 +45,12 @@ impl HostSeries {
         }
         let now: Written = run.samples.iter().map(|(labels, _)| labels.clone()).collect();
         let before = std::mem::replace(&mut self.written, now);
-        run.ended = before.into_iter().filter(|own| !self.written.contains(own)).collect();
+        run.ended = before.into_iter().filter(|labels| !self.written.contains(labels)).collect();
         run.ended.sort_unstable();
         let (sender, at, set_back) = (own_sender(ROLE), UnixMillis(at), &mut self.set_back);
         let numbering = Numbering { sender, at, stage: 0, set_back };
         if let Some(lost) = recording.write(&run, at, numbering).await {
-            tracing::warn!(count = lost.count, lost.cause, "samples of hosts are lost");
+            tracing::warn!(count = lost.count, lost.cause, "dropped samples of hosts");
         }
     }
 }
@@ -73,7 +73,7 @@ fn of_host(host: &HostStatus, samples: &mut Vec<(Labels, f64)>) {
     if let Some(at) = host.booted {
         add(booted, &[], seconds(at));
     }
-    // The silence of an agent that ended in order is no failure.
+    // The silence of an agent that stopped in order is not a failure.
     let is_expected = |agent: &&AgentStatus| !is_stopped && agent.state != HostState::Stopped;
     for agent in host.agents.iter().filter(is_expected) {
         let tags = [("agent", agent.agent.as_str()), ("program", agent.program.as_str())];

@@ -1,8 +1,8 @@
-//! The alerter: evaluates rules at their times, writes what they record and what alerts they give.
+//! The alerter: evaluates rules at their times, and writes recorded series and alerts.
 //!
-//! `alerts` decides; here is asked, written and remembered. Groups are evaluated side by side, each in
-//! a thread of its own, so that a slow one holds up no other; their queries share the turns of all. Must
-//! never know: HTTP, what a rule says.
+//! `alerts` decides; this folder queries, writes and stores. Groups are evaluated in parallel, each
+//! in its own thread, so that a slow one does not delay the others; their queries share the query
+//! slots. Must never know: HTTP, the content of rules.
 
 mod acknowledging;
 mod adopting;
@@ -32,13 +32,13 @@ use crate::{
     store::Store,
     telemetry::{Health, Metrics},
 };
-use evaluating::UnderWay;
-use former::Former;
+use evaluating::InFlight;
+use former::FormerSenders;
 use groups::Groups;
 use recording::Recording;
 
-/// The longest interval between two looks for reloaded rules.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The longest interval between two checks for reloaded rules.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The parts of the role.
 #[derive(Debug)]
@@ -74,38 +74,38 @@ struct Shared {
     metrics: Metrics,
     resources: QueryResources,
     promql: PromqlSettings,
-    under_way: UnderWay,
+    under_way: InFlight,
 }
 
 impl Alerter {
-    /// Makes the role; nothing runs yet.
+    /// Creates the role without starting it.
     pub fn new(parts: AlerterParts) -> Self {
         let AlerterParts { rules, hosts, store, writer, clock, metrics, resources, .. } = parts;
         let promql = parts.promql;
         let recording = Recording {
-            former: Former::of(&store, clock.now()).into(),
+            former: FormerSenders::of(&store, clock.now()).into(),
             store,
             writer,
             limits: parts.series_limits,
             health: parts.health,
             metrics: metrics.clone(),
         };
-        let under_way = UnderWay::default();
+        let under_way = InFlight::default();
         let shared =
             Shared { rules, hosts, recording, clock, metrics, resources, promql, under_way };
         Self { shared: Arc::new(shared), lifeline: parts.lifeline, groups: Groups::default() }
     }
 
-    /// Evaluates what is due, and comes back when something is, or has been evaluated.
+    /// Evaluates the groups that are due, and schedules the next call.
     fn work(&mut self, ctx: &mut Context<Self>) {
         let (shared, mut groups) = (self.shared.clone(), std::mem::take(&mut self.groups));
         let worked = async move {
-            shared.go_on(&mut groups).await;
+            shared.advance(&mut groups).await;
             let now = shared.clock.now();
-            let here = groups.all.iter().filter_map(|own| own.running.as_ref());
-            let next = here.map(|own| next_after(own.group.interval_ms, now).since(now));
+            let here = groups.all.iter().filter_map(|place| place.running.as_ref());
+            let next = here.map(|running| next_after(running.group.interval_ms, now).since(now));
             let next = next.min().unwrap_or(i64::MAX).max(0);
-            let wait = Duration::from_millis(next.unsigned_abs()).min(LOOK_EVERY);
+            let wait = Duration::from_millis(next.unsigned_abs()).min(CHECK_INTERVAL);
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
                 () = shared.rules.acknowledgements().some() => {}

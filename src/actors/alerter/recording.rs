@@ -1,10 +1,10 @@
-//! The samples of an evaluation as a numbered batch, so that a restart writes no sample twice.
+//! The samples of an evaluation as a numbered batch, so that a restart never writes a sample twice.
 //!
-//! Must never know: how rules are evaluated.
+//! Must never know: the evaluation of rules.
 
 use std::sync::Arc;
 
-use super::former::Former;
+use super::former::FormerSenders;
 use crate::{
     actors::{WriteFault, WriterHandle},
     alerts::GroupRun,
@@ -18,22 +18,23 @@ use crate::{
     telemetry::{Health, Metrics, Shortfall},
 };
 
-/// Seconds of an epoch of numbers: 12 days.
+/// The bits of seconds in an epoch of numbers: 12 days.
 const EPOCH_BITS: u32 = 20;
-/// Stages of one evaluation, as many as a group may have rules.
+/// The bits of stages of an evaluation; a group has at most as many rules.
 const STAGE_BITS: u32 = 10;
-/// Epochs between two settings of the clock: it was set back so often, and then the time.
+/// The place of the number of clock changes in an epoch: epochs are ordered by that number, then by
+/// time.
 const SET_BACK_SHIFT: u32 = 32;
-/// One more than there may be.
+/// The limit of stages, exclusive.
 pub(super) const STAGES_MAX: u64 = 1 << STAGE_BITS;
 
-/// Writes what rules give. Cheap to clone.
+/// The writer of rules' results. Clones are cheap.
 #[derive(Debug, Clone)]
 pub(super) struct Recording {
     pub(super) store: Store,
     pub(super) writer: WriterHandle,
     pub(super) limits: SeriesLimits,
-    pub(super) former: Arc<Former>,
+    pub(super) former: Arc<FormerSenders>,
     pub(super) health: Health,
     pub(super) metrics: Metrics,
 }
@@ -41,19 +42,20 @@ pub(super) struct Recording {
 /// Samples that could not be written.
 #[derive(Debug)]
 pub(super) struct Lost {
-    /// Samples.
+    /// The number of samples.
     pub(super) count: usize,
-    /// Why; of several reasons one.
+    /// The reason; with several reasons, one of them.
     pub(super) cause: String,
 }
 
-/// By what a stage of an evaluation is numbered: the same however often it is written.
+/// The numbering of a stage of an evaluation, which is the same in every repetition.
 #[derive(Debug)]
 pub(super) struct Numbering<'a> {
     pub(super) sender: Arc<str>,
     pub(super) at: UnixMillis,
     pub(super) stage: usize,
-    /// The number of times that the clock was set back: earlier numbers would be refused.
+    /// The number of times that the clock was set back: without it, the store would refuse the
+    /// earlier numbers.
     pub(super) set_back: &'a mut u32,
 }
 
@@ -66,7 +68,7 @@ impl Numbering<'_> {
         BatchNumber { sender: self.sender.clone(), epoch, seq }
     }
 
-    /// The number that comes after all that were accepted.
+    /// Returns a number after all accepted ones.
     fn number_after(&mut self, latest: Option<(i64, u64)>) -> BatchNumber {
         let number = self.number();
         let is_behind = latest.is_some_and(|(epoch, seq)| {
@@ -83,8 +85,8 @@ impl Numbering<'_> {
 }
 
 impl Recording {
-    /// Writes what a stage gives; says what of it is lost, which is counted, and keeps the daemon
-    /// degraded until the sender's next samples are written.
+    /// Writes the results of a stage; returns the lost samples, which are counted and keep the
+    /// daemon degraded until the sender's next samples are written.
     pub(super) async fn write(
         &self,
         run: &GroupRun,
@@ -97,10 +99,10 @@ impl Recording {
         }
         let number = numbering.number_after(self.store.sender_latest(&sender));
         let lost = self.append(run, at, number).await;
-        self.metrics.rule_samples_lost.inc_by(lost.as_ref().map_or(0, |own| own.count as u64));
+        self.metrics.rule_samples_lost.inc_by(lost.as_ref().map_or(0, |part| part.count as u64));
         let reason = lost
             .as_ref()
-            .map(|own| format!("lost {}: {}", counted(own.count, "sample"), own.cause));
+            .map(|part| format!("lost {}: {}", counted(part.count, "sample"), part.cause));
         self.health.fall_short(Shortfall::OwnSamples, &sender, reason);
         lost
     }
@@ -121,7 +123,7 @@ impl Recording {
                     match found {
                         Ok(id) => {
                             batch.series.push(id);
-                            // A NaN of any kind is one: ends are told otherwise.
+                            // All NaN values become the same NaN: ends of series are reported separately.
                             batch.values.push(if value.is_nan() { f64::NAN } else { *value });
                         }
                         Err(cause) => lose(1, cause),
@@ -146,7 +148,7 @@ impl Recording {
         (lost.count > 0).then_some(lost)
     }
 
-    /// The series of each sample; new ones are made known first.
+    /// Returns the series of each sample; registers new ones first.
     async fn resolve(
         &self,
         run: &GroupRun,
@@ -172,17 +174,17 @@ impl Recording {
                     DefinitionVerdict::Known(id) => Ok(id),
                     DefinitionVerdict::KindConflict(_, kind) => Err(of_other_kind(kind)),
                     DefinitionVerdict::StoreLimit | DefinitionVerdict::SenderLimit => {
-                        Err("the store has as many series as it may (limits.series_max)".to_owned())
+                        Err("the store is at its limit of series (limits.series_max)".to_owned())
                     }
                 });
             }
         }
-        let unsettled = || Err("the series was not made known".to_owned());
+        let unsettled = || Err("the series was not registered".to_owned());
         Ok(found.into_iter().map(|found| found.unwrap_or_else(unsettled)).collect())
     }
 
     fn key(&self, labels: &Labels) -> Result<SeriesKey, String> {
-        // A template may have written lines into a label.
+        // A template may have produced line breaks in a label.
         let plain = |value: &str| value.replace(char::is_control, " ");
         let tags = labels.iter().filter(|(name, _)| *name != METRIC_TAG);
         let tags: Vec<_> = tags.map(|(name, value)| (name, plain(value))).collect();
@@ -199,7 +201,7 @@ impl Recording {
 }
 
 fn of_other_kind(kind: Kind) -> String {
-    format!("a series of that name is a {kind}, which no rule records: use another name")
+    format!("a series of that name is a {kind}, but rules record gauges: use another name")
 }
 
 #[cfg(test)]
@@ -216,15 +218,20 @@ mod tests {
         for second in (start..start + 3_000_000).step_by(9_000) {
             for stage in 0..3 {
                 let (sender, at) = ("rules".into(), UnixMillis(second * 1000));
-                let own = Numbering { sender, at, stage, set_back: &mut 0 }.number();
-                assert_eq!(window.take(own.epoch, own.seq), SequenceVerdict::New, "{second}");
-                assert_eq!(window.take(own.epoch, own.seq), SequenceVerdict::Duplicate);
+                let numbering = Numbering { sender, at, stage, set_back: &mut 0 }.number();
+                assert_eq!(
+                    window.take(numbering.epoch, numbering.seq),
+                    SequenceVerdict::New,
+                    "{second}"
+                );
+                assert_eq!(window.take(numbering.epoch, numbering.seq), SequenceVerdict::Duplicate);
             }
         }
     }
 
     proptest! {
-        /// A clock an hour ahead and back: each number was refused until it was as late again.
+        /// A clock an hour ahead that is set back: each number was refused until the clock caught
+        /// up.
         #[test]
         fn numbers_are_new_whatever_the_clock_does_and_whatever_is_remembered_of_it(
             steps in prop::collection::vec((-5_000_000_i64..5_000_000, any::<bool>()), 1..50)
@@ -232,13 +239,13 @@ mod tests {
             let (mut window, mut set_back) = (SenderWindow::default(), 0);
             let mut second = 1_763_683_200;
             for (step, is_forgotten) in steps {
-                // Two evaluations are never at one time.
+                // No two evaluations have the same time.
                 second = i64::max(1, second + step + i64::from(step == 0));
                 set_back = if is_forgotten { 0 } else { set_back };
                 for stage in 0..3 {
                     let (sender, at) = ("rules".into(), UnixMillis(second * 1000));
-                    let mut own = Numbering { sender, at, stage, set_back: &mut set_back };
-                    let number = own.number_after(window.epochs().next_back());
+                    let mut numbering = Numbering { sender, at, stage, set_back: &mut set_back };
+                    let number = numbering.number_after(window.epochs().next_back());
                     let taken = window.take(number.epoch, number.seq);
                     let is_known = step.abs() < 2 && taken == SequenceVerdict::Duplicate;
                     prop_assert!(taken == SequenceVerdict::New || is_known, "{:?}", taken);

@@ -1,7 +1,7 @@
-//! Episodes that ended are looked at again, one at a time: samples may have come that their evaluations
-//! had not.
+//! Reviews of ended episodes, one at a time: late samples may change the result of their
+//! evaluations.
 //!
-//! Must never know: which evaluations are made again, and what they say of an episode.
+//! Must never know: the choice of evaluations to repeat, the revision of an episode.
 
 use std::time::Duration;
 
@@ -14,28 +14,28 @@ use crate::{
 };
 
 /// The shortest interval between two reviews, in milliseconds.
-const REVIEW_EVERY_MS: i64 = 5000;
-/// The longest time of a review: evaluations may be late by as much.
+const REVIEW_INTERVAL_MS: i64 = 5000;
+/// The time limit of a review, and thus the longest delay that it causes to evaluations.
 const REVIEW_TIME_MAX: Duration = Duration::from_secs(1);
 
 impl Shared {
-    /// Looks at one episode of one group again: samples may have come that it had not.
+    /// Reviews one episode of one group.
     pub(super) fn review(&self, groups: &mut Groups) {
         let now = self.clock.now();
         let reviewed = &mut groups.reviewed;
-        if groups.all.is_empty() || now.since(reviewed.at).abs() < REVIEW_EVERY_MS {
+        if groups.all.is_empty() || now.since(reviewed.at).abs() < REVIEW_INTERVAL_MS {
             return;
         }
         let store = &self.recording.store;
         let generation = store.dictionary().generation();
         if reviewed.generation != Some(generation) {
-            // What is deleted or renamed is not found where it was.
+            // Samples of deleted or renamed series are not found under the old name.
             (reviewed.generation, reviewed.since) = (Some(generation), now);
         }
         reviewed.count += 1;
         let since = reviewed.since;
         let place = reviewed.count % groups.all.len();
-        // While one is evaluated, the next one has its turn.
+        // A group that is being evaluated is skipped until its next turn.
         let Some(running) = &mut groups.all[place].running else { return };
         reviewed.at = now;
         let finest = store.granularity(GranularityIndex::FINEST);
@@ -56,8 +56,8 @@ impl Shared {
 }
 
 impl Running {
-    /// Makes evaluations of one episode again, and marks it when they would have been others with
-    /// the samples that came after it. Says whether it did.
+    /// Repeats evaluations of one episode, and revises the episode when late samples change the
+    /// results. Returns true if they did.
     fn review(
         &mut self,
         terms: ReviewTerms,
@@ -71,7 +71,7 @@ impl Running {
         };
         let place = review.place;
         self.review_from = place + 1;
-        // One that fails now comes again.
+        // A failed review is repeated later.
         let Ok(Some(revision)) = review.make(ask) else { return false };
         let mut history = GroupHistory::clone(&self.history);
         history.revise(place, revision);

@@ -1,7 +1,7 @@
-//! The state of a group in the store: one object, and further ones with its alerts where there are many.
+//! The stored state of a group: one object, with further objects for the alerts of large groups.
 //!
-//! The first object is written last and removed first: pieces of before that it does not name count for
-//! nothing. Must never know: what is in a state.
+//! The first object is written last and removed first; pieces that it does not name are ignored.
+//! Must never know: the content of a state.
 
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -12,22 +12,22 @@ use crate::{
     store::{ObjectKind, Store},
 };
 
-/// The records of groups' past alerts, by the groups' ids.
+/// Returns the records of groups' past alerts, by the groups' ids.
 pub(super) fn histories(store: &Store) -> Records<GroupHistory> {
     Records::new(store, ObjectKind::AlertHistory)
 }
 
-/// The stored pieces of a group's state. Further ones have a `/` behind the group's id.
+/// The stored pieces of a group's state. Further pieces have a `/` after the group's id.
 #[derive(Debug)]
 pub(super) struct StoredState {
     records: Records<Vec<u8>>,
     id: String,
-    /// The hash of each piece as it was written last; `None` when it is to be written anew.
+    /// The hash of each piece at its last write; `None` for a piece that must be written.
     hashes: Vec<Option<u128>>,
 }
 
 impl StoredState {
-    /// The state of a group. One that cannot be read is begun anew.
+    /// Returns the state of a group. An unreadable one is replaced by an empty one.
     pub(super) fn open(id: &str, store: &Store) -> (Self, Option<GroupState>) {
         let records = Records::new(store, ObjectKind::AlertState);
         let mut stored = Self { records, id: id.to_owned(), hashes: Vec::new() };
@@ -38,7 +38,7 @@ impl StoredState {
         (stored, read)
     }
 
-    /// The ids of all groups whose states are stored.
+    /// Returns the ids of all groups with a stored state.
     pub(super) fn ids(store: &Store) -> Vec<String> {
         let records = Records::<Vec<u8>>::new(store, ObjectKind::AlertState);
         let names = records.names().unwrap_or_default();
@@ -50,10 +50,10 @@ impl StoredState {
         let mut state = GroupState::from_bytes(&bytes)?;
         let count = state.pieces;
         for at in 1..=count {
-            // The others are read: better some alerts than none.
+            // The other pieces are read: some alerts are better than none.
             let read = match self.read_piece(count, at) {
                 Ok(Some(bytes)) => state.add_piece(&bytes),
-                Ok(None) => Err("it is not there".to_owned()),
+                Ok(None) => Err("it is missing".to_owned()),
                 Err(cause) => Err(cause),
             };
             if let Err(cause) = read {
@@ -70,12 +70,12 @@ impl StoredState {
         read
     }
 
-    /// Names of another count are others: a crash while the count changes mixes nothing.
+    /// The name depends on the count, so that a crash while the count changes never mixes pieces.
     fn piece_name(&self, count: usize, at: usize) -> String {
         if at == 0 { self.id.clone() } else { format!("{}/{count}/{at}", self.id) }
     }
 
-    /// Stores a state. When that fails, the next one replaces it; returns why.
+    /// Stores a state. After a failure the next state replaces it; returns the reason.
     pub(super) fn put(&mut self, state: &GroupState, now: UnixMillis) -> Option<String> {
         let pieces = state.to_pieces();
         let (before, count) = (self.hashes.len().saturating_sub(1), pieces.len() - 1);
@@ -85,7 +85,7 @@ impl StoredState {
             let hash = xxh3_128(bytes);
             let is_same = before == count || at == 0;
             let known = kept.get(at).copied().flatten().filter(|known| is_same && *known == hash);
-            // A first piece that names pieces which are not there would lose what it has now.
+            // A first piece that names missing pieces would lose the stored alerts.
             if known.is_none() && fault.is_none() {
                 let name = self.piece_name(count, at);
                 fault = fault_of(self.records.put(&name, bytes, now));
@@ -98,7 +98,7 @@ impl StoredState {
         fault
     }
 
-    /// Removes what is stored; returns whether it was.
+    /// Removes the stored state; returns true if it succeeded.
     pub(super) fn remove(self) -> bool {
         let is_removed = matches!(self.records.remove(&self.id), Ok(Ok(())));
         self.remove_pieces(self.hashes.len().saturating_sub(1));
@@ -107,7 +107,7 @@ impl StoredState {
 
     fn remove_pieces(&self, count: usize) {
         for at in 1..=count {
-            // What stays takes room, and nobody reads it.
+            // A remaining piece only takes space, because nothing refers to it.
             drop(self.records.remove(&self.piece_name(count, at)));
         }
     }

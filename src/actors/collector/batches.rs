@@ -1,6 +1,7 @@
-//! The collector's way for batches: decode, resolve refs, judge, write, each batch once by its number.
+//! The collector's path for batches: decode, resolve refs, judge, write. Numbers identify
+//! duplicates.
 //!
-//! Must never know: how batches are written down, HTTP.
+//! Must never know: encodings of batches, HTTP.
 
 use std::{cell::RefCell, collections::BTreeMap};
 
@@ -25,12 +26,12 @@ use crate::{
     telemetry::Protocol,
 };
 
-/// Times that a request's series are looked up while others are deleted or renamed; after that its
-/// sender is asked to send it again.
+/// The number of attempts to resolve a request's series while others are deleted or renamed; after
+/// that, the sender must retry.
 const RESOLVE_ATTEMPTS: usize = 3;
-const SERIES_CHANGE: &str = "series are deleted or renamed while they are looked up";
+const SERIES_CHANGE: &str = "series were deleted or renamed during the request";
 
-/// A request's body of batches.
+/// A request with a body of batches.
 #[derive(Debug, Message)]
 #[rtype(result = "Result<IngestAnswer, CollectFault>")]
 pub struct CollectBatches {
@@ -44,19 +45,19 @@ pub struct CollectBatches {
     pub memory: HeldMemory,
 }
 
-/// State of senders that number their batches, in one collector.
+/// The state of senders that number their batches, in one collector.
 #[derive(Debug)]
 pub(super) struct BatchCollector {
     sessions: RefCell<Sessions>,
 }
 
-/// The part of each batch of a request that is to be written, and its answer.
+/// The accepted part of each batch of a request, and the data for its response.
 type Judged = (Vec<AcceptedBatch>, Vec<Asked>);
 
-/// One batch of a request.
+/// The data for one batch's part of the response.
 #[derive(Debug)]
 struct Asked {
-    /// 0 when it is not numbered.
+    /// The batch's number; 0 if it is not numbered.
     seq: u64,
     samples: u64,
     refused: Refusals,
@@ -114,8 +115,8 @@ impl BatchCollector {
         Ok(IngestAnswer { emptied, ..answer })
     }
 
-    /// Counts the samples of batches that are known by number whose series have no sample, by sender.
-    /// The numbers outlive the series: without a word their samples would be taken for kept.
+    /// Counts, by sender, the samples of duplicate batches whose series were deleted. Numbers
+    /// outlive series: without the count, a client would believe that these samples are stored.
     fn emptied(
         &self,
         views: &[BatchView<'_>],
@@ -128,7 +129,7 @@ impl BatchCollector {
         if !verdicts.iter().copied().any(is_known) {
             return emptied;
         }
-        // Series that change at this moment are told of when the batches come again.
+        // Series that change at this moment are reported when the batches are sent again.
         let Ok(((batches, _), _)) = self.look_up(views, &WithoutRoom::default(), parts) else {
             return emptied;
         };
@@ -142,9 +143,9 @@ impl BatchCollector {
         emptied
     }
 
-    /// Resolves the series of all batches, and judges each sample. New series are made known,
-    /// durably, before any sample of theirs is written. Meanwhile other requests may have changed
-    /// the sessions, and series may be deleted or renamed: all is looked up again.
+    /// Resolves the series of all batches, and judges each sample. New series are registered
+    /// durably before any of their samples is written. Other requests may meanwhile change the
+    /// sessions, or delete or rename series: everything is resolved again.
     async fn resolve(
         &self,
         views: &[BatchView<'_>],
@@ -156,9 +157,9 @@ impl BatchCollector {
             if unknown.is_empty() {
                 return Ok(judged);
             }
-            let keys: Vec<_> = unknown.iter().map(|own| own.key.clone()).collect();
+            let keys: Vec<_> = unknown.iter().map(|series| series.key.clone()).collect();
             let verdicts = parts.writer.define(unknown).await?;
-            // The others are found from now on.
+            // The other series are found from now on.
             for (key, verdict) in keys.into_iter().zip(verdicts) {
                 if let Err(reason) = RefusalReason::settle(verdict) {
                     without_room.insert(key, reason);
@@ -169,8 +170,8 @@ impl BatchCollector {
         if unknown.is_empty() { Ok(judged) } else { Err(WriteFault::Busy(SERIES_CHANGE).into()) }
     }
 
-    /// Judges the batches one by one, each right after its own definitions; stops at nothing but a
-    /// ref that is not known, and judges no batch after a series that has to be made known.
+    /// Judges the batches one by one, each right after its definitions. Stops only at an unknown
+    /// ref, and judges no batch after a series that must be registered.
     fn look_up(
         &self,
         views: &[BatchView<'_>],
@@ -200,7 +201,8 @@ impl BatchCollector {
     }
 }
 
-/// A slot that is set again is the same reading; one that is counted up again counts again.
+/// Deduplicates readings by time: a slot that is set again is the same reading, but an increment
+/// counts again.
 fn count_readings_once(
     views: &[BatchView<'_>],
     batches: &mut [AcceptedBatch],
@@ -215,7 +217,7 @@ fn count_readings_once(
     }
 }
 
-/// Refuses names that are the daemon's own.
+/// Refuses names that are reserved for the daemon.
 fn check_senders(views: &[BatchView<'_>]) -> Result<(), CollectFault> {
     match views.iter().position(|view| is_own_sender(view.agent)) {
         None => Ok(()),
@@ -226,7 +228,7 @@ fn check_senders(views: &[BatchView<'_>]) -> Result<(), CollectFault> {
     }
 }
 
-/// Notes what the senders' clocks say. Times that they left to the daemon say nothing.
+/// Passes the times of the senders' clocks to the clock. Samples that the daemon dated are ignored.
 fn hear(views: &[BatchView<'_>], now: UnixMillis, parts: &CollectorParts) {
     for view in views.iter().filter(|view| !view.agent.is_empty()) {
         let latest = || view.times().filter(|time| *time != now.0).max();
@@ -245,7 +247,7 @@ fn answer(
 ) -> Result<IngestAnswer, CollectFault> {
     let mut answer = IngestAnswer::default();
     let mut without_room = None;
-    // A request that is sent again must not count what it did not number.
+    // A client must not resend a request if part of it is not numbered.
     let may_repeat = rest.iter().all(|asked| asked.seq != 0);
     for ((verdict, view), asked) in verdicts.into_iter().zip(views).zip(rest) {
         let Asked { seq, samples, mut refused } = asked;

@@ -1,8 +1,8 @@
-//! The collector: from a request's body to a durable answer.
+//! The collector: from a request's body to a durable response.
 //!
-//! There is one on each HTTP worker, one for large bodies and one for Graphite. It has a body decoded, resolves the series, judges each sample
-//! and hands batches to the writer. Must never know: how a protocol is
-//! read, HTTP.
+//! Each HTTP worker has one; large bodies and Graphite have one each. It decodes the body, resolves
+//! the series, judges each sample and passes batches to the writer. Must never know: the encoding
+//! of protocols, HTTP.
 
 mod batches;
 mod parts;
@@ -23,7 +23,7 @@ use super::Lifeline;
 use batches::BatchCollector;
 use rows::RowCollector;
 
-/// Takes requests of one HTTP worker.
+/// The role: handles the ingest requests of one HTTP worker, of large bodies, or of Graphite.
 #[derive(Debug)]
 pub struct Collector {
     core: Rc<Core>,
@@ -38,7 +38,7 @@ struct Core {
 }
 
 impl Collector {
-    /// Makes the role; nothing runs yet.
+    /// Creates the role without starting it.
     pub fn new(parts: CollectorParts, lifeline: Lifeline) -> Self {
         let (batches, rows) = (BatchCollector::new(&parts), RowCollector::new(&parts));
         Self { core: Rc::new(Core { parts, batches, rows }), _lifeline: lifeline }

@@ -1,6 +1,6 @@
 //! The parts of a collector, and the faults for which a request is rejected as a whole.
 //!
-//! Must never know: the ways of batches and of rows.
+//! Must never know: the paths of batches and of rows.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,10 +21,10 @@ use crate::{
     telemetry::{Metrics, Protocol},
 };
 
-/// Why a request was not accepted as a whole.
+/// The reason why a request was rejected as a whole.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectFault {
-    /// The request cannot be read.
+    /// The request is malformed.
     #[error("{0}")]
     Malformed(String),
     /// The request has more new series than one request may.
@@ -33,12 +33,13 @@ pub enum CollectFault {
     /// The request uses unknown refs.
     #[error(transparent)]
     UnknownRef(#[from] UnknownRef),
-    /// There is no memory for what it becomes.
+    /// Decoding the request needs too much memory.
     #[error(transparent)]
     Memory(#[from] NoMemory),
-    /// The store has as many senders as it may; what others of the request sent is accepted.
+    /// The store has its maximum number of senders; batches of known senders in the request are
+    /// accepted.
     #[error(
-        "the store has as many senders as it may, and none was silent for seven days: remove \
+        "the store is at its limit of senders, and none was silent for seven days: remove \
          some with `granary senders remove` or raise limits.senders_max"
     )]
     SenderLimit,
@@ -53,7 +54,7 @@ impl From<DecodeError> for CollectFault {
     }
 }
 
-/// The name under which the samples of a protocol are counted.
+/// Returns the label of a protocol in metrics.
 pub fn counted_as(protocol: RowProtocol) -> Protocol {
     match protocol {
         RowProtocol::RemoteWrite(_) => Protocol::RemoteWrite,
@@ -80,24 +81,24 @@ pub struct CollectorParts {
     pub future_skew: Duration,
     pub out_of_order_window: Duration,
     pub graphite_templates: Arc<[Template]>,
-    /// Prefixes of the names of senders that send the same samples as others.
+    /// The name prefixes of senders that send the same samples as others.
     pub ha_senders: Arc<[Box<str>]>,
 }
 
 impl CollectorParts {
-    /// Which samples are accepted now.
+    /// Returns the current limits for the times of samples.
     pub(super) fn admission(&self) -> Admission {
         let future_skew_ms = self.future_skew.as_millis() as i64;
         Admission::new(self.store.granularities(), future_skew_ms, self.clock.moment())
     }
 
-    /// Which sender it is of several that send the same samples.
+    /// Returns the sender's identity among replicas, if its name has such a prefix.
     pub(super) fn replica(&self, sender: &str) -> Option<Replica> {
         let group = self.ha_senders.iter().position(|prefix| sender.starts_with(&**prefix))?;
         Some(Replica { group: group as u16, sender: xxh3_64(sender.as_bytes()) })
     }
 
-    /// Counts what became of samples.
+    /// Updates the metrics of accepted and refused samples.
     pub(super) fn count(&self, counted_as: Protocol, answer: &IngestAnswer, refused: &Refusals) {
         let metrics = &self.metrics;
         let protocol = counted_as.as_str();

@@ -1,8 +1,8 @@
-//! The collector's way for rows: decode, make new series known, judge, write, each sample once by its
-//! time.
+//! The collector's path for rows: decode, register new series, judge, write. Times identify
+//! duplicates.
 //!
-//! Must never know: how a protocol is read, HTTP. Rows name their series: the bytes in which a
-//! sender writes one are hashed, and a cache gives the id.
+//! Must never know: the encoding of protocols, HTTP. Rows name their series: a cache maps the hash
+//! of the sender's notation to the id.
 
 use std::cell::RefCell;
 
@@ -23,7 +23,7 @@ use crate::{
     policy::RefusalReason,
 };
 
-/// A request's body of rows.
+/// A request with a body of rows.
 #[derive(Debug, Message)]
 #[rtype(result = "Result<RowsAnswer, CollectFault>")]
 pub struct CollectRows {
@@ -31,7 +31,7 @@ pub struct CollectRows {
     pub body: Bytes,
     /// The protocol of the body.
     pub protocol: RowProtocol,
-    /// Whose new series are counted.
+    /// The sender that is charged for new series.
     pub sender: Box<str>,
     /// The memory of the body; it grows while the body is decoded.
     pub memory: Option<HeldMemory>,
@@ -40,15 +40,15 @@ pub struct CollectRows {
 /// The outcome of the request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RowsAnswer {
-    /// Samples by their fate.
+    /// The numbers of samples by outcome.
     pub answer: IngestAnswer,
-    /// Points with refused samples, where the protocol has points of several samples.
+    /// The number of points with refused samples, for protocols whose points have several samples.
     pub refused_points: u64,
-    /// The samples of the body.
+    /// The numbers of entries in the body.
     pub contents: Contents,
 }
 
-/// State of senders of rows, in one collector.
+/// The state of senders of rows, in one collector.
 #[derive(Debug)]
 pub(super) struct RowCollector {
     cache: RefCell<SeriesCache>,
@@ -118,8 +118,8 @@ impl RowCollector {
                 answer.accepted = samples - answer.duplicates - tally.out_of_order;
                 let reason = RefusalReason::OutOfOrder;
                 refused.add_many(reason, tally.out_of_order, || reason.remedy().to_owned());
-                // The writer counts samples, and those of a point have one time: their share of all
-                // is that of their points.
+                // The writer counts samples. The samples of a point share one time, so the points'
+                // share of duplicates is that of the samples.
                 let judged = points.saturating_sub(refused.points);
                 refused.points += (tally.out_of_order * judged).div_ceil(samples);
             }

@@ -1,8 +1,7 @@
-//! What collectors tell people of what they took in: accepted samples by sender, and a few of those
-//! that were refused.
+//! Statistics of ingest for people: accepted samples by sender, and examples of refused samples.
 //!
-//! Both are bounded: by the number of senders, and by protocols and reasons. Must never know: why a
-//! sample is refused, HTTP.
+//! Both are bounded: by the number of senders, and by protocols and reasons. Must never know: the
+//! causes of refusals, HTTP.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -16,55 +15,56 @@ use crate::{
     ingest::refusals::Refusals, model::UnixMillis, policy::RefusalReason, telemetry::Protocol,
 };
 
-/// Examples of each protocol and reason, the newest.
+/// The number of examples per protocol and reason; the newest are kept.
 const EXAMPLES_MAX: usize = 3;
-/// Characters of an example.
+/// The maximum length of an example, in characters.
 const TEXT_CHARS_MAX: usize = 300;
-/// Senders whose samples are counted; those that come later are not.
+/// The maximum number of senders whose samples are counted; later senders are not counted.
 const SENDERS_MAX: usize = 100_000;
 
-/// Counts of accepted and refused samples since the start. Cheap to clone.
+/// The counts since the start, and examples. Clones are cheap.
 #[derive(Debug, Clone, Default)]
 pub struct IngestTally(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// By protocol and reason.
+    /// The examples by protocol and reason.
     refused: Mutex<BTreeMap<(&'static str, &'static str), VecDeque<RefusedSample>>>,
-    /// Senders choose their names.
+    /// The accepted samples by sender; clients choose their names.
     accepted: Mutex<HashMap<Box<str>, AcceptedFrom, RandomState>>,
 }
 
-/// The samples of a sender that were accepted since the start.
+/// The accepted samples of a sender since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AcceptedFrom {
     /// The number of samples.
     pub samples: u64,
-    /// The arrival of the last ones.
+    /// The arrival of the last sample.
     pub at: UnixMillis,
 }
 
-/// A sample that was refused.
+/// A refused sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedSample {
-    /// When.
+    /// The time of the refusal.
     pub at: UnixMillis,
-    /// Its series, as far as it is known, and why it was refused, shortened and without characters
-    /// that could command a terminal.
+    /// The series, if known, and the reason, shortened and without characters that could control a
+    /// terminal.
     pub text: String,
 }
 
 impl IngestTally {
-    /// The accepted samples of a sender; `None` without any, or for a sender that is not counted.
+    /// Returns the accepted samples of a sender; `None` without any, or for a sender that is not
+    /// counted.
     pub fn accepted_from(&self, sender: &str) -> Option<AcceptedFrom> {
         self.0.accepted.lock().get(sender).copied()
     }
 
-    /// The latest samples that were refused by a protocol for a reason, the newest first.
+    /// Returns the latest samples that a protocol refused for a reason, the newest first.
     pub fn refused(&self, protocol: &str, reason: &str) -> Vec<RefusedSample> {
         let refused = self.0.refused.lock();
-        let own = refused.iter().find(|(key, _)| **key == (protocol, reason));
-        own.map_or_else(Vec::new, |(_, examples)| examples.iter().cloned().collect())
+        let found = refused.iter().find(|(key, _)| **key == (protocol, reason));
+        found.map_or_else(Vec::new, |(_, examples)| examples.iter().cloned().collect())
     }
 
     pub(super) fn accept(&self, sender: &str, samples: u64, at: UnixMillis) {
@@ -72,8 +72,8 @@ impl IngestTally {
             return;
         }
         let mut accepted = self.0.accepted.lock();
-        if let Some(own) = accepted.get_mut(sender) {
-            *own = AcceptedFrom { samples: own.samples + samples, at };
+        if let Some(known) = accepted.get_mut(sender) {
+            *known = AcceptedFrom { samples: known.samples + samples, at };
         } else if accepted.len() < SENDERS_MAX {
             accepted.insert(sender.into(), AcceptedFrom { samples, at });
         }
@@ -89,25 +89,27 @@ impl IngestTally {
             return;
         }
         let at = now();
-        let shown = refused.examples().iter().filter_map(|own| {
-            let reason = RefusalReason::ALL.iter().find(|known| known.as_str() == own.reason)?;
-            let text = match own.series.as_str() {
-                "" => shortened(&own.message),
-                series => shortened(&format!("{}: {}", shortened(series), own.message)),
+        let shown = refused.examples().iter().filter_map(|refusal| {
+            let reason =
+                RefusalReason::ALL.iter().find(|known| known.as_str() == refusal.reason)?;
+            let text = match refusal.series.as_str() {
+                "" => shortened(&refusal.message),
+                series => shortened(&format!("{}: {}", shortened(series), refusal.message)),
             };
             Some((reason.as_str(), RefusedSample { at, text }))
         });
         let shown: Vec<_> = shown.collect();
         let mut all = self.0.refused.lock();
         for (reason, example) in shown {
-            let own = all.entry((protocol.as_str(), reason)).or_default();
-            own.truncate(EXAMPLES_MAX - 1);
-            own.push_front(example);
+            let examples = all.entry((protocol.as_str(), reason)).or_default();
+            examples.truncate(EXAMPLES_MAX - 1);
+            examples.push_front(example);
         }
     }
 }
 
-/// A text of a bounded length, its control characters, and those that turn its direction, escaped.
+/// Returns a text of limited length in which control characters, and those that change its
+/// direction, are escaped.
 fn shortened(text: &str) -> String {
     let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let mut out = String::new();
@@ -139,7 +141,7 @@ mod tests {
             tally.refuse(Protocol::Json, &refused, || UnixMillis(n));
         }
         let examples = tally.refused("json", reason.as_str());
-        let times: Vec<_> = examples.iter().map(|own| own.at.0).collect();
+        let times: Vec<_> = examples.iter().map(|example| example.at.0).collect();
         assert_eq!(times, [4, 3, 2]);
         let text = &examples[0].text;
         assert!(text.starts_with("m4{a=\"\\u{1b}\\u{202e}\"}: é") && text.ends_with('…'), "{text}");

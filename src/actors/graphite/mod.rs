@@ -1,8 +1,8 @@
 //! Graphite's listeners: plaintext and pickle over TCP, plaintext over UDP.
 //!
-//! Graphite has no acknowledgements. Over TCP nothing more is read from a connection until what
-//! was read is durable, so a sender is slowed down and not cut; one that is silent for long is.
-//! Over UDP what does not fit is dropped and counted.
+//! Graphite has no acknowledgements. Over TCP, the listener reads from a connection only after the
+//! previous samples are durable: back-pressure slows a sender down. Idle connections are closed.
+//! Over UDP, datagrams above the buffer are dropped and counted.
 
 mod udp;
 
@@ -22,20 +22,20 @@ use super::collector::{CollectFault, CollectRows, Collector};
 use crate::{ingest::protocol::RowProtocol, telemetry::Metrics};
 use udp::UdpReader;
 
-/// Longest line or pickle; a connection that sends a longer one is closed.
+/// The maximum length of a line or pickle; the connection of a longer one is closed.
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
-/// Bytes taken from a connection at a time.
+/// The number of bytes to read from a connection at a time.
 const READ_BYTES: usize = 64 << 10;
-/// Connections at a time; more are closed.
+/// The maximum number of connections; further ones are closed.
 const CONNECTIONS_MAX: usize = 1000;
-/// Silence between two messages after which a connection is closed.
+/// The idle timeout of connections.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
-/// Bytes of datagrams that wait to be written; more are dropped and counted.
+/// The maximum size of waiting datagrams; further ones are dropped and counted.
 const UDP_BUFFER_BYTES_MAX: usize = 8 << 20;
-/// After this time what could not be written is tried again.
+/// The delay before a failed write is repeated.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
-/// Where the listeners listen.
+/// The addresses of the listeners.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GraphiteSettings {
     /// Plaintext over TCP.
@@ -49,7 +49,7 @@ pub struct GraphiteSettings {
 }
 
 impl GraphiteSettings {
-    /// True when there is an address to listen at.
+    /// Returns true when at least one address is set.
     pub fn listens(&self) -> bool {
         [self.listen, self.pickle_listen, self.udp_listen].iter().any(Option::is_some)
     }
@@ -62,7 +62,7 @@ pub struct GraphiteListeners {
     _udp: Option<UdpReader>,
 }
 
-/// The receiver of the listeners' bytes.
+/// The destination of the listeners' bytes.
 #[derive(Debug, Clone)]
 struct Sink {
     collector: Addr<Collector>,
@@ -71,7 +71,7 @@ struct Sink {
     first_timeout: Duration,
 }
 
-/// The address of a listener that cannot be bound.
+/// A listener's address that cannot be bound.
 #[derive(Debug)]
 pub struct CannotListen {
     /// The setting that names the address.
@@ -83,10 +83,10 @@ pub struct CannotListen {
 }
 
 impl GraphiteListeners {
-    /// Starts the listeners that are set.
+    /// Starts the configured listeners.
     ///
     /// # Errors
-    /// When an address cannot be bound.
+    /// An address cannot be bound.
     pub fn start(
         settings: &GraphiteSettings,
         collector: Addr<Collector>,
@@ -121,7 +121,7 @@ impl GraphiteListeners {
         Ok(Self { tasks, _udp: udp })
     }
 
-    /// Takes no more connections and reads no more from those that are open.
+    /// Stops accepting connections and reading from open ones.
     pub fn stop(&self) {
         for task in &self.tasks {
             task.abort();
@@ -136,7 +136,7 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
 }
 
 async fn accept(listener: TcpListener, form: RowProtocol, sink: Sink) {
-    // Connections end with the listener.
+    // Dropping the set closes the connections.
     let mut connections = tokio::task::JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
@@ -179,7 +179,7 @@ async fn serve(
         buffer.reserve(READ_BYTES);
         let read = timeout_at(heard + silence, stream.read_buf(&mut buffer)).await;
         if read.map_err(|_| std::io::Error::other("silent for too long"))?? == 0 {
-            // A last line may come without its end.
+            // The last line may lack its line break.
             if form == RowProtocol::GraphiteLines && !buffer.is_empty() {
                 deliver(sink, form, buffer, &sender).await;
             }
@@ -192,7 +192,7 @@ async fn serve(
     }
 }
 
-/// Takes whole lines, or the next pickle, out of the buffer.
+/// Removes complete lines, or the next pickle, from the buffer.
 fn next_message(buffer: &mut BytesMut, form: RowProtocol) -> std::io::Result<Option<BytesMut>> {
     let too_long = || std::io::Error::other("a line or pickle is too long");
     if form == RowProtocol::GraphiteLines {
@@ -215,18 +215,19 @@ fn next_message(buffer: &mut BytesMut, form: RowProtocol) -> std::io::Result<Opt
     Ok(Some(buffer.split_to(length)))
 }
 
-/// Has a message written, however long that takes.
+/// Writes a message, retrying until it is durable.
 async fn deliver(sink: &Sink, protocol: RowProtocol, message: BytesMut, sender: &str) {
     let body = message.freeze();
     loop {
-        let own = sender.into();
-        let collect = CollectRows { body: body.clone(), protocol, sender: own, memory: None };
+        let sender_name = sender.into();
+        let collect =
+            CollectRows { body: body.clone(), protocol, sender: sender_name, memory: None };
         match sink.collector.send(collect).await {
-            // Durable; or the daemon stops, and nobody is left to write it.
+            // The message is durable, or the daemon is stopping and cannot write it.
             Ok(Ok(_)) | Err(_) => return,
             Ok(Err(CollectFault::Write(_) | CollectFault::Memory(_))) => sleep(RETRY_AFTER).await,
             Ok(Err(fault)) => {
-                tracing::debug!(sender, %fault, "a Graphite message cannot be taken in");
+                tracing::debug!(sender, %fault, "a Graphite message was refused");
                 return;
             }
         }

@@ -1,10 +1,10 @@
-//! Graphite over UDP: datagrams are read as they come, by a thread of their own, and written
-//! together.
+//! Graphite over UDP: a thread reads datagrams as they arrive, and the listener writes them in
+//! batches.
 //!
-//! A datagram that waits in the socket while the one before it becomes durable is soon thrown away
-//! by the kernel. So they are read into a buffer at once; what has come meanwhile is written as one
-//! request for each sender. What the buffer cannot hold, what the kernel threw away and what could
-//! not be written is counted.
+//! The kernel soon drops datagrams that wait in the socket while earlier ones become durable. The
+//! thread therefore reads them into a buffer at once; everything that arrived meanwhile is written
+//! as one request per sender. Datagrams that the buffer cannot hold, that the kernel dropped, or
+//! that could not be written are counted.
 
 use std::{
     collections::BTreeMap,
@@ -28,16 +28,16 @@ use tokio::sync::Notify;
 use super::{CollectRows, RowProtocol, Sink};
 use crate::telemetry::DatagramLoss;
 
-/// Largest datagram.
+/// The maximum size of a datagram.
 const DATAGRAM_BYTES: usize = 64 << 10;
 /// The receive buffer that is requested of the kernel; it may allow less.
 const SOCKET_BYTES: usize = 8 << 20;
-/// The interval at which an idle reader checks for its end and for dropped datagrams.
-const LOOK_INTERVAL: Duration = Duration::from_millis(200);
-/// Datagrams after which a busy reader looks what the kernel threw away.
-const LOOK_DATAGRAMS: u32 = 4096;
+/// The interval at which an idle reader checks for a stop and for dropped datagrams.
+const CHECK_INTERVAL: Duration = Duration::from_millis(200);
+/// The number of datagrams after which a busy reader checks for dropped ones.
+const CHECK_DATAGRAMS: u32 = 4096;
 
-/// Reads one socket until it is dropped.
+/// A reader of one socket; it stops when it is dropped.
 #[derive(Debug)]
 pub(super) struct UdpReader {
     shared: Arc<Shared>,
@@ -52,7 +52,7 @@ struct Shared {
     bytes_max: usize,
 }
 
-/// Datagrams by sender, one behind the other.
+/// Datagrams by sender, concatenated.
 #[derive(Debug, Default)]
 struct Buffer {
     by_sender: BTreeMap<IpAddr, Waiting>,
@@ -66,11 +66,11 @@ struct Waiting {
 }
 
 impl UdpReader {
-    /// Binds the address and begins to read; at most `bytes_max` wait to be written.
+    /// Binds the address and starts the reader; at most `bytes_max` wait to be written.
     pub(super) fn start(address: SocketAddr, bytes_max: usize, sink: &Sink) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)?;
-        socket.set_read_timeout(Some(LOOK_INTERVAL))?;
-        // More than the system allows everybody only with the right to it.
+        socket.set_read_timeout(Some(CHECK_INTERVAL))?;
+        // A size above the system's limit needs a privilege.
         if sockopt::set_socket_recv_buffer_size_force(&socket, SOCKET_BYTES).is_err() {
             sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BYTES)?;
         }
@@ -80,21 +80,24 @@ impl UdpReader {
             ends: AtomicBool::new(false),
             bytes_max,
         });
-        let (own, lost) = (shared.clone(), sink.clone());
+        let (shared_with_thread, lost) = (shared.clone(), sink.clone());
         let thread = thread::Builder::new()
             .name("graphite-udp".to_owned())
-            .spawn(move || own.read(&socket, &lost))?;
+            .spawn(move || shared_with_thread.read(&socket, &lost))?;
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Writes what comes, for ever.
+    /// Writes arriving datagrams, forever.
     pub(super) fn write(&self, sink: Sink) -> impl Future<Output = ()> + use<> {
         let shared = self.shared.clone();
         async move {
             loop {
                 shared.filled.notified().await;
                 let waiting = std::mem::take(&mut *shared.buffer.lock());
-                join_all(waiting.by_sender.into_iter().map(|(ip, own)| sink.write(ip, own))).await;
+                join_all(
+                    waiting.by_sender.into_iter().map(|(ip, datagrams)| sink.write(ip, datagrams)),
+                )
+                .await;
             }
         }
     }
@@ -119,7 +122,7 @@ impl Shared {
         while !self.ends.load(Ordering::Relaxed) {
             let received = socket.recv_from(&mut datagram);
             since_look += 1;
-            if received.is_err() || since_look >= LOOK_DATAGRAMS {
+            if received.is_err() || since_look >= CHECK_DATAGRAMS {
                 since_look = 0;
                 sink.count_lost(DatagramLoss::Kernel, drops.new_ones());
             }
@@ -132,13 +135,13 @@ impl Shared {
                 Err(cause) if is_quiet(&cause) => {}
                 Err(cause) => {
                     tracing::debug!(%cause, "cannot receive a datagram");
-                    thread::sleep(LOOK_INTERVAL);
+                    thread::sleep(CHECK_INTERVAL);
                 }
             }
         }
     }
 
-    /// False when there is no room.
+    /// Appends a datagram; returns false when the buffer is full.
     fn push(&self, sender: IpAddr, datagram: &[u8]) -> bool {
         let mut buffer = self.buffer.lock();
         if buffer.bytes + datagram.len() > self.bytes_max {
@@ -178,7 +181,7 @@ fn is_quiet(cause: &io::Error) -> bool {
     )
 }
 
-/// Datagrams of a socket that the kernel dropped because they were not read in time.
+/// The number of a socket's datagrams that the kernel dropped because they were not read in time.
 struct KernelDrops {
     inode: Option<String>,
     seen: u64,
@@ -190,7 +193,7 @@ impl KernelDrops {
         Self { inode, seen: 0 }
     }
 
-    /// Since the last call.
+    /// Returns the number of drops since the last call.
     fn new_ones(&mut self) -> u64 {
         let Some(inode) = &self.inode else { return 0 };
         let tables = ["/proc/net/udp", "/proc/net/udp6"].into_iter();
@@ -202,7 +205,7 @@ impl KernelDrops {
     }
 }
 
-/// The last column of the socket's line; its inode is the tenth (proc(5), `/proc/net/udp`).
+/// Returns the last column of the socket's line; its inode is the tenth (proc(5), `/proc/net/udp`).
 fn drops(table: &str, inode: &str) -> Option<u64> {
     let line = table.lines().find(|line| line.split_whitespace().nth(9) == Some(inode))?;
     line.split_whitespace().last()?.parse().ok()

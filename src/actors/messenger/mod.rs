@@ -1,9 +1,10 @@
-//! The messenger: tells receivers of groups of alerts, for who has no Alertmanager.
+//! The messenger: notifies receivers of groups of alerts, as a replacement for an Alertmanager.
 //!
-//! `alerts` decides; here is stored, sent and noted. What is owed is stored before it is sent, what
-//! was confirmed at once after: killed in between, it is told again. Each way of a receiver has one
-//! message under way at most, in a thread of its own, so one that is away holds up no other. Must
-//! never know: HTTP's bodies, mails, rules.
+//! `alerts` decides; this folder stores, sends and notes the results. A notification is stored
+//! before it is sent, and marked as delivered right after the confirmation: after a crash in
+//! between, it is sent again. Each way of a receiver has at most one message in flight, in its own
+//! thread, so that an unavailable one does not delay the others. Must never know: HTTP bodies,
+//! mails, rules.
 
 mod sending;
 
@@ -27,10 +28,10 @@ use crate::{
     telemetry::{Health, Metrics, Shortfall},
 };
 
-/// The interval between two looks for due notifications.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The interval between two checks for due notifications.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// True when an alert with these labels is silenced at a time.
+/// A function that returns true when an alert with these labels is silenced at a time.
 pub type Muting = Arc<dyn Fn(&LabelSet, UnixMillis) -> bool + Send + Sync>;
 
 /// The parts of the role.
@@ -50,19 +51,19 @@ pub struct MessengerParts {
 pub struct Messenger {
     parts: MessengerParts,
     groups: Groups,
-    /// The groups as they are stored.
+    /// The stored groups.
     records: Records<Vec<u8>>,
     couriers: BTreeMap<Way, Courier>,
     written: Option<Written>,
-    /// The change counters of the alerts at the last look: of rules, and of other programs.
+    /// The change counters at the last check: of rules' alerts, and of other programs' alerts.
     seen: Option<(u64, u64)>,
     left_out: usize,
 }
 
-/// A receiver's name, and the key of its integration.
+/// The name of a receiver, and the key of its integration.
 type Way = (String, String);
 
-/// Templates as they were read, and of which routes.
+/// The parsed templates, with their routing tree.
 struct Written {
     routing: Arc<Routing>,
     templates: Arc<MessageTemplates>,
@@ -75,23 +76,29 @@ impl fmt::Debug for Messenger {
 }
 
 impl Messenger {
-    /// Makes the role from what is stored; nothing runs yet.
+    /// Creates the role from the stored groups without starting it.
     pub fn new(parts: MessengerParts) -> Self {
         let records = Records::new(&parts.store, ObjectKind::Notification);
         let stored = records.load().unwrap_or_else(|cause| {
             let cause: &dyn std::error::Error = &cause;
-            tracing::error!(cause, "cannot read what receivers were told; they are told again");
+            tracing::error!(
+                cause,
+                "cannot read the log of notifications; receivers are notified again"
+            );
             Vec::default()
         });
         let (groups, faults) = Groups::load(stored.into_iter());
         for fault in faults {
-            tracing::error!(fault, "cannot read what a receiver was told; it is told again");
+            tracing::error!(
+                fault,
+                "cannot read the notifications of a group; its receiver is notified again"
+            );
         }
         let (couriers, written) = (BTreeMap::new(), None);
         Self { parts, groups, records, couriers, written, seen: None, left_out: 0 }
     }
 
-    /// Looks at the alerts, and tells what is to be told.
+    /// Checks the alerts, and sends due notifications.
     fn look(&mut self, ctx: &mut Context<Self>) {
         let Some(routing) = self.parts.rules.routing() else {
             if self.written.take().is_some() {
@@ -100,8 +107,8 @@ impl Messenger {
             }
             return;
         };
-        if self.written.as_ref().is_none_or(|own| !Arc::ptr_eq(&own.routing, &routing)) {
-            // They were checked when the files were read.
+        if self.written.as_ref().is_none_or(|written| !Arc::ptr_eq(&written.routing, &routing)) {
+            // The templates were checked when the files were loaded.
             let templates = MessageTemplates::new(&routing.templates).unwrap_or_default();
             self.forget_receivers();
             self.seen = None;
@@ -114,8 +121,8 @@ impl Messenger {
         self.count(&routing, now);
     }
 
-    /// Goes on to a time. Alerts are looked at when some have changed; until all rules are known, what
-    /// is not there may still fire.
+    /// Advances the groups to a time. Alerts are read when some have changed; until all rules are
+    /// loaded, a missing alert may still fire.
     fn step(&mut self, routing: &Routing, now: UnixMillis) {
         let (rules, posted) = (&self.parts.rules, &self.parts.posted);
         let changes = (rules.told_changes(), posted.changes(now));
@@ -130,7 +137,7 @@ impl Messenger {
         self.seen = seen;
     }
 
-    /// Stores what has changed. What cannot be stored is known until the end of the process.
+    /// Stores the changes. After a failure they stay in memory until the process ends.
     fn keep(&mut self, now: UnixMillis) {
         for (id, bytes) in self.groups.take_changes() {
             let outcome = match bytes {
@@ -140,27 +147,31 @@ impl Messenger {
             let (name, fault) = (format!("notification/{id}"), fault_of(outcome));
             self.parts.health.fall_short(Shortfall::NotStored, &name, fault.clone());
             if let Some(fault) = fault {
-                tracing::error!(name, fault, "cannot store what a receiver was told");
+                tracing::error!(name, fault, "cannot store the notifications of a group");
             }
         }
     }
 
-    /// The metrics of receivers begin anew: some may be gone.
+    /// Resets the metrics of receivers, because some may have been removed.
     fn forget_receivers(&self) {
         self.parts.metrics.receiver_queue_length.reset();
         self.parts.metrics.receiver_queue_age.reset();
     }
 
-    /// Brings the metrics up to date.
+    /// Updates the metrics.
     fn count(&mut self, routing: &Routing, now: UnixMillis) {
         let metrics = &self.parts.metrics;
         let owing = self.groups.owing(routing);
-        let names: BTreeSet<_> = routing.receivers.iter().map(|own| own.name.as_str()).collect();
+        let names: BTreeSet<_> =
+            routing.receivers.iter().map(|receiver| receiver.name.as_str()).collect();
         for name in names {
-            let own = || owing.iter().filter(|owing| owing.receiver == name);
-            let oldest = own().map(|owing| owing.since).min();
+            let of_receiver = || owing.iter().filter(|owing| owing.receiver == name);
+            let oldest = of_receiver().map(|owing| owing.since).min();
             let age_seconds = oldest.map_or(0, |since| now.since(since).max(0) / 1000);
-            metrics.receiver_queue_length.with_label_values(&[name]).set(own().count() as i64);
+            metrics
+                .receiver_queue_length
+                .with_label_values(&[name])
+                .set(of_receiver().count() as i64);
             metrics.receiver_queue_age.with_label_values(&[name]).set(age_seconds);
         }
         metrics.notification_groups.set(self.groups.len() as i64);
@@ -168,7 +179,7 @@ impl Messenger {
         metrics.notification_alerts_left_out.set(left_out as i64);
         self.parts.rules.note_unlisted(left_out);
         if left_out > 0 && self.left_out == 0 {
-            tracing::error!(left_out, "there are too many alerts; messages only count some");
+            tracing::error!(left_out, "too many alerts; messages only count some of them");
         }
         self.left_out = left_out;
     }
@@ -178,7 +189,7 @@ impl Actor for Messenger {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        ctx.run_interval(LOOK_EVERY, Self::look);
+        ctx.run_interval(CHECK_INTERVAL, Self::look);
     }
 }
 

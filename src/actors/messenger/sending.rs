@@ -1,6 +1,6 @@
-//! Messages on their way: which way is told of which group next, and what becomes of each.
+//! Messages in flight: the next group of each way, and the outcome of each message.
 //!
-//! Must never know: what is decided, how a message is written.
+//! Must never know: decisions, the format of messages.
 
 use std::{collections::BTreeMap, sync::Arc, thread};
 
@@ -14,20 +14,23 @@ use crate::{
 };
 
 impl Messenger {
-    /// Tells each way that is not busy of a group that it is owed.
+    /// Sends a pending notification on each idle way.
     pub(super) fn send(&mut self, ctx: &mut Context<Self>) {
         let Some(Written { routing, templates }) = &self.written else { return };
         let (routing, templates) = (routing.clone(), templates.clone());
         let now = self.parts.clock.now();
         let mut ways: BTreeMap<Way, Vec<Owing>> = BTreeMap::new();
-        for owing in self.groups.owing(&routing).into_iter().filter(|own| !own.is_refused) {
+        for owing in
+            self.groups.owing(&routing).into_iter().filter(|owing_group| !owing_group.is_refused)
+        {
             ways.entry((owing.receiver.clone(), owing.way.clone())).or_default().push(owing);
         }
-        self.couriers.retain(|way, own| own.is_busy() || ways.contains_key(way));
+        self.couriers.retain(|way, courier| courier.is_busy() || ways.contains_key(way));
         for (way, mut owed) in ways {
             let courier = self.couriers.entry(way).or_default();
             loop {
-                let groups: Vec<_> = owed.iter().map(|own| own.group.as_str()).collect();
+                let groups: Vec<_> =
+                    owed.iter().map(|owing_group| owing_group.group.as_str()).collect();
                 let Some(at) = courier.take(&groups, now) else { break };
                 let owing = owed.remove(at);
                 if let Some((message, integration)) = self.groups.message(&routing, &owing) {
@@ -40,7 +43,7 @@ impl Messenger {
         self.keep(now);
     }
 
-    /// Sends a message in a thread of its own.
+    /// Sends a message in its own thread.
     fn begin(
         &self,
         (owing, message): (Owing, Message),
@@ -49,19 +52,19 @@ impl Messenger {
         ctx: &mut Context<Self>,
     ) {
         let (reply, answer) = oneshot::channel();
-        let (target, own) = (integration.target.clone(), message.clone());
-        let work = move || drop(reply.send(deliver(&target, &own, &templates)));
+        let (target, content) = (integration.target.clone(), message.clone());
+        let work = move || drop(reply.send(deliver(&target, &content, &templates)));
         if let Err(cause) = thread::Builder::new().name("message".to_owned()).spawn(work) {
             tracing::warn!(%cause, "cannot start a thread for a message");
         }
         let answered = answer.into_actor(self).map(move |outcome, role, ctx| {
-            let lost = || Outcome::Failed("it ended without a word".to_owned());
+            let lost = || Outcome::Failed("the sending thread ended without a result".to_owned());
             role.answered(&owing, &message, outcome.unwrap_or_else(|_| lost()), ctx);
         });
         ctx.spawn(answered);
     }
 
-    /// Notes what became of a message, and goes on with the next one.
+    /// Notes the outcome of a message, and continues with the next one.
     fn answered(
         &mut self,
         owing: &Owing,
@@ -75,7 +78,7 @@ impl Messenger {
         let word = match outcome {
             Outcome::Confirmed(_) => {
                 if courier.answer(&owing.group) {
-                    tracing::info!(receiver, way, "a receiver takes notifications again");
+                    tracing::info!(receiver, way, "a receiver accepts notifications again");
                 }
                 if let Some(written) = &self.written {
                     self.groups.confirm(&written.routing, owing, message);
@@ -84,7 +87,7 @@ impl Messenger {
             }
             Outcome::Refused(cause) => {
                 courier.answer(&owing.group);
-                tracing::warn!(receiver, way, cause, "a receiver refuses a notification");
+                tracing::warn!(receiver, way, cause, "a receiver refused a notification");
                 self.groups.refuse(owing);
                 "refused"
             }
@@ -94,7 +97,7 @@ impl Messenger {
                         receiver,
                         way,
                         cause,
-                        "cannot tell a receiver; it will be tried again"
+                        "cannot notify a receiver; the notification will be retried"
                     );
                 }
                 "failed"

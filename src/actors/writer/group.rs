@@ -1,16 +1,16 @@
-//! Commands that are committed together, and the answers to each of them.
+//! Commands that are committed together, and the replies to each of them.
 //!
-//! Must never know: the journal, and how long a group waits for more.
+//! Must never know: the journal, the linger time.
 
 use tokio::sync::oneshot;
 
 use super::{Alone, Command, Reply, WriteFault};
 use crate::model::{AcceptedBatch, BatchVerdict, DefinitionVerdict, GroupVerdict, SeriesInfo};
 
-/// A group is closed when its batches weigh this much, so that a commit stays short.
+/// The size of batches at which a group is closed, so that a commit stays short.
 const GROUP_BYTES: usize = 4 << 20;
 
-/// Commands that wait for one commit.
+/// Commands that share one commit.
 #[derive(Default)]
 pub(super) struct Group {
     pub(super) definitions: Vec<SeriesInfo>,
@@ -20,7 +20,7 @@ pub(super) struct Group {
     pub(super) weight: usize,
     pub(super) samples: usize,
     pub(super) commands: usize,
-    /// Done when the others are committed; it ends the group.
+    /// A command that is executed after the others are committed; it ends the group.
     pub(super) alone: Option<Alone>,
     pub(super) stop: Option<oneshot::Sender<()>>,
 }
@@ -52,7 +52,7 @@ impl Group {
         !(self.definitions.is_empty() && self.batches.is_empty())
     }
 
-    /// Refuses the batches of each command for which there is no room.
+    /// Refuses the batches of each command that does not fit.
     pub(super) fn refuse_unless(
         &mut self,
         mut has_room: impl FnMut(&[AcceptedBatch]) -> bool,
@@ -60,9 +60,9 @@ impl Group {
     ) {
         let mut batches = std::mem::take(&mut self.batches).into_iter();
         for (count, reply) in std::mem::take(&mut self.append_replies) {
-            let own: Vec<_> = batches.by_ref().take(count).collect();
-            if has_room(&own) {
-                self.batches.extend(own);
+            let command_batches: Vec<_> = batches.by_ref().take(count).collect();
+            if has_room(&command_batches) {
+                self.batches.extend(command_batches);
                 self.append_replies.push((count, reply));
             } else {
                 deliver(reply, Err(fault.clone()));
@@ -96,6 +96,6 @@ fn distribute<T>(replies: Vec<(usize, Reply<Vec<T>>)>, verdicts: Vec<T>) {
 }
 
 pub(super) fn deliver<T>(reply: Reply<T>, result: Result<T, WriteFault>) {
-    // A client that hung up is not waited for; its batch is numbered and will come again.
+    // A client that disconnected is ignored; its batch is numbered and will be sent again.
     drop(reply.send(result));
 }

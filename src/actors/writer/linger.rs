@@ -1,41 +1,43 @@
-//! The time that a group waits for more commands before it is committed.
+//! The linger time of a group: the wait for more commands before the commit.
 //!
-//! A commit writes seven pages or more and syncs them, whatever it holds. So what comes within a few
-//! milliseconds is to share one, but only where something comes: senders that wait for their
-//! answers before they send again, send nothing meanwhile. How many come is learned by waiting.
+//! A commit writes and syncs at least seven pages, whatever it contains. Commands that arrive
+//! within a few milliseconds should share one. But waiting pays only where commands arrive: senders
+//! that wait for their responses send nothing meanwhile. The linger time adapts to how many
+//! commands arrive while waiting.
 //!
-//! Must never know: what the commands are.
+//! Must never know: the content of commands.
 
 use std::time::Duration;
 
-/// When requests come side by side, a group waits this long for those that the last
-/// acknowledgements set free: fewer, larger commits. A lone sender never waits.
+/// The wait for commands that the last acknowledgements released, when requests arrive in parallel:
+/// fewer, larger commits. A lone sender never waits.
 const SHORT: Duration = Duration::from_millis(1);
-/// A group waits this long where that pays.
+/// The wait where a longer one pays.
 const LONG: Duration = Duration::from_millis(8);
-/// With so many samples a commit's pages are theirs, and no group waits for more.
+/// The number of samples above which a commit is dominated by its data pages, so that waiting does
+/// not pay.
 const SAMPLES_ENOUGH: usize = 2048;
-/// To wait long pays when so many commands come meanwhile, on average.
+/// The average number of commands that must arrive for a long wait to pay.
 const GAIN_MIN: f64 = 2.0;
-/// The weight of one wait in that average.
+/// The weight of one wait in the average.
 const WEIGHT: f64 = 0.125;
-/// Where it does not pay, one of so many groups of several commands waits all the same, to see.
+/// The number of groups after which a long wait is tried although it did not pay.
 const TRY_EVERY: u32 = 128;
 
-/// Averages that past waits gave.
+/// The averages of past waits.
 #[derive(Debug, Default)]
 pub(super) struct Linger {
     last_group: usize,
-    /// Commands that came in a long wait, on average.
+    /// The average number of commands that arrived in a long wait.
     gain: f64,
     since_try: u32,
-    /// Commands of the open group when it had waited short, if it waits long.
+    /// The number of commands of the open group after the short wait, if it waits longer.
     waiting_since: Option<usize>,
 }
 
 impl Linger {
-    /// The remaining time that an open group of this size and age waits for
-    /// its next command. Without any, it takes only what is there.
+    /// Returns the remaining time for which an open group of this size and age waits for its next
+    /// command; `None` means that it only takes commands that are already queued.
     pub(super) fn wait(
         &mut self,
         commands: usize,
@@ -44,7 +46,7 @@ impl Linger {
     ) -> Option<Duration> {
         let left = |linger: Duration| linger.checked_sub(begun).filter(|left| !left.is_zero());
         if samples < SAMPLES_ENOUGH && self.is_worth_it(commands) {
-            // Those that come so soon would have come in a short wait, too.
+            // Commands within this time would have arrived in a short wait, too.
             if begun < SHORT || self.waiting_since.is_none() {
                 self.waiting_since = Some(commands);
             }
@@ -53,13 +55,13 @@ impl Linger {
         if commands < self.last_group { left(SHORT) } else { None }
     }
 
-    /// True when this group waits long.
+    /// Returns true when this group should wait long.
     fn is_worth_it(&self, commands: usize) -> bool {
         let is_tried = || commands > 1 && self.since_try >= TRY_EVERY;
         self.waiting_since.is_some() || self.gain >= GAIN_MIN || is_tried()
     }
 
-    /// Learns from a group that is closed.
+    /// Updates the averages after a group is closed.
     pub(super) fn note(&mut self, commands: usize) {
         self.last_group = commands;
         match self.waiting_since.take() {
@@ -77,8 +79,8 @@ impl Linger {
 mod tests {
     use super::*;
 
-    /// A group whose other commands arrive at these microseconds after the first, each with so many
-    /// samples: how many it has, and how long it waited.
+    /// Simulates a group whose other commands arrive at these microseconds after the first, each
+    /// with `of_each` samples; returns the number of commands and the wait.
     fn gather(linger: &mut Linger, arrivals: &[u64], of_each: usize) -> (usize, Duration) {
         let (mut commands, mut samples) = (1, of_each);
         let mut arrivals = arrivals.iter().copied().map(Duration::from_micros).peekable();
@@ -125,7 +127,7 @@ mod tests {
         }
         assert_eq!(last, (5, LONG));
         assert_eq!(gather(&mut linger, &coming, 1000), (3, Duration::from_micros(2300)));
-        // When they are gone, who is left waits a few times more.
+        // After the others have left, the remaining sender waits a few times more.
         let waits = (0..100).map(|_| gather(&mut linger, &[], 100).1);
         assert!(waits.filter(|wait| !wait.is_zero()).count() < 8);
     }

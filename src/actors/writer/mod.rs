@@ -1,8 +1,8 @@
 //! The writer: one thread that owns the appender, behind a bounded channel.
 //!
-//! It drains what is waiting into a group, commits the group in one durable transaction and only
-//! then answers: an acknowledged sample is on disk. Here is its outside, the handle and the
-//! commands; `role.rs` is what the thread does.
+//! It gathers the waiting commands into a group, commits the group in one durable transaction and
+//! only then replies: an acknowledged sample is on disk. This file has the handle and the commands;
+//! `role.rs` is the thread.
 
 mod group;
 mod linger;
@@ -29,18 +29,19 @@ use crate::{
 };
 use role::Role;
 
-/// Commands that may wait. Full: the request is refused as busy and the sender keeps it.
+/// The capacity of the queue. When it is full, the request is refused as busy and the sender keeps
+/// it.
 const QUEUE_COMMANDS: usize = 1024;
 
-/// Why a batch is refused whose series had no samples left when it came.
-const FORGOTTEN: &str = "series of the batch were forgotten while it came; send it again";
-/// Why batches are refused until a checkpoint makes room.
-const BACKLOG: &str = "checkpoints do not keep up; too much waits for one";
+/// The reason for refusing a batch whose series were removed while it waited.
+const FORGOTTEN: &str = "series of the batch were removed while it waited; send it again";
+/// The reason for refusing batches until a checkpoint frees memory.
+const BACKLOG: &str = "checkpoints do not keep up with ingest";
 
-/// Why nothing was written.
+/// The reason why nothing was written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WriteFault {
-    /// The queue or the catalog is full; try again soon.
+    /// The queue or the catalog is full; retry soon.
     #[error("{0}")]
     Busy(&'static str),
     /// The disk is full.
@@ -52,7 +53,7 @@ pub enum WriteFault {
 }
 
 type Reply<T> = oneshot::Sender<Result<T, WriteFault>>;
-/// The number of changed series, or the reason why there are none.
+/// The number of changed series, or the reason for a refusal.
 type ChangeVerdict = Result<usize, ChangeRefusal>;
 
 enum Command {
@@ -69,7 +70,7 @@ enum Alone {
     ForgetSeries { series: Vec<SeriesId>, reply: Reply<usize> },
 }
 
-/// The way to the writer. Cheap to clone.
+/// The sending side of the queue. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct WriterHandle {
     commands: Sender<Command>,
@@ -86,7 +87,7 @@ struct Pressure {
 }
 
 impl Pressure {
-    /// Why a batch is refused for which there is no room before a checkpoint.
+    /// Returns the reason for refusing batches before the next checkpoint.
     fn backlog(&self) -> WriteFault {
         self.health.full_disk().map_or(WriteFault::Busy(BACKLOG), WriteFault::DiskFull)
     }
@@ -117,7 +118,7 @@ impl Writer {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When the system has no thread left.
+    /// The operating system refuses the thread.
     pub fn start(parts: WriterParts) -> std::io::Result<(Self, WriterHandle)> {
         let (commands, receiver) = crossbeam_channel::bounded(QUEUE_COMMANDS);
         let pressure = Arc::new(Pressure {
@@ -143,10 +144,10 @@ impl Writer {
 }
 
 impl WriterHandle {
-    /// Makes series known; the answer comes when they are durable.
+    /// Registers series; the reply means that they are durable.
     ///
     /// # Errors
-    /// When the queue is full or the journal cannot be written.
+    /// The queue is full or the journal cannot be written.
     pub async fn define(
         &self,
         definitions: Vec<SeriesInfo>,
@@ -156,41 +157,41 @@ impl WriterHandle {
         answer.await.unwrap_or_else(|_| Err(ended()))
     }
 
-    /// Deletes or renames series; the answer comes when that is durable.
+    /// Deletes or renames series; the reply means that the change is durable.
     ///
     /// # Errors
-    /// When the queue is full or the journal cannot be written; nothing was changed then.
+    /// The queue is full or the journal cannot be written; nothing was changed.
     pub async fn change(&self, change: SeriesChange) -> Result<ChangeVerdict, WriteFault> {
         let (reply, answer) = oneshot::channel();
         self.send(Command::Alone(Alone::Change { change, reply }))?;
         answer.await.unwrap_or_else(|_| Err(ended()))
     }
 
-    /// Forgets senders; the answer, how many there were, comes when that is durable.
+    /// Removes senders; the reply has their number and means that the removal is durable.
     ///
     /// # Errors
-    /// When the queue is full or the journal cannot be written; none was forgotten then.
+    /// The queue is full or the journal cannot be written; none was removed.
     pub async fn forget(&self, senders: Vec<Arc<str>>) -> Result<usize, WriteFault> {
         let (reply, answer) = oneshot::channel();
         self.send(Command::Alone(Alone::Forget { senders, reply }))?;
         answer.await.unwrap_or_else(|_| Err(ended()))
     }
 
-    /// Forgets those of some series, ascending, of which no sample is left; the answer, how many there
-    /// were, comes when that is durable.
+    /// Removes those of the series, ascending, that have no samples left; the reply has their
+    /// number and means that the removal is durable.
     ///
     /// # Errors
-    /// When the queue is full or the journal cannot be written; none was forgotten then.
+    /// The queue is full or the journal cannot be written; none was removed.
     pub async fn forget_series(&self, series: Vec<SeriesId>) -> Result<usize, WriteFault> {
         let (reply, answer) = oneshot::channel();
         self.send(Command::Alone(Alone::ForgetSeries { series, reply }))?;
         answer.await.unwrap_or_else(|_| Err(ended()))
     }
 
-    /// Makes batches durable; the answer comes when they are.
+    /// Makes batches durable; the reply has their verdicts.
     ///
     /// # Errors
-    /// When the queue is full or the journal cannot be written; nothing was accepted then.
+    /// The queue is full or the journal cannot be written; nothing was accepted.
     pub async fn append(
         &self,
         batches: Vec<AcceptedBatch>,
@@ -213,21 +214,21 @@ impl WriterHandle {
         answer.await.unwrap_or_else(|_| Err(ended()))
     }
 
-    /// Bytes of batches that wait.
+    /// Returns the size of queued batches in bytes.
     pub fn queued_bytes(&self) -> usize {
         self.pressure.queued_bytes.load(Ordering::Relaxed)
     }
 
-    /// True while batches are refused until a checkpoint makes room.
+    /// Returns true while batches are refused until a checkpoint.
     pub fn is_full(&self) -> bool {
         self.pressure.store.is_full(&self.pressure.bounds)
     }
 
-    /// Ends the thread after all that was sent before; answered when all of that is durable.
+    /// Ends the thread after all earlier commands; replies when they are durable.
     pub async fn stop(&self) {
         let (reply, answer) = oneshot::channel();
         let commands = self.commands.clone();
-        // Waits for room in the queue, away from the async threads.
+        // A blocking send waits for room in the queue, outside of the async threads.
         let sent =
             tokio::task::spawn_blocking(move || commands.send(Command::Stop { reply })).await;
         if matches!(sent, Ok(Ok(()))) && answer.await.is_err() {

@@ -1,6 +1,6 @@
-//! The thread's side: groups are gathered, committed and answered.
+//! The writer's thread: gathers, commits and answers groups.
 //!
-//! Must never know: who sends the commands.
+//! Must never know: the senders of commands.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -57,7 +57,7 @@ impl Role {
             if let Some(reply) = stop {
                 self.parts.lifeline.release();
                 if reply.send(()).is_err() {
-                    tracing::debug!("nobody waits for the writer's end");
+                    tracing::debug!("no one waits for the writer's end");
                 }
                 return;
             }
@@ -103,7 +103,7 @@ impl Role {
         let now = self.parts.clock.moment().earliest();
         let result = self.parts.appender.forget(senders, now).map_err(|cause| describe(&cause));
         if let Ok(senders) = result {
-            tracing::info!(senders, "forgot senders");
+            tracing::info!(senders, "removed senders");
         }
         self.note_health(result.as_ref().err());
         deliver(reply, result);
@@ -113,12 +113,12 @@ impl Role {
         let (parts, watch) = (&mut self.parts, Stopwatch::start());
         let kept_since =
             retention::kept_since(parts.store.all_granularities(), parts.clock.moment());
-        // While the time is doubted none is forgotten.
+        // While the time is doubted, none is removed.
         let result = kept_since.map_or(Ok(0), |since| parts.appender.forget_series(series, since));
         let result = result.map_err(|cause| describe(&cause));
         if let Ok(series @ 1..) = result {
             let elapsed_ms = watch.millis();
-            tracing::info!(series, elapsed_ms, "forgot series that had no samples left");
+            tracing::info!(series, elapsed_ms, "removed series without samples");
         }
         self.note_health(result.as_ref().err());
         deliver(reply, result);
@@ -139,18 +139,18 @@ impl Role {
         self.failing = fault.is_some();
     }
 
-    /// Asks for a checkpoint when one of its bounds is reached.
+    /// Requests a checkpoint when one of the limits is reached.
     fn ask_for_checkpoint(&self) {
         let parts = &self.parts;
         if parts.store.needs_checkpoint(&parts.bounds)
             && parts.checkpointer.try_send(CheckpointNow).is_err()
         {
-            tracing::trace!("a checkpoint is asked for already");
+            tracing::trace!("a checkpoint is already requested");
         }
     }
 }
 
-/// The error with its chain of causes.
+/// Describes the error with its chain of causes.
 fn describe(error: &StoreError) -> WriteFault {
     let text = error.reason();
     if error.is_disk_full() { WriteFault::DiskFull(text) } else { WriteFault::Failed(text) }

@@ -54,7 +54,7 @@ fn start(medium: &FaultyMedium, health: &Health) -> WriterHandle {
     Writer::start(parts).unwrap().1
 }
 
-/// Samples of as many slots.
+/// Returns a batch with one sample in each of several slots.
 fn batch(slots: i64) -> AcceptedBatch {
     let now = SystemClock.moment().believed;
     let times: Vec<_> = (1..=slots).map(|minutes| now.0 - minutes * 60_000).collect();
@@ -64,8 +64,8 @@ fn batch(slots: i64) -> AcceptedBatch {
 
 #[test]
 fn a_disk_too_full_for_checkpoints_is_named_to_senders_and_operators() {
-    // A story: head.redb could not grow, the preallocated log took what came until too much waited;
-    // senders got 429 from then on, and /readyz said "write in head.redb" and no more.
+    // Regression: head.redb could not grow, and the preallocated log accepted samples until the
+    // limit; senders then got 429, and /readyz said only "write in head.redb".
     let medium = FaultyMedium::new(7);
     let health = Health::default();
     System::new().block_on(async {

@@ -272,7 +272,7 @@ impl Changes {
             "$setOnInsert" => return Err(format!("{path} is not zero; every slot begins empty")),
             "$push" => return self.push(path, value),
             "$inc" | "$set" | "$min" | "$max" => {}
-            _ => return Err("is not known here; use $inc, $set, $push and $setOnInsert".to_owned()),
+            _ => return Err("is not supported; use $inc, $set, $push and $setOnInsert".to_owned()),
         }
         let Some(number) = value.number() else {
             return Err(format!("{path} is {}; a sample is a number", value.kind()));

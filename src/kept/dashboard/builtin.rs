@@ -1,22 +1,22 @@
-//! The dashboards that every daemon has: of hosts, of MongoDB, and of the daemon itself.
+//! The built-in dashboards: hosts, MongoDB, and the daemon itself.
 
 use super::Dashboard;
 
-/// Each with its name, as JSON.
+/// The names and the JSON of the dashboards.
 const BUILTIN: [(&str, &str); 3] = [
     ("hosts", include_str!("hosts.json")),
     ("mongodb", include_str!("mongodb.json")),
     ("granary", include_str!("granary.json")),
 ];
 
-/// A dashboard that is built in; `None` when none of them has the name.
+/// Returns a built-in dashboard by its name.
 pub(in crate::kept) fn get(name: &str) -> Option<Dashboard> {
-    let (_, json) = BUILTIN.iter().find(|(own, _)| *own == name)?;
-    // A test holds each of them to what is read.
+    let (_, json) = BUILTIN.iter().find(|(known, _)| *known == name)?;
+    // A test ensures that each of them is valid.
     Dashboard::read(json).ok()
 }
 
-/// Their names.
+/// Returns the names of the built-in dashboards.
 pub(in crate::kept) fn names() -> impl Iterator<Item = &'static str> {
     BUILTIN.iter().map(|(name, _)| *name)
 }

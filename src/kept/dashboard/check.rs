@@ -10,20 +10,20 @@ use crate::{
     model::{Span, tag_pairs},
 };
 
-/// Panels of a dashboard.
+/// The maximum number of panels of a dashboard.
 const PANELS_MAX: usize = 100;
-/// Queries of a panel.
+/// The maximum number of queries of a panel.
 const QUERIES_MAX: usize = 20;
-/// Variables of a dashboard.
+/// The maximum number of variables of a dashboard.
 const VARIABLES_MAX: usize = 20;
-/// Columns of the grid.
+/// The number of columns of the grid.
 const COLUMNS: u32 = 12;
-/// Rows of the grid, and of one panel.
+/// The maximum number of rows of the grid, and of one panel.
 const ROWS_MAX: u32 = 10_000;
 const PANEL_ROWS_MAX: u32 = 100;
-/// Series of a query that shows the first or the last ones.
+/// The maximum number of series in a ranking.
 const RANKED_MAX: u32 = 1000;
-/// Bytes of texts.
+/// The maximum lengths of texts, in bytes.
 const TITLE_BYTES_MAX: usize = 200;
 const NAME_BYTES_MAX: usize = 256;
 const ID_BYTES_MAX: usize = 64;
@@ -47,7 +47,7 @@ fn at_most(place: &str, count: usize, most: usize) -> Checked {
 pub(super) fn dashboard(dashboard: &Dashboard) -> Checked {
     let Dashboard { schema, title, range, resolution, variables, panels } = dashboard;
     if *schema != SCHEMA {
-        let what = format!("{schema} is not known here; this daemon reads {SCHEMA}");
+        let what = format!("{schema} is unknown; this daemon reads {SCHEMA}");
         return Err(fault("schema", what));
     }
     check_line("title", title, TITLE_BYTES_MAX)?;
@@ -55,19 +55,19 @@ pub(super) fn dashboard(dashboard: &Dashboard) -> Checked {
     length("resolution", resolution.as_deref().filter(|word| *word != "auto"))?;
     at_most("variables", variables.len(), VARIABLES_MAX)?;
     let mut names = BTreeSet::new();
-    for (index, own) in variables.iter().enumerate() {
+    for (index, item) in variables.iter().enumerate() {
         let place = format!("variables[{index}]");
-        variable(&place, own)?;
-        if !names.insert(&own.name) {
+        variable(&place, item)?;
+        if !names.insert(&item.name) {
             return Err(fault(&format!("{place}.name"), "another variable has it"));
         }
     }
     at_most("panels", panels.len(), PANELS_MAX)?;
     let mut ids = BTreeSet::new();
-    for (index, own) in panels.iter().enumerate() {
+    for (index, item) in panels.iter().enumerate() {
         let place = format!("panels[{index}]");
-        panel(&place, own)?;
-        if !ids.insert(&own.id) {
+        panel(&place, item)?;
+        if !ids.insert(&item.id) {
             return Err(fault(&format!("{place}.id"), "another panel has it"));
         }
     }
@@ -78,7 +78,8 @@ fn length(place: &str, text: Option<&str>) -> Checked {
     text.map_or(Ok(()), |text| text.parse::<Span>().map(drop).map_err(|cause| fault(place, cause)))
 }
 
-/// Letters, digits and these others, so that it can stand in an address or a query as it is.
+/// Checks that a word has only letters, digits and the given other characters, so that addresses
+/// and queries need no escapes.
 fn check_word(place: &str, word: &str, others: &str) -> Checked {
     check_line(place, word, ID_BYTES_MAX)?;
     if word.chars().any(|c| !c.is_ascii_alphanumeric() && !others.contains(c)) {
@@ -101,7 +102,7 @@ fn optional_line(place: &str, text: Option<&str>, bytes_max: usize) -> Checked {
 /// Refuses a field that belongs to another kind.
 fn absent(place: &str, field: &str, is_there: bool, kind: &str) -> Checked {
     if is_there {
-        return Err(fault(&format!("{place}.{field}"), format!("it is not for {kind}")));
+        return Err(fault(&format!("{place}.{field}"), format!("it is not allowed for {kind}")));
     }
     Ok(())
 }
@@ -130,14 +131,14 @@ fn chart(place: &str, panel: &Panel) -> Checked {
     check_text(&format!("{place}.unit"), unit, ID_BYTES_MAX)?;
     let queries_place = format!("{place}.queries");
     let Some(queries) = &panel.queries else {
-        return Err(fault(&queries_place, "a chart has some, or an empty list"));
+        return Err(fault(&queries_place, "add queries, or an empty list"));
     };
     at_most(&queries_place, queries.len(), QUERIES_MAX)?;
-    queries.iter().enumerate().try_for_each(|(index, own)| {
+    queries.iter().enumerate().try_for_each(|(index, query)| {
         let place = format!("{queries_place}[{index}]");
-        match own.kind {
-            QueryKind::Metric => metric_query(&place, own),
-            QueryKind::Promql => promql_query(&place, own),
+        match query.kind {
+            QueryKind::Metric => metric_query(&place, query),
+            QueryKind::Promql => promql_query(&place, query),
         }
     })
 }
@@ -161,17 +162,17 @@ fn text(place: &str, panel: &Panel) -> Checked {
 fn metric_query(place: &str, query: &Query) -> Checked {
     absent(place, "expression", query.expression.is_some(), "metrics")?;
     absent(place, "legend", query.legend.is_some(), "metrics")?;
-    let own = format!("{place}.metric");
-    let metric = query.metric.as_deref().ok_or_else(|| fault(&own, "it is missing"))?;
-    check_line(&own, metric, NAME_BYTES_MAX)?;
+    let field = format!("{place}.metric");
+    let metric = query.metric.as_deref().ok_or_else(|| fault(&field, "it is missing"))?;
+    check_line(&field, metric, NAME_BYTES_MAX)?;
     let tags = query.tags.as_deref().unwrap_or_default();
-    let own = format!("{place}.tags");
-    check_text(&own, tags, TAGS_BYTES_MAX)?;
-    tag_pairs(tags).map_err(|cause| fault(&own, cause))?;
+    let field = format!("{place}.tags");
+    check_text(&field, tags, TAGS_BYTES_MAX)?;
+    tag_pairs(tags).map_err(|cause| fault(&field, cause))?;
     let group_by = query.group_by.as_deref().unwrap_or_default();
     check_text(&format!("{place}.group_by"), group_by, TAGS_BYTES_MAX)?;
     if query.top.is_some() && query.bottom.is_some() {
-        return Err(fault(place, "it has top or bottom, not both"));
+        return Err(fault(place, "use top or bottom, not both"));
     }
     for (name, count) in [("top", query.top), ("bottom", query.bottom)] {
         if count.is_some_and(|count| !(1..=RANKED_MAX).contains(&count)) {
@@ -193,9 +194,9 @@ fn promql_query(place: &str, query: &Query) -> Checked {
     for (field, is_there) in metrics_own {
         absent(place, field, is_there, "PromQL")?;
     }
-    let own = format!("{place}.expression");
-    let expression = query.expression.as_deref().ok_or_else(|| fault(&own, "it is missing"))?;
-    check_text(&own, expression, EXPRESSION_BYTES_MAX)?;
+    let field = format!("{place}.expression");
+    let expression = query.expression.as_deref().ok_or_else(|| fault(&field, "it is missing"))?;
+    check_text(&field, expression, EXPRESSION_BYTES_MAX)?;
     let legend = query.legend.as_deref().unwrap_or_default();
     check_text(&format!("{place}.legend"), legend, TITLE_BYTES_MAX)
 }
@@ -244,7 +245,7 @@ mod tests {
         };
         let many = |one: Value, count: usize| Value::Array(vec![one; count]);
         for (path, value, expected) in [
-            ("/schema", json!(2), "schema: 2 is not known here; this daemon reads 1"),
+            ("/schema", json!(2), "schema: 2 is unknown; this daemon reads 1"),
             ("/title", json!(" "), "title: it is empty"),
             ("/title", json!("a\u{1b}[31m"), "title: it has a control character"),
             ("/range", json!("soon"), "range: \"soon\" is no length of time"),
@@ -259,8 +260,8 @@ mod tests {
             ("/panels/1/w", json!(u32::MAX), "panels[1]: columns 0 to"),
             ("/panels/1/h", json!(0), "panels[1]: 0 rows from 0 on"),
             ("/panels/1/kind", json!("html"), "panels[1].kind: unknown variant `html`"),
-            ("/panels/1/text", json!("x"), "panels[1].text: it is not for charts"),
-            ("/panels/1/kind", json!("text"), "panels[1].queries: it is not for texts"),
+            ("/panels/1/text", json!("x"), "panels[1].text: it is not allowed for charts"),
+            ("/panels/1/kind", json!("text"), "panels[1].queries: it is not allowed for texts"),
             ("/panels/1/display", json!("median"), "panels[1].display: unknown variant"),
             (
                 "/panels/1/queries",
@@ -282,7 +283,7 @@ mod tests {
             (
                 "/panels/1/queries/0/kind",
                 json!("promql"),
-                "panels[1].queries[0].metric: it is not for PromQL",
+                "panels[1].queries[0].metric: it is not allowed for PromQL",
             ),
             ("/panels/1/queries/0/top", json!(0), "panels[1].queries[0].top: use 1 to 1000"),
             ("/panels/1/queries/0/sql", json!("x"), "panels[1].queries[0].sql: unknown field"),

@@ -1,6 +1,6 @@
-//! A dashboard: variables, and panels with charts and texts. What one may be, in its JSON.
+//! A dashboard and its JSON form: variables, and panels with charts and texts.
 //!
-//! Must never know: where dashboards are kept, and what is drawn.
+//! Must never know: the storage of dashboards, rendering.
 
 pub(super) mod builtin;
 mod check;
@@ -10,38 +10,38 @@ use serde::{Deserialize, Serialize};
 use super::ObjectFault;
 use crate::model::Display;
 
-/// The form of dashboards that is known here.
+/// The supported version of the JSON form.
 const SCHEMA: u32 = 1;
 
-/// A dashboard, as the page sends and gets it.
+/// A dashboard, in the form that the API accepts and returns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dashboard {
-    /// The form of what follows.
+    /// The version of the form.
     pub schema: u32,
     /// The title.
     pub title: String,
-    /// The range that is shown at first, such as `6h`.
+    /// The initial time range, such as `6h`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<String>,
-    /// In what slots: `auto`, or a length such as `5m`.
+    /// The width of slots: `auto`, or a duration such as `5m`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolution: Option<String>,
-    /// The variables on top.
+    /// The variables at the top.
     pub variables: Vec<Variable>,
     /// The panels.
     pub panels: Vec<Panel>,
 }
 
-/// A value that is chosen on top of a dashboard, and stands for `$name` in its queries.
+/// A value that is chosen at the top of a dashboard and replaces `$name` in its queries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variable {
     /// The name in queries.
     pub name: String,
-    /// The tag whose values there are to choose from.
+    /// The tag whose values can be chosen.
     pub tag: String,
-    /// The metric whose series have them; any when there is none.
+    /// The metric that the series with these values must have; any by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
     /// True when several values can be chosen.
@@ -49,12 +49,12 @@ pub struct Variable {
     pub multi: bool,
 }
 
-/// A rectangle with a chart or a text; which fields it has besides its place follows from its kind.
+/// A rectangle with a chart or a text; its kind determines the other fields.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "docs/page.md explains each")]
 pub struct Panel {
-    /// Tells it from the dashboard's other panels.
+    /// The identifier within the dashboard.
     pub id: String,
     /// The column of its left edge, of 12.
     pub x: u32,
@@ -82,13 +82,13 @@ pub struct Panel {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PanelKind {
-    /// The answers to its queries, drawn.
+    /// A chart of the results of its queries.
     Chart,
-    /// Its text.
+    /// A text.
     Text,
 }
 
-/// A query; its kind decides which fields it has.
+/// A query; its kind determines the other fields.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "docs/page.md explains each")]
@@ -114,7 +114,7 @@ pub struct Query {
     pub hidden: Option<bool>,
 }
 
-/// Whom a query asks.
+/// The endpoint of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum QueryKind {
@@ -125,10 +125,10 @@ pub enum QueryKind {
 }
 
 impl Dashboard {
-    /// Reads a dashboard and checks it.
+    /// Parses and checks a dashboard.
     ///
     /// # Errors
-    /// When it is none; the message begins with the place in it.
+    /// The JSON is not a valid dashboard; the message begins with the place of the fault.
     pub fn read(json: &str) -> Result<Self, ObjectFault> {
         let mut text = serde_json::Deserializer::from_str(json);
         let dashboard: Self = serde_path_to_error::deserialize(&mut text).map_err(|fault| {

@@ -1,43 +1,43 @@
-//! Acknowledgements on their way to the alerter, which alone changes the states of alerts.
+//! A queue of acknowledgements for the alerter, which alone changes the states of alerts.
 //!
-//! Must never know: HTTP, how a state is stored.
+//! Must never know: HTTP, the storage of states.
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 
 use crate::alerts::{Acknowledgement, Alert, LabelSet};
 
-/// Requests that wait for the alerter, at most; with more they are refused.
+/// The capacity of the queue; further requests are refused.
 pub(crate) const WAITING_MAX: usize = 64;
 
-/// Somebody says who looks after alerts, or that nobody does any more.
+/// A request to acknowledge alerts, or to withdraw their acknowledgement.
 #[derive(Debug, Clone)]
 pub struct Acknowledge {
-    /// Which alerts: all that have these labels.
+    /// The labels that select the alerts.
     pub labels: LabelSet,
-    /// By whom; `None`: by nobody.
+    /// The acknowledgement; `None` withdraws it.
     pub by: Option<Acknowledgement>,
 }
 
-/// Why alerts are not acknowledged.
+/// The reason why alerts were not acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AcknowledgeFault {
     /// No alert has these labels.
     #[error("no alert that is pending or fires has these labels")]
     NotFound,
-    /// Too much waits.
+    /// The queue is full.
     #[error("too many acknowledgements wait: try again")]
     Busy,
     /// The acknowledgement is in memory, and is stored with the next evaluation.
     #[error("the acknowledgement is not stored yet: {0}")]
     Unstored(String),
-    /// The alerter ends.
+    /// The alerter is stopping.
     #[error("the daemon is stopping")]
     Stopping,
 }
 
 impl Acknowledge {
-    /// True when the request is about an alert.
+    /// Returns true when the request selects an alert.
     pub(crate) fn is_about(&self, alert: &Alert) -> bool {
         let mut labels = self.labels.iter();
         alert.is_active() && labels.all(|(name, value)| alert.labels.get(name) == Some(value))
@@ -47,10 +47,10 @@ impl Acknowledge {
 /// The number of acknowledged alerts.
 pub(crate) type Acknowledged = Result<usize, AcknowledgeFault>;
 
-/// A request, and who waits for what becomes of it.
+/// A request with the channel for its result.
 pub(crate) type Asked = (Acknowledge, oneshot::Sender<Acknowledged>);
 
-/// Requests that wait for the alerter.
+/// The queue of requests for the alerter.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     asked: Mutex<Queue>,
@@ -64,7 +64,7 @@ struct Queue {
 }
 
 impl Waiting {
-    /// Hands over a request, and waits for what became of it.
+    /// Queues a request, and waits for its result.
     pub(crate) async fn ask(&self, asked: Acknowledge) -> Acknowledged {
         let (reply, outcome) = oneshot::channel();
         {
@@ -81,19 +81,19 @@ impl Waiting {
         outcome.await.unwrap_or(Err(AcknowledgeFault::Stopping))
     }
 
-    /// Takes all requests that wait.
+    /// Removes and returns all queued requests.
     pub(crate) fn take(&self) -> Vec<Asked> {
         std::mem::take(&mut self.asked.lock().all)
     }
 
-    /// Nobody takes anything any more: who waits is told, and who asks from now on.
+    /// Closes the queue: queued and later requests fail.
     pub(crate) fn close(&self) {
         let mut queue = self.asked.lock();
         queue.is_closed = true;
         queue.all.clear();
     }
 
-    /// Waits until something does.
+    /// Waits until a request is queued.
     pub(crate) async fn some(&self) {
         self.some.notified().await;
     }

@@ -1,7 +1,6 @@
-//! The rules that are evaluated, and what became of them: what the alerter works by, and others
-//! ask.
+//! The loaded rules and the results of their evaluation, for the alerter and for queries.
 //!
-//! Must never know: HTTP, how a rule is evaluated.
+//! Must never know: HTTP, the evaluation of rules.
 
 mod acknowledging;
 mod routing;
@@ -37,7 +36,7 @@ use crate::{
     telemetry::Metrics,
 };
 
-/// The rules. Cheap to clone.
+/// The loaded rules. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct KnownRules(Arc<Inner>);
 
@@ -47,33 +46,33 @@ struct Inner {
     promql: PromqlSettings,
     metrics: Metrics,
     loaded: RwLock<Loaded>,
-    /// By the groups' ids.
+    /// The results by the groups' ids.
     statuses: RwLock<BTreeMap<String, Arc<GroupStatus>>>,
-    /// The states of groups whose files were left out; `None` until they are read.
+    /// The states of groups whose files could not be loaded; `None` until they are read.
     unread: RwLock<Option<Vec<Arc<GroupStatus>>>>,
     /// The number of changes of notified alerts.
     told_changes: AtomicU64,
-    /// Alerts that fire and are listed in no message.
+    /// The number of firing alerts that no message lists.
     unlisted: AtomicUsize,
-    /// Held while files are read: the last to begin is the last to end.
+    /// Loads hold this lock, so that they finish in the order in which they begin.
     reading: Mutex<()>,
-    /// Why they could not be read last.
+    /// The reason why the last load failed.
     fault: Mutex<Option<String>>,
     acknowledgements: Waiting,
 }
 
-/// The rules as they were read last.
+/// The rules of the last load.
 #[derive(Debug, Clone)]
 pub(crate) struct Loaded {
     pub(crate) set: Arc<RuleSet>,
-    /// Another one each time they are read.
+    /// A number that changes with each load.
     pub(crate) generation: u64,
-    /// The time at which the rules were read.
+    /// The time of the load.
     read_at: UnixMillis,
 }
 
 impl KnownRules {
-    /// Reads the rules. A file that cannot be used is left out: a store must not stop for a typo.
+    /// Loads the rules. An unusable file is skipped: a typo must not stop a store.
     pub fn open(sources: RuleSources, promql: PromqlSettings, metrics: Metrics) -> Self {
         let (set, fault) = sources.read_usable(&promql);
         if let Some(cause) = &fault {
@@ -101,11 +100,11 @@ impl KnownRules {
         }))
     }
 
-    /// Reads the rules again; when they cannot be used, those of before stay. Returns how many
-    /// there are.
+    /// Reloads the rules; if they are unusable, the previous rules stay. Returns the number of
+    /// rules.
     ///
     /// # Errors
-    /// When they cannot be used.
+    /// The rules are unusable.
     pub fn reload(&self) -> Result<usize, SourceFault> {
         let _reading = self.0.reading.lock();
         let read = self.0.sources.read(&self.0.promql);
@@ -113,11 +112,11 @@ impl KnownRules {
         *self.0.fault.lock() = read.as_ref().err().map(|cause| chain(cause));
         let set = Arc::new(read.inspect_err(|cause| {
             let cause: &dyn std::error::Error = cause;
-            tracing::error!(cause, "cannot use the rule files; the rules of before stay");
+            tracing::error!(cause, "cannot use the rule files; the previous rules stay");
         })?);
         let rules = count(&set);
         self.0.metrics.rules.set(rules);
-        tracing::info!(groups = set.groups.len(), rules, "read the rules");
+        tracing::info!(groups = set.groups.len(), rules, "loaded the rules");
         warn_untold(&self.0.sources, &set);
         let mut loaded = self.0.loaded.write();
         let (generation, read_at) = (loaded.generation + 1, SystemClock.now());
@@ -127,23 +126,23 @@ impl KnownRules {
         Ok(rules as usize)
     }
 
-    /// Why nobody is told when an alert fires, if that is so.
+    /// Returns the reason why firing alerts notify nobody, if there is one.
     pub fn untold(&self) -> Option<String> {
         untold(&self.0.sources, &self.loaded().set)
     }
 
-    /// Notes how many alerts that fire receivers are only told the number of.
+    /// Notes the number of firing alerts that messages only count.
     pub fn note_unlisted(&self, alerts: usize) {
         self.0.unlisted.store(alerts, Ordering::Relaxed);
     }
 
-    /// Why people are not told of each alert by name, if that is so.
+    /// Returns the reason why messages do not list each alert, if there is one.
     pub fn left_out(&self) -> Option<String> {
         let unlisted = self.0.unlisted.load(Ordering::Relaxed);
         let left_out = self.count_left_out();
         if left_out > 0 {
             return Some(format!(
-                "{} beyond what a rule may have, only counted: let expressions have fewer series",
+                "{} above the limit of a rule are only counted: change expressions to return fewer series",
                 counted(left_out, "alert")
             ));
         }
@@ -156,24 +155,24 @@ impl KnownRules {
         })
     }
 
-    /// Alerts that fire or are pending beyond the limits of their rules.
+    /// Returns the number of firing or pending alerts above the limits of their rules.
     fn count_left_out(&self) -> usize {
         let statuses = self.0.statuses.read();
-        let reports = statuses.values().flat_map(|own| &own.reports);
+        let reports = statuses.values().flat_map(|status| &status.reports);
         reports.map(|(report, _)| report.left_out).sum()
     }
 
-    /// Why some rule files are not used as they are now.
+    /// Returns the reason why some rule files are not in use, if there is one.
     pub fn fault(&self) -> Option<String> {
         self.0.fault.lock().clone()
     }
 
-    /// The time at which the rules in use were read.
+    /// Returns the time at which the current rules were loaded.
     pub fn read_at(&self) -> UnixMillis {
         self.0.loaded.read().read_at
     }
 
-    /// The address and the labels by which alerts go out.
+    /// Returns the address and the labels that messages contain.
     pub fn external(&self) -> &External {
         &self.0.sources.external
     }
@@ -182,10 +181,10 @@ impl KnownRules {
         self.0.loaded.read().clone()
     }
 
-    /// Says who looks after alerts, durably; returns how many have the labels.
+    /// Acknowledges alerts, durably; returns the number of alerts with the labels.
     ///
     /// # Errors
-    /// When none has, or it cannot be done now.
+    /// No alert has the labels, or the request cannot be executed now.
     pub async fn acknowledge(&self, asked: Acknowledge) -> Result<usize, AcknowledgeFault> {
         self.0.acknowledgements.ask(asked).await
     }
@@ -194,14 +193,14 @@ impl KnownRules {
         &self.0.acknowledgements
     }
 
-    /// True when an alert of a group met a condition at its last evaluation.
+    /// Returns true when an alert of a group met a condition at its last evaluation.
     pub(crate) fn has_alert(&self, id: &str, is_so: impl Fn(&Alert) -> bool) -> bool {
         let status = self.0.statuses.read().get(id).cloned();
-        let rules = status.iter().flat_map(|own| own.state.rules.values());
+        let rules = status.iter().flat_map(|status| status.state.rules.values());
         rules.flat_map(|rule| &rule.alerts).any(is_so)
     }
 
-    /// Notes what a group's alerts are now, between its evaluations.
+    /// Publishes the state of a group's alerts between its evaluations.
     pub(crate) fn note_state(&self, id: &str, state: &GroupState) {
         let mut statuses = self.0.statuses.write();
         if let Some(status) = statuses.get_mut(id) {
@@ -211,12 +210,12 @@ impl KnownRules {
         self.note_change();
     }
 
-    /// Only after the change.
+    /// Must be called after the change.
     fn note_change(&self) {
         self.0.told_changes.fetch_add(1, Ordering::Release);
     }
 
-    /// Notes what is known now of what a group's alerts were.
+    /// Publishes the past alerts of a group.
     pub(crate) fn note_history(&self, id: &str, history: &Arc<GroupHistory>) {
         let mut statuses = self.0.statuses.write();
         if let Some(status) = statuses.get_mut(id) {
@@ -225,7 +224,7 @@ impl KnownRules {
         }
     }
 
-    /// Notes what became of a group.
+    /// Publishes the result of a group's evaluation.
     pub(crate) fn note(&self, id: &str, status: GroupStatus) {
         let status = Arc::new(status);
         let before = self.0.statuses.write().insert(id.to_owned(), status.clone());
@@ -234,22 +233,22 @@ impl KnownRules {
         }
     }
 
-    /// Notes what is remembered of groups whose files were left out.
+    /// Publishes the states of groups whose files could not be loaded.
     pub(crate) fn note_unread(&self, states: Vec<GroupState>) {
         let status = |state| Arc::new(GroupStatus { state, ..GroupStatus::default() });
         *self.0.unread.write() = Some(states.into_iter().map(status).collect());
         self.note_change();
     }
 
-    /// Forgets all groups but those for which `keep` says so.
+    /// Removes all groups for which `keep` returns false.
     pub(crate) fn retain(&self, keep: impl Fn(&str) -> bool) {
         self.0.statuses.write().retain(|id, _| keep(id));
     }
 
-    /// Counts the alerts in each state, once a round.
+    /// Updates the metrics of alerts by state, once a round.
     pub(crate) fn count_alerts(&self) {
         let statuses = self.0.statuses.read();
-        let rules = statuses.values().flat_map(|own| own.state.rules.values());
+        let rules = statuses.values().flat_map(|status| status.state.rules.values());
         let mut counts = BTreeMap::new();
         for alert in rules.flat_map(|rule| &rule.alerts) {
             *counts.entry(alert.state.as_str()).or_insert(0) += 1;
@@ -262,12 +261,12 @@ impl KnownRules {
         self.0.metrics.rule_alerts_left_out.set(self.count_left_out() as i64);
     }
 
-    /// Who is told of alerts, as it was read last.
+    /// Returns the routing tree of the last load.
     pub fn routing(&self) -> Option<Arc<Routing>> {
         self.loaded().set.routing.clone()
     }
 
-    /// The groups in order of their files and places, and what became of them.
+    /// Returns the groups in order of their files and places, with their results.
     pub fn groups(&self) -> (Arc<RuleSet>, Vec<Arc<GroupStatus>>) {
         let set = self.loaded().set;
         let statuses = self.0.statuses.read();
@@ -282,15 +281,17 @@ fn count(set: &RuleSet) -> i64 {
     set.groups.iter().map(|group| group.rules.len() as i64).sum()
 }
 
-/// Why nobody is told when an alert of these rules fires, if that is so.
+/// Returns the reason why firing alerts of these rules notify nobody, if there is one.
 fn untold(sources: &RuleSources, set: &RuleSet) -> Option<String> {
     let rules = set.groups.iter().flat_map(|group| &group.rules);
     let alerting = rules.filter(|rule| matches!(rule.action, Action::Alert(_))).count();
     let has_ways = set.routing.as_ref().is_some_and(|routing| routing.has_ways());
     (alerting > 0 && !has_ways && !sources.has_alertmanagers).then(|| {
         let remedy = match (&sources.notifications, &set.routing) {
-            (Some(_), None) => "mend the file that alerts.notifications names",
-            (Some(_), Some(_)) => "give receivers of the file in alerts.notifications a way",
+            (Some(_), None) => "fix the file in alerts.notifications",
+            (Some(_), Some(_)) => {
+                "add an integration to the receivers in the file in alerts.notifications"
+            }
             (None, _) => {
                 "name receivers in a file, as in deploy/notifications.yml, set \
                  alerts.notifications to its path and restart the daemon; or name Alertmanagers \
@@ -298,12 +299,12 @@ fn untold(sources: &RuleSources, set: &RuleSet) -> Option<String> {
             }
         };
         let rules = if alerting == 1 { "rule has alerts" } else { "rules have alerts" };
-        format!("{alerting} {rules}, and nobody is told when one fires: {remedy}")
+        format!("{alerting} {rules}, but notifications have no destination: {remedy}")
     })
 }
 
 fn warn_untold(sources: &RuleSources, set: &RuleSet) {
     if let Some(reason) = untold(sources, set) {
-        tracing::warn!(reason, "alerts that fire are told to nobody");
+        tracing::warn!(reason, "firing alerts notify nobody");
     }
 }

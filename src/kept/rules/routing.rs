@@ -1,6 +1,6 @@
-//! The file of notifications, read with the templates that it names.
+//! The notification file, loaded with its templates.
 //!
-//! `alerts` checks what it says. Must never know: what is sent, and when.
+//! `alerts` checks its content. Must never know: delivery, schedules.
 
 use std::{
     fs, io,
@@ -9,15 +9,15 @@ use std::{
 
 use crate::alerts::{MessageTemplates, Routing, RuleFault, check_routing};
 
-/// Bytes of a file, and of all templates, at most.
+/// The maximum size of a file, and of all templates together.
 const FILE_BYTES_MAX: usize = 1 << 20;
-/// Files of templates, at most.
+/// The maximum number of template files.
 const TEMPLATE_FILES_MAX: usize = 100;
 
-/// Reads a file of notifications, and the templates that it names.
+/// Loads a notification file and its templates.
 ///
 /// # Errors
-/// With everything that is wrong.
+/// All faults in these files.
 pub fn read_routing(path: &Path) -> Result<Routing, Vec<RuleFault>> {
     let file = path.to_string_lossy();
     let fault = |problem: String| RuleFault {
@@ -52,7 +52,7 @@ pub fn read_routing(path: &Path) -> Result<Routing, Vec<RuleFault>> {
     if faults.is_empty() { Ok(routing) } else { Err(faults) }
 }
 
-/// The text of a file that an operator wrote; a larger one is not read.
+/// Returns the text of an operator's file; refuses a larger one.
 pub(super) fn bounded_text(path: &Path) -> io::Result<String> {
     if fs::metadata(path)?.len() > FILE_BYTES_MAX as u64 {
         let message = format!("it has more than {FILE_BYTES_MAX} bytes: split it");
@@ -61,7 +61,8 @@ pub(super) fn bounded_text(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
 }
 
-/// The texts of the files that a pattern names, from the folder of the file that names it.
+/// Returns the texts of the files that match a pattern, relative to the folder of the notification
+/// file.
 fn templates(folder: &Path, pattern: &str) -> Result<Vec<String>, String> {
     let pattern = folder.join(pattern);
     let found = glob::glob(&pattern.to_string_lossy()).map_err(|cause| cause.to_string())?;

@@ -1,7 +1,7 @@
-//! Where rules come from: files, folders and globs, read whole or not at all; at a start, as far as
-//! they can be used.
+//! The sources of rules: files, folders and globs. A reload uses all or nothing; a start uses the
+//! valid files.
 //!
-//! Must never know: when they are read, what becomes of them.
+//! Must never know: reload times, evaluation.
 
 use std::{
     collections::BTreeSet,
@@ -16,25 +16,26 @@ use crate::{
     query::{Budget, PromqlSettings},
 };
 
-/// Rule files, at most.
+/// The maximum number of rule files.
 const FILES_MAX: usize = 1000;
-/// Groups of all files, at most.
+/// The maximum number of groups in all files.
 const GROUPS_MAX: usize = 1000;
-/// Rules of all files, at most.
+/// The maximum number of rules in all files.
 const RULES_MAX: usize = 10_000;
-/// Faults that are told of.
+/// The maximum number of faults in a message.
 const FAULTS_SHOWN: usize = 20;
 
-/// Where rules come from.
+/// The sources of rules.
 #[derive(Debug, Clone, Default)]
 pub struct RuleSources {
-    /// Files, folders, whose `*.yml` and `*.yaml` are read, and patterns such as `rules/*.rules`.
+    /// The paths: files, folders (their `*.yml` and `*.yaml` files), and patterns such as
+    /// `rules/*.rules`.
     pub paths: Vec<String>,
-    /// Between evaluations of groups that do not say, in milliseconds.
+    /// The default interval of groups, in milliseconds.
     pub interval_ms: i64,
-    /// The file that says who is told of alerts, if one does.
+    /// The notification file, if there is one.
     pub notifications: Option<PathBuf>,
-    /// The address and the labels by which alerts go out.
+    /// The address and the labels that messages contain.
     pub external: Arc<External>,
     /// True when alerts are sent to Alertmanagers.
     pub has_alertmanagers: bool,
@@ -43,26 +44,26 @@ pub struct RuleSources {
 /// The rules of all files.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RuleSet {
-    /// In order of the files' names.
+    /// The groups, in order of the files' names.
     pub groups: Vec<RuleGroup>,
-    /// Who is told of alerts.
+    /// The routing tree.
     pub routing: Option<Arc<Routing>>,
-    /// Files, and folders of files, that are left out because they cannot be used.
+    /// The files and folders that are skipped because they are unusable.
     pub unread: Vec<PathBuf>,
 }
 
 impl RuleSet {
-    /// True when groups of a file may be left out.
+    /// Returns true when groups of a file may be missing because it was skipped.
     pub fn is_unread(&self, file: &str) -> bool {
-        self.unread.iter().any(|own| Path::new(file).starts_with(own))
+        self.unread.iter().any(|path| Path::new(file).starts_with(path))
     }
 }
 
-/// Why the rules cannot be used. None is used then.
+/// The reason why the rules are unusable. None is used then.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceFault {
-    /// A path is no pattern.
-    #[error("alerts.rules: {path:?} is no pattern: {problem}")]
+    /// A path is not a valid pattern.
+    #[error("alerts.rules: {path:?} is not a valid pattern: {problem}")]
     Pattern {
         /// The path.
         path: String,
@@ -74,21 +75,21 @@ pub enum SourceFault {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         cause: io::Error,
     },
-    /// There are too many.
+    /// There are too many files, groups or rules.
     #[error("{count} {what} are more than {limit}: leave some out")]
     TooMany {
-        /// The number of them.
+        /// The number of items.
         count: usize,
-        /// The name of what is counted.
+        /// The kind of item.
         what: &'static str,
-        /// The limit.
+        /// The maximum number.
         limit: usize,
     },
-    /// Files say what cannot be.
+    /// The files contain invalid rules.
     #[error("{}", shown(.0))]
     Rules(Vec<RuleFault>),
 }
@@ -103,17 +104,18 @@ fn shown(faults: &[RuleFault]) -> String {
 }
 
 impl RuleSources {
-    /// Reads all files. A file or folder that is named must be there, also in a pattern, which may
-    /// match none.
+    /// Loads all files. Named files and folders must exist, also the folders of patterns; a pattern
+    /// may match no file.
     ///
     /// # Errors
-    /// When anything cannot be used.
+    /// A file is unusable.
     pub fn read(&self, promql: &PromqlSettings) -> Result<RuleSet, SourceFault> {
         let (set, fault) = self.read_usable(promql);
         fault.map_or(Ok(set), Err)
     }
 
-    /// Reads the files that can be used, and says what cannot. Where there is too much, nothing can.
+    /// Loads the usable files, and returns the faults of the others. Above a limit, nothing is
+    /// usable.
     pub fn read_usable(&self, promql: &PromqlSettings) -> (RuleSet, Option<SourceFault>) {
         let (mut fault, mut unread) = (None, Vec::new());
         let files = self.files(&mut fault, &mut unread);
@@ -128,9 +130,9 @@ impl RuleSources {
                 Ok(text) => {
                     let name = path.to_string_lossy();
                     match read_rules(&name, &text, self.interval_ms, &limits) {
-                        Ok(own) => groups.extend(own),
-                        Err(own) => {
-                            faults.extend(own);
+                        Ok(file_groups) => groups.extend(file_groups),
+                        Err(file_faults) => {
+                            faults.extend(file_faults);
                             unread.push(path);
                         }
                     }
@@ -138,11 +140,11 @@ impl RuleSources {
             }
         }
         let routing = self.notifications.as_deref().map(read_routing).transpose();
-        let routing = routing.unwrap_or_else(|own| {
-            faults.extend(own);
+        let routing = routing.unwrap_or_else(|routing_faults| {
+            faults.extend(routing_faults);
             None
         });
-        let routing = routing.map(|own| own.linking_to(&self.external.url));
+        let routing = routing.map(|tree| tree.linking_to(&self.external.url));
         let rules = groups.iter().map(|group| group.rules.len()).sum();
         let is_too_much = at_most(groups.len(), "groups of rules", GROUPS_MAX)
             .and_then(|()| at_most(rules, "rules", RULES_MAX));
@@ -155,7 +157,8 @@ impl RuleSources {
         (RuleSet { groups, routing: routing.map(Arc::new), unread }, fault)
     }
 
-    /// The files, in order of their names, each once; notes the first fault, and what is left out.
+    /// Returns the files in order of their names, each once; notes the first fault, and the skipped
+    /// paths.
     fn files(
         &self,
         fault: &mut Option<SourceFault>,
@@ -173,7 +176,7 @@ impl RuleSources {
                 files.insert(plain.to_owned());
             }
         }
-        for folder in patterns.iter().filter_map(|own| fixed_folder(own)) {
+        for folder in patterns.iter().filter_map(|pattern| fixed_folder(pattern)) {
             if let Err(cause) = fs::metadata(&folder) {
                 unread.push(folder.clone());
                 fault.get_or_insert(SourceFault::Read { path: folder, cause });
@@ -199,19 +202,18 @@ impl RuleSources {
     }
 }
 
-/// The prefix of every file's name: any file may be among those left out.
+/// Returns the prefix of every file's name: any file may have been skipped.
 fn any_file() -> Vec<PathBuf> {
     vec![PathBuf::new()]
 }
 
-/// The folder's own name is no pattern.
+/// Returns the pattern of a folder's files; special characters in its name are escaped.
 fn folder_pattern(folder: &Path, kind: &str) -> String {
     let folder = glob::Pattern::escape(&folder.to_string_lossy());
     format!("{}/{kind}", folder.trim_end_matches('/'))
 }
 
-/// The folder below which all is that fits a pattern, as far as its name is fixed: one that is not
-/// there is no folder without files.
+/// Returns the longest folder of a pattern without special characters: it must exist.
 fn fixed_folder(pattern: &str) -> Option<PathBuf> {
     let fixed = pattern.split(['*', '?', '[']).next()?;
     let (folder, _) = fixed.rsplit_once('/')?;

@@ -1,6 +1,6 @@
-//! The result of a group's evaluations, as others read it.
+//! The results of a group's evaluations, for readers.
 //!
-//! Must never know: how a group is evaluated, who is told of its alerts.
+//! Must never know: evaluation, notification.
 
 use std::sync::Arc;
 
@@ -14,33 +14,33 @@ use crate::{
 pub struct GroupStatus {
     /// The state of its alerts.
     pub state: GroupState,
-    /// Past alerts of the group.
+    /// The past alerts of the group.
     pub history: Arc<GroupHistory>,
     /// The time of the last evaluation, by the clock.
     pub evaluated_at: Option<UnixMillis>,
     /// The duration of the last evaluation, in seconds.
     pub seconds: f64,
-    /// Evaluations that nobody made, since the start.
+    /// The number of missed evaluations since the start.
     pub missed: u64,
-    /// The report and the seconds of each rule, in the order of that evaluation; empty before
-    /// the first evaluation.
+    /// The report and the duration of each rule in seconds, in the order of that evaluation; empty
+    /// before the first one.
     pub reports: Vec<(RuleReport, f64)>,
 }
 
 impl GroupStatus {
-    /// The report of a rule, which may have had another place when it was evaluated.
+    /// Returns the report of a rule, which may have had another place when it was evaluated.
     pub fn report(&self, place: usize, rule: &Rule) -> Option<&(RuleReport, f64)> {
         let is_it = |(report, _): &&(RuleReport, f64)| report.rule == rule.key;
         self.reports.get(place).filter(is_it).or_else(|| self.reports.iter().find(is_it))
     }
 }
 
-/// The notified part of a state: all values from which a [`MessageAlert`] is made.
+/// Returns the notified part of a state: all values from which a [`MessageAlert`] is made.
 pub(super) fn told(state: &GroupState) -> impl Iterator<Item = impl PartialEq> {
     let alerts = state.rules.values().flat_map(|rule| &rule.alerts);
-    let is_any = |own: &&Alert| own.state.is_told() || own.resolved_at.is_some();
-    alerts.filter(is_any).map(|own| {
-        let times = (own.active_at, own.fired_at, own.resolved_at);
-        (&own.labels, &own.annotations, own.state.is_told(), times, &own.acknowledged)
+    let is_any = |alert: &&Alert| alert.state.is_told() || alert.resolved_at.is_some();
+    alerts.filter(is_any).map(|alert| {
+        let times = (alert.active_at, alert.fired_at, alert.resolved_at);
+        (&alert.labels, &alert.annotations, alert.state.is_told(), times, &alert.acknowledged)
     })
 }

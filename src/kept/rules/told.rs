@@ -1,6 +1,6 @@
-//! Alerts of the known rules that are notified: those that fire, and those that ended.
+//! Notified alerts of the loaded rules: firing ones, and those that ended.
 //!
-//! Must never know: HTTP, who tells them.
+//! Must never know: HTTP, delivery.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -8,15 +8,15 @@ use super::{GroupStatus, KnownRules, RuleSet};
 use crate::alerts::{Alert, External, MessageAlert, RuleGroup};
 
 impl KnownRules {
-    /// The number of changes of notified alerts: a reader that remembers it need not look again
-    /// while it is the same.
+    /// Returns the number of changes of notified alerts: while it stays the same, a reader's copy
+    /// is current.
     pub fn told_changes(&self) -> u64 {
         self.0.told_changes.load(Ordering::Acquire)
     }
 
-    /// The states of all groups whose alerts people are told of, and whether all of them are known.
-    /// Alerts of a file that could not be used at the start stay as they were: a mistake in a file
-    /// ends no alert.
+    /// Returns the states of all groups with notified alerts, and true when all of them are known.
+    /// Alerts of a file that was unusable at the start keep their state: a mistake in a file
+    /// resolves no alert.
     pub fn told_groups(&self) -> (Vec<ToldGroup>, bool) {
         let set = self.loaded().set;
         let mut told = Vec::new();
@@ -36,34 +36,35 @@ impl KnownRules {
         (told, are_all_known)
     }
 
-    /// The states of groups whose files could not be used at the start.
+    /// Returns the states of groups whose files were unusable at the start.
     pub fn unread(&self) -> Vec<Arc<GroupStatus>> {
         self.0.unread.read().clone().unwrap_or_default()
     }
 
-    /// All alerts that fire, and those that have ended lately, as they go out; `None` until it is
-    /// known of each group.
+    /// Returns all firing alerts, and those that ended recently, as messages show them; `None`
+    /// until all groups are known.
     pub fn told_alerts(&self) -> Option<Vec<MessageAlert>> {
         let (groups, are_all_known) = self.told_groups();
         let external = self.external();
         let mut told = Vec::new();
         for group in groups.iter().filter(|_| are_all_known) {
             for (alert, link) in group.alerts(external) {
-                let alert = MessageAlert::new(alert).map(|own| own.outside(external, &link));
+                let alert =
+                    MessageAlert::new(alert).map(|message| message.outside(external, &link));
                 let interval_ms = group.interval_ms();
-                told.extend(alert.map(|own| MessageAlert { interval_ms, ..own }));
+                told.extend(alert.map(|message| MessageAlert { interval_ms, ..message }));
             }
         }
         are_all_known.then_some(told)
     }
 }
 
-/// A group of rules of whose alerts people are told.
+/// A group of rules with notified alerts.
 #[derive(Debug)]
 pub struct ToldGroup {
-    /// The result of its evaluations.
+    /// The result of the group's evaluations.
     pub status: Arc<GroupStatus>,
-    /// The files that it is in, and its place; `None` while its file cannot be used.
+    /// The loaded rules and the group's place in them; `None` while its file is unusable.
     group: Option<(Arc<RuleSet>, usize)>,
 }
 
@@ -72,18 +73,18 @@ impl ToldGroup {
         self.group.as_ref().and_then(|(set, place)| set.groups.get(*place))
     }
 
-    /// Between its evaluations, in milliseconds; 0 while its file cannot be used.
+    /// Returns the interval between evaluations, in milliseconds; 0 while the file is unusable.
     pub fn interval_ms(&self) -> i64 {
-        self.group().map_or(0, |own| own.interval_ms)
+        self.group().map_or(0, |group| group.interval_ms)
     }
 
-    /// All of its alerts, each with the link to the expression of its rule.
+    /// Returns all alerts, each with the link to the expression of its rule.
     pub fn alerts(&self, external: &External) -> impl Iterator<Item = (&Alert, Arc<str>)> {
         let rules = self.status.state.rules.iter().filter(|(_, rule)| !rule.alerts.is_empty());
         rules.flat_map(move |(key, state)| {
-            let mut rules = self.group().into_iter().flat_map(|own| &own.rules);
-            let rule = rules.find(|own| own.key == *key);
-            let link = rule.map_or_else(String::new, |own| external.table_link(&own.expression));
+            let mut rules = self.group().into_iter().flat_map(|group| &group.rules);
+            let rule = rules.find(|rule| rule.key == *key);
+            let link = rule.map_or_else(String::new, |rule| external.table_link(&rule.expression));
             let link: Arc<str> = link.into();
             state.alerts.iter().map(move |alert| (alert, link.clone()))
         })

@@ -209,7 +209,7 @@ test("that nobody is told is said with the way to set a receiver up, until there
   const silent = await startDaemon();
   await page.goto(`${silent.url}/alerts`);
   const card = page.getByRole("region", { name: "No receivers" });
-  await expect(card).toContainText("4 rules have alerts, and nobody is told");
+  await expect(card).toContainText("4 rules have alerts, but notifications have no destination");
   await expect(card).toContainText('notifications = "/etc/granary/notifications.yml"');
   const firing = page.getByRole("button", { name: /^Firing/ });
   await expect(firing).toContainText("not sent");
