@@ -27,72 +27,72 @@ def head(length, kind=TEXT, more=b""):
         b"" if length is None else b"Content-Length: %d\r\n" % length) + b"Connection: close\r\n\r\n"
 
 
-def hanging(one):
+def hanging(connection):
     time.sleep(60)
 
 
-def dripping(one):
+def dripping(connection):
     """Sends a byte per second without end."""
-    one.sendall(head(None))
+    connection.sendall(head(None))
     for byte in iter(lambda: b"a", None):
-        one.sendall(byte)
+        connection.sendall(byte)
         time.sleep(1)
 
 
-def huge(one):
-    """100 MB of valid lines, each a different series."""
-    one.sendall(head(None))
+def huge(connection):
+    """Sends 100 MB of valid lines, each a different series."""
+    connection.sendall(head(None))
     for part in range(1000):
-        one.sendall(b"".join(b'huge{part="%d",line="%d",padding="%s"} 1\n' % (part, line, b"x" * 60) for line in range(1000)))
+        connection.sendall(b"".join(b'huge{part="%d",line="%d",padding="%s"} 1\n' % (part, line, b"x" * 60) for line in range(1000)))
 
 
-def one_line(one):
+def one_line(connection):
     """Sends 100 MB without a line end."""
-    one.sendall(head(100 << 20))
+    connection.sendall(head(100 << 20))
     for _ in range(100):
-        one.sendall(b"x" * (1 << 20))
+        connection.sendall(b"x" * (1 << 20))
 
 
-def bomb(one):
-    one.sendall(head(None, more=b"Content-Encoding: gzip\r\n") + BOMB)
+def bomb(connection):
+    connection.sendall(head(None, more=b"Content-Encoding: gzip\r\n") + BOMB)
 
 
-def too_short(one):
-    one.sendall(head(1 << 20) + healthy_body())
+def too_short(connection):
+    connection.sendall(head(1 << 20) + healthy_body())
 
 
-def too_long(one):
-    one.sendall(head(50) + healthy_body())
+def too_long(connection):
+    connection.sendall(head(50) + healthy_body())
 
 
-def garbage(one):
-    one.sendall(head(65536, kind=b"image/png") + os.urandom(65536))
+def garbage(connection):
+    connection.sendall(head(65536, kind=b"image/png") + os.urandom(65536))
 
 
-def wrong_kind(one):
+def wrong_kind(connection):
     """Announces protobuf and sends text."""
     body = healthy_body()
-    one.sendall(head(len(body), kind=b"application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; "
+    connection.sendall(head(len(body), kind=b"application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; "
                      b"encoding=delimited") + body)
 
 
-def redirected(one):
-    one.sendall(b"HTTP/1.1 302 Found\r\nLocation: /again\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+def redirected(connection):
+    connection.sendall(b"HTTP/1.1 302 Found\r\nLocation: /again\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 
 
-def endless_head(one):
+def endless_head(connection):
     while True:
-        one.sendall(b"X-Padding: " + b"x" * 65536 + b"\r\n")
+        connection.sendall(b"X-Padding: " + b"x" * 65536 + b"\r\n")
 
 
-def vanishing(one):
+def vanishing(connection):
     body = healthy_body()
-    one.sendall(head(len(body)) + body)
+    connection.sendall(head(len(body)) + body)
 
 
-def resetting(one):
-    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-    one.sendall(head(1000) + b"a 1\n")
+def resetting(connection):
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    connection.sendall(head(1000) + b"a 1\n")
 
 
 TARGETS_BAD = [hanging, dripping, huge, one_line, bomb, too_short, too_long, garbage, wrong_kind, redirected,
@@ -100,15 +100,15 @@ TARGETS_BAD = [hanging, dripping, huge, one_line, bomb, too_short, too_long, gar
 BOMB = gzip.compress(b'bomb{a="b"} 1\n' * 8_000_000, 9)
 
 
-def answer(one, act):
+def answer(connection, act):
     try:
-        one.settimeout(60)
-        one.recv(65536)
-        act(one)
+        connection.settimeout(60)
+        connection.recv(65536)
+        act(connection)
     except OSError:
         pass
     finally:
-        one.close()
+        connection.close()
 
 
 def listen(port):
@@ -129,10 +129,10 @@ def serve(port, act):
             server = listen(port)
         server.settimeout(1)
         try:
-            one, _ = server.accept()
+            connection, _ = server.accept()
         except TimeoutError:
             continue
-        threading.Thread(target=answer, args=(one, act), daemon=True).start()
+        threading.Thread(target=answer, args=(connection, act), daemon=True).start()
 
 
 def healthy_server():
@@ -166,8 +166,8 @@ def agent(binary, work, name, bad):
 
 def ask(query):
     url = f"http://127.0.0.1:{DAEMON}/api/v1/query?" + urllib.parse.urlencode({"query": query})
-    return {tuple(sorted(one["metric"].items())): float(one["value"][1])
-            for one in json.load(urllib.request.urlopen(url, timeout=60))["data"]["result"]}
+    return {tuple(sorted(series["metric"].items())): float(series["value"][1])
+            for series in json.load(urllib.request.urlopen(url, timeout=60))["data"]["result"]}
 
 
 def memory(pid, key):
@@ -183,8 +183,8 @@ def look(agents, begun):
         if process.poll() is not None:
             sys.exit(f"{name} ended with {process.returncode}")
     print(f"{(time.time() - begun) / 60:5.1f} min  " + "   ".join(
-        f"{name}: {memory(one.pid, 'VmRSS'):.1f} MiB (most {memory(one.pid, 'VmHWM'):.1f}), {cpu(one.pid):.1f} s of CPU"
-        for name, one in agents.items()), flush=True)
+        f"{name}: {memory(agent.pid, 'VmRSS'):.1f} MiB (most {memory(agent.pid, 'VmHWM'):.1f}), {cpu(agent.pid):.1f} s of CPU"
+        for name, agent in agents.items()), flush=True)
 
 
 def report(window):
@@ -226,9 +226,9 @@ def main():
                 time.sleep(min(300, max(1, begun + args.minutes * 60 - time.time())))
             look(agents, begun)
             most = memory(agents["beset"].pid, "VmHWM")
-            for one in agents.values():
-                one.send_signal(signal.SIGTERM)
-                one.wait()
+            for agent in agents.values():
+                agent.send_signal(signal.SIGTERM)
+                agent.wait()
             missing = report(f"{int(args.minutes * 60) + 60}s")
             for name in agents:
                 log = open(f"{work}/{name}.log").read().splitlines()
@@ -236,8 +236,8 @@ def main():
         finally:
             daemon.send_signal(signal.SIGTERM)
             daemon.wait()
-            for one in agents.values():
-                one.kill()
+            for agent in agents.values():
+                agent.kill()
     print(f"missing beside the plain agent: {missing}; most memory {most:.1f} MiB of {allowed} in the unit")
     sys.exit(0 if missing == 0 and most < allowed else 1)
 

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""What agents do when they are killed, when the daemon was away, and what they send.
+"""Agents that are killed, agents whose daemon was away, and the size of their batches.
 
     benches/agents.py kills  DAEMON AGENT_HOST [--kills 100] [--agents 5]
     benches/agents.py return DAEMON AGENT_HOST [--agents 50] [--away 600] [--interval 5]
     benches/agents.py wire   AGENT_HOST [--seconds 300] [--interval 10] [--linger 0,10,20,40]
 
-kills: agents end by SIGKILL at random moments and begin again. Each round that is in a spool must be
-in the store once: as many values of one gauge as the spool's last number, at each granularity.
-return: agents deliver, the daemon is away for so many seconds, and comes back. Printed are when what
-is live was there, when all was, and whether each round counts once at each granularity.
-wire: bytes of bodies as they are sent, a sample, to a server that reads packed batches and one that
-does not.
+kills: SIGKILL ends agents at random moments, and they restart. Each round of a spool must be in the
+store once: a gauge has as many values as the spool's last number, at each granularity.
+return: the daemon is away for a number of seconds and returns. The output has the delays until live
+samples and the whole backlog are stored, and whether each round counts once at each granularity.
+wire: bytes per sample of the bodies, sent to a server that reads packed batches and to one that does
+not.
 Needs Python 3.9 and nothing else.
 """
 import argparse, http.server, json, os, random, re, signal, subprocess, sys, tempfile, threading, time
@@ -46,13 +46,13 @@ class Daemon:
             return answer.read()
 
     def series(self, resolution, display, span="2d"):
-        """Points of each host."""
+        """Returns the points of each host."""
         answer = json.loads(self.get("/api/v1/chart", metric=METRIC, range=span,
                                      resolution=resolution, display=display))
-        return {own["tags"]["host"]: own["points"] for own in answer["series"]}
+        return {series["tags"]["host"]: series["points"] for series in answer["series"]}
 
     def counts(self, resolution):
-        """How many values each host has."""
+        """Returns the number of values of each host."""
         return {host: sum(count or 0 for _, count in points)
                 for host, points in self.series(resolution, "count").items()}
 
@@ -73,14 +73,14 @@ class Agent:
         self.process.wait()
 
     def last_number(self):
-        """The spool's last number, all before which were acknowledged; it stopped in order."""
+        """Returns the last number of a spool whose agent stopped in order: all earlier ones were acknowledged."""
         log = open(self.log).read()
         assert "begins" not in log and "dropped" not in log.split("stopped")[0], self.log
         return max(int(number) for number in re.findall(r"through=(?:Some\()?(\d+)", log))
 
 
 def compare(daemon, agents):
-    """Whether each round is there once at each granularity."""
+    """Returns true when each round is stored once at each granularity."""
     expected = {agent.name: agent.last_number() for agent in agents}
     good = True
     for resolution in ("1m", "5m", "1h", "1d"):
@@ -97,7 +97,7 @@ def compare(daemon, agents):
 def kills(args, folder):
     daemon = Daemon(args.daemon, folder, args.port)
     daemon.start()
-    # A round in memory is lost with its agent: here each is written at once.
+    # Each round is written at once, because rounds in memory are lost with their agent.
     at_once = ("--spool-linger", "0s")
     agents = [Agent(args.agent, f"a{n}", folder, args.port, "100ms", at_once)
               for n in range(args.agents)]
@@ -137,7 +137,7 @@ def back(args, folder):
     while all_there is None and time.time() - begun < 900:
         time.sleep(0.5)
         for host, points in daemon.series("1m", "count", "30m").items():
-            # What is live is of the minute of the return or later.
+            # Live samples are from the minute of the return or later.
             if host not in live and any(count and at / 1000 >= begun // 60 * 60 for at, count in points):
                 live[host] = time.time() - begun
         waiting = [agent for agent in agents if is_behind(agent)]
@@ -158,7 +158,7 @@ def back(args, folder):
 
 
 def is_behind(agent):
-    """Whether its last requests were full: more waits than one takes."""
+    """Returns true when the last requests were full, which means that a backlog remains."""
     lines = [line for line in open(agent.log).read().splitlines()[-40:] if "acknowledged" in line]
     sizes = [int(re.search(r"batches=(\d+)", line).group(1)) for line in lines[-3:]]
     return not sizes or max(sizes) > 3
@@ -204,7 +204,7 @@ def wire(args, _folder):
             log = open(agent.log).read()
             samples = int(re.search(r"samples_collected=(\d+)", log).group(1))
             rounds = int(re.search(r"rounds=(\d+)", log).group(1))
-            # The first has the definitions of all series.
+            # The first request has the definitions of all series.
             first, *rest = seen[way]
             first_rounds = int(re.search(r"acknowledged batches=(\d+)", log).group(1))
             left = samples * (rounds - first_rounds) / rounds

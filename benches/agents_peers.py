@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What agents take side by side on one machine: CPU, memory, series and bytes sent.
+"""The cost of several agents on one machine: CPU, memory, series and bytes sent.
 
     benches/agents_peers.py DAEMON AGENT_HOST AGENT [--seconds 600] [--mongodb host:port]
 
 Granary's host agent, its agent of several collectors (this host, ten targets, MongoDB if named),
-Prometheus in agent mode and vmagent with node exporter, collectd and Netdata, those that are
-installed. All sample each 10 s (Netdata each second, as it does by default) and send to one daemon;
-Netdata sends to nobody. CPU is of user and system, from half a minute after the start. Bytes are those
-that a peer says it has sent; of Granary's agents `agents.py wire` measures them.
+Prometheus in agent mode and vmagent with node exporter, collectd and Netdata run if they are installed.
+All sample every 10 s (Netdata every second, its default) and send to one daemon; Netdata does not send.
+CPU is user and system time, from half a minute after the start. The peers report the bytes that they
+sent; `agents.py wire` measures those of Granary's agents.
 Needs Python 3.9 and nothing else.
 """
 import argparse, json, os, re, shutil, subprocess, sys, tempfile, time, urllib.parse, urllib.request
@@ -48,7 +48,7 @@ def ask(port, path, **query):
 
 
 def of_all(root):
-    """A process and those that it started."""
+    """Returns a process and its descendants."""
     parents = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -83,13 +83,13 @@ def resident(root):
 
 
 def metric(port, name):
-    """The sum of a metric, of whatever labels."""
+    """Returns the sum of a metric over all labels."""
     lines = re.findall(rf"^{name}(?:\{{[^}}]*\}})? (\S+)$", ask(port, "/metrics"), re.M)
     return sum(map(float, lines))
 
 
 class Peer:
-    """Processes that are counted together, and how many bytes they say that they have sent."""
+    """A group of processes, and the number of bytes that they report as sent."""
 
     def __init__(self, name, commands, folder, sent=None):
         self.name, self.sent = name, sent
@@ -100,10 +100,10 @@ class Peer:
         for process in self.processes:
             if process.poll() is not None:
                 sys.exit(f"{self.name} has ended: {process.args}")
-        return sum(cpu(one.pid) for one in self.processes), self.sent() if self.sent else None
+        return sum(cpu(process.pid) for process in self.processes), self.sent() if self.sent else None
 
     def memory(self):
-        return sum(resident(one.pid) for one in self.processes)
+        return sum(resident(process.pid) for process in self.processes)
 
     def end(self):
         for process in self.processes:
@@ -120,11 +120,11 @@ def write(folder, name, text):
 
 
 def scrape_config(label, count, **more):
-    """A prometheus.yml of so many targets, all of them the one exporter, and what else is said."""
-    own = [{"targets": [f"127.0.0.1:{EXPORTER}"], "labels": {"via": f"{label}-{k}"}} for k in range(count)]
+    """Returns a prometheus.yml with a number of targets, all on one exporter, and additional lines."""
+    static_configs = [{"targets": [f"127.0.0.1:{EXPORTER}"], "labels": {"via": f"{label}-{k}"}} for k in range(count)]
     return json.dumps({
         "global": {"scrape_interval": "10s"},
-        "scrape_configs": [{"job_name": label, "static_configs": own}],
+        "scrape_configs": [{"job_name": label, "static_configs": static_configs}],
         **more,
     })
 
@@ -184,7 +184,7 @@ def main():
     parser.add_argument("agent_host")
     parser.add_argument("agent")
     parser.add_argument("--seconds", type=int, default=600)
-    parser.add_argument("--mongodb", help="a server that is asked, too")
+    parser.add_argument("--mongodb", help="a MongoDB server to monitor")
     args = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="granary-beside-")
     daemon = Peer("daemon", [[args.daemon, "serve", "--data-dir", f"{folder}/data", "--listen", f"127.0.0.1:{PORT}"]], folder)

@@ -11,7 +11,7 @@ import collections, json, statistics, sys
 
 
 def transitions(messages, side):
-    """The transitions of each alert of each receiver: time, status, annotations; and the number of repetitions."""
+    """Returns the transitions of each alert of each receiver: time, status, annotations; and the number of repetitions."""
     told, again = collections.defaultdict(list), 0
     for at, _, receiver, body in (message for message in messages if message[1] == side):
         for alert in body["alerts"]:
@@ -24,24 +24,24 @@ def transitions(messages, side):
 
 
 def align(ours, theirs):
-    """Pairs of transitions of one alert; None where only one side sent it."""
+    """Returns pairs of transitions of one alert; None where only one side sent it."""
     mine, other = 0, 0
     while mine < len(ours) or other < len(theirs):
-        one = ours[mine] if mine < len(ours) else None
-        two = theirs[other] if other < len(theirs) else None
-        if one and two and one[1] == two[1] and abs(one[0] - two[0]) <= 150:
-            yield one, two
+        ours_now = ours[mine] if mine < len(ours) else None
+        theirs_now = theirs[other] if other < len(theirs) else None
+        if ours_now and theirs_now and ours_now[1] == theirs_now[1] and abs(ours_now[0] - theirs_now[0]) <= 150:
+            yield ours_now, theirs_now
             mine, other = mine + 1, other + 1
-        elif two is None or (one and one[0] <= two[0]):
-            yield one, None
+        elif theirs_now is None or (ours_now and ours_now[0] <= theirs_now[0]):
+            yield ours_now, None
             mine += 1
         else:
-            yield None, two
+            yield None, theirs_now
             other += 1
 
 
 def has_limit(messages, side, receiver):
-    """Whether a message to the receiver only counted some of its alerts."""
+    """Returns true when a message to the receiver only counted some of its alerts."""
     return any(body.get("truncatedAlerts") for _, own, name, body in messages if (own, name) == (side, receiver))
 
 
@@ -52,15 +52,15 @@ def compare(log, messages, side):
     apart, single, texts, counted = collections.defaultdict(list), [], [], 0
     limited = has_limit(messages, side, "fleet")
     for key in sorted(ours.keys() | theirs.keys()):
-        for one, two in align(ours.get(key, []), theirs.get(key, [])):
-            if one and two:
-                apart[key[0]].append((one[0] - two[0], one[0], key))
-                if one[2] != two[2]:
-                    texts.append((one[0], one[2], two[2]))
-            elif two and key[0] == "fleet" and limited:
+        for ours_now, theirs_now in align(ours.get(key, []), theirs.get(key, [])):
+            if ours_now and theirs_now:
+                apart[key[0]].append((ours_now[0] - theirs_now[0], ours_now[0], key))
+                if ours_now[2] != theirs_now[2]:
+                    texts.append((ours_now[0], ours_now[2], theirs_now[2]))
+            elif theirs_now and key[0] == "fleet" and limited:
                 counted += 1
             else:
-                single.append((one or two, key, "more" if one else "MISSED"))
+                single.append((ours_now or theirs_now, key, "more" if ours_now else "MISSED"))
     print(f"\n{side}: {sum(map(len, apart.values()))} transitions as from Prometheus, {len(texts)} with other texts; "
           f"{again} repetitions, {again_there} of Prometheus' Alertmanager; {counted} transitions of hosts only counted")
     fault = lambda at: next((text for begin, text in reversed(log) if begin <= at), "start")
@@ -74,7 +74,7 @@ def compare(log, messages, side):
     for at, own, other in texts[:5]:
         print(f"  text   {at:7.1f} s {own}, from Prometheus {other}")
     kinds = collections.Counter()
-    for (at, status, _), (receiver, labels), what in sorted(single, key=lambda one: one[0][0]):
+    for (at, status, _), (receiver, labels), what in sorted(single, key=lambda entry: entry[0][0]):
         kinds[what] += 1
         labels = dict(labels)
         print(f"  {what:6} {at:7.1f} s {status:8} {receiver:5} {labels.get('alertname')} {labels.get('instance', '')} "

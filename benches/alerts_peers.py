@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Alerts of Granary and Prometheus side by side: the same rule file, the same targets scraped each 5 s by
-Prometheus and by granary-agent-scrape, rules evaluated each 5 s, for 20 minutes in which a target is
-down, a value is over its threshold for 3 minutes, nothing is shown for 2 minutes, and a value flaps.
-Lists the transitions of each alert and by how much they differ; ends with 1 when one is missing or
-differs by more than an evaluation and a scrape. That may be the alert of a rate: where a window cuts a slot,
-Granary knows how much a counter grew in that slot, not when.
+"""Alerts of Granary and Prometheus side by side: the same rule file, the same targets scraped every 5 s
+by Prometheus and granary-agent-scrape, rules evaluated every 5 s, for 20 minutes in which a target is
+down, a value is above its threshold for 3 minutes, a target shows nothing for 2 minutes, and a value
+flaps. The output has the transitions of each alert and the time differences; the exit code is 1 when a
+transition is missing or differs by more than an evaluation and a scrape. Alerts on rates may differ:
+where a window cuts a slot, Granary knows how much a counter grew in that slot, not when.
 
     benches/alerts_peers.py target/debug/granary target/debug/granary-agent-scrape
 
@@ -15,10 +15,10 @@ import collections, http.server, json, os, signal, subprocess, sys, tempfile, th
 GRANARY, SCRAPER = (os.path.abspath(path) for path in sys.argv[1:3])
 MINUTES = float(os.environ.get("MINUTES", "20"))
 INTERVAL, SCALE = 5, MINUTES / 20
-WARM_UP = 30  # Seconds until both have scraped and evaluated; what changes before counts for nothing.
+WARM_UP = 30  # Seconds until both have scraped and evaluated; earlier transitions are ignored.
 PORTS = {"granary": 7334, "prometheus": 7335}
 TARGETS = {"steady": 7336, "faulty": 7337}
-# Which fault begins and ends when, in minutes of a run of 20.
+# The start and the end of each fault, in minutes of a run of 20.
 FAULTS = {"high": [(2, 5)], "down": [(6, 8)], "gap": [(10, 12)], "flapping": [(13, 17)]}
 
 RULES = """groups:
@@ -51,7 +51,7 @@ def metrics(job):
         return ""
     high = job == "faulty" and is_on("high")
     flaps = job == "faulty" and is_on("flapping") and int(seconds) % 50 < 25
-    burst = 2 * 60 * SCALE  # Errors come from the second minute on, for three.
+    burst = 2 * 60 * SCALE  # Errors begin in the second minute and last three minutes.
     errors = min(max(seconds - burst, 0), 180 * SCALE) if job == "faulty" else 0
     return (f"# TYPE level gauge\nlevel {95 if high else 10}\n# TYPE flapping gauge\nflapping {int(flaps)}\n"
             f"# TYPE errors_total counter\nerrors_total {errors:.0f}\n")
@@ -102,12 +102,12 @@ def start(work):
 
 
 def states(name):
-    """Each alert that is pending or fires, with its state."""
+    """Returns each pending or firing alert with its state."""
     try:
         alerts = json.loads(ask(name, "/api/v1/alerts"))["data"]["alerts"]
     except OSError:
         return None
-    return {tuple(sorted(own["labels"].items())): own["state"] for own in alerts}
+    return {tuple(sorted(alert["labels"].items())): alert["state"] for alert in alerts}
 
 
 def watch(name, until, found):
@@ -125,14 +125,14 @@ def watch(name, until, found):
 
 
 def shown(labels):
-    own = dict(labels)
-    return f"{own.pop('alertname')} {' '.join(f'{name}={value}' for name, value in sorted(own.items()))}"
+    rest = dict(labels)
+    return f"{rest.pop('alertname')} {' '.join(f'{name}={value}' for name, value in sorted(rest.items()))}"
 
 
 def compare(found):
-    """Lists what both saw; how many differ."""
+    """Prints the transitions of both; returns the number of differences."""
     differing, total, largest = 0, 0, 0.0
-    allowed = 2 * INTERVAL + 1  # An evaluation, and a scrape that lies elsewhere in it.
+    allowed = 2 * INTERVAL + 1  # An evaluation, and a scrape at another time within it.
     for labels in sorted(found["granary"].keys() | found["prometheus"].keys()):
         own, other = found["granary"][labels], found["prometheus"][labels]
         print(shown(labels))
@@ -158,15 +158,15 @@ def main():
             found = {name: collections.defaultdict(list) for name in PORTS}
             until = START + MINUTES * 60
             watchers = [threading.Thread(target=watch, args=(name, until, found[name])) for name in PORTS]
-            for own in watchers:
-                own.start()
-            for own in watchers:
-                own.join()
+            for watcher in watchers:
+                watcher.start()
+            for watcher in watchers:
+                watcher.join()
         finally:
-            for own in processes:
-                own.send_signal(signal.SIGTERM)
-            for own in processes:
-                own.wait()
+            for process in processes:
+                process.send_signal(signal.SIGTERM)
+            for process in processes:
+                process.wait()
     sys.exit(1 if compare(found) or not found["granary"] else 0)
 
 

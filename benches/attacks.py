@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What the daemon does under requests that mean harm.
+"""Memory and response times of the daemon under hostile requests.
 
     benches/attacks.py target/release/granary [--seconds 30] [--only NAME[,NAME]] [--list]
 
 For each attack a daemon on the defaults (with Graphite's ports) is started on an empty directory
-and fed by an honest agent; the attack runs beside it. Printed are the most memory that the daemon
-took, how long the honest agent's batches and /healthz took, whether all of its samples are there,
-and what the daemon counted and logged. Attackers are nice, because on a small machine they would
-take the cores that a distant one could not. Needs Python 3.9 and nothing else.
+and an honest agent sends batches while the attack runs. The output has the daemon's peak memory, the
+response times of the honest agent's batches and of /healthz, the number of its samples that are
+missing, and the daemon's counters and log. Attackers run at reduced priority, because on a small
+machine they would occupy the cores, which a remote attacker cannot. Needs Python 3.9 and nothing else.
 """
 import argparse, http.client, json, multiprocessing as mp, os, queue, re, signal, socket, struct
 import subprocess, sys, tempfile, time, urllib.parse, urllib.request, zlib
@@ -17,10 +17,10 @@ PORT, TCP, PICKLE, UDP = 7390, 7391, 7392, 7393
 HOST = "127.0.0.1"
 
 
-# -- what attackers send -------------------------------------------------------------------------
+# -- attacks -------------------------------------------------------------------------
 
 def snappy(unit, times):
-    """A snappy block of `unit` repeated: a literal, then copies."""
+    """Returns a snappy block that repeats `unit`: a literal, then copies."""
     out = [varint(len(unit) * times)]
     literal = unit * max(1, 64 // len(unit))
     out.append(bytes([61 << 2]) + struct.pack("<H", len(literal) - 1) + literal)
@@ -49,7 +49,7 @@ def connect(port=PORT, timeout=60.0):
 
 
 def repeat(message, until, tally):
-    """Sends a request over and over on one connection and counts the statuses."""
+    """Sends a request repeatedly on one connection and counts the statuses."""
     while time.time() < until:
         try:
             connection = connect()
@@ -86,9 +86,9 @@ def pipelined(number, until, tally):
     while time.time() < until:
         while len(sockets) < 40:
             try:
-                one = connect(timeout=5)
-                one.setblocking(False)
-                sockets.append([one, 0])
+                connection = connect(timeout=5)
+                connection.setblocking(False)
+                sockets.append([connection, 0])
                 tally("connections")
             except OSError:
                 break
@@ -106,9 +106,9 @@ def pipelined(number, until, tally):
 def garbage(number, until, tally):
     while time.time() < until:
         try:
-            with connect(timeout=5) as one:
-                one.sendall(os.urandom(200) + b"\r\n\r\n")
-                one.recv(1000)
+            with connect(timeout=5) as connection:
+                connection.sendall(os.urandom(200) + b"\r\n\r\n")
+                connection.recv(1000)
                 tally("sent")
         except OSError as error:
             tally(type(error).__name__)
@@ -139,7 +139,7 @@ def silent(number, until, tally):
 
 
 def forged(number, until, tally):
-    """Invented senders, epochs and numbers far ahead, for the honest agent's name too."""
+    """Sends batches with invented senders, epochs and numbers far ahead, also under the honest agent's name."""
     far, round_ = 2**63 - 10, 0
     while time.time() < until:
         round_ += 1
@@ -149,9 +149,9 @@ def forged(number, until, tally):
         if round_ % 3 == 1:
             batch = {"agent": "honest", "epoch": 1, "seq": 2**62, "samples": [{"metric": "x", "value": 1}]}
         try:
-            with connect() as one:
-                one.sendall(request("POST", "/api/v1/ingest", JSON, json.dumps(batch).encode()))
-                answer = http.client.HTTPResponse(one)
+            with connect() as connection:
+                connection.sendall(request("POST", "/api/v1/ingest", JSON, json.dumps(batch).encode()))
+                answer = http.client.HTTPResponse(connection)
                 answer.begin()
                 tally(answer.status)
         except (OSError, http.client.HTTPException) as error:
@@ -159,29 +159,29 @@ def forged(number, until, tally):
 
 
 def readers(number, until, tally):
-    """Clients that read one byte a second of a large answer."""
+    """Starts clients that read one byte per second of a large response."""
     path = "/api/v1/query?query=" + "%7B__name__%3D~%22.%2B%22%7D"
     held = []
     while time.time() < until:
         while len(held) < 8:
             try:
-                one = socket.socket()
-                one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
-                one.settimeout(5)
-                one.connect((HOST, PORT))
-                one.sendall(request("GET", path, {}))
-                held.append(one)
+                connection = socket.socket()
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+                connection.settimeout(5)
+                connection.connect((HOST, PORT))
+                connection.sendall(request("GET", path, {}))
+                held.append(connection)
                 tally("asked")
             except OSError:
                 break
-        for one in list(held):
+        for connection in list(held):
             try:
-                if not one.recv(1):
+                if not connection.recv(1):
                     raise OSError
             except TimeoutError:
                 pass
             except OSError:
-                held.remove(one)
+                held.remove(connection)
                 tally("closed")
         time.sleep(1)
 
@@ -213,7 +213,7 @@ def line_fields():
 
 
 def pickle_lists():
-    """A list of one path many times, by memo."""
+    """Returns a pickled list that repeats one path through the memo."""
     inner = b"(lp0\n" + b"(S'%s'\np1\n" % (b"a" * 60000) + b"(I1\nF1.0\nttp2\na" + b"g2\na" * 200_000 + b"."
     return struct.pack(">I", len(inner)) + inner
 
@@ -222,10 +222,10 @@ def pickled(number, until, tally):
     message = pickle_lists()
     while time.time() < until:
         try:
-            with connect(PICKLE, 10) as one:
-                one.sendall(message)
-                one.shutdown(socket.SHUT_WR)
-                one.recv(1)
+            with connect(PICKLE, 10) as connection:
+                connection.sendall(message)
+                connection.shutdown(socket.SHUT_WR)
+                connection.recv(1)
                 tally("sent")
         except OSError as error:
             tally(type(error).__name__)
@@ -246,7 +246,7 @@ def pipeline(stages):
     return bodies("/api/v1/aggregate", JSON, json.dumps({**ROOTS, "pipeline": stages}).encode())
 
 
-# name: (processes, what each runs); those that take memory are many at a time.
+# name: (processes, function); attacks on memory use several processes.
 ATTACKS = {
     "8 pipelined requests": (4, lambda: pipelined),
     "9 repeated selectors": (4, lambda: form("/api/v1/series", "&".join(["match[]=m"] * 20_000))),
@@ -301,7 +301,7 @@ def tails(number, until, tally):
 
 
 def own_senders(number, until, tally):
-    """Later epochs of the daemon's own senders, by their names of now and of before."""
+    """Sends later epochs under the current and former names of the daemon's own senders."""
     names = ["granary:hosts", "granary:rules", "granary:self", "hosts"]
     batch = {"agent": names[number % 4], "seq": 1, "samples": [{"metric": "x", "value": 1}]}
     while time.time() < until:
@@ -310,9 +310,9 @@ def own_senders(number, until, tally):
 
 
 def silences(comment_bytes, number, until, tally):
-    """Silences that are made and ended at once, as many as there is time for."""
+    """Creates and expires silences as fast as possible."""
     while time.time() < until:
-        one = http.client.HTTPConnection(HOST, PORT, timeout=30)
+        connection = http.client.HTTPConnection(HOST, PORT, timeout=30)
         try:
             now = time.time()
             at = lambda ahead: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now + ahead))
@@ -320,21 +320,21 @@ def silences(comment_bytes, number, until, tally):
                         for i in range(20)]
             body = {"matchers": matchers, "startsAt": at(0), "endsAt": at(3600), "createdBy": "x",
                     "comment": "c" * comment_bytes}
-            one.request("POST", "/api/v2/silences", json.dumps(body), JSON)
-            answer = one.getresponse()
+            connection.request("POST", "/api/v2/silences", json.dumps(body), JSON)
+            answer = connection.getresponse()
             text = answer.read()
             tally(answer.status)
             if answer.status == 200:
-                one.request("DELETE", "/api/v2/silence/" + json.loads(text)["silenceID"], headers=JSON)
-                one.getresponse().read()
+                connection.request("DELETE", "/api/v2/silence/" + json.loads(text)["silenceID"], headers=JSON)
+                connection.getresponse().read()
         except (OSError, http.client.HTTPException) as error:
             tally(type(error).__name__)
         finally:
-            one.close()
+            connection.close()
 
 
 def snappy_of_name():
-    """Metadata with a family name of 30 MiB: its head as a literal, the name as copies."""
+    """Returns metadata with a family name of 30 MiB: the start as a literal, the name as copies."""
     size = 30 * MIB
     inner_head = b"\x08\x01" + varint(2 << 3 | 2) + varint(size)
     head = varint(3 << 3 | 2) + varint(len(inner_head) + size) + inner_head
@@ -347,15 +347,15 @@ def snappy_of_name():
     return out
 
 
-# -- the honest ones -----------------------------------------------------------------------------
+# -- honest clients -----------------------------------------------------------------------------
 
 SERIES = 100
 
 
 def honest(until, out):
-    """An agent that delivers a batch each 50 ms and sends again what is not answered with 200."""
+    """Runs an agent that delivers a batch every 50 ms and retries until the status is 200."""
     epoch, seq, times, sent, retries = int(time.time() * 1000), 0, [], 0, 0
-    one = None
+    connection = None
     while time.time() < until:
         seq += 1
         at = int(time.time() * 1000)
@@ -364,16 +364,16 @@ def honest(until, out):
         begun = time.time()
         while True:
             try:
-                one = one or http.client.HTTPConnection(HOST, PORT, timeout=30)
-                one.request("POST", "/api/v1/ingest", body, JSON)
-                answer = one.getresponse()
+                connection = connection or http.client.HTTPConnection(HOST, PORT, timeout=30)
+                connection.request("POST", "/api/v1/ingest", body, JSON)
+                answer = connection.getresponse()
                 answer.read()
                 if answer.status == 200:
                     break
                 retries += 1
                 time.sleep(0.05)
             except (OSError, http.client.HTTPException):
-                retries, one = retries + 1, None
+                retries, connection = retries + 1, None
                 time.sleep(0.05)
             if time.time() > until + 60:
                 break
@@ -388,9 +388,9 @@ def health(until, out):
     while time.time() < until:
         begun = time.time()
         try:
-            with connect(timeout=30) as one:
-                one.sendall(request("GET", "/healthz", {"Connection": "close"}))
-                if b" 200 " not in one.recv(1000):
+            with connect(timeout=30) as connection:
+                connection.sendall(request("GET", "/healthz", {"Connection": "close"}))
+                if b" 200 " not in connection.recv(1000):
                     failed += 1
         except OSError:
             failed += 1
@@ -427,17 +427,17 @@ def counters():
 
 def total():
     rows = json.loads(ask("/api/v1/chart?metric=honest_0&range=1h&resolution=1m&display=total"))
-    return sum(point[1] or 0 for one in rows["series"] for point in one["points"])
+    return sum(point[1] or 0 for line in rows["series"] for point in line["points"])
 
 
 def seed_series(count):
-    """Series `m` and `c` for queries to read."""
+    """Writes the series `m` and `c`, which the queries read."""
     at = int(time.time() * 1000)
     for part in range(0, count, 5000):
         samples = [{"metric": "m", "tags": {"i": str(i)}, "time": at, "value": i} for i in range(part, part + 5000)]
-        one = http.client.HTTPConnection(HOST, PORT, timeout=60)
-        one.request("POST", "/api/v1/ingest", json.dumps({"agent": "seed", "samples": samples}), JSON)
-        assert one.getresponse().status == 200
+        connection = http.client.HTTPConnection(HOST, PORT, timeout=60)
+        connection.request("POST", "/api/v1/ingest", json.dumps({"agent": "seed", "samples": samples}), JSON)
+        assert connection.getresponse().status == 200
 
 
 def memory(pid):
@@ -513,7 +513,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary")
     parser.add_argument("--seconds", type=float, default=30)
-    parser.add_argument("--only", help="attacks whose names begin so, separated by commas")
+    parser.add_argument("--only", help="prefixes of the attacks' names, separated by commas")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
     wanted = [name for name in ATTACKS

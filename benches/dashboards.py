@@ -3,9 +3,9 @@
 
     benches/dashboards.py target/release/granary [--seconds 20]
 
-Starts a daemon of its own on 1,000 series of 14 days. A dashboard asks four small PromQL queries
-each 100 ms; beside it one client repeats a pipeline over every document of a day, and one a chart
-that merges all series. Prints the dashboard's p50 and p99. Needs Python 3.9 and nothing else.
+Starts a daemon with 1,000 series of 14 days. A dashboard sends four small PromQL queries every 100 ms;
+meanwhile one client repeats a pipeline over all documents of a day, and another a chart that merges
+all series. Prints the dashboard's p50 and p99. Needs Python 3.9 and nothing else.
 """
 import argparse, http.client, json, multiprocessing as mp, os, subprocess, tempfile, time
 from urllib.parse import urlencode
@@ -67,7 +67,7 @@ def main():
                             "--interval", "60s", "--rounds", "20160", "--batches-per-request", "100", "--pace", "max"],
                            check=True, stdout=subprocess.DEVNULL)
             listed = json.loads(ask(connect(), "GET", "/api/v1/series")[1])["series"]
-            metric = next(one["metric"] for one in listed if one["kind"] == "gauge")
+            metric = next(series["metric"] for series in listed if series["kind"] == "gauge")
             pipeline = json.dumps({"collection": "5m", "range": "1d", "pipeline": [
                 {"$group": {"_id": "$host", "n": {"$sum": "$n"}, "most": {"$max": "$max"}}}]})
             chart = f"/api/v1/chart?{urlencode({'metric': metric, 'range': '13d', 'resolution': '1h', 'group_by': 'host'})}"
@@ -76,7 +76,7 @@ def main():
                      "both": [("POST", "/api/v1/aggregate", pipeline), ("GET", chart, None)]}
             for name, beside in loads.items():
                 until, out, counts = time.time() + options.seconds, mp.Queue(), mp.Queue()
-                others = [mp.Process(target=heavy, args=(*one, until, counts)) for one in beside]
+                others = [mp.Process(target=heavy, args=(*query, until, counts)) for query in beside]
                 asker = mp.Process(target=dashboard, args=(metric, until, out))
                 for process in [asker, *others]:
                     process.start()

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What a slot takes on disk, compressed, by metric: a day of what the host agent sends, made up by
-`granary-bench --like host`, a sample each 10 s, sent as fast as it is accepted.
+"""The compressed size of a slot by metric: a day of the host agent's samples, simulated by
+`granary-bench --like host`, a sample every 10 s, sent as fast as the daemon accepts them.
 
 usage: benches/disk_kinds.py [HOSTS]        GRANARY=target/release/granary, PORT=7119
 
-Prints a row a metric: its kind, how many series, and the bytes a slot of the minutes and of the five
-minutes that are sealed, with each series' share of what its group has in common. Segments are read by
-tests/sealed_reader.py. Needs `cargo build --release`.
+Prints a row per metric: its kind, the number of series, and the bytes per slot of sealed 1m and 5m
+documents, including each series' share of the common parts of its group. tests/sealed_reader.py reads
+the segments. Needs `cargo build --release`.
 """
 
 import collections
@@ -51,7 +51,7 @@ def start(data_dir):
 
 
 def metrics_by_id():
-    """Of each series' id: its metric and kind."""
+    """Returns the metric and kind of each series' id."""
     found = {}
     for metric in ask("/api/v1/label/__name__/values")["data"]:
         for series in ask("/api/v1/series", metric=metric)["series"]:
@@ -63,7 +63,7 @@ def metrics_by_id():
 
 
 def count(data_dir, granularity, known):
-    """Of each metric: slots and bytes in the sealed documents of a granularity."""
+    """Returns for each metric the slots and bytes in the sealed documents of a granularity."""
     slots, sizes = collections.Counter(), collections.Counter()
     for segment in pathlib.Path(data_dir, "partitions", granularity).glob("*.sealed"):
         for series, _, _, times, block, head in sealed_reader.blocks(segment.read_bytes()):

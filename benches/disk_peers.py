@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What the same history takes on disk in Granary, VictoriaMetrics and InfluxDB: 1,000 series, a
-sample each 60 s, 30 days, as line protocol, each on fresh data. Prints the megabytes of the data
-directory, and of its largest parts, when it does not change any more and after an ordered stop, and
-the CPU seconds of the process from start to end.
+"""The disk space of the same history in Granary, VictoriaMetrics and InfluxDB: 1,000 series, a sample
+every 60 s, 30 days, as line protocol, each in an empty directory. Prints the megabytes of the data
+directory and of its largest parts when they no longer change and after an ordered stop, and the CPU
+seconds of the process from start to end.
 
 usage: benches/disk_peers.py [granary|victoria|influx ...]
 
 Three of five series are counters that grow by an irregular amount, two are gauges that wander with
-one decimal. (The values of `granary-bench` repeat after 1,000 rounds, which flatters whoever
-compresses.) Needs `cargo build --release`, and Debian's victoria-metrics and influxdb.
+one decimal. (The values of `granary-bench` repeat after 1,000 rounds, which makes compression
+look better.) Needs `cargo build --release`, and Debian's victoria-metrics and influxdb.
 """
 
 import http.client
@@ -29,10 +29,10 @@ SETTLED_SECONDS = 90
 
 
 def command(peer, folder):
-    """How a peer is started; what it takes besides the defaults makes it keep the 30 days."""
+    """Returns the command of a peer; all options besides the defaults make it keep the 30 days."""
     listen = f"127.0.0.1:{PORT}"
     if peer == "granary":
-        # What is sent is over, so that checkpoints and sealing need not wait.
+        # All samples are old enough that checkpoints and sealing need not wait.
         return ["env", "GRANARY__TELEMETRY__SELF=false", "GRANARY__STORAGE__SEAL_AFTER=20s",
                 "GRANARY__STORAGE__CHECKPOINT_INTERVAL=10s", ROOT / "target/release/granary", "serve", "--data-dir", folder, "--listen", listen]
     if peer == "victoria":
@@ -67,7 +67,7 @@ def wait_until_it_answers(peer):
 
 
 def bodies(end):
-    """Line protocol, an hour of one host at a time: oldest first, the same for all peers."""
+    """Returns bodies in line protocol, an hour of one host at a time, oldest first, the same for all peers."""
     chance = random.Random(1)
     counters = [index % 5 < 3 for index in range(FIELDS)]
     names = [f"m{index:02}" + "_total" * counters[index] for index in range(FIELDS)]
@@ -90,7 +90,7 @@ def bodies(end):
 
 
 def megabytes(path):
-    # Files come and go meanwhile.
+    # Files appear and disappear meanwhile.
     used = subprocess.run(["du", "-s", "--block-size=1", path], capture_output=True)
     return int(used.stdout.split()[0] or 0) / 1e6
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What more series cost: ingest a sample, memory a series, queries and a start, for 10,000 to 2,500,000
-series. Each size has a daemon and a folder of its own; hosts have 100 series, a sample a minute, and
-send as fast as they are answered, two connections.
+"""The cost by number of series: ingest per sample, memory per series, queries and a start, for 10,000 to
+2,500,000 series. Each size has a new daemon and folder; hosts have 100 series with a sample a minute,
+and send over two connections as fast as the daemon responds.
 
 usage: benches/growth.py [SERIES ...]        GRANARY=target/release/granary, PORT=7119
 
-Prints a row a size. Queries ask the last minutes that were sent, which are under way: medians of 20
-answers over HTTP on a kept connection. A start is measured after an ordered stop, until /healthz answers.
-Bytes written are those of the whole process with its stop, so the folder (TMPDIR) must lie on a disk.
+Prints a row per size. Queries read the last minutes, which are still in memory: medians of 20 responses
+over one HTTP connection. A start is measured after an ordered stop, until /healthz responds. Bytes
+written cover the whole process including its stop, so the folder (TMPDIR) must be on a disk.
 """
 
 import http.client
@@ -95,7 +95,7 @@ def latency(query, length, end, connection):
 def measure(series, folder):
     daemon, _ = start(folder)
     try:
-        # The last round lies a minute before this, however long sending takes.
+        # The last round is a minute before this, however long sending takes.
         end = int(time.time()) // 60 * 60
         load = ["--hosts", str(series // METRICS), "--metrics", str(METRICS), "--interval", "60s"]
         load += ["--rounds", str(ROUNDS), "--connections", "2", "--batches-per-request", "1"]

@@ -1,8 +1,8 @@
-"""Ingest's acknowledgement times without queries, and under 200 clients that ask heavy ones.
+"""Ingest's acknowledgement times without queries, and under 200 clients with heavy queries.
 
 usage: benches/heavy_queries.py [SECONDS]
 
-Needs `cargo build --release`. Starts a daemon of its own with 50,000 series, and sends 10,000
+Needs `cargo build --release`. Starts a daemon with 50,000 series, and sends 10,000
 samples a second.
 """
 
@@ -33,7 +33,7 @@ def bench(*options):
 
 
 def queries(now):
-    """Every series at 15 s steps, ten years at 1 s, a pattern without end, wide joins and charts."""
+    """Returns heavy queries: all series at 15 s steps, ten years at 1 s, a huge pattern, wide joins and charts."""
     day = {"start": now - 86_400, "end": now, "step": 15}
     hour = {"start": now - 3600, "end": now, "step": 15}
     return [
@@ -89,7 +89,7 @@ def main():
                     break
                 except OSError:
                     time.sleep(0.05)
-            # An hour of each 30 s.
+            # An hour with a sample every 30 s.
             bench("--interval", "30s", "--rounds", "120", "--pace", "max")
             rounds = str(max(SECONDS // 5, 1))
             live = ["--interval", "5s", "--rounds", rounds, "--pace", "real"]

@@ -1,5 +1,5 @@
-//! The pieces that every sample passes, and beside them what the machine needs for the bare work:
-//! copying, hashing and writing as many bytes. docs/performance.md has the ratios.
+//! The steps of every sample, and for comparison the bare work of the machine: copying, hashing and
+//! writing the same number of bytes. docs/performance.md has the ratios.
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 #![allow(clippy::unwrap_used, reason = "a bench that cannot go on has failed")]
 
@@ -63,7 +63,7 @@ fn hot_path(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// What the machine does at best: a sample is a series, a time and a value.
+/// Measures the machine's limits: a sample is a series, a time and a value.
 fn bare(criterion: &mut Criterion) {
     const SAMPLE_BYTES: usize = 20;
     let mut group = criterion.benchmark_group("bare");
@@ -89,7 +89,8 @@ fn bare(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The minutes of a host's series in the head: three of five are counters, read at a jittered pace.
+/// Returns the minutes of a host's series in the head: three of five are counters, read at a
+/// jittered interval.
 fn head_cells(samples: i64) -> [Cell; 64] {
     let mut random = fastrand::Rng::with_seed(5);
     let mut cells = [Cell::EMPTY; 64];
@@ -103,16 +104,16 @@ fn head_cells(samples: i64) -> [Cell; 64] {
         for (lane, ((cell, state), value)) in lanes {
             let step = f64::from(random.u32(0..10_000));
             *value = if is_counter(lane) { *value + step } else { step / 10.0 };
-            let own = state.observe(UnixMillis(at), *value, 0, UnixMillis(0)).cell;
+            let observed = state.observe(UnixMillis(at), *value, 0, UnixMillis(0)).cell;
             if round >= 0 {
-                cell.merge(&Cell { first_at: at as u32, last_at: at as u32, ..own });
+                cell.merge(&Cell { first_at: at as u32, last_at: at as u32, ..observed });
             }
         }
     }
     cells
 }
 
-/// Rows of the head: what a checkpoint writes and merges, and what a query takes of them.
+/// Measures rows of the head: writes and merges of checkpoints, and reads of queries.
 fn head(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("head");
     for samples in [1, 5, 60] {
@@ -122,20 +123,20 @@ fn head(criterion: &mut Criterion) {
         group.throughput(Throughput::Elements(64));
         group.bench_function(
             format!("write 64 cells of {samples}, {} bytes", bytes.len()),
-            |own| {
-                own.iter(|| writer.write(black_box(&cells), 7).map(<[u8]>::len));
+            |bencher| {
+                bencher.iter(|| writer.write(black_box(&cells), 7).map(<[u8]>::len));
             },
         );
-        group.bench_function(format!("merge a row of 64 cells of {samples}"), |own| {
-            own.iter(|| {
+        group.bench_function(format!("merge a row of 64 cells of {samples}"), |bencher| {
+            bencher.iter(|| {
                 let mut out = [Cell::EMPTY; 64];
                 HeadRow::parse(black_box(&bytes), 7).unwrap().merge_into(&mut out).unwrap();
                 out
             });
         });
         group.throughput(Throughput::Elements(1));
-        group.bench_function(format!("take one cell of {samples}"), |own| {
-            own.iter(|| {
+        group.bench_function(format!("take one cell of {samples}"), |bencher| {
+            bencher.iter(|| {
                 let row = HeadRow::checked(black_box(&bytes)).unwrap();
                 row.cells(black_box(1 << 50), |_, cell| {
                     black_box(cell);
@@ -146,7 +147,7 @@ fn head(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A commit of a request's samples, and a write and sync of as many bytes.
+/// Measures the commit of a request's samples, and a write and sync of the same number of bytes.
 fn journal(criterion: &mut Criterion) {
     const REQUEST: u32 = 1000;
     let mut group = criterion.benchmark_group("journal");
@@ -169,7 +170,7 @@ fn journal(criterion: &mut Criterion) {
             let batch = AcceptedBatch {
                 series: (0..REQUEST).map(SeriesId).collect(),
                 times: vec![at],
-                values: (0..REQUEST).map(|own| f64::from(own) / 3.0).collect(),
+                values: (0..REQUEST).map(|place| f64::from(place) / 3.0).collect(),
                 ..AcceptedBatch::default()
             };
             appender.commit(&[], &[batch], now).unwrap()

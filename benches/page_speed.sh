@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# How fast the page is in Chromium, from a release build, beside Prometheus' own page from Debian
-# (apt-get install chromium prometheus) with the same numbers: first chart, zoom, frames while the
+# Measures the page in Chromium, from a release build, compared with Prometheus' page from Debian
+# (apt-get install chromium prometheus) with the same samples: first chart, zoom, frames while the
 # cursor moves, a fleet of 5,000 hosts, bytes.
 #
 #   benches/page_speed.sh           builds first

@@ -1,8 +1,9 @@
-//! What shells are worth: six turns of an hour, one of them a day's, with and without them.
+//! The benefit of shells: six turns of an hour, one of them also of a day, with and without shells.
 //!
-//! 50,000 series send a sample each ten minutes, and a checkpoint follows. At each turn small batches
-//! go on while the checkpoint runs. Prints for each variant: seconds of making shells, the
-//! checkpoints at the turns of an hour (median, longest) and of the day, how long the small batches
+//! 50,000 series send a sample every ten minutes, followed by a checkpoint. At each turn, small
+//! batches continue while the checkpoint runs. The output has for each variant: the seconds of
+//! creating shells, of the checkpoints at the turns of an hour (median, longest) and of the day,
+//! and of the small batches; the bytes written by the process, and the bytes of the files.
 //! took, bytes written by the process, and bytes of the files.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark that prints")]
 
@@ -20,7 +21,7 @@ use granary::{
 use setup::{define, open, series};
 
 const SERIES: u32 = 50_000;
-/// Series of a batch that is sent while a checkpoint runs.
+/// The number of series of a batch that is sent while a checkpoint runs.
 const SMALL: u32 = 100;
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
@@ -37,13 +38,13 @@ fn samples(count: u32, at: UnixMillis) -> AcceptedBatch {
     }
 }
 
-/// Bytes that the process had written to disks.
+/// Returns the bytes that the process has written to disks.
 fn written() -> u64 {
     let io = fs::read_to_string("/proc/self/io").unwrap();
     io.lines().find_map(|line| line.strip_prefix("write_bytes: ")).unwrap().parse().unwrap()
 }
 
-/// What a turn took: seconds of the checkpoint, and of each small batch meanwhile.
+/// The duration of a turn in seconds: of the checkpoint, and of each small batch meanwhile.
 struct Turn {
     checkpoint: f64,
     batches: Vec<f64>,
@@ -67,7 +68,7 @@ fn turn(store: &Store, appender: &mut Appender, at: UnixMillis) -> Turn {
     })
 }
 
-/// Makes the documents that begin at a time, as the preallocator does before it.
+/// Creates the documents that begin at a time, as the preallocator does before it.
 fn preallocate(store: &Store, at: UnixMillis) {
     let ids: Vec<_> = (0..SERIES).map(SeriesId).collect();
     for (index, granularity) in store.granularities().indexed() {

@@ -1,5 +1,5 @@
-"""Asks Prometheus and Granary the same queries over data of the same scrapes, and says how far the
-answers are apart. Granary is fed by that Prometheus' remote_write; both scrape node exporter.
+"""Sends the same queries to Prometheus and Granary over the same scrapes, and prints the differences of
+the results. Prometheus scrapes node exporter and forwards the samples to Granary by remote_write.
 
 usage: promql_peers.py PROMETHEUS_URL GRANARY_URL MINUTES
 """
@@ -11,7 +11,7 @@ import urllib.parse
 import urllib.request
 
 QUERIES = [
-    # Dashboards of node exporter.
+    # Queries of node exporter dashboards.
     "100 - avg by (instance) (rate(node_cpu_seconds_total{mode=\"idle\"}[5m])) * 100",
     "sum by (mode) (rate(node_cpu_seconds_total[5m]))",
     "sum by (mode) (irate(node_cpu_seconds_total[5m]))",
@@ -40,7 +40,7 @@ QUERIES = [
     "node_filefd_allocated / node_filefd_maximum", "node_sockstat_TCP_inuse", "node_netstat_Tcp_CurrEstab",
     "rate(node_netstat_Tcp_InSegs[5m])", "node_uname_info", "node_timex_offset_seconds",
     "changes(node_boot_time_seconds[10m])", "resets(node_context_switches_total[10m])",
-    # Scrapes and the server itself.
+    # Queries about scrapes and the server itself.
     "up", "sum(up)", "avg_over_time(up[5m])", "count_over_time(up[5m])", "scrape_duration_seconds",
     "scrape_samples_scraped", "rate(prometheus_http_requests_total[5m])",
     "sum by (handler) (increase(prometheus_http_requests_total[10m]))",
@@ -64,9 +64,9 @@ def ask(url, query, start, end):
     except urllib.error.HTTPError as error:
         return None, json.load(error).get("error", "")
     series = {}
-    for one in answer["data"]["result"]:
-        labels = tuple(sorted(one["metric"].items()))
-        series[labels] = {at: float(value) for at, value in one["values"]}
+    for entry in answer["data"]["result"]:
+        labels = tuple(sorted(entry["metric"].items()))
+        series[labels] = {at: float(value) for at, value in entry["values"]}
     return series, ""
 
 

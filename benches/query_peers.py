@@ -1,4 +1,4 @@
-"""Asks one peer the queries of a workload over HTTP on a kept connection; see query_peers.sh.
+"""Sends the queries of a workload to one peer over one HTTP connection; see query_peers.sh.
 
 usage: query_peers.py history|fleet NAME URL END
 """
@@ -27,7 +27,7 @@ HISTORY = {
     "d: sum of 10 hosts, 30 d at 1h": (
         'sum(avg_over_time(bench_gauge_00{device="d3",host=~"bench-0000."}[1h]))', 30 * DAY, 3600),
 }
-# Without a length: at the end only.
+# Without a length, the query is evaluated at the end only.
 FLEET = {
     "a: sum of rates of 1,000, 8 min": (
         'sum by (datacenter) (rate(bench_counter_00_total{device="d0"}[2m]))', 480, 15),
@@ -63,7 +63,7 @@ for label, query in QUERIES.items():
     answer = json.loads(body)
     assert status == 200, body[:500]
     series = answer["data"]["result"]
-    points = sum(len(one.get("values", "1")) for one in series)
+    points = sum(len(entry.get("values", "1")) for entry in series)
     before = cpu_seconds()
     times = [ask(*query)[0] for _ in range(ROUNDS)]
     cpu = (cpu_seconds() - before) / ROUNDS * 1000

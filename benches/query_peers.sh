@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Queries of Granary, VictoriaMetrics and Prometheus side by side, over the same samples. Prints the
-# median of 50 answers for each query, the CPU time of each, and the first answer.
+# median of 50 responses for each query, the CPU time of each, and the first response.
 #
 #   benches/query_peers.sh [history|fleet] [granary|victoria|prometheus ...]
 #
-# history: 1,000 series, a sample each 60 s, 30 days, asked after a restart. fleet: 1,000 hosts with
-# 100 series each, a sample each 10 s, the last ten minutes, asked while they are under way.
+# history: 1,000 series, a sample every 60 s, 30 days, queried after a restart. fleet: 1,000 hosts with
+# 100 series each, a sample every 10 s, the last ten minutes, queried during ingest.
 # Needs `cargo build --release`, python3, and Debian's victoria-metrics and prometheus.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -52,7 +52,7 @@ stop() {
     unset 'pids[-1]'
 }
 
-# The same end for all: the last whole hour, or the last whole minute.
+# All peers use the same end: the last whole hour, or the last whole minute.
 end=$(($(date +%s) / 3600 * 3600))
 load=(--hosts 25 --metrics 40 --interval 60s --rounds 43200 --batches-per-request 100)
 [ "$workload" = history ] || load=(--hosts 1000 --metrics 100 --interval 10s --rounds 60 --hosts-per-request 10 --batches-per-request 1)

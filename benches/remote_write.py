@@ -1,4 +1,4 @@
-"""Bodies of Prometheus' remote write, without a library: for the other scripts here."""
+"""Bodies of Prometheus' remote write, without a library, for the other scripts in this folder."""
 import struct
 
 
@@ -15,7 +15,7 @@ def field(number, payload):
 
 
 def snappy(raw):
-    """Literals only."""
+    """Encodes a snappy block of literals only."""
     out = [varint(len(raw))]
     for at in range(0, len(raw), 65536):
         part = raw[at:at + 65536]
@@ -24,7 +24,7 @@ def snappy(raw):
 
 
 def labels(name, **tags):
-    """The labels of a series, encoded once and sent often."""
+    """Encodes the labels of a series, which are sent often."""
     pairs = sorted({"__name__": name, **tags}.items())
     return b"".join(field(1, field(1, key.encode()) + field(2, value.encode())) for key, value in pairs)
 
@@ -34,7 +34,7 @@ def sample(at_ms, value):
 
 
 def request(series):
-    """A request of pairs: encoded labels, and samples as pairs of a time in milliseconds and a value."""
+    """Encodes a request from pairs: encoded labels, and samples as pairs of a time in milliseconds and a value."""
     return snappy(b"".join(
         field(1, encoded + b"".join(sample(at, value) for at, value in samples)) for encoded, samples in series))
 

@@ -5,7 +5,7 @@
 #
 #   benches/remote_write_peers.sh [fleet|history] [granary|victoria ...]
 #
-# fleet: 100,000 series, a sample each 10 s, 60 rounds. history: 1,000 series, a sample each 60 s,
+# fleet: 100,000 series, a sample every 10 s, 60 rounds. history: 1,000 series, a sample every 60 s,
 # 30 days. Needs `cargo build --release` and Debian's victoria-metrics.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -59,8 +59,8 @@ PY
 
 for peer in "${peers[@]}"; do
     case $peer in
-    # Shells for the next hour are made in the second half of each; ten minutes of samples in ten
-    # seconds would pay for a whole hour of them.
+    # Shells are disabled: those for the next hour are created in the second half of each hour, so
+    # ten minutes of samples in ten seconds would include the cost of a whole hour of shells.
     granary) measure granary 7119 env GRANARY__TELEMETRY__SELF=false GRANARY__PREALLOCATION__ENABLED=false "$granary" serve --data-dir "$work/granary" --listen 127.0.0.1:7119 ;;
     victoria) measure victoria 8429 victoria-metrics -storageDataPath "$work/victoria" \
         -httpListenAddr 127.0.0.1:8429 -retentionPeriod 5y ;;

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Windows of PromQL beside Prometheus: both take the same samples by remote write, and answer the same
-functions over the same windows at every second of five minutes. Prints how far Granary's answers lie
-from Prometheus', in percent: median, 90th and 99th percentile and greatest difference.
+"""Windows of PromQL beside Prometheus: both receive the same samples by remote write, and evaluate the
+same functions over the same windows at every second of five minutes. Prints the differences of Granary's
+results from Prometheus' in percent: median, 90th and 99th percentile, and maximum.
 
     benches/windows_peers.py [target/release/granary] [closed|live|alerts ...]
 
-- closed: all samples are there, and slots are over.
-- live: at each second there are the samples up to that second only.
+- closed: all samples have arrived, and all slots are complete.
+- live: at each second, only samples up to that second have arrived.
 - alerts: three minutes in real time; rules at 5 s and 30 s fire in both or in none.
 
 Needs Debian's prometheus.
@@ -24,7 +24,7 @@ SECONDS = 300
 
 
 def series():
-    """Name, interval and readings of each series: seconds from the beginning, value."""
+    """Returns the name, interval and readings of each series: seconds from the beginning, value."""
     rng = random.Random(int(os.environ.get("SEED", "7")))
     out, upto = {}, 1100
     out["steady_total"] = [(t, 1000 + t) for t in range(2, upto, 5)]
@@ -53,7 +53,7 @@ def series():
 
 
 def request(samples):
-    """A remote write request: name to times in milliseconds and values."""
+    """Encodes a remote write request: times in milliseconds and values by name."""
     return remote_write.request((remote_write.labels(name, instance="a", job="windows"), points)
                                 for name, points in samples.items())
 
@@ -114,7 +114,7 @@ def expressions():
 
 
 def in_range(name, first):
-    """The answers of every second, by expression and time."""
+    """Returns the results at every second, by expression and time."""
     out = {}
     for key in expressions():
         metric, function, window = key
@@ -125,7 +125,7 @@ def in_range(name, first):
 
 
 def live(first, samples):
-    """Granary's answers at every second, when later samples are not there yet."""
+    """Returns Granary's results at every second, before later samples arrive."""
     out = {key: {} for key in expressions()}
     sent = {key: 0 for key in samples}
     for at in range(first, first + SECONDS):
@@ -166,7 +166,7 @@ def report(title, ours, theirs):
 
 
 def rules(work):
-    """Alerts around the rate that is right: those above may never fire, those below have to."""
+    """Returns alerts around the true rate: thresholds above it must never fire, those below it must."""
     text = "groups:\n"
     for interval in ("5s", "30s"):
         text += f"- name: each{interval}\n  interval: {interval}\n  rules:\n"
@@ -205,7 +205,7 @@ def alerts(work):
 
 def main():
     base = (int(time.time()) - 1500) // 60 * 60
-    # Beside whole seconds: Prometheus 2 counts a reading at the very beginning of a window, too.
+    # The times avoid whole seconds, because Prometheus 2 includes a reading at the start of a window.
     samples = {name: [((base + t) * 1000 + 370, value) for t, value in points] for name, points in series().items()}
     first = base + 540
     if "closed" in PARTS or "live" in PARTS:

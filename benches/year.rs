@@ -1,12 +1,14 @@
-//! A year of 10,000 series whose hosts come and go, by a simulated clock, in some minutes: what does
-//! not stay as it is once every retention is reached, and whether the disk is as planned.
+//! A year of 10,000 series whose hosts are replaced, with a simulated clock, in some minutes. The
+//! output shows values that keep changing after every retention is reached, and compares the disk
+//! with the plan.
 //!
 //!     cargo bench --bench year -- [days=365] [hosts=100] [metrics=100] [interval=1h] [renewal=33h]
 //!         [dir=target] [SLOT/DOCUMENT/PARTITION/RETENTION ...]
 //!
-//! A host goes each `renewal`, and another one comes in its place. There is a checkpoint after six
-//! samples of each series, as much as the daemon's default comes to with a sample a minute or two, then
-//! sealing, retention and forgetting. Prints a row each 30 days, and the plan beside what is used.
+//! Every `renewal`, a new host replaces another one. A checkpoint follows six samples of each
+//! series, about as often as with the daemon's defaults and a sample every minute or two; then
+//! sealing, retention and removal of series. The output has a row every 30 days, and the plan
+//! beside the used space.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark that prints")]
 
 #[path = "../tests/support/fleet.rs"]
@@ -26,7 +28,7 @@ use granary::{
 };
 use setup::{DAY, granularities};
 
-/// As in the daemon.
+/// The daemon's allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -34,7 +36,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const BEGIN: UnixMillis = UnixMillis(1_767_571_200_000);
 const ROW_DAYS: i64 = 30;
 const SPANS: [&str; 3] = ["1h/1d/1w/4w", "6h/1w/4w/8w", "1d/4w/4w/16w"];
-/// What a row shows, in this order, and in what.
+/// The columns of a row, in this order, with their units.
 const COLUMNS: [(&str, f64); 14] = [
     ("series", 1.0),
     ("ids", 1.0),
@@ -59,11 +61,11 @@ struct Arguments {
 }
 
 fn arguments() -> Arguments {
-    let (mut own, mut spans) = (BTreeMap::new(), Vec::new());
+    let (mut named, mut spans) = (BTreeMap::new(), Vec::new());
     // Cargo adds --bench.
-    for argument in std::env::args().skip(1).filter(|own| !own.starts_with("--")) {
+    for argument in std::env::args().skip(1).filter(|argument| !argument.starts_with("--")) {
         match argument.split_once('=') {
-            Some((name, value)) => drop(own.insert(name.to_owned(), value.to_owned())),
+            Some((name, value)) => drop(named.insert(name.to_owned(), value.to_owned())),
             None => spans.push(argument),
         }
     }
@@ -76,8 +78,9 @@ fn arguments() -> Arguments {
         <[String; 4]>::try_from(parts).unwrap()
     };
     let parts: Vec<_> = spans.iter().map(parts).collect();
-    let spans: Vec<_> = parts.iter().map(|own| own.each_ref().map(String::as_str)).collect();
-    let text = |name: &str, default: &str| own.get(name).map_or(default, String::as_str).to_owned();
+    let spans: Vec<_> = parts.iter().map(|span| span.each_ref().map(String::as_str)).collect();
+    let text =
+        |name: &str, default: &str| named.get(name).map_or(default, String::as_str).to_owned();
     let length = |name: &str, default| text(name, default).parse::<Span>().unwrap().longest_ms();
     let run = Run {
         set: granularities(&spans),
@@ -130,8 +133,12 @@ fn compare(simulation: &Simulation, folder: &Path) {
             used as f64 / 1e6
         );
     };
-    for own in &plan.granularities {
-        line(&own.name, own.bytes, used(&folder.join("partitions").join(&own.name)).0);
+    for granularity in &plan.granularities {
+        line(
+            &granularity.name,
+            granularity.bytes,
+            used(&folder.join("partitions").join(&granularity.name)).0,
+        );
     }
     line("head", plan.head, simulation.store.head_bytes());
     line("journal", plan.journal, simulation.store.journal_bytes());

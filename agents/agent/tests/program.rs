@@ -1,4 +1,4 @@
-//! The program as its user sees it: one file, several collectors, settings read again.
+//! The program from its user's view: one file, several collectors, reloaded settings.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::{
@@ -20,7 +20,7 @@ use rustix::process::{Pid, Signal, kill_process};
 const BINARY: &str = env!("CARGO_BIN_EXE_granary-agent");
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Head and body of a request.
+/// Returns the head and the body of a request.
 fn request(stream: &TcpStream) -> (String, Vec<u8>) {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
@@ -37,11 +37,12 @@ fn request(stream: &TcpStream) -> (String, Vec<u8>) {
     (head, body)
 }
 
-/// A daemon that takes everything, and tells the metrics of each batch.
+/// Starts a daemon that accepts everything; returns its URL and a channel of the metrics of each
+/// batch.
 fn daemon() -> (String, Receiver<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let (tell, told) = sync_channel(10_000);
+    let (to_test, batches) = sync_channel(10_000);
     thread::spawn(move || {
         let mut names = HashMap::new();
         for stream in listener.incoming() {
@@ -59,7 +60,7 @@ fn daemon() -> (String, Receiver<Vec<String>>) {
                     );
                     metrics.extend(batch.refs().map(|reference| names[&reference].clone()));
                 }
-                tell.send(metrics).unwrap();
+                to_test.send(metrics).unwrap();
             }
             let answer = r#"{"accepted":1,"duplicates":0,"refused":{}}"#;
             let answer = if head.contains("/ping ") { r#"{"accepted":1}"# } else { answer };
@@ -68,10 +69,10 @@ fn daemon() -> (String, Receiver<Vec<String>>) {
             write!(stream, "{head}\r\n\r\n{answer}").unwrap();
         }
     });
-    (url, told)
+    (url, batches)
 }
 
-/// An exporter with one metric.
+/// Starts an exporter with one metric.
 fn exporter(metric: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -115,10 +116,10 @@ fn signal(child: &Child, signal: Signal) {
 }
 
 /// Waits for a batch that has all of `present` and none of `absent`.
-fn wait_for(told: &Receiver<Vec<String>>, present: &[&str], absent: &[&str]) {
+fn wait_for(batches: &Receiver<Vec<String>>, present: &[&str], absent: &[&str]) {
     let has = |all: &[String], name: &&str| all.iter().any(|known| known == name);
     loop {
-        let metrics = told.recv_timeout(DEADLINE).unwrap();
+        let metrics = batches.recv_timeout(DEADLINE).unwrap();
         if present.iter().all(|name| has(&metrics, name))
             && !absent.iter().any(|name| has(&metrics, name))
         {
@@ -127,7 +128,7 @@ fn wait_for(told: &Receiver<Vec<String>>, present: &[&str], absent: &[&str]) {
     }
 }
 
-/// Reads what it logs until a line holds `expected`.
+/// Reads the agent's log until a line contains `expected`.
 fn wait_for_log(
     lines: &mut impl Iterator<Item = std::io::Result<String>>,
     expected: &str,
@@ -139,7 +140,7 @@ fn wait_for_log(
 fn one_file_runs_several_collectors_and_is_read_again_at_sighup() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let (url, told) = daemon();
+    let (url, batches) = daemon();
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     scrape_file(folder, &exporter("first"));
     let rules = "[[rules]]\nsource_labels = ['__name__']\nregex = 'system_(.*)'\ntarget_label = '__name__'\nreplacement = 'renamed_$1'\n";
@@ -149,18 +150,18 @@ fn one_file_runs_several_collectors_and_is_read_again_at_sighup() {
     settings(folder, &url, &all);
     let mut child = start(folder);
     let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
-    wait_for(&told, &["renamed_load_1m", "statsd_lines_total"], &["system_load_1m"]);
-    wait_for(&told, &["first", "up"], &[]);
+    wait_for(&batches, &["renamed_load_1m", "statsd_lines_total"], &["system_load_1m"]);
+    wait_for(&batches, &["first", "up"], &[]);
 
-    // A bad file is named and changes nothing.
+    // The log names a bad file, and the collectors continue unchanged.
     fs::write(folder.join("prometheus.yml"), "scrape_configs: [{job_name: j, oauth2: {}}]\n")
         .unwrap();
     signal(&child, Signal::HUP);
     let line = wait_for_log(&mut log, "the settings are invalid");
     assert!(line.contains("prometheus.yml") && line.contains("oauth2"), "{line}");
-    wait_for(&told, &["first"], &[]);
+    wait_for(&batches, &["first"], &[]);
 
-    // Another target, no host, no rules; StatsD goes on with its port.
+    // Another target, no host, no rules; StatsD keeps its port.
     scrape_file(folder, &exporter("second"));
     settings(
         folder,
@@ -170,7 +171,7 @@ fn one_file_runs_several_collectors_and_is_read_again_at_sighup() {
     signal(&child, Signal::HUP);
     wait_for_log(&mut log, "applied the new settings");
     wait_for(
-        &told,
+        &batches,
         &["second", "statsd_lines_total"],
         &["first", "renamed_load_1m", "system_load_1m"],
     );
@@ -201,16 +202,16 @@ fn test_prints_a_round_and_sends_nothing() {
         let mut command = Command::new(BINARY);
         command.arg("test").arg("--config").arg(folder.join("agent.toml")).output().unwrap()
     };
-    // It ended well with the daemon away.
+    // The agent stopped in order although the daemon was away.
     let away = test("http://127.0.0.1:1");
     let fault = String::from_utf8_lossy(&away.stderr);
     assert!(!away.status.success() && fault.contains("daemon http://127.0.0.1:1: "), "{fault}");
-    let (url, told) = daemon();
+    let (url, batches) = daemon();
     let output = test(&url);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{text}");
     assert!(text.contains(&format!("daemon {url}: answers")), "{text}");
-    assert!(told.try_recv().is_err(), "nothing is sent");
+    assert!(batches.try_recv().is_err(), "nothing is sent");
     let has = |start: &str, end: &str| {
         let is_it = |line: &str| line.starts_with(start) && line.ends_with(end);
         assert!(text.lines().any(is_it), "{start} {end} in {text}");
@@ -232,8 +233,8 @@ fn test_prints_a_round_and_sends_nothing() {
 fn a_test_that_is_interrupted_leaves_no_script_behind() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let told = folder.join("pid");
-    let script = format!("echo $$ > {}; exec sleep 1000", told.display());
+    let pid_file = folder.join("pid");
+    let script = format!("echo $$ > {}; exec sleep 1000", pid_file.display());
     let more = "format = 'nagios'\ntimeout = '600s'";
     let exec = format!(
         "[exec]\n[[exec.script]]\nname = 'long'\ncommand = ['sh', '-c', '{script}']\n{more}"
@@ -244,7 +245,7 @@ fn a_test_that_is_interrupted_leaves_no_script_behind() {
     let mut child = command.stdout(Stdio::null()).spawn().unwrap();
     let watch = Stopwatch::start();
     let pid = loop {
-        let pid = fs::read_to_string(&told).unwrap_or_default();
+        let pid = fs::read_to_string(&pid_file).unwrap_or_default();
         if pid.ends_with('\n') {
             break pid;
         }

@@ -102,13 +102,13 @@ mod tests {
     #[test]
     fn a_script_ends_with_its_source_and_none_begins_after() {
         let folder = tempfile::tempdir().unwrap();
-        let told = folder.path().join("pid");
+        let pid_file = folder.path().join("pid");
         let later = folder.path().join("later");
         let script = |name: &str, text: String| {
             let command = ["sh", "-c", text.as_str()];
             format!("[[script]]\nname = '{name}'\ncommand = {command:?}\nformat = 'nagios'\n")
         };
-        let long = script("long", format!("echo $$ > {}; exec sleep 1000", told.display()));
+        let long = script("long", format!("echo $$ > {}; exec sleep 1000", pid_file.display()));
         let waits = script("waits", format!("touch {}", later.display()));
         let text = format!("concurrency = 1\n{long}timeout = '600s'\n{waits}interval = '2s'\n");
         let settings = toml::from_str(&text).unwrap();
@@ -116,7 +116,7 @@ mod tests {
         exec.sample(1000, &mut Readings::default()).unwrap();
         let watch = Stopwatch::start();
         let pid = loop {
-            let pid = fs::read_to_string(&told).unwrap_or_default();
+            let pid = fs::read_to_string(&pid_file).unwrap_or_default();
             if pid.ends_with('\n') {
                 break pid;
             }

@@ -78,7 +78,7 @@ impl Printed {
     }
 }
 
-/// For fuzzing: parses any bytes as output.
+/// Parses any bytes as output for fuzz tests.
 pub fn fuzz(bytes: &[u8]) {
     for form in [Form::Prometheus, Form::OpenMetrics, Form::Influx, Form::Nagios] {
         drop(read(bytes, form, 0, &mut Readings::default()));

@@ -195,11 +195,11 @@ mod tests {
     #[test]
     fn one_that_takes_too_long_or_prints_too_much_is_ended_with_what_it_started() {
         let folder = tempfile::tempdir().unwrap();
-        let told = folder.path().join("pid");
-        let script = format!("sleep 1000 & echo $! > {}; wait", told.display());
+        let pid_file = folder.path().join("pid");
+        let script = format!("sleep 1000 & echo $! > {}; wait", pid_file.display());
         let fault = sh(&script, Duration::from_millis(500), 100).unwrap_err();
         assert_eq!(fault, "took longer than 500ms");
-        let pid = std::fs::read_to_string(&told).unwrap();
+        let pid = std::fs::read_to_string(&pid_file).unwrap();
         let state = || std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
         // A zombie may remain, but no process is running.
         let watch = Stopwatch::start();

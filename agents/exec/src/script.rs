@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The maximum length of standard error in a problem.
-const TOLD_CHARS: usize = 200;
+const STDERR_CHARS_MAX: usize = 200;
 
 /// A script of an agent.
 #[derive(Debug)]
@@ -54,8 +54,8 @@ impl Running {
 
 fn how_it_ended(left: &Left) -> String {
     let errors = String::from_utf8_lossy(&left.errors);
-    let told: String = errors.trim().chars().take(TOLD_CHARS).collect();
-    format!("{}: {told:?}", left.status)
+    let stderr: String = errors.trim().chars().take(STDERR_CHARS_MAX).collect();
+    format!("{}: {stderr:?}", left.status)
 }
 
 impl Source for Running {
@@ -110,13 +110,13 @@ mod tests {
             let tags: Vec<_> = reading.tags.iter().map(|(k, v)| format!("{k}={v}")).collect();
             (format!("{}{{{}}}", reading.metric, tags.join(",")), reading.value)
         };
-        let told = readings.problems().iter().map(|(place, cause)| format!("{place}: {cause}"));
-        (readings.as_slice().iter().map(word).collect(), told.collect())
+        let problems = readings.problems().iter().map(|(place, cause)| format!("{place}: {cause}"));
+        (readings.as_slice().iter().map(word).collect(), problems.collect())
     }
 
     #[test]
     fn each_script_is_read_in_its_form_and_a_failing_one_stops_no_other() {
-        let (read, told) = round(
+        let (read, problems) = round(
             vec![
                 script("om", "printf 'a_total{x=\"y\"} 3\\n# EOF\\n'", Form::OpenMetrics),
                 script("cut", "echo 'a 3'", Form::OpenMetrics),
@@ -131,9 +131,12 @@ mod tests {
         for (name, up) in [("om", 1.0), ("cut", 0.0), ("bad", 0.0), ("disk", 1.0), ("gone", 0.0)] {
             assert_eq!(read[&format!("exec_up{{env=e,host=web1,script={name}}}")], up, "{name}");
         }
-        assert_eq!(told.len(), 3, "{told:?}");
-        assert!(told[0].contains("no such disk") && told[0].contains("script bad"), "{told:?}");
-        assert!(told[1].contains("# EOF"), "{told:?}");
+        assert_eq!(problems.len(), 3, "{problems:?}");
+        assert!(
+            problems[0].contains("no such disk") && problems[0].contains("script bad"),
+            "{problems:?}"
+        );
+        assert!(problems[1].contains("# EOF"), "{problems:?}");
     }
 
     #[test]
@@ -141,8 +144,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let text = format!("cd {}; mkdir own && rmdir own && echo 'ok 1'", folder.path().display());
         let alone = |index: usize| script(&index.to_string(), &text, Form::Prometheus);
-        let (read, told) = round((0..8).map(alone).collect(), 1);
-        assert_eq!(told, Vec::<String>::new(), "two were in the folder at once");
+        let (read, problems) = round((0..8).map(alone).collect(), 1);
+        assert_eq!(problems, Vec::<String>::new(), "two were in the folder at once");
         assert_eq!(read.iter().filter(|(name, _)| name.starts_with("ok")).count(), 8);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }

@@ -223,7 +223,7 @@ fn whole_of<'a>(name: &str, names: &BTreeSet<&'a str>) -> Option<&'a str> {
     names.get(whole).copied().filter(|whole| *whole != name)
 }
 
-/// Whether the name is a prefix and a number: `ram0` is, `ramdisk` is not.
+/// Returns true when the name is a prefix and a number: `ram0` is, `ramdisk` is not.
 fn is_numbered(name: &str, prefix: &str) -> bool {
     name.strip_prefix(prefix).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
 }

@@ -219,7 +219,7 @@ mod tests {
         let mut groups = Groups::new(host, vec!["mongod".to_owned(), "none".to_owned()]);
         groups.cores = 4.0;
         let first = round(&mut groups, 10_000);
-        assert_eq!(first.get("process_cpu_user"), None, "nobody knows since when");
+        assert_eq!(first.get("process_cpu_user"), None, "the start of the growth is unknown");
         write(7, line("mongod", [1100, 250, 3, 0], 5));
         // A new process.
         write(9, line("mongod", [400, 0, 0, 0], 900));
@@ -256,7 +256,7 @@ mod tests {
         write(2, "granary-agent-s", Some("granary-agent-statsd"));
         write(3, "granary-agent-s", Some("granary-agent-statsd"));
         write(4, "a-script-with-a", Some("/usr/bin/python3 /opt/a-script-with-a-long-name.py"));
-        write(5, "quite-a-long-wo", Some("quite: a title of its own"));
+        write(5, "quite-a-long-wo", Some("quite: a changed title"));
         write(6, "quite-a-long-wo", None);
         write(7, "mongod", Some("/usr/bin/mongod-of-another-name"));
         let names = [

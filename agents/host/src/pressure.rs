@@ -61,7 +61,7 @@ impl Source for Pressure {
     }
 }
 
-/// Whether the kernel supports the feature, but was started without it.
+/// Returns true when the kernel supports the feature, but was started without it.
 fn is_not_there(cause: &io::Error) -> bool {
     matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::Unsupported)
         || cause.raw_os_error() == Some(95)

@@ -1,4 +1,4 @@
-//! Every metric that is emitted is in METRICS.md with its kind, unit and tags, and the reverse.
+//! Comparison of the emitted metrics with METRICS.md: kind, unit and tags agree in both directions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use granary_agent_kit::{Readings, SELF_METRICS};
 
 use super::*;
 
-/// Rows of METRICS.md: name to kind, unit and tags.
+/// Returns the rows of METRICS.md: kind, unit and tags by name.
 fn table() -> BTreeMap<String, [String; 3]> {
     include_str!("../METRICS.md")
         .lines()
@@ -23,7 +23,7 @@ fn sample_this_machine() -> Readings {
     let mut readings = Readings::default();
     let mut last_round = Readings::default();
     for mut source in all_sources(&host, &["granary_agent_h".to_owned()]) {
-        // Percents are of the time between two rounds.
+        // Percentages concern the time between two rounds.
         source.sample(1000, &mut last_round).unwrap();
         source.sample(1500, &mut readings).unwrap();
     }
@@ -97,7 +97,7 @@ fn every_counter_says_since_when_it_counts_and_none_runs_backwards() {
             source.sample(1000, &mut readings).unwrap();
         }
         for reading in readings.as_slice().iter().filter(|r| r.kind == Kind::Counter) {
-            // Of containers and services the kernel does not say.
+            // The kernel does not report it for containers and services.
             let is_group =
                 ["container_", "unit_"].iter().any(|prefix| reading.metric.starts_with(prefix));
             let since = Some(host.boot_ms).filter(|_| !is_group);
@@ -151,7 +151,7 @@ fn a_group_that_cannot_read_says_where_and_does_not_stop_the_others() {
 
 #[test]
 fn no_series_is_the_sum_of_others_of_its_name() {
-    // A story: `group_by=host` of system_cpu_user counted the machine beside its cores.
+    // Regression: `group_by=host` of system_cpu_user added the machine's total to its cores.
     let readings = sample_this_machine();
     let value = |metric: &str| {
         let found = readings.as_slice().iter().filter(|r| r.metric == metric);

@@ -30,7 +30,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// Whether the user lacks the privilege.
+    /// Returns true when the user lacks the privilege.
     pub(crate) fn is_unauthorized(&self) -> bool {
         matches!(self, Self::Refused(UNAUTHORIZED, _))
     }

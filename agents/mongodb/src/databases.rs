@@ -57,12 +57,12 @@ struct Totals {
     storage: f64,
     data: f64,
     index: f64,
-    /// Whether a database failed, which makes the sums incomplete.
+    /// True when a database failed, which makes the sums incomplete.
     is_partial: bool,
 }
 
 impl Sweep {
-    /// Whether a sweep is due, which starts with the names of databases.
+    /// Returns true when a sweep is due, which starts with the names of databases.
     pub(crate) fn is_due(&self, now_ms: i64) -> bool {
         self.left.is_empty() && now_ms >= self.next_ms
     }
@@ -239,10 +239,11 @@ mod tests {
         let mut readings = Readings::default();
         assert_eq!(sweep.read(&mut readings), 7);
         assert_eq!(now(&sweep, "mongodb_db_data_size_total", None), Some(1007.0));
-        let own = readings.as_slice().iter().filter(|r| r.metric == "mongodb_database_views");
-        assert_eq!(own.count(), 0);
-        let own = readings.as_slice().iter().filter(|r| r.metric == "mongodb_database_view_count");
-        assert_eq!(own.count(), DATABASES_MAX);
+        let found = readings.as_slice().iter().filter(|r| r.metric == "mongodb_database_views");
+        assert_eq!(found.count(), 0);
+        let found =
+            readings.as_slice().iter().filter(|r| r.metric == "mongodb_database_view_count");
+        assert_eq!(found.count(), DATABASES_MAX);
         sweep.begin(&doc! { "databases": "none" });
         assert_eq!(sweep.next(), None);
     }

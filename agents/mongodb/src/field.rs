@@ -36,7 +36,7 @@ pub(crate) fn text<'a>(document: &'a Document, path: &str) -> Option<&'a str> {
     value(document, path)?.as_str()
 }
 
-/// Whether the value at a path is true.
+/// Returns true when the value at a path is true.
 pub(crate) fn is_true(document: &Document, path: &str) -> bool {
     value(document, path).and_then(Bson::as_bool).unwrap_or(false)
 }

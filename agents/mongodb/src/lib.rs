@@ -116,7 +116,7 @@ impl Windows {
             all.push((target.host().to_owned(), set.to_owned(), seconds));
         }
         let all = all.clone();
-        move |set| all.iter().find(|(_, own, _)| own == set).map(|(.., seconds)| *seconds)
+        move |set| all.iter().find(|(_, known, _)| known == set).map(|(.., seconds)| *seconds)
     }
 }
 

@@ -16,7 +16,8 @@ pub(crate) struct Polling {
 }
 
 impl Polling {
-    /// Whether the target is sampled at a time; a large step back of the clock does not stop it.
+    /// Returns true when the target is sampled at a time; a large step back of the clock does not
+    /// stop it.
     pub(crate) fn is_due(self, now_ms: i64) -> bool {
         now_ms >= self.next_ms || self.next_ms.saturating_sub(now_ms) > DEAD_ROUTER_EVERY_MS
     }
@@ -34,7 +35,7 @@ impl Polling {
         self.next_ms = if is_dead { now_ms.saturating_add(every_ms) } else { now_ms };
     }
 
-    /// Whether the last sample was answered.
+    /// Returns true when the last sample was answered.
     pub(crate) fn is_up(self) -> bool {
         self.failing_since.is_none()
     }

@@ -43,8 +43,8 @@ pub(crate) fn read(status: &Document, readings: &mut Readings) -> Lag {
 const PRIMARY: f64 = 1.0;
 const SECONDARY: f64 = 2.0;
 const ARBITER: f64 = 7.0;
-/// Whether a member replicates: a secondary, or a member that starts up, recovers or rolls back,
-/// and falls behind meanwhile.
+/// The states of a replicating member: a secondary, or a member that starts up, recovers or rolls
+/// back, and falls behind meanwhile.
 const FOLLOWS: [f64; 4] = [SECONDARY, 3.0, 5.0, 9.0];
 
 fn is_well(state: f64) -> bool {

@@ -33,7 +33,7 @@ impl Responder {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (asked, connections) = (Arc::default(), Arc::new(AtomicUsize::new(0)));
-        let own =
+        let responder =
             Self { address, asked: Arc::clone(&asked), connections: Arc::clone(&connections) };
         let script: Arc<Script> = Arc::new(script);
         std::thread::spawn(move || {
@@ -43,7 +43,7 @@ impl Responder {
                 std::thread::spawn(move || converse(stream, &*script, &asked));
             }
         });
-        own
+        responder
     }
 
     pub(crate) fn asked(&self) -> Vec<String> {

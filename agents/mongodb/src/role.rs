@@ -26,7 +26,7 @@ pub(crate) enum Role {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Standing {
     pub(crate) role: Role,
-    /// Whether the set contains the configuration of a cluster.
+    /// True when the set contains the configuration of a cluster.
     pub(crate) is_config: bool,
     /// The name of the replica set.
     pub(crate) set: Option<String>,
@@ -65,12 +65,12 @@ impl Standing {
         }
     }
 
-    /// Whether the server can report the state of its replica set.
+    /// Returns true when the server can report the state of its replica set.
     pub(crate) fn is_member(&self) -> bool {
         !matches!(self.role, Role::Standalone | Role::Mongos)
     }
 
-    /// Whether the server has data, and therefore databases and, in a set, an oplog.
+    /// Returns true when the server has data, and therefore databases and, in a set, an oplog.
     pub(crate) fn has_data(&self) -> bool {
         matches!(self.role, Role::Standalone | Role::Primary | Role::Secondary)
     }

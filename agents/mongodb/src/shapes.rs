@@ -99,11 +99,11 @@ fn mongod(major: u32) -> Document {
             "tracked dirty bytes in the cache": 50_000_000_i64,
         },
     };
-    let mut own = Document::new();
+    let mut status = Document::new();
     if major >= 8 {
         let execution = doc! { "read": tickets(2, 128), "write": tickets(1, 128) };
         part(
-            &mut own,
+            &mut status,
             doc! { "queues": { "execution": execution, "ingress": tickets(3, 1_000_000) } },
         );
     } else {
@@ -111,7 +111,7 @@ fn mongod(major: u32) -> Document {
         part(&mut wired_tiger, doc! { "concurrentTransactions": concurrent });
     }
     part(
-        &mut own,
+        &mut status,
         doc! {
             "globalLock": {
                 "totalTime": 7_200_000_000_i64,
@@ -126,7 +126,7 @@ fn mongod(major: u32) -> Document {
             "wiredTiger": wired_tiger,
         },
     );
-    own
+    status
 }
 
 fn member() -> Document {
@@ -215,10 +215,10 @@ fn member_of_set(name: &str, state: i32, behind_s: u32, is_self: bool) -> Docume
 }
 
 /// `replSetGetStatus` with members by name, state and lag in seconds, and the queried member.
-pub(crate) fn set_status(own: &str, members: &[(&str, i32, u32)]) -> Document {
-    let state = members.iter().find(|(name, ..)| *name == own).map_or(0, |(_, state, _)| *state);
+pub(crate) fn set_status(member: &str, members: &[(&str, i32, u32)]) -> Document {
+    let state = members.iter().find(|(name, ..)| *name == member).map_or(0, |(_, state, _)| *state);
     let member = |(name, state, behind): &(&str, i32, u32)| {
-        member_of_set(name, *state, *behind, *name == own)
+        member_of_set(name, *state, *behind, *name == member)
     };
     let members: Vec<Bson> = members.iter().map(member).map(Bson::Document).collect();
     doc! {

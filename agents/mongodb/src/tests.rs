@@ -19,10 +19,10 @@ use crate::{
 
 const NOW_MS: i64 = NOW_S as i64 * 1000;
 
-/// What a server of this role answers.
+/// Returns the response of a server with this role.
 fn answer(role: &str, version: &str, command: &Document) -> Document {
     let members = [("db1:27017", 1, 0), ("db2:27017", 2, 7), ("db3:27017", 7, 0)];
-    let own = match role {
+    let member = match role {
         "secondary" => "db2:27017",
         "arbiter" => "db3:27017",
         _ => "db1:27017",
@@ -32,7 +32,7 @@ fn answer(role: &str, version: &str, command: &Document) -> Document {
         "hello" | "isMaster" | "ismaster" => hello(role),
         _ if role == "arbiter" => refusal(13, "Unauthorized"),
         "serverStatus" => server_status(version, role),
-        "replSetGetStatus" => set_status(own, &members),
+        "replSetGetStatus" => set_status(member, &members),
         "find" => {
             let is_first = command.get_document("sort").unwrap().get_i32("$natural").unwrap() == 1;
             end(if is_first { NOW_S - 3600 } else { NOW_S })
@@ -99,7 +99,7 @@ fn each_role_is_asked_for_what_it_has_and_no_more() {
         assert_eq!(server.asked(), expected, "{role}");
         assert_eq!(readings.problems().len(), 0, "{role}: {:?}", readings.problems());
         assert_eq!(value(&readings, &server.address, "mongodb_up"), Some(1.0), "{role}");
-        // The oplog is due each minute, databases every twenty.
+        // The oplog is due every minute, databases every twenty.
         round(&mut agent, NOW_MS + 10_000);
         let again = server.asked();
         assert!(again.len() <= 3 && again[..2] == expected[..2], "{role}: {again:?}");
@@ -133,7 +133,7 @@ fn a_member_gives_its_set_its_lag_and_the_headroom_of_its_primarys_oplog() {
 #[test]
 fn a_server_that_does_not_answer_delays_no_other() {
     let stuck = Responder::start(|_, command| {
-        // It takes connections, and hangs at the first real question.
+        // The server accepts connections, and hangs at the first real command.
         let name = command.keys().next().map_or("", String::as_str);
         (name != "serverStatus").then(|| answer("standalone", "7.0.5", command))
     });
@@ -149,7 +149,8 @@ fn a_server_that_does_not_answer_delays_no_other() {
     }
 }
 
-/// One that hung made all others wait for its timeout: 9 samples in 40 rounds.
+/// Regression: one hanging server made all others wait for its timeout, with 9 samples in 40
+/// rounds.
 #[test]
 fn a_server_that_hangs_for_long_starves_no_other() {
     let stuck = Responder::start(|_, _| None);
@@ -177,7 +178,8 @@ fn a_server_that_hangs_for_long_starves_no_other() {
     }
 }
 
-/// Totals of 5,000 databases were those of 1,000, and the one warning was gone after five seconds.
+/// Regression: the totals of 5,000 databases covered 1,000, and the only warning vanished after
+/// five seconds.
 #[test]
 fn totals_count_every_database_and_slow_readings_come_again_each_round_with_their_time() {
     let server = Responder::start(|_, command| {
@@ -276,7 +278,7 @@ fn nothing_is_sent_to_where_nobody_listens() {
     assert_eq!(value(&readings, &free, "mongodb_up"), Some(0.0));
 }
 
-/// Rows of METRICS.md: name to kind, unit and tags.
+/// Returns the rows of METRICS.md: kind, unit and tags by name.
 fn table() -> BTreeMap<String, [String; 3]> {
     let rows = include_str!("../METRICS.md").lines().filter(|line| line.starts_with("| `mongodb"));
     rows.map(|line| {
@@ -286,7 +288,7 @@ fn table() -> BTreeMap<String, [String; 3]> {
     .collect()
 }
 
-/// What MMS and Ops Manager show of a MongoDB server, by their names: groups of a begin and its ends.
+/// The metrics of MMS and Ops Manager by name: a prefix and its suffixes.
 const SHOWN_BY_MMS: [(&str, &[&str]); 29] = [
     ("ASSERT_", &["REGULAR", "WARNING", "MSG", "USER"]),
     ("OPCOUNTER_", &["CMD", "QUERY", "INSERT", "UPDATE", "DELETE", "GETMORE", "TTL_DELETED"]),
@@ -333,7 +335,7 @@ const SHOWN_BY_MMS: [(&str, &[&str]); 29] = [
     ("RESTARTS_IN_", &["LAST_HOUR"]),
 ];
 
-/// Of `dbStats`, what only `MMAPv1` said.
+/// Adds the fields of `dbStats` that only `MMAPv1` has.
 fn with_files(mut answer: Document) -> Document {
     if answer.contains_key("avgObjSize") {
         answer.extend(doc! { "fileSize": 67_108_864.0, "numExtents": 4 });

@@ -47,9 +47,9 @@ struct Known {
     series: Option<Arc<Series>>,
     /// The number of the last response with this series.
     round: u64,
-    /// Whether a response with this series was accepted: the series must end when it is missing.
+    /// True when a response with this series was accepted: the series must end when it is missing.
     is_sent: bool,
-    /// Whether the target provided a timestamp: such a series does not end with a response.
+    /// True when the target provided a timestamp: such a series does not end with a response.
     is_timed: bool,
 }
 

@@ -131,7 +131,7 @@ impl Board {
         }
     }
 
-    /// Whether a target is due.
+    /// Returns true when a target is due.
     pub(crate) fn is_due(&self, now_ms: i64) -> bool {
         self.due.first().is_some_and(|(due_ms, _)| *due_ms <= now_ms)
     }
@@ -188,7 +188,7 @@ impl Board {
         }
     }
 
-    /// Whether every target was scraped since it was added or made due.
+    /// Returns true when every target was scraped since it was added or made due.
     pub(crate) fn is_all_scraped(&self) -> bool {
         self.entries.values().all(|entry| entry.is_scraped)
     }
@@ -217,7 +217,7 @@ impl Board {
         std::mem::take(&mut self.waiting)
     }
 
-    /// Whether samples are waiting.
+    /// Returns true when samples are waiting.
     pub(crate) fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }

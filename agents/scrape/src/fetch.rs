@@ -176,7 +176,7 @@ impl Client {
     }
 }
 
-/// Whether the peer closed the connection without a response.
+/// Returns true when the peer closed the connection without a response.
 fn was_hung_up(fault: &ureq::Error) -> bool {
     use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
     let ended = [BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof];

@@ -20,7 +20,7 @@ pub use config::{Config, ConfigError};
 pub use memory::{MEMORY_MAX, MEMORY_MIN};
 pub use source::Scrape;
 
-/// For fuzzing: parses any bytes as settings, as a DNS response, and as the response of a target.
+/// Parses any bytes as settings for fuzz tests, as a DNS response, and as the response of a target.
 pub fn fuzz(bytes: &[u8]) {
     discovery::fuzz(bytes);
     granary_exposition::fuzz(bytes);

@@ -61,7 +61,7 @@ pub(crate) struct Runner {
 }
 
 impl State {
-    /// Whether all sources of targets were queried once.
+    /// Returns true when all sources of targets were queried once.
     pub(crate) fn has_asked_all(&self) -> bool {
         self.unasked == 0
     }

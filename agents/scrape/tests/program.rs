@@ -1,4 +1,4 @@
-//! The program as its user sees it, against a target on a real socket.
+//! The program from its user's view, with a target on a real socket.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::{
@@ -11,7 +11,7 @@ use std::{
 
 use flate2::{Compression, write::GzEncoder};
 
-/// Answers each request alike and gives its address; the request's head must hold `expected`.
+/// Answers each request alike; returns the address. The request's head must contain `expected`.
 fn target(head: &'static str, body: Vec<u8>, expected: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -83,15 +83,16 @@ fn targets_of_settings_and_files_are_scraped_and_a_dead_one_is_told() {
     has(&["up ", "job=listed", " 1"]);
     has(&["up ", "job=dead", " 0"]);
     has(&["cannot read target", &dead]);
-    // Without a host, all agents of a fleet would write these into one series.
+    // Without a host, all agents of a fleet would write into the same series.
     has(&["agent_scrape_targets ", "host=here", "state=up", " 2"]);
     has(&["agent_scrapes_missed_total ", "host=here"]);
 }
 
-/// The file of the spool may not grow beyond this, as on a full disk.
+/// The size at which writes to the spool's file fail, as on a full disk.
 const FILE_KIB: u32 = 2048;
 
-/// A full disk ended the agent while the daemon was away: `No space left on device`, exit 1.
+/// Regression: a full disk ended the agent while the daemon was away, with `No space left on
+/// device` and exit code 1.
 #[test]
 fn on_a_full_disk_it_goes_on_and_keeps_the_newest() {
     let lines: Vec<String> =
@@ -104,7 +105,7 @@ fn on_a_full_disk_it_goes_on_and_keeps_the_newest() {
          - {{job_name: big, static_configs: [{{targets: ['{big}']}}]}}\n"
     );
     fs::write(path("prometheus.yml"), yaml).unwrap();
-    // The daemon is away, as nobody listens on a port that was free.
+    // The daemon is away: nobody listens on a port that was just free.
     let away = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut command = Command::new("/bin/bash");
     command.arg("-c").arg(format!(
@@ -126,7 +127,7 @@ fn on_a_full_disk_it_goes_on_and_keeps_the_newest() {
     assert_eq!(number("batches_dropped") + number("spool_batches"), batches(&report), "{report}");
 }
 
-/// How many batches there were: each round one, and one more for each 5,000 new series.
+/// Returns the number of batches: one per round, and one more per 5,000 new series.
 fn batches(report: &serde_json::Value) -> u64 {
     report["rounds"].as_u64().unwrap() + 1
 }

@@ -252,7 +252,7 @@ mod tests {
                 question(&mut stream)?;
                 stream.write_all(&answer)?;
             }
-            #[expect(unreachable_code, reason = "says what the questions fail with")]
+            #[expect(unreachable_code, reason = "the type of the error must be known")]
             io::Result::Ok(())
         });
         address
@@ -262,8 +262,9 @@ mod tests {
     fn a_server_that_speaks_another_way_is_down_and_asked_again() {
         for answer in [packet(1, b""), packet(1, b"\xfb/etc/passwd"), b"+PONG\r\n".to_vec()] {
             let timeout = std::time::Duration::from_secs(1);
-            let own = crate::settings::Service { timeout, ..service(server(answer.clone())) };
-            let mut target = Target::new(Kind::MySql, &own, Box::new(MySql::new(&own)), "web1");
+            let settings = crate::settings::Service { timeout, ..service(server(answer.clone())) };
+            let mut target =
+                Target::new(Kind::MySql, &settings, Box::new(MySql::new(&settings)), "web1");
             let mut readings = Readings::default();
             target.sample(0, &mut readings).unwrap();
             let up =

@@ -114,10 +114,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("password");
         std::fs::write(&file, "s3:cret\n").unwrap();
-        let own = service(address);
-        let own = Service { user: Some("eve".to_owned()), password_file: Some(file), ..own };
+        let settings = service(address);
+        let settings =
+            Service { user: Some("eve".to_owned()), password_file: Some(file), ..settings };
         let mut readings = Readings::default();
-        Nginx::new(&own).unwrap().ask(0, &mut readings).unwrap();
+        Nginx::new(&settings).unwrap().ask(0, &mut readings).unwrap();
         assert_eq!(readings.len(), 7);
         let head = server.join().unwrap();
         let is_told =

@@ -136,7 +136,7 @@ impl Postgres {
         Ok(Self { service: service.clone(), runtime, open: None, sizes_next_ms: i64::MIN })
     }
 
-    /// Whether the query for sizes is due.
+    /// Returns true when the query for sizes is due.
     fn is_time_for_sizes(&self, now_ms: i64) -> bool {
         // After the clock stepped back, the query is due.
         now_ms >= self.sizes_next_ms || now_ms < self.sizes_next_ms - SIZES_EVERY_MS
@@ -232,13 +232,13 @@ async fn within<T>(
     answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Result<T, String> {
     match time::timeout(timeout, answer).await {
-        Ok(answer) => answer.map_err(|cause| told(&cause)),
+        Ok(answer) => answer.map_err(|cause| error_message(&cause)),
         Err(_late) => Err(format!("took longer than {timeout:?}")),
     }
 }
 
 /// Returns the server's error message without the library's wrapping.
-fn told(cause: &tokio_postgres::Error) -> String {
+fn error_message(cause: &tokio_postgres::Error) -> String {
     cause.as_db_error().map_or_else(
         || {
             let source = std::error::Error::source(cause);
@@ -273,9 +273,10 @@ fn texts(answer: &Answer) -> Vec<(&'static str, String)> {
 
 fn connections(counted: &[(String, f64)], readings: &mut Readings) {
     for state in STATES {
-        let is_own = |own: &str| own == state || (state == "other" && !STATES.contains(&own));
+        let is_of_state =
+            |name: &str| name == state || (state == "other" && !STATES.contains(&name));
         let count: f64 =
-            counted.iter().filter(|(own, _)| is_own(own)).map(|(_, count)| count).sum();
+            counted.iter().filter(|(name, _)| is_of_state(name)).map(|(_, count)| count).sum();
         readings.gauge("postgres_connections", "connections", &[("state", state)], count);
     }
 }

@@ -1,4 +1,4 @@
-//! Against the servers that Debian has.
+//! Rounds against the servers in Debian's packages.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 use std::{
@@ -16,7 +16,7 @@ use granary_agent_services::{Kind, Service, source};
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A server, ended with the test.
+/// A server process that ends with the test.
 struct Server(Child);
 
 impl Drop for Server {
@@ -42,7 +42,7 @@ fn targets(kind: Kind, address: &str, more: &str) -> SideBySide {
     source(kind, &[service], "web1", Duration::from_secs(1)).unwrap()
 }
 
-/// A round: values by metric and what tells its series from others; what is wrong.
+/// Returns a round: the values by metric and labels, and the problems.
 fn round(source: &mut SideBySide, now_ms: i64) -> (BTreeMap<String, f64>, String) {
     let mut readings = Readings::default();
     source.sample_alone(now_ms, &mut readings).unwrap();
@@ -61,7 +61,7 @@ fn round(source: &mut SideBySide, now_ms: i64) -> (BTreeMap<String, f64>, String
     (readings.as_slice().iter().map(word).collect(), problems)
 }
 
-/// The first round in which the server is up.
+/// Repeats rounds until the server is up, and returns that round.
 #[expect(clippy::disallowed_methods, reason = "a deadline of a test")]
 fn when_up(source: &mut SideBySide, up: &str) -> BTreeMap<String, f64> {
     let begun = Instant::now();
@@ -75,7 +75,7 @@ fn when_up(source: &mut SideBySide, up: &str) -> BTreeMap<String, f64> {
     }
 }
 
-/// Each of these is there and plausible.
+/// Checks that each of these values exists and is plausible.
 fn check(values: &BTreeMap<String, f64>, expected: &[(&str, std::ops::RangeInclusive<f64>)]) {
     for (name, range) in expected {
         let value = values.get(*name).unwrap_or_else(|| panic!("no {name} in {values:#?}"));
@@ -94,7 +94,7 @@ fn redis() {
     let password = format!("{folder}/password");
     fs::write(&password, "wrong\n").unwrap();
     let mut source = targets(Kind::Redis, socket, &format!("password_file = '{password}'"));
-    // A password that is put right is read again.
+    // A corrected password is read again.
     fs::write(&password, "s3cret\n").unwrap();
     when_up(&mut source, "redis_up");
     run("redis-cli", &["-s", socket, "-a", "s3cret", "--no-auth-warning", "SET", "a", "b"]);
@@ -152,7 +152,7 @@ fn nginx() {
     assert!(problems.contains("does not answer as stub_status does"), "{problems}");
 }
 
-/// Where Debian has a version's programs.
+/// Returns the folder of Debian's programs for the newest version.
 fn postgres_programs() -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql").unwrap();
     versions.map(|entry| entry.unwrap().path().join("bin")).max().unwrap()
@@ -165,7 +165,7 @@ fn postgres() {
     let programs = postgres_programs();
     let data = folder.path().join("data");
     let (path, data) = (folder.path().to_str().unwrap(), data.to_str().unwrap());
-    // It does not run as root.
+    // PostgreSQL refuses to run as root.
     run("chown", &["postgres", path]);
     let as_postgres = ["-u", "postgres", "--"];
     let program = |name: &str| programs.join(name).display().to_string();
@@ -196,7 +196,7 @@ fn postgres() {
             ("postgres_uptime", 0.0..=1000.0),
         ],
     );
-    // The connection may change nothing, and one that the server ended is made anew.
+    // The connection is read-only, and a connection that the server ended is replaced.
     let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                WHERE application_name = 'granary-agent'";
     run("psql", &["-h", path, "-U", "postgres", "-qc", sql]);

@@ -71,7 +71,7 @@ enum State {
     Counter(f64),
     Gauge {
         value: f64,
-        /// Whether the gauge was set in this interval.
+        /// True when the gauge was set in this interval.
         fresh: bool,
     },
     Timer(Box<Timer>),

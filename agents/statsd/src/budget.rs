@@ -27,7 +27,7 @@ impl Budget {
         self.used = held.min(self.max);
     }
 
-    /// Whether more than half of it is used.
+    /// Returns true when more than half of it is used.
     pub(crate) fn is_scarce(&self) -> bool {
         self.used > self.max / 2
     }

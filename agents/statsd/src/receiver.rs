@@ -152,7 +152,7 @@ fn take(datagram: &[u8], aggregate: &mut Aggregate) {
     }
 }
 
-/// For fuzzing: aggregates two intervals with one datagram each; all readings are finite.
+/// Aggregates two intervals with one datagram each for fuzz tests; all readings are finite.
 #[expect(clippy::missing_panics_doc, reason = "a panic is what fuzzing looks for")]
 pub fn fuzz_datagrams(bytes: &[u8]) {
     const LIMITS: Limits = Limits { series_max: 8, memory_max: 32 << 10 };

@@ -1,4 +1,4 @@
-//! The program as its user sees it.
+//! The program from its user's view.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::{
@@ -20,7 +20,7 @@ fn a_port_that_is_taken_is_named() {
     assert!(message.contains(&address), "{message}");
 }
 
-/// Takes requests, pings too, until one brings a batch, and gives its body.
+/// Answers requests, including pings, until one has a batch; returns the body.
 fn first_batch(listener: &TcpListener) -> Vec<u8> {
     loop {
         let (request, body) = one_request(listener);
@@ -30,7 +30,7 @@ fn first_batch(listener: &TcpListener) -> Vec<u8> {
     }
 }
 
-/// Takes one request and gives its first line and its body.
+/// Answers one request; returns its first line and its body.
 fn one_request(listener: &TcpListener) -> (String, Vec<u8>) {
     let (mut stream, _) = listener.accept().unwrap();
     let mut reader = BufReader::new(stream.try_clone().unwrap());
@@ -56,8 +56,8 @@ fn one_request(listener: &TcpListener) -> (String, Vec<u8>) {
     (request, body)
 }
 
-/// The interval of an agent that was told to stop went into the void: up to ten seconds of every
-/// counter at each restart.
+/// Regression: a stopped agent dropped its current interval: up to ten seconds of every counter at
+/// each restart.
 #[test]
 fn the_interval_under_way_is_delivered_at_sigterm() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

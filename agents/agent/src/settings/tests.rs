@@ -1,4 +1,4 @@
-//! What the file says, and what is wrong with it.
+//! Settings read from files, and the messages for faults in them.
 
 use super::*;
 
@@ -40,7 +40,7 @@ fn the_agents_options_are_those_of_the_command_line() {
     assert_eq!((settings.rules.len(), settings.scrape), (1, None));
 }
 
-/// The unit's limit was 64 MiB whatever was scraped.
+/// Regression: the memory limit was that of a small agent, whatever it scraped.
 #[test]
 fn the_units_limit_is_what_the_settings_may_take() {
     let folder = tempfile::tempdir().unwrap();

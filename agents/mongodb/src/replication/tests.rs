@@ -1,4 +1,4 @@
-//! `replSetGetStatus` as each member gives it.
+//! `replSetGetStatus` as each member returns it.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ fn a_primary_says_how_far_the_last_secondary_is_behind() {
     assert_eq!(values["mongodb_members_healthy"], 4.0);
 }
 
-/// The lag ended when a member began to recover, which is when it grows.
+/// Regression: the lag ended when a member began to recover, which is when it grows.
 #[test]
 fn a_member_that_recovers_or_rolls_back_says_how_far_it_is_behind() {
     for state in [3, 5, 9] {
@@ -52,7 +52,7 @@ fn a_member_that_recovers_or_rolls_back_says_how_far_it_is_behind() {
         let (of_primary, _) = values(&set_status("a", &members));
         assert_eq!(of_primary["mongodb_oplog_replication_lag"], 700.25);
     }
-    // One that has no data yet is not decades behind.
+    // A member without data is not decades behind.
     let mut status = set_status("b", &[("a", PRIMARY, 0), ("b", 5, 0)]);
     let empty = doc! {
         "self": true, "state": 5, "health": 1.0, "optime": { "ts": Timestamp { time: 0, increment: 0 } },

@@ -10,7 +10,7 @@ use crate::shapes::{later, server_status, server_status_of_mmap};
 
 const NOW_MS: i64 = 1_700_000_000_000;
 
-/// What is read of an answer, and of one ten seconds later.
+/// Returns the values of a response, given the state of an earlier one.
 fn values(memory: &mut Memory, status: &Document, now_ms: i64) -> BTreeMap<String, f64> {
     let mut readings = Readings::default();
     read(status, now_ms, Some(4.0), memory, &mut readings);
@@ -25,7 +25,7 @@ fn first(version: &str, role: &str) -> BTreeMap<String, f64> {
     values(&mut Memory::default(), &server_status(version, role), NOW_MS)
 }
 
-/// Those of a mongod with `WiredTiger` that are read from one answer.
+/// The values that one response of a mongod with `WiredTiger` contains.
 const OF_MONGOD: [(&str, f64); 46] = [
     ("mongodb_assert_regular", 1.0),
     ("mongodb_assert_warning", 2.0),
@@ -150,8 +150,8 @@ fn ratios_are_of_the_time_between_two_answers() {
                 || name.contains("execution_time")
                 || name.contains("_cpu_")
         };
-        let own = values.into_iter().filter(|(name, _)| is_derived(name));
-        own.filter(|(name, _)| !name.contains("cpu_time")).collect::<BTreeMap<_, _>>()
+        let derived = values.into_iter().filter(|(name, _)| is_derived(name));
+        derived.filter(|(name, _)| !name.contains("cpu_time")).collect::<BTreeMap<_, _>>()
     };
     assert_eq!(derived(values(&mut memory, &status, NOW_MS)), BTreeMap::new());
     let status = later(
@@ -179,7 +179,7 @@ fn ratios_are_of_the_time_between_two_answers() {
     ];
     assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value)).into());
 
-    // A search through a million documents that finds none is what the ratio is looked at for.
+    // The ratio must show a search through a million documents without a result.
     let scan = [("metrics.queryExecutor", "scannedObjects", 1_000_000)];
     let found = derived(values(&mut memory, &later(&status, 10, &scan), NOW_MS + 20_000));
     assert_eq!(found["mongodb_query_targeting_scanned_objects_per_returned"], 1e6);
@@ -194,7 +194,7 @@ fn a_restart_is_counted_for_an_hour_and_ratios_begin_anew() {
     };
     assert_eq!(restarts(&mut memory, &status, NOW_MS), (0.0, false));
     let start = memory.started_ms();
-    // Times jitter by some milliseconds, and the start stays.
+    // Uptimes jitter by some milliseconds, but the start time must not change.
     let more = later(&status, 10, &[]);
     assert_eq!(restarts(&mut memory, &more, NOW_MS + 10_040), (0.0, true));
     assert_eq!(memory.started_ms(), start);
@@ -206,7 +206,7 @@ fn a_restart_is_counted_for_an_hour_and_ratios_begin_anew() {
     assert_eq!(restarts(&mut memory, &old, NOW_MS + 3_620_000), (0.0, true));
 }
 
-/// A server that was set up just now was told to have been started again.
+/// Regression: a server that had just been set up was reported as restarted.
 #[test]
 fn a_young_server_that_is_seen_for_the_first_time_was_not_restarted() {
     let (mut memory, mut status) = (Memory::default(), server_status("7.0.5", "primary"));
@@ -219,13 +219,13 @@ fn a_process_in_a_container_has_always_the_same_number() {
     let (mut memory, mut status) = (Memory::default(), server_status("7.0.5", "primary"));
     status.extend(doc! { "pid": 1_i64, "uptimeMillis": 1_000_i64 });
     values(&mut memory, &status, NOW_MS);
-    // It was started again, and has by now been up for longer than the one before had.
+    // The server was restarted, and its uptime now exceeds that of the previous process.
     status.insert("uptimeMillis", 200_000_i64);
     values(&mut memory, &status, NOW_MS + 300_000);
     assert_eq!(memory.started_ms(), Some(NOW_MS + 100_000));
 }
 
-/// Any value where a field is expected.
+/// Returns any value where a field is expected.
 fn any_value() -> impl Strategy<Value = Bson> {
     prop_oneof![
         any::<f64>().prop_map(Bson::Double),
@@ -237,7 +237,7 @@ fn any_value() -> impl Strategy<Value = Bson> {
     ]
 }
 
-/// A document with some of the fields that are read, of any type.
+/// Returns a document with some of the expected fields, of any type.
 fn any_status() -> impl Strategy<Value = Document> {
     let paths: Vec<&str> = ROWS.iter().flat_map(|row| row.paths.iter().copied()).collect();
     let more =

@@ -1,4 +1,4 @@
-//! What samples become, against what Prometheus makes of the same answers.
+//! Samples of responses, compared with Prometheus' results for the same responses.
 
 use granary_protocol::is_stale_marker;
 
@@ -39,7 +39,7 @@ impl Asked {
         self.shown.take((&self.job, &self.target), &self.external, answer, time_ms)
     }
 
-    /// `series value time` of each sample that was taken.
+    /// Returns `series value time` of each accepted sample.
     fn read(&mut self, text: &str, time_ms: i64) -> Vec<String> {
         self.take(text, time_ms).unwrap().samples.readings.iter().map(shown).collect()
     }
@@ -72,7 +72,7 @@ fn samples_get_the_labels_of_their_target_and_kinds_of_their_family() {
     assert_eq!(lines, ["c{a=b} counter 1 5", "g{} gauge NaN 77"]);
     let all = [("a", "b"), ("env", "t"), ("instance", "h:1"), ("job", "j"), ("monitor", "m")];
     assert_eq!(taken.samples.readings[0].series.tags().collect::<Vec<_>>(), all);
-    // The second time the same series are known.
+    // The second response has known series.
     let first = Arc::clone(&taken.samples.readings[0].series);
     let taken = asked.take("# TYPE c counter\nc{a=\"b\"} 2\n", 6).unwrap();
     assert!(Arc::ptr_eq(&first, &taken.samples.readings[0].series));
@@ -170,9 +170,9 @@ fn an_answer_over_a_limit_counts_for_nothing() {
 fn reports_are_series_of_the_target() {
     let mut asked = Asked::new("");
     let report = Report { is_up: true, seconds: 0.5, scraped: 4, kept: 3, added: 2 };
-    let Asked { target, external, shown: own, .. } = &mut asked;
-    let mut samples = own.memory.samples();
-    own.report(target, external, report, 9, &mut samples);
+    let Asked { target, external, shown: answer, .. } = &mut asked;
+    let mut samples = answer.memory.samples();
+    answer.report(target, external, report, 9, &mut samples);
     let lines: Vec<_> = samples.readings.iter().map(shown).collect();
     assert_eq!(
         lines,
@@ -184,11 +184,11 @@ fn reports_are_series_of_the_target() {
             "scrape_series_added{} gauge 2 9",
         ]
     );
-    own.end_reports(10, &mut samples);
+    answer.end_reports(10, &mut samples);
     assert_eq!(samples.readings.len(), 10);
 }
 
-/// Shows series without end, and counts how much of it was read.
+/// Sends series without end, and counts the bytes that the client reads.
 struct Endless {
     number: u64,
     line: Vec<u8>,
@@ -209,7 +209,8 @@ impl Read for Endless {
     }
 }
 
-/// A target that showed 100 MB was read whole, and the kernel ended the agent in its unit's memory.
+/// Regression: a target with 100 MB was read completely, and the kernel killed the agent at its
+/// unit's memory limit.
 #[test]
 fn an_answer_that_does_not_fit_takes_no_more_than_its_part_and_gives_it_back() {
     let memory = Memory::new(4 << 20);
@@ -223,7 +224,7 @@ fn an_answer_that_does_not_fit_takes_no_more_than_its_part_and_gives_it_back() {
     assert!((1000..20_000).contains(&scraped) && answer.read < 1 << 20, "{scraped}");
     assert!(memory.used() <= 3 << 20, "{}", memory.used());
     assert_eq!(memory.refused(), 1);
-    // Others are scraped while it holds what it took.
+    // Other targets are scraped while this one holds its memory.
     assert_eq!(small.read("a 1\n", 2), ["a{} gauge 1 2"]);
     let ended: Vec<_> = huge.shown.end_all(2).readings.iter().map(shown).collect();
     assert_eq!(ended, ["known{} gauge ends 2"]);

@@ -1,4 +1,4 @@
-//! Targets that come, are due, and go; no thread and no clock.
+//! Targets that are added, due, and removed; without threads and clocks.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,7 +22,7 @@ fn board() -> Board {
     Board::new(Memory::new(MEMORY_MAX))
 }
 
-/// How many are up, are down, and were missed.
+/// Returns the numbers of targets up and down, and of missed scrapes.
 fn counts(board: &Board) -> (u64, u64, u64) {
     let Counts { up, down, missed, .. } = board.counts();
     (up, down, missed)
@@ -57,8 +57,9 @@ fn each_target_is_due_once_an_interval_at_its_own_time() {
     }
     assert_eq!(times.len(), 8);
     for url in ["http://a/metrics", "http://b/metrics"] {
-        let own: Vec<_> = times.iter().filter(|(own, _)| own == url).map(|(_, at)| *at).collect();
-        assert!(own.windows(2).all(|two| two[1] - two[0] == 10_000), "{own:?}");
+        let scrapes: Vec<_> =
+            times.iter().filter(|(scraped, _)| scraped == url).map(|(_, at)| *at).collect();
+        assert!(scrapes.windows(2).all(|two| two[1] - two[0] == 10_000), "{scrapes:?}");
     }
     assert_eq!(counts(&board), (2, 0, 0));
 }
@@ -75,7 +76,7 @@ fn a_target_that_is_under_way_is_not_scraped_twice_and_the_miss_is_counted() {
     let none = board.memory.samples();
     board.done(ticket, none, Some("refused".to_owned()), due + 15_000);
     assert_eq!(board.problems(), [("target http://a/metrics".to_owned(), "refused".to_owned())]);
-    // After a suspend of an hour there is one scrape, and the others are missed.
+    // After a suspend of an hour, one scrape runs, and the others are missed.
     assert!(board.next(due + 20_000 + 3_600_000).is_ok());
     assert_eq!(counts(&board), (0, 1, 361));
 }
@@ -92,7 +93,7 @@ fn a_clock_that_steps_back_does_not_stop_scraping() {
     let again = board.next(due - hour).unwrap_err().unwrap();
     assert!(again > due - hour && again <= due - hour + 10_000, "{due} {again}");
     assert!(board.next(again).is_ok());
-    // A clock that is set a little skips nothing and repeats nothing.
+    // A small step of the clock neither skips nor repeats a scrape.
     assert_eq!(board.next(again - 5).unwrap_err(), Some(again));
 }
 
@@ -103,7 +104,7 @@ fn targets_that_stay_go_on_and_those_that_are_gone_end_once() {
     board.assign(1, vec![assigned("a")], 0);
     board.all_due(5);
     let mut tickets: Vec<_> = std::iter::from_fn(|| board.next(5).ok()).collect();
-    assert_eq!(tickets.len(), 3, "of each job its own");
+    assert_eq!(tickets.len(), 3, "one for each job");
     let last = tickets.pop().unwrap();
     for ticket in tickets {
         let two = readings(&board, 2);

@@ -44,7 +44,7 @@ impl Scheme {
 
 /// An entry of `scrape_configs`.
 #[expect(clippy::struct_field_names, reason = "the names are Prometheus'")]
-#[expect(clippy::struct_excessive_bools, reason = "so many switches has Prometheus")]
+#[expect(clippy::struct_excessive_bools, reason = "Prometheus has these switches")]
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Job {
@@ -73,7 +73,7 @@ pub(crate) struct Job {
     pub(crate) http_headers: BTreeMap<String, Header>,
     /// The format of responses whose `Content-Type` is unknown.
     pub(crate) fallback_scrape_protocol: Option<Protocol>,
-    /// Whether series with their own timestamps end with their target's responses.
+    /// True when series with their own timestamps end with their target's responses.
     pub(crate) track_timestamps_staleness: bool,
     pub(crate) static_configs: Vec<Group>,
     pub(crate) file_sd_configs: Vec<FileDiscovery>,

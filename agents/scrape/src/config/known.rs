@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
-/// Whether a part of the settings is present that only concerns a Prometheus server.
+/// A part of the settings that only concerns a Prometheus server; true when it is present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Unused(pub(crate) bool);
 

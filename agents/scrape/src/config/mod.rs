@@ -177,7 +177,7 @@ impl Config {
             if job.scrape_protocols.is_empty() {
                 job.scrape_protocols.clone_from(&global.scrape_protocols);
             }
-            let or = |own: &mut u64, all: u64| *own = if *own == 0 { all } else { *own };
+            let or = |value: &mut u64, all: u64| *value = if *value == 0 { all } else { *value };
             or(&mut job.body_size_limit.0, global.body_size_limit.0);
             or(&mut job.sample_limit, global.sample_limit);
             or(&mut job.label_limit, global.label_limit);

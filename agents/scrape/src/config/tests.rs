@@ -1,4 +1,4 @@
-//! What is read of a prometheus.yml, and what is refused with its name and place.
+//! Accepted parts of a prometheus.yml, and refused ones with the place in the message.
 
 use super::*;
 
@@ -100,7 +100,7 @@ fn what_is_not_supported_is_refused_by_its_name_and_place() {
     check("a: [", &["line 1"]);
 }
 
-/// The file that Debian's package of Prometheus brings, its comments left out, was refused.
+/// Regression: the file in Debian's package of Prometheus, here without comments, was refused.
 #[test]
 fn parts_for_a_server_are_named_and_passed_over() {
     let debian = r"

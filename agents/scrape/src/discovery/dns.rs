@@ -194,7 +194,7 @@ impl Names {
     }
 }
 
-/// For fuzzing: parses any bytes as a response.
+/// Parses any bytes as a response for fuzz tests.
 pub(crate) fn fuzz(bytes: &[u8]) {
     for kind in [RecordType::Srv, RecordType::A, RecordType::Aaaa] {
         drop(read(bytes, kind));

@@ -82,7 +82,7 @@ fn matching(pattern: &Path) -> Vec<Look> {
     paths.into_iter().filter_map(look).collect()
 }
 
-/// Whether a name matches a pattern in which each star stands for any text.
+/// Returns true when a name matches a pattern in which each star stands for any text.
 fn matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = name.strip_prefix(parts.next().unwrap_or_default()) else { return false };

@@ -50,7 +50,7 @@ impl Discovered {
         Self { index, job: Arc::clone(job), sources }
     }
 
-    /// Whether all sources are constant.
+    /// Returns true when all sources are constant.
     pub(super) fn is_fixed(&self) -> bool {
         self.sources.iter().all(|source| source.every.is_none())
     }

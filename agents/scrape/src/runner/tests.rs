@@ -1,4 +1,4 @@
-//! The threads as they are without a clock that hands out.
+//! Worker threads without the assigning clock.
 
 use std::{path::PathBuf, sync::mpsc::sync_channel};
 
@@ -42,7 +42,7 @@ fn threads_end_when_they_are_told_to() {
         let mut runner = Runner::start(&config, crate::memory::MEMORY_MAX).unwrap();
         let watch = Stopwatch::start();
         runner.stop();
-        // Files are looked at, and the clock is, every five seconds.
+        // The thread reads files and the clock every five seconds.
         assert!(watch.elapsed() < Duration::from_secs(4), "a thread did not hear it");
     }
 }

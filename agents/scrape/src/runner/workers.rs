@@ -18,8 +18,8 @@ use crate::{answer::Report, board::Ticket, memory::Samples, target::Assigned};
 
 /// The maximum number of workers: this many targets can hang without delaying others.
 const WORKERS_MAX: usize = 64;
-/// How often the waiting loop reads the wall clock, to detect clock steps and suspends, and retries
-/// to start a thread.
+/// The interval at which the waiting loop reads the wall clock, to detect clock steps and suspends,
+/// and retries to start a thread.
 const CLOCK_CHECKED_EVERY: Duration = Duration::from_secs(5);
 /// The name of the problem that no thread can be started.
 const THREADS: &str = "threads that scrape";

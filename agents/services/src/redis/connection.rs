@@ -60,8 +60,8 @@ impl Timed {
         io::Error::new(io::ErrorKind::TimedOut, format!("took longer than {:?}", self.timeout))
     }
 
-    /// The error of an expired deadline.
-    fn told(&self, outcome: io::Result<usize>) -> io::Result<usize> {
+    /// Replaces the error of an expired deadline.
+    fn with_timeout_error(&self, outcome: io::Result<usize>) -> io::Result<usize> {
         let is_late = |cause: &io::Error| cause.kind() == io::ErrorKind::WouldBlock;
         outcome.map_err(|cause| if is_late(&cause) { self.late() } else { cause })
     }
@@ -71,7 +71,7 @@ impl Read for Timed {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.bound()?;
         let outcome = self.stream.read(into);
-        self.told(outcome)
+        self.with_timeout_error(outcome)
     }
 }
 
@@ -79,7 +79,7 @@ impl Write for Timed {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.bound()?;
         let outcome = self.stream.write(bytes);
-        self.told(outcome)
+        self.with_timeout_error(outcome)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -173,7 +173,7 @@ mod tests {
         for begin in ["", "$100000\r\n"] {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let address = listener.local_addr().unwrap().to_string();
-            let (told, ended) = std::sync::mpsc::channel::<()>();
+            let (stop, ended) = std::sync::mpsc::channel::<()>();
             let server = thread::spawn(move || {
                 let mut stream = listener.accept().unwrap().0;
                 stream.write_all(begin.as_bytes()).unwrap();
@@ -190,7 +190,7 @@ mod tests {
             let watch = Stopwatch::start();
             assert_eq!(slow.info().unwrap_err(), "took longer than 200ms", "{begin:?}");
             assert!(watch.elapsed() < Duration::from_secs(10));
-            drop(told);
+            drop(stop);
             server.join().unwrap();
         }
     }

@@ -12,7 +12,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Whether a `Content-Type` names a format.
+    /// Returns true when a `Content-Type` names a format.
     pub fn is_named(content_type: &str) -> bool {
         let media_type = content_type.split(';').next().unwrap_or_default().trim();
         let of_text = media_type.eq_ignore_ascii_case("text/plain");

@@ -9,7 +9,7 @@ use crate::names::is_label_name;
 /// The rest of `name="value",...}`.
 pub(crate) struct Labels<'a> {
     rest: &'a str,
-    /// Whether names without quotes must be valid.
+    /// True when names without quotes must be valid.
     names_are_checked: bool,
 }
 

@@ -9,12 +9,12 @@ pub enum Names {
     Valid,
 }
 
-/// Whether the text is a metric name that needs no quotes.
+/// Returns true when the text is a metric name that needs no quotes.
 pub(crate) fn is_metric_name(name: &str) -> bool {
     is_name(name, |byte| byte == b':')
 }
 
-/// Whether the text is a label name that needs no quotes.
+/// Returns true when the text is a label name that needs no quotes.
 pub(crate) fn is_label_name(name: &str) -> bool {
     is_name(name, |_| false)
 }

@@ -78,8 +78,8 @@ impl<'a> Pieces<'a> {
         Err("a number of more than ten bytes".to_owned())
     }
 
-    /// Whether the response has this many more bytes. They are read as they arrive, whatever the
-    /// length prefix says.
+    /// Returns true when the response has this many more bytes. They are read as they arrive,
+    /// whatever the length prefix says.
     fn has(&mut self, bytes: usize) -> Result<bool, String> {
         while self.rest.len() < bytes && !self.has_ended {
             self.read_more()?;

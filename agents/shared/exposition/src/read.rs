@@ -96,7 +96,7 @@ fn time_ms(word: &str, format: Format) -> Option<i64> {
     (millis.abs() < 9e15).then_some(millis as i64)
 }
 
-/// For fuzzing: parses any bytes in each format, and the parts of each series.
+/// Parses any bytes in each format for fuzz tests, and the parts of each series.
 pub fn fuzz(bytes: &[u8]) {
     for format in [Format::Prometheus, Format::OpenMetrics, Format::Protobuf] {
         let outcome = read(bytes, format, |sample, families| {

@@ -100,7 +100,7 @@ impl<'a> BatchView<'a> {
         self.values.len() / 8
     }
 
-    /// Whether the batch has no sample.
+    /// Returns true when the batch has no sample.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }

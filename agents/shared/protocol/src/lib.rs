@@ -38,7 +38,7 @@ pub const ACCEPT_POST: &str = "accept-post";
 /// Prometheus' (`StaleNaN` of prometheus/model/value).
 pub const STALE_MARKER: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
 
-/// Whether a value is the stale marker.
+/// Returns true when a value is the stale marker.
 pub fn is_stale_marker(value: f64) -> bool {
     value.to_bits() == STALE_MARKER.to_bits()
 }

@@ -1,4 +1,4 @@
-//! What an interval comes to, and what does not fit.
+//! The readings of an interval, and lines above the limits.
 
 use super::*;
 use crate::line::parse;
@@ -57,7 +57,7 @@ fn an_interval_becomes_readings_and_the_next_begins_empty() {
     );
     assert_eq!(aggregate.counts.bad_lines, 1);
     assert_eq!(drained(&mut aggregate), Vec::<String>::new());
-    // A relative change goes on from the value of the interval before.
+    // A relative change continues from the value of the previous interval.
     add(&mut aggregate, &["depth:+1|g"]);
     assert_eq!(drained(&mut aggregate), ["depth{} gauge 6"]);
 }
@@ -98,7 +98,7 @@ fn bytes_are_bounded_whatever_comes() {
         assert_eq!(aggregate.counts.dropped == 0, is_timer, "{}", line(0));
         let text: usize = drained(&mut aggregate).iter().map(String::len).sum();
         assert!(text < MEMORY, "{}: {text}", line(0));
-        // The next interval has all of it again; gauges make room one interval later.
+        // The next interval has the full budget again; gauges release theirs one interval later.
         assert!(drained(&mut aggregate).is_empty());
         let before = aggregate.counts.dropped;
         add(&mut aggregate, &["new:1|c"]);

@@ -1,4 +1,4 @@
-//! Against a server of DNS on a real socket, which answers from a script.
+//! Queries to a scripted DNS server on a real socket.
 
 use std::thread;
 
@@ -6,9 +6,9 @@ use simple_dns::{ResourceRecord, rdata};
 
 use super::*;
 
-/// Answers one question over UDP; when it is told that the answer does not fit, once more over TCP.
+/// Answers one question over UDP; when the response is truncated, once more over TCP.
 fn serve(records: Vec<RData<'static>>, code: RCODE, is_cut: bool) -> Resolver {
-    // One port that both have free.
+    // A port that is free for both protocols.
     let (udp, tcp) = (0..100)
         .find_map(|_| {
             let udp = UdpSocket::bind("127.0.0.1:0").unwrap();

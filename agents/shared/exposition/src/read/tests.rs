@@ -1,12 +1,12 @@
-//! What upstream Prometheus takes and refuses (model/textparse, facts of its tests as data of our
-//! own), and messages that say the same as text.
+//! Exposition formats that upstream Prometheus accepts and refuses (facts of the tests of
+//! model/textparse), and protobuf messages with the same content as text.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::{Names, parts};
 
-/// `series kind unit time value` of each sample.
+/// Returns `series kind unit time value` of each sample.
 fn samples(body: &[u8], format: Format) -> Result<Vec<String>, Fault> {
     let mut out = Vec::new();
     read(body, format, |sample, families| {
@@ -56,7 +56,7 @@ fn prometheus_text_is_taken_as_prometheus_takes_it() {
     check("m NaN", "m{} gauge \"\" - NaN");
     check("c 5", "c{} counter \"\" - 5");
     check("m_total 5", "m_total{} counter \"\" - 5");
-    // Names of any letters, in quotes.
+    // Names with any letters, in quotes.
     check("{\"go.gc\",quantile=\"0\"} 1", r#"go.gc{quantile="0"} gauge "" - 1"#);
     check(
         "{ \"go.gc\", quantile= \"1.0\", a= \"b\", } 1",
@@ -200,7 +200,7 @@ fn messages_say_the_same_as_text() {
     .unwrap();
     assert_eq!(starts, [100_000]);
     for end in 1..body.len() {
-        // Cut off anywhere, it is refused or ends behind a whole family.
+        // A truncated response is refused, or ends after a complete family.
         drop(samples(&body[..end], Format::Protobuf));
     }
     assert!(samples(&body[..body.len() - 1], Format::Protobuf).is_err());

@@ -129,8 +129,8 @@ impl Delivery {
             return false;
         }
         // When the channel is full, the sender finds this round together with the previous one.
-        let told = self.announce.as_ref().map(|announce| announce.try_send(()));
-        !matches!(told, Some(Err(TrySendError::Disconnected(()))))
+        let announced = self.announce.as_ref().map(|announce| announce.try_send(()));
+        !matches!(announced, Some(Err(TrySendError::Disconnected(()))))
     }
 
     /// Closes the channel to the sender: no round follows.

@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-/// How often the waiting loop reads the wall clock, to detect clock steps and suspends.
+/// The interval at which the waiting loop reads the wall clock, to detect clock steps and suspends.
 const CLOCK_CHECKED_EVERY: Duration = Duration::from_secs(5);
 
 fn sample_all(sources: &mut [Box<dyn Source>], now_ms: i64, readings: &mut Readings) {

@@ -1,4 +1,4 @@
-//! What the parent module promises, by name.
+//! Tests of the agent's loop with failing sources.
 
 use clap::Parser;
 
@@ -11,7 +11,7 @@ struct Args {
     agent: AgentArgs,
 }
 
-/// Reads one value, then fails.
+/// A source that returns one value, then fails.
 struct Half;
 
 impl Source for Half {
@@ -90,7 +90,7 @@ fn each_of_several_daemons_gets_all_from_a_spool_of_its_own() {
     assert_eq!(dead.usage().batches, 1, "it waits for the one that is away");
 }
 
-/// The source after the one that fails.
+/// A source after the failing one.
 struct OneMore;
 
 impl Source for OneMore {

@@ -205,7 +205,7 @@ impl Readings {
         self.list.len() + self.known.len()
     }
 
-    /// Whether the round has no value.
+    /// Returns true when the round has no value.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

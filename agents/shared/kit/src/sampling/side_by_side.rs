@@ -61,7 +61,7 @@ struct Worker {
     /// The tick of the pending request.
     asked: Option<i64>,
     has_ended: bool,
-    said: Said,
+    last_report: LastReport,
     shown: Shown,
 }
 
@@ -71,7 +71,7 @@ struct Shown(HashMap<String, Arc<Series>>);
 
 /// The parts of an answer that remain valid until the next one.
 #[derive(Debug, Default)]
-struct Said {
+struct LastReport {
     problems: BTreeMap<String, String>,
     watched: Vec<WatchedHost>,
 }
@@ -159,9 +159,9 @@ impl Worker {
             }
         })?;
         let every_ms = i64::try_from(every.as_millis()).unwrap_or(i64::MAX).max(1);
-        let (said, asked) = (Said::default(), None);
+        let (last_report, asked) = (LastReport::default(), None);
         let shown = Shown::default();
-        Ok(Self { place, every_ms, asks, answers, asked, has_ended: false, said, shown })
+        Ok(Self { place, every_ms, asks, answers, asked, has_ended: false, last_report, shown })
     }
 
     /// Collects late answers and sends the request of this round, unless the previous request is
@@ -190,7 +190,7 @@ impl Worker {
                 Ok(answer) => self.take(answer, now_ms, readings),
                 Err(RecvTimeoutError::Timeout) if self.is_overdue(asked, now_ms) => {
                     let since = Duration::from_millis(now_ms.abs_diff(asked));
-                    self.said = Said::default();
+                    self.last_report = LastReport::default();
                     return readings.problem(&*self.place, format!("no answer for {since:?}"));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -200,13 +200,13 @@ impl Worker {
             }
         }
         if self.has_ended {
-            self.said = Said::default();
+            self.last_report = LastReport::default();
             readings.problem(&*self.place, "its thread has ended");
         }
-        self.said.clone_into(readings);
+        self.last_report.clone_into(readings);
     }
 
-    /// Whether another request was due in the meantime.
+    /// Returns true when another request was due in the meantime.
     fn is_overdue(&self, asked_ms: i64, now_ms: i64) -> bool {
         asked_ms.abs_diff(now_ms) >= self.every_ms.unsigned_abs() && asked_ms != now_ms
     }
@@ -217,7 +217,8 @@ impl Worker {
         if let Err(cause) = result {
             late.problem(&*self.place, cause);
         }
-        self.said = Said { problems: late.problems().clone(), watched: late.take_watched() };
+        self.last_report =
+            LastReport { problems: late.problems().clone(), watched: late.take_watched() };
         self.shown.update(&mut late, tick_ms);
         if tick_ms == now_ms { readings.append(late) } else { readings.append_at(late, tick_ms) }
     }
@@ -250,7 +251,7 @@ impl Shown {
     }
 }
 
-impl Said {
+impl LastReport {
     fn clone_into(&self, readings: &mut Readings) {
         self.problems.iter().for_each(|(place, cause)| readings.problem(place.clone(), cause));
         self.watched.iter().for_each(|host| readings.watched(host.clone()));
@@ -338,11 +339,11 @@ mod tests {
         let every = Duration::from_secs(3);
         let sources = vec![(every, broken)];
         let mut one = SideBySide::each_at("one", Duration::from_secs(20), sources).unwrap();
-        let said = vec!["broken".to_owned()];
+        let problems = vec!["broken".to_owned()];
         assert_eq!(round(&mut one, 2000), (vec![], vec![]));
         open.send(()).unwrap();
-        assert_eq!(round(&mut one, 3000), (vec![("broken".to_owned(), 3000.0)], said.clone()));
-        assert_eq!(round(&mut one, 4000), (vec![], said), "it goes on to fail");
+        assert_eq!(round(&mut one, 3000), (vec![("broken".to_owned(), 3000.0)], problems.clone()));
+        assert_eq!(round(&mut one, 4000), (vec![], problems), "the source still fails");
         let mut readings = Readings::default();
         open.send(()).unwrap();
         one.sample_alone(5000, &mut readings).unwrap();

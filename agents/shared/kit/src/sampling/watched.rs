@@ -56,7 +56,7 @@ impl Watched {
         self.has_ended.store(true, Ordering::Release);
     }
 
-    /// Whether the agent was stopped in order.
+    /// Returns true when the agent was stopped in order.
     pub(crate) fn has_ended(&self) -> bool {
         self.has_ended.load(Ordering::Acquire)
     }
@@ -81,18 +81,18 @@ impl Watched {
     }
 
     /// Returns the agent's own ping and one ping for each host, up to the limit of a request.
-    pub(crate) fn pings(&self, own: &Ping) -> Vec<Ping> {
+    pub(crate) fn pings(&self, agent_ping: &Ping) -> Vec<Ping> {
         let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = hosts.as_ref().filter(|(since, _)| !since.left_of(self.lasts).is_zero());
         let watched = fresh.map_or(&[][..], |(_, hosts)| hosts);
         let for_host = |seen: &WatchedHost| Ping {
             host: Some(seen.host.clone()),
             booted: seen.started_ms,
-            tags: own.tags.clone().into_iter().chain(seen.tags.clone()).collect(),
+            tags: agent_ping.tags.clone().into_iter().chain(seen.tags.clone()).collect(),
             absent: seen.is_absent,
-            ..own.clone()
+            ..agent_ping.clone()
         };
-        let mut pings = vec![own.clone()];
+        let mut pings = vec![agent_ping.clone()];
         pings.extend(watched.iter().take(PINGS_PER_REQUEST_MAX - 1).map(for_host));
         pings
     }
@@ -102,7 +102,7 @@ impl Watched {
 mod tests {
     use super::*;
 
-    fn own() -> Ping {
+    fn agent_ping() -> Ping {
         let tags = [("env".to_owned(), "prod".to_owned())].into();
         Ping { agent: "a".to_owned(), booted: Some(5), tags, ..Ping::default() }
     }
@@ -115,17 +115,17 @@ mod tests {
     #[test]
     fn a_host_that_answered_is_pinged_for_and_one_that_did_not_is_no_more() {
         let watched = Watched::new(Duration::from_secs(10));
-        assert_eq!(watched.pings(&own()), [own()]);
+        assert_eq!(watched.pings(&agent_ping()), [agent_ping()]);
         watched.set(vec![host("db1:27017"), host("db2:27017")]);
-        let pings = watched.pings(&own());
+        let pings = watched.pings(&agent_ping());
         assert_eq!((pings.len(), watched.newcomers()), (3, 1));
         assert_eq!((pings[2].host.as_deref(), pings[2].booted), (Some("db2:27017"), Some(7)));
         assert_eq!(pings[2].tags.keys().collect::<Vec<_>>(), ["env", "set"]);
         watched.set(vec![host("db2:27017")]);
-        assert_eq!(watched.pings(&own()).len(), 2);
+        assert_eq!(watched.pings(&agent_ping()).len(), 2);
         assert_eq!(watched.newcomers(), 1);
         watched.set(vec![]);
-        assert_eq!(watched.pings(&own()), [own()]);
+        assert_eq!(watched.pings(&agent_ping()), [agent_ping()]);
         watched.set(vec![host("db1:27017")]);
         assert_eq!(watched.newcomers(), 2, "it is back");
     }
@@ -135,10 +135,10 @@ mod tests {
     fn a_host_that_never_answered_is_told_as_absent_and_pinged_for_at_once_when_it_does() {
         let watched = Watched::new(Duration::from_secs(10));
         watched.set(vec![WatchedHost { is_absent: true, ..host("typo") }]);
-        let pings = watched.pings(&own());
+        let pings = watched.pings(&agent_ping());
         assert_eq!((pings.len(), pings[1].absent, watched.newcomers()), (2, true, 1));
         watched.set(vec![host("typo")]);
-        assert!(!watched.pings(&own())[1].absent);
+        assert!(!watched.pings(&agent_ping())[1].absent);
         assert_eq!(watched.newcomers(), 2);
     }
 
@@ -146,8 +146,8 @@ mod tests {
     fn a_request_holds_so_many_and_an_old_round_says_nothing() {
         let watched = Watched::new(Duration::from_secs(10));
         watched.set((0..2000).map(|index| host(&format!("db{index}"))).collect());
-        assert_eq!(watched.pings(&own()).len(), PINGS_PER_REQUEST_MAX);
+        assert_eq!(watched.pings(&agent_ping()).len(), PINGS_PER_REQUEST_MAX);
         let past = Watched { lasts: Duration::ZERO, ..watched };
-        assert_eq!(past.pings(&own()).len(), 1);
+        assert_eq!(past.pings(&agent_ping()).len(), 1);
     }
 }

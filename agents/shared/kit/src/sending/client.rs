@@ -47,7 +47,7 @@ pub(crate) enum Outcome {
     Unknown {
         /// The cause.
         cause: String,
-        /// Whether a response arrived that is not the daemon's.
+        /// True when a response arrived that is not the daemon's.
         answered: bool,
     },
     /// Retry later, and not before `after` if it is set.
@@ -56,7 +56,7 @@ pub(crate) enum Outcome {
         after: Option<Duration>,
         /// The cause.
         cause: String,
-        /// Whether the daemon answered; otherwise the request was not sent.
+        /// True when the daemon answered; otherwise the request was not sent.
         answered: bool,
     },
 }

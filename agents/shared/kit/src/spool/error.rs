@@ -39,19 +39,19 @@ pub enum SpoolError {
 }
 
 impl SpoolError {
-    /// Whether the file is damaged, so that it must be set aside.
+    /// Returns true when the file is damaged, so that it must be set aside.
     pub(crate) fn is_damage(&self) -> bool {
         matches!(self, Self::Store { cause, .. } if is_damage(cause))
     }
 
-    /// Whether the file cannot be written at the moment, but is not damaged.
+    /// Returns true when the file cannot be written at the moment, but is not damaged.
     pub(super) fn is_of_medium(&self) -> bool {
         use redb::Error as E;
         let Self::Store { cause, .. } = self else { return matches!(self, Self::Folder { .. }) };
         matches!(**cause, E::Io(_) | E::PreviousIo | E::DatabaseClosed) && !is_damage(cause)
     }
 
-    /// Whether the disk is full.
+    /// Returns true when the disk is full.
     pub(super) fn is_full(&self) -> bool {
         use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
         let Self::Store { cause, .. } = self else { return false };

@@ -71,7 +71,7 @@ impl State {
         }
     }
 
-    /// Whether a write is due.
+    /// Returns true when a write is due.
     pub(super) fn is_due(&self) -> bool {
         let Some(since) = self.front.since() else { return false };
         since.left_of(self.linger).is_zero()
@@ -204,7 +204,7 @@ impl State {
         Ok(first.or_else(in_memory))
     }
 
-    /// Whether all samples of a batch are older than a time.
+    /// Returns true when all samples of a batch are older than a time.
     pub(super) fn is_older(&self, seq: u64, oldest_ms: Option<i64>) -> Result<bool, SpoolError> {
         let Some(oldest_ms) = oldest_ms else { return Ok(false) };
         let newest = |bytes: &[u8]| decode_batch(bytes).ok().and_then(|view| view.times().max());

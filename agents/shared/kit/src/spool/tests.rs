@@ -1,4 +1,4 @@
-//! What the parent module promises, by name.
+//! Tests of the spool's order, limits and durability.
 
 use granary_protocol::decode_batch;
 use redb::{ReadableDatabase, ReadableTable, ReadableTableMetadata};
@@ -87,7 +87,7 @@ fn epoch_numbers_and_definitions_survive_a_restart() {
     spool.acknowledge(&[1]).unwrap();
     drop(spool);
 
-    // Numbers are not used again although the spool is empty.
+    // Numbers are not reused although the spool is empty.
     let spool = open(folder.path(), ROOMY, 100);
     let mut next = batch(1);
     spool.append(&mut next).unwrap();
@@ -157,8 +157,8 @@ fn a_damaged_file_is_set_aside_and_a_new_epoch_begins() {
     assert_eq!(fs::read(folder.path().join(DAMAGED)).unwrap(), b"this is no database");
 }
 
-/// A story: damage inside the pages made redb panic at each start, so that the agent could never
-/// start again, or went unnoticed.
+/// Regression: damage inside the pages made redb panic at each start, so that the agent never
+/// started again, or the damage went unnoticed.
 #[test]
 fn damage_anywhere_in_the_pages_is_found_when_the_spool_is_opened() {
     let sound = tempfile::tempdir().unwrap();
@@ -179,7 +179,7 @@ fn damage_anywhere_in_the_pages_is_found_when_the_spool_is_opened() {
             (state >> 33) as usize % below
         };
         let mut damaged = bytes.clone();
-        // All but the header, which has copies of what it says.
+        // The whole file except the header, which contains copies of its fields.
         for _ in 0..200 {
             damaged[4096 + random(used - 4096)] ^= 1 + random(255) as u8;
         }
@@ -257,7 +257,7 @@ fn the_newest_are_fetched_when_the_numbers_that_wait_span_enough_and_not_too_muc
     assert_eq!(newest(3, 1..20), [] as [u64; 0]);
 }
 
-/// Rounds that the daemon takes at once cost five syncs each.
+/// Regression: rounds that the daemon accepts at once cost five syncs each.
 #[test]
 fn what_the_daemon_takes_at_once_never_touches_the_disk() {
     let folder = tempfile::tempdir().unwrap();
@@ -273,21 +273,21 @@ fn what_the_daemon_takes_at_once_never_touches_the_disk() {
     }
     assert_eq!(file(), written);
     assert_eq!(spool.usage(), Usage::default());
-    // After a failed delivery all is written at once.
+    // After a failed delivery, everything is written at once.
     spool.append(&mut batch(3)).unwrap();
     assert_eq!(file(), written);
     spool.release();
     assert!(file() > written);
 }
 
-/// A disk on which nothing can be written, until it can.
+/// A disk on which writes fail until it is repaired.
 fn break_disk(spool: &Spool, folder: &Path) {
     let mut state = spool.state();
     state.disk.db = None;
     state.disk.path = folder.to_owned();
 }
 
-/// The agent ended with `No space left on device`.
+/// Regression: the agent ended with `No space left on device`.
 #[test]
 fn while_the_file_cannot_be_written_the_newest_are_in_memory_and_are_delivered() {
     let folder = tempfile::tempdir().unwrap();
@@ -326,7 +326,7 @@ fn what_waits_in_memory_is_there_after_a_stop_and_no_number_is_given_twice_after
     for _ in 0..3 {
         spool.append(&mut batch(3)).unwrap();
     }
-    // As a crash leaves it: without what was in memory.
+    // The file as a crash leaves it: without the batches in memory.
     let crashed = tempfile::tempdir().unwrap();
     fs::copy(folder.path().join(FILE), crashed.path().join(FILE)).unwrap();
     drop(spool);
@@ -352,7 +352,8 @@ fn new_series_are_on_disk_before_their_batch_is_sent() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(40))]
 
-    /// A spool that lingers holds the same batches as one that writes each, whatever is done.
+    /// A spool that lingers contains the same batches as one that writes each of them, in any
+    /// sequence of operations.
     #[test]
     fn memory_and_file_are_one_queue(steps in proptest::collection::vec((0_u8..6, 1_usize..20), 1..40)) {
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -1,4 +1,4 @@
-//! What is encoded is decoded the same, and bytes that mean harm are refused with the place.
+//! Round trips, and malicious bytes that are refused with the place.
 
 use proptest::prelude::*;
 

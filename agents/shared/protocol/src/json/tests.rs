@@ -1,4 +1,4 @@
-//! JSON bodies: what is read, what is refused, and how it is named.
+//! JSON bodies: accepted ones, refused ones, and the places in messages.
 
 use super::*;
 
@@ -102,7 +102,7 @@ fn the_fields_of_an_event_are_metrics_with_its_tags_and_time() {
     assert!(batch.series[..2].iter().all(is_said));
     assert_eq!((batch.times, batch.values), (vec![9, 9, 5], vec![1.0, 2.0, 0.5]));
     assert_eq!((unread.samples, &*unread.examples[0].series), (1, r#"disk_bad{d="sda"}"#));
-    // A long tag said once does not become gigabytes.
+    // A long tag that is sent once must not expand to gigabytes.
     let fields: Vec<_> = (0..1000).map(|field| format!(r#""f{field}": 1"#)).collect();
     let tag = "x".repeat(100_000);
     let text = format!(

@@ -1,4 +1,4 @@
-//! Packed and read back, and what cannot be.
+//! Round trips of packed batches, and damaged ones.
 
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ fn batch(seq: u64, values: &[f64]) -> Batch {
     Batch { agent, epoch, seq, refs, times, values: values.to_vec(), ..Batch::default() }
 }
 
-/// Every bit is the same.
+/// Returns true when all bits are equal.
 fn same(one: &[Batch], other: &[Batch]) {
     let bits = |batches: &[Batch]| -> Vec<Vec<u64>> {
         let of = |batch: &Batch| batch.values.iter().map(|value| value.to_bits()).collect();
@@ -58,7 +58,7 @@ fn a_value_that_stays_or_steps_takes_two_bytes_or_three() {
     let first: Vec<f64> = (0..100).map(|at| f64::from(at * 1_000_003) + 0.25).collect();
     let next: Vec<f64> = first.iter().map(|value| value + 0.5).collect();
     let one = pack(&[batch(1, &first)]).len();
-    // A byte for the ref, one for the form, one for the step.
+    // One byte each for the ref, the form and the step.
     let step = pack(&[batch(1, &first), batch(2, &next)]).len() - one;
     assert!((300..320).contains(&step), "{step}");
 }

@@ -1,4 +1,4 @@
-//! What the parent module promises, by name.
+//! Tests of the assignment of refs.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ fn one_batch(
     all.remove(0)
 }
 
-/// A round that defined 200,000 series took 150 MB for a moment.
+/// Regression: a round that defined 200,000 series briefly used 150 MB.
 #[test]
 fn a_long_round_becomes_several_batches() {
     let mut readings = Readings::default();
@@ -141,7 +141,7 @@ fn a_series_that_was_described_before_has_its_ref_and_times_of_its_own() {
     assert_eq!(batch.values[..3], [4.0, 1.0, 2.0]);
     assert_eq!(batch.series.len(), 1);
     assert!(problems.contains_key("series load"), "{problems:?}");
-    // Of another spool it has another ref.
+    // A series has a different ref in each spool.
     let mut other = refs_of(&[SeriesDefinition::default()]);
     assert_eq!(one_batch(&mut other, 10, &both, &mut problems).refs, [1, 1, 1, 1]);
 }

@@ -48,7 +48,7 @@ impl Labels {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Whether the label exists.
+    /// Returns true when the label exists.
     pub fn has(&self, name: &str) -> bool {
         self.find(name).is_some()
     }
@@ -59,7 +59,7 @@ impl Labels {
 }
 
 impl<N: AsRef<str>, V: Into<String>> FromIterator<(N, V)> for Labels {
-    /// Of labels with the same name, the last one is kept.
+    /// Collects labels; the last of several labels with the same name wins.
     fn from_iter<I: IntoIterator<Item = (N, V)>>(labels: I) -> Self {
         let mut all = Self::default();
         for (name, value) in labels {
@@ -273,12 +273,13 @@ fn hash(text: &str) -> u64 {
     sum.iter().skip(8).fold(0, |hash, byte| hash << 8 | u64::from(*byte))
 }
 
-/// Whether the text is a valid label name.
+/// Returns true when the text is a valid label name.
 fn is_name(text: &str) -> bool {
     is_template(text) && !text.contains('$')
 }
 
-/// Whether the text can expand to a label name: letters, digits, underscores, `$1` and `${name}`.
+/// Returns true when the text can expand to a label name: letters, digits, underscores, `$1` and
+/// `${name}`.
 fn is_template(text: &str) -> bool {
     let mut letters = text.chars().peekable();
     let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';

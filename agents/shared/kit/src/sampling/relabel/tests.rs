@@ -1,4 +1,4 @@
-//! Upstream's relabel cases (prometheus, model/relabel; facts as data of our own), and more.
+//! Upstream's relabel cases (prometheus, model/relabel), and more.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ fn ports() -> Value {
     json!({"__tmp_port": "1234", "__port1": "1234", "__port2": "5678"})
 }
 
-/// Labels in, rules, labels out; null when they are dropped.
+/// Applies rules to labels; null when the labels are dropped.
 fn check(cases: impl IntoIterator<Item = (Value, Value, Value)>) {
     for (input, rules, expected) in cases {
         let rules: Vec<Rule> = serde_json::from_value(rules).unwrap();
@@ -116,13 +116,13 @@ fn values_are_hashed_and_names_are_mapped() {
             json!([{"source_labels": ["a"], "regex": "some-([^-]+)-([^,]+)", "replacement": "${2}", "target_label": "${1}"}]),
             json!({"a": "some-name-value", "name": "value"}),
         ),
-        // A replacement that is empty removes the label.
+        // An empty replacement removes the label.
         (
             json!({"a": "some-name-value", "name": "x"}),
             json!([{"source_labels": ["a"], "regex": "some-([^-]+)-([^,]+)", "replacement": "${3}", "target_label": "${1}"}]),
             json!({"a": "some-name-value"}),
         ),
-        // Targets that are no names.
+        // Invalid target names.
         (
             json!({"a": "some-name-0"}),
             json!([{"source_labels": ["a"], "regex": "some-([^-]+)-([^,]+)", "replacement": "${1}", "target_label": "${3}"},
@@ -187,7 +187,7 @@ fn labels_are_dropped_kept_and_compared() {
             json!([{"source_labels": ["__tmp_port"], "action": "keepequal", "target_label": "__port2"}]),
             Value::Null,
         ),
-        // Ours: the dot stands for line feeds too, a dollar is written twice.
+        // Extensions of this crate: the dot matches line feeds, and `$$` is a dollar sign.
         (
             json!({"a": "x\ny"}),
             json!([{"source_labels": ["a"], "target_label": "b", "regex": "x.y", "replacement": "$$1"}]),

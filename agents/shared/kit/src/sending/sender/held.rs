@@ -32,8 +32,8 @@ impl Hold {
 }
 
 impl Sender {
-    /// Whether samples wait until the clock is right. The log shows the start and the end of this
-    /// state once.
+    /// Returns true when samples wait until the clock is right. The log shows the start and the end
+    /// of this state once.
     pub(super) fn is_held(&mut self) -> bool {
         let ahead_ms = self.client.clock().ahead_ms(wall_base_ms());
         let Some(ahead_ms) = ahead_ms else {

@@ -58,7 +58,7 @@ pub(crate) enum Step {
     Retry { delay: Duration, answered: bool },
 }
 
-/// Whether the daemon has accepted batch numbers of the spool's epoch.
+/// The relation of the spool's epoch to the daemon: proven once the daemon accepts a new number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Numbers {
     /// The daemon has not accepted a new number in this run yet: the spool may be an older copy of
@@ -258,9 +258,9 @@ impl Sender {
         }
     }
 
-    /// Whether the spool may be an older copy of itself: it existed when the agent started, and the
-    /// daemon has not accepted a new number yet. The check ends then, because a proxy that repeats
-    /// a request looks the same.
+    /// Returns true when the spool may be an older copy of itself: it existed when the agent
+    /// started, and the daemon has not accepted a new number yet. The check ends then, because a
+    /// proxy that repeats a request looks the same.
     fn may_be_copy(&self) -> bool {
         self.numbers == Numbers::Unproven && self.spool.newest_at_open() > 0
     }

@@ -32,7 +32,7 @@ fn refused(status: u16, word: &str) -> (u16, &'static str, String) {
     (status, "", format!(r#"{{"error":"{word}","message":"because"}}"#))
 }
 
-/// A spool with this many batches of two samples; the first defines both refs.
+/// Returns a spool with this many batches of two samples; the first defines both refs.
 fn spool(batches: usize) -> (TempDir, Arc<Spool>) {
     let folder = tempfile::tempdir().unwrap();
     let spool = Spool::open(folder.path(), "a", 1 << 30, 5).unwrap();
@@ -55,7 +55,7 @@ fn define(reference: u32) -> SeriesDefinition {
     SeriesDefinition { reference, metric: format!("m{reference}"), ..SeriesDefinition::default() }
 }
 
-/// A client of one daemon; the token lies in a file that is gone by then.
+/// Returns a sender to one daemon; the token's file is removed before it is used.
 fn client(url: &str, token: Option<&str>) -> Client {
     let folder = tempfile::tempdir().unwrap();
     let token = token.map(|token| {
@@ -110,7 +110,7 @@ fn refused_samples_and_duplicates_are_counted_and_not_sent_again() {
         "examples":[{"reason":"too_old","series":"m0","message":"m"}]}"#;
     let (url, server) = serve(vec![(200, "", body.to_owned())]);
     let (mut sender, totals) = sender(&spool, &url, None);
-    // They were sent before, and the answer was lost.
+    // These batches were sent before, but the response was lost.
     sender.posted_through = 2;
     assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
     assert_eq!(waiting(&spool), 0);
@@ -136,7 +136,8 @@ fn a_spool_whose_first_new_numbers_are_known_begins_a_new_epoch() {
     server.join().unwrap();
 }
 
-/// A spool of an agent that has delivered a batch and begins again, with two batches of this run.
+/// Returns the spool of an agent that has delivered a batch and restarted, with two batches of this
+/// run.
 fn begun_again() -> (TempDir, Arc<Spool>) {
     let (folder, before) = spool(1);
     before.acknowledge(&[1]).unwrap();
@@ -319,7 +320,7 @@ fn stopping_with_a_dead_daemon_ends_at_once_and_keeps_the_batches() {
 
 #[test]
 fn two_agents_do_not_retry_in_step() {
-    // A story: without the feature `std`, backon's jitter was the same in each process.
+    // Regression: without the feature `std`, backon's jitter was the same in each process.
     let delays = || backoff().take(8).collect::<Vec<_>>();
     assert_ne!(delays(), delays());
 }
@@ -334,7 +335,7 @@ fn stale(seqs: &[u64], reason: &str) -> (u16, &'static str, String) {
 
 #[test]
 fn batches_with_stale_numbers_are_sent_again_in_a_new_epoch() {
-    // A story: an agent whose window somebody had moved forgot each batch, for ever.
+    // Regression: an agent whose window a client had moved lost every batch, forever.
     let (folder, spool) = spool(3);
     let (url, server) = serve(vec![
         stale(&[2, 3], "stale_number"),
@@ -356,7 +357,7 @@ fn batches_with_stale_numbers_are_sent_again_in_a_new_epoch() {
         .unwrap()
         .iter()
         .map(|request| request.epochs.iter().copied().zip(request.batches.iter()).collect())
-        .map(|batches: Vec<_>| batches.into_iter().map(|(epoch, own)| (epoch, own.0)).collect())
+        .map(|batches: Vec<_>| batches.into_iter().map(|(epoch, batch)| (epoch, batch.0)).collect())
         .collect();
     let again = |epoch| vec![(epoch, 2), (epoch, 3)];
     assert_eq!(sent, [vec![(5, 1), (5, 2), (5, 3)], again(second), again(third), again(third)]);
@@ -391,7 +392,7 @@ fn a_batch_that_may_have_been_accepted_is_set_aside_rather_than_counted_twice() 
     assert_eq!((waiting(&spool), totals.batches_rejected.get()), (0, 2));
 }
 
-/// Answers pings with these statuses in order, then ends; says how many there were.
+/// Answers pings with these statuses in order, then ends; returns the number of pings.
 fn ping_server(statuses: Vec<u16>) -> (String, std::thread::JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -419,7 +420,7 @@ fn a_ping_comes_at_the_start_and_not_again_before_it_is_due() {
     pinger.ping_if_due(&daemon);
     assert!(pinger.left() > Duration::from_secs(20), "{:?}", pinger.left());
     server.join().unwrap();
-    // One that the daemon does not take is an error with its cause.
+    // A refused ping is an error with its cause.
     let (url, server) = ping_server(vec![404]);
     let daemon = client(&url, None);
     assert_eq!(daemon.ping(vec![Ping::default()], TIMEOUT), Err("status 404".to_owned()));
@@ -427,7 +428,8 @@ fn a_ping_comes_at_the_start_and_not_again_before_it_is_due() {
     assert!(daemon.ping(vec![Ping::default()], TIMEOUT).is_err());
 }
 
-/// A backlog was delivered oldest first: what is live came last, minutes after the daemon was back.
+/// Regression: a backlog was delivered oldest first, so live samples arrived minutes after the
+/// daemon's return.
 #[test]
 fn while_much_waits_the_newest_batches_go_between_the_oldest() {
     let (_folder, spool) = spool(100);
@@ -448,8 +450,8 @@ fn while_much_waits_the_newest_batches_go_between_the_oldest() {
     assert_eq!(waiting(&spool), 0);
 }
 
-/// A spool from a backup gave numbers again that the daemon knew: what they held was taken for
-/// sent, and was lost.
+/// Regression: a spool from a backup reused numbers that the daemon knew; its samples were
+/// acknowledged as duplicates, and lost.
 #[test]
 fn a_batch_that_was_never_sent_and_is_known_begins_a_new_epoch() {
     let (_folder, spool) = spool(2);

@@ -1,9 +1,9 @@
-//! A host whose clock is wrong, against a daemon whose answers say the time.
+//! A host with a wrong clock, and a daemon whose responses contain the time.
 
 use super::*;
 use crate::clock::wall_base_ms;
 
-/// An answer whose `Date` is this far from now.
+/// Returns a response whose `Date` differs from the present by this much.
 fn accepted_at(offset_ms: i64) -> (u16, String, String) {
     let at = std::time::UNIX_EPOCH + Duration::from_millis((unix_ms() + offset_ms).unsigned_abs());
     let date = format!("Date: {}\r\n", httpdate::fmt_http_date(at));
@@ -12,21 +12,22 @@ fn accepted_at(offset_ms: i64) -> (u16, String, String) {
 
 const TWO_HOURS_MS: i64 = 7_200_000;
 
-/// A clock two hours ahead delivered nothing and did not say why; one behind gave wrong times.
+/// Regression: an agent with a clock two hours ahead delivered nothing without a reason in the log;
+/// one behind sent wrong times.
 #[test]
 fn samples_of_a_clock_that_is_wrong_are_held() {
     for offset_ms in [-TWO_HOURS_MS, TWO_HOURS_MS] {
         let (_folder, spool) = spool(100);
         let (url, server) = serve(vec![accepted_at(offset_ms)]);
         let (mut sender, _) = sender(&spool, &url, None);
-        // The daemon's time is known from its first answer on, usually that of a ping.
+        // The daemon's time is known from its first response, usually to a ping.
         assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Progress);
         server.join().unwrap();
         let left = waiting(&spool);
         assert!(left > 0);
         assert_eq!(sender.step(TIMEOUT).unwrap(), Step::Idle);
         assert_eq!(waiting(&spool), left);
-        // Within the tolerance nothing is held.
+        // Within the tolerance, nothing waits.
         sender.client.clock().forget();
         sender.hold = Hold::default();
         assert!(!sender.is_held());
@@ -44,7 +45,7 @@ fn what_was_sampled_by_a_wrong_clock_is_sent_with_the_right_times() {
         ..Batch::default()
     };
     let wrong = TWO_HOURS_MS + 500;
-    // Two rounds of a clock that was ahead; then it was set, and one more was sampled.
+    // Two rounds with a clock ahead; then the clock was set, and one more round followed.
     spool.note_clock(wall_base_ms() + wrong);
     for _ in 0..2 {
         let mut batch = Batch { times: vec![unix_ms() + wrong], ..new() };

@@ -1,5 +1,5 @@
-//! Fifty agents whose daemon is away for half an hour, by a clock that is simulated: what they do is
-//! real, from the spool's file to the socket, but nobody waits.
+//! Fifty agents whose daemon is away for half an hour, with a simulated clock: everything from the
+//! spool's file to the socket is real, but nothing sleeps.
 
 use std::{
     cmp::Reverse,
@@ -20,13 +20,13 @@ const INTERVAL: u64 = 20 * SECOND;
 const LEFT_AT: u64 = 2 * MINUTE;
 const BACK_AT: u64 = LEFT_AT + 30 * MINUTE;
 const END: u64 = BACK_AT + 5 * MINUTE;
-/// What a request takes.
+/// The duration of a request.
 const REQUEST: u64 = 20;
 
-/// How often the daemon has taken each batch, by its agent and number.
+/// The number of times that the daemon received each batch, by agent and number.
 type Taken = Arc<Mutex<HashMap<(String, u64), u64>>>;
 
-/// A daemon that knows what it was sent before, as the real one does, until it is told to leave.
+/// A daemon that recognizes duplicates, like the real one, until a test stops it.
 struct Daemon {
     address: SocketAddr,
     thread: JoinHandle<()>,
@@ -51,8 +51,8 @@ impl Daemon {
                     let count = if *times == 1 { &mut accepted } else { &mut duplicates };
                     *count += batch.values.len();
                 }
-                let said = format!(r#"{{"accepted":{accepted},"duplicates":{duplicates}}}"#);
-                answer(stream, 200, "", &said);
+                let reply = format!(r#"{{"accepted":{accepted},"duplicates":{duplicates}}}"#);
+                answer(stream, 200, "", &reply);
             }
         });
         Self { address, thread }
@@ -73,7 +73,7 @@ struct Agent {
     name: String,
     rounds: u64,
     is_idle: bool,
-    /// When the daemon first had the newest round after its return.
+    /// The time at which the daemon first had the newest round after its return.
     live_at: Option<u64>,
     _folder: TempDir,
 }
@@ -132,7 +132,7 @@ impl Fleet {
         let agents = (0..AGENTS).map(|number| Agent::new(number, &url)).collect();
         let mut events =
             BinaryHeap::from([Reverse((LEFT_AT, Event::Leave)), Reverse((BACK_AT, Event::Return))]);
-        // Machines were started at different times.
+        // The agents started at different times.
         let spread = INTERVAL / AGENTS as u64;
         events.extend((0..AGENTS).map(|k| Reverse((k as u64 * spread, Event::Round(k)))));
         let requests_a_second = HashMap::new();
@@ -197,7 +197,7 @@ fn a_fleet_whose_daemon_was_away_brings_all_once_and_what_is_live_first() {
         let after = agent.live_at.unwrap() - BACK_AT;
         assert!(after <= 10 * SECOND, "{} brought what is live after {after} ms", agent.name);
     }
-    // They come back each at a time of its own.
+    // Each agent returns at its own time.
     let most = fleet.requests_a_second.values().max().unwrap();
     assert!(*most <= 2 * AGENTS, "{most} requests in a second");
 }

@@ -1,8 +1,8 @@
-//! How batches are written for daemons of each age.
+//! Encodings of batches for newer and older daemons.
 
 use super::*;
 
-/// An answer of a daemon that reads packed bodies.
+/// Turns a response into that of a daemon that reads packed bodies.
 fn reads_packed((status, _, body): (u16, &'static str, String)) -> (u16, &'static str, String) {
     (status, "Accept-Post: application/vnd.granary.packed\r\n", body)
 }
@@ -12,7 +12,7 @@ fn batches_are_packed_for_a_daemon_that_says_that_it_reads_them_so() {
     let (_folder, spool) = spool(200);
     let answers = [accepted(128), accepted(128), accepted(128)];
     let [first, second, third] = answers;
-    // An older one takes its place, and does not know what it gets.
+    // An older daemon replaces it, and cannot read the body.
     let refusal = refused(400, "malformed");
     let (url, server) =
         serve(vec![reads_packed(first), reads_packed(second), refusal, third, accepted(16)]);

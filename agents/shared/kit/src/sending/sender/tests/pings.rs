@@ -1,8 +1,8 @@
-//! Pings beside batches.
+//! Pings in addition to batches.
 
 use super::*;
 
-/// Each stop of an agent for maintenance raised `HostDown`.
+/// Regression: each stop of an agent for maintenance raised `HostDown`.
 #[test]
 fn an_agent_that_ends_in_order_reports_it_before_it_delivers_the_rest() {
     for in_order in [true, false] {
