@@ -11,7 +11,7 @@ use super::{
     journal::{granularities::StoredGranularity, log, record, series_row},
 };
 
-/// For fuzzing: reads bytes as rows of the journal's tables.
+/// Fuzz entry point: decodes bytes as rows of the journal's tables.
 pub(crate) fn fuzz_rows(bytes: &[u8]) {
     record::fuzz(bytes);
     log::read::fuzz(bytes);
@@ -25,12 +25,12 @@ pub(crate) fn fuzz_rows(bytes: &[u8]) {
     }
 }
 
-/// For fuzzing: reads bytes as a group of a segment, or as one of its blocks.
+/// Fuzz entry point: decodes bytes as a group of a segment, or as one of its blocks.
 pub(crate) fn fuzz_sealed(bytes: &[u8]) {
     segment::fuzzing::read(bytes);
 }
 
-/// For fuzzing: reads bytes as a row of the head.
+/// Fuzz entry point: decodes bytes as a row of the head.
 pub(crate) fn fuzz_head(bytes: &[u8]) {
     head::fuzzing::read(bytes);
 }

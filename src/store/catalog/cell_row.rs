@@ -22,7 +22,7 @@ pub(crate) struct CellRow {
     number: u32,
     /// One more than the place of each series' cell; 0 when the series has none.
     places: [u8; SERIES_PER_ROW],
-    /// While all cells are of one sample.
+    /// The cells while each has one sample.
     lone: Vec<LoneCell>,
     /// The cells once they are whole; without room before.
     whole: Vec<Cell>,

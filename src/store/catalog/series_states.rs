@@ -291,7 +291,7 @@ impl SeriesStates {
     }
 }
 
-/// For fuzzing: reads bytes as rows.
+/// Fuzz entry point: decodes bytes as rows.
 pub(crate) fn fuzz_rows(bytes: &[u8]) {
     let mut states = SeriesStates::default();
     (0..SERIES_PER_ROW).for_each(|_| states.add(Kind::Counter));

@@ -124,7 +124,8 @@ impl<'a> GranularityStep<'a> {
         Ok(())
     }
 
-    /// Until when a partition is written: what it took in before stays taken in.
+    /// The time before which the slots of a partition are written. It never decreases: cells that a
+    /// partition has absorbed stay absorbed.
     fn mark_until(&self, before: Mark, due_before: UnixMillis, in_head: &[i64]) -> UnixMillis {
         if before.through >= self.through {
             return due_before.max(before.until);

@@ -69,7 +69,7 @@ pub enum ChangeRefusal {
     Conflict {
         /// The first series whose new name is taken.
         from: SeriesKey,
-        /// That name.
+        /// The taken name.
         to: SeriesKey,
         /// Series whose new name is taken.
         count: usize,
@@ -283,7 +283,7 @@ impl Dictionary {
     }
 }
 
-/// For fuzzing: reads bytes as a row of changes.
+/// Fuzz entry point: decodes bytes as a row of changes.
 pub(crate) fn fuzz_rows(bytes: &[u8]) {
     if let Some(update) = SeriesUpdate::from_row(SeriesId(0), bytes) {
         assert_eq!(update.row(), bytes);

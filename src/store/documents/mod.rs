@@ -91,7 +91,7 @@ pub struct PartitionInfo {
     pub id: PartitionId,
     /// The end, exclusive.
     pub end: UnixMillis,
-    /// Its file below the data directory.
+    /// The path of the file below the data directory.
     pub file: String,
     /// Bytes that the file takes.
     pub bytes: u64,

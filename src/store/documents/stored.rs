@@ -20,7 +20,7 @@ pub enum DocumentState {
 pub struct StoredPart {
     /// The name.
     pub name: &'static str,
-    /// Where it begins.
+    /// The offset of the first byte.
     pub offset: usize,
     /// The number of bytes.
     pub length: usize,
@@ -33,7 +33,7 @@ pub struct StoredPart {
 pub struct StoredSlot {
     /// Start of the slot.
     pub start: UnixMillis,
-    /// Its cell.
+    /// The cell of the slot.
     pub cell: Cell,
     /// The numbers of the cell.
     pub parts: Vec<StoredPart>,

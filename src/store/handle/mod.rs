@@ -130,7 +130,7 @@ impl Store {
         self.inner.journal.set_last_run(now)
     }
 
-    /// After damage of the head the next attempt finds a new one in its place.
+    /// A damaged head is replaced, so that the next attempt finds a new one.
     pub(crate) fn or_replace_head<T>(
         &self,
         outcome: Result<T, StoreError>,

@@ -13,10 +13,11 @@ use crate::{
     store::{error::StoreError, file::holes::Holes},
 };
 
-/// Before the time since which a granularity is not in the settings any more.
+/// The word before the time since which a granularity is no longer in the settings.
 const RETIRED: &str = " retired ";
 
-/// Before the times in which a granularity was not in the settings, or lacks late samples of then.
+/// The word before the times in which a granularity was not in the settings, or which lack late
+/// samples.
 const AWAY: &str = " away ";
 /// Between the start and the end of such a time.
 const TO: &str = "..";

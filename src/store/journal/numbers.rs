@@ -199,7 +199,7 @@ fn note(damaged: &DamagedRows, key: &str, what: &str) {
     damaged.note("meta", &format!("the number {key}: {what}"));
 }
 
-/// Without this number a start would count batches twice or never.
+/// The error of a start without a number that decides which batches count.
 fn refused(key: &str) -> StoreError {
     corrupt(format!(
         "the number {key} is not as it was written, no other file tells it, and batches might count \

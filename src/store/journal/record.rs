@@ -113,7 +113,7 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     Some(*head)
 }
 
-/// For fuzzing: reads bytes as a record, and as one whose checksum is right.
+/// Fuzz entry point: decodes bytes as a record, also with the right checksum added.
 pub(crate) fn fuzz(bytes: &[u8]) {
     let whole = [bytes, &xxh3_64(bytes).to_le_bytes()].concat();
     for record in [bytes, &whole].into_iter().filter_map(decode) {

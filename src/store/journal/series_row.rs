@@ -168,7 +168,7 @@ fn decode(row: &[u8]) -> Option<Vec<SeriesInfo>> {
     Some(series)
 }
 
-/// For fuzzing: reads bytes as a row of series.
+/// Fuzz entry point: decodes bytes as a row of series.
 pub(crate) fn fuzz_rows(bytes: &[u8]) {
     if let Some(series) = decode(bytes) {
         assert_eq!(decode(&encode(0, &series)), Some(series));

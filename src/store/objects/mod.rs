@@ -108,7 +108,7 @@ pub enum ObjectRefusal {
     Conflict {
         /// The object's kind.
         kind: ObjectKind,
-        /// And its name.
+        /// The name of the object.
         name: String,
         /// The present version; `None`: there is no such object, or it is damaged.
         found: Option<u64>,
@@ -311,7 +311,7 @@ impl Objects {
         Ok(file)
     }
 
-    /// After damage the next attempt finds no file.
+    /// A damaged file is set aside, so that the next attempt finds none.
     fn or_set_aside<T>(
         &self,
         file: &Arc<DatabaseFile>,

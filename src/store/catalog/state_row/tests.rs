@@ -10,7 +10,7 @@ struct Sort {
     kind: Kind,
     scale: f64,
     start: i64,
-    /// By how many ms it is sampled later than others.
+    /// Milliseconds by which the series is sampled later than the others.
     apart_ms: i64,
     ended: Option<u16>,
 }

@@ -220,7 +220,7 @@ impl Partitions {
         self.changing.lock()
     }
 
-    /// After damage of a partition the next attempt finds a new one in its place.
+    /// A damaged partition is replaced, so that the next attempt finds a new one.
     pub(super) fn or_replace<T>(
         &self,
         partition: &Arc<Partition>,

@@ -21,7 +21,7 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// At the first of `length` bytes; `bytes` has [`PADDING`] more.
+    /// A cursor at the first of `length` bytes; `bytes` has [`PADDING`] more.
     pub(super) fn new(bytes: &'a [u8], length: usize) -> Result<Self, Misfit> {
         if bytes.len() < length.saturating_add(PADDING) {
             return Err(Misfit(bytes.len()));
@@ -34,7 +34,7 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
-    /// That it cannot go on from here.
+    /// The fault of bytes that cannot be decoded from here on.
     pub(super) fn misfit(&self) -> Misfit {
         Misfit(self.at)
     }

@@ -12,7 +12,7 @@ pub(crate) struct Scratch {
     pub(super) buffers: Buffers,
     /// Bytes of a file.
     pub(super) bytes: Vec<u8>,
-    /// Where heads of groups are kept for those that come after.
+    /// The cache of group heads, shared by later reads.
     pub(super) heads: Option<Arc<GroupHeads>>,
 }
 

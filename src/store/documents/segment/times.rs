@@ -1,5 +1,5 @@
-//! Which slots of a span a series has, with how many samples in each and when the first and the
-//! last of them came. Series that are sampled together have the same, and share it.
+//! The times of a series in a span: its slots, the number of samples in each, and the offsets of the
+//! first and the last sample. Series that are sampled together share their times.
 //!
 //! Must never know: values.
 

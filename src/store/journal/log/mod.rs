@@ -42,7 +42,7 @@ pub(super) struct Log {
     is_unsure: bool,
     /// The next record is the first one of another file, and nothing else may become of it.
     is_turning: bool,
-    /// That file, when it was made.
+    /// The next file of the log, once it exists.
     made: Option<(FileHeader, OpenFile)>,
     frame: Vec<u8>,
     file_bytes: u64,

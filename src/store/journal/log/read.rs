@@ -129,7 +129,7 @@ fn read_file(file: &dyn StorageBackend, first: u64) -> Result<Vec<u8>, StoreErro
     Ok(bytes)
 }
 
-/// For fuzzing: reads bytes as a file of the log.
+/// Fuzz entry point: decodes bytes as a file of the log.
 pub(crate) fn fuzz(bytes: &[u8]) {
     let Some(mut frames) = Frames::new(bytes) else { return };
     while let Ok(Some((_, record))) = frames.next() {

@@ -71,7 +71,7 @@ pub(crate) struct Fresh<'p> {
 pub(crate) struct Placed {
     /// The segment that is to be named.
     pub(crate) segment: Option<(Named, Arc<Segment>)>,
-    /// To be open ones.
+    /// Documents that stay open.
     pub(crate) open: Vec<FreshDocument>,
     /// Groups that did not come back as they were.
     pub(crate) refused: u64,

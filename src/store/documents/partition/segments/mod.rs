@@ -47,7 +47,7 @@ impl Named {
         Self { number, from: (span >> 32) as u32, to: span as u32 }
     }
 
-    /// For a row of the table.
+    /// The value of the segment's row in the table of segments.
     pub(crate) fn span(self) -> u64 {
         u64::from(self.from) << 32 | u64::from(self.to)
     }

@@ -24,7 +24,7 @@ pub(crate) struct Source {
     segment: Arc<Segment>,
     group: usize,
     head: Arc<GroupHead>,
-    /// Its slots in the group.
+    /// The first of the document's slots in the group; `to` is the end.
     from: usize,
     to: usize,
     /// Start of slot 0 of the group.

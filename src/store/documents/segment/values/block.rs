@@ -17,7 +17,7 @@ use crate::{
 /// The block is that of a counter.
 pub(super) const COUNTER: u8 = 8;
 
-/// Which columns of cells are wanted, beside how many samples there are and when they came.
+/// The columns of cells that a reader wants, in addition to the number of samples and their times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Columns(u8);
 
@@ -92,7 +92,7 @@ pub(crate) struct Head {
 /// Streams of a block, of which those that are all zero are left out.
 pub(crate) struct Writer<'a> {
     out: &'a mut Vec<u8>,
-    /// Where the byte lies that says which are there.
+    /// The position of the mask byte, which names the streams that are present.
     mask_at: usize,
     next: u8,
 }

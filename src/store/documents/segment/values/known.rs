@@ -13,7 +13,7 @@ pub(super) enum Side {
 }
 
 impl Side {
-    /// Where its flags lie beside those of the smallest.
+    /// The distance of this side's flags from those of the smallest rate, in bits.
     pub(super) fn shift(self) -> u32 {
         match self {
             Self::Min => 0,

@@ -45,7 +45,7 @@ pub(super) struct Series<'a> {
 /// The rounding of increases: to a whole number of units of a reading.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Rounding {
-    /// Not at all.
+    /// The increase is not rounded.
     None,
     Like(f64),
 }
@@ -191,7 +191,7 @@ fn before_zero(number: i64) -> i64 {
 struct Pair {
     /// Number of the increase.
     number: i64,
-    /// By how many units it is off.
+    /// The units by which the increase is off.
     rounded: i64,
     ms: i64,
 }
