@@ -1,6 +1,6 @@
-//! What reads bytes from outside or from disk, one function each: any bytes in, no panic out.
+//! Fuzz targets for code that reads bytes from outside or from disk: any input, no panic.
 //!
-//! The fuzz targets in `tests/fuzz` call these, and a test runs them over the kept corpus.
+//! The targets in `tests/fuzz` call these functions, and a test runs them on the kept corpus.
 #![allow(clippy::missing_panics_doc, reason = "a panic is what fuzzing looks for")]
 
 use std::{
@@ -40,10 +40,10 @@ use crate::{
 /// A time within the retention of the default granularities.
 const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
 
-/// Reads bytes; a panic is a fault found.
+/// A function that reads bytes; a panic is a found fault.
 pub type Target = fn(&[u8]);
 
-/// Every target with its function.
+/// All targets with their names.
 pub const TARGETS: [(&str, Target); 19] = [
     ("batch", batch),
     ("json", json),
@@ -66,7 +66,7 @@ pub const TARGETS: [(&str, Target); 19] = [
     ("updates", updates),
 ];
 
-/// A native ingest body, plain or compressed: decoded, resolved and judged.
+/// Decodes, resolves and checks a native ingest body, plain or compressed.
 pub fn batch(bytes: &[u8]) {
     if let Some(plain) = api::fuzz_decompress(bytes) {
         decode_bodies(&plain);
@@ -74,7 +74,7 @@ pub fn batch(bytes: &[u8]) {
     decode_bodies(bytes);
 }
 
-/// A packed body: what can be read can be packed again, and is as it was.
+/// Decodes a packed body, and checks that packing it again preserves it.
 pub fn packed(bytes: &[u8]) {
     let Ok(batches) = unpack(bytes) else { return };
     let again = unpack(&pack(&batches)).expect("what was packed can be read");
@@ -115,12 +115,12 @@ fn decode_bodies(bytes: &[u8]) {
     }
 }
 
-/// A JSON ingest body: what can be read can be written as BSON and read back.
+/// Decodes a JSON ingest body, and checks that it can be written as BSON and read back.
 pub fn json(bytes: &[u8]) {
     encode_batches(decode_json(bytes, NOW.0).unwrap_or_default());
 }
 
-/// Updates in MongoDB's words.
+/// Decodes updates in MongoDB's syntax.
 pub fn updates(bytes: &[u8]) {
     encode_batches(ingest::updates::decode(bytes).unwrap_or_default());
 }
@@ -135,7 +135,7 @@ fn encode_batches(batches: Vec<JsonBatch>) {
     }
 }
 
-/// A remote-write body of either version, decompressed.
+/// Decodes a decompressed remote-write body in both versions.
 pub fn remote_write(bytes: &[u8]) {
     for version in [Version::V1, Version::V2] {
         let mut families = Families::default();
@@ -145,7 +145,7 @@ pub fn remote_write(bytes: &[u8]) {
     }
 }
 
-/// Line protocol, in a unit that its first byte chooses.
+/// Decodes line protocol, in the unit that the first byte selects.
 pub fn influx(bytes: &[u8]) {
     let Some((unit, lines)) = bytes.split_first() else { return };
     let words = ["ns", "us", "ms", "s", "m", "h"];
@@ -154,14 +154,14 @@ pub fn influx(bytes: &[u8]) {
     decode_rows(|rows| ingest::influx::decode(lines, precision, NOW, rows).is_ok());
 }
 
-/// OTLP metrics, in either form.
+/// Decodes OTLP metrics in both encodings.
 pub fn otlp(bytes: &[u8]) {
     for form in [Form::Protobuf, Form::Json] {
         decode_rows(|rows| ingest::otlp::decode(form, bytes, rows).is_ok());
     }
 }
 
-/// Graphite's plaintext behind a line that is a template.
+/// Decodes Graphite's plaintext with the template in the first line.
 pub fn graphite(bytes: &[u8]) {
     let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
     let (first, lines) = bytes.split_at(end);
@@ -173,17 +173,17 @@ pub fn graphite(bytes: &[u8]) {
     });
 }
 
-/// A message of Graphite's pickle protocol.
+/// Decodes a message of Graphite's pickle protocol.
 pub fn pickle(bytes: &[u8]) {
     decode_rows(|rows| ingest::graphite::decode_pickle(bytes, &[], NOW, rows).is_ok());
 }
 
-/// collectd's value lists as JSON.
+/// Decodes collectd's value lists in JSON.
 pub fn collectd(bytes: &[u8]) {
     decode_rows(|rows| ingest::collectd::decode(bytes, rows).is_ok());
 }
 
-/// Decodes twice, the second time with the series known, and judges each sample.
+/// Decodes twice, the second time with known series, and checks each sample.
 fn decode_rows(mut decode: impl FnMut(&mut Rows<'_>) -> bool) {
     let limits = SeriesLimits::default();
     let admission = Admission::new(&GranularitySet::default(), 600_000, NOW);
@@ -208,7 +208,7 @@ fn decode_rows(mut decode: impl FnMut(&mut Rows<'_>) -> bool) {
     assert!(accepted.iter().all(|count| *count == accepted[0]), "{accepted:?}");
 }
 
-/// A file to be imported, taken for each format: its batches are numbered without a gap.
+/// Imports a file in each format, and checks that the batches are numbered without gaps.
 pub fn import(bytes: &[u8]) {
     check_import(&mut openmetrics::OpenMetrics::new(bytes));
     check_import(&mut influx_file::Influx::new(bytes, Precision::Nanoseconds));
@@ -241,7 +241,7 @@ fn check_import(source: &mut dyn Source) {
     assert_eq!(tally.samples, check.1, "every sample is batched or refused");
 }
 
-/// Rows of the journal's tables.
+/// Reads rows of the journal's tables.
 pub fn journal(bytes: &[u8]) {
     store::fuzz_rows(bytes);
     if let Some(window) = SenderWindow::from_bytes(bytes) {
@@ -252,17 +252,17 @@ pub fn journal(bytes: &[u8]) {
     }
 }
 
-/// The head of a group of sealed documents, and a block of it.
+/// Reads the head of a group of sealed documents, and a block of it.
 pub fn sealed(bytes: &[u8]) {
     store::fuzz_sealed(bytes);
 }
 
-/// A row of the head.
+/// Reads a row of the head.
 pub fn head(bytes: &[u8]) {
     store::fuzz_head(bytes);
 }
 
-/// A stored document.
+/// Reads a stored document, and merges its cells.
 pub fn document(bytes: &[u8]) {
     for slots in [1, 24, 31, 48, 60] {
         let layout = DocumentLayout::new(slots, 60_000);
@@ -283,14 +283,14 @@ pub fn document(bytes: &[u8]) {
     }
 }
 
-/// A pipeline, read and run.
+/// Reads and runs a pipeline.
 pub fn aggregate(bytes: &[u8]) {
     if let Ok(text) = std::str::from_utf8(bytes) {
         query::fuzz_aggregate(text, NOW);
     }
 }
 
-/// The query string of a chart, of documents or of Prometheus' API, and the words in it.
+/// Reads the query string of a chart, of documents or of Prometheus' API.
 pub fn query(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     api::fuzz_query(text, NOW);
@@ -301,7 +301,7 @@ pub fn query(bytes: &[u8]) {
     }
 }
 
-/// An expression: checked, formatted, and answered for one time and for several.
+/// Checks, formats and evaluates an expression for one time and for several.
 pub fn promql(bytes: &[u8]) {
     const MEMORY: usize = 64 << 20;
     const TIME_MAX: Duration = Duration::from_secs(10);
@@ -332,12 +332,13 @@ pub fn promql(bytes: &[u8]) {
             delayed_name_removal: true,
         };
         budget.keep(0);
-        // Any answer will do.
+        // The result itself is not checked.
         let _any = query::promql(store, &request, &limits, NOW);
     }
 }
 
-/// A store with a gauge, a counter and a histogram's bucket of a few minutes; its folder is gone.
+/// Returns a store with a few minutes of a gauge, a counter and a histogram's bucket; its folder is
+/// deleted.
 fn small_store() -> io::Result<store::Store> {
     const NAMES: [(&str, &str, Kind); 3] = [
         ("up", "a", Kind::Gauge),
@@ -368,7 +369,7 @@ fn small_store() -> io::Result<store::Store> {
     Ok(store)
 }
 
-/// A file of settings: what is good is shown as settings that are good and shown the same.
+/// Reads settings, and checks that valid ones can be printed and read back unchanged.
 pub fn settings(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Ok(settings) = config::read(text) else { return };

@@ -1,10 +1,11 @@
 //! Granary: a monitoring store that keeps every sample pre-aggregated.
 //!
-//! ARCHITECTURE.md has the map. Arrows point from the user to the used, and `tests/it/tidy` holds
-//! them: `model` <- `policy` <- `clock`, `shell`, `store` <- `ingest`, `import`, `query`, `telemetry` <-
-//! `alerts` <- `notify`, `kept` <- `actors` <- `api` <- `config` <- `daemon` <- `cli` <- `main`.
+//! ARCHITECTURE.md has the code map. Each module may only use modules to its left, which
+//! `tests/it/tidy` checks: `model` <- `policy` <- `clock`, `shell`, `store` <- `ingest`, `import`,
+//! `query`, `telemetry` <- `alerts` <- `notify`, `kept` <- `actors` <- `api` <- `config` <-
+//! `daemon` <- `cli` <- `main`.
 
-/// What tests share names the crate as they do.
+// The shared test setup below refers to the crate by its name, as the tests in tests/ do.
 #[cfg(test)]
 extern crate self as granary;
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-/// A quarter to a third less CPU than with glibc's allocator on the ingest path (see ARCHITECTURE.md).
+/// The allocator, which uses a quarter to a third less CPU than glibc's on the ingest path (see
+/// ARCHITECTURE.md).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

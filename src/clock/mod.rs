@@ -1,7 +1,7 @@
-//! Where the time comes from: the one place that reads the machine's clocks.
+//! The clocks: the only place that reads the machine's time.
 //!
-//! The shell (roles, routes, commands) reads a clock and hands the time on; the model, decisions, the
-//! store and queries take times as arguments. Must never know: what the time is needed for.
+//! Roles, routes and commands read a clock and pass the time on; the model, decisions, the store
+//! and queries take times as arguments. Must never know: what the time is used for.
 
 mod trusted;
 
@@ -11,12 +11,12 @@ use std::fmt;
 
 use crate::model::{Moment, UnixMillis};
 
-/// Where the time comes from. Only the shell (roles, API, command line) reads it.
+/// A source of time. Only roles, the API and commands read it.
 pub trait Clock: Send + Sync + fmt::Debug {
-    /// The time now.
+    /// Returns the present time.
     fn now(&self) -> UnixMillis;
 
-    /// The time now, with what is known against it.
+    /// Returns the present time, with the expected time when the clock is doubted.
     fn moment(&self) -> Moment {
         self.now().into()
     }
@@ -34,39 +34,40 @@ impl Clock for SystemClock {
     }
 }
 
-/// Milliseconds since the machine was started, its sleep included: no one can set it.
+/// Returns milliseconds since the machine started, including suspended time; nobody can set this
+/// clock.
 pub fn uptime_ms() -> i64 {
     let since = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     since.tv_sec * 1000 + since.tv_nsec / 1_000_000
 }
 
-/// Measures how long a piece of work takes.
+/// A measurement of elapsed time.
 #[derive(Debug, Clone, Copy)]
 pub struct Stopwatch(std::time::Instant);
 
 impl Stopwatch {
-    /// Starts measuring.
+    /// Starts a measurement.
     #[expect(clippy::disallowed_methods, reason = "this is the edge where the clock is read")]
     pub fn start() -> Self {
         Self(std::time::Instant::now())
     }
 
-    /// From the start to that of another one, which was started later.
+    /// Returns the time from this start to that of a later measurement.
     pub fn until(&self, later: &Self) -> std::time::Duration {
         later.0.saturating_duration_since(self.0)
     }
 
-    /// Time since the start.
+    /// Returns the time since the start.
     pub fn elapsed(&self) -> std::time::Duration {
         self.0.elapsed()
     }
 
-    /// Whole milliseconds since the start.
+    /// Returns whole milliseconds since the start.
     pub fn millis(&self) -> u64 {
         self.elapsed().as_millis() as u64
     }
 
-    /// Seconds since the start.
+    /// Returns seconds since the start.
     pub fn seconds(&self) -> f64 {
         self.elapsed().as_secs_f64()
     }

@@ -1,6 +1,6 @@
-//! The machine's clock, and whether it is believed; what the daemon's roles take the time from.
+//! The machine's clock with the trust in it; the roles of the daemon take the time from here.
 //!
-//! `policy/trust.rs` decides. Must never know: what is done with the time.
+//! `policy/trust.rs` decides. Must never know: what the time is used for.
 
 use std::sync::{
     Arc,
@@ -16,14 +16,14 @@ use crate::{
     policy::{Change, Doubt, Trust, TrustRules},
 };
 
-/// The machine's clock, with what is known against it. Cheap to clone.
+/// The machine's clock and the trust in it. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct TrustedClock(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     trust: Mutex<Trust>,
-    /// So that senders are listened to only when it matters.
+    /// A copy of the doubt, so that senders' clocks are only collected while it matters.
     is_doubted: AtomicBool,
 }
 
@@ -34,20 +34,20 @@ pub struct ClockReport {
     pub doubted: bool,
     /// The time of the machine's clock.
     pub clock: String,
-    /// The time that is believed.
+    /// The expected time.
     pub believed: String,
-    /// The lead of the clock over that, in milliseconds.
+    /// The lead of the clock over the expected time, in milliseconds.
     pub ahead_ms: i64,
-    /// Senders whose clocks agree with it.
+    /// The number of senders whose clocks agree with the machine's.
     pub senders_agree: usize,
-    /// Senders whose clocks agree with what is believed.
+    /// The number of senders whose clocks agree with the expected time.
     pub senders_contradict: usize,
-    /// Senders that confirm the clock when they agree.
+    /// The number of agreeing senders that confirms the clock.
     pub senders_min: usize,
 }
 
 impl ClockReport {
-    /// The problem and its remedy; `None` while the clock is believed.
+    /// Returns the problem and its remedy; `None` while the clock is trusted.
     pub fn reason(&self) -> Option<String> {
         let Self { clock, believed, senders_agree, senders_contradict, senders_min, .. } = self;
         self.doubted.then(|| {
@@ -62,18 +62,18 @@ impl ClockReport {
 }
 
 impl TrustedClock {
-    /// `last_run` is what the time was at least when the store was last run.
+    /// Creates the clock. `last_run` is the latest time that the last run knew.
     pub fn new(rules: TrustRules, last_run: Option<UnixMillis>) -> Self {
         let trust = Mutex::new(Trust::new(rules, last_run, uptime_ms()));
         Self(Arc::new(Inner { trust, is_doubted: AtomicBool::new(false) }))
     }
 
-    /// The time of the machine's clock.
+    /// Returns the time of the machine's clock.
     pub fn now(&self) -> UnixMillis {
         SystemClock.now()
     }
 
-    /// The time of the machine's clock, with the time that is believed.
+    /// Returns the time of the machine's clock, with the expected time.
     pub fn moment(&self) -> Moment {
         let (moment, change) = self.0.trust.lock().read(self.now(), uptime_ms());
         self.0.is_doubted.store(moment.is_doubted(), Ordering::Relaxed);
@@ -81,12 +81,12 @@ impl TrustedClock {
         moment
     }
 
-    /// True when the clock was doubted when it was last read.
+    /// Returns true when the clock was doubted at its last reading.
     pub fn is_doubted(&self) -> bool {
         self.0.is_doubted.load(Ordering::Relaxed)
     }
 
-    /// Takes in what a sender's clock says.
+    /// Records the time of a sender's clock.
     pub fn hear(&self, sender: &str, time: UnixMillis) {
         self.0.trust.lock().hear(sender, time, uptime_ms());
     }
@@ -99,7 +99,7 @@ impl TrustedClock {
         self.moment();
     }
 
-    /// Believes the clock from now on; returns the time.
+    /// Trusts the clock from now on, and returns the time.
     pub fn confirm(&self) -> UnixMillis {
         let clock = self.now();
         self.0.trust.lock().confirm(clock, uptime_ms());
@@ -109,7 +109,7 @@ impl TrustedClock {
         clock
     }
 
-    /// The state of the clock.
+    /// Returns the state of the clock.
     pub fn report(&self) -> ClockReport {
         let now = self.moment();
         let (doubt, senders_min) = {

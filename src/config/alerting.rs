@@ -1,6 +1,6 @@
-//! The settings of alerts: who is told of them, and under which address and labels.
+//! The settings of alerts: Alertmanagers, the external address and external labels.
 //!
-//! Must never know: rules, how anything is sent.
+//! Must never know: rules, how notifications are sent.
 
 use std::sync::Arc;
 
@@ -14,13 +14,14 @@ use crate::{
     model::{METRIC_TAG, without_password},
 };
 
-/// Alertmanagers, at most: each has a thread.
+/// The maximum number of Alertmanagers, each of which has a thread.
 const ALERTMANAGERS_MAX: usize = 8;
-/// External labels, at most, and bytes of one of them.
+/// The maximum number of external labels.
 const LABELS_MAX: usize = 64;
+/// The maximum length of a label's name and value.
 const LABEL_BYTES_MAX: usize = 1024;
 
-/// Alertmanagers: addresses, and tables with an address and Alertmanager's `http_config`.
+/// Parses Alertmanagers: addresses, or tables with an address and Alertmanager's `http_config`.
 pub(super) fn alertmanagers(alerts: &Alerts, faults: &mut Faults) -> Vec<Alertmanager> {
     if alerts.alertmanagers.len() > ALERTMANAGERS_MAX {
         faults
@@ -63,7 +64,7 @@ fn alertmanager(raw: &toml::Value) -> Result<Alertmanager, String> {
     Ok(Alertmanager { url: url.trim_end_matches('/').to_owned(), http })
 }
 
-/// Whether it begins as an address of a web server, and names a host.
+/// Returns true when a text is an address of a web server with a host.
 fn is_address(url: &str) -> bool {
     let behind = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
     behind.is_some_and(|behind| {
@@ -90,7 +91,8 @@ pub(super) fn rules(sections: &Sections, faults: &mut Faults) -> RuleSources {
     }
 }
 
-/// The address of the page, without a slash at the end; empty: that follows from the machine's name.
+/// Checks the page's address, and removes a trailing slash; without it, the address follows from
+/// the machine's name.
 fn external_url(url: &str, faults: &mut Faults) -> String {
     let is_plain = !url.contains(|c: char| matches!(c, '?' | '#') || c.is_control() || c == ' ');
     if !(url.is_empty() || is_address(url) && is_plain && !url.contains('@')) {

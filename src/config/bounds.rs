@@ -1,5 +1,5 @@
-//! Bounds that no operator has had a reason to turn, so they are no settings. Each is counted and has a message
-//! where it is reached.
+//! Limits that are not settings, because no operator had a reason to change them. Each has a
+//! counter and a message.
 //!
 //! Must never know: what the roles do.
 
@@ -11,42 +11,43 @@ use crate::{
     store::StoreLimits,
 };
 
-/// Time between two requests of a connection.
+/// The maximum idle time between two requests of a connection.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(75);
-/// Time of an ordered stop; acknowledged samples are safe in any case.
+/// The timeout of an ordered stop; acknowledged samples are safe in any case.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
-/// Bytes of batches that wait for the journal; more are refused with 429.
+/// The maximum size of batches that wait for the journal; more are refused with 429.
 pub const QUEUE_BYTES_MAX: usize = 64 << 20;
-/// New series of one request.
+/// The maximum number of new series in a request.
 pub const REQUEST_SERIES_MAX: usize = 100_000;
-/// Live tails at the same time.
+/// The maximum number of concurrent live tails.
 pub const TAILS_MAX: usize = 16;
-/// Annotations; the oldest make room for new ones.
+/// The maximum number of annotations; new ones replace the oldest.
 pub const ANNOTATIONS_MAX: usize = 5000;
-/// Time that expired silences are kept.
+/// The time for which expired silences are kept.
 pub const SILENCES_KEPT: Duration = Duration::from_secs(5 * 86_400);
-/// Time without samples after which the state of a counter is packed in memory.
+/// The time without samples after which the state of a counter is packed in memory.
 pub const IDLE_AFTER: Duration = Duration::from_secs(3600);
-/// Empty documents inserted in a second.
+/// The number of empty documents inserted per second.
 pub const SHELLS_PER_SECOND: u32 = 20_000;
-/// Bytes of empty documents ahead; finer granularities come first.
+/// The maximum size of empty documents ahead; finer granularities come first.
 pub const SHELL_BYTES_MAX: u64 = 1 << 30;
-/// Longest time between two searches for expired partitions.
+/// The longest time between two searches for expired partitions.
 const RETENTION_INTERVAL_MAX: Duration = Duration::from_secs(60);
-/// Senders that must agree with a clock that is not trusted, while fewer do not.
+/// The number of senders that must agree with a doubted clock, and outnumber the others.
 const CLOCK_SENDERS_MIN: usize = 2;
-/// Snapshots in the folder; a new one beyond is refused.
+/// The maximum number of snapshots; more are refused.
 const SNAPSHOTS_MAX: usize = 30;
-/// Time that a sender must have been silent before it makes room for a new one: a batch that a forgotten
-/// sender sends again counts again.
+/// The time that a sender must have been silent before a new one may replace it: when a replaced
+/// sender repeats a batch, the batch counts again.
 const SENDER_IDLE_MS: i64 = 7 * 86_400_000;
 
-/// Time between two searches for expired partitions.
+/// Returns the time between two searches for expired partitions.
 pub fn retention_interval(settings: &Settings) -> Duration {
     settings.storage.checkpoint_interval.min(RETENTION_INTERVAL_MAX)
 }
 
-/// The rules by which the machine's clock is trusted. A sender may be as far ahead as its samples may.
+/// Returns the rules for trusting the machine's clock. A sender's clock may be as far ahead as its
+/// samples.
 pub fn trust_rules(settings: &Settings) -> TrustRules {
     TrustRules {
         step_max_ms: millis(settings.clock.step_max),
@@ -55,7 +56,7 @@ pub fn trust_rules(settings: &Settings) -> TrustRules {
     }
 }
 
-/// The number, size and age of snapshots.
+/// Returns the limits of number, size and age of snapshots.
 pub fn snapshot_policy(settings: &Settings) -> SnapshotPolicy {
     SnapshotPolicy {
         count_max: SNAPSHOTS_MAX,
@@ -64,7 +65,7 @@ pub fn snapshot_policy(settings: &Settings) -> SnapshotPolicy {
     }
 }
 
-/// The limits of series and senders.
+/// Returns the limits of series and senders.
 pub fn store_limits(settings: &Settings) -> StoreLimits {
     let limits = &settings.limits;
     StoreLimits {

@@ -1,10 +1,10 @@
-//! The faults of settings, collected so that all are reported together.
+//! Faults of settings, collected to be reported together.
 //!
-//! Must never know: which keys there are.
+//! Must never know: which keys exist.
 
 use crate::model::Span;
 
-/// Each as a message with its key.
+/// The messages, each with its key.
 #[derive(Default)]
 pub(super) struct Faults(pub(super) Vec<String>);
 

@@ -1,5 +1,5 @@
-//! The keys of settings as they are given, each put over the defaults by itself: so every key that
-//! is not known or of a wrong type is reported, not only the first.
+//! Merging of settings key by key over the defaults, so that all unknown keys and wrong types are
+//! reported together.
 //!
 //! Must never know: what a value means.
 
@@ -9,12 +9,12 @@ use super::sections::Sections;
 
 type Table = Map<String, Value>;
 
-/// The one list of tables.
+/// The only list of tables.
 const GRANULARITY: &str = "granularity";
-/// A key is taken for another one when no more letters differ.
+/// The maximum edit distance at which a key is suggested.
 const DISTANCE_MAX: usize = 3;
 
-/// Settings over the defaults, and the faults of keys that keep their defaults.
+/// Settings merged over the defaults, with the faults of the keys that could not be used.
 #[derive(Debug)]
 pub(super) struct Keys {
     defaults: Table,
@@ -23,7 +23,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// Puts what is given over the defaults.
+    /// Merges the given settings over the defaults.
     pub(super) fn read(defaults: Table, given: Table) -> Self {
         let mut keys = Self { sound: defaults.clone(), defaults, faults: Vec::new() };
         let mut given: Vec<_> = given.into_iter().collect();
@@ -49,7 +49,7 @@ impl Keys {
         keys
     }
 
-    /// The sound keys, the others as by default.
+    /// Returns the valid settings, with the defaults of all other keys.
     pub(super) fn sections(&self) -> Result<Sections, config::ConfigError> {
         typed(self.sound.clone())
     }
@@ -73,7 +73,7 @@ impl Keys {
         }
     }
 
-    /// Checks the entries of a list one by one, and takes the list as a whole.
+    /// Checks the entries of a list one by one, and replaces the list as a whole.
     fn entries(&mut self, list: &str, entries: Vec<Value>, known: &[Value]) {
         let pattern = known.first().and_then(|own| own.clone().into_table().ok());
         let pattern = pattern.unwrap_or_default();
@@ -101,7 +101,7 @@ impl Keys {
         }
     }
 
-    /// Makes a change unless the settings cannot be read with it.
+    /// Applies a change if the settings are valid with it.
     fn put(&mut self, path: &str, change: impl FnOnce(&mut Table)) {
         let mut changed = self.sound.clone();
         change(&mut changed);
@@ -137,7 +137,7 @@ fn typed(table: Table) -> Result<Sections, config::ConfigError> {
     Value::from(ValueKind::Table(table)).try_deserialize()
 }
 
-/// The default granularities that the list of the settings leaves out.
+/// Returns a note on the default granularities that a list of granularities leaves out.
 pub(super) fn left_out(given: &Sections, defaults: &Sections) -> Option<String> {
     let has = |slot: &str| given.granularity.iter().any(|own| own.slot == slot);
     let missing = defaults.granularity.iter().map(|own| own.slot.as_str());

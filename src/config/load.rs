@@ -1,4 +1,4 @@
-//! Reading of settings: defaults, file, environment and flags, in this order.
+//! Loading of settings: defaults, file, environment and flags, in this order.
 
 use std::path::{Path, PathBuf};
 
@@ -11,19 +11,19 @@ use super::{
 };
 use crate::model::without_password;
 
-/// What flags say, over everything else.
+/// The values of flags, which override all other sources.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {
-    /// `--listen`
+    /// The value of `--listen`.
     pub listen: Option<String>,
-    /// `--data-dir`
+    /// The value of `--data-dir`.
     pub data_dir: Option<PathBuf>,
 }
 
-/// Reads the settings: defaults, then the file, then the environment, then the flags.
+/// Loads the settings: defaults, then the file, then the environment, then the flags.
 ///
 /// # Errors
-/// When something cannot be read, is not known, or cannot work together.
+/// When a source cannot be read, a key is unknown, or values are invalid.
 pub fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Settings, ConfigError> {
     let read = |cause: config::ConfigError| ConfigError::Read(cause.to_string());
     let mut builder = Config::builder().add_source(File::from_str(DEFAULTS, FileFormat::Toml));
@@ -50,10 +50,10 @@ pub fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Settings, Conf
     checked(builder)
 }
 
-/// The settings of a file's text over the defaults, and of nothing else.
+/// Reads settings from a text, over the defaults and without other sources.
 ///
 /// # Errors
-/// See [`load`].
+/// The errors of [`load`].
 pub(crate) fn read(text: &str) -> Result<Settings, ConfigError> {
     let texts = [DEFAULTS, text].map(|text| File::from_str(text, FileFormat::Toml));
     checked(texts.into_iter().fold(Config::builder(), ConfigBuilder::<DefaultState>::add_source))
@@ -83,7 +83,7 @@ fn checked(builder: ConfigBuilder<DefaultState>) -> Result<Settings, ConfigError
     Ok(settings)
 }
 
-/// The settings as TOML, by section; what is secret is not shown.
+/// Returns the settings as TOML by section, without secrets.
 fn shown(sections: &Sections) -> toml::Table {
     let Ok(toml::Value::Table(mut sections)) = toml::Value::try_from(sections) else {
         return toml::Table::new();
@@ -92,7 +92,7 @@ fn shown(sections: &Sections) -> toml::Table {
     sections
 }
 
-/// The keys that differ from their defaults, with their values.
+/// Returns the keys that differ from their defaults, with their values.
 fn changed(own: &toml::Table, defaults: &toml::Table) -> Vec<String> {
     let mut changed = Vec::new();
     for (name, section) in own {

@@ -1,5 +1,5 @@
-//! Settings: read key by key over the defaults into their sections, then checked once into [`Settings`], the
-//! only form that the rest of the daemon sees.
+//! Settings: merged key by key over the defaults, then checked once and turned into [`Settings`],
+//! the only form that the rest of the daemon uses.
 
 mod alerting;
 pub mod bounds;
@@ -18,16 +18,16 @@ pub use sections::{
 };
 pub use settings::Settings;
 
-/// The defaults, as text: `config/default.toml`.
+/// The text of the defaults: `config/default.toml`.
 pub const DEFAULTS: &str = include_str!("../../config/default.toml");
 
-/// What is wrong with the settings.
+/// The error of invalid settings.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// They cannot be read.
+    /// The settings cannot be read.
     #[error("read settings: {0}")]
     Read(String),
-    /// They are read, but cannot be used; every fault is listed.
+    /// The settings have invalid values; all are listed.
     #[error("{}", .0.join("\n"))]
     Invalid(Vec<String>),
 }

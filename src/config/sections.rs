@@ -1,4 +1,4 @@
-//! The sections of the settings file, each key in the type that the daemon uses.
+//! The sections of the settings file, with each key in the type that the daemon uses.
 //!
 //! `config/default.toml` explains each key. Must never know: how the roles use them.
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::telemetry::LogFormat;
 
-/// Every key of every section.
+/// All sections with their keys.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 #[expect(
@@ -115,7 +115,7 @@ pub struct Promql {
 #[serde(deny_unknown_fields)]
 pub struct Alerts {
     pub rules: Vec<String>,
-    /// Addresses, and tables with an address.
+    /// Addresses, or tables with an address.
     pub alertmanagers: Vec<toml::Value>,
     pub external_labels: BTreeMap<String, String>,
     pub notifications: PathBuf,
@@ -160,7 +160,7 @@ pub struct Telemetry {
     pub interval: Duration,
 }
 
-/// One `[[granularity]]`.
+/// A table `[[granularity]]`.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Level {
@@ -171,7 +171,7 @@ pub struct Level {
 }
 
 impl Sections {
-    /// Notes each number that is too small to work with.
+    /// Reports each number that is too small.
     pub(super) fn check_bounds(&self, faults: &mut Faults) {
         let Self { server, storage, ingest, limits, .. } = self;
         let bodies_min = ingest.request_bytes_max.saturating_mul(1 + DECOMPRESSED_FACTOR);
@@ -192,7 +192,7 @@ impl Sections {
         ] {
             faults.at_least(key, value, least);
         }
-        // actix-http measures it by a clock that it reads twice a second.
+        // actix-http measures this timeout with a clock that it reads twice a second.
         let client_timeout = server.client_timeout;
         if client_timeout < Duration::from_secs(1) {
             let key = "server.client_timeout";
@@ -201,5 +201,5 @@ impl Sections {
     }
 }
 
-/// A decompressed body may have this many times the bytes of a request.
+/// The maximum ratio of a decompressed body to the size limit of a request.
 pub(super) const DECOMPRESSED_FACTOR: usize = 4;

@@ -1,4 +1,4 @@
-//! The settings as the daemon uses them: the sections, and what is computed from several keys.
+//! The settings as the daemon uses them: the sections, and values derived from several keys.
 
 use std::{num::NonZero, ops::Deref, sync::Arc, thread::available_parallelism};
 
@@ -17,22 +17,22 @@ use crate::{
     store::CheckpointBounds,
 };
 
-/// Checked settings. The sections' keys are read through it: `settings.server.listen`.
+/// Checked settings. The sections are accessible as fields: `settings.server.listen`.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The settings in effect as TOML, a line for each section.
+    /// The effective settings as TOML, one line per section.
     pub as_toml: Vec<String>,
     /// The keys that differ from their defaults, with their values.
     pub changed: Vec<String>,
-    /// Notes on effects that their author may not expect.
+    /// Notes on effects that the operator may not expect.
     pub notes: Vec<String>,
-    /// `graphite.templates`, parsed.
+    /// The parsed `graphite.templates`.
     pub graphite_templates: Vec<Template>,
-    /// Sources of rules and the routing of notifications.
+    /// The sources of rules and the routing of notifications.
     pub rules: RuleSources,
-    /// `alerts.alertmanagers`, parsed.
+    /// The parsed `alerts.alertmanagers`.
     pub alertmanagers: Vec<Alertmanager>,
-    /// All `[[granularity]]`.
+    /// The granularities of all `[[granularity]]`.
     pub granularities: GranularitySet,
     sections: Sections,
 }
@@ -46,7 +46,7 @@ impl Deref for Settings {
 }
 
 impl Settings {
-    /// Checks everything and reports every fault.
+    /// Checks all settings, and reports every fault.
     pub(super) fn validate(mut sections: Sections) -> Result<Self, ConfigError> {
         let mut faults = Faults::default();
         sections.check_bounds(&mut faults);
@@ -68,8 +68,8 @@ impl Settings {
         if faults.0.is_empty() { Ok(settings) } else { Err(ConfigError::Invalid(faults.0)) }
     }
 
-    /// The sources of rules on a machine of this name: without `server.external_url` links name the
-    /// machine and the port, as Prometheus does.
+    /// Returns the sources of rules on the named machine: without `server.external_url`, links
+    /// contain the machine's name and the port, as in Prometheus.
     pub fn rule_sources(&self, machine: Option<&str>) -> RuleSources {
         let mut sources = self.rules.clone();
         if sources.external.url.is_empty() {
@@ -81,13 +81,13 @@ impl Settings {
         sources
     }
 
-    /// HTTP worker threads to start.
+    /// Returns the number of HTTP worker threads.
     pub fn worker_threads(&self) -> usize {
         let cores = || available_parallelism().map_or(2, NonZero::get);
         NonZero::new(self.server.workers).map_or_else(cores, NonZero::get)
     }
 
-    /// The sizes at which a checkpoint starts.
+    /// Returns the sizes at which a checkpoint starts.
     pub fn checkpoint_bounds(&self) -> CheckpointBounds {
         CheckpointBounds {
             cell_bytes_max: self.storage.catalog_bytes_max,
@@ -95,12 +95,12 @@ impl Settings {
         }
     }
 
-    /// Bytes of a decompressed body, at most.
+    /// Returns the maximum size of a decompressed body.
     pub fn decompressed_bytes_max(&self) -> usize {
         self.ingest.request_bytes_max.saturating_mul(DECOMPRESSED_FACTOR)
     }
 
-    /// The settings of `PromQL` queries.
+    /// Returns the settings of `PromQL` queries.
     pub fn promql_settings(&self) -> PromqlSettings {
         let limits = &self.limits;
         PromqlSettings {
@@ -114,7 +114,7 @@ impl Settings {
     }
 }
 
-/// Every request's sender is compared with each prefix.
+/// Checks the prefixes of redundant senders; every request is compared with each.
 fn check_ha_senders(ingest: &Ingest, faults: &mut Faults) {
     const MOST: usize = 64;
     if ingest.ha_senders.len() > MOST {

@@ -1,8 +1,8 @@
-//! Texts of settings that stand for lengths of time and addresses.
+//! Durations and addresses in settings.
 //!
 //! Must never know: keys.
 
-/// Lengths of time such as `10s`; days are the longest unit.
+/// Durations such as `10s`; days are the longest unit.
 pub(super) mod duration {
     use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The roles of alerts: what evaluates rules, and what tells of alerts.
+//! The roles of alerts: evaluation of rules, and notifications.
 //!
 //! Must never know: the other roles, and when they end.
 
@@ -19,13 +19,13 @@ use crate::{
     model::SeriesLimits,
 };
 
-/// The roles.
+/// The roles of alerts.
 pub(super) struct Alerting {
     alerter: Addr<Alerter>,
-    /// One for each Alertmanager.
+    /// The notifiers, one for each Alertmanager.
     notifiers: Vec<Addr<Notifier>>,
     messenger: Addr<Messenger>,
-    /// Those that are evaluated.
+    /// The rules under evaluation.
     pub(super) rules: KnownRules,
 }
 
@@ -86,7 +86,7 @@ impl Alerting {
     }
 }
 
-/// Reads the rules again at each SIGHUP; never ends.
+/// Reloads the rules at each SIGHUP; never returns.
 pub(super) async fn reload_on_signal(rules: KnownRules) {
     let Ok(mut hangup) = signal(SignalKind::hangup()) else {
         tracing::error!("cannot listen for SIGHUP; ask with POST /-/reload");
@@ -94,7 +94,7 @@ pub(super) async fn reload_on_signal(rules: KnownRules) {
     };
     while hangup.recv().await.is_some() {
         let rules = rules.clone();
-        // What is wrong is in the log.
+        // The reload itself logs errors.
         drop(tokio::task::spawn_blocking(move || rules.reload().is_ok()).await);
     }
     std::future::pending::<()>().await;

@@ -1,4 +1,4 @@
-//! The addresses that the daemon listens on, and the remedy when one cannot be bound.
+//! The addresses on which the daemon listens, and remedies when one cannot be bound.
 //!
 //! Must never know: what is served.
 
@@ -7,7 +7,7 @@ use std::{
     net::{SocketAddr, TcpListener},
 };
 
-/// Takes the address, so that connections wait until they are served.
+/// Binds the address; connections wait until the server accepts them.
 pub(super) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listen = || {
         let listener = TcpListener::bind(address)?;
@@ -17,7 +17,7 @@ pub(super) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     listen().map_err(|cause| cannot_listen(address, "--listen or server.listen", cause))
 }
 
-/// The remedy when an address cannot be bound, whose source are the `names` of flags and settings.
+/// Adds the remedy to the error of binding an address, whose settings and flags are `names`.
 pub(super) fn cannot_listen(address: SocketAddr, names: &str, cause: io::Error) -> anyhow::Error {
     let remedies = [
         (

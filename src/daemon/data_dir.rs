@@ -1,6 +1,6 @@
-//! The data directory, made and claimed before anything in it is opened.
+//! The data directory, which is created and locked before anything in it is opened.
 //!
-//! Must never know: what lies in it, but for the file that says which process has it.
+//! Must never know: its content, except the lock file.
 
 use std::{
     fs::{File, OpenOptions},
@@ -13,20 +13,20 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::store::Folder;
 
-/// Names the process that has the directory, and is locked by it.
+/// The name of the lock file, which contains the process id of the holder.
 const LOCK_FILE: &str = "granary.pid";
 
-/// Holds the directory for this process; the system gives it up with the process.
+/// The lock of the directory; the kernel releases it when the process ends.
 #[derive(Debug)]
 pub(super) struct DataDir {
     _lock: File,
 }
 
 impl DataDir {
-    /// Makes the directory if it is not there, and claims it.
+    /// Creates the directory if it is missing, and locks it.
     ///
     /// # Errors
-    /// When it cannot be written, or another process has it; the message says what to do.
+    /// When the directory cannot be written, or another process has locked it.
     pub(super) fn claim(folder: &Path) -> anyhow::Result<Self> {
         let shown = folder.display();
         let remedy = || {
@@ -35,7 +35,7 @@ impl DataDir {
                  name another with --data-dir or storage.data_dir"
             )
         };
-        // Nobody else may read what is kept, and no power cut takes the folder's name away.
+        // The directory is private, and its creation survives a power cut.
         Folder::new(folder).with_context(remedy)?;
         let path = folder.join(LOCK_FILE);
         let mut options = OpenOptions::new();
@@ -55,10 +55,10 @@ impl DataDir {
     }
 }
 
-/// The process that has a directory now, as its file says; `None` when none has it.
+/// Returns the id of the process that has locked a directory; `None` when it is free.
 pub fn process_using(folder: &Path) -> Option<String> {
     let file = File::open(folder.join(LOCK_FILE)).ok()?;
-    // Given up at once, when the file is closed.
+    // The lock is released when the file is closed.
     match flock(&file, FlockOperation::NonBlockingLockShared) {
         Ok(()) => None,
         Err(_) => Some(pid(&file)),
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(process_using(&folder), None);
         assert_eq!(process_using(dir.path()), None, "nobody ever had it");
         DataDir::claim(&folder).unwrap();
-        // Whoever races for it.
+        // Several threads race for the lock.
         let holders = AtomicUsize::new(0);
         let race = || {
             let mut claims = 0;

@@ -1,4 +1,4 @@
-//! What listens: the HTTP server and the Graphite listeners, with what they are made of.
+//! The HTTP server, the Graphite listeners, and the roles that collect samples for them.
 //!
 //! Must never know: the other roles, and the order of the stop.
 
@@ -37,7 +37,7 @@ use crate::{
     telemetry::Metrics,
 };
 
-/// What roles know and others ask for.
+/// The shared state of hosts, rules and silences.
 pub(super) struct Known {
     pub(super) hosts: KnownHosts,
     pub(super) rules: KnownRules,
@@ -177,14 +177,14 @@ fn overview_limits(settings: &Settings) -> OverviewLimits {
     }
 }
 
-/// The names under which the daemon may be asked: the external address is one of them.
+/// Returns the names of the daemon, including that of its external address.
 fn host_names(settings: &Settings) -> HostNames {
     let external = settings.rules.external.host().map(str::to_owned);
     let configured: Vec<_> = settings.server.host_names.iter().cloned().chain(external).collect();
     HostNames::new(&configured, machine_name())
 }
 
-/// What this machine calls itself.
+/// Returns the name of this machine.
 fn machine_name() -> Option<String> {
     rustix::system::uname().nodename().to_str().ok().map(str::to_owned)
 }
@@ -208,7 +208,7 @@ fn collector_parts(settings: &Settings, parts: &OverviewParts) -> CollectorParts
     }
 }
 
-/// A collector on a thread of its own: no other role must wait while it reads a large message.
+/// Starts a collector on its own thread, so that no other role waits while it reads large messages.
 fn collector_of_its_own(
     settings: &Settings,
     parts: &OverviewParts,
@@ -244,7 +244,7 @@ pub(super) fn start_graphite(
         .map_err(|CannotListen { setting, address, cause }| cannot_listen(address, setting, cause))
 }
 
-/// Starts what samples the daemon itself, if anything does.
+/// Starts the role that samples the daemon itself, unless it is disabled.
 pub(super) fn start_self_sampler(
     settings: &Settings,
     parts: &ApiParts,
@@ -268,15 +268,15 @@ pub(super) fn start_self_sampler(
     Some(sampler.start())
 }
 
-/// The role that keeps the last hour of all hosts ready.
+/// Returns the role that keeps the sparklines of all hosts up to date.
 pub(super) fn line_keeper(parts: &ApiParts, lifelines: &Lifelines) -> LineKeeper {
     let query = parts.query.clone();
     let refresh = move || query.lines.refresh(&query).map_err(|cause| cause.to_string());
     LineKeeper::new(refresh, lifelines.for_role("line keeper"))
 }
 
-/// Threads of each HTTP worker for what waits: every query and tail that may be under way can be of
-/// one worker, and one of each thing else that a worker may not wait for.
+/// Returns the number of blocking threads of an HTTP worker: all queries and tails may run on the
+/// same worker, in addition to one thread for each other kind of work.
 fn blocking_threads(settings: &Settings) -> usize {
     // Metrics, a snapshot, a change, the clock, a large body, a host, pings, a dashboard or
     // annotation, storage, status, rules.
@@ -325,7 +325,7 @@ pub(super) fn start_server(
                 })
                 .keep_alive(keep_alive)
                 .client_request_timeout(client_timeout)
-                // A client that is gone ends the work for it.
+                // Work for a client that has left ends.
                 .h1_allow_half_closed(false)
                 .on_connect_ext(move |connection: &OneAtATime<TcpStream>, data| {
                     connections.note(connection, data);
@@ -333,8 +333,8 @@ pub(super) fn start_server(
                 .finish(map_config(app().into_factory(), |()| AppConfig::default()))
                 .map_err(note_fault);
             fn_service(|stream: TcpStream| async move {
-                // Else the end of an answer may wait 40 ms for the client to acknowledge its
-                // beginning.
+                // Without this, the end of an answer may wait 40 ms until the client acknowledges
+                // its beginning.
                 stream.set_nodelay(true)?;
                 let peer = stream.peer_addr().ok();
                 Ok::<_, DispatchError>((OneAtATime::new(stream), Protocol::Http1, peer))
@@ -354,7 +354,7 @@ pub(super) fn start_server(
     Ok(handle)
 }
 
-/// Logs why a connection ended: a client's fault, unless the server itself failed.
+/// Logs why a connection ended. The cause is the client unless the server itself failed.
 fn note_fault(fault: DispatchError) -> DispatchError {
     if matches!(fault, DispatchError::InternalError | DispatchError::HandlerDroppedPayload) {
         tracing::error!(%fault, "a connection failed");

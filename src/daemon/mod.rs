@@ -1,4 +1,4 @@
-//! The daemon's life: start, run, and the one ordered stop.
+//! The daemon's life: start, run, and the ordered stop.
 
 mod alerting;
 mod binding;
@@ -34,19 +34,19 @@ use data_dir::DataDir;
 pub use data_dir::process_using;
 use listeners::{Known, api_parts, line_keeper, start_graphite, start_self_sampler, start_server};
 
-/// Why the daemon stopped.
+/// The reason why the daemon stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitReason {
     /// SIGTERM or SIGINT.
     Asked,
-    /// A role died; the process should be started again.
+    /// A role died; the service manager should restart the process.
     RoleDied(Death),
 }
 
-/// Threads of the main runtime for what waits: the ends of roles, one after the other.
+/// The number of threads of the main runtime for blocking work: joining the roles' threads.
 const BLOCKING_THREADS: usize = 4;
 
-/// Runs the daemon until it is asked to stop.
+/// Runs the daemon until it is stopped.
 ///
 /// # Errors
 /// When it cannot start.
@@ -88,7 +88,7 @@ impl Daemon {
         let observed = Observed::default();
         let health = observed.health.clone();
         health.raise(Condition::Lifecycle, "starting");
-        // First of all, so that nothing is made where nothing can be served.
+        // Bound first, so that nothing is created when nothing can be served.
         let listener = binding::bind(settings.server.listen)?;
         let data_dir = DataDir::claim(&settings.storage.data_dir)?;
         let (store, appender, last_run) = open_store(settings)?;
@@ -162,15 +162,15 @@ impl Daemon {
         reason
     }
 
-    /// The one ordered stop. What is acknowledged is in the journal before any of this; each step
-    /// only saves work for the next start.
+    /// Stops everything in order. Acknowledged samples are already in the journal; each step only
+    /// saves work for the next start.
     async fn stop(self) {
         systemd::notify(&[sd_notify::NotifyState::Stopping]);
         self.health.raise(Condition::Lifecycle, "stopping");
         tracing::info!("stopping");
-        // The server and the roles share the time; the last checkpoint gets the larger part.
+        // The server and the roles share the timeout; the last checkpoint gets the largest part.
         let step = bounds::SHUTDOWN_TIMEOUT / 4;
-        // 1. No new requests, and no more live tails; requests under way are answered.
+        // 1. No new requests, and no more live tails; running requests are answered.
         self.graphite.stop();
         self.tails.end();
         within("the HTTP server", step, self.server.stop(true)).await;
@@ -178,7 +178,7 @@ impl Daemon {
             within("the self-sampler", step, sampler.send(Stop)).await;
         }
         self.alerting.stop(step).await;
-        // 2. What waits for the journal is committed.
+        // 2. Batches that wait for the journal are committed.
         within("the writer", step, self.writer_handle.stop()).await;
         // 3. The roles that write in the background end.
         if let Some(preallocator) = &self.preallocator {
@@ -189,7 +189,7 @@ impl Daemon {
         self.sealer.end.end();
         within("the sealer", step, self.sealer.role.send(Stop)).await;
         within("the line keeper", step, self.line_keeper.send(Stop)).await;
-        // 4. A checkpoint, so that the next start has nothing to replay.
+        // 4. A checkpoint leaves nothing to replay for the next start.
         within("the last checkpoint", step * 2, self.checkpointer.send(Stop)).await;
         let writer = self.writer;
         within("the writer's thread", step, tokio::task::spawn_blocking(|| writer.join())).await;
@@ -221,7 +221,7 @@ fn retention(
     }
 }
 
-/// The sealer, and what tells it to give up what it has begun.
+/// The sealer, and the signal that aborts its current work.
 struct Sealing {
     role: Addr<Sealer>,
     end: SealingEnd,
@@ -249,7 +249,7 @@ impl Sealing {
     }
 }
 
-/// Opens the store; also says what the time was at least when it was last run.
+/// Opens the store, and returns it with the latest time that its last run knew.
 fn open_store(settings: &Settings) -> anyhow::Result<(Store, Appender, Option<UnixMillis>)> {
     let folder: &Path = &settings.storage.data_dir;
     let medium = Folder::new(folder)
@@ -274,7 +274,7 @@ fn open_store(settings: &Settings) -> anyhow::Result<(Store, Appender, Option<Un
     Ok((store, appender, report.last_run))
 }
 
-/// Damaged partitions are set aside; what stops a start is damage to the journal.
+/// Adds the remedy to an error of a damaged journal. Damaged partitions do not prevent a start.
 fn with_remedy(cause: StoreError) -> anyhow::Error {
     let damaged = cause.is_damage();
     let error = anyhow::Error::new(cause);
@@ -336,7 +336,7 @@ where
     addr
 }
 
-/// Waits for a step of the stop; says who is late.
+/// Waits for a step of the stop, and logs when it is late.
 async fn within<T>(step: &'static str, limit: Duration, work: impl Future<Output = T>) {
     if timeout(limit, work).await.is_err() {
         tracing::warn!(step, ?limit, "is late; going on without it");

@@ -1,8 +1,8 @@
-//! What systemd is told: ready, stopping, and alive.
+//! Notifications for systemd: ready, stopping, and alive.
 //!
 //! Must never know: the roles.
 
-/// Tells systemd that the event loop runs, twice as often as it asks for.
+/// Notifies systemd that the event loop runs, at half of the watchdog's interval.
 pub(super) fn feed_watchdog() {
     let Some(limit) = sd_notify::watchdog_enabled() else { return };
     actix::spawn(async move {
@@ -13,7 +13,7 @@ pub(super) fn feed_watchdog() {
     });
 }
 
-/// Says a state, if systemd started the daemon.
+/// Notifies systemd of a state, if systemd started the daemon.
 pub(super) fn notify(states: &[sd_notify::NotifyState<'_>]) {
     if let Err(cause) = sd_notify::notify(states) {
         tracing::debug!(%cause, "systemd was not told");

@@ -1,5 +1,5 @@
-//! From samples to numbered batches: the same samples give the same batches, whatever the daemon
-//! answers and however fast it is, so that a batch that is sent again is known by its number.
+//! Cutting of samples into numbered batches. The same samples always produce the same batches,
+//! regardless of the daemon's answers, so that the daemon recognizes repeated batches by number.
 
 use granary_protocol::Batch;
 
@@ -9,65 +9,65 @@ use crate::{
     model::{Kind, SeriesId, SeriesInfo},
 };
 
-/// Samples of a batch.
+/// The number of samples in a batch.
 const SAMPLES_MAX: usize = 10_000;
-/// Bytes that the keys of a batch's series may take: all of them may have to be defined again.
+/// The maximum size of the keys of a batch's series: all may have to be defined again.
 const KEY_BYTES_MAX: usize = 512 * 1024;
-/// What a definition takes besides its key.
+/// The size of a definition without its key.
 const DEFINITION_BYTES: usize = 64;
-/// All batches of a file are of one epoch: the file's content is the sender.
+/// The epoch of all batches: the content of a file is its sender, so there is only one.
 pub const EPOCH: i64 = 1;
 
-/// A batch with what is needed to send it.
+/// A batch with the data needed to send it.
 #[derive(Debug)]
 pub struct NumberedBatch {
-    /// The samples; definitions are not filled in.
+    /// The samples, without definitions.
     pub batch: Batch,
-    /// Series that are new to the file, in order of their refs.
+    /// New series of the file, in the order of their refs.
     pub new: Vec<SeriesInfo>,
-    /// Where the first and the last sample come from.
+    /// The places of the first and the last sample.
     pub places: (Place, Place),
 }
 
-/// The batch under way, and the series that are defined.
+/// The open batch, and the defined series.
 #[derive(Debug)]
 pub struct Batcher {
     sender: String,
     seq: u64,
     open: NumberedBatch,
     key_bytes: usize,
-    /// By ref.
+    /// The series by their refs.
     series: Vec<Known>,
 }
 
-/// What is remembered of a series.
+/// The state of a defined series.
 #[derive(Debug)]
 struct Known {
     kind: Kind,
-    /// Bytes of its definition.
+    /// The size of the definition.
     bytes: u32,
-    /// The last batch that used it.
+    /// The number of the last batch that used the series.
     used: u64,
 }
 
 impl Batcher {
-    /// No samples yet; the batches are those of `sender`.
+    /// Creates a batcher for `sender`.
     pub fn new(sender: String) -> Self {
         let open = empty(&sender, 1);
         Self { sender, seq: 1, open, key_bytes: 0, series: Vec::new() }
     }
 
-    /// Series so far.
+    /// Returns the number of defined series.
     pub fn series(&self) -> usize {
         self.series.len()
     }
 
-    /// The kind of a series that was numbered.
+    /// Returns the kind of a defined series.
     pub fn kind(&self, series: SeriesId) -> Option<Kind> {
         self.series.get(series.0 as usize).map(|known| known.kind)
     }
 
-    /// Numbers a new series.
+    /// Defines a new series.
     pub fn define(&mut self, definition: SeriesInfo) -> SeriesId {
         let bytes = definition.key.as_bytes().len() + definition.unit.len() + DEFINITION_BYTES;
         let reference = self.series.len() as u32;
@@ -76,7 +76,7 @@ impl Batcher {
         SeriesId(reference)
     }
 
-    /// Adds a sample; returns a batch when it is full.
+    /// Adds a sample, and returns the batch when it is full.
     pub fn add(
         &mut self,
         series: SeriesId,
@@ -106,7 +106,7 @@ impl Batcher {
         if full { self.close() } else { None }
     }
 
-    /// The last batch, if any samples are left.
+    /// Returns the open batch if it has samples, and starts the next one.
     pub fn close(&mut self) -> Option<NumberedBatch> {
         if self.open.batch.refs.is_empty() {
             return None;

@@ -1,5 +1,5 @@
-//! Files of InfluxDB line protocol, also with the head that `influx_inspect export` writes
-//! (`# DDL`, statements, `# DML`, `# CONTEXT-DATABASE:...`).
+//! Files of InfluxDB line protocol, with or without the header of `influx_inspect export` (`# DDL`,
+//! statements, `# DML`, `# CONTEXT-DATABASE:...`).
 
 use std::io::BufRead;
 
@@ -19,12 +19,12 @@ use crate::{
 pub struct Influx<R> {
     lines: Lines<R>,
     precision: Precision,
-    /// Whether statements that make databases come, not points.
+    /// True in the section of statements that create databases.
     definitions: bool,
 }
 
 impl<R: BufRead> Influx<R> {
-    /// Reads from here; timestamps are in `precision`.
+    /// Creates a source from a reader; `precision` is the unit of timestamps.
     pub fn new(input: R, precision: Precision) -> Self {
         Self { lines: Lines::new(input), precision, definitions: false }
     }
@@ -54,9 +54,9 @@ fn is_statement(line: &[u8]) -> bool {
     line.starts_with(b"CREATE DATABASE ") || line.starts_with(b"CREATE RETENTION POLICY ")
 }
 
-/// Whether the line ends within a quoted text. Few lines have quotes.
+/// Returns true when a line ends within a quoted text. Few lines have quotes.
 fn is_open(line: &[u8]) -> bool {
-    // A line's end is seen by whether it separates what is before it from what is put behind it.
+    // A line is complete when a following line is split from it.
     line.contains(&b'"')
         && std::str::from_utf8(line).is_ok_and(|text| {
             let probe = format!("{}\nx", text.trim_end_matches(['\r', '\n']));

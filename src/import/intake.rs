@@ -1,4 +1,4 @@
-//! Reads a source to its end: rows are numbered, judged as far as the file tells, and batched.
+//! Reads a source to its end: samples are numbered, checked as far as the file allows, and batched.
 
 use super::{
     NO_TIME, Place, Source, SourceFault,
@@ -15,40 +15,40 @@ use crate::{
     policy::RefusalReason,
 };
 
-/// Samples that are decoded at a time.
+/// The number of samples that are decoded at once.
 const CHUNK_SAMPLES: usize = 4096;
-/// Lines that are read at a time, also those without samples.
+/// The number of lines that are read at once, including those without samples.
 const CHUNK_PIECES: usize = 8192;
-/// Series of one file: each takes memory until the file's end.
+/// The maximum number of series in a file: each uses memory until the end.
 const SERIES_MAX: usize = 4_000_000;
-/// Wide: the daemon judges by its own settings.
+/// The limits of series, which are wide because the daemon applies its own settings.
 const LIMITS: SeriesLimits =
     SeriesLimits { tags_max: 1024, name_bytes_max: 16_384, value_bytes_max: 65_536 };
 
-/// Number of all series that the selection leaves out.
+/// The id of all series outside of the selection.
 const LEFT_OUT: SeriesId = SeriesId(u32::MAX);
 
-/// Who takes what was read.
+/// A receiver of batches.
 pub trait Receiver {
-    /// Takes a batch; false when no more is wanted.
+    /// Receives a batch; returns false to stop reading.
     fn batch(&mut self, batch: NumberedBatch) -> bool;
-    /// Takes note of refused samples. A count of 0 only explains.
+    /// Counts refused samples. A count of 0 only adds an explanation.
     fn refused(&mut self, place: Place, reason: RefusalReason, count: u64, message: &str);
 }
 
-/// What was in a file.
+/// The numbers of samples in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// Samples, refused ones included.
+    /// The number of samples, including refused ones.
     pub samples: u64,
-    /// Stale markers, which are no samples.
+    /// The number of stale markers, which are not samples.
     pub stale_markers: u64,
-    /// Samples that the selection leaves out.
+    /// The number of samples outside of the selection.
     pub left_out: u64,
 }
 
-/// Reads everything that is selected. Where the rest cannot be read, what was read before is handed
-/// over all the same.
+/// Reads all selected samples. When the rest of the file cannot be read, the samples before it are
+/// still passed on.
 pub fn read_all(
     source: &mut dyn Source,
     sender: String,
@@ -70,7 +70,7 @@ pub fn read_all(
     }
 }
 
-/// What a decoder refused or explained.
+/// Samples that a decoder refused, or an explanation.
 struct Bad {
     place: Place,
     reason: RefusalReason,
@@ -105,14 +105,14 @@ struct Intake<'a> {
 }
 
 impl Intake<'_> {
-    /// Reads some pieces; tells whether there may be more, and whether more is wanted.
+    /// Reads some pieces; returns whether more may follow, and whether the receiver continues.
     fn chunk(
         &mut self,
         source: &mut dyn Source,
         tally: &mut Tally,
     ) -> (Result<bool, SourceFault>, bool) {
         let mut rows = Rows::new(&mut self.cache, &|_| None, &LIMITS, "");
-        // For each piece the number of samples up to its end.
+        // The number of samples up to the end of each piece.
         let mut places: Vec<(usize, Place)> = Vec::new();
         let mut bad = Vec::new();
         let mut end = Ok(true);
@@ -151,7 +151,7 @@ impl Intake<'_> {
             batcher.define(definition)
         });
         let numbered: Vec<_> = numbered.collect();
-        // Refused series stay in the cache, too.
+        // Refused series are in the cache, too.
         self.cache.trim(SERIES_MAX * 2);
         let wanted = self.take(&numbered, &places, bad, tally);
         if self.batcher.series() > SERIES_MAX && end.is_ok() {
@@ -196,7 +196,7 @@ impl Intake<'_> {
                         return false;
                     }
                 }
-                // What is wrong with a series was said where it was first met.
+                // The first sample of a refused series already reported the reason.
                 Err((reason, message)) => self.receiver.refused(place, reason, 1, &message),
             }
         }
@@ -213,7 +213,7 @@ impl Intake<'_> {
     }
 }
 
-/// What the file alone tells; the daemon judges the rest.
+/// Checks a sample as far as the file allows; the daemon checks the rest.
 fn judge(
     sample: &Numbered,
     batcher: &Batcher,
@@ -240,11 +240,11 @@ fn judge(
 
 #[cfg(test)]
 pub(super) mod testing {
-    //! A receiver that keeps everything in words.
+    //! A receiver that keeps everything as text.
 
     use super::*;
 
-    /// What a source gave: `metric{tags} kind unit at value`, and `place reason count message`.
+    /// The output of a source: `metric{tags} kind unit at value`, and `place reason count message`.
     #[derive(Debug, Default)]
     pub(crate) struct Kept {
         pub(crate) samples: Vec<String>,

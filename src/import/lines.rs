@@ -1,33 +1,33 @@
-//! Lines of a file of any size, with their numbers, in bounded memory.
+//! Lines of files of any size, with their numbers, in bounded memory.
 
 use std::io::{self, BufRead, Read};
 
 use super::{Place, SourceFault};
 use crate::{ingest::rows::Rows, policy::RefusalReason};
 
-/// Longest line that is read; longer ones are refused.
+/// The maximum length of a line; longer ones are refused.
 const LINE_BYTES_MAX: usize = 1 << 20;
-/// How far the end of a quoted text is looked for in the lines that follow.
+/// The maximum distance in which the end of a quoted text is searched.
 const JOINED_BYTES_MAX: usize = 1 << 13;
 
-/// What comes next.
+/// The next line.
 #[derive(Debug, PartialEq, Eq)]
 enum Line {
-    /// A line, now in `Lines::text`.
+    /// A line, whose content is in `Lines::text`.
     Text(Place),
-    /// A line that is too long; it was passed over.
+    /// A line that exceeds the limit; it was skipped.
     TooLong(Place),
 }
 
-/// A reader that hands out lines.
+/// A reader of lines.
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     input: R,
-    /// The line, without its end.
+    /// The current line without its end.
     pub(super) text: Vec<u8>,
-    /// Lines that were read ahead and come again.
+    /// Lines that were read ahead and will be returned again.
     again: io::Cursor<Vec<u8>>,
-    /// Lines passed so far.
+    /// The number of lines read so far.
     number: Place,
 }
 
@@ -36,8 +36,8 @@ impl<R: BufRead> Lines<R> {
         Self { input, text: Vec::new(), again: io::Cursor::default(), number: 0 }
     }
 
-    /// The next line. Where `is_open` says that a text is quoted beyond the line's end, the lines
-    /// up to the closing quote are one; where none closes it near by, the line stands for itself.
+    /// Returns the next line. When `is_open` reports an open quote, the following lines up to the
+    /// closing quote are joined; when none is near, the line stays alone.
     fn next(&mut self, is_open: impl Fn(&[u8]) -> bool) -> Result<Option<Line>, SourceFault> {
         self.text.clear();
         let place = self.number + 1;
@@ -61,7 +61,8 @@ impl<R: BufRead> Lines<R> {
         Ok(Some(Line::Text(place)))
     }
 
-    /// The same; a line that is too long is refused, and is an empty one then.
+    /// Returns the place of the next line. A line that exceeds the limit is refused and becomes
+    /// empty.
     pub(super) fn next_or_refuse(
         &mut self,
         is_open: impl Fn(&[u8]) -> bool,
@@ -91,8 +92,8 @@ impl<R: BufRead> Lines<R> {
         self.again = io::Cursor::new(all);
     }
 
-    /// Appends one line with its end, or the beginning of one that is too long; false when there
-    /// is none.
+    /// Appends one line with its end, or the start of a line that exceeds the limit; returns false
+    /// at the end.
     fn append(&mut self) -> io::Result<bool> {
         let limit = LINE_BYTES_MAX as u64 + 1;
         let before = self.text.len();

@@ -1,7 +1,7 @@
-//! Import: files of other stores to numbered batches, the same batches each time.
+//! Import: converts files of other stores to numbered batches, always the same ones.
 //!
-//! One file for each format, from bytes to `ingest`'s rows; `intake.rs` makes batches of them.
-//! Must never know: where the files lie, the daemon, HTTP.
+//! Each format has a file, from bytes to `ingest`'s rows; `intake.rs` cuts them into batches. Must
+//! never know: where the files are, the daemon, HTTP.
 
 pub mod batcher;
 pub mod csv;
@@ -18,35 +18,35 @@ use std::io;
 
 use crate::{ingest::rows::Rows, model::UnixMillis};
 
-/// Where in a file something is: a line counting from 1, or 0 for the file as a whole.
+/// A place in a file: a line number starting at 1, or 0 for the file as a whole.
 pub type Place = u64;
 
-/// Time of a sample that has none: it is refused.
+/// The time of a sample without a timestamp, which is refused.
 pub(crate) const NO_TIME: UnixMillis = UnixMillis::EARLIEST;
 
-/// A file's samples, a piece at a time.
+/// A source of samples, read piece by piece.
 pub trait Source {
-    /// Reads the next piece into the rows; `None` at the end. A bad piece is refused there and
-    /// spoils no other.
+    /// Reads the next piece into the rows; returns `None` at the end. A bad piece is refused
+    /// without affecting others.
     ///
     /// # Errors
     /// When the rest of the file cannot be read.
     fn read(&mut self, rows: &mut Rows<'_>) -> Result<Option<Place>, SourceFault>;
 }
 
-/// Why the rest of a file cannot be read.
+/// The reason why the rest of a file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceFault {
-    /// The operating system, or the decompression, says so.
+    /// The operating system or the decompression failed.
     #[error("line {line}: {cause}")]
     Read {
-        /// How far it was read.
+        /// The last line that was read.
         line: Place,
-        /// What happened.
+        /// The cause.
         #[source]
         cause: io::Error,
     },
-    /// It is not in this format.
+    /// The file does not have this format.
     #[error("{0}")]
     Damaged(String),
 }

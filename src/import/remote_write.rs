@@ -1,5 +1,5 @@
-//! Bodies of remote-write requests on disk: a file holds one, compressed with snappy as it was
-//! sent. Which version it is shows in its first field: 2.0 reserves those of 1.0.
+//! Bodies of remote-write requests: each file has one, compressed with Snappy as it was sent. The
+//! first field shows the version: 2.0 reserves the fields of 1.0.
 
 use granary_exposition::wire::Fields;
 use snap::raw::{Decoder, decompress_len};
@@ -10,7 +10,7 @@ use crate::ingest::{
     rows::Rows,
 };
 
-/// Bytes of a body after decompression.
+/// The maximum size of a decompressed body.
 pub const BODY_BYTES_MAX: usize = 64 << 20;
 
 /// A file with the body of one request.
@@ -18,10 +18,10 @@ pub const BODY_BYTES_MAX: usize = 64 << 20;
 pub struct RemoteWrite(Option<Vec<u8>>);
 
 impl RemoteWrite {
-    /// A body as it was sent.
+    /// Decompresses a body.
     ///
     /// # Errors
-    /// When it is not compressed with snappy, or too large.
+    /// When the body is not compressed with Snappy, or too large.
     pub fn new(body: &[u8]) -> Result<Self, SourceFault> {
         let damaged = |cause: snap::Error| {
             SourceFault::Damaged(format!("not a remote-write body compressed with snappy: {cause}"))
@@ -61,7 +61,7 @@ mod tests {
         selection::Selection,
     };
 
-    /// `m{a="b"} 1.5 @7` and a stale marker behind it.
+    /// Returns `m{a="b"} 1.5 @7`, followed by a stale marker.
     fn body() -> Vec<u8> {
         let mut series = b"\x0a\x0d\x0a\x08__name__\x12\x01m\x0a\x06\x0a\x01a\x12\x01b".to_vec();
         for (at, value) in [(7, 1.5_f64), (8, f64::from_bits(0x7ff0_0000_0000_0002))] {

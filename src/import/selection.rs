@@ -1,4 +1,4 @@
-//! The selection of a file's samples that are imported, and their kinds.
+//! The selection of a file's samples, and their kinds.
 //!
 //! Must never know: formats, the command's flags.
 
@@ -10,13 +10,13 @@ use crate::model::{Kind, SeriesKey, UnixMillis};
 /// A selection of a file's samples. Everything is selected by default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
-    /// Kind of all series, instead of what names and types say.
+    /// The kind of all series, which overrides the file.
     pub kind: Option<Kind>,
-    /// Name of the metric; any when `None`.
+    /// The name of the metric; `None` selects all.
     pub metric: Option<String>,
-    /// Tags that a series must have.
+    /// The tags that a series must have.
     pub tags: Vec<(String, String)>,
-    /// Times of the samples, end exclusive.
+    /// The time range of the samples, end exclusive.
     pub times: Range<UnixMillis>,
 }
 
@@ -28,7 +28,7 @@ impl Default for Selection {
 }
 
 impl Selection {
-    /// Whether samples of a series are selected.
+    /// Returns true when samples of a series are selected.
     pub fn has_series(&self, key: &SeriesKey) -> bool {
         let is_tag = |(name, value): &(String, String)| {
             key.tags().any(|tag| tag == (name.as_str(), value.as_str()))
@@ -37,13 +37,13 @@ impl Selection {
             && self.tags.iter().all(is_tag)
     }
 
-    /// Whether samples of a time are selected. A sample without a time is: it is refused later,
-    /// with the reason.
+    /// Returns true when samples of a time are selected. A missing timestamp is selected, too, and
+    /// refused later with the reason.
     pub fn has_time(&self, at: UnixMillis) -> bool {
         at == NO_TIME || self.times.contains(&at)
     }
 
-    /// The selection in words that never change, none for what is selected by default.
+    /// Returns the selection as words that must never change; empty for the default.
     pub fn words(&self) -> Vec<String> {
         let all = Self::default();
         let metric = self.metric.iter().map(|metric| format!("only metric {metric}"));

@@ -1,17 +1,17 @@
-//! Times as files write them.
+//! Times in files.
 
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 
 use crate::model::UnixMillis;
 
-/// Numbers from here on are milliseconds: as seconds it would be the year 5138, and as
-/// milliseconds it is 1973.
+/// The smallest number that means milliseconds: in seconds it is the year 5138, in milliseconds the
+/// year 1973.
 const MILLIS_FROM: f64 = 1e11;
 const MICROS_FROM: f64 = 1e14;
 const NANOS_FROM: f64 = 1e17;
 
-/// Unix seconds, milliseconds, microseconds or nanoseconds, told apart by their size; seconds may
-/// have a fraction.
+/// Parses Unix seconds, milliseconds, microseconds or nanoseconds, distinguished by size; seconds
+/// may have a fraction.
 pub(super) fn number(text: &str) -> Option<UnixMillis> {
     millis(text).map(UnixMillis)
 }
@@ -34,7 +34,7 @@ fn millis(text: &str) -> Option<i64> {
     (millis.is_finite() && millis.abs() < MICROS_FROM).then(|| millis.round() as i64)
 }
 
-/// The same, or RFC 3339, or a date and time without a zone, which is UTC.
+/// Parses a number, RFC 3339, or a date and time without a zone, which are in UTC.
 pub fn any(text: &str) -> Option<UnixMillis> {
     let text = text.trim();
     if let Some(at) = number(text) {

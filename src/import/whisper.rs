@@ -1,15 +1,15 @@
-//! Whisper files (graphite.readthedocs.io, "The Whisper Database"): a head, then archives from the
-//! finest to the coarsest, each a ring of points.
+//! Whisper files (graphite.readthedocs.io, "The Whisper Database"): a header, then archives from
+//! the finest to the coarsest, each a ring buffer of points.
 //!
-//! All numbers are big-endian. The head is aggregation method u32, longest retention u32, share of
-//! known points f32, number of archives u32, then for each archive offset, seconds of a point and
-//! number of points, u32 each. A point is a time in Unix seconds, u32, and a value, f64; an unused
-//! one has time 0.
+//! All numbers are big-endian. The header has the aggregation method u32, longest retention u32,
+//! minimum share of known points f32, number of archives u32, then for each archive its offset,
+//! seconds per point and number of points, u32 each. A point is a time in Unix seconds, u32, and a
+//! value, f64; an unused point has time 0.
 //!
-//! A point of a coarse archive sums up finer ones, which the finer archive may still hold. So each
-//! time is taken from the finest archive that covers it, seen from the file's latest point, and no
-//! point counts twice. What is left in a ring from an earlier round is out of its time and is left
-//! out.
+//! A point of a coarse archive aggregates finer points, which the finer archive may still have.
+//! Therefore each time is read from the finest archive that covers it, relative to the latest point
+//! of the file, and no point counts twice. Points of an earlier round in a ring buffer are outside
+//! of its time range and skipped.
 
 use super::{Place, Source, SourceFault};
 use crate::{
@@ -25,17 +25,17 @@ const PROTOCOL: u8 = 65;
 const HEAD_BYTES: usize = 16;
 const ARCHIVE_BYTES: usize = 12;
 const POINT_BYTES: usize = 12;
-/// Archives of a file; real ones have a handful.
+/// The maximum number of archives in a file; real files have a handful.
 const ARCHIVES_MAX: usize = 64;
-/// Points that are handed over at a time.
+/// The number of points that are passed on at once.
 const CHUNK_POINTS: usize = 4096;
 
-/// How coarser points are made of finer ones: sums are numbers of events.
+/// The aggregation method of sums, whose points are numbers of events.
 const AGGREGATION_SUM: u32 = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Point {
-    /// Unix seconds.
+    /// The time in Unix seconds.
     at_seconds: i64,
     value: f64,
 }
@@ -47,7 +47,7 @@ struct Archive {
     points: usize,
 }
 
-/// A whisper file, read whole.
+/// A whisper file that was read completely.
 #[derive(Debug)]
 pub struct Whisper<'a> {
     path: &'a str,
@@ -57,10 +57,10 @@ pub struct Whisper<'a> {
 }
 
 impl<'a> Whisper<'a> {
-    /// The points of a file whose metric is `path`, taken apart by the templates.
+    /// Reads the points of a file whose metric is `path`, which the templates split.
     ///
     /// # Errors
-    /// When the bytes are no whisper file, with the place of the fault.
+    /// When the bytes are not a whisper file; the message names the place.
     pub fn new(
         bytes: &[u8],
         path: &'a str,
@@ -91,8 +91,8 @@ impl Source for Whisper<'_> {
     }
 }
 
-/// The metric's path from a file's path below its root: folders are parts of the name. Tagged
-/// series lie in `_tagged`, below two folders of their hash, with their dots written out.
+/// Returns the metric's path for a file's path below the root: folders are parts of the name.
+/// Tagged series are in `_tagged`, below two folders of their hash, with `_DOT_` instead of dots.
 pub fn metric_path(file: &str) -> String {
     let name = file.strip_suffix(".wsp").unwrap_or(file);
     match name.strip_prefix("_tagged/").map(|rest| rest.splitn(3, '/').nth(2)) {
@@ -133,7 +133,7 @@ fn read_head(bytes: &[u8]) -> Result<(u32, Vec<Archive>), String> {
     Ok((aggregation, archives))
 }
 
-/// The points that were ever written, in order of time.
+/// Returns the used points of an archive, sorted by time.
 fn read_archive(bytes: &[u8], archive: &Archive) -> Vec<Point> {
     let ring = bytes.get(archive.offset..).unwrap_or_default();
     let mut points: Vec<_> = ring
@@ -153,18 +153,18 @@ fn read_archive(bytes: &[u8], archive: &Archive) -> Vec<Point> {
     points
 }
 
-/// Each time's point from the finest archive that covers it, in order of time.
+/// Returns the points of each time from the finest archive that covers it, sorted by time.
 fn select(bytes: &[u8], archives: &[Archive]) -> Vec<Point> {
     let all: Vec<_> = archives.iter().map(|archive| read_archive(bytes, archive)).collect();
     let latest = all.iter().filter_map(|points| points.last()).map(|point| point.at_seconds).max();
     let Some(latest) = latest else { return Vec::new() };
     let mut chosen: Vec<Point> = Vec::new();
-    // Times from here on are taken.
+    // Times from here on are covered by a finer archive.
     let mut taken_from = i64::MAX;
     for (archive, points) in archives.iter().zip(&all) {
         let newest = latest.div_euclid(archive.step) * archive.step;
         let covers_from = newest - archive.step * (archive.points as i64 - 1);
-        // A point that reaches into what is taken stands for the finer ones below it.
+        // A coarse point that overlaps the covered range replaces the finer points within it.
         let reaches = |point: &&Point| {
             point.at_seconds < taken_from && point.at_seconds + archive.step > taken_from
         };
@@ -193,7 +193,7 @@ mod tests {
         selection::Selection,
     };
 
-    /// Step, length of the ring, points.
+    /// The step, the length of the ring buffer, and the points.
     type Built<'a> = (u32, usize, &'a [(u32, f64)]);
 
     fn file(aggregation: u32, archives: &[Built<'_>]) -> Vec<u8> {
@@ -211,7 +211,7 @@ mod tests {
         }
         for (_, length, points) in archives {
             let unused = std::iter::repeat(&(0, 0.0));
-            // The ring begins anywhere.
+            // The ring buffer may start anywhere.
             for (at, value) in points.iter().rev().chain(unused).take(*length) {
                 out.extend_from_slice(&at.to_be_bytes());
                 out.extend_from_slice(&value.to_be_bytes());
@@ -234,7 +234,7 @@ mod tests {
         let mut expected = vec![(1000, 10.0), (1020, 20.0), (1040, 30.0)];
         expected.extend(fine.map(|(at, value)| (i64::from(at), value)));
         assert_eq!(points(&bytes), expected);
-        // One that covers 1070 to 1100: 1060 stands for 1060 and 1070.
+        // A fine archive that covers 1070 to 1100: the point at 1060 replaces 1060 and 1070.
         let fine = [(1070, 2.0), (1080, 3.0), (1090, 4.0), (1100, 5.0)];
         let bytes = file(1, &[(10, 4, &fine), (20, 8, &coarse)]);
         let mut expected = coarse[..4].to_vec();

@@ -1,6 +1,6 @@
 //! The language of MongoDB's shell: calls such as `db.views.find({...})`, documents, extended JSON.
 //!
-//! Pipelines and the ingest of updates read it. Must never know: what is asked or updated.
+//! Pipelines and updates are parsed with it. Must never know: what the values mean.
 
 #![allow(
     clippy::wildcard_enum_match_arm,

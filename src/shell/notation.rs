@@ -1,5 +1,5 @@
-//! Reads documents and calls as people write them: JSON, extended JSON, or as in MongoDB's shell with
-//! names without quotes, single quotes, comments, trailing commas, patterns and `ISODate("...")`.
+//! Parsing of values, documents and calls: JSON, extended JSON, and the syntax of MongoDB's shell
+//! with unquoted names, single quotes, comments, trailing commas, patterns and `ISODate("...")`.
 //!
 //! Must never know: what the values mean.
 
@@ -8,44 +8,44 @@ use std::sync::Arc;
 use super::value::{DEPTH_MAX, Fields, Value};
 use crate::model::UnixMillis;
 
-/// Calls behind one another, at most, and arguments of a call.
+/// The maximum number of chained calls, and of arguments of a call.
 const CALLS_MAX: usize = 8;
-/// Fields of a document, at most: each name is looked for among those before it.
+/// The maximum number of fields in a document, because each name is compared with those before it.
 const FIELDS_MAX: usize = 4096;
 
-/// What a text says.
+/// A parsed statement.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Read {
-    /// A value alone.
+    /// A value.
     Value(Value),
-    /// `db.NAME.METHOD(...)`, and what is called on its result.
+    /// The calls `db.NAME.METHOD(...)` and the calls on its result.
     Calls { collection: String, calls: Vec<Call> },
 }
 
-/// A method with its arguments.
+/// A method call with its arguments.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Call {
     pub(crate) method: String,
     pub(crate) arguments: Vec<Value>,
 }
 
-/// Reads a text whole.
+/// Parses a text that contains exactly one statement.
 ///
 /// # Errors
-/// With the place of what cannot be read.
+/// When the text is invalid; the message names the line.
 pub(crate) fn read(text: &str) -> Result<Read, String> {
     let mut reader = Reader::new(text);
     let read = reader.next()?;
     if reader.is_at_end() { Ok(read) } else { Err(reader.fault("the end")) }
 }
 
-/// A date as RFC 3339, or only its day.
+/// Parses a date in RFC 3339, or a day.
 pub(crate) fn date(text: &str) -> Option<UnixMillis> {
     let instant = text.parse().ok().map(|at: jiff::Timestamp| UnixMillis(at.as_millisecond()));
     instant.or_else(|| text.parse().ok().map(UnixMillis::from_date))
 }
 
-/// Reads what a text says, one after the other.
+/// A parser of consecutive statements.
 pub(crate) struct Reader<'t> {
     text: &'t str,
     at: usize,
@@ -56,16 +56,16 @@ impl<'t> Reader<'t> {
         Self { text, at: 0 }
     }
 
-    /// Whether nothing comes any more.
+    /// Returns true when no statement is left.
     pub(crate) fn is_at_end(&mut self) -> bool {
         self.skip();
         self.at >= self.text.len()
     }
 
-    /// Reads a value, or calls up to a semicolon.
+    /// Parses a value, or calls up to a semicolon.
     ///
     /// # Errors
-    /// With the place of what cannot be read.
+    /// When the text is invalid; the message names the line.
     pub(crate) fn next(&mut self) -> Result<Read, String> {
         if !self.take("db.") {
             return Ok(Read::Value(self.value(0)?));
@@ -110,7 +110,7 @@ impl<'t> Reader<'t> {
         format!("line {line}: expected {wanted} at {found:?}")
     }
 
-    /// Passes over white space and comments.
+    /// Skips white space and comments.
     fn skip(&mut self) {
         loop {
             let trimmed = self.rest().trim_start();
@@ -137,7 +137,7 @@ impl<'t> Reader<'t> {
         if self.take(mark) { Ok(()) } else { Err(self.fault(mark)) }
     }
 
-    /// The name of a collection, up to the first method. Names may have dots.
+    /// Parses the name of a collection, up to the first method. Names may contain dots.
     fn collection(&mut self) -> Result<String, String> {
         let rest = self.rest();
         let is_method = |at: usize| {
@@ -191,7 +191,8 @@ impl<'t> Reader<'t> {
         self.expect("{")?;
         let mut fields = Fields::default();
         while !self.take("}") {
-            // An update is printed as a document of documents: `{ {$set: ...}, {$inc: ...} }`.
+            // Some articles print an update as a document of documents: `{ {$set: ...}, {$inc: ...}
+            // }`.
             let inner = self.rest().starts_with('{').then(|| self.braces(depth + 1)).transpose()?;
             let read = if let Some(fields) = inner {
                 fields
@@ -220,7 +221,7 @@ impl<'t> Reader<'t> {
         Ok(fields)
     }
 
-    /// `/pattern/letters`.
+    /// Parses `/pattern/letters`.
     fn pattern(&mut self) -> Result<Value, String> {
         let rest = self.rest();
         let Some(end) = end_of_quoted(rest, '/') else {
@@ -268,7 +269,7 @@ impl<'t> Reader<'t> {
         Ok(Value::List(values))
     }
 
-    /// A name without quotes.
+    /// Parses an unquoted name.
     fn name(&mut self) -> Result<&'t str, String> {
         let rest = self.rest();
         let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
@@ -335,10 +336,10 @@ impl<'t> Reader<'t> {
         Ok(number)
     }
 
-    /// A text in quotes, with the escapes of JSON.
+    /// Parses a quoted text with JSON's escapes.
     fn quoted(&mut self, quote: char) -> Result<Arc<str>, String> {
         let rest = self.rest();
-        // Articles are printed with the quotes of print.
+        // Printed articles have typographic quotes.
         let closing = if quote == '\u{201c}' { '\u{201d}' } else { quote };
         let Some(end) = end_of_quoted(rest, closing) else {
             return Err(self.fault("the end of a text"));
@@ -359,7 +360,7 @@ fn is_quote(c: char) -> bool {
     matches!(c, '"' | '\'' | '\u{201c}')
 }
 
-/// Where the text ends that begins with a quote.
+/// Returns the index of the quote that ends a text.
 fn end_of_quoted(text: &str, closing: char) -> Option<usize> {
     let mut escaped = false;
     let mut ends = text.char_indices().skip(1).filter(|(_, c)| {
@@ -418,7 +419,7 @@ mod tests {
             shell("db.page.views\n  .find( { path: /^\\/a.b/i } )\n  .sort({a: -1}).limit(3)"),
             r#"page.views find[{"path":{"$regex":"^/a.b","$options":"i"}}] sort[{"a":-1}] limit[3]"#
         );
-        // Updates as articles print them.
+        // The form in which articles print updates.
         assert_eq!(
             shell(
                 "db.metrics.update({type: \u{201c}memory_used\u{201d}}, { {$set: {a: 1}}, {$inc: {b: 2}} })"

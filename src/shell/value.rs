@@ -1,4 +1,4 @@
-//! Values and documents of the shell, and how they are written.
+//! Values and documents of the shell, and their JSON form.
 //!
 //! Must never know: what they mean.
 
@@ -8,10 +8,10 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use crate::model::UnixMillis;
 
-/// Levels of nesting that a value may have.
+/// The maximum depth of nested values.
 pub(crate) const DEPTH_MAX: usize = 32;
 
-/// Bytes of a text that spells a number, at most.
+/// The maximum length of a text that is parsed as a number.
 const SPELLED_BYTES_MAX: usize = 64;
 
 /// A value of a document.
@@ -27,7 +27,7 @@ pub(crate) enum Value {
     Fields(Fields),
 }
 
-/// A document: fields in their order.
+/// A document with its fields in order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Fields(Vec<(Arc<str>, Value)>);
 
@@ -40,7 +40,7 @@ impl Fields {
         self.0.iter_mut().find(|(own, _)| **own == *name).map(|(_, value)| value)
     }
 
-    /// Replaces a field in its place, or adds it at the end.
+    /// Replaces the value of a field, or appends the field.
     pub(crate) fn set(&mut self, name: Arc<str>, value: Value) {
         match self.get_mut(&name) {
             Some(own) => *own = value,
@@ -56,7 +56,7 @@ impl Fields {
         self.0.iter().map(|(name, value)| (name, value))
     }
 
-    /// The only field, if there is just one.
+    /// Returns the only field of a document with one field.
     pub(crate) fn single(&self) -> Option<(&str, &Value)> {
         match &self.0[..] {
             [(name, value)] => Some((name, value)),
@@ -68,7 +68,7 @@ impl Fields {
         self.0.len()
     }
 
-    /// Values in the document, or `None` when it nests too deep.
+    /// Returns the number of values in the document, or `None` when it is nested too deep.
     pub(crate) fn size(&self) -> Option<usize> {
         size_of_fields(self, 0)
     }
@@ -109,7 +109,7 @@ fn size_of_value(value: &Value, depth: usize) -> Option<usize> {
     }
 }
 
-/// The number that a text spells in decimal digits, such as `7`, `-2.5`, `007` or `1e3`.
+/// Parses a number in decimal digits, such as `7`, `-2.5`, `007` or `1e3`.
 fn spelled(text: &str) -> Option<Value> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if text.len() > SPELLED_BYTES_MAX || !digits.starts_with(|c: char| c.is_ascii_digit()) {
@@ -124,7 +124,7 @@ impl Value {
         Self::Text(text.into())
     }
 
-    /// Values in it, or `None` when it nests too deep.
+    /// Returns the number of nested values, or `None` when they are nested too deep.
     pub(crate) fn size(&self) -> Option<usize> {
         size_of_value(self, 0)
     }
@@ -154,7 +154,7 @@ impl Value {
         }
     }
 
-    /// The number that it is, or that it spells as a text.
+    /// Returns the value as a number, also when it is the text of one.
     pub(crate) fn counted(&self) -> Option<Self> {
         match self {
             Self::Int(_) | Self::Float(_) => Some(self.clone()),
@@ -163,7 +163,7 @@ impl Value {
         }
     }
 
-    /// What it is, in words of messages.
+    /// Returns the kind of value, for messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -176,7 +176,7 @@ impl Value {
         }
     }
 
-    /// As a condition: false, zero and nothing do not hold.
+    /// Returns the value as a condition: null, false and zero are false.
     pub(crate) fn holds(&self) -> bool {
         match self {
             Self::Null => false,
@@ -187,7 +187,7 @@ impl Value {
         }
     }
 
-    /// What kind of value it is, in the order in which MongoDB sorts them.
+    /// Returns the rank of the value's type in MongoDB's sort order.
     pub(crate) fn rank(&self) -> u8 {
         match self {
             Self::Null => 0,
@@ -201,7 +201,7 @@ impl Value {
     }
 }
 
-/// As relaxed extended JSON: dates are `{"$date": "2015-08-18T00:00:00Z"}`.
+/// Serializes as relaxed extended JSON: dates are `{"$date": "2015-08-18T00:00:00Z"}`.
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

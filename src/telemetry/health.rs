@@ -1,4 +1,4 @@
-//! Reasons for which the daemon is not ready or falls short.
+//! Reasons why the daemon is not ready, or degraded.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use crate::store::StoreError;
 
-/// Things that can be wrong.
+/// A reason why the daemon is not ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Condition {
     /// The daemon has not started yet, or is stopping.
@@ -24,7 +24,7 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// The word used in answers.
+    /// Returns the word used in responses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Lifecycle => "lifecycle",
@@ -37,17 +37,17 @@ impl Condition {
     }
 }
 
-/// Things that are not done as they should be, while all requests are served.
+/// A reason why the daemon is degraded while it serves all requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shortfall {
-    /// Samples that the daemon writes itself are lost.
+    /// Samples that the daemon itself writes are lost.
     OwnSamples,
-    /// Something that must outlive a restart is in memory alone.
+    /// State that must survive a restart is only in memory.
     NotStored,
 }
 
 impl Shortfall {
-    /// The word used in answers.
+    /// Returns the word used in responses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OwnSamples => "own_samples",
@@ -56,14 +56,14 @@ impl Shortfall {
     }
 }
 
-/// The conditions that hold now, with their reasons. Cheap to clone.
+/// The present conditions with their reasons. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Health(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
     conditions: Mutex<BTreeMap<Condition, Reason>>,
-    /// Each of whom it is, with its reason.
+    /// The reasons of each shortfall, by the part that it affects.
     shortfalls: Mutex<BTreeMap<Shortfall, BTreeMap<String, String>>>,
 }
 
@@ -74,36 +74,36 @@ struct Reason {
 }
 
 impl Health {
-    /// Notes that something is wrong.
+    /// Sets a condition with its reason.
     pub fn raise(&self, condition: Condition, reason: impl Into<String>) {
         let reason = Reason { text: reason.into(), is_disk_full: false };
         self.0.conditions.lock().insert(condition, reason);
     }
 
-    /// Notes that an operation on the store failed.
+    /// Sets a condition after a failed operation of the store.
     pub fn raise_fault(&self, condition: Condition, fault: &StoreError) {
         let reason = Reason { text: fault.reason(), is_disk_full: fault.is_disk_full() };
         self.0.conditions.lock().insert(condition, reason);
     }
 
-    /// Notes that it is well again.
+    /// Clears a condition.
     pub fn clear(&self, condition: Condition) {
         self.0.conditions.lock().remove(&condition);
     }
 
-    /// The conditions that hold now, with their reasons; empty when the daemon is ready.
+    /// Returns the present conditions with their reasons; empty when the daemon is ready.
     pub fn reasons(&self) -> Vec<(Condition, String)> {
         let reasons = self.0.conditions.lock();
         reasons.iter().map(|(condition, reason)| (*condition, reason.text.clone())).collect()
     }
 
-    /// Why a role failed, when a full disk is the cause.
+    /// Returns the reason of a condition that a full disk caused.
     pub fn full_disk(&self) -> Option<String> {
         let reasons = self.0.conditions.lock();
         reasons.values().find(|reason| reason.is_disk_full).map(|reason| reason.text.clone())
     }
 
-    /// Notes why something falls short for somebody, or that it does not any more.
+    /// Sets the reason of a shortfall for one part, or clears it.
     pub fn fall_short(&self, shortfall: Shortfall, whose: &str, reason: Option<String>) {
         let mut all = self.0.shortfalls.lock();
         if let Some(reason) = reason {
@@ -117,7 +117,7 @@ impl Health {
         }
     }
 
-    /// The present shortfalls, each with its first reason and the number of further ones.
+    /// Returns the present shortfalls, each with its first reason and the number of further ones.
     pub fn shortfalls(&self) -> Vec<(Shortfall, String)> {
         let all = self.0.shortfalls.lock();
         let shown = all.iter().filter_map(|(shortfall, own)| {

@@ -1,4 +1,4 @@
-//! The closed sets of labels of the self-metrics: the word of a label is the name of its variant.
+//! The closed sets of labels of the self-metrics: a label is the name of its variant.
 
 use strum::{IntoStaticStr, VariantArray};
 
@@ -20,15 +20,15 @@ pub enum Protocol {
     Graphite,
     /// collectd's JSON.
     Collectd,
-    /// Updates in MongoDB's words.
+    /// Updates in MongoDB's syntax.
     Updates,
 }
 
 impl Protocol {
-    /// All of them.
+    /// All variants.
     pub(super) const ALL: &[Self] = Self::VARIANTS;
 
-    /// The label.
+    /// Returns the label.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -38,13 +38,13 @@ impl Protocol {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum IngestOutcome {
-    /// Durable.
+    /// The samples are durable.
     Acknowledged,
     /// The request could not be read.
     Malformed,
     /// The request was larger than allowed.
     TooLarge,
-    /// The request came too slowly.
+    /// The request arrived too slowly.
     TooSlow,
     /// The request used refs without definitions.
     UnknownRefs,
@@ -55,48 +55,48 @@ pub enum IngestOutcome {
 }
 
 impl IngestOutcome {
-    /// All of them.
+    /// All variants.
     pub(super) const ALL: &[Self] = Self::VARIANTS;
 
-    /// The label.
+    /// Returns the label.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// The cause for which a datagram was lost.
+/// The reason why a datagram was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum DatagramLoss {
-    /// The kernel threw it away before it was read.
+    /// The kernel dropped the datagram before it was read.
     Kernel,
-    /// Too many waited to be written.
+    /// Too many datagrams waited to be written.
     Buffer,
-    /// The writer failed.
+    /// The datagram could not be written to the journal.
     NotWritten,
 }
 
 impl DatagramLoss {
-    /// All of them.
+    /// All variants.
     pub(super) const ALL: &[Self] = Self::VARIANTS;
 
-    /// The label.
+    /// Returns the label.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// Why a query got no answer.
+/// The reason why a query got no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum QueryOutcome {
     /// The query is invalid.
     Invalid,
-    /// Its answer would be larger than allowed.
+    /// The answer would exceed a limit.
     TooMuch,
-    /// Too many queries ran.
+    /// Too many queries were running.
     Busy,
-    /// The query took too long.
+    /// The query timed out.
     Timeout,
     /// The store could not be read.
     Failed,
@@ -105,10 +105,10 @@ pub enum QueryOutcome {
 }
 
 impl QueryOutcome {
-    /// All of them.
+    /// All variants.
     pub(super) const ALL: &[Self] = Self::VARIANTS;
 
-    /// The label.
+    /// Returns the label.
     pub fn as_str(self) -> &'static str {
         self.into()
     }

@@ -1,7 +1,7 @@
-//! A limit of repeated log lines: lines that a stranger can cause as often as they like
-//! must not fill the disk. Further lines are counted, and the next one that is written says how many.
+//! A limit for repeated log lines, which clients can cause at will and which must not fill the
+//! disk. Dropped lines are counted, and the next written line reports their number.
 //!
-//! Must never know: what lines say.
+//! Must never know: the content of lines.
 
 use std::{
     collections::HashMap,
@@ -25,24 +25,24 @@ use crate::clock::Stopwatch;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// For people.
+    /// Text for people.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// Lines of one place in the code that are written within [`PERIOD`].
+/// The number of lines of one place in the code that are written within [`PERIOD`].
 const LINES_MAX: u64 = 100;
 const PERIOD: Duration = Duration::from_secs(60);
 
 static LEFT_OUT: AtomicU64 = AtomicU64::new(0);
 
-/// Lines that were left out since the start.
+/// Returns the number of lines dropped since the start.
 pub(super) fn log_lines_left_out() -> u64 {
     LEFT_OUT.load(Ordering::Relaxed)
 }
 
-/// Lines as another format writes them, within the bound.
+/// A format with the limit.
 pub(super) struct Limited<F> {
     format: F,
     form: LogFormat,
@@ -68,7 +68,7 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        // Whoever asks for more detail wants all of it.
+        // Debug output is never limited.
         if *event.metadata().level() <= Level::INFO {
             let verdict =
                 self.places.lock().take(event.metadata().callsite(), self.since.elapsed());
@@ -94,17 +94,17 @@ where
     }
 }
 
-/// The verdict about a line.
+/// The decision about a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
-    /// The line is written, after `left_out` that were not.
+    /// The line is written, after `dropped` lines were dropped.
     Write {
         left_out: u64,
     },
     LeaveOut,
 }
 
-/// The lines of each place in the code; there are no more places than the code has.
+/// The lines of each place in the code; their number is limited by the code.
 struct Places<K>(HashMap<K, Period>);
 
 /// The lines of one place since a time.

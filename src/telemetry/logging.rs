@@ -1,17 +1,17 @@
 //! Structured logs on standard error.
 //!
-//! Must never know: what lines say.
+//! Must never know: the content of lines.
 
 use tracing_subscriber::EnvFilter;
 
 use super::log_limit::{Limited, LogFormat};
 
-/// Starts logging; a second call changes nothing.
+/// Starts logging; a second call has no effect.
 ///
 /// # Errors
-/// When the filter cannot be read.
+/// When the filter is invalid.
 pub fn init_logging(format: LogFormat, filter: &str) -> Result<(), String> {
-    // What it calls an error is a client's: the daemon writes a line of its own instead.
+    // This crate logs errors of clients as its own; the daemon logs them itself.
     let quiet = if filter.contains("actix_http") { "" } else { ",actix_http::h1::dispatcher=off" };
     let filter = EnvFilter::try_new(format!("{filter}{quiet}"))
         .map_err(|cause| format!("log.filter: {cause}"))?;

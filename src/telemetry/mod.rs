@@ -1,4 +1,4 @@
-//! Metrics and log lines of the daemon itself, and its health.
+//! The daemon's own metrics, logs and health.
 //!
 //! Must never know: the roles that count and log, settings.
 

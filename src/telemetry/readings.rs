@@ -1,20 +1,20 @@
 //! The self-metrics as numbers, for the daemon's own samples.
 //!
-//! Must never know: where they go.
+//! Must never know: where they are stored.
 
 use prometheus::proto::{LabelPair, MetricType};
 
 use super::Metrics;
 use crate::store::Store;
 
-/// A number that the daemon says of itself.
+/// The present value of a self-metric.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SelfReading {
-    /// Its name.
+    /// The name of the metric.
     pub name: String,
-    /// Its labels.
+    /// The labels of the metric.
     pub labels: Vec<(String, String)>,
-    /// The unit, or nothing.
+    /// The unit, which may be empty.
     pub unit: &'static str,
     /// True for a counter since the start.
     pub is_counter: bool,
@@ -23,8 +23,8 @@ pub struct SelfReading {
 }
 
 impl Metrics {
-    /// The values of `/metrics`, without buckets of histograms and without series by label that
-    /// never was: each would be a series that says nothing.
+    /// Returns the values of `/metrics`, without buckets of histograms and without labelled
+    /// counters that are still zero, which would only add empty series.
     pub fn readings(&self, store: &Store) -> Vec<SelfReading> {
         let mut readings = Vec::new();
         for family in self.gather(store) {
@@ -56,7 +56,7 @@ impl Metrics {
     }
 }
 
-/// The unit that a name says.
+/// Returns the unit that a name contains.
 fn unit(name: &str) -> &'static str {
     ["bytes", "seconds"]
         .into_iter()

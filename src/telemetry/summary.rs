@@ -1,6 +1,6 @@
-//! The self-metrics as numbers that people are shown, not as text for Prometheus.
+//! The self-metrics as numbers for people.
 //!
-//! Must never know: who shows them.
+//! Must never know: how they are shown.
 
 use prometheus::{Histogram, core::Metric};
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::policy::RefusalReason;
 
-/// Samples of a protocol since the start.
+/// The number of samples of a protocol since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct SampleCounts {
@@ -20,7 +20,7 @@ pub struct SampleCounts {
     pub refused: u64,
 }
 
-/// Samples refused for one reason since the start.
+/// The number of samples refused for one reason since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct RefusedCount {
@@ -32,14 +32,15 @@ pub struct RefusedCount {
 /// Durations since the start.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timing {
-    /// The number of them.
+    /// The number of durations.
     pub count: u64,
-    /// Upper bounds in seconds, and how often it took at most so long; the last bound is infinite.
+    /// Upper bounds in seconds, with the number of durations up to each; the last bound is
+    /// infinite.
     pub buckets: Vec<(f64, f64)>,
 }
 
 impl Metrics {
-    /// Samples by protocol.
+    /// Returns the numbers of samples by protocol.
     pub fn sample_counts(&self) -> Vec<SampleCounts> {
         let refused = self.refused_counts();
         let of = |protocol: &Protocol| {
@@ -55,7 +56,7 @@ impl Metrics {
         Protocol::ALL.iter().map(of).collect()
     }
 
-    /// Refused samples by protocol and reason, those that there are.
+    /// Returns the numbers of refused samples by protocol and reason, without zeros.
     pub fn refused_counts(&self) -> Vec<RefusedCount> {
         let all = Protocol::ALL.iter().flat_map(|protocol| {
             RefusalReason::ALL.iter().map(move |reason| {
@@ -67,18 +68,18 @@ impl Metrics {
         all.filter(|own| own.count > 0).collect()
     }
 
-    /// Ingest requests by what became of them.
+    /// Returns the numbers of ingest requests by outcome.
     pub fn request_outcomes(&self) -> Vec<(&'static str, u64)> {
         let words = IngestOutcome::ALL.iter().map(|outcome| outcome.as_str());
         words.map(|word| (word, self.ingest_requests.with_label_values(&[word]).get())).collect()
     }
 
-    /// Group commits.
+    /// Returns the durations of group commits.
     pub fn commit_timing(&self) -> Timing {
         timing(&self.commit_duration)
     }
 
-    /// Ingest requests.
+    /// Returns the durations of ingest requests.
     pub fn request_timing(&self) -> Timing {
         timing(&self.ingest_request_duration)
     }
@@ -94,7 +95,7 @@ fn timing(histogram: &Histogram) -> Timing {
     Timing { count, buckets: finite.chain([(f64::INFINITY, count as f64)]).collect() }
 }
 
-/// Bytes of memory that this process has.
+/// Returns the resident memory of this process.
 pub fn resident_bytes() -> u64 {
     status_bytes("VmRSS:")
 }

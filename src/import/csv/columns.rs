@@ -1,6 +1,6 @@
-//! Which column of a file is what: as the options say, or by the usual names in its header.
+//! The meanings of columns, from options or from common names in the header.
 //!
-//! Must never know: the lines behind the header.
+//! Must never know: the lines after the header.
 
 use super::record::Record;
 
@@ -8,18 +8,18 @@ const TIME_NAMES: [&str; 6] = ["time", "timestamp", "ts", "datetime", "date", "_
 const METRIC_NAMES: [&str; 3] = ["metric", "name", "__name__"];
 const VALUE_NAMES: [&str; 2] = ["value", "_value"];
 
-/// Which column is what; what is empty is found by its usual names.
+/// The names of columns; missing ones are found by common names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Columns {
     /// The column of times.
     pub time: Option<String>,
-    /// The column that names the metric, or else the name of all.
+    /// The column with the metric, or else the name of a single metric.
     pub metric: Option<String>,
     /// The columns of values.
     pub values: Vec<String>,
-    /// The columns that are tags; all others when not given.
+    /// The columns of tags; all other columns when `None`.
     pub tags: Option<Vec<String>>,
-    /// What separates columns.
+    /// The separator of columns.
     pub separator: u8,
 }
 
@@ -29,12 +29,12 @@ impl Default for Columns {
     }
 }
 
-/// The columns of one file by their index.
+/// The columns of a file by their indexes.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
     pub(super) time: usize,
     pub(super) metric: Option<usize>,
-    /// Column and the metric, or with a column for the metric what is put behind it.
+    /// The columns of values with their metrics, or with suffixes when a column has the metric.
     pub(super) values: Vec<(usize, String)>,
     pub(super) tags: Vec<(usize, String)>,
     pub(super) width: usize,

@@ -1,5 +1,5 @@
-//! CSV with a header (RFC 4180, with a separator of choice): a column of times, one or more of
-//! values, maybe one that names the metric, and tags.
+//! CSV with a header (RFC 4180, with any separator): columns of times, values, tags, and optionally
+//! the metric.
 
 mod columns;
 mod record;
@@ -31,12 +31,12 @@ pub struct Csv<R> {
     columns: Columns,
     layout: Option<Layout>,
     record: Record,
-    /// What tells a series.
+    /// The bytes that identify the series of a record.
     written: Vec<u8>,
 }
 
 impl<R: BufRead> Csv<R> {
-    /// Reads from here.
+    /// Creates a source from a reader.
     pub fn new(input: R, columns: Columns) -> Self {
         let record = Record::new(columns.separator);
         Self { lines: Lines::new(input), columns, layout: None, record, written: Vec::new() }
@@ -84,7 +84,7 @@ fn read_record(
     })?;
     for (column, name) in &layout.values {
         let text = record.get(*column).trim();
-        // An empty cell is no sample.
+        // An empty cell is a missing sample.
         if text.is_empty() {
             continue;
         }

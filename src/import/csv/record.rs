@@ -1,13 +1,13 @@
-//! One record of a file, taken apart: quotes undone, within a bound of columns.
+//! Parsing of a record: unquotes fields and limits their number.
 //!
-//! Must never know: what its columns mean.
+//! Must never know: what the columns mean.
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
-/// Columns of a file.
+/// The maximum number of columns.
 const COLUMNS_MAX: usize = 4096;
 
-/// One record, taken apart.
+/// A parsed record.
 #[derive(Debug)]
 pub(super) struct Record {
     reader: Reader,
@@ -22,7 +22,7 @@ impl Record {
         Self { reader, text: Vec::new(), ends: vec![0; 64], columns: 0 }
     }
 
-    /// Reads one record, which may hold quoted line ends.
+    /// Parses a record, which may contain quoted line breaks.
     pub(super) fn read(&mut self, line: &[u8]) -> Result<(), String> {
         self.columns = 0;
         self.text.resize(self.text.len().max(line.len() + 1), 0);
@@ -38,7 +38,7 @@ impl Record {
             length += written;
             self.columns += ends;
             match result {
-                // With nothing left, an empty input says that this is the end.
+                // With an empty rest, the next call signals the end of input.
                 ReadRecordResult::InputEmpty => {}
                 ReadRecordResult::OutputEndsFull if self.ends.len() < COLUMNS_MAX => {
                     self.ends.resize(self.ends.len() * 2, 0);
@@ -61,7 +61,7 @@ impl Record {
         self.columns
     }
 
-    /// A column; empty when there is none.
+    /// Returns a column, or an empty text when it is missing.
     pub(super) fn get(&self, index: usize) -> &str {
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         let column = (index < self.columns).then(|| self.text.get(start..self.ends[index]));

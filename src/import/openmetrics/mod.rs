@@ -1,6 +1,6 @@
 //! OpenMetrics and Prometheus text with timestamps (the OpenMetrics 1.0 specification;
-//! prometheus.io, "Exposition formats"), also as `promtool tsdb dump` writes it: without a name
-//! before the braces and in milliseconds.
+//! prometheus.io, "Exposition formats"), including the output of `promtool tsdb dump`, which has no
+//! name before the braces, and milliseconds.
 
 use std::io::BufRead;
 
@@ -26,7 +26,7 @@ pub struct OpenMetrics<R> {
 }
 
 impl<R: BufRead> OpenMetrics<R> {
-    /// Reads from here.
+    /// Creates a source from a reader.
     pub fn new(input: R) -> Self {
         Self { lines: Lines::new(input), families: Families::default() }
     }
@@ -37,7 +37,7 @@ impl<R: BufRead> Source for OpenMetrics<R> {
         let Some(place) = self.lines.next_or_refuse(|_| false, rows)? else { return Ok(None) };
         let line = self.lines.text.trim_ascii();
         if let Some(comment) = line.strip_prefix(b"#") {
-            // A comment that says nothing of a family spoils no line.
+            // Comments that do not describe a family are ignored.
             let _noted = self.families.note(&String::from_utf8_lossy(comment));
         } else if !line.is_empty()
             && let Err(problem) = read_line(line, &self.families, rows)
@@ -108,7 +108,7 @@ mod tests {
         let expected = [
             r#"http_requests_total{code="200",path="a\\b\"}"} counter requests 1795264496500 5"#,
             r#"http_requests_created{code="200"} gauge requests 1795264496000 1"#,
-            // It is named like a counter and stays what its type says.
+            // The declared type takes precedence over the name.
             "depth_total gauge  1795264496000 1000000",
             r#"lat_bucket{le="+Inf"} counter  1795264497000 3"#,
             "lat_sum counter  1795264497000 2.5",

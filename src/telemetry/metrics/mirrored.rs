@@ -1,4 +1,4 @@
-//! Metrics of numbers that the store keeps.
+//! Metrics whose values the store counts.
 
 use prometheus::{IntCounter, IntGauge, Registry};
 
@@ -8,10 +8,10 @@ use super::{
 };
 use crate::{store::Store, telemetry::log_limit::log_lines_left_out};
 
-/// Reads one number that the store keeps.
+/// Reads a number of the store.
 type ReadStore = fn(&Store) -> u64;
 
-/// Numbers that the store keeps and that are copied at each scrape.
+/// Numbers of the store that are copied at each scrape.
 #[derive(Debug, Clone)]
 pub(super) struct Mirrored {
     counters: Vec<(IntCounter, ReadStore)>,
@@ -64,7 +64,7 @@ impl Mirrored {
         })
     }
 
-    /// Copies them.
+    /// Copies the present numbers.
     pub(super) fn update(&self, store: &Store) {
         for (counter, read) in &self.counters {
             counter.inc_by(read(store).saturating_sub(counter.get()));

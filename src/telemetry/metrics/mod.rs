@@ -1,7 +1,7 @@
-//! The daemon's self-metrics, at `/metrics`.
+//! The daemon's self-metrics, served at `/metrics`.
 //!
-//! Labels come from closed sets; no host or series name is ever a label here. docs/operations.md
-//! documents every name, and a test keeps it so.
+//! Labels come from closed sets; no host or series name is ever a label. docs/operations.md
+//! documents every metric, and a test compares them.
 
 mod mirrored;
 mod names;
@@ -26,7 +26,7 @@ use process::cpu_seconds;
 pub(super) use process::status_bytes;
 use registering::{counter, counters, float_counter, gauge, gauges, histogram};
 
-/// All metrics and the registry that they are in.
+/// All metrics, and their registry.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "METRIC_NAMES explains each")]
 pub struct Metrics {
@@ -72,7 +72,7 @@ pub struct Metrics {
     pub notification_alerts_left_out: IntGauge,
     pub posted_alerts: IntCounterVec,
     pub posted_alerts_known: IntGauge,
-    /// Microseconds.
+    /// The longest group commit, in microseconds.
     longest_commit: Arc<AtomicU64>,
     mirrored: Mirrored,
     partitions: IntGaugeVec,
@@ -82,7 +82,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Registers everything.
+    /// Registers all metrics.
     ///
     /// # Errors
     /// When a name is registered twice, which a test rules out.
@@ -150,7 +150,7 @@ impl Metrics {
         Ok(metrics)
     }
 
-    /// Every label that can occur is there from the start, at zero.
+    /// Creates every possible label value, so that it starts at zero.
     fn begin_at_zero(&self) {
         for outcome in IngestOutcome::ALL {
             self.ingest_requests.with_label_values(&[outcome.as_str()]);
@@ -207,19 +207,19 @@ impl Metrics {
         }
     }
 
-    /// Notes a group commit.
+    /// Records the duration of a group commit.
     pub fn observe_commit(&self, seconds: f64) {
         self.commit_duration.observe(seconds);
         self.longest_commit.fetch_max((seconds * 1e6) as u64, Ordering::Relaxed);
     }
 
-    /// The longest group commit since the start; `None` when there was none.
+    /// Returns the longest group commit since the start; `None` without any.
     pub fn longest_commit_ms(&self) -> Option<f64> {
         let longest = self.longest_commit.load(Ordering::Relaxed);
         (longest > 0).then_some(longest as f64 / 1e3)
     }
 
-    /// The text that Prometheus reads.
+    /// Returns the metrics in Prometheus' text format.
     ///
     /// # Errors
     /// When the encoder fails.
@@ -229,7 +229,7 @@ impl Metrics {
         Ok(text)
     }
 
-    /// Every number, up to date.
+    /// Returns the present values of all metrics.
     pub(super) fn gather(&self, store: &Store) -> Vec<MetricFamily> {
         self.mirrored.update(store);
         let partitions = store.partitions();

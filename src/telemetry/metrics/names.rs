@@ -1,6 +1,6 @@
 //! The names of all metrics, with their help texts.
 
-/// Series that the daemon writes for each host that pings, with their help texts.
+/// The series that the daemon writes for each host that pings, with their help texts.
 pub const HOST_METRICS: [(&str, &str); 6] = [
     ("granary_host_silent_seconds", "Time since the last ping of an agent of the host."),
     ("granary_host_up", "1 when an agent of the host pinged in the last 4 minutes."),
@@ -10,7 +10,7 @@ pub const HOST_METRICS: [(&str, &str); 6] = [
     ("granary_host_clock_skew_seconds", "Lead of an agent's clock at its last ping."),
 ];
 
-/// Every metric name with its help text.
+/// All metric names with their help texts.
 pub const METRIC_NAMES: [(&str, &str); 73] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that had been accepted before, by protocol"),

@@ -1,4 +1,4 @@
-//! A metric is made and put into the registry at once.
+//! Constructors that create a metric and register it.
 
 use prometheus::{
     Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
