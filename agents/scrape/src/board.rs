@@ -29,6 +29,7 @@ struct Entry {
     assigned: Assigned,
     /// `None` while it is being scraped.
     shown: Option<Shown>,
+    /// The time of the next scrape, also while the target is being scraped.
     due_ms: i64,
     /// The error of the last scrape.
     problem: Option<String>,
@@ -148,18 +149,14 @@ impl Board {
             }
             self.due.remove(&(due_ms, id));
             let Some(entry) = self.entries.get_mut(&id) else { continue };
+            // While a scrape is running, the next one waits for its end.
+            let Some(shown) = entry.shown.take() else { continue };
             let next_ms = entry.assigned.target.next_after(now_ms);
             let interval_ms = entry.assigned.target.interval.as_millis() as i64;
             entry.due_ms = next_ms;
             self.due.insert((next_ms, id));
             self.missed +=
                 (next_ms - due_ms).div_euclid(interval_ms.max(1)).max(1).unsigned_abs() - 1;
-            let Some(shown) = entry.shown.take() else {
-                // The previous scrape is still running, which is rare because timeouts are not
-                // longer than intervals.
-                self.missed += 1;
-                continue;
-            };
             let time_ms = if now_ms - due_ms <= TOLERANCE_MS { due_ms } else { now_ms };
             return Ok(Ticket { id, assigned: entry.assigned.clone(), shown, time_ms });
         }
@@ -207,6 +204,8 @@ impl Board {
                 entry.shown = Some(ticket.shown);
                 entry.problem = problem;
                 entry.is_scraped = true;
+                // A scrape that became due meanwhile follows at once.
+                self.due.insert((entry.due_ms, ticket.id));
             }
             None => self.end(ticket.shown, now_ms),
         }

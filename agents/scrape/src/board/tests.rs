@@ -65,20 +65,48 @@ fn each_target_is_due_once_an_interval_at_its_own_time() {
 }
 
 #[test]
+fn a_target_that_hangs_for_its_whole_interval_is_scraped_in_each_interval() {
+    let mut board = board();
+    board.assign(0, vec![assigned("a")], 0);
+    let mut now = board.next(0).unwrap_err().unwrap();
+    let first = now;
+    for round in 0..6 {
+        let ticket = board.next(now).unwrap();
+        assert_eq!(ticket.time_ms, first + round * 10_000, "at its own times");
+        // It is due again before its worker has noticed the timeout.
+        assert_eq!(board.next(first + (round + 1) * 10_000).unwrap_err(), None);
+        now = first + (round + 1) * 10_000 + 5;
+        let none = board.memory.samples();
+        board.done(ticket, none, Some("timeout".to_owned()), now);
+    }
+    assert_eq!(counts(&board), (0, 1, 0));
+}
+
+#[test]
 fn a_target_that_is_under_way_is_not_scraped_twice_and_the_miss_is_counted() {
     let mut board = board();
     board.assign(0, vec![assigned("a")], 0);
     let due = board.next(0).unwrap_err().unwrap();
     let ticket = board.next(due + 60).unwrap();
     assert_eq!(ticket.time_ms, due + 60, "too late to count at its time");
-    assert_eq!(board.next(due + 10_000).unwrap_err(), Some(due + 20_000));
-    assert_eq!(board.counts().missed, 1);
+    assert_eq!(board.next(due + 10_000).unwrap_err(), None);
+    assert_eq!(board.next(due + 20_000).unwrap_err(), None);
     let none = board.memory.samples();
-    board.done(ticket, none, Some("refused".to_owned()), due + 15_000);
+    board.done(ticket, none, Some("refused".to_owned()), due + 25_000);
+    assert_eq!(board.next(due + 25_000).unwrap().time_ms, due + 25_000);
+    assert_eq!(board.counts().missed, 1);
     assert_eq!(board.problems(), [("target http://a/metrics".to_owned(), "refused".to_owned())]);
-    // After a suspend of an hour, one scrape runs, and the others are missed.
-    assert!(board.next(due + 20_000 + 3_600_000).is_ok());
-    assert_eq!(counts(&board), (0, 1, 361));
+    board.all_due(due + 30_000);
+    assert_eq!(board.next(due + 30_000).unwrap_err(), None, "it is still being scraped");
+}
+
+#[test]
+fn after_a_suspend_of_an_hour_there_is_one_scrape_and_the_others_are_missed() {
+    let mut board = board();
+    board.assign(0, vec![assigned("a")], 0);
+    let due = board.next(0).unwrap_err().unwrap();
+    assert_eq!(board.next(due + 3_600_000).unwrap().time_ms, due + 3_600_000);
+    assert_eq!(board.counts().missed, 360);
 }
 
 #[test]

@@ -5,6 +5,10 @@
 //! and removes them when the daemon has acknowledged them. This crate knows the protocol, but
 //! neither the daemon nor what a source measures.
 
+/// The allocator of all agents: glibc keeps what threads have freed in an arena of each thread.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 mod agent;
 mod clock;
 mod program;
