@@ -1,6 +1,6 @@
-//! An alert, as it is remembered between evaluations.
+//! An alert as it is remembered between evaluations.
 //!
-//! Must never know: what makes it change.
+//! Must never know: the causes of its changes.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::UnixMillis;
 
-/// Names and values of labels, in order of the names.
+/// Labels by name.
 pub type LabelSet = BTreeMap<String, String>;
 
-/// By what Alertmanager's API tells alerts apart: FNV-1a of the labels, as `model.LabelSet` there
-/// has it (<http://www.isthe.com/chongo/tech/comp/fnv>).
+/// The fingerprint by which Alertmanager's API identifies an alert: FNV-1a of the labels, as
+/// `model.LabelSet` computes it (<http://www.isthe.com/chongo/tech/comp/fnv>).
 pub fn fingerprint(labels: &LabelSet) -> String {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;
-    /// Stands behind each name and value.
+    /// The separator after each name and value.
     const END: &[u8] = &[255];
     let texts =
         labels.iter().flat_map(|(name, value)| [name.as_bytes(), END, value.as_bytes(), END]);
@@ -24,43 +24,43 @@ pub fn fingerprint(labels: &LabelSet) -> String {
     format!("{:016x}", texts.flatten().fold(BASIS, step))
 }
 
-/// Somebody looks after an alert.
+/// An acknowledgement: somebody takes care of an alert.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Acknowledgement {
     /// Who.
     pub by: String,
-    /// What that person says.
+    /// The comment of that person.
     pub comment: String,
-    /// Since when, Unix milliseconds.
+    /// The time of the acknowledgement, Unix milliseconds.
     pub at: i64,
-    /// The time at which it ends; `None`: with the alert.
+    /// The time at which it expires; `None`: when the alert ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<i64>,
 }
 
 impl Acknowledgement {
-    /// Whether its time is over.
+    /// Returns whether the acknowledgement has expired.
     pub fn is_over(&self, now: UnixMillis) -> bool {
         self.until.is_some_and(|until| until <= now.0)
     }
 }
 
-/// What an alert is.
+/// The state of an alert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AlertState {
-    /// It was active, or may be missed.
+    /// The alert was active, or its samples may be missing.
     Inactive,
-    /// It is active, and not for long enough.
+    /// The alert is active, but not for long enough.
     Pending,
-    /// It is told to people.
+    /// The alert is active, and receivers are notified.
     Firing,
-    /// Nothing is measured, and that is told to people.
+    /// The samples are missing, and receivers are notified of that.
     NoData,
 }
 
 impl AlertState {
-    /// The word in labels and answers.
+    /// The word for the state in labels and responses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Inactive => "inactive",
@@ -70,46 +70,46 @@ impl AlertState {
         }
     }
 
-    /// Whether people are told of it.
+    /// Returns whether receivers are notified in this state.
     pub fn is_told(self) -> bool {
         matches!(self, Self::Firing | Self::NoData)
     }
 }
 
-/// An alert. Times are Unix milliseconds, of evaluations.
+/// An alert. Times are those of evaluations, in Unix milliseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Alert {
-    /// Which alert of its rule it is.
+    /// The labels, which identify the alert within its rule.
     pub labels: LabelSet,
-    /// What people are told.
+    /// The expanded annotations.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: LabelSet,
-    /// What it is.
+    /// The state.
     pub state: AlertState,
-    /// The value when it was active last.
+    /// The value at the last evaluation at which it was active.
     #[serde(with = "value")]
     pub value: f64,
-    /// Since when it is pending or fires, or nothing is measured.
+    /// The time since which it has been pending or firing, or samples have been missing.
     pub active_at: i64,
-    /// Since when it is told to people.
+    /// The time since which it fires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fired_at: Option<i64>,
-    /// When it ended last, if it was told to people.
+    /// The time of its last end, if receivers were notified of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolved_at: Option<i64>,
-    /// Since when it fires on though its series is gone.
+    /// The time since which it only fires because of `keep_firing_for`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_firing_since: Option<i64>,
-    /// Since when nothing is measured.
+    /// The time since which samples are missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing_since: Option<i64>,
-    /// Who looks after it, while it goes on.
+    /// The acknowledgement, until the alert ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acknowledged: Option<Acknowledgement>,
 }
 
 impl Alert {
-    /// One that is not active.
+    /// An inactive alert.
     pub(super) fn inactive(labels: LabelSet) -> Self {
         Self {
             labels,
@@ -125,7 +125,7 @@ impl Alert {
         }
     }
 
-    /// Whether it is more than remembered.
+    /// Returns whether the alert is more than a remembered end.
     pub fn is_active(&self) -> bool {
         self.state != AlertState::Inactive
     }
@@ -137,14 +137,14 @@ mod tests {
 
     #[test]
     fn fingerprints_are_alertmanagers() {
-        // As amtool prints it of an alert with this label.
+        // This is the fingerprint that amtool prints for an alert with this label.
         let labels = [("alertname".to_owned(), "High".to_owned())].into();
         assert_eq!(fingerprint(&labels), "abb9751eae083d8c");
         assert_eq!(fingerprint(&LabelSet::new()), "cbf29ce484222325");
     }
 }
 
-/// JSON has no infinity and no NaN: values are texts.
+/// Values are stored as texts, because JSON has neither infinity nor NaN.
 pub(super) mod value {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 

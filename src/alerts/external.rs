@@ -1,16 +1,17 @@
-//! The daemon's address and its labels as other programs and people see them, as Prometheus'
+//! The daemon's address and labels for other programs and people, like Prometheus'
 //! `--web.external-url` and `external_labels`.
 //!
-//! Must never know: where they are configured, who is told.
+//! Must never know: where they are configured, receivers.
 
 use super::LabelSet;
 
-/// The address and the labels of the daemon outside of it.
+/// The external address and labels of the daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct External {
-    /// The address of its page, without a slash at the end; empty: there are no links.
+    /// The address of the page, without a slash at the end; when it is empty, messages have no
+    /// links.
     pub url: String,
-    /// Labels that every alert has when it goes out.
+    /// Labels that every outgoing alert has.
     pub labels: LabelSet,
 }
 
@@ -21,14 +22,14 @@ impl External {
         &NONE
     }
 
-    /// The labels of an alert outside of the daemon; the alert's own come first.
+    /// Adds the external labels to the labels of an alert, which take precedence.
     pub fn labelled(&self, labels: &LabelSet) -> LabelSet {
         let mut all = self.labels.clone();
         all.extend(labels.iter().map(|(name, value)| (name.clone(), value.clone())));
         all
     }
 
-    /// The address at which an expression is shown; empty without an address of the page.
+    /// The link to an expression; empty when the page has no address.
     pub fn table_link(&self, expression: &str) -> String {
         if self.url.is_empty() {
             return String::new();
@@ -36,7 +37,7 @@ impl External {
         format!("{}{}", self.url, graph_path(expression, 1))
     }
 
-    /// The name of the host, such as `example.org` of `https://example.org:7117/granary`.
+    /// The host of the address, such as `example.org` in `https://example.org:7117/granary`.
     pub fn host(&self) -> Option<&str> {
         let authority = self.url.split_once("://")?.1.split('/').next()?;
         let is_port = |port: &str| port.bytes().all(|own| own.is_ascii_digit());
@@ -51,12 +52,12 @@ impl External {
     }
 }
 
-/// Prometheus' path at which an expression is shown, as a chart (tab 0) or a table (tab 1).
+/// Prometheus' path of an expression, as a chart (tab 0) or a table (tab 1).
 pub(super) fn graph_path(expression: &str, tab: u8) -> String {
     format!("/graph?g0.expr={}&g0.tab={tab}", query_escaped(expression))
 }
 
-/// A text as the value of a query's parameter, escaped as Go's `url.QueryEscape` has it.
+/// A text as the value of a query parameter, escaped like Go's `url.QueryEscape`.
 pub fn query_escaped(text: &str) -> String {
     let mut escaped = String::new();
     for byte in text.bytes() {

@@ -1,4 +1,4 @@
-//! The times in which a group's alerts fired, as they are kept after they are over: JSON.
+//! The history of a group: the episodes in which its alerts fired, as JSON.
 //!
 //! Must never know: where they are stored, what is evaluated.
 
@@ -8,40 +8,41 @@ use serde::{Deserialize, Serialize};
 
 use super::{Acknowledgement, Alert, AlertState, GroupState, LabelSet, alert::value};
 
-/// Times that are kept of a group, at most: the oldest make room.
+/// The maximum number of episodes of a group; the oldest are dropped.
 const EPISODES_MAX: usize = 200;
-/// Bytes of all of a group.
+/// The maximum size of a group's history, in bytes.
 const BYTES_MAX: usize = 256 << 10;
 /// The time for which episodes are kept, in milliseconds.
 const KEPT_MS: i64 = 90 * 86_400_000;
 
-/// A time in which an alert fired, or nothing was measured. Times are those of evaluations.
+/// An episode: a period in which an alert fired or samples were missing. Times are those of
+/// evaluations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Episode {
-    /// The key of its rule.
+    /// The rule's key.
     pub rule: String,
-    /// Which alert.
+    /// The alert's labels.
     pub labels: LabelSet,
     /// The state of the alert.
     pub state: AlertState,
-    /// Since when people were told.
+    /// The time at which it fired.
     pub fired_at: i64,
-    /// Until when; `None` while it goes on.
+    /// The time at which it ended; `None` while it fires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolved_at: Option<i64>,
-    /// The last value at which it was active.
+    /// The value at the last evaluation at which it was active.
     #[serde(with = "value")]
     pub value: f64,
-    /// Who looked after it.
+    /// The acknowledgement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acknowledged: Option<Acknowledgement>,
-    /// Since when it was pending, or nothing was measured.
+    /// The time since which it was pending, or samples were missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active_at: Option<i64>,
-    /// The hash of its rule, when no evaluation was missed; else 0.
+    /// The hash of the rule if no evaluation was missed, otherwise 0.
     #[serde(default)]
     pub version: u64,
-    /// The difference that samples which came later would have made.
+    /// The difference that late samples would have made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revised: Option<Revision>,
 }
@@ -51,7 +52,8 @@ pub struct Episode {
 pub struct Revision {
     /// The time of the first repeated evaluation with a different result.
     pub at: i64,
-    /// True when the alert, which was over, would have fired by then; else it would not have been active.
+    /// True when the alert had ended but would have been firing; false when it would not have been
+    /// active.
     pub active: bool,
 }
 
@@ -62,7 +64,7 @@ pub struct GroupHistory {
 }
 
 impl Episode {
-    /// The episode of an alert that is notified; `None` for another one.
+    /// The episode of a firing alert; `None` for other alerts.
     fn of(rule: &str, alert: &Alert) -> Option<Self> {
         alert.state.is_told().then(|| Self {
             rule: rule.to_owned(),
@@ -80,7 +82,7 @@ impl Episode {
 }
 
 impl GroupHistory {
-    /// Drops the oldest episodes until the rest fits into one stored record.
+    /// Drops the oldest episodes until the rest fits into one object of the store.
     pub fn fit(&mut self) {
         while serde_json::to_vec(self).is_ok_and(|bytes| bytes.len() > BYTES_MAX) {
             self.episodes.drain(..self.episodes.len().div_ceil(2));
@@ -92,14 +94,15 @@ impl GroupHistory {
         &self.episodes
     }
 
-    /// Marks the episode at a place.
+    /// Sets the revision of the episode at a place.
     pub fn revise(&mut self, place: usize, revision: Revision) {
         if let Some(own) = self.episodes.get_mut(place) {
             own.revised = Some(revision);
         }
     }
 
-    /// Episodes that ended by an evaluation and are not kept yet: the same evaluation may be repeated.
+    /// The episodes that an evaluation ended and that are not in the history yet: an evaluation may
+    /// be repeated.
     pub fn ended(&self, before: &GroupState, after: &GroupState) -> Vec<Episode> {
         let mut ended = Vec::new();
         for (rule, state) in &before.rules {
@@ -125,7 +128,7 @@ impl GroupHistory {
         ended
     }
 
-    /// Keeps what ended at a time; the oldest make room.
+    /// Adds episodes that ended at a time, and drops the oldest ones.
     pub fn keep(&mut self, ended: Vec<Episode>, at: i64) {
         self.episodes.extend(ended);
         let is_old = |own: &Episode| at - own.resolved_at.unwrap_or(0) > KEPT_MS;
@@ -133,7 +136,7 @@ impl GroupHistory {
         self.episodes.drain(..old.max(self.episodes.len().saturating_sub(EPISODES_MAX)));
     }
 
-    /// Past and present episodes, the last to begin first.
+    /// Past and present episodes, the latest start first.
     pub fn with_present(&self, state: &GroupState) -> Vec<Episode> {
         let present = state
             .rules
@@ -181,13 +184,13 @@ mod tests {
         let two = state(20, &[("a", Inactive, 10), ("b", Firing, 20), ("c", NoData, 20)]);
         assert!(!note(&mut history, &one, &one));
         assert!(note(&mut history, &one, &two));
-        // After a crash the same evaluation is made again.
+        // After a crash, the same evaluation is repeated.
         assert!(!note(&mut history, &one, &two));
         let expected = [("b", 20, None), ("c", 20, None), ("a", 10, Some(20)), ("c", 5, Some(20))];
         assert_eq!(shown(&history.with_present(&two)), expected);
         let json = serde_json::to_vec(&history).unwrap();
         assert_eq!(serde_json::from_slice::<GroupHistory>(&json).unwrap(), history);
-        // A rule that is gone ends what it fired.
+        // A removed rule ends its firing alerts.
         assert!(note(&mut history, &two, &GroupState { last: 30, ..GroupState::default() }));
         assert_eq!(history.episodes.len(), 4);
     }

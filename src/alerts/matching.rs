@@ -1,5 +1,5 @@
-//! Matchers of labels as Alertmanager has them: `=`, `!=`, `=~`, `!~`, patterns match whole values, and
-//! a label that is not there is empty.
+//! Label matchers with Alertmanager's meaning: `=`, `!=`, `=~`, `!~`. Patterns match whole values,
+//! and a missing label is empty.
 //!
 //! Must never know: what is silenced, routed or asked for by them.
 
@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use super::LabelSet;
 use crate::query::{Budget, PromqlLimits, whole_pattern};
 
-/// Bytes of a label's name, and of a value or pattern.
+/// The maximum size of a label's name, and of a value or pattern, in bytes.
 const NAME_BYTES_MAX: usize = 256;
 const VALUE_BYTES_MAX: usize = 4096;
-/// Bytes of a pattern when it is compiled.
+/// The maximum size of a compiled pattern, in bytes.
 const PATTERN_BYTES_MAX: usize = 64 << 10;
 /// The limits of a pattern.
 const LIMITS: PromqlLimits<'static> = PromqlLimits {
@@ -25,11 +25,11 @@ const LIMITS: PromqlLimits<'static> = PromqlLimits {
     regex_bytes_max: PATTERN_BYTES_MAX,
     budget: &Budget::UNLIMITED,
 };
-/// The longer ones first.
+/// Longer operators come first.
 const OPERATORS: [(&str, bool, bool); 4] =
     [("=~", true, true), ("!~", true, false), ("!=", false, false), ("=", false, true)];
 
-/// A matcher: the value that a label must have.
+/// A matcher: a label and the condition on its value.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
 pub struct LabelMatcher {
@@ -78,7 +78,7 @@ impl PartialEq for LabelMatcher {
 }
 
 impl LabelMatcher {
-    /// A matcher of a label; a pattern must match the whole value.
+    /// Creates a matcher of a label; a pattern must match the whole value.
     ///
     /// # Errors
     /// When the name is none, or the pattern.
@@ -99,7 +99,7 @@ impl LabelMatcher {
         Ok(Self { name: name.to_owned(), value: value.to_owned(), is_equal, pattern })
     }
 
-    /// Reads one matcher such as `host=~"web.*"`; the quotes may be left out.
+    /// Parses one matcher such as `host=~"web.*"`; the quotes may be omitted.
     ///
     /// # Errors
     /// When it is none.
@@ -115,7 +115,7 @@ impl LabelMatcher {
         Self::new(name.trim(), &value, *is_regex, *is_equal)
     }
 
-    /// Reads matchers that stand together, such as `{a="b", c!="d"}`; the braces may be left out.
+    /// Parses a list of matchers such as `{a="b", c!="d"}`; the braces may be omitted.
     ///
     /// # Errors
     /// When one of them is none.
@@ -144,17 +144,17 @@ impl LabelMatcher {
         &self.value
     }
 
-    /// True when its value is a pattern.
+    /// Returns whether the value is a pattern.
     pub fn is_pattern(&self) -> bool {
         self.pattern.is_some()
     }
 
-    /// True when the value must be equal or match; false for the opposite.
+    /// Returns whether the value must be equal or match; false for the opposite.
     pub fn is_equal(&self) -> bool {
         self.is_equal
     }
 
-    /// True when a value meets the matcher.
+    /// Returns whether a value meets the condition.
     pub fn accepts(&self, value: &str) -> bool {
         let is_same = match &self.pattern {
             Some(pattern) => pattern.is_match(value),
@@ -163,7 +163,7 @@ impl LabelMatcher {
         is_same == self.is_equal
     }
 
-    /// True when the labels meet the matcher.
+    /// Returns whether the labels meet the condition.
     pub fn matches(&self, labels: &LabelSet) -> bool {
         self.accepts(labels.get(&self.name).map_or("", String::as_str))
     }
@@ -178,7 +178,7 @@ impl fmt::Display for LabelMatcher {
     }
 }
 
-/// A value without its quotes; `None` when one of them, or what stands behind a backslash, is wrong.
+/// Removes the quotes of a value; `None` when a quote or an escape is wrong.
 fn unquoted(text: &str) -> Option<String> {
     let Some(rest) = text.strip_prefix('"') else {
         return (!text.contains('"')).then(|| text.to_owned());

@@ -1,7 +1,6 @@
-//! Rules, and the alerts that come of them: what rule files say, what an evaluation makes of what is
-//! measured, and what is remembered of it.
+//! Rules and their alerts: rule files, evaluations, and the state between evaluations.
 //!
-//! Pure: the time is an argument, and values are asked for through [`Ask`]. Must never know: the
+//! Pure: the time is an argument, and values come from [`Ask`]. Must never know: the
 //! store, who evaluates and when, HTTP.
 
 mod alert;

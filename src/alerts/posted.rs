@@ -1,4 +1,4 @@
-//! Alerts that other programs send, such as Prometheus servers and Loki, by the rules of
+//! Alerts that other programs send, such as Prometheus servers and Loki, with the meaning of
 //! Alertmanager's API v2 (github.com/prometheus/alertmanager, `api/v2/api.go` and
 //! `types/types.go`).
 //!
@@ -12,19 +12,20 @@ use serde::Deserialize;
 use super::{LabelSet, MessageAlert, fingerprint, is_label_name};
 use crate::model::UnixMillis;
 
-/// Alerts, at most, and bytes of all of them.
+/// The maximum number of alerts, and the maximum of their sizes in bytes.
 const ALERTS_MAX: usize = 10_000;
 const BYTES_MAX: usize = 16 << 20;
-/// Labels of an alert, and annotations, at most each.
+/// The maximum number of labels, and of annotations, of an alert.
 const PAIRS_MAX: usize = 64;
-/// Bytes of an alert.
+/// The maximum size of an alert, in bytes.
 const ALERT_BYTES_MAX: usize = 64 << 10;
-/// How long the end of an alert is remembered, in milliseconds: until all groups have seen it.
+/// The time for which the end of an alert is remembered, in milliseconds, so that all groups see
+/// it.
 const ENDS_KEPT_MS: i64 = 900_000;
-/// Faults that an answer lists, at most.
+/// The maximum number of faults in a response.
 const FAULTS_SHOWN: usize = 10;
 
-/// An alert as it is sent.
+/// An alert in a request.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[expect(missing_docs, reason = "they are Alertmanager's")]
@@ -37,47 +38,48 @@ pub struct PostableAlert {
     pub generator_url: Option<String>,
 }
 
-/// The alerts that were sent, by their labels.
+/// The posted alerts, by labels.
 #[derive(Debug, Default)]
 pub struct Posted {
     all: BTreeMap<LabelSet, PostedAlert>,
     bytes: usize,
-    /// How often people would have been told something else.
+    /// The number of changes that receivers would notice.
     changes: u64,
     /// The time at which the next alert ends.
     next_end: Option<i64>,
 }
 
-/// An alert that was sent. Times are Unix milliseconds.
+/// A posted alert. Times are Unix milliseconds.
 #[derive(Debug, Clone, PartialEq)]
 struct PostedAlert {
     annotations: LabelSet,
     generator_url: String,
     starts_at: i64,
     ends_at: i64,
-    /// Whether the sender named no end.
+    /// True when the sender named no end.
     is_timeout: bool,
     updated_at: i64,
 }
 
-/// The outcome of a request that sends alerts.
+/// The outcome of a request.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct PostOutcome {
-    /// Alerts that were taken.
+    /// The number of accepted alerts.
     pub taken: usize,
-    /// Alerts that cannot be, and what is wrong with the first of them.
+    /// The number of invalid alerts.
     pub invalid: usize,
     /// The faults of the first invalid alerts.
     pub faults: Vec<String>,
-    /// Alerts for which there was no room.
+    /// The number of alerts for which there was no room.
     pub refused: usize,
 }
 
-/// An alert that fires, with when its sender was heard last and when it ends without further news.
+/// A firing alert, the time of its last request, and the time at which it ends without another one.
 pub type PostedFiring = (MessageAlert, UnixMillis, UnixMillis);
 
 impl Posted {
-    /// Takes alerts. One without an end counts as over after a time, in milliseconds.
+    /// Accepts alerts. An alert without an end is over after `timeout_ms` without a further
+    /// request.
     pub fn put(
         &mut self,
         alerts: Vec<PostableAlert>,
@@ -105,13 +107,12 @@ impl Posted {
         outcome
     }
 
-    /// Whether an alert of a size, in bytes, has no room beside all others.
+    /// Returns whether an alert of this size, in bytes, has no room beside all others.
     fn is_full(&self, size: usize) -> bool {
         self.all.len() >= ALERTS_MAX || self.bytes + size > BYTES_MAX
     }
 
-    /// Takes an alert where there is room, if need be of alerts that are over: these are searched for
-    /// once a request.
+    /// Adds an alert if there is room. Ended alerts make room; they are searched once per request.
     fn take(
         &mut self,
         labels: LabelSet,
@@ -159,8 +160,8 @@ impl Posted {
         self.all.values().map(|own| own.ends_at).filter(|end| *end > now.0).min()
     }
 
-    /// How often people would have been told something else up to a time: whoever remembers the
-    /// number need not look again while it is the same.
+    /// The number of changes, up to a time, that receivers would notice: while it stays the same,
+    /// callers need not list the alerts again.
     pub fn changes(&mut self, now: UnixMillis) -> u64 {
         if self.next_end.is_some_and(|end| end <= now.0) {
             self.changes += 1;
@@ -170,22 +171,22 @@ impl Posted {
         self.changes
     }
 
-    /// How many are remembered.
+    /// The number of remembered alerts.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether none is remembered.
+    /// Returns whether no alert is remembered.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// All alerts that fire, and those that have ended lately.
+    /// The firing alerts, and those that ended recently.
     pub fn told(&self, now: UnixMillis) -> Vec<MessageAlert> {
         self.all.iter().map(|(labels, own)| own.told(labels, now)).collect()
     }
 
-    /// The alerts that fire.
+    /// The firing alerts.
     pub fn firing(&self, now: UnixMillis) -> Vec<PostedFiring> {
         let firing = self.all.iter().filter(|(_, own)| !own.is_over(now));
         let shown = firing.map(|(labels, own)| {
@@ -200,14 +201,14 @@ impl PostedAlert {
         self.ends_at <= now.0
     }
 
-    /// Whether a newer one is about the same time in which it fired.
+    /// Returns whether a newer alert is about the same time.
     fn overlaps(&self, newer: &Self) -> bool {
         (newer.ends_at > self.starts_at && newer.ends_at < self.ends_at)
             || (newer.starts_at > self.starts_at && newer.starts_at < self.ends_at)
     }
 
-    /// The alert with the fields of a newer one: the earlier beginning counts, and the later end
-    /// unless nobody named it.
+    /// Merges a newer alert into this one: the earlier start counts, and the later end unless it is
+    /// a timeout.
     fn merged_with(&self, newer: Self, now: UnixMillis) -> Self {
         let is_later = self.ends_at > newer.ends_at;
         let keeps_end =
@@ -239,7 +240,7 @@ fn bytes(labels: &LabelSet, own: &PostedAlert) -> usize {
     256 + own.generator_url.len() + pairs.sum::<usize>()
 }
 
-/// An alert with all that its sender left out, or what is wrong with it.
+/// Completes an alert of a request, or returns its fault.
 fn checked(
     own: PostableAlert,
     resolve_timeout_ms: i64,
@@ -269,7 +270,7 @@ fn checked(
         let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
         let read = text.parse::<jiff::Timestamp>();
         let at = read.map_err(|cause| fault(format!("{key}: {cause}").into()))?.as_millisecond();
-        // Go's zero time stands for none.
+        // Go's zero time means that the field is not set.
         Ok((at > 0).then_some(at.min(UnixMillis::MAX.0)))
     };
     let (starts_at, ends_at) = (time("startsAt", own.starts_at)?, time("endsAt", own.ends_at)?);

@@ -1,4 +1,4 @@
-//! Alerts after a time in which nobody evaluated them, and after a clock that was set back.
+//! Alerts after a time without evaluations, and after a clock that was set back.
 //!
 //! Time without evaluations does not count for `for`: after a restart by Prometheus' rule
 //! (`rules/group.go`, `RestoreForState`), with its grace period. Must never know: the clock, expressions.
@@ -7,24 +7,27 @@ use std::collections::BTreeMap;
 
 use super::{Action, Alert, AlertState, Due, GroupState, RuleGroup};
 
-/// An alert with a shorter `for` is pending anew after an outage, and no other fires sooner after it.
+/// The grace period: after an outage, an alert with a shorter `for` is pending anew, and no other
+/// one fires before the period is over.
 const GRACE_MS: i64 = 600_000;
-/// After a longer outage everything is pending anew.
+/// The longest outage after which alerts continue; a longer one makes all of them pending anew.
 const OUTAGE_MAX_MS: i64 = 3_600_000;
-/// A restart that takes no longer than this beyond the interval changes nothing.
+/// The longest restart, beyond the interval, that changes nothing.
 const RESTART_MS: i64 = 5000;
-/// A daemon that runs is late with its evaluations, and had no outage, up to so many of them, and so long.
+/// The number of missed evaluations, and the time, up to which a running daemon is only late: that
+/// is no outage.
 const LATE_EVALUATIONS: i64 = 4;
 const LATE_MS: i64 = 30_000;
 
 impl GroupState {
-    /// Moves the times of its alerts where nobody evaluated them for long, or the clock was set back.
-    /// Evaluations of a daemon that has just started are `first` ones.
+    /// Moves the times of the alerts after a long time without evaluations, or when the clock was
+    /// set back. The evaluations of a daemon that has just started are `first` ones.
     pub fn resume(&mut self, group: &RuleGroup, due: Due, is_first: bool) {
         let Some(last) = self.last() else { return };
         let gap_ms = due.at.since(last);
         if gap_ms < 0 {
-            // Ends lie before beginnings otherwise, and nothing pending fires until it is as late again.
+            // Otherwise ends would precede beginnings, and pending alerts would wait until the
+            // clock has caught up.
             let ahead_ms = group.interval_ms - gap_ms;
             self.set_back += 1;
             self.last = last.0 - ahead_ms;
@@ -75,7 +78,7 @@ impl GroupState {
     }
 }
 
-/// Moves what waits for a time to be over.
+/// Moves the times from which the alert waits.
 fn shift_waits(alert: &mut Alert, by_ms: i64) {
     if alert.state == AlertState::Pending {
         alert.active_at += by_ms;
@@ -124,7 +127,7 @@ mod tests {
         RuleGroup { file, name, interval_ms, query_offset_ms: 0, limit: 0, rules: vec![rule] }
     }
 
-    /// Evaluations of one series that is always there.
+    /// Evaluations of one series that is always in the result.
     struct Bench {
         group: RuleGroup,
         state: GroupState,
@@ -158,7 +161,7 @@ mod tests {
             &self.state.rules["A"].alerts[0]
         }
 
-        /// When it fires, when it is evaluated at its interval from a time on.
+        /// The time at which it fires when it is evaluated at its interval from a time on.
         fn fires_at(&mut self, from: i64) -> i64 {
             let mut at = from;
             while self.run(at).state != AlertState::Firing {
@@ -168,7 +171,8 @@ mod tests {
         }
     }
 
-    /// `for: 40s`, pending, killed, down for 48 s: it fired one second after the start.
+    /// An alert with `for: 40s` was pending when the daemon was killed; after 48 s without a daemon
+    /// it fired one second after the start.
     #[test]
     fn time_in_which_the_daemon_was_away_does_not_count_for_for() {
         let check = |for_s: i64, pending_s: i64, down_s: i64, expected_s: i64| {
@@ -183,15 +187,15 @@ mod tests {
             let fires_s = (bench.fires_at(back) - back) / 1000;
             assert_eq!(fires_s, expected_s, "for {for_s}, {pending_s} pending, {down_s} away");
         };
-        // Shorter than the grace period: anew.
+        // A `for` shorter than the grace period begins anew.
         check(40, 20, 50, 40);
         check(300, 290, 300, 300);
-        // The grace period at least, as Prometheus has it.
+        // The grace period is the minimum, as in Prometheus.
         check(900, 600, 300, 600);
         check(900, 880, 300, 600);
-        // All that was left.
+        // The rest of `for` remains.
         check(1800, 600, 300, 1200);
-        // Longer than Prometheus remembers.
+        // The outage is longer than Prometheus considers.
         check(1800, 600, 3700, 1800);
         // A restart between two evaluations, or nearly so, changes nothing.
         check(40, 20, 5, 15);
@@ -208,15 +212,15 @@ mod tests {
             let back = START + 30_000 + gap_s * 1000;
             assert_eq!((bench.fires_at(back) - START) / 1000 - 30 - gap_s, expected_s, "{gap_s}");
         };
-        // As if it had come after 5 s.
+        // The result is the same as after a restart of 5 s.
         check(120, 25);
         check(48 - 3, 25);
         check(20, 10);
     }
 
     proptest! {
-        /// Whatever the clock does, nothing fires that was not evaluated for so long, no end lies before
-        /// its beginning, and what is pending fires in time.
+        /// Whatever the clock does, no alert fires before it was evaluated for long enough, no end
+        /// precedes its beginning, and pending alerts fire in time.
         #[test]
         fn a_clock_that_is_set_back_moves_all_times(
             steps in prop::collection::vec((1_i64..200, prop::bool::weighted(0.2)), 1..60),
@@ -226,7 +230,7 @@ mod tests {
             let mut bench = Bench::new(interval_ms, for_steps * interval_ms);
             let (mut at, mut evaluations) = (START, 0);
             for (step, is_back) in steps {
-                // Only a step of more than an interval is one.
+                // Only a step of more than an interval is a step back.
                 at += if is_back { -(step + 1) * interval_ms } else { interval_ms };
                 let alert = bench.run(at).clone();
                 prop_assert!(alert.active_at <= at && alert.fired_at.is_none_or(|own| own <= at));
@@ -267,7 +271,7 @@ mod tests {
             };
             prop_assert_eq!(alerts(&read), alerts(&state));
             prop_assert_eq!((read.last, read.set_back), (last, 3));
-            // Evaluated again, most pieces are as they were.
+            // After another evaluation most pieces are unchanged.
             prop_assert_eq!(read.to_pieces().len(), pieces.len());
         }
     }

@@ -1,4 +1,4 @@
-//! Rules as they are evaluated: checked, with every default filled in.
+//! Rules after parsing: checked, with all defaults.
 //!
 //! Must never know: how files are written.
 
@@ -8,30 +8,30 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::LabelSet;
 
-/// Rules that are evaluated one after the other, at the same times.
+/// A group of rules, which are evaluated one after the other at the same times.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RuleGroup {
-    /// The file that it stands in.
+    /// The path of its file.
     pub file: String,
-    /// Its name, unique in the file.
+    /// The name, unique in the file.
     pub name: String,
-    /// Between evaluations, in milliseconds; whole seconds.
+    /// The interval between evaluations, in milliseconds; whole seconds.
     pub interval_ms: i64,
-    /// How far behind its time an evaluation looks, in milliseconds.
+    /// The time by which queries look into the past, in milliseconds.
     pub query_offset_ms: i64,
-    /// Series or alerts that one rule may give; 0: as many as there are.
+    /// The maximum number of series or alerts of one rule; 0: no limit.
     pub limit: usize,
-    /// In order of evaluation.
+    /// The rules, in order of evaluation.
     pub rules: Vec<Rule>,
 }
 
 impl RuleGroup {
-    /// Which group it is, however its rules change: a hash of its file and name.
+    /// The group's identity, whatever its rules are: a hash of its file and name.
     pub fn id(&self) -> String {
         format!("{:032x}", xxh3_128(format!("{}\0{}", self.file, self.name).as_bytes()))
     }
 
-    /// Changes when what one of its rules finds may change: a hash of what the rule says.
+    /// The version of a rule: a hash of its content, which changes when its results may change.
     pub(super) fn version_of(&self, rule: &Rule) -> u64 {
         let text = format!("{rule:?} {} {}", self.interval_ms, self.query_offset_ms);
         xxh3_64(text.as_bytes())
@@ -41,62 +41,63 @@ impl RuleGroup {
 /// A rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
-    /// Which rule of its group it is, however its expression changes: its name and labels.
+    /// The rule's identity in its group, whatever its expression is: its name and labels.
     pub key: String,
-    /// The metric that it records, or the name of its alerts.
+    /// The recorded metric, or the name of the alerts.
     pub name: String,
-    /// What is evaluated.
+    /// The PromQL expression.
     pub expression: String,
-    /// Labels that are added; those of alerts are templates.
+    /// Additional labels; those of alerts are templates.
     pub labels: BTreeMap<String, String>,
-    /// What is done with the values.
+    /// The use of the values.
     pub action: Action,
 }
 
-/// What a rule is for.
+/// The use of a rule's values.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// Its values become samples.
+    /// The values become samples.
     Record,
-    /// Each of its series is an alert.
+    /// Each of the series is an alert.
     Alert(AlertPolicy),
 }
 
-/// When series of a rule's expression are alerts.
+/// The conditions under which series of an expression are alerts.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AlertPolicy {
-    /// What people are told, as templates.
+    /// The annotations, as templates.
     pub annotations: BTreeMap<String, String>,
-    /// How long a series is there until its alert fires, in milliseconds.
+    /// The time for which a series must be in the result until its alert fires, in milliseconds.
     pub for_ms: i64,
-    /// How long an alert fires on after its series is gone, in milliseconds.
+    /// The time for which an alert continues to fire after its series left the result, in
+    /// milliseconds.
     pub keep_firing_ms: i64,
-    /// What becomes of alerts about which nothing is measured.
+    /// The effect of missing samples.
     pub no_data: NoData,
-    /// How long nothing is measured until that counts, in milliseconds; when `None`, at once with
-    /// [`NoData::Alerting`], and never with [`NoData::Keep`].
+    /// The time for which samples must be missing, in milliseconds. When it is `None`, missing
+    /// samples count at once with [`NoData::Alerting`], and never with [`NoData::Keep`].
     pub no_data_for_ms: Option<i64>,
-    /// What the rule measures: its expression without the comparison at its end. Only when it is
-    /// needed.
+    /// The measured expression, which is the rule's expression without the comparison at its end;
+    /// only when the policy needs it.
     pub measured: Option<String>,
-    /// An alert that fires goes on until this has its series.
+    /// The expression of recovery: a firing alert continues until this expression has its series.
     pub recover: Option<String>,
 }
 
-/// What becomes of alerts about which nothing is measured any more.
+/// The effect of missing samples on alerts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NoData {
-    /// They end, as in Prometheus.
+    /// The alerts end, as in Prometheus.
     #[default]
     Ok,
-    /// They are as they were.
+    /// The alerts stay in their state.
     Keep,
-    /// That is an alert.
+    /// The missing samples are an alert.
     Alerting,
 }
 
 impl Rule {
-    /// The labels that its alerts have whatever is measured.
+    /// The labels of its alerts that do not depend on series.
     pub fn fixed_labels(&self) -> LabelSet {
         let mut labels = self.labels.clone();
         labels.retain(|_, text| !text.is_empty() && !text.contains("{{"));
@@ -105,5 +106,5 @@ impl Rule {
     }
 }
 
-/// The label that names an alert.
+/// The label with the name of an alert.
 pub(super) const ALERT_NAME: &str = "alertname";

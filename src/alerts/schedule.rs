@@ -1,19 +1,19 @@
-//! When groups are evaluated: at multiples of their interval, and never for the past.
+//! The schedule of evaluations: at multiples of a group's interval, and never for the past.
 //!
 //! Must never know: the clock, who evaluates.
 
 use crate::model::UnixMillis;
 
-/// The longest time for which rules wait for a clock that was set back, where their interval is
-/// shorter.
+/// The longest time for which rules wait for a clock that was set back, unless their interval is
+/// longer.
 const WAIT_MAX_MS: i64 = 120_000;
 
-/// An evaluation that is to be made.
+/// A due evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Due {
-    /// Its time.
+    /// The time of the evaluation.
     pub at: UnixMillis,
-    /// Evaluations between the last one and this one that nobody made.
+    /// The number of evaluations that were missed since the last one.
     pub missed: u64,
 }
 
@@ -25,7 +25,7 @@ pub fn due(interval_ms: i64, last: Option<UnixMillis>, now: UnixMillis) -> Optio
     let at = now.0 - now.0.rem_euclid(interval_ms);
     let last = last.filter(|last| last.0 <= at.saturating_add(wait_max_ms(interval_ms)));
     let Some(last) = last else { return Some(Due { at: UnixMillis(at), missed: 0 }) };
-    // The interval may have been another one then.
+    // The interval may have been different then.
     let slots = at.div_euclid(interval_ms) - last.0.div_euclid(interval_ms);
     (at > last.0)
         .then(|| Due { at: UnixMillis(at), missed: slots.saturating_sub(1).max(0).unsigned_abs() })
@@ -61,7 +61,7 @@ mod tests {
         check(Some(60_000), 74_999, None);
         check(Some(60_000), 75_000, Some((75_000, 0)));
         check(Some(60_000), 121_000, Some((120_000, 3)));
-        // The interval was another one.
+        // The interval was different.
         check(Some(70_000), 75_000, Some((75_000, 0)));
         check(Some(70_000), 91_000, Some((90_000, 1)));
         // The clock was a little ahead, and a day ahead.

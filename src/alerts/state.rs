@@ -1,5 +1,5 @@
-//! The state of a group between evaluations, as it is stored: JSON, in pieces where one
-//! object cannot hold it.
+//! The state of a group between evaluations: JSON, in pieces when one object of the store is too
+//! small.
 //!
 //! Must never know: where it is stored.
 
@@ -15,35 +15,35 @@ use xxhash_rust::xxh3::Xxh3;
 use super::{Action, Alert, Due, RuleGroup};
 use crate::model::UnixMillis;
 
-/// Bytes of a piece, about.
+/// The approximate size of a piece, in bytes.
 const PIECE_BYTES_MAX: usize = 512 << 10;
-/// Pieces of a group, at most.
+/// The maximum number of pieces of a group.
 const PIECES_MAX: usize = 4096;
 
 /// Alerts by the keys of their rules.
 type Piece<'a> = BTreeMap<Cow<'a, str>, Vec<Cow<'a, Alert>>>;
 
 fn bytes_of<T: Serialize>(own: &T) -> Vec<u8> {
-    // All keys of maps are texts, and no other thing cannot be written.
+    // All keys of maps are texts, so writing cannot fail.
     serde_json::to_vec(own).unwrap_or_default()
 }
 
 /// The state of a group.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct GroupState {
-    /// The group's file and name, for who looks at the store.
+    /// The group's file and name, for readers of the store.
     pub file: String,
     /// See `file`.
     pub name: String,
-    /// The time of the last evaluation, Unix milliseconds; 0: there was none.
+    /// The time of the last evaluation, Unix milliseconds; 0: none.
     pub last: i64,
     /// The number of times that the clock was set back: samples are numbered anew each time.
     #[serde(default)]
     pub set_back: u32,
-    /// The number of further objects with its alerts, as it is stored; 0: they are here.
+    /// The number of further objects with alerts; 0: all alerts are in this one.
     #[serde(default)]
     pub pieces: usize,
-    /// By the rules' keys.
+    /// The state of each rule, by key.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rules: BTreeMap<String, RuleState>,
 }
@@ -51,23 +51,24 @@ pub struct GroupState {
 /// The state of a rule.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RuleState {
-    /// Its alerts, in order of their labels.
+    /// The alerts, in order of their labels.
     pub alerts: Vec<Alert>,
     /// The hash of the rule.
     #[serde(default)]
     pub version: u64,
-    /// Since when it says so and no evaluation of it was missed or failed, Unix milliseconds.
+    /// The time since which the rule has been the same and no evaluation was missed or failed, Unix
+    /// milliseconds.
     #[serde(default)]
     pub since: i64,
 }
 
 impl GroupState {
-    /// Nothing is known of a group yet.
+    /// Creates the state of a group that was never evaluated.
     pub fn new(group: &RuleGroup) -> Self {
         Self { file: group.file.clone(), name: group.name.clone(), ..Self::default() }
     }
 
-    /// Reads the first of what [`GroupState::to_pieces`] wrote.
+    /// Reads the first object that [`GroupState::to_pieces`] wrote.
     ///
     /// # Errors
     /// When it is something else.
@@ -75,8 +76,8 @@ impl GroupState {
         serde_json::from_slice(bytes).map_err(|cause| cause.to_string())
     }
 
-    /// Takes in a further piece. An alert may be in it as it was one evaluation before: a crash came
-    /// between two pieces, and that evaluation is made again.
+    /// Adds a further piece. After a crash between two pieces, it may contain alerts of the
+    /// previous evaluation; that evaluation is repeated.
     ///
     /// # Errors
     /// When it is something else.
@@ -91,8 +92,8 @@ impl GroupState {
         Ok(())
     }
 
-    /// The state as it is stored: the first object, then those of its alerts where there are too many for
-    /// one. An alert is in the same one of so many each time.
+    /// The objects to store: the first one, then those with alerts if there are too many for one.
+    /// As long as their number is the same, an alert stays in the same piece.
     pub fn to_pieces(&self) -> Vec<Vec<u8>> {
         let whole = bytes_of(self);
         if whole.len() <= PIECE_BYTES_MAX {
@@ -142,8 +143,8 @@ impl GroupState {
         (self.last > 0).then_some(UnixMillis(self.last))
     }
 
-    /// Goes on with the rules of a group at an evaluation: forgets those that are gone, and notes
-    /// which are new or another one, or were not evaluated in time.
+    /// Adapts to the rules of a group at an evaluation: removes rules that are gone, and notes
+    /// rules that are new, changed, or were not evaluated in time.
     pub fn follow(&mut self, group: &RuleGroup, due: Due) {
         let keys: BTreeSet<_> = group.rules.iter().map(|rule| &rule.key).collect();
         self.rules.retain(|key, _| keys.contains(key));

@@ -1,8 +1,8 @@
-//! Which alerts an Alertmanager is told of now: those that fire, again and again, and those that
-//! have ended, as Prometheus does (`rules/alerting.go`, `needsSending`).
+//! Selection of the alerts that an Alertmanager is sent now: firing ones repeatedly, and ended
+//! ones, as Prometheus does (`rules/alerting.go`, `needsSending`).
 //!
-//! What fires is remembered with each evaluation, so nothing has to be queued: one that was away is
-//! told what is so once it is back. Must never know: how it is told.
+//! The rules' state has all firing alerts, so nothing is queued: an Alertmanager that was unreachable
+//! gets the current alerts when it is back. Must never know: how alerts are sent.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,13 +11,13 @@ use serde::Serialize;
 use super::{Alert, External, Http, LabelSet};
 use crate::model::UnixMillis;
 
-/// The interval at which a firing alert is sent again, in milliseconds: an Alertmanager that hears of it no
-/// more takes it for ended.
+/// The interval at which a firing alert is sent again, in milliseconds: an Alertmanager ends alerts
+/// that it does not receive again.
 const AGAIN_MS: i64 = 60_000;
-/// After how many such times, or evaluations, of silence it does so.
+/// The number of such intervals, or evaluations, after which an Alertmanager ends an alert.
 const SILENT_TIMES: i64 = 4;
 
-/// An alert as Alertmanager's API takes it.
+/// An alert in the form of Alertmanager's API.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(missing_docs, reason = "they are Alertmanager's")]
@@ -28,34 +28,34 @@ pub struct ToldAlert {
     pub ends_at: String,
     #[serde(rename = "generatorURL")]
     pub generator_url: String,
-    /// Since when it is over, by its evaluation; `None` while it fires.
+    /// The time of its end, by its evaluation; `None` while it fires.
     #[serde(skip)]
     resolved_at: Option<i64>,
 }
 
 impl ToldAlert {
-    /// The alert as it goes out, with the external labels.
+    /// Creates the outgoing alert, with the external labels.
     #[must_use]
     pub fn outside(&self, external: &External) -> Self {
         Self { labels: external.labelled(&self.labels), ..self.clone() }
     }
 }
 
-/// Until when an alert counts as firing that is heard of no more.
+/// The time until which an alert counts as firing without further news.
 pub fn fires_until(interval_ms: i64, now: UnixMillis) -> UnixMillis {
     now.plus(SILENT_TIMES.saturating_mul(interval_ms.max(AGAIN_MS)))
 }
 
-/// An Alertmanager that is told of alerts.
+/// An Alertmanager that receives alerts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Alertmanager {
-    /// Its address without a slash at the end, such as `http://localhost:9093`.
+    /// The address without a slash at the end, such as `http://localhost:9093`.
     pub url: String,
     /// The settings of its HTTP client.
     pub http: Http,
 }
 
-/// The alerts that one Alertmanager was sent.
+/// The alerts that were sent to one Alertmanager.
 #[derive(Debug, Default)]
 pub struct Telling {
     told: BTreeMap<LabelSet, Told>,
@@ -66,13 +66,13 @@ pub struct Telling {
 struct Told {
     /// The time of the last notification that it fires, by the clock.
     fires_at: Option<i64>,
-    /// The end that was told, by its evaluation.
+    /// The end in the last notification, by its evaluation.
     ended: Option<i64>,
 }
 
 impl Telling {
-    /// The alerts of which it is to be told now; each comes with the interval of its group and the link
-    /// to its rule's expression. And when the same ones are to be told again, once these are.
+    /// Returns the alerts to send now, and the time at which the same ones are due again. Each
+    /// alert comes with the interval of its group and the link to its rule's expression.
     pub fn due<'a>(
         &self,
         alerts: impl Iterator<Item = (&'a Alert, i64, Arc<str>)>,
@@ -92,7 +92,8 @@ impl Telling {
                 }
                 (None, fires_until(interval_ms, now))
             } else {
-                // Only what was told to people has that. After a restart it is told once more.
+                // Only alerts that were sent have an end here. After a restart it is sent once
+                // more.
                 let Some(resolved) = alert.resolved_at else { continue };
                 if told.ended == Some(resolved) {
                     continue;
@@ -111,7 +112,7 @@ impl Telling {
         (due, next)
     }
 
-    /// Notes of what it was told at a time.
+    /// Notes the alerts that were sent at a time.
     pub fn note(&mut self, told: &[ToldAlert], at: UnixMillis) {
         for own in told {
             let told = self.told.entry(own.labels.clone()).or_default();
@@ -176,7 +177,7 @@ mod tests {
             due.len()
         };
         assert_eq!(tell(&alert(AlertState::Firing, None), 2000), 1);
-        // The evaluation of 60 s is through at 65 s; the repeat comes in between.
+        // The evaluation of 60 s ends at 65 s; the repetition is in between.
         assert_eq!(tell(&alert(AlertState::Firing, None), 62_000), 1);
         let ended = alert(AlertState::Inactive, Some(60_000));
         assert_eq!(tell(&ended, 65_000), 1);

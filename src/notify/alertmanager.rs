@@ -1,4 +1,4 @@
-//! Alerts to the API of an Alertmanager, several at a time.
+//! Delivery of alerts to the API of an Alertmanager.
 //!
 //! Must never know: which alerts are due, when a request is sent again.
 
@@ -8,7 +8,8 @@ use super::{
 };
 use crate::alerts::{Alertmanager, External, ToldAlert};
 
-/// A client of one Alertmanager, for several requests in a row. Certificates are read when it is made.
+/// A client of one Alertmanager, for several requests in a row. It reads certificates when it is
+/// created.
 pub(crate) struct AlertmanagerClient<'a> {
     alertmanager: &'a Alertmanager,
     client: Result<ureq::Agent, Outcome>,
@@ -27,7 +28,7 @@ impl<'a> AlertmanagerClient<'a> {
             Err(outcome) => return outcome.clone(),
         };
         let alerts: Vec<_> = alerts.iter().map(|alert| alert.outside(external)).collect();
-        // Keys of maps are texts, so nothing here fails.
+        // Keys of maps are texts, so this cannot fail.
         let body = serde_json::to_string(&alerts).unwrap_or_default();
         let Alertmanager { url, http } = self.alertmanager;
         let answer = post_by(client, &Posting::of(http), &format!("{url}/api/v2/alerts"), body);

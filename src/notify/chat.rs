@@ -1,5 +1,5 @@
-//! Messages to services that people chat and are called by: Opsgenie, Microsoft Teams, Telegram and
-//! Discord, in the words of their APIs.
+//! Messages to chat and paging services, in the form of their APIs: Opsgenie, Microsoft Teams,
+//! Telegram and Discord.
 //!
 //! Must never know: groups, when anything is sent.
 
@@ -13,18 +13,18 @@ use super::{
 };
 use crate::alerts::{Discord, Message, MessageTemplates, Opsgenie, Teams, Telegram};
 
-/// Characters of a message at Opsgenie, and of its description.
+/// The maximum lengths of a message and of its description at Opsgenie, in characters.
 const OPSGENIE_MESSAGE_MAX: usize = 130;
 const OPSGENIE_DESCRIPTION_MAX: usize = 15_000;
-/// Characters of a message at Telegram.
+/// The maximum length of a message at Telegram, in characters.
 const TELEGRAM_MAX: usize = 4096;
-/// Characters of a title and of a description at Discord.
+/// The maximum lengths of a title and of a description at Discord, in characters.
 const DISCORD_TITLE_MAX: usize = 256;
 const DISCORD_TEXT_MAX: usize = 2048;
-/// Characters of a text at Teams: a card has 28 KB.
+/// The maximum length of a text at Teams, in characters: a card has 28 KB.
 const TEAMS_MAX: usize = 24_000;
 
-/// The color of a group that fires.
+/// The color of a firing group.
 const FIRING: u32 = 0x00b0_0000;
 const RESOLVED: u32 = 0x0000_7000;
 
@@ -153,7 +153,8 @@ fn telegram_message(
         }
         return Ok(body);
     }
-    // Marks that are cut off would be refused: what is too long is plain. Its link is at the end.
+    // Telegram rejects markup that is cut off, so a text that is too long is sent as plain text.
+    // The link is at its end.
     let last = [more, message.alerts_url()].into_iter().flatten().collect::<Vec<_>>().join("\n");
     let last = (!last.is_empty()).then_some(last);
     body["text"] = cut(&expand(templates, &own.message, message)?, TELEGRAM_MAX, last).into();
@@ -187,7 +188,7 @@ fn color(message: &Message) -> u32 {
     if message.status() == "firing" { FIRING } else { RESOLVED }
 }
 
-/// A text with a line behind it, of so many characters at most: the line stays.
+/// Shortens a text to a number of characters, including a line at its end, which stays.
 fn cut(text: &str, characters_max: usize, line: Option<String>) -> String {
     let line = line.map(|line| format!("\n{line}")).unwrap_or_default();
     let room = characters_max.saturating_sub(line.chars().count());
@@ -219,7 +220,7 @@ mod tests {
         own
     }
 
-    /// A message of alerts with marks of HTML, and more than one can hold.
+    /// A message of alerts with HTML markup, more than one message can hold.
     fn large() -> Message {
         let alert = |at: usize| MessageAlert {
             labels: LabelSet::from([("alertname".to_owned(), format!("<{at}> & more"))]),
@@ -293,7 +294,7 @@ mod tests {
             assert!(text.ends_with("\nand 1400 more alerts"), "{own}: {text}");
             assert_eq!(text.chars().count(), characters_max, "{own}");
         }
-        // Marks that are cut off would be refused.
+        // Markup that is cut off would be rejected.
         assert!(message["parse_mode"].is_null(), "{message}");
         let small = Message { alerts: large().alerts[..1].to_vec(), ..message_of_tests() };
         let message = telegram_message(&telegram, &small, &templates()).unwrap();

@@ -1,7 +1,7 @@
-//! Requests by HTTP to receivers and Alertmanagers: with their secrets, proxies and certificates.
+//! HTTP clients for receivers and Alertmanagers, with their secrets, proxies and certificates.
 //!
-//! Secrets and certificates in files are read for each request, so that a new one counts at once. Must
-//! never know: what is sent, what becomes of an answer.
+//! Files with secrets and certificates are read for each request, so that changes take effect at
+//! once. Must never know: what is sent, how responses are used.
 
 use std::{fs, io, time::Duration};
 
@@ -15,10 +15,10 @@ use ureq::{
 use super::secret;
 use crate::alerts::{Http, Tls};
 
-/// The timeout of a connection: a receiver that is back gets the news soon.
+/// The timeout of connecting: a receiver that is back gets its messages soon.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// A client for one server; an answer of any status is an answer, and one that leads elsewhere is not
+/// Creates a client for one server. Responses of any status are returned, and redirects are not
 /// followed.
 ///
 /// # Errors
@@ -38,7 +38,7 @@ pub(super) fn client(http: &Http, timeout: Duration) -> Result<ureq::Agent, Stri
     Ok(config.build().into())
 }
 
-/// A request that posts JSON, with all headers but those of the service itself.
+/// Creates a request that posts JSON, with all headers except those of the service.
 ///
 /// # Errors
 /// When a secret cannot be read.
@@ -60,7 +60,7 @@ pub(super) fn json_request(
     Ok(request)
 }
 
-/// True when a status says that the request is wrong and would be refused again.
+/// Returns whether a status means that the same request would be rejected again.
 pub(super) fn is_refusal(status: u16) -> bool {
     matches!(status, 400..=407 | 409..=428 | 430..=499)
 }

@@ -1,5 +1,5 @@
-//! Messages by a command: it is given the webhook's JSON, a time, and no more of the log than a few
-//! lines.
+//! Messages to a command: it gets the webhook's JSON on its standard input, a timeout, and a few
+//! lines of the log.
 //!
 //! Must never know: groups, when anything is sent.
 
@@ -22,14 +22,15 @@ use crate::{
     clock::Stopwatch,
 };
 
-/// Bytes of what it says that are kept.
+/// The maximum size of the output that is kept, in bytes.
 const SAID_BYTES_MAX: usize = 4096;
-/// Reads of what it says, each time that is looked.
+/// The maximum number of reads of the output per check.
 const READS_MAX: usize = 64;
 /// The interval between two checks for the end of the process.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Characters of a variable of its environment: the system refuses more than 128 KiB.
+/// The maximum length of an environment variable, in characters: the system rejects more than 128
+/// KiB.
 const VARIABLE_MAX: usize = 16 << 10;
 
 pub(super) fn run(own: &Command, message: &Message) -> Sent {
@@ -39,9 +40,9 @@ pub(super) fn run(own: &Command, message: &Message) -> Sent {
     })?;
     let mut said = Said { from: child.stderr.take().filter(never_waits), text: Vec::new() };
     let ended = wait(&mut child, own.timeout_ms, &mut said);
-    // Also what it has started, which may hold its ends of pipes.
+    // The whole process group is killed, because children may hold the pipes open.
     if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        // All of them may have ended.
+        // All of them may have ended already.
         kill_process_group(group, Signal::KILL).ok();
     }
     drop(child.wait());
@@ -62,8 +63,8 @@ struct Said {
 }
 
 impl Said {
-    /// Reads what is there, so that it can go on, and keeps the beginning. No more at once than a pipe
-    /// holds a few times over.
+    /// Reads the available output, so that the command can continue, and keeps the beginning. A
+    /// check reads at most a few times the size of a pipe.
     fn read(&mut self) {
         let mut some = [0; 4096];
         for _ in 0..READS_MAX {
@@ -74,27 +75,27 @@ impl Said {
                     let left = SAID_BYTES_MAX.saturating_sub(self.text.len());
                     self.text.extend(some.iter().take(count.min(left)));
                 }
-                // There is nothing more now.
+                // The pipe is empty now.
                 Err(_) => return,
             }
         }
     }
 }
 
-/// Makes reads of a pipe come back when there is nothing.
+/// Makes reads of an empty pipe return at once.
 fn never_waits(pipe: &ChildStderr) -> bool {
     fcntl_getfl(pipe).and_then(|flags| fcntl_setfl(pipe, flags | OFlags::NONBLOCK)).is_ok()
 }
 
-/// A text that fits into an environment variable.
+/// A text in the form of an environment variable.
 fn variable(text: &str) -> String {
     let plain = |own: char| if own == '\0' { char::REPLACEMENT_CHARACTER } else { own };
     text.chars().take(VARIABLE_MAX).map(plain).collect()
 }
 
-/// Starts it in a group of processes of its own.
+/// Starts the command in a new process group.
 fn start(own: &Command, message: &Message) -> io::Result<Child> {
-    // A file, not a pipe: it may not read at all.
+    // The input is a file, not a pipe, because the command may not read it.
     let mut input = tempfile::tempfile()?;
     input.write_all(message.to_json(0).as_bytes())?;
     input.rewind()?;
@@ -111,7 +112,7 @@ fn start(own: &Command, message: &Message) -> io::Result<Child> {
         .spawn()
 }
 
-/// True when the exit status is 0; `None` after the timeout.
+/// Returns whether the exit status is 0; `None` after the timeout.
 fn wait(child: &mut Child, timeout_ms: i64, said: &mut Said) -> io::Result<Option<bool>> {
     let watch = Stopwatch::start();
     loop {
@@ -157,7 +158,7 @@ mod tests {
     #[test]
     fn a_command_that_leaves_something_behind_is_not_waited_for() {
         let watch = Stopwatch::start();
-        // In a session of its own it is not ended with the rest, and holds the pipe.
+        // A process in another session is not killed with the group, and holds the pipe open.
         let said = shell("setsid sleep 60 & echo started >&2; exit 0", 10_000);
         assert_eq!(said, Ok("it ended well: started".to_owned()));
         let outcome = shell("setsid sleep 60 & echo left >&2; exit 1", 10_000);

@@ -1,30 +1,30 @@
 //! The order in which one integration of a receiver gets the groups that it is owed, with back-off.
 //!
-//! A way that is away is asked for the newest group after ever longer times. Whether it is away, or
-//! takes that one message badly, is known by another group, which is tried right after. So one that
-//! fails again and again holds up no other, and a way that is back is told of the newest first. Must
-//! never know: groups, how anything is sent.
+//! While an integration is unreachable, its newest group is retried after ever longer waits. Another
+//! group is tried right after a failure, which shows whether the receiver is unreachable or fails on
+//! that one message. Therefore a message that always fails delays no other, and the newest group is
+//! delivered first when the receiver is back. Must never know: groups, how anything is sent.
 
 use std::collections::BTreeMap;
 
 use crate::model::UnixMillis;
 
-/// A receiver that is away is tried again up to so much sooner than it would be, in parts of the time.
+/// The maximum share of the wait by which a retry is earlier, so that retries spread.
 const JITTER_PARTS: i64 = 4;
 
-/// One way of a receiver.
+/// The delivery order and back-off of one integration.
 #[derive(Debug, Default)]
 pub(crate) struct Courier {
     is_busy: bool,
-    /// The number of failures in a row; a group and the one tried beside it count once.
+    /// The number of consecutive failures; a group and the one tried beside it count once.
     failures: u32,
-    /// Not before this.
+    /// The earliest time of the next attempt.
     next_at: Option<UnixMillis>,
-    /// The group that failed, as long as no other one was tried beside it.
+    /// The group that failed, until another one is tried beside it.
     alone: Option<String>,
-    /// The group that failed before the one under way.
+    /// The group that failed before the current one.
     beside: Option<String>,
-    /// Groups that failed since they were told last.
+    /// The groups that failed since their last delivery.
     failed: BTreeMap<String, Failed>,
 }
 
@@ -34,15 +34,15 @@ struct Failed {
     next_at: Option<UnixMillis>,
 }
 
-/// The wait after some failures in a row, in milliseconds: a receiver that is back gets the news within
-/// five seconds.
+/// The wait after a number of failures, in milliseconds: a receiver that is back gets its messages
+/// within five seconds.
 fn backoff_ms(failures: u32) -> i64 {
     const LEAST_MS: i64 = 1000;
     const MOST_MS: i64 = 4000;
     LEAST_MS.saturating_mul(1 << failures.min(10)).min(MOST_MS)
 }
 
-/// A clock that was set back makes nobody wait for longer.
+/// A clock that was set back does not make the wait longer.
 fn waits(next_at: Option<UnixMillis>, now: UnixMillis) -> bool {
     next_at.is_some_and(|at| (1..=2 * backoff_ms(u32::MAX)).contains(&at.since(now)))
 }
@@ -53,8 +53,8 @@ fn after(failures: u32, now: UnixMillis) -> UnixMillis {
 }
 
 impl Courier {
-    /// The place of the group, among those that it is owed, the newest first, of which it is told now;
-    /// it is busy then.
+    /// Chooses the next group: returns its index among the owed ones, of which the newest is first.
+    /// The integration is busy until an answer.
     pub(crate) fn take(&mut self, owed: &[&str], now: UnixMillis) -> Option<usize> {
         if self.is_busy || owed.is_empty() {
             return None;
@@ -81,29 +81,29 @@ impl Courier {
         found
     }
 
-    /// True while a message is on its way.
+    /// True during a delivery.
     pub(crate) fn is_busy(&self) -> bool {
         self.is_busy
     }
 
-    /// True while the receiver is away and is not due to be tried again.
+    /// True while the receiver is unreachable and the next attempt is not due.
     pub(crate) fn is_waiting(&self, now: UnixMillis) -> bool {
         self.alone.is_none() && waits(self.next_at, now)
     }
 
-    /// Notes that nothing is to be told of the group any more.
+    /// Ends a delivery that turned out to be unnecessary.
     pub(crate) fn put_back(&mut self) {
         self.is_busy = false;
         self.alone = self.beside.take().or_else(|| self.alone.take());
     }
 
-    /// Notes that it has taken or refused what it was told of a group: it is there. Returns whether it
-    /// was not before.
+    /// Records that the receiver confirmed or refused a message: it is reachable. Returns whether
+    /// it was unreachable before.
     pub(crate) fn answer(&mut self, group: &str) -> bool {
         self.is_busy = false;
         let was_away = self.failures > 0;
         let beside = self.beside.take();
-        // What failed because it was away does not wait any longer.
+        // Groups that failed because the receiver was unreachable do not wait any longer.
         if self.failures > u32::from(beside.is_some()) {
             self.failed.retain(|own, _| Some(own) == beside.as_ref());
         }
@@ -112,14 +112,14 @@ impl Courier {
         was_away
     }
 
-    /// Notes that it could not be told of a group. Returns whether it could before.
+    /// Records a failed delivery of a group. Returns whether the receiver was reachable before.
     pub(crate) fn fail(&mut self, group: &str, now: UnixMillis) -> bool {
         self.is_busy = false;
         let own = self.failed.entry(group.to_owned()).or_default();
         own.next_at = Some(after(own.times, now));
         own.times = own.times.saturating_add(1);
         if self.beside.take().is_some() {
-            // Both failed, so it is away.
+            // Both groups failed, so the receiver is unreachable.
             self.next_at = Some(after(self.failures.saturating_sub(1), now));
             return false;
         }
@@ -134,7 +134,8 @@ impl Courier {
 mod tests {
     use super::*;
 
-    /// What is told within so many seconds, each group once, to a way that takes what `takes` says.
+    /// Returns the deliveries within this many seconds, each group once, to an integration that
+    /// accepts what `takes` accepts.
     fn told(
         courier: &mut Courier,
         owed: &mut Vec<&'static str>,
@@ -186,11 +187,11 @@ mod tests {
             let mut owed = vec!["a", "b", "c", "d"];
             let all = told(&mut courier, &mut owed, 0, 120, |group| !bad.contains(&group));
             assert_eq!(owed, bad, "told {all:?}");
-            // What comes meanwhile is told at once, or when another one is tried.
+            // New groups are delivered at once, or with the next attempt.
             owed.insert(0, "new");
             let new = told(&mut courier, &mut owed, 120, 80, |group| !bad.contains(&group));
             assert_eq!(new, ["new"], "{bad:?}");
-            // And each of the others once it is taken.
+            // Each other group follows when it is confirmed.
             told(&mut courier, &mut owed, 200, 200, |_| true);
             assert_eq!(owed, [""; 0], "{bad:?}");
         }
@@ -206,9 +207,9 @@ mod tests {
             false
         });
         assert_eq!(none, [""; 0]);
-        // Two groups are tried each time, and whoever is asked is asked for an hour.
+        // Each attempt tries two groups; all groups are tried within an hour.
         assert!((1800..=2500).contains(&tries.get()), "{}", tries.get());
-        // The news of 45 s came 28 to 33 s after the receiver was back.
+        // A notification during an outage of 45 s arrived 28 to 33 s after the receiver was back.
         let all = told(&mut courier, &mut owed, 3600, 5, |_| true);
         assert_eq!(all, ["a", "b", "c", "d"]);
     }

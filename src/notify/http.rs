@@ -1,4 +1,4 @@
-//! Messages by HTTP: to webhooks as Alertmanager posts them, to Slack, to `PagerDuty`.
+//! Messages by HTTP: Alertmanager's webhooks, Slack and `PagerDuty`.
 //!
 //! Must never know: groups, when anything is sent.
 
@@ -14,13 +14,13 @@ use super::{
 };
 use crate::alerts::{Http, Message, MessageTemplates, Pagerduty, Slack, Webhook};
 
-/// The timeout of an answer, unless the receiver sets one.
+/// The timeout of a response, unless the receiver sets one.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Bytes of an answer that are looked at.
+/// The maximum size of a response body that is read, in bytes.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 /// The fault of an invalid address.
 const NO_ADDRESS: &str = "its address cannot be used: write https://example.org/path";
-/// Characters of an event's summary at `PagerDuty`.
+/// The maximum length of an event's summary at `PagerDuty`, in characters.
 const SUMMARY_MAX: usize = 1024;
 
 pub(super) fn webhook(own: &Webhook, message: &Message) -> Sent {
@@ -30,9 +30,9 @@ pub(super) fn webhook(own: &Webhook, message: &Message) -> Sent {
     Ok(post(&posting, &url, message.to_json(own.max_alerts))?.said)
 }
 
-/// The answer of a receiver that took a message.
+/// The response of a receiver that accepted a message.
 pub(super) struct Answer {
-    /// Its beginning.
+    /// The first bytes of its body.
     pub(super) text: String,
     /// The status and the text in one line.
     pub(super) said: String,
@@ -42,7 +42,7 @@ pub(super) struct Answer {
 pub(super) struct Posting<'a> {
     pub(super) http: &'a Http,
     pub(super) timeout: Duration,
-    /// The header `Authorization`, where the service has one of its own.
+    /// The header `Authorization`, if the service has one.
     pub(super) authorization: Option<String>,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn slack(own: &Slack, message: &Message, templates: &MessageTemplates
     let url = secret::read(&own.api_url).map_err(failed)?;
     let body = slack_body(own, message, templates)?;
     let answer = post(&Posting::of(&own.http), &url, body.to_string())?;
-    // Slack's API answers well when it does not take something.
+    // Slack's API responds with 200 even when it rejects a message.
     let content: Value = serde_json::from_str(&answer.text).unwrap_or_default();
     if content.get("ok") == Some(&Value::Bool(false)) {
         return Err(Outcome::Refused(format!("Slack says {}", content["error"])));
@@ -135,7 +135,7 @@ fn pagerduty_event(
     Ok(event)
 }
 
-/// Templates that are not empty, expanded.
+/// Expands the templates that are not empty.
 fn texts(
     all: &BTreeMap<&'static str, String>,
     expand: impl Fn(&str) -> Result<String, Outcome>,
@@ -150,7 +150,7 @@ fn texts(
     Ok(texts)
 }
 
-/// Posts JSON. A fault has no part of the address, which may be a secret.
+/// Posts JSON. Errors contain no part of the address, which may be a secret.
 pub(super) fn post(posting: &Posting<'_>, url: &str, body: String) -> Result<Answer, Outcome> {
     if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
         return Err(failed(NO_ADDRESS));
@@ -158,12 +158,12 @@ pub(super) fn post(posting: &Posting<'_>, url: &str, body: String) -> Result<Ans
     post_by(&client_of(posting)?, posting, url, body)
 }
 
-/// The client of one request, or of several in a row.
+/// Creates the client of one request, or of several in a row.
 pub(super) fn client_of(posting: &Posting<'_>) -> Result<ureq::Agent, Outcome> {
     client(posting.http, posting.timeout).map_err(failed)
 }
 
-/// Posts JSON by a client that exists.
+/// Posts JSON with an existing client.
 pub(super) fn post_by(
     client: &ureq::Agent,
     posting: &Posting<'_>,
@@ -179,7 +179,7 @@ pub(super) fn post_by(
     })?;
     let status = answer.status();
     let mut bytes = Vec::new();
-    // The status decides: a text that cannot be read to its end changes nothing.
+    // The status decides; an unreadable body does not change the outcome.
     drop(answer.into_body().into_reader().take(ANSWER_BYTES_MAX).read_to_end(&mut bytes));
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let said = one_line(&format!("{status}: {}", without_address(&text, url)));
@@ -195,9 +195,9 @@ pub(super) fn post_by(
     Err(if is_refusal(status.as_u16()) { Outcome::Refused(said) } else { Outcome::Failed(said) })
 }
 
-/// A text that may repeat the address that was asked, without all of it that may be a secret.
+/// Removes the parts of the address from a text that may repeat them, because they may be secrets.
 fn without_address(text: &str, url: &str) -> String {
-    /// Shorter parts of a path are words.
+    /// Shorter parts of a path are ordinary words.
     const WORD_MAX: usize = 8;
     let behind = url.split_once("://").map_or(url, |(_, behind)| behind);
     let parts = behind.split(['/', '?', '&', '=', '#', '@', ':']).skip(1);
@@ -221,8 +221,8 @@ mod tests {
         webhook(&own, &message_of_tests())
     }
 
-    /// What becomes of a message to which a server gives this answer, and any other one if it is
-    /// asked again.
+    /// Returns the outcomes of two messages: the first answered with this status, and one sent
+    /// again.
     fn answered(status: &str) -> Sent {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! Messages by mail: lettre speaks SMTP, with STARTTLS unless that is not wanted.
+//! Messages by mail: SMTP by lettre, with STARTTLS unless it is turned off.
 //!
 //! Must never know: groups, when anything is sent.
 
@@ -27,9 +27,9 @@ use crate::{
     model::chain,
 };
 
-/// The timeout of each answer of the server.
+/// The timeout of each response of the server.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// The port at which TLS is spoken from the start (RFC 8314).
+/// The port with TLS from the start (RFC 8314).
 const TLS_PORT: u16 = 465;
 
 pub(super) fn send(own: &Email, message: &Message, templates: &MessageTemplates) -> Sent {
@@ -99,7 +99,7 @@ fn written(
         builder = builder.to(to);
     }
     for (name, text) in &own.headers {
-        // A line's end would begin another header.
+        // A line break would begin another header.
         let text = expand(text)?.replace(char::is_control, " ");
         let name =
             HeaderName::new_from_ascii(name.clone()).map_err(|cause| refused("headers", &cause))?;
@@ -121,7 +121,7 @@ fn written(
     mail.map_err(|cause| refused("mail", &cause))
 }
 
-/// A document with a line before its end.
+/// Inserts a line before the end of a document.
 fn with_line(html: &str, line: &str) -> String {
     let paragraph = format!("<p>{line}</p>\n");
     let (begin, end) = html.rfind("</body>").map_or((html, ""), |at| html.split_at(at));
@@ -150,7 +150,7 @@ mod tests {
         }
     }
 
-    /// A mail as it is sent, and its id.
+    /// A written mail and its id.
     fn mail(message: &Message) -> (String, String) {
         let mail = written(&email(), message, &MessageTemplates::new(&[]).unwrap()).unwrap();
         let text = String::from_utf8(mail.formatted()).unwrap();

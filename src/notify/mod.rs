@@ -1,7 +1,7 @@
 //! Delivery of notifications: one message to one integration of a receiver, by HTTP, mail or a command.
 //!
-//! `alerts` decides who is told of what; the messenger and the notifier in `actors` call this and store
-//! what came of it. Must never know: groups of alerts, the store, actors.
+//! `alerts` decides about notifications; the messenger and the notifier in `actors` call this room and
+//! store the outcomes. Must never know: groups of alerts, the store, actors.
 
 mod alertmanager;
 mod chat;
@@ -21,7 +21,7 @@ pub use trial::{ReceiverTests, TooManyTests, WayTested};
 
 use crate::alerts::{Message, MessageTemplates, Target};
 
-/// Sends a message; takes as long as the target allows.
+/// Sends a message; blocks for up to the target's timeout.
 pub(crate) fn deliver(target: &Target, message: &Message, templates: &MessageTemplates) -> Outcome {
     let outcome = match target {
         Target::Webhook(own) => http::webhook(own, message),

@@ -1,4 +1,4 @@
-//! The outcome of a message that was sent, and the words of its receiver.
+//! The outcome of a delivery, and the receiver's response.
 //!
 //! Must never know: groups of alerts, when a message is sent again.
 
@@ -6,19 +6,19 @@
 use crate::alerts::{LabelSet, MessageAlert};
 use crate::alerts::{Message, MessageTemplates};
 
-/// The outcome of a message.
+/// The outcome of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// The receiver has it, and answered this.
+    /// The receiver accepted the message, with this response.
     Confirmed(String),
     /// The receiver refuses the message, and would refuse it again.
     Refused(String),
-    /// The receiver may take it later.
+    /// The receiver may accept the message later.
     Failed(String),
 }
 
 impl Outcome {
-    /// The word of an outcome, and what was said.
+    /// The word for an outcome, and the response or cause.
     pub(super) fn shown(self) -> (&'static str, String) {
         match self {
             Self::Confirmed(said) => ("sent", said),
@@ -28,13 +28,13 @@ impl Outcome {
     }
 }
 
-/// The answer of a receiver that has a message, or what else became of it.
+/// The response of a receiver that accepted the message, or another outcome.
 pub(super) type Sent = Result<String, Outcome>;
 
-/// Characters of an answer that are shown.
+/// The maximum length of a response that is shown, in characters.
 const SAID_MAX: usize = 500;
 
-/// A text in one line, of bounded length.
+/// Shortens a text to one line of limited length.
 pub(super) fn one_line(text: &str) -> String {
     let is_break = |c: char| c.is_whitespace() || c.is_control();
     let mut line = String::new();
@@ -47,7 +47,7 @@ pub(super) fn one_line(text: &str) -> String {
     line.chars().take(SAID_MAX).collect::<String>().trim_end_matches(':').to_owned()
 }
 
-/// The text of a template; one that cannot be expanded would not be the next time.
+/// Expands a template; a failed expansion would fail again.
 pub(super) fn expand(
     templates: &MessageTemplates,
     text: &str,
@@ -56,12 +56,12 @@ pub(super) fn expand(
     templates.expand(text, message).map_err(|cause| Outcome::Refused(format!("{text}: {cause}")))
 }
 
-/// Something of this machine's that may be mended.
+/// The outcome of a local fault, which may be fixed later.
 pub(super) fn failed(cause: impl std::fmt::Display) -> Outcome {
     Outcome::Failed(cause.to_string())
 }
 
-/// A message of one alert that fires.
+/// A message with one firing alert.
 #[cfg(test)]
 pub(super) fn message_of_tests() -> Message {
     let labels: LabelSet = [("alertname".to_owned(), "High".to_owned())].into();

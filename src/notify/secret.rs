@@ -1,4 +1,4 @@
-//! Secrets of receivers, read when they are used, so that a new one counts at once.
+//! Secrets of receivers, read at each use, so that a new one takes effect at once.
 //!
 //! Must never know: what a secret is for.
 
@@ -6,10 +6,10 @@ use std::{fs, io};
 
 use crate::alerts::Secret;
 
-/// Bytes of a file with a secret.
+/// The maximum size of a file with a secret, in bytes.
 const SECRET_BYTES_MAX: u64 = 64 << 10;
 
-/// The present value of a secret.
+/// Returns the current value of a secret.
 ///
 /// # Errors
 /// When its file cannot be read.

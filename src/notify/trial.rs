@@ -1,7 +1,6 @@
-//! Test alerts: each way of one receiver is told of an alert that somebody asked for, and of its
-//! end.
+//! Test alerts: all integrations of one receiver get a test alert, and then its end.
 //!
-//! Nothing of it is stored, tried again or counted as a notification. Must never know: HTTP's
+//! Tests are not stored, retried or counted as notifications. Must never know: HTTP's
 //! status codes.
 
 use std::{sync::Arc, thread, time::Duration};
@@ -20,31 +19,31 @@ use crate::{
     model::UnixMillis,
 };
 
-/// Tests at the same time, at most; more are refused.
+/// The maximum number of concurrent tests; more are refused.
 const AT_ONCE: usize = 4;
-/// The timeout of an answer.
+/// The timeout of a response.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// The name of the alert.
+/// The name of the test alert.
 const ALERT: &str = "GranaryTest";
 
-/// A handle with which receivers are tested. Cheap to clone.
+/// A handle for tests of receivers. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ReceiverTests(Arc<Semaphore>);
 
-/// The answer of one way of a receiver.
+/// The outcome of one integration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WayTested {
     /// The key of the integration, such as `webhook/0`.
     pub way: String,
     /// `sent`, `refused` or `failed`.
     pub outcome: &'static str,
-    /// The answer of the receiver, or why there is none; one line.
+    /// The response of the receiver, or the cause of its absence; one line.
     pub answer: String,
     /// The time that it took.
     pub seconds: f64,
 }
 
-/// Too many tests are under way.
+/// Too many tests are running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{AT_ONCE} tests of receivers are under way: try again")]
 pub struct TooManyTests;
@@ -56,7 +55,7 @@ impl Default for ReceiverTests {
 }
 
 impl ReceiverTests {
-    /// Tells all ways of a receiver of a test alert at once, and then of its end.
+    /// Sends a test alert to all integrations of a receiver at once, and then its end.
     ///
     /// # Errors
     /// When too many tests are under way.
@@ -69,7 +68,7 @@ impl ReceiverTests {
     ) -> Result<Vec<WayTested>, TooManyTests> {
         let permit = self.0.clone().try_acquire_owned().map_err(|_| TooManyTests)?;
         let permit = Arc::new(permit);
-        // They were checked when the files were read.
+        // The texts were checked when the files were read.
         let templates = Arc::new(MessageTemplates::new(&routing.templates).unwrap_or_default());
         let message = message(&receiver.name, external, now);
         let begin = |integration: &Integration| {
@@ -100,7 +99,7 @@ impl ReceiverTests {
 
 type Answered = (Outcome, f64);
 
-/// Tells one way in a thread of its own, which holds the permit for as long as it takes.
+/// Tests one integration in a new thread, which holds the permit until it ends.
 fn begin(
     (integration, message, templates): (Integration, Message, Arc<MessageTemplates>),
     permit: Arc<OwnedSemaphorePermit>,
@@ -109,16 +108,16 @@ fn begin(
     let work = move || {
         let watch = Stopwatch::start();
         let outcome = tell(&integration, message, &templates);
-        // Who asked may be gone.
+        // The client may have disconnected.
         drop(reply.send((outcome, watch.seconds())));
         drop(permit);
     };
-    // Without a thread nobody replies, and that is the answer.
+    // Without a thread nobody replies, which is reported as the answer.
     drop(thread::Builder::new().name("test message".to_owned()).spawn(work));
     answer
 }
 
-/// Tells of the alert, and of its end where that is wanted, so that nothing stays open.
+/// Sends the alert, and its end if the integration gets ends, so that no incident stays open.
 fn tell(integration: &Integration, message: Message, templates: &MessageTemplates) -> Outcome {
     let outcome = deliver(&integration.target, &message, templates);
     if !integration.send_resolved || !matches!(outcome, Outcome::Confirmed(_)) {
@@ -136,7 +135,8 @@ fn tell(integration: &Integration, message: Message, templates: &MessageTemplate
     }
 }
 
-/// The message; each has a key of its own, so that services open an incident for each.
+/// Creates the message; each test has another group key, so that services open an incident for
+/// each.
 fn message(receiver: &str, external: &External, now: UnixMillis) -> Message {
     let group_labels: LabelSet = [("alertname".to_owned(), ALERT.to_owned())].into();
     let severity = ("severity".to_owned(), "info".to_owned());

@@ -1,4 +1,4 @@
-//! Which samples are accepted.
+//! Admission: the decision whether a sample is accepted.
 
 use std::fmt;
 
@@ -16,9 +16,9 @@ pub enum RefusalReason {
     TooOld,
     /// Further in the future than the configured skew.
     TooNew,
-    /// NaN or infinite, and not of a gauge: no increase can be told from it.
+    /// The value is NaN or infinite, and the series is not a gauge, so no increase follows from it.
     NotFinite,
-    /// The series' name or tags break a limit.
+    /// The series' name or tags exceed a limit.
     BadSeries,
     /// The series exists with another kind.
     KindConflict,
@@ -32,15 +32,15 @@ pub enum RefusalReason {
     SenderLimit,
     /// The batch's number is too far behind the sender's latest.
     StaleNumber,
-    /// The batch's epoch or number is further ahead than a sender counts.
+    /// The batch's epoch or number is further ahead than senders count.
     FarNumber,
-    /// The sample is too far behind its series' latest to tell whether it came before.
+    /// The sample is too far behind the latest one of its series to detect a duplicate.
     OutOfOrder,
-    /// A part of a native histogram that is not kept.
+    /// The part of a native histogram is not supported.
     NativeHistogram,
     /// The sample, or its line, cannot be read as a number.
     BadSample,
-    /// A field of line protocol that is a text: only numbers are kept.
+    /// The field of line protocol is a text: only numbers are kept.
     TextField,
 }
 
@@ -48,7 +48,7 @@ impl RefusalReason {
     /// All of them.
     pub const ALL: &[Self] = Self::VARIANTS;
 
-    /// The series that a definition stands for; one of another kind is that series all the same.
+    /// Returns the series of a definition, even if its kind differs.
     ///
     /// # Errors
     /// Why it got none.
@@ -65,7 +65,7 @@ impl RefusalReason {
         self.into()
     }
 
-    /// What is wrong and what to do, as far as it can be said without the sample.
+    /// The problem and its remedy, as far as they are known without the sample.
     pub fn remedy(self) -> &'static str {
         match self {
             Self::TooOld => "the time is older than every retention",
@@ -112,14 +112,15 @@ impl fmt::Display for RefusalReason {
 /// The span of time that samples may have now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Admission {
-    /// Samples before this are in no living partition.
+    /// Samples before this time belong to no partition within the retention.
     pub oldest: UnixMillis,
-    /// Samples after this are too far in the future.
+    /// Samples after this time are too far in the future.
     pub newest: UnixMillis,
 }
 
 impl Admission {
-    /// What is accepted at `now`. What is refused is lost, so in doubt either time is enough.
+    /// The limits at `now`. While the clock is doubted, either time admits a sample, because
+    /// refused samples are lost.
     pub fn new(
         granularities: &GranularitySet,
         future_skew_ms: i64,
@@ -135,7 +136,7 @@ impl Admission {
         }
     }
 
-    /// Judges one sample. Its kind is asked for only where it matters.
+    /// Decides about one sample. Its kind is computed only when it matters.
     ///
     /// # Errors
     /// With the reason for which it is refused.
@@ -156,8 +157,8 @@ impl Admission {
         }
     }
 
-    /// The same of a sample that may be a stale marker, which is no number; returns the value to keep,
-    /// which is the same for every other NaN.
+    /// Checks a sample that may be a stale marker, which is not a number. Returns the value to
+    /// keep; all other NaNs become one.
     ///
     /// # Errors
     /// With the reason for which it is refused.
@@ -172,7 +173,7 @@ impl Admission {
         Ok(if value.is_nan() && !is_marker { f64::NAN } else { value })
     }
 
-    /// What is wrong with a sample and what would be accepted.
+    /// Describes the fault of a sample and the limit that it exceeded.
     pub fn explain(&self, reason: RefusalReason, at: UnixMillis, value: f64) -> String {
         match reason {
             RefusalReason::TooOld => {

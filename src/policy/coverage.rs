@@ -1,7 +1,8 @@
-//! What each granularity holds whole, and which of them answers which part of a range.
+//! Coverage: the times for which each granularity is complete, and the granularities that answer a
+//! range.
 //!
-//! A granularity is asked where it is kept and holds all samples. Elsewhere finer ones make its
-//! slots, and where those are gone too the next coarser one goes on.
+//! A granularity answers where it is kept and complete. Elsewhere finer granularities fill its slots,
+//! and where these are gone as well, the next coarser one continues.
 
 use std::{borrow::Cow, iter, ops::Range};
 
@@ -13,13 +14,13 @@ use crate::model::{Gaps, Granularity, GranularityIndex, GranularitySet, UnixMill
 pub struct Segment {
     /// The granularity, among those of the coverage.
     pub granularity: GranularityIndex,
-    /// The same one in the store.
+    /// The granularity's index in the store.
     pub stored: GranularityIndex,
-    /// The part, whole slots of this granularity but for the ends of the range.
+    /// The part of the range: whole slots of this granularity, except at the ends of the range.
     pub range: Range<UnixMillis>,
 }
 
-/// What each granularity holds of its time.
+/// The complete times of all granularities.
 #[derive(Debug)]
 pub struct Coverage<'a> {
     granularities: Cow<'a, GranularitySet>,
@@ -28,20 +29,20 @@ pub struct Coverage<'a> {
     coarsest: GranularityIndex,
 }
 
-/// What one granularity holds.
+/// The complete times of one granularity.
 #[derive(Debug)]
 struct Holding {
-    /// Which one it is in the store.
+    /// The granularity's index in the store.
     stored: GranularityIndex,
-    /// Since when its partitions are kept.
+    /// The start of the oldest partition that retention keeps.
     kept_from: UnixMillis,
     gaps: Gaps,
-    /// Where it holds all samples, in whole slots.
+    /// The times with all samples, in whole slots.
     whole: Times,
 }
 
 impl<'a> Coverage<'a> {
-    /// Of granularities at a time, with the gaps of each.
+    /// The coverage of granularities at a time, given the gaps of each.
     pub fn new(granularities: &'a GranularitySet, gaps: Vec<Gaps>, now: UnixMillis) -> Self {
         let all = granularities.indexed().zip(gaps);
         let holdings = all.map(|((stored, own), gaps)| Holding::new(stored, own, gaps, now));
@@ -49,8 +50,8 @@ impl<'a> Coverage<'a> {
         Self { holdings: holdings.collect(), granularities: Cow::Borrowed(granularities), coarsest }
     }
 
-    /// Adds a granularity that takes no samples any more, `stored` being its index in the store, if
-    /// it holds something of a range.
+    /// Adds a granularity that is no longer in the settings, with the index `stored` in the store,
+    /// if it has documents of a range.
     #[must_use]
     pub fn with_retired(
         mut self,
@@ -78,7 +79,7 @@ impl<'a> Coverage<'a> {
         &self.granularities
     }
 
-    /// Which one a granularity of the coverage is in the store.
+    /// Returns the index in the store of a granularity of the coverage.
     pub fn stored(&self, granularity: GranularityIndex) -> GranularityIndex {
         self.holding(granularity).stored
     }
@@ -91,19 +92,19 @@ impl<'a> Coverage<'a> {
         Segment { granularity, stored: self.stored(granularity), range }
     }
 
-    /// Whether a granularity still keeps a time.
+    /// Returns whether retention still keeps a time in a granularity.
     pub fn keeps(&self, granularity: GranularityIndex, at: UnixMillis) -> bool {
         at >= self.holding(granularity).kept_from
     }
 
-    /// Whether a granularity holds all samples of the slots that overlap a range.
+    /// Returns whether a granularity has all samples of the slots that overlap a range.
     pub fn is_whole(&self, granularity: GranularityIndex, range: &Range<UnixMillis>) -> bool {
         let width = self.width(granularity);
         let slots = floor(range.start, width)..ceil(range.end, width);
         range.is_empty() || self.holding(granularity).whole.covers(&slots)
     }
 
-    /// Whether all slots of a granularity's width are there, from itself or from finer ones.
+    /// Returns whether a granularity's slots are complete, from its documents or from finer ones.
     pub fn makes_whole(&self, granularity: GranularityIndex, range: &Range<UnixMillis>) -> bool {
         let segments = self.segments(granularity, range.clone());
         let answered: i64 = segments.iter().map(|own| own.range.end.since(own.range.start)).sum();
@@ -123,8 +124,8 @@ impl<'a> Coverage<'a> {
         self.granularities[granularity].width_ms
     }
 
-    /// Cuts a range, oldest part first: `asked` answers where it is whole, finer ones where only
-    /// they are, and coarser ones the rest, the next one first.
+    /// Cuts a range into parts, oldest first. `asked` answers where it is complete, then finer
+    /// granularities, then the coarser ones, the next one first.
     pub fn segments(&self, asked: GranularityIndex, range: Range<UnixMillis>) -> Vec<Segment> {
         let all = Times::one(range);
         let mut rest = all.clone();
@@ -162,7 +163,8 @@ impl<'a> Coverage<'a> {
         segments
     }
 
-    /// What no granularity holds whole, as far as the coarsest is kept: late samples are there.
+    /// Returns the times that no granularity has completely, as far as the coarsest one is kept:
+    /// late samples are there.
     fn incomplete(&self, asked: &Times, rest: &Times) -> (GranularityIndex, Times) {
         let coarsest = self.coarsest;
         let width = self.width(coarsest);
@@ -176,8 +178,8 @@ impl<'a> Coverage<'a> {
         (coarsest, slots.within(&kept).within(asked))
     }
 
-    /// Lets finer granularities answer for the slot that the last segment ends in, as far as they
-    /// hold it: what lies in that slot behind the end is not to be counted.
+    /// Lets finer granularities answer in the slot in which the last segment ends, as far as they
+    /// are complete, because the rest of that slot must not count.
     pub fn with_fine_end(&self, mut segments: Vec<Segment>) -> Vec<Segment> {
         let Some(Segment { granularity: coarsest, range, .. }) = segments.pop() else {
             return segments;
@@ -199,7 +201,7 @@ impl<'a> Coverage<'a> {
         segments
     }
 
-    /// Slots of all segments.
+    /// The number of slots of all segments.
     pub fn slots_of(&self, segments: &[Segment]) -> i64 {
         let slots = |own: &Segment| {
             let width = self.width(own.granularity);
@@ -208,7 +210,8 @@ impl<'a> Coverage<'a> {
         segments.iter().map(slots).sum()
     }
 
-    /// What a reader of these segments should know.
+    /// Returns notes for the reader of these segments: incomplete, coarser and retired
+    /// granularities.
     pub fn notes(
         &self,
         granularity: GranularityIndex,
@@ -248,13 +251,14 @@ impl<'a> Coverage<'a> {
         notes
     }
 
-    /// When a granularity took its last samples, if it takes none any more.
+    /// The time at which a retired granularity got its last samples; `None` for granularities in
+    /// the settings.
     fn stopped(&self, granularity: GranularityIndex) -> Option<UnixMillis> {
         let until = self.holding(granularity).gaps.complete_until;
         (until != UnixMillis::MAX).then_some(until)
     }
 
-    /// Why a granularity does not answer for a part of a range.
+    /// The reason for which a granularity does not answer a part of a range.
     pub fn why_not(&self, granularity: GranularityIndex, part: &Range<UnixMillis>) -> String {
         let name = &self.granularities[granularity].name;
         let gaps = &self.holding(granularity).gaps;

@@ -1,28 +1,28 @@
-//! Which shells are due.
+//! Preallocation: the shells that are due.
 //!
-//! Shells of the coming document period are made over the second half of the current one, a
-//! growing share of the series at a time, so that the hour's turn finds everything ready and no
-//! moment has to make it all.
+//! The shells of the coming document period are created during the second half of the current one,
+//! for a growing share of the series, so that they are ready when the period begins and never have to
+//! be created all at once.
 
 use crate::model::{Granularity, Moment, UnixMillis};
 
-/// Shells of one granularity that should exist by now.
+/// The shells of one granularity that should exist by now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShellsDue {
-    /// Start of the coming document period.
+    /// The start of the coming document period.
     pub document: UnixMillis,
-    /// How many of `series` live series should have a shell there.
+    /// The number of live series, out of `series`, that should have a shell by now.
     pub count: usize,
 }
 
-/// Series seen since this time are live: within the last two document spans.
+/// The time since which series must have been seen to count as live: two document spans ago.
 pub fn live_since(granularity: &Granularity, now: UnixMillis) -> UnixMillis {
     let current = granularity.document_start(now);
     granularity.document_start(current.minus(1))
 }
 
-/// What should be there at `now`; `None` in the first half of a period, and while the time is
-/// doubted.
+/// Returns the shells that should exist at `now`; `None` in the first half of a period, and while
+/// the clock is doubted.
 pub fn shells_due(
     granularity: &Granularity,
     series: usize,
@@ -33,13 +33,13 @@ pub fn shells_due(
     let document = granularity.document.next(current);
     let half = (document.0 - current.0) / 2;
     let passed = now.0 - current.0 - half;
-    // All are there a tenth of the period before its turn.
+    // All shells exist a tenth of the period before it begins.
     let share = passed as f64 / (half as f64 * 0.8);
     let count = (series as f64 * share.min(1.0)).ceil() as usize;
     (passed >= 0).then_some(ShellsDue { document, count })
 }
 
-/// How many of `series` get a shell of so many bytes, beside other shells that lie ahead.
+/// Returns the number of series that get a shell of this size beside the other shells ahead.
 pub fn affordable(series: usize, shell_bytes: u64, other_bytes: u64, bytes_max: u64) -> usize {
     let count = bytes_max.saturating_sub(other_bytes) / shell_bytes.max(1);
     usize::try_from(count).unwrap_or(usize::MAX).min(series)

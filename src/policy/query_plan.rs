@@ -1,14 +1,14 @@
-//! Which granularity answers a query.
+//! Query plans: the granularity that answers a query.
 //!
-//! Where it does not hold all samples others go on, see `coverage.rs`.
+//! Where it is not complete, other granularities continue: see `coverage.rs`.
 
 use std::ops::Range;
 
 use super::coverage::Coverage;
 use crate::model::{GranularityIndex, GranularitySet, UnixMillis};
 
-/// The finest granularity whose slots over the range are not more than `points` and that still
-/// holds the whole range; when none does, the finest that fits, and the coarsest when none fits.
+/// The finest granularity that has at most `points` slots in the range and keeps the whole range;
+/// otherwise the finest with few enough slots, otherwise the coarsest.
 pub fn granularity_for_points(
     coverage: &Coverage<'_>,
     range: &Range<UnixMillis>,
@@ -24,7 +24,7 @@ pub fn granularity_for_points(
     whole.or_else(|| fitting().next()).unwrap_or(granularities.coarsest())
 }
 
-/// The coarsest granularity whose slots end at all of these borders; `None` when none does.
+/// The coarsest granularity that has slot borders at all of these times; `None` when there is none.
 pub fn granularity_for_borders(
     granularities: &GranularitySet,
     borders: &[UnixMillis],
@@ -34,53 +34,55 @@ pub fn granularity_for_borders(
     granularities.coarsest_by_width(ends_at_all)
 }
 
-/// What of its samples a window must know.
+/// The detail that a window needs of its samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// How many, their sum, and so on.
+    /// Aggregates: number, sum, and so on.
     Aggregates,
-    /// The sum of their values: of counters, whose cells hold increases, each of them.
+    /// The sum of the values. Cells of counters contain increases, so every cell counts.
     Values,
-    /// Many readings spread over it.
+    /// Many readings, spread over the window.
     Readings,
     /// Each of them.
     Samples,
 }
 
-/// Windows of time that end at equal steps: what a selector of an expression reads.
+/// Windows of equal length whose ends are a step apart: the reads of a selector in an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Windows {
-    /// End of the first window, inclusive.
+    /// The end of the first window, inclusive.
     pub first: UnixMillis,
-    /// Milliseconds from one window's end to the next.
+    /// The step between the ends of windows, in milliseconds.
     pub step_ms: i64,
-    /// How many windows.
+    /// The number of windows.
     pub count: usize,
-    /// Length of each in milliseconds; 0 when only the newest reading before its end is wanted.
+    /// The length of each window in milliseconds; 0 when only the latest reading before its end is
+    /// needed.
     pub range_ms: i64,
-    /// How far the reading may lie before the end, in milliseconds, when `range_ms` is 0.
+    /// The maximum age of the reading at the end of a window, in milliseconds, when `range_ms` is
+    /// 0.
     pub lookback_ms: i64,
-    /// What of its samples each must know.
+    /// The detail that each window needs of its samples.
     pub detail: Detail,
 }
 
-/// A window whose edges cut slots may be this many times as long as a slot, or longer: then what
-/// the two cut slots hold too much or too little is at most a sixtieth of the window each.
+/// The minimum length of a window, in slots, whose edges may cut slots: the error of the two cut
+/// slots is at most a sixtieth of the window each.
 pub const CUT_SLOTS_MIN: i64 = 60;
 
 impl Windows {
-    /// End of the last window.
+    /// The end of the last window.
     pub fn last(&self) -> UnixMillis {
         self.first.plus(self.step_ms.saturating_mul(self.count.saturating_sub(1) as i64))
     }
 
-    /// All that is read, end exclusive.
+    /// The range of all reads, end exclusive.
     pub fn span(&self) -> Range<UnixMillis> {
         let back = if self.range_ms > 0 { self.range_ms } else { self.lookback_ms };
         self.first.minus(back)..self.last().plus(1)
     }
 
-    /// Whether all edges of the windows lie on edges of slots of this width.
+    /// Returns whether all edges of the windows are edges of slots of this width.
     pub fn have_edges_on(&self, width_ms: i64) -> bool {
         self.ends_on(width_ms) && self.range_ms.rem_euclid(width_ms) == 0
     }
@@ -90,7 +92,7 @@ impl Windows {
         whole(self.first.0) && (self.count < 2 || whole(self.step_ms))
     }
 
-    /// Whether slots of this width answer as well as finer ones do.
+    /// Returns whether slots of this width answer as well as finer ones.
     fn served_by(&self, width_ms: i64) -> bool {
         if self.range_ms > 0 {
             let many = width_ms <= self.range_ms / CUT_SLOTS_MIN;
@@ -100,15 +102,16 @@ impl Windows {
                 Detail::Samples => false,
             }
         } else {
-            // At a slot's start the newest reading before is the last of the slot before.
+            // At the start of a slot, the latest reading before it is the last one of the previous
+            // slot.
             let many = width_ms <= self.step_ms / CUT_SLOTS_MIN;
             width_ms <= self.step_ms && (many || self.ends_on(width_ms))
         }
     }
 }
 
-/// The granularity that answers windows: of several windows the coarsest whose slots serve as
-/// well as finer ones would, of a single one the finest that holds all of it.
+/// The granularity that answers windows. For several windows it is the coarsest whose slots serve
+/// as well as finer ones; for a single one it is the finest that keeps all of it.
 pub fn granularity_for_windows(
     coverage: &Coverage<'_>,
     windows: &Windows,
@@ -148,17 +151,17 @@ mod tests {
             set[granularity_for_windows(&coverage(&set, now), &windows, now)].name.clone()
         };
         let check = |range, step, count, shift| with(Detail::Aggregates, range, step, count, shift);
-        // Whole slots tell neither readings nor samples.
+        // Whole slots show neither single readings nor samples.
         assert_eq!(with(Detail::Readings, HOUR, HOUR, 48, 0), "1m");
         assert_eq!(with(Detail::Readings, DAY, DAY, 30, 0), "5m");
         assert_eq!(with(Detail::Samples, DAY, DAY, 30, 0), "1m");
         for (range, step, count, shift, expected) in [
-            // avg_over_time(x[1h]) each hour of 30 days, on the hour and beside it.
+            // The query is avg_over_time(x[1h]) each hour of 30 days, on the hour and beside it.
             (HOUR, HOUR, 720, 0, "1h"),
             (HOUR, HOUR, 720, 7 * MINUTE, "1m"),
             (DAY, HOUR, 720, 0, "1h"),
             (DAY, HOUR, 720, 7 * MINUTE, "5m"),
-            // rate(x[5m]) each minute, and each five minutes.
+            // The query is rate(x[5m]) each minute, and each five minutes.
             (5 * MINUTE, MINUTE, 60, 0, "1m"),
             (5 * MINUTE, 5 * MINUTE, 288, 0, "5m"),
             (5 * MINUTE, 5 * MINUTE, 288, 1, "1m"),
@@ -169,7 +172,7 @@ mod tests {
             (0, DAY, 30, 0, "1d"),
             (0, DAY, 30, 1000, "5m"),
             (0, 15_000, 60, 0, "1m"),
-            // Instant queries: the finest that keeps the window.
+            // For instant queries, it is the finest that keeps the window.
             (HOUR, 1, 1, 0, "1m"),
             (7 * DAY, 1, 1, 0, "5m"),
             (30 * DAY, 1, 1, 0, "1h"),

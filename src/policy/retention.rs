@@ -1,22 +1,24 @@
-//! Which partitions are past their retention: none, while the time is doubted.
+//! Retention: partitions that are due to be dropped; none while the clock is doubted.
 
 use crate::model::{Granularity, Moment, UnixMillis};
 
-/// Whether a partition that ends at `end` is to be dropped at `now`: when no time in it is kept.
+/// Returns whether a partition that ends at `end` is due at `now`: retention keeps no time in it.
 pub fn is_expired(granularity: &Granularity, end: UnixMillis, now: impl Into<Moment>) -> bool {
     let now = now.into();
     !now.is_doubted() && !granularity.keeps(end.minus(1), now.clock)
 }
 
-/// Since when one of some granularities keeps samples; nothing while the time is doubted. Granularities
-/// that are not in the settings any more count, too: they keep what they have.
+/// Returns the oldest time that any of these granularities keeps; `None` while the clock is
+/// doubted. Granularities that are no longer in the settings count as well, because they keep their
+/// documents.
 pub fn kept_since(all: &[Granularity], now: impl Into<Moment>) -> Option<UnixMillis> {
     let now = now.into();
     let kept_since = |granularity: &Granularity| granularity.kept_since(now.clock);
     if now.is_doubted() { None } else { all.iter().map(kept_since).min() }
 }
 
-/// From when on a partition that ends at `end` is to be dropped, as long as the time is not doubted.
+/// The time at which a partition that ends at `end` is due to be dropped, if the clock is not
+/// doubted.
 pub fn dropped_at(granularity: &Granularity, end: UnixMillis) -> UnixMillis {
     let longest =
         granularity.retention.longest_ms().saturating_add(granularity.partition.longest_ms());
@@ -46,7 +48,7 @@ mod tests {
         assert!(!is_expired(five, start.plus(24 * hour), last_moment.plus(1)));
         let doubted = Moment { clock: last_moment.plus(1), believed: start };
         assert!(!is_expired(minute, end, doubted));
-        // Shorter than a partition is by now: it is kept as long as one would be.
+        // A partition that is shorter than the current ones is kept for as long as they are.
         assert!(!is_expired(minute, start.plus(hour), last_moment));
     }
 
@@ -62,7 +64,7 @@ mod tests {
         let start = UnixMillis(1_763_683_200_000); // 2025-11-21T00:00Z
         for granularity in set.as_slice().iter().chain([&years]) {
             let begin = granularity.partition_start(start);
-            // Whole ones, and some that settings of before have cut.
+            // The partitions are whole, and some were cut by former settings.
             for end in [granularity.partition_end(begin), start.plus(3_600_000), begin.plus(60_000)]
             {
                 let at = dropped_at(granularity, end);

@@ -1,56 +1,56 @@
-//! Whether a snapshot may be made, and which ones go.
+//! Snapshots: whether a new one is allowed, and which old ones expire.
 
 use crate::model::UnixMillis;
 
-/// How many snapshots there may be, and for how long.
+/// The maximum number of snapshots and their retention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapshotPolicy {
-    /// Snapshots at a time.
+    /// The maximum number of snapshots.
     pub count_max: usize,
-    /// Bytes of all snapshots.
+    /// The maximum size of all snapshots, in bytes.
     pub bytes_max: u64,
-    /// How long a snapshot is kept, in ms.
+    /// The retention of a snapshot, in milliseconds.
     pub retention_ms: i64,
 }
 
-/// A snapshot that is there.
+/// An existing snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeptSnapshot {
-    /// When it was made.
+    /// The time at which it was made.
     pub at: UnixMillis,
-    /// Bytes that it takes.
+    /// The size of the snapshot, in bytes.
     pub bytes: u64,
 }
 
-/// What there is room for.
+/// The available disk space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapshotRoom {
-    /// Bytes that a new snapshot takes, about.
+    /// The approximate size of a new snapshot, in bytes.
     pub needed: u64,
-    /// Bytes that are free where snapshots are put.
+    /// The free bytes of the file system for snapshots.
     pub free: u64,
-    /// Bytes that must stay free, so that batches go on being accepted.
+    /// The bytes that must stay free, so that batches are still accepted.
     pub reserve: u64,
 }
 
-/// Why no snapshot is made; nothing was changed.
+/// The reason for which no snapshot is made; nothing was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotRefusal {
     /// There are enough.
     #[error("there are {count} snapshots, as many as may be: remove one of storage.snapshot_dir")]
     TooMany {
-        /// How many there are.
+        /// The number of snapshots.
         count: usize,
     },
-    /// They would take too much.
+    /// The snapshots would use too much space.
     #[error(
         "with a new one the snapshots would take {bytes} bytes, more than {max}: remove one of \
          storage.snapshot_dir, or raise snapshots.bytes_max"
     )]
     TooLarge {
-        /// What they would take.
+        /// The space that all snapshots would use.
         bytes: u64,
-        /// What they may take.
+        /// The space that snapshots may use.
         max: u64,
     },
     /// The disk is too full.
@@ -59,11 +59,11 @@ pub enum SnapshotRefusal {
          for the journal: make room, or put storage.snapshot_dir on another disk"
     )]
     NoRoom {
-        /// What it takes.
+        /// The space that the snapshot needs.
         needed: u64,
-        /// What is free.
+        /// The free space.
         free: u64,
-        /// What must stay free.
+        /// The space that must stay free.
         reserve: u64,
     },
 }
@@ -75,7 +75,7 @@ impl SnapshotPolicy {
         kept.iter().map(|snapshot| snapshot.at).filter(|at| *at < since).collect()
     }
 
-    /// Whether there may be one more beside those that are kept.
+    /// Returns whether one more snapshot is allowed beside the existing ones.
     ///
     /// # Errors
     /// When there are too many, or they would take too much.

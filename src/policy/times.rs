@@ -1,6 +1,6 @@
-//! Sets of times: disjoint stretches, ascending.
+//! Sets of times: disjoint ranges in ascending order.
 //!
-//! Must never know: what happens then.
+//! Must never know: what the times are for.
 
 use std::ops::Range;
 
@@ -33,7 +33,7 @@ impl Times {
         &self.0
     }
 
-    /// Whether all of a range is in the set.
+    /// Returns whether the set contains a whole range.
     pub(super) fn covers(&self, range: &Range<UnixMillis>) -> bool {
         let holds = |own: &Range<UnixMillis>| own.start <= range.start && range.end <= own.end;
         range.is_empty() || self.0.iter().any(holds)
@@ -54,7 +54,7 @@ impl Times {
         self.within(&Self::new(between.map(|(from, to)| from..to)))
     }
 
-    /// All slots of a width that are in the set, wholly or in part.
+    /// All slots of a width that the set contains, wholly or in part.
     pub(super) fn widened(&self, width_ms: i64) -> Self {
         Self::new(self.0.iter().map(|own| floor(own.start, width_ms)..ceil(own.end, width_ms)))
     }
@@ -65,7 +65,7 @@ impl Times {
     }
 }
 
-/// The last border of slots at or before a time; times that never come stay.
+/// The last border of slots at or before a time. The extreme times have no slots and stay.
 pub(super) fn floor(at: UnixMillis, width_ms: i64) -> UnixMillis {
     let floor = || UnixMillis(at.0.div_euclid(width_ms).saturating_mul(width_ms));
     if at == UnixMillis::LATEST { at } else { floor() }

@@ -1,75 +1,76 @@
-//! Whether the machine's clock is believed.
+//! Trust in the machine's clock.
 //!
-//! What the time must be follows from the last run's time, or the latest sample of a store that
-//! knows none, and from the machine's uptime since. A clock that is further from that than a bound
-//! is doubted, in either direction: it may be wrong, or the daemon may have been off for long. The
-//! senders' clocks tell, when several agree with it and no more contradict, or an operator does.
+//! The expected time follows from the time of the last run, or else from the latest sample, and from
+//! the machine's uptime since. A clock that is further away from it than a bound, in either direction,
+//! is doubted: it is wrong, or the daemon was off for long. Several senders whose clocks agree with it
+//! end the doubt, unless as many contradict; so does an operator.
 
 use std::collections::BTreeMap;
 
 use crate::model::{Moment, UnixMillis};
 
-/// Senders that are listened to; more are not needed to decide.
+/// The maximum number of senders that are heard; more are not needed to decide.
 const SENDERS_HEARD_MAX: usize = 1024;
 
-/// When a clock is doubted, and what ends the doubt.
+/// The conditions under which a clock is doubted and trusted again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrustRules {
-    /// How far the clock may be from what is expected.
+    /// The maximum distance between the clock and the expected time.
     pub step_max_ms: i64,
-    /// How far a sender's clock may be from a time that it confirms.
+    /// The maximum distance between a sender's clock and a time that it confirms.
     pub sender_skew_ms: i64,
-    /// Senders that confirm a time together.
+    /// The number of senders that must agree to confirm a time.
     pub senders_min: usize,
 }
 
-/// What became of the trust.
+/// A change of the trust.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// The clock is doubted from now on.
     Doubted,
     /// The clock is again where it must be.
     Agrees,
-    /// So many senders confirm the clock: it is believed.
+    /// This many senders confirm the clock: it is trusted again.
     Confirmed(usize),
 }
 
-/// What is known while the clock is doubted.
+/// The evidence while the clock is doubted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Doubt {
     /// The two times.
     pub now: Moment,
-    /// Senders whose clocks agree with the machine's.
+    /// The number of senders whose clocks agree with the machine's.
     pub agree: usize,
-    /// Senders whose clocks agree with the time that is believed.
+    /// The number of senders whose clocks agree with the believed time.
     pub contradict: usize,
 }
 
-/// What is known of the machine's clock. Times are held as what they are more than the uptime.
+/// The trust in the machine's clock. Times are stored as their difference from the uptime.
 #[derive(Debug, Clone)]
 pub struct Trust {
     rules: TrustRules,
-    /// `None` until the clock of a new store was read.
+    /// The believed time; `None` until the clock of a new store was read.
     believed: Option<i64>,
     doubted: Option<Evidence>,
 }
 
-/// What was heard since the doubt began.
+/// The evidence since the doubt began.
 #[derive(Debug, Clone, Default)]
 struct Evidence {
-    /// Each sender's clock: what is late only makes it seem slow, so its latest time counts.
+    /// The clock of each sender. A delay only makes it seem slow, so its latest time counts.
     senders: BTreeMap<Box<str>, i64>,
-    /// Whether all that send had time to be heard.
+    /// True when all senders had time to be heard.
     is_due: bool,
 }
 
 impl Trust {
-    /// `last` is what the time was at least when the store was last run, if it was.
+    /// Creates the trust; `last` is the earliest possible time of the last run's end, if there was
+    /// one.
     pub fn new(rules: TrustRules, last: Option<UnixMillis>, uptime_ms: i64) -> Self {
         Self { rules, believed: last.map(|last| last.0.saturating_sub(uptime_ms)), doubted: None }
     }
 
-    /// Takes in what the clock says, and says what the time is.
+    /// Reads the clock; returns the time.
     pub fn read(&mut self, clock: UnixMillis, uptime_ms: i64) -> (Moment, Option<Change>) {
         let offset = clock.0.saturating_sub(uptime_ms);
         let believed = *self.believed.get_or_insert(offset);
@@ -83,7 +84,7 @@ impl Trust {
         (clock.into(), change)
     }
 
-    /// Takes in a sender's time.
+    /// Records a sender's time.
     pub fn hear(&mut self, sender: &str, time: UnixMillis, uptime_ms: i64) {
         let Some(Evidence { senders, .. }) = &mut self.doubted else { return };
         let offset = time.0.saturating_sub(uptime_ms);
@@ -107,13 +108,13 @@ impl Trust {
         })
     }
 
-    /// Believes the clock from now on.
+    /// Trusts the clock from now on.
     pub fn confirm(&mut self, clock: UnixMillis, uptime_ms: i64) {
         self.believed = Some(clock.0.saturating_sub(uptime_ms));
         self.doubted = None;
     }
 
-    /// What is known against the clock, while it is doubted.
+    /// Returns the evidence against the clock, while it is doubted.
     pub fn doubt(&self, clock: UnixMillis, uptime_ms: i64) -> Option<Doubt> {
         let (evidence, believed) = (self.doubted.as_ref()?, self.believed?);
         let near = |time: i64| {
@@ -128,7 +129,7 @@ impl Trust {
         })
     }
 
-    /// Senders that confirm a time together.
+    /// The number of senders that must agree to confirm a time.
     pub fn senders_min(&self) -> usize {
         self.rules.senders_min
     }
@@ -158,7 +159,7 @@ mod tests {
     fn a_new_store_and_small_steps_are_believed() {
         let mut trust = Trust::new(RULES, None, UP);
         assert_eq!(trust.read(NOW, UP), (NOW.into(), None));
-        // Within the bound from where the clock was last.
+        // The clock is within the bound of its last time.
         for (clock, up) in [(NOW.plus(DAY), UP), (NOW, UP), (NOW.plus(30 * DAY), UP + 30 * DAY)] {
             assert_eq!(trust.read(clock, up), (clock.into(), None));
         }
@@ -185,7 +186,7 @@ mod tests {
                 trust.hear("web1", clock.minus(10_000), UP);
                 assert_eq!(trust.judge(clock, UP), None);
             }
-            // A backlog comes first.
+            // The backlog comes first.
             trust.hear("web2", clock.minus(20 * DAY), UP);
             assert_eq!(trust.judge(clock, UP), None);
             trust.hear("web2", clock.minus(15_000), UP);

@@ -1,7 +1,7 @@
-//! The alerts of a rule at a time. Up to a limit each has a record of its own; one alert stands for all
-//! others, so that a limit never means silence.
+//! The alerts of a rule at a time. Alerts beyond a limit have no record; one additional alert
+//! represents them, so that a limit never means silence.
 //!
-//! Must never know: what becomes of alerts, who is told.
+//! Must never know: the states of alerts, receivers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,18 +16,18 @@ use crate::{
     query::{Labels, VectorSample},
 };
 
-/// The label of the alert that stands for all alerts of its rule beyond the limit.
+/// The label of the alert that represents all alerts of its rule beyond the limit.
 pub const LEFT_OUT: &str = "left_out";
-/// Alerts of one rule with a record of their own, at most.
+/// The maximum number of alerts of one rule with a record.
 pub(super) const ALERTS_MAX: usize = 10_000;
-/// Bytes of their annotations, at most.
+/// The maximum size of their annotations, in bytes.
 const ANNOTATION_BYTES_MAX: usize = 16 << 20;
 
 /// The series of an expression, by the labels of their alerts.
 type Labelled<'a> = BTreeMap<LabelSet, &'a VectorSample>;
 
 impl Evaluation<'_> {
-    /// The alerts of a rule, given those of before, and the number of alerts beyond the limit.
+    /// The alerts of a rule, given the previous ones, and the number of alerts beyond the limit.
     pub(super) fn find(
         &self,
         rule: &Rule,
@@ -75,8 +75,8 @@ impl Evaluation<'_> {
         Ok(labelled)
     }
 
-    /// Chooses the alerts with a record of their own: those that are active already, then others in the
-    /// order of their labels. Returns the number of the rest.
+    /// Chooses the alerts that get a record: active ones first, then the others in the order of
+    /// their labels. Returns the number of the rest.
     fn tracked(
         &self,
         policy: &AlertPolicy,
@@ -113,8 +113,8 @@ impl Evaluation<'_> {
     }
 }
 
-/// Where the end of samples is an alert, each measured series needs a record: forgets series for which
-/// there is no room, and returns their number.
+/// Removes measured series for which there is no room, where the end of samples is an alert and
+/// each series needs a record; returns their number.
 fn watch_no_more(found: &mut Found, before: &[Alert]) -> usize {
     let known: BTreeSet<_> = before.iter().map(|own| &own.labels).collect();
     let mut room = ALERTS_MAX.saturating_sub(known.len().max(found.active.len()));
@@ -129,8 +129,8 @@ fn watch_no_more(found: &mut Found, before: &[Alert]) -> usize {
     count - found.measured.len()
 }
 
-/// Adds the alert that stands for all beyond the limit; without any it ends at once, also where other
-/// alerts of the rule would go on.
+/// Adds the alert that represents all alerts beyond the limit. It ends as soon as there are none,
+/// even if the rule keeps other alerts firing.
 fn stand_for_others(rule: &Rule, found: &mut Found, left_out: usize, before: &[Alert]) {
     let mut labels = rule.fixed_labels();
     labels.insert(LEFT_OUT.to_owned(), "true".to_owned());
@@ -148,7 +148,7 @@ fn stand_for_others(rule: &Rule, found: &mut Found, left_out: usize, before: &[A
     }
 }
 
-/// Forgets the ends of alerts where there are too many: those that ended first. Returns the others.
+/// Removes the oldest ends when there are too many. Returns the others.
 pub(super) fn without_old_ends(mut alerts: Vec<Alert>, at: i64) -> Vec<Alert> {
     let ends = |alerts: &[Alert]| -> Vec<i64> {
         alerts.iter().filter(|own| !own.is_active()).filter_map(|own| own.resolved_at).collect()

@@ -24,34 +24,35 @@ use crate::{
     query::{Labels, VectorSample},
 };
 
-/// The series that says what is pending and what fires.
+/// The series that names pending and firing alerts.
 const ALERTS: &str = "ALERTS";
-/// The series that says since when, in Unix seconds.
+/// The series that has the start of each alert, in Unix seconds.
 const ALERTS_FOR_STATE: &str = "ALERTS_FOR_STATE";
-/// The label of [`ALERTS`] that says which.
+/// The label of [`ALERTS`] that has the state.
 const ALERT_STATE: &str = "alertstate";
-/// The value of an expression at a time, and what else templates ask.
+/// The functions that an evaluation needs from its caller.
 pub struct Ask<'a> {
-    /// The series of an expression.
+    /// Returns the series of an expression.
     pub vector: &'a dyn Fn(&str, UnixMillis) -> Answered,
     /// The query function of templates.
     pub query: Option<TemplateQuery>,
-    /// The time that its templates have taken.
+    /// The time that the templates of the evaluation have used.
     pub time: TemplateTime,
-    /// The address and the labels that templates can name.
+    /// The address and the labels for templates.
     pub external: &'a External,
 }
 
-/// The series of an expression, or why there are none.
+/// The series of an expression, or the error.
 pub type Answered = Result<Vec<VectorSample>, String>;
 
-/// The series that a rule gave at its last evaluation: those that are not given again have ended.
+/// The series that a rule wrote at its last evaluation: series that are not written again have
+/// ended.
 pub type Written = HashSet<Labels, foldhash::fast::RandomState>;
 
 /// The result of a stage of an evaluation.
 #[derive(Debug, Default)]
 pub struct GroupRun {
-    /// Series with their values.
+    /// The series to write, with their values.
     pub samples: Vec<(Labels, f64)>,
     /// Series that end.
     pub ended: Vec<Labels>,
@@ -62,17 +63,17 @@ pub struct GroupRun {
 /// The report of a rule.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RuleReport {
-    /// Which rule it is: its key.
+    /// The rule's key.
     pub rule: String,
-    /// Why it could not be evaluated.
+    /// The error, if the evaluation failed.
     pub error: Option<String>,
-    /// Series that it gave.
+    /// The number of series that it wrote.
     pub series: usize,
-    /// Alerts beyond the limit, for which one alert stands.
+    /// The number of alerts beyond the limit, which one alert represents.
     pub left_out: usize,
 }
 
-/// Evaluates some rules of a group at a time; `written` has one entry for each of its rules.
+/// Evaluates some rules of a group at a time; `written` has one entry for each rule of the group.
 pub fn evaluate(
     group: &RuleGroup,
     rules: Range<usize>,
@@ -113,14 +114,14 @@ pub fn evaluate(
 }
 
 impl GroupState {
-    /// The series that say what a rule's alerts are.
+    /// The series that describe the alerts of a rule, as they were before a restart.
     pub fn series_of(&self, rule: &str) -> Written {
         let alerts = self.rules.get(rule).map_or(&[][..], |own| &own.alerts);
         series_of_alerts(alerts).into_iter().map(|(labels, _)| labels).collect()
     }
 }
 
-/// The series that say what a rule's alerts are: those that its alerts before a restart have.
+/// The series that describe these alerts.
 fn series_of_alerts(alerts: &[Alert]) -> Vec<(Labels, f64)> {
     let mut series = Vec::new();
     for alert in alerts.iter().filter(|alert| alert.is_active()) {
@@ -136,7 +137,7 @@ fn series_of_alerts(alerts: &[Alert]) -> Vec<(Labels, f64)> {
     series
 }
 
-/// The result of a rule's expression at a time; an error also where alerts are beyond the limit.
+/// Evaluates a rule's expression at a time. Alerts beyond the limit are an error as well.
 pub(super) fn found(
     group: &RuleGroup,
     (rule, policy): (&Rule, &AlertPolicy),

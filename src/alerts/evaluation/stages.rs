@@ -1,7 +1,7 @@
-//! Which rules of a group are evaluated together.
+//! Stages of a group: the rules that are evaluated together.
 //!
-//! What a rule asks is looked for in its text, word by word: where that is not certain, the answer is
-//! that it asks for all that was recorded. Must never know: how expressions are parsed.
+//! The metrics that a rule queries are searched in its text, word by word; in doubt a rule counts as
+//! querying all recorded metrics. Must never know: how expressions are parsed.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -11,11 +11,11 @@ use crate::{
     model::METRIC_TAG,
 };
 
-/// Words behind which a selector may stand.
+/// Words that may precede a selector.
 const BEFORE_SELECTORS: [&str; 7] =
     ["and", "or", "unless", "bool", "atan2", "group_left", "group_right"];
 
-/// The rules that may be evaluated together: up to one that asks what one before it records.
+/// Splits the rules into stages: a stage ends before a rule that may query a metric recorded in it.
 pub fn stages(group: &RuleGroup) -> Vec<Range<usize>> {
     let mut stages = Vec::new();
     let (mut start, mut recorded) = (0, BTreeSet::<&str>::new());
@@ -34,7 +34,7 @@ pub fn stages(group: &RuleGroup) -> Vec<Range<usize>> {
     stages
 }
 
-/// True when a rule asks for one of these metrics.
+/// Returns whether a rule may query one of these metrics.
 fn asks(rule: &Rule, metrics: &BTreeSet<&str>) -> bool {
     let policy = match &rule.action {
         Action::Record => None,
@@ -42,14 +42,14 @@ fn asks(rule: &Rule, metrics: &BTreeSet<&str>) -> bool {
     };
     let own = policy.into_iter().flat_map(|policy| [&policy.measured, &policy.recover]);
     let mut expressions = own.flatten().chain([&rule.expression]);
-    // Templates may query, too: what they ask is made when they are expanded.
+    // Templates may query as well, and their queries are only known when they are expanded.
     let labels = policy.is_some().then_some(rule.labels.values()).into_iter().flatten();
     let templates = policy.into_iter().flat_map(|policy| policy.annotations.values());
     let mut templates = templates.chain(labels);
     expressions.any(|text| names(text, metrics)) || templates.any(|text| text.contains("query"))
 }
 
-/// True when an expression names one of these metrics, or selects without a name.
+/// Returns whether an expression names one of these metrics, or selects without a name.
 fn names(text: &str, metrics: &BTreeSet<&str>) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':');
     let mut before = "";
@@ -64,7 +64,7 @@ fn names(text: &str, metrics: &BTreeSet<&str>) -> bool {
             before = word;
         }
         match part.chars().next_back() {
-            // A brace behind a name goes on with it.
+            // A brace after a name belongs to its selector.
             Some('{') if before.is_empty() => return true,
             Some(c) if !is_word(c) && !c.is_whitespace() => before = "",
             _ => {}

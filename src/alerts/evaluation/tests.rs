@@ -1,4 +1,4 @@
-//! Evaluations of small groups, with what they ask answered from a table.
+//! Tests of evaluations of small groups; a table answers the queries.
 
 use std::collections::BTreeMap;
 
@@ -82,7 +82,7 @@ fn what_is_recorded_has_the_rules_name_and_labels_and_ends_with_its_series() {
         shown(&run),
         [r#"job:up{job="a", team="x"} 1"#, r#"job:up{job="b", team="x"} ends"#]
     );
-    // After a failure nothing is known to have ended.
+    // After a failure, no series is known to have ended.
     let run = bench.run(2, &[]);
     assert_eq!(shown(&run), <[&str; 0]>::default());
     assert_eq!(run.reports[0].error.as_deref(), Some("up failed"));
@@ -120,12 +120,12 @@ fn alerts_become_series_with_their_state_and_time() {
             format!(r#"ALERTS{{{series}, alertstate="pending", job="a", severity="a!"}} ends"#),
         ]
     );
-    // What cannot be evaluated changes no alert.
+    // A failed evaluation changes no alert.
     bench.run(2, &[]);
     assert_eq!(bench.state.rules["Down"].alerts[0].state, AlertState::Firing);
     let run = bench.run(3, &[("up == 0", &[])]);
     assert_eq!((run.samples.len(), run.ended.len()), (0, 2));
-    // A restart ends the series of alerts that are gone meanwhile.
+    // After a restart, the series of alerts that have ended meanwhile are ended.
     assert_eq!(bench.state.series_of("Down").len(), 0);
 }
 
@@ -142,7 +142,7 @@ fn a_groups_limit_fails_the_rule() {
     assert_eq!(bench.state.rules["A"].alerts, [], "as in Prometheus");
 }
 
-/// A rule with 2,500 alerts was not evaluated, and nobody was told of any.
+/// A rule with 2,500 alerts was not evaluated, and nobody was notified.
 #[test]
 fn one_alert_stands_for_all_beyond_the_limit() {
     let policy = AlertPolicy { for_ms: 60_000, ..AlertPolicy::default() };
@@ -155,7 +155,7 @@ fn one_alert_stands_for_all_beyond_the_limit() {
         let alerts = bench.state.rules["A"].alerts.iter().filter(|own| is_so(own));
         alerts.filter_map(|own| own.labels.get("a").cloned()).collect()
     };
-    // Those that are known stay.
+    // Known alerts keep their records.
     bench.run(0, &[("x", &many[29_990..])]);
     let run = bench.run(1, &[("x", &many)]);
     assert_eq!(run.reports[0].left_out, 20_000);
@@ -172,7 +172,7 @@ fn one_alert_stands_for_all_beyond_the_limit() {
     assert_eq!((own.state, own.value), (AlertState::Firing, 20_000.0));
     assert!(own.annotations["summary"].contains("20000 more alerts of A"), "{own:?}");
     assert_eq!(own.labels["severity"], "page");
-    // It ends with the others, and is forgotten like them.
+    // It ends with the others and is removed like them.
     let run = bench.run(3, &[("x", &many[..3])]);
     assert_eq!(run.reports[0].left_out, 0);
     assert_eq!(left_out(&bench).unwrap().resolved_at, Some(AT.0 + 180_000));

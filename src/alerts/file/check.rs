@@ -1,5 +1,4 @@
-//! From rules as they are written to rules as they are evaluated; every fault is noted with its
-//! place.
+//! The conversion of rules from their file to evaluated rules; each fault is noted with its place.
 //!
 //! Must never know: YAML.
 
@@ -15,11 +14,11 @@ use crate::{
     query::{PromqlLimits, check_rule_promql, measured_promql},
 };
 
-/// Rules of a group, at most: they are numbered within an evaluation.
+/// The maximum number of rules of a group: they are numbered within an evaluation.
 const GROUP_RULES_MAX: usize = 1000;
-/// Levels of one rule, at most.
+/// The maximum number of levels of a rule.
 const LEVELS_MAX: usize = 10;
-/// The label that tells the levels of a rule apart.
+/// The label that distinguishes the levels of a rule.
 const SEVERITY: &str = "severity";
 
 const COMPARISONS: [&str; 6] = [">=", "<=", "==", "!=", ">", "<"];
@@ -130,7 +129,7 @@ impl<'a> Checking<'a> {
         }
     }
 
-    /// The expressions of each level, or of the rule when it has none.
+    /// The expressions of each level, or of the rule if it has no levels.
     fn levels(&mut self, raw: &RawRule) -> Vec<(Option<String>, String, AlertPolicy)> {
         let measured = match &raw.severity {
             Some(_) => Some(raw.expr.clone()),
@@ -254,7 +253,8 @@ impl<'a> Checking<'a> {
     }
 }
 
-/// Which of its group a rule is: its name and labels, and its number among those that share them.
+/// Returns a key that is unique in the group: name, labels, and a number if another rule shares
+/// both.
 fn unique(rules: &[Rule], name: &str, labels: &BTreeMap<String, String>) -> String {
     let key = format!("{name}{labels:?}");
     let same = |rule: &&Rule| rule.name == *name && rule.labels == *labels;
@@ -268,12 +268,13 @@ fn is_metric(name: &str) -> bool {
     is_word(name, |c| c == '_' || c == ':')
 }
 
-/// True when Prometheus accepts the text as a label's name.
+/// Returns whether Prometheus accepts the text as a label's name.
 pub fn is_label_name(name: &str) -> bool {
     is_word(name, |c| c == '_')
 }
 
-/// Letters, digits and some more; no digit first.
+/// Returns whether a text consists of letters, digits and these characters, and does not begin with
+/// a digit.
 fn is_word(name: &str, more: impl Fn(char) -> bool) -> bool {
     let is_letter = |c: char| c.is_ascii_alphabetic() || more(c);
     name.chars().next().is_some_and(is_letter)

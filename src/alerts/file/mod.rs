@@ -1,4 +1,4 @@
-//! Rule files in Prometheus' format: from text to checked groups, or to all that is wrong with it.
+//! Rule files in Prometheus' format: parsing into checked groups, or a list of all faults.
 //!
 //! Must never know: where files lie.
 
@@ -13,7 +13,7 @@ use check::Checking;
 pub use check::is_label_name;
 use raw::RawFile;
 
-/// Bytes of a rule file, at most.
+/// The maximum size of a rule file, in bytes.
 const FILE_BYTES_MAX: usize = 1 << 20;
 
 /// A fault in a rule file, with its place.
@@ -21,7 +21,7 @@ const FILE_BYTES_MAX: usize = 1 << 20;
 pub struct RuleFault {
     /// The file.
     pub file: String,
-    /// The group and the rule; empty when it is the file.
+    /// The group and the rule; empty when the fault concerns the file.
     pub place: String,
     /// The problem and its remedy.
     pub problem: String,

@@ -49,7 +49,7 @@ pub(super) struct RawRule {
     pub(super) severity: Option<Levels>,
 }
 
-/// Levels and their thresholds, in the order in which they are written.
+/// Levels and their thresholds, in the order of the file.
 #[derive(Debug)]
 pub(super) struct Levels(pub(super) Vec<(String, String)>);
 

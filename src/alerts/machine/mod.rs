@@ -13,24 +13,25 @@ use super::{Alert, AlertPolicy, AlertState, LabelSet, NoData};
 
 /// The time for which an ended alert is remembered, in milliseconds, so that its end can be sent later.
 pub(super) const RESOLVED_KEPT_MS: i64 = 15 * 60_000;
-/// How long is told that nothing is measured, in milliseconds: what is gone for longer was taken away.
+/// The time for which missing samples are reported, in milliseconds: a series that is missing for
+/// longer was removed.
 pub(super) const MISSED_KEPT_MS: i64 = 24 * 3_600_000;
 
 /// The series that an evaluation found for a rule.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// The labels of the series of its expression, each with its value and annotations.
+    /// The labels of the expression's series, each with its value and annotations.
     pub(super) active: BTreeMap<LabelSet, (f64, LabelSet)>,
-    /// Those of what is measured, when that was asked.
+    /// The alerts whose series is measured, if the rule needs that.
     pub(super) measured: BTreeSet<LabelSet>,
-    /// Those that have recovered, when that was asked.
+    /// The alerts that have recovered, if the rule needs that.
     pub(super) recovered: BTreeSet<LabelSet>,
-    /// The labels of the alert that nothing at all is measured.
+    /// The labels of the alert that no samples at all are measured.
     pub(super) whole: LabelSet,
 }
 
 impl Found {
-    /// True when something is measured of an alert, or of the whole rule.
+    /// Returns whether any series of an alert, or of the whole rule, is measured.
     pub(super) fn is_measured(&self, labels: &LabelSet) -> bool {
         let is_something = !self.measured.is_empty() || !self.active.is_empty();
         self.active.contains_key(labels)
@@ -57,7 +58,7 @@ pub(super) fn step(policy: &AlertPolicy, before: Vec<Alert>, found: Found, at: i
             alerts.insert(whole.clone(), Alert::inactive(whole.clone()));
         }
     }
-    // Where single series are missed, that is not told of the whole.
+    // Missing samples of single series are not reported as missing samples of the rule.
     let is_something = !measured.is_empty() || alerts.keys().any(|labels| *labels != whole);
     let is_measured =
         |labels: &LabelSet| measured.contains(labels) || (*labels == whole && is_something);
@@ -96,7 +97,7 @@ pub(super) fn step(policy: &AlertPolicy, before: Vec<Alert>, found: Found, at: i
     alerts.into_values().filter(is_kept).collect()
 }
 
-/// Its series is there.
+/// Handles a series that is in the result.
 fn activate(alert: &mut Alert, at: i64) {
     alert.keep_firing_since = None;
     alert.missing_since = None;
@@ -109,7 +110,7 @@ fn activate(alert: &mut Alert, at: i64) {
     }
 }
 
-/// Nothing is measured that its series could be made of.
+/// Handles missing samples: no series is measured that the alert's series could result from.
 fn miss(policy: &AlertPolicy, alert: &mut Alert, at: i64) {
     let since = *alert.missing_since.get_or_insert(at);
     let missing_ms = at - since;
@@ -130,7 +131,7 @@ fn miss(policy: &AlertPolicy, alert: &mut Alert, at: i64) {
     }
 }
 
-/// Its series is gone, and it is known that this is well.
+/// Handles a series that is not in the result, when its samples are not missing.
 fn quieten(policy: &AlertPolicy, alert: &mut Alert, goes_on: bool, at: i64) {
     if alert.state != AlertState::Firing {
         return end(alert, at);

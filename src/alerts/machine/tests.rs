@@ -1,18 +1,18 @@
-//! The machine beside a naive model, which looks at all that was found so far each time.
+//! Tests of the machine against a naive model, which recomputes each state from all findings.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::alerts::{GroupState, RuleState};
 
-/// What was found of one alert at one evaluation.
+/// The finding about one alert at one evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
-    /// Its series is there.
+    /// The series is in the result.
     Active,
-    /// It is measured, and not beyond the second threshold.
+    /// The series is measured, and below the first threshold but not beyond the second one.
     Between,
-    /// It is measured, and well.
+    /// The series is measured, and has recovered.
     Well,
     /// Nothing is measured.
     Nothing,
@@ -43,29 +43,29 @@ fn state_of(alerts: &[Alert], name: &str) -> AlertState {
     own.map_or(AlertState::Inactive, |alert| alert.state)
 }
 
-/// Since when the last run of evaluations is of which `is` says so, as the index of its first.
+/// The index of the first evaluation of the last run for which `is` returns true.
 fn run_since(history: &[(i64, Seen)], is: impl Fn(Seen) -> bool) -> Option<usize> {
     let run = history.iter().rev().take_while(|(_, seen)| is(*seen)).count();
     (run > 0).then(|| history.len() - run)
 }
 
-/// What a rule says of times, at an evaluation: for how long pending, and how long it fires on.
+/// The times of a rule at an evaluation: `for` and `keep_firing_for`.
 type Times = (i64, i64);
 
 fn with_times(policy: &AlertPolicy, (for_ms, keep_firing_ms): Times) -> AlertPolicy {
     AlertPolicy { for_ms, keep_firing_ms, ..policy.clone() }
 }
 
-/// What the alert is after all that was found, told without remembering anything but what it was
-/// just before; the rule's times may have been others at each evaluation.
+/// The state of the alert after all findings, computed from the whole history; the rule's times may
+/// differ at each evaluation.
 fn naive(rule: &AlertPolicy, times: &[Times], history: &[(i64, Seen)]) -> AlertState {
     let Some((&(now, seen), before)) = history.split_last() else { return AlertState::Inactive };
     let policy = &with_times(rule, times[before.len()]);
     let was = naive(rule, times, before);
     match seen {
         Seen::Active => {
-            // Pending since the series is there, not counting what no data interrupted when that
-            // is as if it had ended.
+            // The alert is pending since its series is in the result. Missing samples do not
+            // interrupt this, unless they count as an end.
             if was == AlertState::Firing {
                 return AlertState::Firing;
             }
@@ -73,7 +73,8 @@ fn naive(rule: &AlertPolicy, times: &[Times], history: &[(i64, Seen)]) -> AlertS
                 seen == Seen::Active || (seen == Seen::Nothing && policy.no_data != NoData::Ok)
             };
             let mut since = run_since(history, is_same).unwrap_or(0);
-            // It began with a series, and after the last time at which no data was told or ended it.
+            // The run began with a series, and after the last time at which missing samples were
+            // reported or ended it.
             let mut at = since;
             while at < before.len() {
                 let state = naive(rule, times, &history[..=at]);
@@ -120,8 +121,8 @@ fn naive(rule: &AlertPolicy, times: &[Times], history: &[(i64, Seen)]) -> AlertS
                 let is_missing = seen == Seen::Nothing && policy.no_data != NoData::Ok;
                 seen != Seen::Active && !is_missing && !holds(seen)
             };
-            // The time to fire on begins with the first evaluation that would have ended it since
-            // the series was last there.
+            // `keep_firing_for` begins with the first evaluation, after the last one with the
+            // series, that would have ended the alert.
             let since_active = run_since(history, |seen| seen != Seen::Active).unwrap_or(0);
             let first = history[since_active..].iter().find(|(_, seen)| is_passing(*seen));
             let since = first.map_or(now, |(at, _)| *at);
@@ -151,8 +152,8 @@ fn policies() -> impl Strategy<Value = AlertPolicy> {
 }
 
 proptest! {
-    /// Any sequence of values, gaps, evaluations that nobody made, restarts and changes of the
-    /// rule's times.
+    /// The histories are any sequences of values, gaps, missed evaluations, restarts and changes of
+    /// the rule's times.
     #[test]
     fn alerts_are_what_a_naive_model_says(
         policy in policies(),

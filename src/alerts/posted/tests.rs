@@ -1,4 +1,4 @@
-//! Merging, limits and ends of alerts that other programs send.
+//! Tests of merging, limits and ends of posted alerts.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn alert(labels: &str, starts_at: Option<i64>, ends_at: Option<i64>) -> Postable
     }
 }
 
-/// Begin and end of the only alert, from now, and whether it fires.
+/// The start and end of the only alert, relative to now, and whether it fires.
 fn only(posted: &Posted, now: UnixMillis) -> (i64, Option<i64>) {
     let told = posted.told(now);
     assert_eq!(told.len(), 1, "{told:?}");
@@ -43,7 +43,7 @@ fn what_is_heard_of_no_more_ends_after_the_resolve_timeout_and_is_news_once() {
     let post = || vec![alert("a=b", None, None)];
     posted.put(post(), TIMEOUT, NOW);
     let first = posted.changes(NOW);
-    // Sent again it goes on, and that is no news.
+    // When the same alert is sent again, it continues, and nothing has changed.
     posted.put(post(), TIMEOUT, NOW.plus(60_000));
     assert_eq!(posted.changes(NOW.plus(60_000)), first);
     assert_eq!(only(&posted, NOW.plus(TIMEOUT)), (0, None));
@@ -53,7 +53,7 @@ fn what_is_heard_of_no_more_ends_after_the_resolve_timeout_and_is_news_once() {
     assert_eq!(posted.changes(NOW.plus(end)), first + 1);
     assert_eq!(posted.changes(NOW.plus(end + 1)), first + 1);
     assert!(posted.firing(NOW.plus(end)).is_empty());
-    // The next one is another time in which it fires.
+    // The next alert is a new episode.
     posted.put(vec![alert("a=b", Some(end + 9), None)], TIMEOUT, NOW.plus(end + 10));
     assert_eq!(only(&posted, NOW.plus(end + 10)), (end + 9, None));
 }
@@ -67,16 +67,16 @@ fn several_senders_of_one_alert_are_merged_as_by_alertmanager() {
         }
         only(&posted, NOW)
     };
-    // The earlier beginning counts.
+    // The earlier start counts.
     assert_eq!(merged((-60, Some(600)), (-20, Some(900))), (-60, None));
-    // An end that was named goes before one that was not, while it is later.
+    // An explicit end takes precedence over a timeout, while it is later.
     let mut posted = Posted::default();
     posted.put(vec![alert("a=b", Some(-60), Some(2 * TIMEOUT))], TIMEOUT, NOW);
     posted.put(vec![alert("a=b", Some(-20), None)], TIMEOUT, NOW);
     assert_eq!(only(&posted, NOW.plus(2 * TIMEOUT - 1)), (-60, None));
-    // One that has ended ends it, whatever was expected.
+    // An ended alert ends the known one, whatever end was expected.
     assert_eq!(merged((-60, Some(600)), (-20, Some(-10))), (-60, Some(-10)));
-    // Of two ends that are past, the later one.
+    // Of two past ends, the later one counts.
     assert_eq!(merged((-60, Some(-10)), (-50, Some(-20))), (-60, Some(-10)));
 }
 
@@ -121,7 +121,7 @@ fn there_is_room_for_so_many_and_ended_ones_make_room() {
     };
     let outcome = posted.put(some(0, ALERTS_MAX + 5, None), TIMEOUT, NOW);
     assert_eq!((outcome.taken, outcome.refused), (ALERTS_MAX, 5));
-    // Those that are there go on, and one that ends makes room.
+    // Known alerts continue, and an ended one makes room.
     assert_eq!(posted.put(some(0, 1, None), TIMEOUT, NOW).taken, 1);
     assert_eq!(posted.put(some(3, 1, Some(-1)), TIMEOUT, NOW).taken, 1);
     let outcome = posted.put(some(ALERTS_MAX, 2, None), TIMEOUT, NOW);

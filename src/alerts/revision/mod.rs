@@ -1,10 +1,10 @@
-//! Reviews: would an episode have been different with the samples that came after it?
+//! Reviews: would late samples have made an episode different?
 //!
-//! Some of its evaluations are made again: at whole slots of the finest granularity, where what is
-//! stored says exactly which sample was the newest. What lies within an evaluation of an end is left
-//! out: a sample that is late by less moves an end by one evaluation. A series that came back is no
-//! longer known to have been ended before, so what is missing counts after the lookback only. Must
-//! never know: where episodes are stored, when they are looked at.
+//! A review repeats some of the episode's evaluations: at whole slots of the finest granularity, where
+//! the stored cells determine the latest sample. Evaluations next to an end are left out, because a
+//! sample that is late by less than an interval only moves the end by one evaluation. A returning
+//! series no longer shows that it had ended, so missing samples count after the lookback only. Must
+//! never know: where episodes are stored, when reviews run.
 
 #[cfg(test)]
 mod tests;
@@ -20,9 +20,9 @@ use crate::{
     query::{Budget, PromqlLimits, lengths_of_plain_promql},
 };
 
-/// Evaluations of a part of an episode that are made again, at most.
+/// The maximum number of repeated evaluations of a part of an episode.
 const EVALUATIONS_MAX: usize = 16;
-/// An expression of a rule was checked before.
+/// The rule's expressions were checked before.
 const LIMITS: PromqlLimits<'static> = PromqlLimits {
     series_max: 1,
     points_max: 1,
@@ -37,15 +37,15 @@ const REVIEWED_MS: i64 = 24 * 3_600_000;
 /// The terms that decide at which times an evaluation can be repeated.
 #[derive(Debug, Clone, Copy)]
 pub struct ReviewTerms {
-    /// Width of the finest slots, in milliseconds.
+    /// The width of the finest slots, in milliseconds.
     pub slot_ms: i64,
     /// The lookback: the age up to which a sample counts, in milliseconds.
     pub lookback_ms: i64,
-    /// Since when these slots are there, and series are as they are, Unix milliseconds.
+    /// The time since which these slots exist and the series are unchanged, Unix milliseconds.
     pub known_since: i64,
 }
 
-/// The evaluations of an episode that are made again.
+/// The evaluations of an episode to repeat.
 #[derive(Debug, PartialEq)]
 struct Plan<'a> {
     rule: &'a Rule,
@@ -54,21 +54,21 @@ struct Plan<'a> {
     active: Vec<i64>,
     /// Nothing was measured.
     missing: Vec<i64>,
-    /// The alert was over: it would fire if it were active at all of these times.
+    /// The alert had ended: it would fire if it were active at all of these times.
     over: Vec<i64>,
 }
 
-/// An episode that is looked at again.
+/// An episode to review.
 #[derive(Debug)]
 pub struct Review<'a> {
-    /// Its place in the history.
+    /// The episode's place in the history.
     pub place: usize,
     group: &'a RuleGroup,
     labels: &'a LabelSet,
     plan: Plan<'a>,
 }
 
-/// The next episode, from a place on, that can be looked at now.
+/// The next episode, from a place on, that can be reviewed now.
 pub fn next_to_review<'a>(
     group: &'a RuleGroup,
     (state, history): (&GroupState, &'a GroupHistory),
@@ -84,7 +84,7 @@ pub fn next_to_review<'a>(
 }
 
 impl Review<'_> {
-    /// Makes evaluations of the episode again: says what would have been another one.
+    /// Repeats evaluations of the episode; returns the first difference.
     ///
     /// # Errors
     /// When an evaluation fails.
@@ -111,7 +111,8 @@ impl Review<'_> {
     }
 }
 
-/// Which evaluations of an episode can be made again; `None` when there are none, or not yet.
+/// Returns the evaluations of an episode that can be repeated; `None` when there are none, or none
+/// yet.
 fn plan<'a>(
     group: &'a RuleGroup,
     (state, history): (&GroupState, &GroupHistory),
@@ -129,7 +130,7 @@ fn plan<'a>(
     {
         return None;
     }
-    // What templates ask is that of one time.
+    // The queries of templates are answered for one time only.
     let is_same = episode.version != 0
         && episode.version == group.version_of(rule)
         && !rule.labels.values().any(|text| text.contains("query"));
@@ -148,14 +149,14 @@ fn plan<'a>(
         } else {
             episode.fired_at.min(before_end)
         };
-        // While it is pending it is active, unless what is missing keeps it.
+        // A pending alert is active, unless missing samples keep it.
         let from = if policy.no_data == NoData::Ok { active_at } else { episode.fired_at };
         plan.active = times(from..=until, step_ms);
         let over = resolved_at + terms.lookback_ms;
         plan.over = times(over..=over + policy.for_ms + step_ms - 1, step_ms);
     }
     let last = plan.over.last().copied().unwrap_or(resolved_at);
-    // It is told from having been active by each evaluation, all since its end.
+    // An alert fires when each evaluation since its last end found it active.
     let is_each = step_ms == interval_ms && plan.over.len() < EVALUATIONS_MAX;
     if !is_each || known.since > resolved_at || began_again(episode, known, history, last) {
         plan.over.clear();
@@ -168,8 +169,8 @@ fn plan<'a>(
     is_something.then_some(plan)
 }
 
-/// True when the past says exactly what a rule's expressions had found: each looks back by whole slots,
-/// no further than so long, and a series that came back hides none.
+/// Returns whether repeated evaluations find what the original ones found: each expression looks
+/// back by whole slots, within the limit, and no returning series hides samples.
 fn is_exact(rule: &Rule, policy: &AlertPolicy, slot_ms: i64, longest_ms: i64) -> bool {
     let is_whole = |length: &i64| length % slot_ms == 0 && *length <= longest_ms;
     let mut all = [Some(&rule.expression), policy.measured.as_ref()].into_iter().flatten();
@@ -179,7 +180,7 @@ fn is_exact(rule: &Rule, policy: &AlertPolicy, slot_ms: i64, longest_ms: i64) ->
     })
 }
 
-/// True when the alert was active again between an episode's end and a time.
+/// Returns whether the alert was active again between an episode's end and a time.
 fn began_again(
     episode: &Episode,
     known: &super::RuleState,
@@ -197,7 +198,7 @@ fn began_again(
     episodes.count() + present.count() > 0
 }
 
-/// The multiples of a step within a range: all, or some that are as far from each other.
+/// The multiples of a step within a range: all of them, or an evenly spaced selection.
 fn times(range: RangeInclusive<i64>, step_ms: i64) -> Vec<i64> {
     let (from, to) = range.into_inner();
     let first = from + (-from).rem_euclid(step_ms);

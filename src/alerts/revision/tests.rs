@@ -1,4 +1,4 @@
-//! Reviews beside a naive model, which evaluates everything afresh with all samples.
+//! Tests of reviews against a naive model, which evaluates everything again with all samples.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,16 +12,16 @@ use crate::{
 
 const MINUTE: i64 = 60_000;
 const LOOKBACK: i64 = 2;
-/// Samples come with times before this, and evaluations are made up to the end.
+/// Samples have times before this one, and evaluations go on until the end.
 const MEASURED: i64 = 14;
 const END: i64 = 40;
 const TERMS: ReviewTerms =
     ReviewTerms { slot_ms: MINUTE, lookback_ms: LOOKBACK * MINUTE, known_since: 0 };
 
-/// A sample: the minute that it is of, its value, and the minute in which it comes.
+/// A sample: its minute, its value, and the minute in which it arrives.
 type Sample = (i64, f64, i64);
 
-/// The newest value at a minute of the samples that have come by another one.
+/// The latest value at a minute, of the samples that have arrived by another minute.
 fn value(samples: &[Sample], at: i64, now: i64) -> Option<f64> {
     let is_seen = |own: &&Sample| own.0 <= at && own.0 > at - LOOKBACK && own.2 <= now;
     samples.iter().filter(is_seen).max_by_key(|own| own.0).map(|own| own.1)
@@ -48,7 +48,7 @@ fn group(policy: &AlertPolicy, above: i64) -> RuleGroup {
     RuleGroup { file, name, interval_ms: MINUTE, query_offset_ms: 0, limit: 0, rules }
 }
 
-/// What an evaluation found, and by which threshold.
+/// The finding of an evaluation, and its threshold.
 #[derive(Debug, Clone, Copy)]
 struct Logged {
     above: i64,
@@ -61,7 +61,7 @@ impl Logged {
     }
 }
 
-/// What happened, evaluation by evaluation.
+/// A history, evaluation by evaluation.
 struct Run {
     group: RuleGroup,
     state: GroupState,
@@ -69,8 +69,8 @@ struct Run {
     log: BTreeMap<i64, Logged>,
 }
 
-/// Evaluates each minute but those that are missed; the rule is another one from a minute on, and
-/// after each evaluation state and history are read anew, as after a restart.
+/// Evaluates each minute except missed ones. The rule changes at a minute, and state and history
+/// are read again after each evaluation, as after a restart.
 fn run(policy: &AlertPolicy, samples: &[Sample], missed: &BTreeSet<i64>, changed: i64) -> Run {
     let group_at = |minute: i64| group(policy, if minute < changed { 5 } else { 6 });
     let mut state = GroupState::new(&group_at(0));
@@ -107,7 +107,7 @@ fn run(policy: &AlertPolicy, samples: &[Sample], missed: &BTreeSet<i64>, changed
     Run { group: group_at(END), state, history, log }
 }
 
-/// Looks at each episode again, with all samples.
+/// Reviews each episode, with all samples.
 fn review_all(run: &mut Run, samples: &[Sample]) {
     let vector = |expression: &str, at: UnixMillis| {
         Ok(answer(expression, value(samples, at.0 / MINUTE, i64::MAX), at.0))
@@ -128,7 +128,7 @@ fn review_all(run: &mut Run, samples: &[Sample]) {
     }
 }
 
-/// Whether the evaluation of a minute would have been another one.
+/// Returns whether the evaluation of a minute would have had another result.
 fn is_another(run: &Run, samples: &[Sample], minute: i64) -> bool {
     let logged = run.log[&minute];
     let afresh = Logged { value: value(samples, minute, i64::MAX), ..logged };
@@ -163,7 +163,8 @@ fn samples() -> impl Strategy<Value = Vec<Sample>> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
-    /// Values, gaps, late samples, evaluations that nobody made, changed rules and restarts.
+    /// The histories have values, gaps, late samples, missed evaluations, changed rules and
+    /// restarts.
     #[test]
     fn an_episode_is_marked_exactly_when_an_evaluation_of_it_would_have_been_another_one(
         policy in policies(),
@@ -181,7 +182,7 @@ proptest! {
             if let Some(revision) = episode.revised {
                 let at = minutes(revision.at);
                 prop_assert!(run.log.contains_key(&at), "{:?} was never evaluated", episode);
-                // It is active for as long as it is pending, and was not all the time.
+                // A pending alert was active, but not for all of `for`.
                 let since = if revision.active { at - minutes(policy.for_ms) } else { at };
                 let differs = (since..=at).any(|at| is_another(&run, &samples, at));
                 prop_assert!(differs, "{:?} {:?}", episode, run.log);
@@ -211,11 +212,11 @@ fn samples_that_were_late_revise_what_fired_what_ended_and_what_was_missed() {
     let high = |at: i64| (at, 9.0, at);
     let on_time: Vec<_> = (1..8).map(high).chain([(8, 1.0, 8)]).collect();
     assert_eq!(marks(&plain, &on_time), [(AlertState::Firing, None)]);
-    // It was well meanwhile.
+    // The series had recovered meanwhile.
     let mut well = on_time.clone();
     well[3] = (4, 1.0, 12);
     assert_eq!(marks(&plain, &well), [(AlertState::Firing, Some((4, false)))]);
-    // It went on while nothing came.
+    // The alert continued while samples were missing.
     let mut away: Vec<_> = (1..5).map(high).collect();
     away.extend((5..20).map(|at| (at, 9.0, 25)));
     assert_eq!(marks(&plain, &away), [(AlertState::Firing, Some((8, true)))]);

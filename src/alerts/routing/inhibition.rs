@@ -1,4 +1,4 @@
-//! Inhibition: nobody is told of an alert while another one fires that explains it.
+//! Inhibition: an alert is muted while another alert fires that explains it.
 //!
 //! Must never know: routes, time.
 
@@ -6,23 +6,23 @@ use std::collections::BTreeMap;
 
 use crate::alerts::{LabelMatcher, LabelSet};
 
-/// A rule of inhibition.
+/// An inhibition rule.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Inhibition {
     pub(super) source: Vec<LabelMatcher>,
     pub(super) target: Vec<LabelMatcher>,
-    /// Labels that must be the same, or missing, on both.
+    /// Labels that must be equal, or missing, on both alerts.
     pub(super) equal: Vec<String>,
 }
 
-/// The alerts that fire, as the rules need them.
+/// The firing alerts, indexed for the rules.
 #[derive(Debug, Default)]
 pub struct Inhibitors<'a>(Vec<ByEqual<'a>>);
 
-/// By the values of the labels that must be equal.
+/// A rule with its sources by the values of the labels that must be equal.
 type ByEqual<'a> = (&'a Inhibition, BTreeMap<Vec<&'a str>, Sources<'a>>);
 
-/// The labels of a source, and of one that is no target itself.
+/// The labels of any source, and of one that is not a target.
 #[derive(Debug)]
 struct Sources<'a> {
     any: &'a LabelSet,
@@ -57,8 +57,8 @@ impl<'a> Inhibitors<'a> {
         Self(rules.iter().map(of_rule).collect())
     }
 
-    /// The labels of an alert that inhibits one, if one does. What is both source and target is not
-    /// inhibited by its like, and so not by itself.
+    /// The labels of an alert that inhibits this one, if there is one. An alert that is both source
+    /// and target is not inhibited by another such alert, and so not by itself.
     pub fn inhibiting(&self, labels: &LabelSet) -> Option<&'a LabelSet> {
         self.0.iter().find_map(|(rule, sources)| {
             let own = sources.get(&rule.values(labels)).filter(|_| all(&rule.target, labels))?;
@@ -96,10 +96,11 @@ mod tests {
         check(own(), &["s=1 e=a"], "t=1 e=b", false);
         check(own(), &["s=2 e=a"], "t=1 e=a", false);
         check(own(), &["s=1 e=a"], "t=2 e=a", false);
-        // Both lack the label.
+        // The label is missing on both.
         check(own(), &["s=1"], "t=1", true);
         check(own(), &["s=1"], "t=1 e=a", false);
-        // What is both is not inhibited by itself or its like, but by a source that is no target.
+        // An alert that is both is not inhibited by itself or another such alert, but by a source
+        // that is not a target.
         check(own(), &["s=1 t=1"], "s=1 t=1", false);
         check(own(), &["s=1 t=1 x=y"], "s=1 t=1", false);
         check(own(), &["s=1 t=1", "s=1"], "s=1 t=1", true);

@@ -1,4 +1,4 @@
-//! Times in which routes tell nobody, or tell at all, as Alertmanager has them.
+//! Time intervals in which routes are muted or active, with Alertmanager's meaning.
 //!
 //! Must never know: who asks. Ranges of days of a month may count from its end.
 
@@ -25,11 +25,11 @@ const MONTHS: [&str; 12] = [
     "november",
     "december",
 ];
-/// Ranges of one part, at most.
+/// The maximum number of ranges of one part.
 const RANGES_MAX: usize = 100;
 const MINUTES_OF_DAY: i32 = 1440;
 
-/// An interval as the file writes it.
+/// The keys of an interval in the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawInterval {
@@ -53,14 +53,14 @@ struct RawTimes {
     end_time: String,
 }
 
-/// A time is within it when each part that is not empty has it.
+/// An interval. A time is within it when each part that is not empty contains it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TimeInterval {
-    /// Minutes of the day, without the last.
+    /// Minutes of the day, without the last one.
     times: Vec<RangeInclusive<i32>>,
     /// 0 is Sunday.
     weekdays: Vec<RangeInclusive<i32>>,
-    /// Negative ones count from the end of the month: -1 is its last day.
+    /// Days of the month; negative ones count from its end: -1 is the last day.
     days_of_month: Vec<RangeInclusive<i32>>,
     months: Vec<RangeInclusive<i32>>,
     years: Vec<RangeInclusive<i32>>,
@@ -97,7 +97,7 @@ impl TimeInterval {
         })
     }
 
-    /// True when a time is within the interval.
+    /// Returns whether a time is within the interval.
     pub(crate) fn contains(&self, at: UnixMillis) -> bool {
         let local = at.timestamp().to_zoned(self.zone.clone());
         let has = |ranges: &[RangeInclusive<i32>], value: i32| {
@@ -117,7 +117,7 @@ impl TimeInterval {
     }
 }
 
-/// `07:30`; `24:00` is the end of the day.
+/// Parses a time such as `07:30`; `24:00` is the end of the day.
 fn minute(text: &str) -> Result<i32, String> {
     let read = || {
         let (hour, minute) = text.split_once(':').filter(|_| text.len() == 5)?;
@@ -129,7 +129,7 @@ fn minute(text: &str) -> Result<i32, String> {
         .ok_or_else(|| format!("times: {text:?} is no time of the day; write 22:00"))
 }
 
-/// `monday:friday`, or one alone.
+/// Parses a range such as `monday:friday`, or a single value.
 fn ranges(
     part: &str,
     texts: &[String],
@@ -142,7 +142,7 @@ fn ranges(
         let lower = text.to_lowercase();
         let (from, until) = lower.split_once(':').unwrap_or((&lower, &lower));
         let range = one(from.trim()).zip(one(until.trim()));
-        // What counts from the end may be anywhere.
+        // A range that counts from the end may be anywhere.
         let range = range.filter(|(from, until)| from <= until || *until < 0);
         let (from, until) =
             range.ok_or_else(|| format!("{part}: {text:?} is none, or ends before it begins"))?;

@@ -14,32 +14,32 @@ use crate::{
 /// Go's zero time.
 const NO_TIME: &str = "0001-01-01T00:00:00Z";
 
-/// An alert of which somebody is told. Times are Unix milliseconds.
+/// An alert in a notification. Times are Unix milliseconds.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct MessageAlert {
-    /// Which alert it is.
+    /// The labels.
     pub labels: LabelSet,
     /// The annotations.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: LabelSet,
-    /// Since when it fires.
+    /// The time since which it fires.
     pub starts_at: i64,
-    /// Since when it is over; `None` while it fires.
+    /// The time of its end; `None` while it fires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends_at: Option<i64>,
-    /// Who has acknowledged it.
+    /// The person who acknowledged it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acknowledged_by: Option<String>,
-    /// The address that shows the expression of its rule; empty where there is none.
+    /// The link to its rule's expression; empty if there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub generator_url: String,
-    /// True for an alert that another program sent: after a restart it is unknown until it is sent again.
+    /// True for a posted alert: after a restart it is unknown until it is sent again.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_posted: bool,
-    /// Alerts of its rule that have no record of their own, beside this one.
+    /// The number of other alerts of its rule that have no record.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: usize,
-    /// Between evaluations of its rule, in milliseconds: the news of it may be as old.
+    /// The interval of its rule, in milliseconds: the alert's state may be as old.
     #[serde(skip)]
     pub interval_ms: i64,
 }
@@ -59,24 +59,26 @@ fn is_false(own: &bool) -> bool {
 pub struct Message {
     /// The receiver's name.
     pub receiver: String,
-    /// In Alertmanager's order.
+    /// The alerts, in Alertmanager's order.
     pub alerts: Vec<MessageAlert>,
     /// The labels by which the route groups them.
     pub group_labels: LabelSet,
-    /// Which group it is, as Alertmanager names it.
+    /// The key of the group, in Alertmanager's form.
     pub group_key: String,
-    /// The address of the daemon's page; empty where it is not known.
+    /// The address of the daemon's page; empty if it is unknown.
     pub external_url: String,
-    /// Alerts of the group that fire and are too many to be listed.
+    /// The number of firing alerts of the group that are not listed.
     pub left_out: usize,
-    /// Alerts that the previous message only counted and that have ended, when all of the group have.
+    /// The number of ended alerts that the previous message only counted, when the whole group has
+    /// ended.
     pub ended_left_out: usize,
-    /// The time of the decision, Unix milliseconds: a repeat has another time, a retry has the same.
+    /// The time of the decision, Unix milliseconds: a repetition has another time, a retry has the
+    /// same.
     pub decided_at: i64,
 }
 
 impl MessageAlert {
-    /// An alert of a rule, when people are told of it, or that it has ended.
+    /// The alert of a rule, if it fires or its end is to be sent.
     pub fn new(alert: &Alert) -> Option<Self> {
         let is_told = alert.state.is_told();
         let starts_at = alert.fired_at.unwrap_or(alert.active_at);
@@ -95,7 +97,7 @@ impl MessageAlert {
         })
     }
 
-    /// The alert as it goes out: with the external labels, and a link to its rule's expression.
+    /// Completes the outgoing alert: external labels, and a link to its rule's expression.
     #[must_use]
     pub fn outside(mut self, external: &External, generator_url: &str) -> Self {
         self.labels = external.labelled(&self.labels);
@@ -113,30 +115,30 @@ impl MessageAlert {
         if self.is_firing() { "firing" } else { "resolved" }
     }
 
-    /// Alertmanager's name of it: a hash of its labels.
+    /// Alertmanager's fingerprint: a hash of the labels.
     pub fn fingerprint(&self) -> String {
         fingerprint(&self.labels)
     }
 }
 
 impl Message {
-    /// Brings alerts into Alertmanager's order.
+    /// Sorts alerts in Alertmanager's order.
     pub(super) fn sort(alerts: &mut [MessageAlert]) {
         alerts.sort_by(|one, other| by_job(&one.labels, &other.labels));
     }
 
-    /// Alertmanager's word: it fires while one of its alerts does.
+    /// Alertmanager's status: `firing` while one of the alerts fires.
     pub fn status(&self) -> &'static str {
         let is_firing = self.left_out > 0 || self.alerts.iter().any(MessageAlert::is_firing);
         if is_firing { "firing" } else { "resolved" }
     }
 
-    /// Alerts of the group that the message only counts.
+    /// The number of alerts of the group that the message only counts.
     pub fn unlisted(&self) -> usize {
         self.left_out + self.ended_left_out
     }
 
-    /// A line for texts that list its alerts, about those that are too many.
+    /// The line about alerts that are not listed, for texts.
     pub fn more(&self) -> Option<String> {
         match self.unlisted() {
             0 => None,
@@ -145,12 +147,12 @@ impl Message {
         }
     }
 
-    /// The address of the page that lists all alerts, where that is known.
+    /// The address of the page that lists all alerts, if it is known.
     pub fn alerts_url(&self) -> Option<String> {
         (!self.external_url.is_empty()).then(|| format!("{}/alerts", self.external_url))
     }
 
-    /// The labels and the annotations that all alerts have.
+    /// The common labels and annotations of all alerts.
     pub fn common(&self) -> (LabelSet, LabelSet) {
         (
             common(self.alerts.iter().map(|own| &own.labels)),
@@ -158,7 +160,7 @@ impl Message {
         )
     }
 
-    /// The document that Alertmanager posts to webhooks, version 4, with so many alerts at most;
+    /// The document that Alertmanager posts to webhooks, version 4, with at most this many alerts;
     /// 0: all of them.
     pub fn to_json(&self, alerts_max: usize) -> String {
         let shown = if alerts_max == 0 { self.alerts.len() } else { alerts_max };
@@ -181,7 +183,7 @@ impl Message {
     }
 }
 
-/// The pairs that all have.
+/// The pairs that all maps have.
 fn common<'a>(mut all: impl Iterator<Item = &'a LabelSet>) -> LabelSet {
     let mut pairs = all.next().cloned().unwrap_or_default();
     for own in all {
@@ -200,8 +202,8 @@ pub fn by_job(one: &LabelSet, other: &LabelSet) -> Ordering {
     by("job").then(by("instance")).then_with(|| by_labels(one, other))
 }
 
-/// Alertmanager's order of groups: fewer labels first; else by the first name, of either, whose value
-/// is missing or less.
+/// Alertmanager's order of label sets: smaller ones first; otherwise by the first name, of either,
+/// whose value is missing or less.
 pub fn by_labels(one: &LabelSet, other: &LabelSet) -> Ordering {
     let mut names: Vec<_> = one.keys().chain(other.keys()).collect();
     names.sort();

@@ -1,7 +1,7 @@
-//! Who is told of alerts, when, and with which others together: Alertmanager's meaning, as far as
-//! its files are taken, with acknowledging and escalation beside it.
+//! Routing of alerts to receivers: routes, grouping, inhibition and mute times with Alertmanager's
+//! meaning, as far as its files are supported, with acknowledgement and escalation in addition.
 //!
-//! Pure but for the files that are read. Must never know: the store, the clock, how anything is sent.
+//! Pure, except that it reads files. Must never know: the store, the clock, how anything is sent.
 
 mod file;
 mod groups;

@@ -1,30 +1,30 @@
-//! Receivers as they are told: checked, with every default filled in.
+//! Receivers after parsing: checked, with all defaults. Their texts are templates.
 //!
 //! Must never know: how anything is sent. Texts are templates.
 
 use std::{collections::BTreeMap, fmt, path::PathBuf};
 
-/// Somebody, or something, who is told.
+/// A receiver of notifications.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Receiver {
-    /// Its name, unique.
+    /// The unique name.
     pub name: String,
-    /// The ways in which it is told, all of them each time.
+    /// The integrations, each of which gets every notification.
     pub integrations: Vec<Integration>,
 }
 
-/// One way in which a receiver is told.
+/// An integration: one destination of a receiver, with its settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Integration {
-    /// Which one of its receiver it is, such as `webhook/0`.
+    /// The key within the receiver, such as `webhook/0`.
     pub key: String,
     /// `send_resolved`: true when the receiver gets the ends of alerts.
     pub send_resolved: bool,
-    /// Where it is told.
+    /// The destination of its messages.
     pub target: Target,
 }
 
-/// Where somebody is told.
+/// The destination of an integration's messages.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "the types say it")]
 pub enum Target {
@@ -40,7 +40,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// Its templates, by their keys.
+    /// Returns the templates, by key.
     pub(super) fn texts(&self) -> Vec<(&str, &str)> {
         let mut texts: Vec<(&str, &str)> = Vec::new();
         match self {
@@ -88,12 +88,12 @@ impl Target {
     }
 }
 
-/// Something that nobody shall read in a log: as it is, or in a file that is read each time.
+/// A secret that no log shows: a literal, or a file that is read at each use.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Secret {
-    /// As it is.
+    /// A literal.
     Text(String),
-    /// In a file, without the end of its line.
+    /// A file; the line break at its end is not part of the secret.
     File(PathBuf),
 }
 
@@ -115,9 +115,9 @@ impl fmt::Debug for Secret {
 /// The settings of an HTTP client.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Http {
-    /// The header `Authorization`: what it begins with, and the rest.
+    /// The header `Authorization`: its scheme and its credentials.
     pub authorization: Option<(String, Secret)>,
-    /// A name and its password.
+    /// A user name and its password.
     pub basic: Option<(String, Secret)>,
     /// Further headers.
     pub headers: Vec<(String, Secret)>,
@@ -130,35 +130,35 @@ pub struct Http {
 /// The settings by which a server is verified.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Tls {
-    /// Certificates that count beside those of the system; PEM.
+    /// Additional certificates, as PEM.
     pub ca_file: Option<PathBuf>,
     /// True when any certificate is accepted.
     pub insecure_skip_verify: bool,
 }
 
-/// JSON is posted, as Alertmanager does.
+/// A webhook, which gets Alertmanager's JSON.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "they are Alertmanager's")]
 pub struct Webhook {
     pub url: Secret,
-    /// 0: all of them.
+    /// The maximum number of listed alerts; 0: all of them.
     pub max_alerts: usize,
-    /// The timeout of an answer, in milliseconds, where one is set.
+    /// The timeout of a response, in milliseconds, if one is set.
     pub timeout_ms: Option<i64>,
     pub http: Http,
 }
 
-/// A message to Slack, or what takes the same.
+/// A message to Slack or a compatible service.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "they are Slack's")]
 pub struct Slack {
     pub api_url: Secret,
-    /// Texts of the message, by their keys.
+    /// The texts of the message, by key.
     pub texts: BTreeMap<&'static str, String>,
-    /// Texts of its attachment, by their keys.
+    /// The texts of the attachment, by key.
     pub attachment: BTreeMap<&'static str, String>,
     pub fields: Vec<SlackField>,
-    /// Texts of each button, by their keys.
+    /// The texts of each button, by key.
     pub actions: Vec<BTreeMap<&'static str, String>>,
     pub mrkdwn_in: Vec<String>,
     pub link_names: bool,
@@ -182,7 +182,7 @@ pub struct Pagerduty {
     pub url: String,
     pub client: String,
     pub client_url: String,
-    /// Texts of the payload, by their keys.
+    /// The texts of the payload, by key.
     pub payload: BTreeMap<&'static str, String>,
     pub details: BTreeMap<String, String>,
     pub http: Http,
@@ -205,7 +205,7 @@ pub struct Opsgenie {
     /// Separated by commas.
     pub actions: String,
     pub details: BTreeMap<String, String>,
-    /// Texts of each, by their keys.
+    /// The texts of each responder, by key.
     pub responders: Vec<BTreeMap<String, String>>,
     pub http: Http,
 }
@@ -278,7 +278,7 @@ pub struct Email {
     pub text: String,
 }
 
-/// A command, which is given the webhook's JSON.
+/// A command, which gets the webhook's JSON on its standard input.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Command {
     /// The program and its arguments.

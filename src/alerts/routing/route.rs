@@ -1,4 +1,4 @@
-//! The tree of routes: who is told of an alert, and with which others together.
+//! The routing tree: the receivers of an alert, and its group.
 //!
 //! Must never know: files, time.
 
@@ -13,89 +13,90 @@ use crate::{
     model::UnixMillis,
 };
 
-/// The checked content of a file of notifications: routes and receivers.
+/// The checked content of a notification file: routes and receivers.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Routing {
-    /// The first one is the root; each comes before those below it.
+    /// The routes: the root first, and each before its children.
     pub routes: Vec<Route>,
-    /// Their places by their keys.
+    /// The indices of the routes, by key.
     pub(super) places: BTreeMap<String, usize>,
-    /// Who can be told.
+    /// The receivers.
     pub receivers: Vec<Receiver>,
     pub(super) inhibitions: Vec<Inhibition>,
-    /// Texts of template files.
+    /// The texts of template files.
     pub templates: Vec<String>,
-    /// The address of the daemon's page, for links; empty: there are none.
+    /// The address of the daemon's page, for links; empty when messages have no links.
     pub external_url: String,
-    /// After how long an alert that another program sent without an end counts as over, in
-    /// milliseconds.
+    /// The time after which a posted alert without an end counts as over, in milliseconds.
     pub resolve_timeout_ms: i64,
 }
 
 /// A node of the tree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Route {
-    /// Its matchers and those above, as Alertmanager writes them; with a number for the second one
-    /// of the same.
+    /// The matchers of the route and of its parents, in Alertmanager's form; with a number when
+    /// another route has the same.
     pub key: String,
     /// The matchers that an alert must meet.
     pub matchers: Vec<LabelMatcher>,
-    /// Its receiver's place.
+    /// The index of the receiver.
     pub receiver: usize,
-    /// By which labels alerts are told together; `None`: by all.
+    /// The labels by which alerts are grouped; `None`: all labels.
     pub group_by: Option<Vec<String>>,
     /// `group_wait`: the wait before the first notification of a group, in milliseconds.
     pub group_wait_ms: i64,
     /// `group_interval`: the wait before the next one, when something has changed.
     pub group_interval_ms: i64,
-    /// After how long the same is told again.
+    /// The time after which an unchanged notification is repeated.
     pub repeat_interval_ms: i64,
-    /// `continue`: true when an alert that matches goes on to the next sibling.
+    /// `continue`: true when the next siblings are tried after a match.
     pub goes_on: bool,
-    /// Who is told of what nobody acknowledges.
+    /// The receivers of alerts that nobody acknowledges.
     pub escalations: Vec<Escalation>,
-    /// The routes directly below, by their places.
+    /// The indices of the child routes.
     pub below: Vec<usize>,
-    /// Within any of them nobody is told.
+    /// The intervals in which the route is muted.
     pub(super) muted_in: Vec<TimeInterval>,
-    /// Outside of all of them nobody is told; `None`: at all times somebody is.
+    /// The intervals outside of which the route is muted; `None`: it is never muted for that
+    /// reason.
     pub(super) active_in: Option<Vec<TimeInterval>>,
 }
 
-/// Another receiver is told of what fires for so long, and nobody has acknowledged.
+/// An escalation: a further receiver of alerts that nobody has acknowledged after some time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Escalation {
-    /// Since when it fires, in milliseconds.
+    /// The time after the start of the alert, in milliseconds.
     pub after_ms: i64,
     /// The receiver's place.
     pub receiver: usize,
 }
 
-/// Which group: the key of its route, which of its escalations, and the labels in common.
+/// The identity of a group: the key of its route, the index of the escalation, and the common
+/// labels.
 pub type GroupKey<'a> = (&'a str, Option<usize>, LabelSet);
 
 impl Route {
-    /// The labels by which an alert is told together with others.
+    /// The labels of an alert by which it is grouped.
     pub fn group_of(&self, labels: &LabelSet) -> LabelSet {
         let Some(names) = &self.group_by else { return labels.clone() };
         let own = |name: &String| Some((name.clone(), labels.get(name)?.clone()));
         names.iter().filter_map(own).collect()
     }
 
-    /// The place of who is told by it, or by one of its escalations.
+    /// The index of the receiver of the route, or of one of its escalations.
     pub(super) fn receiver_of(&self, escalation: Option<usize>) -> Option<usize> {
         let own = |at: usize| Some(self.escalations.get(at)?.receiver);
         escalation.map_or(Some(self.receiver), own)
     }
 
-    /// The time at which an alert reaches one of its escalations; `None`: never, as it is.
+    /// The time at which an alert reaches an escalation; `None`: never, in its current state.
     pub(super) fn begins_at(&self, escalation: usize, alert: &MessageAlert) -> Option<UnixMillis> {
         let own = self.escalations.get(escalation)?;
         let is_told = alert.is_firing() && alert.acknowledged_by.is_none();
         is_told.then(|| UnixMillis(alert.starts_at.saturating_add(own.after_ms)))
     }
 
-    /// True when its time intervals mute it now.
+    /// Returns whether the time intervals mute the route now.
     pub(super) fn is_silent(&self, now: UnixMillis) -> bool {
         let within = |times: &[TimeInterval]| times.iter().any(|own| own.contains(now));
         within(&self.muted_in) || self.active_in.as_ref().is_some_and(|own| !within(own))
@@ -107,24 +108,24 @@ impl Route {
 }
 
 impl Routing {
-    /// True when at least one receiver has an integration.
+    /// Returns whether any receiver has an integration.
     pub fn has_ways(&self) -> bool {
         self.receivers.iter().any(|receiver| !receiver.integrations.is_empty())
     }
 
-    /// The routing whose messages link to the page at an address.
+    /// Sets the address of the page for links in messages.
     #[must_use]
     pub fn linking_to(mut self, external_url: &str) -> Self {
         external_url.clone_into(&mut self.external_url);
         self
     }
 
-    /// The route of a key.
+    /// The route with a key.
     pub(super) fn route(&self, key: &str) -> Option<&Route> {
         self.routes.get(*self.places.get(key)?)
     }
 
-    /// All templates of receivers, each with its place.
+    /// All templates of receivers, with their places.
     pub fn texts(&self) -> Vec<(String, &str)> {
         let mut texts = Vec::new();
         for receiver in &self.receivers {
@@ -136,12 +137,12 @@ impl Routing {
         texts
     }
 
-    /// True when there are rules of inhibition.
+    /// Returns whether there are inhibition rules.
     pub(super) fn has_inhibitions(&self) -> bool {
         !self.inhibitions.is_empty()
     }
 
-    /// The inhibition that firing alerts with these labels cause.
+    /// The inhibition by firing alerts with these labels.
     pub fn inhibitors<'a, I: Iterator<Item = &'a LabelSet>>(
         &'a self,
         firing: impl Fn() -> I,
@@ -149,8 +150,8 @@ impl Routing {
         Inhibitors::new(&self.inhibitions, firing)
     }
 
-    /// Who is told of an alert at a time, each with the key and the labels of the group in which it
-    /// is: those of its routes, and who is told of what nobody acknowledges.
+    /// Returns the receivers of an alert at a time, each with the key and labels of its group:
+    /// those of the matching routes, and the escalations of alerts that nobody acknowledges.
     pub fn told(&self, alert: &MessageAlert, now: UnixMillis) -> Vec<(&Receiver, GroupKey<'_>)> {
         let told = self.routes_and_escalations_of(&alert.labels).filter(|(route, escalation)| {
             escalation.is_none_or(|at| route.begins_at(at, alert).is_some_and(|begin| begin <= now))
@@ -162,7 +163,7 @@ impl Routing {
         .collect()
     }
 
-    /// The routes to which an alert comes, each as such and then with each of its escalations.
+    /// The routes of an alert, each without and with each of its escalations.
     pub(super) fn routes_and_escalations_of(
         &self,
         labels: &LabelSet,
@@ -174,7 +175,7 @@ impl Routing {
         })
     }
 
-    /// The places of the routes to which an alert comes: the deepest ones.
+    /// The indices of the matching routes: the deepest ones.
     pub fn routes_of(&self, labels: &LabelSet) -> Vec<usize> {
         let mut found = Vec::new();
         if !self.routes.is_empty() {
@@ -183,7 +184,7 @@ impl Routing {
         found
     }
 
-    /// No deeper than files may nest.
+    /// The depth is bounded by that of the file.
     fn descend(&self, place: usize, labels: &LabelSet, found: &mut Vec<usize>) {
         let Some(route) = self.routes.get(place) else { return };
         let before = found.len();

@@ -1,8 +1,8 @@
-//! Silences: alerts with certain labels are told to nobody for a time, once or again and again.
+//! Silences: matching alerts are muted for a time, once or in recurring windows.
 //!
-//! Pure: what a silence is, what becomes of all of them by a change, and whether an alert is silenced
-//! at a time. As in Alertmanager a silence is never taken back but ended early, and one that cannot be
-//! changed as asked is ended and replaced. Must never know: where silences are kept, who asks.
+//! Pure: the definition of silences, the effect of a request on all of them, and whether an alert is
+//! silenced at a time. As in Alertmanager, a silence is never deleted but ended early, and one that
+//! cannot be changed as requested is ended and replaced. Must never know: where silences are kept.
 
 mod recurrence;
 #[cfg(test)]
@@ -19,24 +19,24 @@ pub use wanted::NewSilence;
 use super::{LabelMatcher, LabelSet};
 use crate::model::UnixMillis;
 
-/// Alerts that all matchers fit are told to nobody for a time.
+/// A silence: alerts that meet all matchers are muted for a time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Silence {
     /// The id: a UUID.
     pub id: String,
-    /// Which alerts.
+    /// The matchers of silenced alerts.
     pub matchers: Vec<LabelMatcher>,
-    /// From when, Unix milliseconds.
+    /// The start, Unix milliseconds.
     pub starts_at: i64,
-    /// Until when.
+    /// The end.
     pub ends_at: i64,
     /// The time of the last change.
     pub updated_at: i64,
-    /// Who says so.
+    /// The author.
     pub created_by: String,
     /// Why.
     pub comment: String,
-    /// In which windows of that time; without, in all of it.
+    /// The recurring windows in which it applies; `None`: all the time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recurring: Option<Recurrence>,
 }
@@ -53,7 +53,7 @@ pub enum SilenceState {
 }
 
 impl SilenceState {
-    /// The word in answers.
+    /// The word for the state in responses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Active => "active",
@@ -63,22 +63,22 @@ impl SilenceState {
     }
 }
 
-/// Why silences are not as somebody wants.
+/// A fault of a request for silences.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SilenceFault {
     /// The silence is invalid.
     #[error("{0}")]
     Invalid(String),
-    /// There is none with that id.
+    /// No silence has this id.
     #[error("silence {0} not found")]
     NotFound(String),
-    /// The silence ended before.
+    /// The silence has already expired.
     #[error("silence {0} already expired")]
     Expired(String),
 }
 
 impl Silence {
-    /// The window in which it silences: the present or next one, else its last.
+    /// The window in which it applies: the current or next one, otherwise the last one.
     pub fn window(&self, now: UnixMillis) -> Range<UnixMillis> {
         let whole = UnixMillis(self.starts_at)..UnixMillis(self.ends_at);
         let Some(recurring) = &self.recurring else { return whole };
@@ -101,9 +101,9 @@ impl Silence {
         }
     }
 
-    /// True when it silences an alert with these labels at a time.
+    /// Returns whether it mutes an alert with these labels at a time.
     pub fn silences(&self, labels: &LabelSet, at: UnixMillis) -> bool {
-        // Most are over, or are about others: their windows are looked for last.
+        // Most silences have expired or have other matchers, so windows are computed last.
         (self.starts_at..self.ends_at).contains(&at.0)
             && self.matchers.iter().all(|own| own.matches(labels))
             && self.state(at) == SilenceState::Active
@@ -113,14 +113,14 @@ impl Silence {
         now.since(UnixMillis(self.ends_at)) > kept_ms
     }
 
-    /// The silence, ended at a time.
+    /// Returns the silence with its end set to a time.
     fn ended(&self, now: UnixMillis) -> Self {
         let starts_at = self.starts_at.min(now.0);
         Self { starts_at, ends_at: now.0, updated_at: now.0, ..self.clone() }
     }
 }
 
-/// All silences, by their ids.
+/// All silences, by id.
 #[derive(Debug, Clone, Default)]
 pub struct Silences(BTreeMap<String, Silence>);
 
@@ -131,18 +131,18 @@ impl FromIterator<Silence> for Silences {
 }
 
 impl Silences {
-    /// The ids of those that silence an alert with these labels at a time.
+    /// The ids of the silences that apply to an alert with these labels at a time.
     pub fn silencing(&self, labels: &LabelSet, at: UnixMillis) -> Vec<&str> {
         let all = self.0.values().filter(|own| own.silences(labels, at));
         all.map(|own| own.id.as_str()).collect()
     }
 
-    /// Whether an alert with these labels is silenced at a time.
+    /// Returns whether an alert with these labels is silenced at a time.
     pub fn is_silenced(&self, labels: &LabelSet, at: UnixMillis) -> bool {
         self.0.values().any(|own| own.silences(labels, at))
     }
 
-    /// Takes one in, in place of the one with its id.
+    /// Adds a silence, or replaces the one with the same id.
     pub fn put(&mut self, silence: Silence) {
         self.0.insert(silence.id.clone(), silence);
     }
@@ -157,8 +157,8 @@ impl Silences {
         self.0.get(id)
     }
 
-    /// All silences: active ones first, then those to come, by their ends and beginnings, then
-    /// those that are over, the last to end first.
+    /// All silences: active ones first, then pending ones, by end and start, then expired ones, the
+    /// latest end first.
     pub fn listed(&self, now: UnixMillis, kept_ms: i64) -> Vec<(&Silence, SilenceState)> {
         let kept = self.0.values().filter(|own| !own.is_forgotten(now, kept_ms));
         let mut all: Vec<_> = kept.map(|own| (own, own.state(now))).collect();
@@ -174,13 +174,13 @@ impl Silences {
         all
     }
 
-    /// Silences that ended so long ago that they are removed.
+    /// The ids of silences that expired so long ago that they are removed.
     pub fn forgotten(&self, now: UnixMillis, kept_ms: i64) -> Vec<String> {
         let old = self.0.values().filter(|own| own.is_forgotten(now, kept_ms));
         old.map(|own| own.id.clone()).collect()
     }
 
-    /// A silence, ended now.
+    /// Returns the silence with its end set to now.
     ///
     /// # Errors
     /// When there is none, or it is over.

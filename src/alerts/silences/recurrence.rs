@@ -1,9 +1,9 @@
-//! Maintenance windows that come again: on some weekdays, from a time of the day to another, by the
+//! Recurring maintenance windows: on some weekdays, from one time of the day to another, by the
 //! clocks of a time zone.
 //!
-//! A window begins when the local clock reads its beginning, for the first time that day, and lasts
-//! until it reads its end, for the last time. A reading that clocks pass over when they are changed
-//! stands for the moment of that change. Must never know: what is silenced.
+//! A window begins when local clocks first read its start on a day, and ends when they last read its
+//! end. A time that a clock change skips means the moment of that change. Must never know: what is
+//! silenced.
 
 use std::ops::Range;
 
@@ -25,25 +25,25 @@ const WEEKDAYS: [(Weekday, &str); 7] = [
     (Weekday::Saturday, "saturday"),
     (Weekday::Sunday, "sunday"),
 ];
-/// Letters by which a weekday is known.
+/// The number of letters that identify a weekday.
 const WEEKDAY_LETTERS: usize = 3;
-/// Days ahead in which each window comes once; clocks may pass over one of them.
+/// The number of days ahead in which each window occurs; clocks may skip one of them.
 const DAYS_AHEAD: i64 = 16;
 
 /// The recurrence of a window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
 pub struct Recurrence {
-    /// The days on which it begins.
+    /// The weekdays on which it begins.
     weekdays: Vec<Weekday>,
     from: Time,
-    /// On the next day, unless it is later than `from`.
+    /// The end, which is on the next day unless it is later than `from`.
     until: Time,
     zone_name: String,
     zone: TimeZone,
 }
 
-/// The text of the recurrence.
+/// The recurrence as text, in requests and in the store.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -109,7 +109,7 @@ fn weekday(name: &str) -> Option<Weekday> {
     WEEKDAYS.into_iter().find(|(_, full)| name == *full || is_short(full)).map(|(day, _)| day)
 }
 
-/// `07:30`; `24:00` is midnight, too.
+/// Parses a time such as `07:30`; `24:00` is midnight, too.
 fn time_of_day(text: &str) -> Result<Time, String> {
     let read = || {
         let (hour, minute) = text.split_once(':')?;
@@ -126,16 +126,16 @@ fn time_of_day(text: &str) -> Result<Time, String> {
 }
 
 impl Recurrence {
-    /// The window that is under way at a time, or the next one; `None` when none comes.
+    /// The current window at a time, or the next one; `None` when there is none.
     pub fn window(&self, at: UnixMillis) -> Option<Range<UnixMillis>> {
         let today = at.timestamp().to_zoned(self.zone.clone()).date();
-        // One that began two days ago may still last, by a day that clocks made longer.
+        // A window that began two days ago may still last, when a clock change made a day longer.
         let days = (-2..DAYS_AHEAD).filter_map(|ahead| today.checked_add(ahead.days()).ok());
         let begins = days.filter(|day| self.weekdays.contains(&day.weekday()));
         begins.filter_map(|day| self.of(day)).find(|window| window.end > at)
     }
 
-    /// The window that begins on a day; none when clocks pass over it.
+    /// The window that begins on a day; `None` when a clock change skips it.
     fn of(&self, day: Date) -> Option<Range<UnixMillis>> {
         let last = if self.until > self.from { day } else { day.tomorrow().ok()? };
         let start = self.read_by_clocks(day.to_datetime(self.from), true)?;
@@ -143,7 +143,7 @@ impl Recurrence {
         (start < end).then_some(start..end)
     }
 
-    /// When clocks there read this, for the first or the last time.
+    /// The first or last moment at which local clocks read this time.
     fn read_by_clocks(&self, reading: DateTime, is_first: bool) -> Option<UnixMillis> {
         let at = match self.zone.to_ambiguous_timestamp(reading).offset() {
             AmbiguousOffset::Unambiguous { offset } => offset.to_timestamp(reading).ok()?,
@@ -196,12 +196,12 @@ mod tests {
 
     #[test]
     fn windows_go_by_local_clocks_when_these_are_changed() {
-        // Clocks in Berlin were put forward at 01:00 UTC on 2026-03-29, back on 2026-10-25.
+        // Clocks in Berlin were set forward at 01:00 UTC on 2026-03-29, and back on 2026-10-25.
         let own = read(&["sun"], "02:30", "03:30", "Europe/Berlin");
         check(&own, "2026-03-29T00:00:00Z", "2026-03-29T01:00:00Z", "2026-03-29T01:30:00Z");
         check(&own, "2026-10-25T00:00:00Z", "2026-10-25T00:30:00Z", "2026-10-25T02:30:00Z");
         let inside = read(&["sun"], "02:10", "02:20", "Europe/Berlin");
-        // There is no such time on the day in spring.
+        // This time does not exist on the day in spring.
         check(&inside, "2026-03-29T00:00:00Z", "2026-04-05T00:10:00Z", "2026-04-05T00:20:00Z");
         let night = read(&["sat"], "22:00", "06:00", "Europe/Berlin");
         check(&night, "2026-03-29T00:00:00Z", "2026-03-28T21:00:00Z", "2026-03-29T04:00:00Z");
@@ -244,7 +244,8 @@ mod tests {
             };
             let window = own.window(now).unwrap();
             let is_active = window.contains(&now);
-            // A reading that comes twice is within a window that ends or begins in that hour or not.
+            // A reading that occurs twice may be inside or outside of a window that begins or ends
+            // in that hour.
             let is_doubtful = matches!(own.zone.to_ambiguous_timestamp(local.datetime()).offset(),
                 AmbiguousOffset::Fold { .. });
             prop_assert!(is_doubtful || is_active == is_within(local.time()), "{now} {window:?}");

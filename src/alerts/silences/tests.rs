@@ -1,4 +1,4 @@
-//! What becomes of silences.
+//! Tests of silences: creation, change, end and limits.
 
 use serde_json::json;
 
@@ -23,7 +23,7 @@ fn labels(host: &str) -> LabelSet {
     [("alertname", "High"), ("host", host)].map(|(a, b)| (a.to_owned(), b.to_owned())).into()
 }
 
-/// Takes in what a change gives.
+/// Applies the changes.
 fn apply(all: &Silences, changed: &[Silence]) -> Silences {
     all.0.values().chain(changed).cloned().collect()
 }
@@ -32,7 +32,7 @@ fn apply(all: &Silences, changed: &[Silence]) -> Silences {
 fn an_alert_is_silenced_from_the_beginning_to_before_the_end() {
     let made = Silences::default().want(new(None, "host=~\"web.*\"", -HOUR, HOUR), "a".into(), NOW);
     let made = made.unwrap();
-    // What was told by now was told.
+    // The past effect of the silence stays.
     assert_eq!((made.len(), made[0].starts_at), (1, NOW.0));
     let all = apply(&Silences::default(), &made);
     let check = |host: &str, at: i64, expected: &[&str]| {
@@ -54,10 +54,10 @@ fn a_silence_is_changed_ended_or_replaced_as_alertmanager_does() {
     let none = Silences::default();
     let all = apply(&none, &none.want(new(None, "host=a", 0, HOUR), "a".into(), NOW).unwrap());
     let later = NOW.plus(60_000);
-    // Longer, or shorter: the same one.
+    // A longer or shorter time changes the same silence.
     let changed = all.want(new(Some("a"), "host=a", 0, 2 * HOUR), "b".into(), later).unwrap();
     assert_eq!((changed.len(), &*changed[0].id, changed[0].ends_at), (1, "a", NOW.0 + 2 * HOUR));
-    // About others, or from another time: a new one, and the old one ends.
+    // Other matchers or another start create a new silence, and the old one ends.
     for other in [new(Some("a"), "host=b", 0, HOUR), new(Some("a"), "host=a", HOUR, 2 * HOUR)] {
         let changed = all.want(other, "b".into(), later).unwrap();
         let ids: Vec<_> = changed.iter().map(|own| (&*own.id, own.ends_at > later.0)).collect();
@@ -71,7 +71,7 @@ fn a_silence_is_changed_ended_or_replaced_as_alertmanager_does() {
     let all = apply(&all, &[ended]);
     assert_eq!(all.forgotten(later.plus(HOUR), HOUR), [""; 0]);
     assert_eq!(all.forgotten(later.plus(HOUR + 1), HOUR), ["a"]);
-    // One that is over is made again under another id.
+    // An expired silence is created again under another id.
     let again = all.want(new(Some("a"), "host=a", 0, HOUR), "b".into(), later).unwrap();
     assert_eq!((again.len(), &*again[0].id), (1, "b"));
     assert_eq!(all.expire("c", NOW), Err(SilenceFault::NotFound("c".to_owned())));
@@ -99,7 +99,7 @@ fn what_cannot_be_is_refused() {
     let refused = many.want(new(None, "host=a", 0, HOUR), "a".into(), NOW).unwrap_err();
     assert!(refused.to_string().contains("2000 silences"), "{refused}");
     assert!(many.making_room(&new(None, "host=a", 0, HOUR), NOW).is_empty());
-    // Those that are over make room, the first to end first.
+    // Expired silences make room, the earliest end first.
     let mut ended = many.clone();
     for (id, hours) in [("00003", 3), ("00001", 2), ("00002", 4)] {
         let own = many.expire(id, NOW.plus(hours)).unwrap();
@@ -108,7 +108,7 @@ fn what_cannot_be_is_refused() {
     let later = NOW.plus(HOUR / 2);
     assert_eq!(ended.making_room(&new(None, "host=a", 0, HOUR), later), ["00001"]);
     assert!(ended.making_room(&new(Some("00001"), "host=a", 0, HOUR), later) == ["00003"]);
-    // One of them is changed all the same.
+    // A silence can still be changed.
     let changed = many.want(new(Some("00007"), "host=a", 0, 2 * HOUR), "a".into(), NOW).unwrap();
     assert_eq!((changed.len(), &*changed[0].id), (1, "00007"));
 }

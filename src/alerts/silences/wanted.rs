@@ -1,40 +1,41 @@
-//! Changes of silences: a new one, or one that replaces another.
+//! Creation and replacement of silences.
 //!
 //! Must never know: where silences are kept, who asks.
 
 use super::{Recurrence, Silence, SilenceFault, SilenceState, Silences};
 use crate::{alerts::LabelMatcher, model::UnixMillis};
 
-/// Silences of a store; those that are over and kept make room for others.
+/// The maximum number of silences; expired ones make room for new ones.
 pub(super) const SILENCES_MAX: usize = 2000;
 /// Matchers of one.
 const MATCHERS_MAX: usize = 32;
-/// Patterns of all: each is compiled.
+/// The maximum number of patterns of all silences, because each is compiled.
 const PATTERNS_MAX: usize = 2000;
 const AUTHOR_BYTES_MAX: usize = 256;
 const COMMENT_BYTES_MAX: usize = 4096;
 
-/// A silence that somebody wants, or a change of one.
+/// A request for a new silence, or for a change.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "they are those of a silence")]
 pub struct NewSilence {
-    /// Which one is changed; `None`: a new one.
+    /// The id of the silence to change; `None`: a new one.
     pub id: Option<String>,
     pub matchers: Vec<LabelMatcher>,
     pub starts_at: UnixMillis,
     pub ends_at: UnixMillis,
     pub created_by: String,
     pub comment: String,
-    /// `None`: it was not said; what recurs must not become one that does not by mistake.
+    /// The recurrence. `None`: the request does not mention it, so that a recurring silence is not
+    /// changed by mistake.
     pub recurring: Option<Option<Recurrence>>,
 }
 
 impl Silence {
-    /// True when a change leaves its past effect as it was (Alertmanager's `canUpdate`).
+    /// Returns whether a change keeps the past effect of the silence (Alertmanager's `canUpdate`).
     fn may_become(&self, new: &NewSilence, now: UnixMillis) -> bool {
         let is_same = self.matchers == new.matchers
             && new.recurring.as_ref().is_none_or(|own| *own == self.recurring);
-        // A window that is to come may be changed as long as the whole has not begun.
+        // A future window may be changed until the silence has begun.
         let has_begun = self.starts_at <= now.0;
         is_same
             && self.state(now) != SilenceState::Expired
@@ -43,8 +44,8 @@ impl Silence {
 }
 
 impl Silences {
-    /// The changes that a wanted silence makes: the new or changed one, then the one that it
-    /// replaces. `fresh` is the id of a new one.
+    /// The changes that a request makes: the new or changed silence, then the one that it replaces.
+    /// `fresh` is the id of a new silence.
     ///
     /// # Errors
     /// When it cannot be.
@@ -87,7 +88,7 @@ impl Silences {
         Ok([Some(made), replaced.map(|own| own.ended(now))].into_iter().flatten().collect())
     }
 
-    /// The ids of silences that are over and make room for a new one, the first to end first.
+    /// The ids of expired silences that are removed for a new one, the earliest end first.
     pub fn making_room(&self, new: &NewSilence, now: UnixMillis) -> Vec<String> {
         let mut over = self.over(now);
         over.retain(|own| new.id.as_ref() != Some(&own.id));
@@ -107,7 +108,7 @@ impl Silences {
         over.into_iter().map(|own| own.id.clone()).collect()
     }
 
-    /// Expired silences, the first to end first.
+    /// The expired silences, the earliest end first.
     pub fn over(&self, now: UnixMillis) -> Vec<&Silence> {
         let is_over = |own: &&Silence| own.state(now) == SilenceState::Expired;
         let mut over: Vec<_> = self.0.values().filter(is_over).collect();

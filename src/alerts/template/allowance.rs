@@ -1,6 +1,7 @@
-//! What one expansion of a template may take: time, and bytes of the values that its functions make.
+//! The limits of one expansion of a template: time, and bytes of the values that its functions
+//! make.
 //!
-//! Every function of a template, and every turn of a loop or of a template that is invoked, asks
+//! Every function of a template, every iteration of a loop and every template call checks the limits
 //! first. Must never know: what is expanded.
 
 use std::{
@@ -16,28 +17,28 @@ use gotmpl::{FuncMap, Value};
 use super::fault;
 use crate::clock::Stopwatch;
 
-/// The time of one expansion, without that of the queries that it asks.
+/// The maximum time of one expansion, without its queries.
 const EXPANSION_TIME_MAX: Duration = Duration::from_secs(2);
-/// The time of all expansions of one evaluation, without their queries.
+/// The maximum time of all expansions of one evaluation, without their queries.
 const EVALUATION_TIME_MAX: Duration = Duration::from_secs(10);
-/// The time of all queries that the templates of one evaluation ask.
+/// The maximum time of all queries of the templates of one evaluation.
 const QUERIES_TIME_MAX: Duration = Duration::from_secs(30);
-/// Bytes of one value.
+/// The maximum size of one value, in bytes.
 pub(super) const VALUE_BYTES_MAX: usize = 256 << 10;
-/// Bytes of all values that the functions of one expansion make.
+/// The maximum size of all values that the functions of one expansion make, in bytes.
 const MADE_BYTES_MAX: usize = 32 << 20;
-/// Bytes that lists and maps made of arguments are when they are shown.
+/// The maximum size, as text, of lists and maps that are made of arguments.
 const NESTED_BYTES_MAX: usize = 8 << 20;
-/// How deep such lists and maps are nested.
+/// The maximum depth of nested lists and maps.
 const NESTED_DEPTH_MAX: usize = 32;
-/// What a place in a list or a map takes, about.
+/// The approximate size of an element of a list or a map.
 const PLACE_BYTES: usize = 64;
 
-/// The time that the templates of one evaluation have taken together. Cheap to clone.
+/// The time that the templates of one evaluation have used. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct TemplateTime(Arc<Spent>);
 
-/// In microseconds.
+/// The time spent, in microseconds.
 #[derive(Debug, Default)]
 struct Spent {
     own: AtomicU64,
@@ -50,13 +51,13 @@ pub(super) struct Allowance {
     time: TemplateTime,
     watch: Stopwatch,
     time_max: Duration,
-    /// Microseconds that the queries of this expansion took.
+    /// The microseconds that the queries of this expansion used.
     asked: AtomicU64,
     made: AtomicUsize,
 }
 
 impl Allowance {
-    /// What one more expansion may take, beside those that have taken this time.
+    /// The allowance of one more expansion, given the time that others have spent.
     pub(super) fn new(time: &TemplateTime) -> Arc<Self> {
         let left = EVALUATION_TIME_MAX.saturating_sub(spent(&time.0.own));
         Arc::new(Self {
@@ -68,12 +69,12 @@ impl Allowance {
         })
     }
 
-    /// The time that it has taken, without its queries.
+    /// The time that it has used, without its queries.
     fn own_time(&self) -> Duration {
         self.watch.elapsed().saturating_sub(spent(&self.asked))
     }
 
-    /// Goes on, or says that the time is over.
+    /// Returns an error when the time is used up.
     pub(super) fn check(&self) -> gotmpl::Result<()> {
         if self.own_time() < self.time_max {
             return Ok(());
@@ -84,7 +85,7 @@ impl Allowance {
         )))
     }
 
-    /// Takes what a value needs.
+    /// Reserves the bytes of a value.
     pub(super) fn take(&self, bytes: usize) -> gotmpl::Result<()> {
         let made = self.made.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         if made <= MADE_BYTES_MAX {
@@ -93,7 +94,7 @@ impl Allowance {
         Err(fault(format!("its functions make more than {MADE_BYTES_MAX} bytes: let it do less")))
     }
 
-    /// Runs a query, whose time counts apart.
+    /// Runs a query, whose time is counted separately.
     pub(super) fn asking<T>(&self, ask: impl FnOnce() -> T) -> gotmpl::Result<T> {
         if spent(&self.time.0.asked) >= QUERIES_TIME_MAX {
             let long =
@@ -108,7 +109,8 @@ impl Allowance {
         Ok(answered)
     }
 
-    /// The functions, each of which asks before it runs, and takes what it makes.
+    /// Wraps the functions: each checks the time before it runs, and reserves the bytes of its
+    /// result.
     pub(super) fn bound(self: &Arc<Self>, functions: FuncMap) -> FuncMap {
         let bound = |(name, function): (String, gotmpl::ValueFunc)| {
             let own = self.clone();
@@ -135,7 +137,7 @@ fn spent(micros: &AtomicU64) -> Duration {
     Duration::from_micros(micros.load(Ordering::Relaxed))
 }
 
-/// What a value itself takes, without those that it shares with others.
+/// The size of a value itself, without shared parts.
 fn bytes(value: &Value) -> usize {
     match value {
         Value::String(text) | Value::Safe { s: text, .. } => text.len(),
@@ -150,8 +152,8 @@ fn bytes(value: &Value) -> usize {
     }
 }
 
-/// The bytes of a value when it is shown, each time that it is in there: up to `most`, and `None`
-/// beyond that or when it is nested deeper than it may be.
+/// The size of a value as text, counting shared parts each time: up to `most`, and `None` beyond
+/// that or when it is nested too deeply.
 pub(super) fn shown_bytes(value: &Value, most: usize) -> Option<usize> {
     fn add(value: &Value, depth: usize, left: &mut usize) -> Option<()> {
         *left = left.checked_sub(PLACE_BYTES / 2)?;
@@ -165,14 +167,14 @@ pub(super) fn shown_bytes(value: &Value, most: usize) -> Option<usize> {
                 *left = left.checked_sub(name.len())?;
                 add(own, deeper, left)
             })?,
-            // A number may have as many digits as the largest has.
+            // A number has at most as many digits as the largest one.
             Value::Float(_) => *left = left.checked_sub(330)?,
             Value::Nil | Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Function(_) => {}
         }
         Some(())
     }
     let mut left = most;
-    // Data has levels of its own.
+    // The data of a template is nested as well.
     add(value, NESTED_DEPTH_MAX + 8, &mut left)?;
     Some(most - left)
 }

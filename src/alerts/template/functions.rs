@@ -1,4 +1,4 @@
-//! The functions that Prometheus' templates have beside Go's own.
+//! The functions of Prometheus' templates that Go does not have.
 //!
 //! Must never know: whose labels and values they are called with.
 
@@ -13,10 +13,10 @@ use super::{
 };
 use crate::{alerts::external::graph_path, query::VectorSample};
 
-/// What a sample of an answer takes besides its labels' texts, and a label besides its own, about.
+/// The approximate size of a query's sample without its labels, and of a label without its texts.
 const SAMPLE_BYTES: usize = 256;
 
-/// All of them, except those that make long texts and those that name the daemon's address.
+/// Returns these functions, except those that make long texts or name the daemon's address.
 pub(super) fn all(query: Option<TemplateQuery>, allowance: &Arc<Allowance>) -> FuncMap {
     let mut map = FuncMap::new();
     let mut add = |name: &str, own: ValueFunc| drop(map.insert(name.to_owned(), own));

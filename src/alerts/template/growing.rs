@@ -1,5 +1,5 @@
-//! Functions whose result can be much longer than what they are given: each computes first how long
-//! it can become, and refuses what is too long before it is built.
+//! Functions whose result can be much longer than their arguments: each computes the maximum length
+//! first, and rejects a result that is too long before it is built.
 //!
 //! Must never know: which templates call them.
 
@@ -14,16 +14,16 @@ use super::{
     patterns, text,
 };
 
-/// Bytes that a byte becomes at most when it is quoted or escaped.
+/// The maximum number of bytes that quoting or escaping makes of one byte.
 const ESCAPED: usize = 10;
-/// Bytes that a directive of `printf` adds to its argument, at most: its complaints.
+/// The maximum number of bytes that a directive of `printf` adds to its argument: its error text.
 const DIRECTIVE_BYTES: usize = 64;
-/// How long a result may be by what is computed in advance, which is more than what it becomes.
+/// The maximum of a result's size as computed in advance, which exceeds the real size.
 const COMPUTED_BYTES_MAX: usize = 16 * VALUE_BYTES_MAX;
-/// What stands between the parts of a directive of `printf`, besides digits.
+/// The characters, besides digits, between the parts of a directive of `printf`.
 const FLAGS: &str = "+-# .*[]";
 
-/// All of them. Those that Go has itself stand for its own.
+/// Returns these functions. Those with the name of a function of Go replace it.
 pub(super) fn all() -> FuncMap {
     let mut map = FuncMap::new();
     let mut add = |name: &str, own: fn(&[Value]) -> gotmpl::Result<Value>| {
@@ -45,7 +45,7 @@ fn too_long() -> gotmpl::TemplateError {
     fault(format!("a text is longer than {VALUE_BYTES_MAX} bytes"))
 }
 
-/// Bytes of a value when it is shown.
+/// The size of a value as text, in bytes.
 fn shown(value: &Value) -> gotmpl::Result<usize> {
     shown_bytes(value, VALUE_BYTES_MAX).ok_or_else(too_long)
 }
@@ -54,7 +54,7 @@ fn added(args: &[Value]) -> gotmpl::Result<usize> {
     args.iter().try_fold(0, |sum: usize, own| Ok(sum + shown(own)?))
 }
 
-/// How long `printf` makes its text at most.
+/// Returns the maximum length of the text that `printf` would make.
 fn printed(args: &[Value]) -> gotmpl::Result<usize> {
     let format = string(args, 0)?;
     let args = args.get(1..).unwrap_or_default();
@@ -63,7 +63,7 @@ fn printed(args: &[Value]) -> gotmpl::Result<usize> {
         heaviest = shown(own)?.max(heaviest);
     }
     let integers = args.iter().filter_map(Value::as_int).map(i64::unsigned_abs);
-    // Of both signs, and no longer than widths are cut to.
+    // The longest number, of either sign.
     let longest = integers.max().unwrap_or(0).min(u64::from(u16::MAX)) as usize;
     let mut sum = format.len() + added(args)? * ESCAPED;
     for directive in format.split('%').skip(1) {
@@ -80,7 +80,7 @@ fn printed(args: &[Value]) -> gotmpl::Result<usize> {
     Ok(sum)
 }
 
-/// What a function of Go's own gives; gotmpl has it in templates alone.
+/// Calls Go's version of a function, which gotmpl only offers inside templates.
 fn in_go(name: &str, args: &[Value], computed: usize) -> gotmpl::Result<Value> {
     if computed > COMPUTED_BYTES_MAX {
         return Err(too_long());
@@ -98,7 +98,7 @@ fn in_go(name: &str, args: &[Value], computed: usize) -> gotmpl::Result<Value> {
     if made.len() > VALUE_BYTES_MAX { Err(too_long()) } else { Ok(text(&made)) }
 }
 
-/// The one argument of a function that escapes, as a text.
+/// The only argument of an escaping function, as text.
 fn escaped(args: &[Value]) -> gotmpl::Result<String> {
     let own = argument(args, 0)?;
     if shown(&own)? * ESCAPED > COMPUTED_BYTES_MAX {
@@ -107,7 +107,7 @@ fn escaped(args: &[Value]) -> gotmpl::Result<String> {
     Ok(if matches!(own, Value::Nil) { super::NOTHING.to_owned() } else { own.to_string() })
 }
 
-/// As Go's does; it is here because what it cuts out is a text of its own, which counts.
+/// Go's `slice`; it is implemented here because its result is a new text, which counts.
 fn slice(args: &[Value]) -> gotmpl::Result<Value> {
     let place = |index: usize| {
         let Some(own) = args.get(index) else { return Ok(None) };
@@ -140,7 +140,7 @@ fn join(args: &[Value]) -> gotmpl::Result<Value> {
     Ok(text(&parts.join(&separator)))
 }
 
-/// Both know `$1` and `${1}`, and take `$1x` for a group of that name.
+/// Go and the regex crate support `$1` and `${1}`, and read `$1x` as a group of that name.
 fn replace(args: &[Value]) -> gotmpl::Result<Value> {
     let (found, replacement) = (string(args, 2)?, string(args, 1)?);
     let pattern = patterns::compiled(&string(args, 0)?)?;
@@ -168,7 +168,7 @@ mod tests {
         all()[name](args).map(|own| own.to_string())
     }
 
-    /// What Go's own function gives, as gotmpl has it.
+    /// The result of Go's function, as gotmpl implements it.
     fn in_go_alone(name: &str, args: &[Value]) -> String {
         let places: Vec<_> = (0..args.len()).map(|at| format!("(index . {at})")).collect();
         let template = format!("{{{{{name} {}}}}}", places.join(" "));

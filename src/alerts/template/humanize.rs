@@ -1,4 +1,4 @@
-//! Numbers as Prometheus' templates show them to people.
+//! Numbers in the form of Prometheus' templates.
 //!
 //! Must never know: what is shown.
 
@@ -31,7 +31,7 @@ fn four_digits(value: f64) -> String {
     format!("{}e{sign}{:02}", trimmed(mantissa), exponent.unsigned_abs())
 }
 
-/// With a prefix for thousands or thousandths: `1.234k`.
+/// A number with a prefix for powers of 1000: `1.234k`.
 pub(super) fn thousands(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return four_digits(value);
@@ -42,7 +42,7 @@ pub(super) fn thousands(value: f64) -> String {
     small(value)
 }
 
-/// With a prefix for powers of 1024: `1Mi`.
+/// A number with a prefix for powers of 1024: `1Mi`.
 pub(super) fn binary(value: f64) -> String {
     if value.abs() <= 1.0 || !value.is_finite() {
         return four_digits(value);

@@ -1,5 +1,5 @@
 //! Texts of notifications: Go templates with Alertmanager's variables, methods and functions, and
-//! Granary's own default texts.
+//! Granary's default texts.
 //!
 //! Must never know: receivers, how anything is sent.
 
@@ -21,18 +21,18 @@ use crate::{
     model::UnixMillis,
 };
 
-/// Bytes that a text may become.
+/// The maximum size of an expanded text, in bytes.
 const EXPANDED_BYTES_MAX: usize = 256 << 10;
 const DEFAULTS: &str = include_str!("defaults.tmpl");
 
-/// The templates by which messages are written.
+/// The templates of messages.
 #[derive(Debug, Clone, Default)]
 pub struct MessageTemplates {
     defined: BTreeMap<String, ListNode>,
 }
 
 impl MessageTemplates {
-    /// Reads files of templates.
+    /// Reads template files.
     ///
     /// # Errors
     /// With what is wrong.
@@ -50,7 +50,7 @@ impl MessageTemplates {
         needed.missing(&functions(false, &Message::default()), &own.defined).map_or(Ok(own), Err)
     }
 
-    /// Checks that a text can be read, and needs nothing that is not there.
+    /// Checks that a text is a valid template and needs only what exists.
     ///
     /// # Errors
     /// With what is wrong.
@@ -58,7 +58,7 @@ impl MessageTemplates {
         self.own(template).map(drop)
     }
 
-    /// What a text becomes for a message.
+    /// Expands a text for a message.
     ///
     /// # Errors
     /// When it cannot be expanded.
@@ -75,7 +75,7 @@ impl MessageTemplates {
         expanded(|out| base.execute_template_fmt(out, OWN, &data(message)))
     }
 
-    /// What a text becomes for a message, with values escaped for HTML where they stand.
+    /// Expands a text for a message, with values escaped for HTML.
     ///
     /// # Errors
     /// When it cannot be expanded.
@@ -115,7 +115,7 @@ fn expanded(run: impl FnOnce(&mut Bounded) -> gotmpl::Result<()>) -> Result<Stri
     Ok(out.text.replace(NOTHING, ""))
 }
 
-/// Prometheus' functions and Alertmanager's, and the methods; for one expansion.
+/// The functions for one expansion: Prometheus', Alertmanager's, and the methods.
 fn functions(is_html: bool, message: &Message) -> FuncMap {
     let allowance = Allowance::new(&TemplateTime::default());
     let mut map = methods::functions();

@@ -1,6 +1,6 @@
 //! Methods of the values in Alertmanager's templates, such as `.Alerts.Firing` and
-//! `.StartsAt.Format "15:04"`: gotmpl knows fields alone, so each call of a method becomes one of a
-//! function, before a template is executed.
+//! `.StartsAt.Format "15:04"`. gotmpl only supports fields, so each call of a method becomes a call
+//! of a function before the template is executed.
 //!
 //! Must never know: what is in a template's values.
 
@@ -17,7 +17,7 @@ use super::{
     times::{formatted, in_zone, time},
 };
 
-/// What stands before a method's name in that of its function; no template can write it.
+/// The prefix of a function that stands for a method; no template can write it.
 const MARK: &str = "method ";
 const METHODS: [&str; 12] = [
     "Firing",
@@ -42,7 +42,7 @@ pub(super) fn rewrite(tree: &mut ListNode) {
 struct Rewriting;
 
 impl Rewriting {
-    /// No deeper than templates may nest.
+    /// The depth is bounded by that of the parser.
     fn list(&self, list: &mut ListNode) {
         for node in &mut list.nodes {
             match node {
@@ -75,8 +75,8 @@ impl Rewriting {
             command.args = if let Expr::Identifier(pos, name) = first {
                 [vec![Expr::Identifier(pos, name)], others].concat()
             } else if others.is_empty() || !ends_in_method(&first) {
-                // What has no method at its end takes no arguments: that is told when it is
-                // executed.
+                // An expression without a method at its end takes no arguments; the execution
+                // reports that.
                 [vec![self.expression(first, Vec::new())], others].concat()
             } else {
                 vec![self.expression(first, others)]
@@ -84,7 +84,7 @@ impl Rewriting {
         }
     }
 
-    /// An expression whose last method is given some arguments.
+    /// Rewrites an expression whose last method gets these arguments.
     fn expression(&self, own: Expr, arguments: Vec<Expr>) -> Expr {
         let (base, fields) = match own {
             Expr::Field(pos, fields) => (Expr::Dot(pos), fields),
@@ -152,7 +152,7 @@ fn call(base: Expr, name: &str, arguments: Vec<Expr>) -> Expr {
     Expr::Pipe(pos, PipeNode { pos, decl: Vec::new(), commands, is_assign: false })
 }
 
-/// The functions that methods become.
+/// The functions that replace methods.
 pub(super) fn functions() -> FuncMap {
     let mut map = FuncMap::new();
     let mut add = |name: &str, own: fn(&[Value]) -> gotmpl::Result<Value>| {
@@ -181,7 +181,7 @@ fn with_status(args: &[Value], status: &str) -> gotmpl::Result<Value> {
     Ok(Value::List(all.iter().filter(is_so).cloned().collect()))
 }
 
-/// Names and values, of a map in Alertmanager's order: the alert's name first.
+/// The pairs of a map in Alertmanager's order: the alert's name first.
 fn pairs(args: &[Value]) -> gotmpl::Result<Vec<(String, Value)>> {
     let own = argument(args, 0)?;
     if let Value::Map(map) = &own {

@@ -1,7 +1,7 @@
 //! Templates of labels and annotations: Go's, with Prometheus' functions and variables
 //! (`prometheus.io/docs/prometheus/latest/configuration/template_reference`).
 //!
-//! gotmpl evaluates them; what one may take (`allowance`) is bounded here. Must never know: alerts, how
+//! gotmpl evaluates them, within the limits of `allowance`. Must never know: alerts, how
 //! a query is answered.
 
 mod allowance;
@@ -28,29 +28,29 @@ pub use allowance::TemplateTime;
 pub use message::MessageTemplates;
 use reading::{ASK, Reading};
 
-/// What answers a query that a template asks.
+/// A function that answers the queries of a template.
 pub type TemplateQuery = Arc<dyn Fn(&str) -> Result<Vec<VectorSample>, String> + Send + Sync>;
 
-/// The variables that stand before every template.
+/// The variables that every template begins with.
 const VARIABLES: &str = "{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}}\
                          {{$externalURL := .ExternalURL}}{{$value := .Value}}";
-/// The name of the text that is expanded; no template can invoke it.
+/// The name of the expanded text; no template can call it.
 const OWN: &str = "own text";
-/// Bytes of a template.
+/// The maximum size of a template, in bytes.
 const TEMPLATE_BYTES_MAX: usize = 64 << 10;
-/// What gotmpl writes for a key that is not there.
+/// The text that gotmpl writes for a missing key.
 const NOTHING: &str = "<no value>";
-/// Turns of all loops of one template.
+/// The maximum number of iterations of all loops of one template.
 const TURNS_MAX: u64 = 10_000;
-/// Bytes that a template may become.
+/// The maximum size of an expanded template, in bytes.
 const EXPANDED_BYTES_MAX: usize = 16 << 10;
 
-/// The fault of a function, which ends the expansion.
+/// A fault of a function, which ends the expansion.
 fn fault(message: impl Into<String>) -> TemplateError {
     TemplateError::Exec(message.into())
 }
 
-/// What templates about one series are expanded with.
+/// The data of templates about one series.
 pub struct Expanding {
     data: Value,
     query: Option<TemplateQuery>,
@@ -60,7 +60,8 @@ pub struct Expanding {
 }
 
 impl Expanding {
-    /// With the labels of a series and its value, within the time of an evaluation.
+    /// Creates the data from the labels of a series and its value, within the time of an
+    /// evaluation.
     pub fn new(
         labels: &Labels,
         value: f64,
@@ -80,7 +81,7 @@ impl Expanding {
         Self { data: Value::Map(Arc::new(own)), query, time: time.clone(), address: (url, prefix) }
     }
 
-    /// The text that a template becomes; what cannot be expanded says why, as in Prometheus.
+    /// Expands a template. A failed expansion results in the error's text, as in Prometheus.
     pub fn expand(&self, template: &str) -> String {
         if !template.contains("{{") {
             return template.to_owned();
@@ -101,13 +102,13 @@ impl Expanding {
             _ if text.is_over => {
                 format!("<error expanding template: more than {EXPANDED_BYTES_MAX} bytes>")
             }
-            // What a label that is not there is in Prometheus: nothing.
+            // Replaces gotmpl's text for a missing label by Prometheus', which is empty.
             Ok(()) => text.text.replace(NOTHING, ""),
             Err(cause) => format!("<error expanding template: {cause}>"),
         }
     }
 
-    /// Checks that a template can be read, without executing it: it may be anybody's.
+    /// Checks that a template is valid, without executing it: anybody may have written it.
     ///
     /// # Errors
     /// With what is wrong.
@@ -120,7 +121,7 @@ impl Expanding {
     }
 }
 
-/// A text of so many bytes at most; nothing more is taken.
+/// A text of limited size; a longer one is an error.
 #[derive(Debug)]
 struct Bounded {
     text: String,
@@ -145,7 +146,7 @@ impl fmt::Write for Bounded {
     }
 }
 
-/// The trees of a template and of those that it defines.
+/// Parses a template into its tree and the trees of the templates that it defines.
 fn parsed(template: &str, functions: &FuncMap) -> Result<BTreeMap<String, ListNode>, String> {
     if template.len() > TEMPLATE_BYTES_MAX {
         return Err(format!("a template has more than {TEMPLATE_BYTES_MAX} bytes"));
@@ -167,8 +168,8 @@ fn trees(text: &str) -> Result<(ListNode, Vec<DefineNode>), String> {
     parsed.map_err(|cause| cause.to_string())
 }
 
-/// Prometheus' functions, those of Go's that make texts, and what asks whether to go on.
-/// The external URL and its path are what `externalURL` and `pathPrefix` return.
+/// Prometheus' functions, Go's functions that make texts, and the function that checks the limits.
+/// `externalURL` and `pathPrefix` return the external URL and its path.
 fn functions(
     query: Option<TemplateQuery>,
     allowance: &Arc<Allowance>,
@@ -202,7 +203,7 @@ mod tests {
         Labels::new(pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect())
     }
 
-    /// The cases of Prometheus' own documentation and tests that rule files use.
+    /// These cases are from Prometheus' documentation and tests, as far as rule files use them.
     #[test]
     fn templates_become_what_they_become_in_prometheus() {
         let own = labels(&[("instance", "web1:9100"), ("job", "node")]);
@@ -257,7 +258,8 @@ mod tests {
         assert_eq!(Expanding::check("{{ range query \"up\" }}{{ end }}"), Ok(()));
     }
 
-    /// A rule file, or whoever checks one, could end the daemon or hold it for ever by each of these.
+    /// Each of these templates, in a rule file or in a request to check one, could end the daemon
+    /// or block it for ever.
     #[test]
     fn no_template_takes_more_than_it_may() {
         let time = TemplateTime::default();
@@ -276,14 +278,14 @@ mod tests {
             r#"{{ $x := "<" }}{{ range 40 }}{{ $x = html $x }}{{ end }}{{ range 9000 }}{{ $x = js (printf "%q" $x) }}{{ end }}"#,
             r#"{{ $x := "a" }}{{ range 40 }}{{ $x = reReplaceAll "." "$0$0" $x }}{{ end }}"#,
             r#"{{ range 10000 }}{{ $x := printf "%060000d" 1 }}{{ end }}"#,
-            // Lists of lists, which are small until they are shown, and deep ones.
+            // Lists of lists are small until they are shown; others are nested deeply.
             r#"{{ $x := "a" }}{{ range 40 }}{{ $x = args $x $x }}{{ end }}{{ printf "%v" $x }}"#,
             r#"{{ $x := "a" }}{{ range 10000 }}{{ $x = args $x }}{{ end }}"#,
             r#"{{ define "t" }}{{ with .arg0 }}{{ template "t" . }}{{ template "t" . }}{{ end }}{{ end }}{{ $x := args "a" }}{{ range 30 }}{{ $x = args $x }}{{ end }}{{ template "t" $x }}"#,
-            // Templates that invoke themselves, or others, again and again.
+            // Templates may call themselves, or others, again and again.
             r#"{{ define "t" }}{{ if . }}{{ template "t" (slice . 1) }}{{ template "t" (slice . 1) }}{{ end }}{{ end }}{{ template "t" "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx" }}"#,
             &format!("{laughs}{{{{define \"t60\"}}}}{{{{end}}}}{{{{template \"t0\"}}}}"),
-            // Patterns that take long to compile.
+            // Patterns may take long to compile.
             r#"{{ range 9000 }}{{ if match (printf "(\\pL{1,5}){1,%d}" .) "x" }}{{ end }}{{ end }}"#,
         ];
         let watch = crate::clock::Stopwatch::start();

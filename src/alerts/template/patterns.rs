@@ -1,4 +1,4 @@
-//! Regular expressions of templates: compiled within bounds, and remembered, because rules are
+//! Regular expressions of templates: compiled within limits, and cached, because rules are
 //! evaluated again and again.
 //!
 //! Must never know: what they are matched with.
@@ -11,17 +11,17 @@ use regex::{Regex, RegexBuilder};
 
 use super::fault;
 
-/// Bytes of a compiled pattern.
+/// The maximum size of a compiled pattern, in bytes.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
-/// Bytes of what a pattern keeps while it matches.
+/// The maximum size of a pattern's working memory, in bytes.
 const MATCHING_BYTES_MAX: usize = 256 << 10;
-/// Patterns that are remembered.
+/// The number of cached patterns.
 const REMEMBERED_MAX: usize = 32;
 
 static REMEMBERED: LazyLock<Mutex<Cache<Box<str>, Arc<Regex>>>> =
     LazyLock::new(|| Mutex::new(Cache::new(REMEMBERED_MAX)));
 
-/// A pattern that can be matched.
+/// Returns a compiled pattern.
 pub(super) fn compiled(pattern: &str) -> gotmpl::Result<Arc<Regex>> {
     if let Some(own) = REMEMBERED.lock().get(pattern) {
         return Ok(own.clone());

@@ -1,6 +1,6 @@
-//! What a template needs, found in its tree before it is executed: functions, templates and variables
-//! that are not there are told without running anything, and each loop and each template that is
-//! invoked is made to ask first whether it may go on.
+//! Analysis of a template's tree before it is executed: missing functions, templates and variables
+//! are reported without running anything, and each loop and each template call is made to check its
+//! limits first.
 //!
 //! Must never know: what the functions do.
 
@@ -13,40 +13,40 @@ use gotmpl::{
     },
 };
 
-/// The function that asks, and a variable that keeps its answer out of the text; no template can
-/// write either.
+/// The function that checks the limits, and a variable that takes its result; no template can write
+/// either name.
 pub(super) const ASK: &str = "ask first";
 const ASKED: &str = "$ asked";
-/// What is there in every template.
+/// The variable that every template has.
 const ROOT: &str = "$";
-/// Functions that the language itself has.
+/// The functions that belong to the language.
 const BUILT_IN: [&str; 13] =
     ["and", "or", "not", "len", "index", "call", "eq", "ne", "lt", "le", "gt", "ge", "break"];
 
-/// What trees need.
+/// The functions, templates and variables that trees need.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     functions: BTreeSet<String>,
     templates: BTreeSet<String>,
-    /// Those that are in reach.
+    /// The variables in scope.
     variables: Vec<SmolStr>,
     unknown_variable: Option<String>,
 }
 
 impl Reading {
-    /// Reads a tree that is executed with these variables besides `$`.
+    /// Reads a tree that is executed with these variables and `$`.
     pub(super) fn tree(&mut self, tree: &mut ListNode, variables: &[&str]) {
         self.variables = variables.iter().chain([&ROOT]).map(|own| (*own).into()).collect();
         self.list(tree);
     }
 
-    /// Reads a tree that others invoke, or itself.
+    /// Reads a list of nodes, which other templates may call.
     pub(super) fn defined(&mut self, tree: &mut ListNode) {
         self.tree(tree, &[]);
         ask_first(tree);
     }
 
-    /// What is needed and not there.
+    /// Returns an error about the first missing function or template.
     pub(super) fn missing(
         &self,
         functions: &FuncMap,
@@ -63,7 +63,7 @@ impl Reading {
             .or_else(|| variable.map(|name| format!("the variable {name:?} is not defined")))
     }
 
-    /// No deeper than templates may nest.
+    /// The depth is bounded by that of the parser.
     fn list(&mut self, list: &mut ListNode) {
         for node in &mut list.nodes {
             match node {
@@ -80,7 +80,7 @@ impl Reading {
         }
     }
 
-    /// What a branch declares ends with it.
+    /// Reads a branch; its variables end with it.
     fn branch(&mut self, own: &mut BranchNode) {
         let before = self.variables.len();
         self.pipe(&own.pipe);

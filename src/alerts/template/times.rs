@@ -1,5 +1,4 @@
-//! Times in templates, which are texts as Go shows them: read, put into zones, and written by Go's
-//! layouts.
+//! Times in templates, which are texts in Go's format: parsing, time zones, and Go's layouts.
 //!
 //! Must never know: which methods and functions they are for.
 
@@ -12,7 +11,7 @@ use super::{
     text,
 };
 
-/// Go's words for the parts of a time, and jiff's; the longer ones first.
+/// The parts of Go's layouts and of jiff's formats; longer ones first.
 const LAYOUT: [(&str, &str); 26] = [
     ("2006", "%Y"),
     ("January", "%B"),
@@ -41,12 +40,12 @@ const LAYOUT: [(&str, &str); 26] = [
     ("3", "%-I"),
     ("%", "%%"),
 ];
-/// How Go shows a time, before the name of its zone.
+/// Go's format of a time, before the name of its zone.
 const SHOWN: &str = "%Y-%m-%d %H:%M:%S%.f %z";
-/// And one that is not there.
+/// Go's zero time.
 pub(super) const NO_TIME: &str = "0001-01-01 00:00:00 +0000 UTC";
 
-/// A time, and the short name of its zone; `None` when it is the one that stands for none.
+/// Parses a time and the short name of its zone; `None` for Go's zero time.
 pub(super) fn time(args: &[Value]) -> gotmpl::Result<Option<(Zoned, String)>> {
     let shown = string(args, 0)?;
     if shown == NO_TIME {
@@ -61,7 +60,7 @@ pub(super) fn time(args: &[Value]) -> gotmpl::Result<Option<(Zoned, String)>> {
     read().map(Some).ok_or_else(|| fault("this is no time"))
 }
 
-/// A time as Go shows it.
+/// Formats a time as Go does.
 pub(super) fn shown(at: &Zoned) -> String {
     at.strftime(&format!("{SHOWN} %Z")).to_string()
 }
@@ -72,18 +71,18 @@ pub(super) fn in_zone(args: &[Value], zone: TimeZone) -> gotmpl::Result<Value> {
     Ok(text(&shown(&at.with_time_zone(zone))))
 }
 
-/// A zone's name and a time: the time in that zone.
+/// The function with a zone's name and a time: the time in that zone.
 pub(super) fn tz(args: &[Value]) -> gotmpl::Result<Value> {
     let zone = TimeZone::get(&string(args, 0)?).map_err(|cause| fault(format!("tz: {cause}")))?;
     in_zone(args.get(1..).unwrap_or_default(), zone)
 }
 
-/// A layout and a time: the time as it says.
+/// The function with a layout and a time: the formatted time.
 pub(super) fn date(args: &[Value]) -> gotmpl::Result<Value> {
     formatted(&[argument(args, 1)?, argument(args, 0)?])
 }
 
-/// A time and a layout: the time as it says.
+/// The method with a time and a layout: the formatted time.
 pub(super) fn formatted(args: &[Value]) -> gotmpl::Result<Value> {
     let utc = || (Timestamp::UNIX_EPOCH.to_zoned(TimeZone::UTC), "UTC".to_owned());
     let (at, zone) = time(args)?.unwrap_or_else(utc);
@@ -93,7 +92,7 @@ pub(super) fn formatted(args: &[Value]) -> gotmpl::Result<Value> {
     while let Some(next) = rest.chars().next() {
         let found = LAYOUT.iter().find_map(|(go, word)| Some((rest.strip_prefix(go)?, *word)));
         (rest, own) = match found {
-            // An offset alone does not say what it is called.
+            // An offset alone has no name of a zone.
             Some((after, "%Z")) => (after, own + &zone),
             Some((after, word)) => (after, own + word),
             None => {

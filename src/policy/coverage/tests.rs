@@ -1,4 +1,4 @@
-//! What is answered by which granularity, against a model that looks at single times.
+//! Tests of the granularity that answers each part of a range, against a model of single times.
 
 use proptest::prelude::*;
 
@@ -68,9 +68,9 @@ fn a_granularity_that_takes_no_samples_any_more_answers_for_the_time_before() {
     assert_eq!(segments.iter().map(|own| own.stored.0).collect::<Vec<_>>(), [3, 0]);
     let said = format!("5m takes no samples since {stopped}: what came later is not in its part");
     assert_eq!(coverage.notes(GranularityIndex(1), &segments, &range), [said]);
-    // Finer than what is next.
+    // The finer granularity precedes the next one.
     assert_eq!(shown(&coverage, 0, 100), [named("5m", 100, 49), named("1m", 49, 0)]);
-    // What came after it, and is no longer kept by the finer one, the next coarser one shows.
+    // The next coarser one answers for later times that the finer one no longer keeps.
     let later = NOW.plus(100 * HOUR);
     let (coverage, range) = within(later, 200);
     let names: Vec<_> = coverage
@@ -81,7 +81,7 @@ fn a_granularity_that_takes_no_samples_any_more_answers_for_the_time_before() {
     assert_eq!(names, [3, 1, 0]);
     let why = coverage.why_not(GranularityIndex(1), &(NOW..NOW.plus(HOUR)));
     assert_eq!(why, format!("5m takes no samples since {stopped}"));
-    // Where it holds nothing it is not spoken of.
+    // A granularity without documents there is not mentioned.
     assert_eq!(within(NOW, 3).0.granularities(), &set);
     assert_eq!(within(NOW.plus(15 * 24 * HOUR), 400).0.granularities(), &set);
 }
@@ -136,7 +136,7 @@ fn a_hole_is_filled_from_the_coarser_level() {
     assert!(notes[0].starts_with("documents of 1m are damaged or missing from 2026-11-20T"));
 }
 
-/// Damaged or lost partitions of all granularities left a blank in the chart without a word.
+/// Damaged or lost partitions of all granularities left a blank in the chart without a note.
 #[test]
 fn a_hole_of_all_granularities_is_noted_wherever_it_lies() {
     let set = GranularitySet::default();
@@ -157,7 +157,7 @@ fn a_hole_of_all_granularities_is_noted_wherever_it_lies() {
     check(3, 0);
 }
 
-/// The coarsest granularity was said to be shown there, as if it were whole.
+/// The note said that the coarsest granularity answered there, as if it were complete.
 #[test]
 fn a_coarser_granularity_with_the_same_hole_is_no_answer() {
     let all = GranularitySet::default();
@@ -179,7 +179,7 @@ fn a_coarser_granularity_with_the_same_hole_is_no_answer() {
     );
 }
 
-/// Gaps of a granularity: since when it is complete, if not always, and a hole.
+/// The gaps of a granularity: the time since which it is complete, if not always, and a hole.
 fn gaps() -> impl Strategy<Value = Gaps> {
     let days = |most: i64| 0..most * 24 * 60;
     let hole = (days(70), 0..3000_i64).prop_map(|(at, length)| {
@@ -254,7 +254,7 @@ proptest! {
         let cut = coverage.segments(GranularityIndex(level), range.clone());
         for pair in cut.windows(2) {
             prop_assert!(pair[0].range.end <= pair[1].range.start);
-            // No slot is cut, so none is counted by two.
+            // No slot is cut, so no sample counts in two segments.
             let wider = &set[pair[0].granularity.max(pair[1].granularity)];
             if pair[0].range.end == pair[1].range.start {
                 prop_assert_eq!(wider.slot_start(pair[0].range.end), pair[0].range.end);
@@ -275,7 +275,7 @@ proptest! {
         match answers.first() {
             Some(own) => {
                 prop_assert!(holds(own.granularity.0, at) || (!somebody && own.granularity.0 == 3), "{own:?}");
-                // Only beside what a coarser slot has to show is a level passed over.
+                // A granularity is only skipped beside a coarser slot.
                 prop_assert!(!holds(level, at) || own.granularity.0 >= level, "{own:?}");
             }
             None => prop_assert!(!somebody),

@@ -1,21 +1,21 @@
-//! Which pings are taken: those whose parts are of a reasonable size and whose times are times.
+//! Admission of pings: parts of a reasonable size, and times that are times.
 
 use granary_protocol::{AGENT_BYTES_MAX, Ping};
 
 use crate::model::{OWN_SENDERS, UnixMillis, is_own_sender};
 
-/// Bytes of a host's name.
+/// The maximum size of a host's name, in bytes.
 const HOST_BYTES_MAX: usize = 256;
-/// Bytes of a program's name, and of its version.
+/// The maximum size of a program's name, and of its version, in bytes.
 const WORD_BYTES_MAX: usize = 64;
-/// Tags of a host.
+/// The maximum number of a host's tags.
 const TAGS_MAX: usize = 32;
-/// Bytes of all tags of a host.
+/// The maximum size of all tags of a host, in bytes.
 const TAG_BYTES_MAX: usize = 2048;
 /// The longest time between two samples, in milliseconds: a day.
 const INTERVAL_MS_MAX: u64 = 86_400_000;
 
-/// Says what is wrong with a ping.
+/// Returns the fault of an invalid ping.
 pub(super) fn check(ping: &Ping) -> Result<(), String> {
     word("agent", &ping.agent, AGENT_BYTES_MAX)?;
     if is_own_sender(&ping.agent) {

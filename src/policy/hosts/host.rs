@@ -1,4 +1,4 @@
-//! One host: what its agents said, how long they were silent, and what follows from a ping.
+//! One host: the reports of its agents, its silence, and the effects of a ping.
 
 use std::{
     cmp::Reverse,
@@ -13,35 +13,35 @@ use crate::model::{
     Listening,
 };
 
-/// Events that are remembered of a host; the oldest make room.
+/// The maximum number of stored events of a host; the oldest are dropped.
 pub(super) const EVENTS_MAX: usize = 50;
-/// Agents that are remembered of a host; the one silent longest makes room.
+/// The maximum number of agents of a host; the one silent for the longest time is dropped.
 const AGENTS_MAX: usize = 8;
-/// Two agents that tell of one boot may differ by so much.
+/// The maximum difference between the boot times that two agents report for the same boot.
 const SAME_BOOT_MS: u64 = 60_000;
 
-/// What is known of a host in this run of the daemon.
+/// A host in this run of the daemon.
 #[derive(Debug, Default)]
 pub(super) struct Host {
     first_seen: i64,
-    /// In order of program and name.
+    /// The agents, ordered by program and name.
     agents: Vec<Agent>,
     events: VecDeque<HostEvent>,
-    /// Its place among those that were heard, the longest silent first.
+    /// The host's position in the order of last pings, the longest silent first.
     pub(super) order: u64,
-    /// Whether what is kept of it is out of date.
+    /// True when the stored record is out of date.
     pub(super) is_changed: bool,
-    /// Whether anything is kept of it.
+    /// True when a record is stored.
     pub(super) is_kept: bool,
 }
 
 #[derive(Debug)]
 struct Agent {
-    /// `silent_ms` is how long it was silent before this run.
+    /// The stored record; `silent_ms` is the silence before this run.
     record: AgentRecord,
-    /// When it was heard last in this run, by the time that the daemon has listened.
+    /// The time of the last ping in this run, by the time for which the daemon has listened.
     heard_ms: Option<i64>,
-    /// When the process before this one was started.
+    /// The start time of the process before this one.
     started_before: Option<i64>,
 }
 
@@ -60,13 +60,13 @@ impl Agent {
 }
 
 impl Host {
-    /// A host of which nothing is known yet, but that something else may be kept of it.
+    /// A new host. A record under its name may be stored.
     pub(super) fn new(is_kept: bool) -> Self {
         Self { is_kept, ..Self::default() }
     }
 
-    /// A host as it was kept by a run that listened until a time. What it was silent then is a
-    /// gap of its own if it was long: nobody knows of the time after.
+    /// A stored host, from a run that listened until a time. A long silence then becomes a gap that
+    /// ends there, because nothing is known about the time after it.
     pub(super) fn of_record(record: HostRecord, listening: Listening) -> Self {
         let HostRecord { first_seen, kept_ms, agents, events } = record;
         let since_kept = listening.listened_ms.saturating_sub(kept_ms).max(0);
@@ -81,7 +81,7 @@ impl Host {
         }
         let silent_ms = host.silent_before_ms();
         if silent_ms.min(listening.listened_ms) >= DOWN_AFTER_MS {
-            // It was perhaps not heard in all of that run.
+            // The host may have been silent for all of that run.
             let is_heard = silent_ms < listening.listened_ms;
             let from = if is_heard { host.pinged() } else { listening.since };
             host.note(gap(from, listening.until));
@@ -113,7 +113,7 @@ impl Host {
         let known = place.ok().and_then(|index| self.agents.get(index));
         let known_starts = known.map(|own| (own.record.started, own.started_before));
         let started_before = match known_starts {
-            // A process that was started again does not come back.
+            // A restarted process does not run again.
             Some((_, Some(before))) if before == ping.started => {
                 self.hear(place.unwrap_or_default(), now);
                 return Err(format!(
@@ -149,7 +149,7 @@ impl Host {
         Ok(is_news)
     }
 
-    /// Takes note that an agent is there.
+    /// Records that an agent is alive.
     fn hear(&mut self, index: usize, now: Hearing) {
         if let Some(agent) = self.agents.get_mut(index) {
             agent.heard_ms = Some(now.listened_ms);
@@ -159,8 +159,8 @@ impl Host {
         }
     }
 
-    /// Takes in that an agent does not reach the host: one that is not known yet is down from now on,
-    /// and of one that is known only the tags are news.
+    /// Records that an agent does not reach the host: an unknown host is down from now on; for a
+    /// known one only the tags matter.
     fn miss(&mut self, ping: Ping, now: Hearing) -> bool {
         self.is_changed = true;
         let known = self
@@ -171,7 +171,7 @@ impl Host {
             return std::mem::replace(&mut record.tags, ping.tags.clone()) != ping.tags;
         }
         if !self.agents.is_empty() {
-            // Other agents reach it.
+            // Other agents reach the host.
             return false;
         }
         self.first_seen = now.at.0;
@@ -184,10 +184,10 @@ impl Host {
         true
     }
 
-    /// What a ping tells of a known agent besides that it is there.
+    /// Returns the event that a ping of a known agent reports, if any: a restart or a reboot.
     fn event(&self, known: &AgentRecord, ping: &Ping, now: Hearing) -> Option<HostEvent> {
-        // A clock that is set changes what a kernel says of its boot: only one after the last ping
-        // is one.
+        // Setting the clock changes the boot time that a kernel reports, so a reboot is only one
+        // after the last ping.
         let is_later = |booted: &i64| Some(*booted) != known.booted && *booted > known.sent;
         if let Some(booted) = known.booted.and(ping.booted).filter(is_later) {
             let at = booted.min(now.at.0);
@@ -217,12 +217,12 @@ impl Host {
         self.events.push_back(event);
     }
 
-    /// How long no agent was heard.
+    /// The time since the last ping of any agent.
     fn silent_ms(&self, now: Hearing) -> i64 {
         self.agents.iter().map(|own| own.silent_ms(now)).min().unwrap_or(0)
     }
 
-    /// How long it had been silent when this run began.
+    /// The time since the last ping when this run began.
     pub(super) fn silent_before_ms(&self) -> i64 {
         self.agents.iter().map(|own| own.record.silent_ms).min().unwrap_or(0)
     }
@@ -232,19 +232,19 @@ impl Host {
         self.agents.iter().max_by_key(|own| (own.heard_ms, Reverse(own.record.silent_ms)))
     }
 
-    /// When that was.
+    /// The time of the last ping.
     fn pinged(&self) -> i64 {
         self.last().map_or(0, |last| last.record.pinged)
     }
 
-    /// Since when it is silent in this run.
+    /// The start of the host's silence in this run.
     fn silent_since(&self, since: i64) -> i64 {
         let last = self.last().filter(|last| last.heard_ms.is_some());
         last.map_or(since, |last| last.record.pinged)
     }
 
-    /// The state by the agents that did not end in order. An agent that was down already when
-    /// another one ended is no longer expected.
+    /// The state, by the agents that did not stop in order. An agent that was already down when
+    /// another one stopped is no longer expected.
     pub(super) fn state(&self, now: Hearing) -> HostState {
         let least = |stopped: bool| {
             let agents = self.agents.iter().filter(|agent| agent.record.stopped == stopped);
@@ -259,20 +259,20 @@ impl Host {
         }
     }
 
-    /// What happened, and the gap that goes on.
+    /// The past events and the current gap.
     pub(super) fn events(&self, now: Hearing, since: i64) -> impl Iterator<Item = HostEvent> {
         let is_silent = self.silent_ms(now) >= DOWN_AFTER_MS;
         let open = is_silent.then(|| gap(self.silent_since(since), now.at.0));
         self.events.iter().cloned().chain(open)
     }
 
-    /// Tags of all agents; the first agent's count.
+    /// The tags of all agents; the first agent takes precedence.
     pub(super) fn tags(&self) -> BTreeMap<String, String> {
         let all = self.agents.iter().rev().flat_map(|own| own.record.tags.iter());
         all.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// As it is kept.
+    /// The record to store.
     pub(super) fn record(&self, now: Hearing) -> HostRecord {
         let agent =
             |own: &Agent| AgentRecord { silent_ms: own.silent_ms(now), ..own.record.clone() };
@@ -284,7 +284,7 @@ impl Host {
         }
     }
 
-    /// As it is shown.
+    /// The status, for people.
     pub(super) fn status(&self, name: &str, now: Hearing) -> HostStatus {
         let agent = |own: &Agent| {
             let AgentRecord { sent, pinged, started, interval_ms, .. } = own.record;
@@ -330,7 +330,7 @@ fn record_of(ping: Ping, now: Hearing) -> AgentRecord {
     }
 }
 
-/// A clock that was set back gives none a length below zero.
+/// No gap has a negative length after a clock was set back.
 fn gap(from: i64, until: i64) -> HostEvent {
     HostEvent {
         at: from.min(until),

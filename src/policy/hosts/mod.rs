@@ -1,10 +1,10 @@
 //! The hosts that agents report with pings: the state of each (up, late, down or stopped) and its
 //! events.
 //!
-//! A host is silent while the daemon listens and hears none of its agents; the daemon's own time
-//! away, between two runs, does not count. So silence is measured by how long the daemon has
-//! listened, which nobody can set, and the wall clock only says when something was. Must never
-//! know: where hosts are kept, who asks.
+//! A host is silent while the daemon listens and gets no ping of its agents; the time between two
+//! runs of the daemon does not count. Silence is therefore measured by the time for which the daemon
+//! has listened, which nobody can set; the wall clock only dates events. Must never know: where hosts
+//! are stored.
 
 mod admission;
 mod host;
@@ -32,23 +32,23 @@ use host::Host;
 /// A time at which the daemon listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hearing {
-    /// By the wall clock.
+    /// The time by the wall clock.
     pub at: UnixMillis,
-    /// How long it has listened by then, in milliseconds.
+    /// The time for which the daemon has listened, in milliseconds.
     pub listened_ms: i64,
 }
 
-/// The hosts, at most so many.
+/// The maximum number of hosts.
 #[derive(Debug)]
 pub struct Hosts {
     count_max: usize,
-    /// When this run began to listen.
+    /// The time at which this run began to listen.
     since: i64,
     by_name: BTreeMap<Arc<str>, Host>,
-    /// By when they were heard, the longest silent first.
+    /// The hosts by their last ping, the longest silent first.
     order: BTreeMap<u64, Arc<str>>,
     next_order: u64,
-    /// Hosts that are kept and are to be removed.
+    /// Stored hosts to remove.
     removed: BTreeSet<Arc<str>>,
     /// See [`Hosts::has_news`].
     has_news: bool,
@@ -56,7 +56,7 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// What was kept, for a daemon that begins to listen.
+    /// Restores the stored hosts when the daemon begins to listen.
     pub fn new(hosts_max: usize, kept: KeptHosts, now: UnixMillis) -> Self {
         let mut own = Self {
             count_max: hosts_max,
@@ -77,8 +77,8 @@ impl Hosts {
         own
     }
 
-    /// Takes in a ping; says whether it is to be kept at once: a host or an agent is new, says other
-    /// things of itself than before, or something happened to it. That one is still there can wait.
+    /// Records a ping. Returns whether it must be stored at once: a host or an agent is new or has
+    /// changed, or there is a new event. A ping that only shows that an agent is alive can wait.
     ///
     /// # Errors
     /// When it is not taken: what is wrong with it.
@@ -98,7 +98,8 @@ impl Hosts {
         is_news
     }
 
-    /// Puts a host behind all that were heard before, where those silent longest make room.
+    /// Adds a host as the latest one; when there are too many, the host that has been silent for
+    /// the longest time is dropped.
     fn insert(&mut self, name: Arc<str>, mut host: Host) {
         while self.by_name.len() >= self.count_max.max(1) {
             let Some((_, longest)) = self.order.pop_first() else { break };
@@ -120,7 +121,7 @@ impl Hosts {
         }
     }
 
-    /// Removes a host until its next ping; false when there is none.
+    /// Removes a host until its next ping; false when it is unknown.
     pub fn remove(&mut self, name: &str) -> bool {
         let found = self.by_name.get_key_value(name).map(|(name, _)| name.clone());
         found.is_some_and(|name| {
@@ -129,7 +130,7 @@ impl Hosts {
         })
     }
 
-    /// The hosts by name, all or one.
+    /// The hosts by name: all, or one.
     pub fn list(&self, name: Option<&str>, now: Hearing) -> Vec<HostStatus> {
         let status = |(name, host): (&Arc<str>, &Host)| host.status(name, now);
         match name {
@@ -138,7 +139,7 @@ impl Hosts {
         }
     }
 
-    /// How many hosts are in each state.
+    /// The number of hosts in each state.
     pub fn totals(&self, now: Hearing) -> HostTotals {
         let mut totals = HostTotals::default();
         for host in self.by_name.values() {
@@ -147,13 +148,13 @@ impl Hosts {
         totals
     }
 
-    /// Hosts that made room for others.
+    /// The number of hosts that were dropped for others.
     pub fn forgotten(&self) -> u64 {
         self.forgotten
     }
 
-    /// What happened within a range of time to hosts with all of these tags, of which `host` is the
-    /// name: the latest `count`, in order of time.
+    /// The latest `count` events in a range of time, in order of time, of the hosts with all of
+    /// these tags; the tag `host` is the name.
     pub fn events(
         &self,
         range: &Range<UnixMillis>,
@@ -163,7 +164,7 @@ impl Hosts {
     ) -> Vec<HostEventEntry> {
         let is_within =
             |own: &HostEvent| own.at < range.end.0 && own.until.unwrap_or(own.at) >= range.start.0;
-        // The latest ones so far, the oldest of them on top.
+        // The latest events so far, the oldest of them on top.
         let mut latest: BinaryHeap<Reverse<(HostEvent, &Arc<str>)>> = BinaryHeap::new();
         for (name, host) in &self.by_name {
             let mut within = host.events(now, self.since).filter(is_within).peekable();
@@ -177,7 +178,7 @@ impl Hosts {
                 }
             }
         }
-        // In reverse: the oldest comes last.
+        // The heap is in reverse order: the oldest comes last.
         let latest = latest.into_sorted_vec().into_iter().rev();
         latest.map(|Reverse((event, name))| self.entry(name, event)).collect()
     }
@@ -195,12 +196,12 @@ impl Hosts {
         HostEventEntry { time: at, end: until, id, text, tags, source: kind }
     }
 
-    /// Whether something that is to be kept at once is not kept yet.
+    /// Returns whether changes that must be stored at once are not stored yet.
     pub fn has_news(&self) -> bool {
         self.has_news
     }
 
-    /// What is to be kept anew, which counts as kept from now on.
+    /// Returns the changes to store, which count as stored from now on.
     pub fn take_changes(&mut self, now: Hearing) -> HostChanges {
         self.has_news = false;
         let mut changes = HostChanges {
@@ -219,13 +220,13 @@ impl Hosts {
         changes
     }
 
-    /// What was to be kept could not be: it is to be tried again.
+    /// Returns changes that could not be stored, for the next attempt.
     pub fn take_back(&mut self, changes: HostChanges) {
         self.has_news = true;
         for (name, _) in changes.changed {
             match self.by_name.get_mut(&name) {
                 Some(host) => host.is_changed = true,
-                // It may be kept by now.
+                // It may be stored by now.
                 None => drop(self.removed.insert(name)),
             }
         }
@@ -237,13 +238,13 @@ impl Hosts {
         }
     }
 
-    /// Whether there is anything to keep, or was.
+    /// Returns whether there are neither events nor a gap to store, and none are stored.
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty() && self.removed.is_empty()
     }
 }
 
-/// Whether a host has all of these tags, its name as `host`.
+/// Returns whether a host has all of these tags; the tag `host` is its name.
 fn has_tags(name: &str, host: &Host, tags: &[(String, String)]) -> bool {
     if tags.is_empty() {
         return true;

@@ -1,8 +1,8 @@
-//! When a host is up, late or down, by how long it was silent.
+//! The limits of silence between the states of a host: up, late, down.
 
 use crate::model::HostState;
 
-/// A host that is silent for longer is late: agents ping each 30 s, at least once a minute.
+/// A host that is silent for longer is late: agents ping every 30 s, at least once a minute.
 pub const LATE_AFTER_MS: i64 = 90_000;
 
 /// A host that is silent for longer is down.

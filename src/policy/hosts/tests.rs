@@ -1,4 +1,4 @@
-//! States and events against a naive model that remembers all that ever happened.
+//! Tests of states and events against a naive model that remembers the whole history.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,10 +24,10 @@ fn ping(host: &str, agent: &str, at: UnixMillis) -> Ping {
     }
 }
 
-/// What may happen.
+/// The events of a history.
 #[derive(Debug, Clone)]
 enum Step {
-    /// An agent of a host pings, perhaps started or booted anew, perhaps for the last time.
+    /// A ping of an agent, perhaps after a restart or a reboot, perhaps the last one.
     Ping { host: usize, agent: usize, restart: bool, reboot: bool, ending: bool },
     /// Time passes.
     Wait(i64),
@@ -35,9 +35,9 @@ enum Step {
     Set(i64),
     /// Changes are kept.
     Keep,
-    /// Changes are taken and cannot be written.
+    /// Changes are taken, and storing them fails.
     FailToKeep,
-    /// The daemon is away for a time; stopped in order, or not.
+    /// The daemon is down for a time, after an orderly stop or a crash.
     Restart { away: i64, in_order: bool },
 }
 
@@ -57,7 +57,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// All that happened, without any cleverness.
+/// The naive model.
 #[derive(Debug, Clone, Default)]
 struct Model {
     hosts: BTreeMap<String, ModelHost>,
@@ -65,16 +65,16 @@ struct Model {
 
 #[derive(Debug, Clone, Default)]
 struct ModelHost {
-    /// By agent: when it was started and booted, and what its clock said at last.
+    /// The start time, boot time and latest clock of each agent.
     agents: BTreeMap<String, (i64, i64, i64)>,
-    /// When it pinged last, by the wall clock.
+    /// The time of the last ping, by the wall clock.
     pinged: i64,
-    /// How long the daemon listened since, in this run and in all.
+    /// The time for which the daemon listened since the last ping, in this run and in all runs.
     silent_in_run: i64,
     silent: i64,
-    /// Whether it pinged in this run.
+    /// True after a ping in this run.
     is_heard: bool,
-    /// For how long each agent is silent that is expected to ping again.
+    /// The silence of each agent that is expected to ping again.
     expected: BTreeMap<String, i64>,
     events: Vec<HostEvent>,
 }
@@ -174,7 +174,7 @@ impl World {
     fn go(&mut self, step: &Step) {
         match *step {
             Step::Ping { host, agent, restart, reboot, ending } => {
-                // No two pings come at one time.
+                // No two pings have the same time.
                 self.go(&Step::Wait(1));
                 let (name, agent) = (format!("h{host}"), format!("a{agent}"));
                 let own = ping(&name, &agent, UnixMillis(self.wall));
@@ -381,7 +381,7 @@ fn what_a_ping_says_is_bounded() {
     assert_eq!(names, ["a92", "a93", "a94", "a95", "a96", "a97", "a98", "a99"]);
 }
 
-/// A database that never answered was not among the hosts, and one that was killed stayed a primary.
+/// A database that never answered was not among the hosts, and a killed one stayed a primary.
 #[test]
 fn a_host_that_is_watched_and_does_not_answer_is_down_and_has_no_role() {
     let mut hosts = Hosts::new(10, KeptHosts::default(), at(0).at);
@@ -442,7 +442,7 @@ fn a_host_whose_agents_ended_in_order_is_stopped_also_after_a_restart_of_the_dae
     assert_eq!(listed(&hosts, killed).state, HostState::Down);
 }
 
-/// The manual promised a warning, and there was none.
+/// The manual promised a warning, but there was none.
 #[test]
 fn two_agents_of_one_name_are_told_of_each_other() {
     let mut hosts = Hosts::new(10, KeptHosts::default(), at(0).at);
@@ -456,7 +456,7 @@ fn two_agents_of_one_name_are_told_of_each_other() {
     hosts.ping(own(2_000, at(40)), at(40)).unwrap();
     let listed = hosts.list(Some("web"), at(40)).remove(0);
     assert_eq!((listed.state, listed.agents.len()), (HostState::Up, 1));
-    // One that is started again and again, also by a clock that was set back, is one.
+    // An agent that is restarted again and again, or whose clock was set back, is a single agent.
     for (number, started) in [3_000, 500, 4_000].into_iter().enumerate() {
         let now = at(50 + number as i64);
         hosts.ping(own(started, now), now).unwrap();

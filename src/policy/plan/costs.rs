@@ -1,26 +1,27 @@
-//! What a slot, a series, a commit and a sample cost, as it was measured.
+//! Measured costs of a slot, a series, a commit and a sample.
 //!
-//! Must never know: how many there are.
+//! Must never know: the numbers of a fleet.
 
-/// Samples in a slot, and what the slots of one series then take in a sealed block: bytes a slot,
-/// bytes a block, and bytes a slot of values that are random to the last bit. Measured with the
-/// history of `benches/disk_peers.py`, and with random doubles, a sample a minute.
+/// The size of the slots of one series in a sealed block, by the number of samples in a slot: bytes
+/// per slot, bytes per block, and bytes per slot of values that are random to the last bit.
+/// Measured with the history of `benches/disk_peers.py`, and with random doubles, at a sample a
+/// minute.
 pub(super) const SEALED: [(f64, SealedBytes); 4] = [
     (1.0, SealedBytes { slot: 1.79, block: 19.0, random_slot: 7.0 }),
     (5.0, SealedBytes { slot: 6.84, block: 37.0, random_slot: 29.2 }),
     (60.0, SealedBytes { slot: 8.01, block: 30.0, random_slot: 34.6 }),
     (1440.0, SealedBytes { slot: 9.54, block: 32.0, random_slot: 35.9 }),
 ];
-/// Bytes of a series in a row of the head: where a slot has one sample, and where it has more, with
-/// the room that is left in pages of 4 KiB.
+/// The size of a series in a row of the head, for slots with one sample and with more, including
+/// the unused space in pages of 4 KiB.
 pub(super) const HEAD_SLOT_BYTES: [f64; 2] = [6.5, 16.0];
-/// The head's file beside its rows: pages that are free after a change (redb is copy-on-write).
-/// Both measured by `tests/it/plan.rs`.
+/// The size of the head's file relative to its rows: a change leaves free pages, because redb is
+/// copy-on-write. `tests/it/plan.rs` measures both.
 pub(super) const HEAD_FREE: f64 = 1.1;
-/// What a checkpoint writes beside the rows that it changes: 90 bytes of a series were measured with
-/// 2,500,000 of them and three slots a checkpoint, in all four granularities.
+/// The bytes that a checkpoint writes besides the rows that it changes: 90 bytes of a series were
+/// measured with 2,500,000 series and three slots per checkpoint, in all four granularities.
 pub(super) const HEAD_WRITTEN: f64 = 1.3;
-/// How long documents wait for what is late before they are written.
+/// The time for which documents wait for late samples before they are written.
 pub(super) const LATENESS_MS: f64 = 120_000.0;
 /// Bytes of the journal's tables: of none, and of a series, its name and its counter's state, which is
 /// written to another place before its pages are free. Measured by the same test, and with 2,600,000
@@ -29,16 +30,16 @@ pub(super) const LATENESS_MS: f64 = 120_000.0;
 pub(super) const JOURNAL_BASE: f64 = 130e3;
 pub(super) const JOURNAL_SERIES_BYTES: f64 = 160.0;
 pub(super) const STATE_BYTES: f64 = 25.0;
-/// Bytes that a file of the log gets, at most, before there is another one, and of a sample there, packed.
+/// The maximum size of a log file, and the packed size of a sample in it, in bytes.
 pub(super) const LOG_BYTES: f64 = 4e6;
-/// Zeros at its end.
+/// The zeros at its end.
 pub(super) const LOG_ROOM_BYTES: f64 = 256e3;
 pub(super) const RECORD_SAMPLE_BYTES: f64 = 6.5;
-/// Bytes of a commit to the log beside its record: the rest of its pages. Measured with 2,600,000
-/// series, each host a request a minute at a moment of its own.
+/// The bytes that a commit to the log writes besides its record: the rest of its pages. Measured
+/// with 2,600,000 series, one request a minute from each host, at different moments.
 pub(super) const COMMIT_BYTES: f64 = 5e3;
-/// Seconds that a commit takes with what it waits for, as a rule and where two requests and more come
-/// while a group waits long; with so many samples it does not.
+/// The seconds of a commit including its wait: normally, and when a group lingers for further
+/// requests; above this number of samples it does not linger.
 pub(super) const COMMIT_SECONDS: f64 = 0.003;
 pub(super) const LONG_COMMIT_SECONDS: f64 = 0.0105;
 pub(super) const LONG_REQUESTS: f64 = 250.0;
@@ -48,13 +49,15 @@ pub(super) const GROUP_SAMPLES: f64 = 2048.0;
 /// 100,000 by `granary-bench --protocol remote-write` (195 MB).
 pub(super) const MEMORY_BASE: f64 = 60e6;
 pub(super) const MEMORY_SERIES_BYTES: f64 = 400.0;
-/// Bytes of a cell in memory, of one sample and of more; and for each series that may wait for a checkpoint.
+/// The size of a cell in memory, with one sample and with more, and of the entry of a series that
+/// may wait for a checkpoint.
 pub(super) const CELL_BYTES: [f64; 2] = [32.0, 64.0];
 pub(super) const SERIES_CELL_BYTES: f64 = 96.0;
-/// Seconds of one core for a sample, from the request to the sealed document. Measured with
+/// The seconds of one core per sample, from the request to the sealed document. Measured with
 /// 2,500,000 series at a sample a minute for 49 minutes.
 pub(super) const CORE_SECONDS: f64 = 3.1e-6;
-/// Of a core, a machine or a disk no more than this is planned for: queries and others need some.
+/// The share of a core, a machine or a disk that a plan may use: queries and other programs need
+/// the rest.
 pub(super) const SHARE_MAX: f64 = 0.8;
 
 #[derive(Debug, Clone, Copy)]
@@ -64,8 +67,8 @@ pub(super) struct SealedBytes {
     pub(super) random_slot: f64,
 }
 
-/// What the slots of one series take where so many samples fall into one: between the points that
-/// were measured by the logarithm.
+/// The sealed size of one series' slots when each slot has this many samples: interpolated between
+/// the measured points by the logarithm.
 pub(super) fn sealed(samples: f64) -> SealedBytes {
     let behind = SEALED.iter().position(|(own, _)| *own >= samples);
     let behind = behind.unwrap_or(SEALED.len() - 1);

@@ -1,6 +1,6 @@
-//! A fleet over time: how often there is a checkpoint, what waits for it, and what is written.
+//! The course of a fleet: how often checkpoints run, and what waits and is written meanwhile.
 //!
-//! Must never know: how long anything is kept.
+//! Must never know: retentions.
 
 use super::{
     Fleet, PlanBounds,
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::model::{Granularity, GranularitySet};
 
-/// Milliseconds between two checkpoints: the interval, or until so many cells wait.
+/// The milliseconds between two checkpoints: the interval, or less when many cells wait.
 pub(super) fn checkpoint_ms(
     fleet: &Fleet,
     series: f64,
@@ -31,19 +31,20 @@ pub(super) fn cell_bytes_due(series: f64, bounds: &PlanBounds) -> f64 {
     (bounds.cell_bytes_max as f64).max(SERIES_CELL_BYTES * series)
 }
 
-/// How long a document waits for what is late, and for the next checkpoint.
+/// The time for which a document waits for late samples and for the next checkpoint.
 pub(super) fn wait_ms(checkpoint_ms: f64) -> f64 {
     LATENESS_MS + checkpoint_ms
 }
 
-/// How much of a run of such an age documents have: those whose period is over.
+/// The part of a run of this age that documents contain: those whose period is over.
 pub(super) fn written_ms(own: &Granularity, checkpoint_ms: f64, age_ms: f64) -> f64 {
     let document = own.document.longest_ms() as f64;
     ((age_ms - wait_ms(checkpoint_ms)) / document).floor().max(0.0) * document
 }
 
-/// Bytes of a series in the rows of the head, the most that they came to in a run of such an age: its
-/// file keeps what it took. They are most when a document's period was over and it is not written yet.
+/// The maximum size of a series in the rows of the head during a run of this age, because the file
+/// does not shrink. The maximum is reached when a document's period is over and the document is not
+/// written yet.
 pub(super) fn head_bytes(
     fleet: &Fleet,
     set: &GranularitySet,
@@ -51,7 +52,7 @@ pub(super) fn head_bytes(
     age_ms: f64,
 ) -> f64 {
     let longest = set.iter().map(|own| own.document.longest_ms() as f64).fold(0.0, f64::max);
-    // By then all of them were over at the same time.
+    // By then, all of them have been over at the same time.
     let age_ms = age_ms.min(longest + wait_ms(checkpoint_ms));
     let ends = set.iter().flat_map(|own| {
         let document = own.document.longest_ms() as f64;
@@ -65,7 +66,7 @@ pub(super) fn head_bytes(
     ends.chain([age_ms]).map(at).fold(0.0, f64::max)
 }
 
-/// Slots of a granularity that the head has rows of at a time, just before a document is written.
+/// The number of a granularity's slots with rows in the head, just before a document is written.
 pub(super) fn head_slots(
     fleet: &Fleet,
     own: &Granularity,
@@ -78,13 +79,13 @@ pub(super) fn head_slots(
     ((time_ms - before.max(0.0) * document) / width).ceil()
 }
 
-/// Bytes of a series in a row of the head.
+/// The size of a series in a row of the head, in bytes.
 fn row_bytes(fleet: &Fleet, own: &Granularity) -> f64 {
     let [of_one, of_more] = HEAD_SLOT_BYTES;
     if own.width_ms <= fleet.interval_ms { of_one } else { of_more }
 }
 
-/// Commits of the journal in a second: requests share them.
+/// The commits of the journal per second; requests share them.
 pub(super) fn commits_per_second(fleet: &Fleet) -> f64 {
     let requests = fleet.hosts as f64 * 1000.0 / fleet.interval_ms as f64;
     if requests < LONG_REQUESTS {
@@ -94,8 +95,8 @@ pub(super) fn commits_per_second(fleet: &Fleet) -> f64 {
     full.max(1.0 / LONG_COMMIT_SECONDS).min(requests)
 }
 
-/// Bytes written in a second: to the journal, to the head by each checkpoint, and to segments, once by
-/// the checkpoint and once when the partition is over.
+/// The bytes written per second: to the journal, to the head at each checkpoint, and to segments,
+/// once at the checkpoint and once when the partition is over.
 pub(super) fn written(fleet: &Fleet, set: &GranularitySet, series: f64, checkpoint_ms: f64) -> f64 {
     let interval = fleet.interval_ms as f64;
     let commits = commits_per_second(fleet) / 1000.0;

@@ -1,7 +1,8 @@
-//! What a fleet will take of a machine, computed before there is a sample.
+//! The resources that a fleet will need, computed before the first sample.
 //!
-//! The numbers of the settings are exact; what a slot or a series takes was measured, and each such
-//! constant says with what. A test holds the disk to what a run takes. Must never know: the machine.
+//! The numbers of the settings are exact. The costs of a slot and of a series are measured, and each
+//! constant names its measurement. A test compares the planned disk space with that of a run. Must
+//! never know: the machine.
 
 mod costs;
 mod course;
@@ -13,18 +14,18 @@ use costs::{
 };
 use course::{cell_bytes_due, checkpoint_ms, head_bytes, written, written_ms};
 
-/// What sends.
+/// The senders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fleet {
     /// Machines.
     pub hosts: u64,
     /// Series of each.
     pub metrics: u64,
-    /// Between two samples of a series.
+    /// The interval between two samples of a series.
     pub interval_ms: i64,
 }
 
-/// What the settings say, besides the granularities.
+/// The settings that matter, besides the granularities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlanBounds {
     /// `storage.checkpoint_interval`
@@ -35,57 +36,59 @@ pub struct PlanBounds {
     pub cache_bytes_max: usize,
 }
 
-/// What a machine has.
+/// The resources of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Machine {
     /// Bytes of memory.
     pub memory: u64,
-    /// Bytes that are free where the data lies, or would lie.
+    /// The free bytes of the file system with the data directory.
     pub disk_free: u64,
     /// Cores.
     pub cores: usize,
 }
 
-/// What a fleet takes.
+/// The resources that a fleet needs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// All series.
     pub series: u64,
     /// Samples a second.
     pub samples_per_second: f64,
-    /// Bytes of memory, without queries.
+    /// The memory without queries, in bytes.
     pub memory: u64,
-    /// Of each granularity, finest first.
+    /// The needs of each granularity, finest first.
     pub granularities: Vec<PlannedGranularity>,
-    /// Bytes of the head, at most.
+    /// The maximum size of the head, in bytes.
     pub head: u64,
-    /// Bytes of the journal's tables, with the names of the series.
+    /// The size of the journal's tables, including the names of series, in bytes.
     pub journal: u64,
-    /// Bytes of the journal's log, at most.
+    /// The maximum size of the journal's log, in bytes.
     pub log: u64,
-    /// Bytes written in a second, on average.
+    /// The average bytes written per second.
     pub written_per_second: u64,
-    /// Cores in use, on average.
+    /// The average number of busy cores.
     pub cores: f64,
 }
 
-/// What the documents of a granularity take.
+/// The resources that the documents of a granularity need.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedGranularity {
-    /// Its name.
+    /// The granularity's name.
     pub name: String,
-    /// Slots of each series, at most: the retention, and the partition that is not dropped yet.
+    /// The maximum number of slots of each series: those within the retention, and those of the
+    /// partition that is not dropped yet.
     pub slots: u64,
     /// Bytes a slot.
     pub bytes_per_slot: f64,
-    /// Bytes of all series.
+    /// The size of all series, in bytes.
     pub bytes: u64,
-    /// The same of values that are random to the last bit.
+    /// The bytes when all values are random to the last bit.
     pub bytes_at_most: u64,
 }
 
 impl Plan {
-    /// Plans for the time when all retentions are reached, or for a run of so many milliseconds.
+    /// Plans for the time when all retentions are reached, or for a run of this age, in
+    /// milliseconds.
     pub fn new(
         fleet: &Fleet,
         set: &GranularitySet,
@@ -124,7 +127,7 @@ impl Plan {
         self.granularities.iter().map(|own| own.bytes).sum::<u64>() + self.rest()
     }
 
-    /// The same of values that are random to the last bit.
+    /// The bytes on disk when all values are random to the last bit.
     pub fn disk_at_most(&self) -> u64 {
         let documents: u64 = self.granularities.iter().map(|own| own.bytes_at_most).sum();
         documents + self.rest()
@@ -134,7 +137,7 @@ impl Plan {
         self.head + self.journal + self.log
     }
 
-    /// What a machine lacks, each with what to do.
+    /// Returns the resources that a machine lacks, each with the remedy.
     pub fn lacks(&self, machine: &Machine) -> Vec<String> {
         let mut out = Vec::new();
         if self.memory as f64 > machine.memory as f64 * SHARE_MAX {
@@ -162,7 +165,7 @@ fn planned(
     let partition = own.partition.longest_ms() as f64;
     let kept =
         (own.retention.longest_ms() as f64 + partition).min(written_ms(own, checkpoint_ms, age_ms));
-    // Slots without a sample take next to nothing.
+    // Slots without samples take almost no space.
     let filled = kept / width.max(interval);
     let blocks = (kept / partition).ceil();
     let form = sealed((width / interval).max(1.0));
@@ -202,7 +205,7 @@ mod tests {
         let day = plan(10, 60_000, Some(86_400_000));
         // The documents of its last hour are not written.
         assert_eq!(day.granularities[0].slots, 23 * 60);
-        // Those of a day are when it is over: until then the head has what is under way.
+        // Documents of a day are written when the day is over; until then the head has their cells.
         let hours = |count: i64| plan(10, 60_000, Some(count * 3_600_000));
         assert_eq!([3, 5].map(|count| hours(count).granularities[1].slots), [0, 48]);
         assert!(hours(5).head > hours(1).head && hours(5).head <= full.head);

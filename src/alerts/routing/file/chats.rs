@@ -1,4 +1,4 @@
-//! Receivers at services that people chat and are called by, with Alertmanager's defaults.
+//! Receivers at chat and paging services, with Alertmanager's defaults.
 //!
 //! Must never know: YAML.
 
@@ -11,9 +11,9 @@ use crate::alerts::routing::receiver::{Discord, Opsgenie, Target, Teams, Telegra
 
 const OPSGENIE_URL: &str = "https://api.opsgenie.com/";
 const TELEGRAM_URL: &str = "https://api.telegram.org";
-/// The ways in which Telegram parses a text.
+/// The parse modes of Telegram.
 const PARSE_MODES: [&str; 4] = ["", "HTML", "Markdown", "MarkdownV2"];
-/// Who can be called by Opsgenie.
+/// The keys of a responder in Opsgenie.
 const RESPONDER_KEYS: [&str; 4] = ["id", "name", "username", "type"];
 
 fn or(text: Option<String>, default: &str) -> String {

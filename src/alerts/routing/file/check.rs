@@ -1,5 +1,5 @@
-//! From a file as it is written to routes, inhibition and times; every fault is noted with its
-//! place.
+//! The conversion of a notification file to routes, inhibition rules and time intervals; each fault
+//! is noted with its place.
 //!
 //! Must never know: YAML.
 
@@ -19,17 +19,17 @@ use crate::{
     model::length_ms,
 };
 
-/// Routes, rules of inhibition, and named times, each at most.
+/// The maximum number of routes, of inhibition rules, and of named time intervals.
 const ENTRIES_MAX: usize = 1000;
 /// The greatest depth of nested routes.
 const DEPTH_MAX: usize = 32;
 /// Receivers, at most.
 const RECEIVERS_MAX: usize = 200;
-/// Ways of all receivers, at most: each may be under way at the same time.
+/// The maximum number of integrations of all receivers: each may be busy at the same time.
 const INTEGRATIONS_MAX: usize = 100;
 /// The default of Alertmanager's `resolve_timeout`, in milliseconds.
 pub const RESOLVE_TIMEOUT_MS: i64 = 300_000;
-/// The word for all labels.
+/// The keyword for all labels.
 const ALL_LABELS: &str = "...";
 
 /// Checks one file.
@@ -162,7 +162,7 @@ impl<'a> Checking<'a> {
         self.route(raw, &above, 0);
     }
 
-    /// Notes a route with those below it; returns its place.
+    /// Adds a route with its child routes; returns its index.
     fn route(&mut self, raw: RawRoute, above: &Route, depth: usize) -> usize {
         let matchers = self.matchers(&raw.equal, &raw.match_re, &raw.matchers);
         let receiver =
@@ -207,7 +207,7 @@ impl<'a> Checking<'a> {
         place
     }
 
-    /// Alertmanager's key; the second one of the same has a number.
+    /// The key is Alertmanager's; a second route with the same key has a number.
     fn key(&mut self, above: &Route, matchers: &[LabelMatcher]) -> String {
         let own: Vec<_> = matchers.iter().map(ToString::to_string).collect();
         let slash = if above.key.is_empty() { "" } else { "/" };
@@ -268,11 +268,11 @@ impl<'a> Checking<'a> {
         }
     }
 
-    /// All of them, in Alertmanager's order.
+    /// Compiles the matchers, in Alertmanager's order.
     fn matchers(&mut self, equal: &Texts, patterns: &Texts, texts: &[String]) -> Vec<LabelMatcher> {
         let equal = equal.iter().map(|(name, value)| LabelMatcher::new(name, value, false, true));
         let patterns = patterns.iter().map(|(name, value)| {
-            // As Alertmanager has it in the keys of groups.
+            // The order is that of Alertmanager's group keys.
             LabelMatcher::new(name, &format!("^(?:{value})$"), true, true)
         });
         let texts = texts.iter().flat_map(|text| match LabelMatcher::parse_all(text) {

@@ -1,4 +1,4 @@
-//! Settings of an HTTP client: Alertmanager's `http_config`, of receivers and of Alertmanagers.
+//! Settings of an HTTP client: Alertmanager's `http_config`, for receivers and for Alertmanagers.
 //!
 //! Must never know: what is sent.
 
@@ -15,9 +15,9 @@ use super::{
 };
 use crate::alerts::routing::receiver::{Http, Secret, Tls};
 
-/// Values of all headers, at most.
+/// The maximum number of header values.
 const HEADERS_MAX: usize = 32;
-/// Headers that requests have already, or that say how they are framed.
+/// Headers that requests already have, or that define their framing.
 const RESERVED: [&str; 9] = [
     "authorization",
     "connection",
@@ -30,7 +30,7 @@ const RESERVED: [&str; 9] = [
     "transfer-encoding",
 ];
 
-/// Reads an `http_config` outside of a file of notifications; its files count from the working
+/// Reads an `http_config` outside of a notification file; its paths are relative to the working
 /// directory.
 ///
 /// # Errors
@@ -78,7 +78,7 @@ impl Checking<'_> {
         Tls { ca_file, insecure_skip_verify: raw.insecure_skip_verify }
     }
 
-    /// Each value of each header.
+    /// Checks the headers; returns each value with its name.
     fn headers(&mut self, raw: BTreeMap<String, RawHeader>) -> Vec<(String, Secret)> {
         let mut headers = Vec::new();
         for (name, own) in raw {
@@ -101,7 +101,7 @@ impl Checking<'_> {
         headers
     }
 
-    /// A secret that is given either as text or as a file.
+    /// A secret, given either as text or as a file.
     pub(super) fn needed(
         &mut self,
         key: &str,

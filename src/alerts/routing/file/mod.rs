@@ -1,5 +1,5 @@
-//! Files of notifications in Alertmanager's format: from text to checked routes and receivers, or to
-//! all that is wrong with it.
+//! Notification files in Alertmanager's format: parsing into checked routes and receivers, or a
+//! list of all faults.
 //!
 //! Must never know: what is sent, and when.
 
@@ -21,7 +21,7 @@ pub use check::RESOLVE_TIMEOUT_MS;
 pub use http::read_http;
 use raw::RawFile;
 
-/// Checks a text; templates are still names of files.
+/// Checks a file; the result still has the names of template files.
 ///
 /// # Errors
 /// With everything that is wrong.

@@ -1,5 +1,5 @@
-//! Files of notifications as they are written: Alertmanager's keys as far as they are supported, and
-//! Granary's own `escalate` and `command_configs`; no others.
+//! The keys of notification files: Alertmanager's as far as they are supported, and Granary's
+//! `escalate` and `command_configs`; no others.
 //!
 //! Must never know: what the values mean.
 
@@ -24,7 +24,7 @@ pub(super) struct RawFile {
     pub(super) receivers: Vec<RawReceiver>,
     #[serde(default)]
     pub(super) time_intervals: Vec<RawNamedInterval>,
-    /// The name of before.
+    /// The former name of the key.
     #[serde(default)]
     pub(super) mute_time_intervals: Vec<RawNamedInterval>,
     #[serde(default)]

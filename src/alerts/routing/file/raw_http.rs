@@ -1,4 +1,4 @@
-//! Alertmanager's `http_config` as a file writes it.
+//! The keys of Alertmanager's `http_config`.
 //!
 //! Must never know: which of its combinations can be used.
 
@@ -46,7 +46,7 @@ pub(super) struct RawTls {
     pub(super) insecure_skip_verify: bool,
 }
 
-/// Values of a header, in Alertmanager's words.
+/// The values of a header, with Alertmanager's keys.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawHeader {

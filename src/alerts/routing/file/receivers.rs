@@ -1,5 +1,5 @@
-//! From receivers as they are written to receivers as they are told, with Alertmanager's defaults
-//! and texts of Granary's own.
+//! The conversion of receivers of a file to checked ones, with Alertmanager's defaults and
+//! Granary's default texts.
 //!
 //! Must never know: YAML.
 
@@ -14,7 +14,7 @@ use crate::alerts::routing::receiver::{
 };
 
 const PAGERDUTY_URL: &str = "https://events.pagerduty.com/v2/enqueue";
-/// The default timeout of a command, and the longest one.
+/// The default and the maximum timeout of a command.
 const COMMAND_MS: i64 = 30_000;
 const SENDING_MS_MAX: i64 = 300_000;
 pub(super) const SUBJECT: &str = "{{ template \"granary.title\" . }}";
@@ -75,7 +75,7 @@ impl Checking<'_> {
     fn webhook(&mut self, raw: RawWebhook) -> (bool, Target) {
         let url = self.secret_address("url", raw.url, raw.url_file);
         let http = self.http(raw.http_config);
-        // Alertmanager's 0 stands for its own default.
+        // In Alertmanager, 0 means the default.
         let timeout = raw.timeout.as_deref().filter(|text| !matches!(*text, "0" | "0s"));
         let timeout_ms = self.some_length("timeout", timeout);
         if timeout_ms.is_some_and(|ms| ms > SENDING_MS_MAX) {
@@ -216,7 +216,7 @@ impl Checking<'_> {
         (raw.send_resolved.unwrap_or(true), Target::Command(command))
     }
 
-    /// An address that may be a secret.
+    /// A URL that may be a secret.
     pub(super) fn secret_address(
         &mut self,
         key: &str,

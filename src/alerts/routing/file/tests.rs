@@ -1,9 +1,9 @@
-//! What files of notifications may say, and what is told of those that cannot be used.
+//! Tests of notification files: what they may contain, and the errors for those that are unusable.
 
 use super::*;
 use crate::alerts::{LabelSet, Target};
 
-/// Alertmanager's own example (`doc/examples/simple.yml`), without a receiver that is not taken.
+/// The example of Alertmanager (`doc/examples/simple.yml`), without an unsupported receiver.
 const EXAMPLE: &str = "
 global:
   smtp_smarthost: 'localhost:25'
@@ -84,7 +84,7 @@ fn alertmanagers_own_example_routes_as_it_does_there() {
     check("service=other", &["team-X-mails"]);
     check("service=foo1 severity=critical", &["team-X-pager"]);
     check("service=foo10", &["team-X-mails"]);
-    // It goes on, and a label that is not there is empty.
+    // The route continues, and a missing label is empty.
     check("service=files severity=critical", &["team-Y-pager", "team-X-pager"]);
     check("service=files owner=team-Z", &["team-Y-mails"]);
     let route = &routing.routes[routing.routes_of(&labels("service=database"))[0]];

@@ -1,8 +1,9 @@
-//! A group of alerts that are told together: when, what each way of its receiver was told, and what
-//! is owed to it.
+//! A group of alerts that share notifications: its members, and the delivery to each integration of
+//! its receiver.
 //!
-//! A way that was away is owed one message: what is so then, with all that has ended meanwhile.
-//! A confirmed message is never owed again. Must never know: other groups, how anything is sent.
+//! An integration that was unreachable is owed one message: the current alerts and all that have
+//! ended meanwhile. A confirmed message is never owed again. Must never know: other groups, how
+//! anything is sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,26 +20,26 @@ const ENDS_OWED_MS: i64 = 24 * 3_600_000;
 pub(super) struct Group {
     /// The route's key.
     pub(super) route: String,
-    /// Which of the route's escalations it is, if one.
+    /// The index of the route's escalation, if the group belongs to one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) escalation: Option<usize>,
-    /// The name of the receiver whose ways these are.
+    /// The name of the receiver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) receiver: Option<String>,
-    /// The labels that its alerts share.
+    /// The labels that the alerts share.
     pub(super) labels: LabelSet,
     /// The time of the last decision about notifications, Unix milliseconds; 0: never.
     pub(super) flushed_at: i64,
     /// The time of the next decision.
     pub(super) next_flush: i64,
-    /// By their fingerprints.
+    /// The alerts, by fingerprint.
     pub(super) members: BTreeMap<String, Member>,
     /// By the keys of the receiver's integrations.
     pub(super) ways: BTreeMap<String, Way>,
-    /// Alerts that fire and are not members, because there are too many.
+    /// The number of firing alerts that are not members, because there are too many.
     #[serde(skip)]
     pub(super) left_out: usize,
-    /// Members of which nobody is told now: they make room first. `None`: not looked for yet.
+    /// The muted members, which make room first. `None`: not computed yet.
     #[serde(skip)]
     pub(super) muted: Option<Vec<String>>,
     /// True when the stored group is out of date.
@@ -51,13 +52,13 @@ pub(super) struct Group {
 pub(super) struct Member {
     #[serde(flatten)]
     pub(super) alert: MessageAlert,
-    /// True when its end was known at the last decision.
+    /// True when the alert had ended at the last decision.
     #[serde(default)]
     is_end_decided: bool,
-    /// The ways that know of its end, or need not: by their keys.
+    /// The keys of the integrations that know of the end, or need not.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     ended_for: BTreeSet<String>,
-    /// The last decision at which its end was muted.
+    /// The time of the last decision at which the end was muted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     end_muted_at: Option<i64>,
     #[serde(skip)]
@@ -75,7 +76,7 @@ impl Member {
         self.alert.is_firing()
     }
 
-    /// True while the end, if there is one, is owed.
+    /// True until the alert has ended for so long that its end is no longer owed.
     fn is_owed(&self, now: i64) -> bool {
         let ended_at = self.alert.ends_at.unwrap_or(now);
         now.saturating_sub(ended_at.max(self.end_muted_at.unwrap_or(ended_at))) <= ENDS_OWED_MS
@@ -104,25 +105,25 @@ impl Group {
         }
     }
 
-    /// About how many bytes its alerts take when they are stored.
+    /// The approximate size of the alerts in the store, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.members.values().map(|own| bytes(&own.alert)).sum()
     }
 
-    /// Alerts that fire and that no message lists.
+    /// The number of firing alerts that no message lists.
     pub(super) fn unlisted(&self) -> usize {
         let firing = self.members.values().filter(|own| own.is_firing());
         firing.map(|own| own.alert.more).sum::<usize>() + self.left_out
     }
 
-    /// Notes an alert as it is now.
+    /// Updates an alert, or adds it.
     pub(super) fn put(&mut self, key: &str, alert: &MessageAlert) {
         let Some(member) = self.members.get_mut(key) else {
             self.members.insert(key.to_owned(), Member::new(alert));
             return;
         };
         member.is_seen = true;
-        // Another end alone is no news.
+        // A different end alone needs no notification.
         if alert.is_firing() {
             member.is_end_decided = false;
             member.ended_for.clear();
@@ -133,7 +134,7 @@ impl Group {
         }
     }
 
-    /// Begins anew with another receiver: it was told nothing.
+    /// Sets the receiver. A different one has got no notifications yet.
     pub(super) fn adopt(&mut self, receiver: &str) {
         if self.receiver.as_deref() == Some(receiver) {
             return;
@@ -145,7 +146,7 @@ impl Group {
         self.is_changed = true;
     }
 
-    /// What fires on in another group by now is no member, and has not ended.
+    /// Removes alerts that fire in another group by now: they have not ended.
     pub(super) fn forget_moved(&mut self, fires: impl Fn(&str) -> bool) {
         let count = self.members.len();
         self.members.retain(|key, own| own.is_seen || !own.is_firing() || !fires(key));
@@ -169,7 +170,7 @@ impl Group {
         are_some_awaited
     }
 
-    /// Decides what each way is owed.
+    /// Decides which notifications the integrations are owed.
     pub(super) fn decide(&mut self, deciding: &Deciding<'_>) {
         let before = (self.ways.clone(), self.members.len());
         self.mute(deciding);
@@ -215,7 +216,7 @@ impl Group {
             || self.members.values().any(is_muted_now);
     }
 
-    /// Notes which alerts are muted, and for each way the ones whose ends it is owed.
+    /// Notes the muted alerts, and for each integration those whose ends are owed later.
     fn mute(&mut self, deciding: &Deciding<'_>) {
         let now = deciding.now;
         let is_muted = |member: &Member| (deciding.is_muted)(&member.alert.labels);
@@ -237,7 +238,7 @@ impl Group {
         }
     }
 
-    /// The alerts that a way is sent now; empty when nothing is owed any more.
+    /// The alerts of the next message to an integration; empty when none is owed any more.
     pub(super) fn owed_alerts(&self, way: &str, send_resolved: bool) -> Vec<MessageAlert> {
         let Some(Way { told, owed: Some(owed), .. }) = self.ways.get(way) else {
             return Vec::new();
@@ -250,13 +251,13 @@ impl Group {
         told.map(|(_, own)| own.alert.clone()).collect()
     }
 
-    /// The number of firing alerts that the last confirmed message of a way only counted.
+    /// The number of firing alerts that the last confirmed message to an integration only counted.
     pub(super) fn told_left_out(&self, way: &str) -> usize {
         let told = self.ways.get(way).and_then(|way| way.told.as_ref());
         told.map_or(0, |told| told.left_out)
     }
 
-    /// Notes that a way confirmed what it was told, as that was decided at a time.
+    /// Records that an integration confirmed a message that was decided at a time.
     pub(super) fn confirm(
         &mut self,
         integration: &Integration,
@@ -284,7 +285,7 @@ impl Group {
         }
         let Some(way) = self.ways.get_mut(&integration.key) else { return };
         if let Some(owed) = way.owed.take().filter(|owed| owed.decided_at != decided_at) {
-            // Meanwhile something else was decided; part of it may be told.
+            // A later decision was made meanwhile; part of it may be delivered by this message.
             let own = |is_firing: bool| -> BTreeSet<String> {
                 let is_so = |key: &&String| {
                     self.members.get(*key).is_some_and(|own| {
@@ -304,19 +305,19 @@ impl Group {
         self.is_changed = true;
     }
 
-    /// Notes that a way refused what it was told, as that was decided at a time: it is told again
-    /// with what is decided next, an end as long as it is owed.
+    /// Records that an integration refused a message that was decided at a time. The next decision
+    /// repeats it, ends as long as they are owed.
     pub(super) fn refuse(&mut self, way: &str, decided_at: i64) {
         let owed = self.ways.get_mut(way).and_then(|way| way.owed.as_mut());
-        // Something else may have been decided meanwhile, which nobody has refused.
+        // A later decision, made meanwhile, was not refused.
         if let Some(owed) = owed.filter(|owed| owed.decided_at == decided_at) {
             owed.is_refused = true;
             self.is_changed = true;
         }
     }
 
-    /// Forgets what has ended and is owed to nobody: when it fires again, that is news, also to a
-    /// way that is not told of ends.
+    /// Removes ended alerts that are not owed to anybody: when one fires again, a notification is
+    /// due, also for integrations that get no resolved messages.
     fn prune(&mut self) {
         let (ways, is_changed) = (&mut self.ways, &mut self.is_changed);
         self.members.retain(|key, own| {
@@ -339,16 +340,15 @@ impl Group {
         });
     }
 
-    /// Makes room for an alert that fires: forgets the one that ended first, though its end is owed
-    /// to somebody. Returns whether there was one.
+    /// Makes room for a firing alert: removes the one that ended first, even if its end is owed.
+    /// Returns whether there was one.
     pub(super) fn evict(&mut self) -> bool {
         let ended = self.members.iter().filter(|(_, own)| own.is_end_decided);
         let oldest = ended.min_by_key(|(_, own)| own.alert.ends_at).map(|(key, _)| key.clone());
         oldest.is_some_and(|key| self.forget(&key))
     }
 
-    /// Makes room for an alert that people are told of: forgets one of which nobody is told now.
-    /// Returns whether there was one.
+    /// Makes room for an alert that is not muted: removes a muted one. Returns whether there was one.
     pub(super) fn evict_muted(&mut self, is_muted: &dyn Fn(&LabelSet) -> bool) -> bool {
         let all = self.members.iter();
         let muted = self.muted.get_or_insert_with(|| {
@@ -373,7 +373,7 @@ impl Group {
     }
 }
 
-/// About how many bytes an alert takes when it is stored.
+/// The approximate size of an alert in the store, in bytes.
 pub(super) fn bytes(alert: &MessageAlert) -> usize {
     let pairs = alert.labels.iter().chain(&alert.annotations);
     let link = alert.generator_url.len();

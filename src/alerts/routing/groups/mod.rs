@@ -1,8 +1,10 @@
-//! All groups of alerts: which alert is in which, which are due, and what is owed to whom.
+//! All groups of alerts: their members, the times of their notifications, and the notifications
+//! that are owed.
 //!
-//! A pure, durable state machine: a function of the routes, the alerts as they are and the time.
-//! The stored record of a group suffices to continue after a crash: evaluations show the alerts again,
-//! and the record has the confirmed messages. Must never know: the store, the clock, how anything is sent.
+//! A pure, durable state machine: a function of the routes, the current alerts and the time. The
+//! stored record of a group suffices to continue after a crash: evaluations show the alerts again,
+//! and the record has the confirmed messages. Must never know: the store, the clock, how anything
+//! is sent.
 
 mod group;
 mod placing;
@@ -28,36 +30,36 @@ pub struct Groups {
     left_out: usize,
     /// The time of the last step.
     stepped_at: UnixMillis,
-    /// The time at which alerts were placed first.
+    /// The time of the first placement of alerts.
     began_at: Option<UnixMillis>,
-    /// The time at which unchanged alerts join groups.
+    /// The time at which unchanged alerts are placed again.
     place_at: UnixMillis,
 }
 
-/// Something that is to be told: which group, and which way of its receiver.
+/// An owed notification: the group, and the integration of its receiver.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owing {
     /// The group.
     pub group: String,
     /// The receiver's name.
     pub receiver: String,
-    /// The integration's key.
+    /// The key of the integration.
     pub way: String,
-    /// Since when something is owed.
+    /// The time since which a notification is owed.
     pub since: UnixMillis,
-    /// The time at which the last of its alerts began or ended.
+    /// The latest time at which one of its alerts began or ended.
     pub newest: UnixMillis,
     /// The time of the last decision.
     pub decided_at: UnixMillis,
-    /// True when it was refused, and waits for the next decision.
+    /// True when the receiver refused it, so that it waits for the next decision.
     pub is_refused: bool,
 }
 
-/// A group as it is to be stored; `None`: not at all.
+/// The record of a group to store; `None`: the record is to be removed.
 pub type StoredGroup = (String, Option<Vec<u8>>);
 
 impl Groups {
-    /// Goes on with what is stored. What cannot be read is named and begun anew.
+    /// Restores stored groups. Unreadable ones are reported and begin anew.
     pub fn load(stored: impl Iterator<Item = (String, Vec<u8>)>) -> (Self, Vec<String>) {
         let (mut groups, mut faults) = (Self::default(), Vec::new());
         for (id, bytes) in stored {
@@ -96,15 +98,15 @@ impl Groups {
         self.all.is_empty()
     }
 
-    /// Alerts that fire and are listed in no message, because there are too many: messages count
-    /// them.
+    /// The number of firing alerts that no message lists, because there are too many: messages
+    /// count them.
     pub fn left_out(&self) -> usize {
         self.left_out
     }
 
-    /// Goes on to a time. The alerts that fire, and those that have ended lately, are asked for
-    /// when they are needed: when they have changed, or their age makes a difference; `None`, not
-    /// all are known, so nothing is done.
+    /// Advances to a time. `alerts` returns the firing and the recently ended alerts; it is called
+    /// only when they have changed or their age matters. When it returns `None`, because not all of
+    /// them are known yet, nothing happens.
     pub fn step(
         &mut self,
         routing: &Routing,
@@ -124,7 +126,7 @@ impl Groups {
         let Some(alerts) = (if is_asked { alerts() } else { Some(Vec::new()) }) else { return };
         self.stepped_at = now;
         let firing = || alerts.iter().filter(|own| own.is_firing()).map(|own| &own.labels);
-        // Made when it is needed first.
+        // Computed at the first use.
         let inhibitors = LazyCell::new(|| routing.inhibitors(firing));
         let is_muted =
             |labels: &LabelSet| inhibitors.inhibiting(labels).is_some() || is_muted(labels);
@@ -160,12 +162,12 @@ impl Groups {
         self.forget_empty();
     }
 
-    /// Alerts of all groups.
+    /// The number of alerts of all groups.
     fn members(&self) -> usize {
         self.all.values().map(|group| group.members.len()).sum()
     }
 
-    /// Alerts that were left out may have room by now.
+    /// Places alerts again that were left out, because there may be room by now.
     fn make_room(&mut self) {
         self.forget_empty();
         if self.left_out > 0 {
@@ -184,7 +186,7 @@ impl Groups {
         });
     }
 
-    /// The owed notifications, those of the group first in which an alert began or ended last.
+    /// The owed notifications. The group whose alerts changed last comes first.
     pub fn owing(&self, routing: &Routing) -> Vec<Owing> {
         let mut owing = Vec::new();
         for (id, group) in &self.all {
@@ -209,7 +211,8 @@ impl Groups {
         owing
     }
 
-    /// What a way is told now, and how; when all that was owed is void, that is noted, and `None`.
+    /// Returns the message for an integration. When none of the owed alerts is left, the debt is
+    /// removed, and the result is `None`.
     pub fn message<'a>(
         &mut self,
         routing: &'a Routing,
@@ -243,11 +246,11 @@ impl Groups {
         Some((message, integration))
     }
 
-    /// Notes that a message was confirmed.
+    /// Records that the receiver confirmed a message.
     pub fn confirm(&mut self, routing: &Routing, owing: &Owing, message: &Message) {
         let Some(group) = self.all.get_mut(&owing.group) else { return };
         let Some((_, receiver)) = settings(routing, group) else { return };
-        // Another one is told by now.
+        // The group has another receiver by now.
         if group.receiver.as_ref().is_some_and(|own| *own != owing.receiver) {
             return;
         }
@@ -258,7 +261,7 @@ impl Groups {
         self.make_room();
     }
 
-    /// Notes that a message was refused, and would be again.
+    /// Records that the receiver refused a message, and would refuse it again.
     pub fn refuse(&mut self, owing: &Owing) {
         let group = self.all.get_mut(&owing.group);
         if let Some(group) = group.filter(|own| own.receiver.as_ref() == Some(&owing.receiver)) {
@@ -268,7 +271,7 @@ impl Groups {
     }
 }
 
-/// The route and the receiver of a group; `None` when they are gone.
+/// The route and the receiver of a group; `None` when the routing no longer has them.
 fn settings<'a>(routing: &'a Routing, group: &Group) -> Option<(&'a Route, &'a Receiver)> {
     let route = routing.route(&group.route)?;
     Some((route, routing.receivers.get(route.receiver_of(group.escalation)?)?))

@@ -1,4 +1,4 @@
-//! Which group an alert is in, and what is left out where there are too many.
+//! Placement of alerts in groups, and the limits of groups.
 //!
 //! Must never know: what is told, and when.
 
@@ -19,18 +19,19 @@ use crate::{
     model::UnixMillis,
 };
 
-/// Groups, at most.
+/// The maximum number of groups.
 const GROUPS_MAX: usize = 2000;
-/// Alerts of a group, at most, and their bytes; a group is one object of the store.
+/// The maximum number of alerts of a group, and of their bytes; a group is one object of the store.
 const MEMBERS_MAX: usize = 500;
 const MEMBER_BYTES_MAX: usize = 384 << 10;
-/// Alerts of all groups, at most.
+/// The maximum number of alerts of all groups.
 const ALL_MEMBERS_MAX: usize = 20_000;
-/// The interval between two looks for room for alerts that were left out, in milliseconds: silences end.
+/// The interval at which alerts that were left out are placed again, in milliseconds: silences end.
 const LOOK_AGAIN_MS: i64 = 30_000;
 
 impl Groups {
-    /// Puts all alerts into the groups of their routes; what is not there any more has ended.
+    /// Puts all alerts into the groups of their routes. Members that are no longer listed have
+    /// ended.
     pub(super) fn place_all(
         &mut self,
         routing: &Routing,
@@ -69,8 +70,7 @@ impl Groups {
         }
     }
 
-    /// The time until which alerts of other programs are awaited after a restart, as they are not
-    /// stored.
+    /// The time until which posted alerts are awaited after a restart, because they are not stored.
     fn awaited_until(&mut self, routing: &Routing, now: UnixMillis) -> UnixMillis {
         // The clock may be set back.
         let began_at = self.began_at.map_or(now, |own| own.min(now));
@@ -78,7 +78,7 @@ impl Groups {
         began_at.plus(routing.resolve_timeout_ms)
     }
 
-    /// Groups of routes that are gone.
+    /// Removes the groups of removed routes.
     fn forget_unrouted(&mut self, routing: &Routing) {
         let gone = &mut self.gone;
         self.all.retain(|id, group| {
@@ -90,8 +90,8 @@ impl Groups {
         });
     }
 
-    /// Puts an alert into its group of a route, and counts it when it is a new member. Where there
-    /// are too many groups, one of its route takes the others.
+    /// Puts an alert into its group of a route, and counts it when it is a new member. When there are
+    /// too many groups, the overflow group of the route takes it.
     fn place(
         &mut self,
         coming: &Coming<'_>,
@@ -111,7 +111,7 @@ impl Groups {
                 return;
             }
         }
-        // An end alone is no news.
+        // An end alone needs no notification.
         if !alert.is_firing() {
             return;
         }
@@ -122,7 +122,7 @@ impl Groups {
                 return;
             }
         }
-        // Once somebody is left out there is no more to forget.
+        // Once an alert was left out, no end is left to remove.
         if *count >= ALL_MEMBERS_MAX && self.left_out == 0 {
             *count -= usize::from(self.evict_any());
         }
@@ -145,8 +145,8 @@ impl Groups {
             }
             return;
         }
-        // As Alertmanager: what fires for long does not wait for others. Evaluations have times of their
-        // own, which lag behind the clock.
+        // As in Alertmanager, an alert that has fired for long does not wait for others. The times of
+        // evaluations lag behind the clock.
         let lag_ms = alert.interval_ms.saturating_add(wait_ms);
         if group.flushed_at == 0 && alert.starts_at.saturating_add(lag_ms) < now.0 {
             group.next_flush = now.0;
@@ -156,13 +156,13 @@ impl Groups {
         self.left_out += alert.more;
     }
 
-    /// Forgets an end that some group owes, where all have too many alerts.
+    /// Removes the oldest end of any group, when all groups together have too many alerts.
     fn evict_any(&mut self) -> bool {
         self.all.values_mut().any(Group::evict)
     }
 }
 
-/// An alert, and to whom it comes.
+/// An alert to place, with its route and escalation.
 #[derive(Clone, Copy)]
 struct Coming<'a> {
     route: &'a Route,
@@ -171,8 +171,8 @@ struct Coming<'a> {
     alert: &'a MessageAlert,
 }
 
-/// Makes room in a group for an alert, if need be by forgetting others: what has ended, then those
-/// of which nobody is told now. Returns whether there is room.
+/// Makes room in a group for an alert, if necessary by removing ended alerts, then muted ones.
+/// Returns whether there is room.
 fn make_room(
     group: &mut Group,
     alert: &MessageAlert,
@@ -187,7 +187,7 @@ fn make_room(
         }
         *count -= 1;
     }
-    // The first that is left out is the last to be listed.
+    // After the first alert that was left out, no other one is listed.
     group.left_out == 0
 }
 
@@ -195,7 +195,7 @@ fn has_room(group: &Group, alert: &MessageAlert) -> bool {
     group.members.len() < MEMBERS_MAX && group.bytes() + bytes(alert) <= MEMBER_BYTES_MAX
 }
 
-/// Each alert once: rules may give the same labels, and one that fires goes before one that ended.
+/// Each alert once: rules may produce the same labels, and a firing alert precedes an ended one.
 fn merged(alerts: &[MessageAlert]) -> impl Iterator<Item = &MessageAlert> {
     let mut all: BTreeMap<&LabelSet, &MessageAlert> = BTreeMap::new();
     for own in alerts {
@@ -213,7 +213,7 @@ fn group_id(route: &str, escalation: Option<usize>, labels: &LabelSet) -> String
     format!("{:032x}", xxh3_128(own.as_bytes()))
 }
 
-/// The group of a route that takes the alerts of those for which there is no room.
+/// The overflow group of a route, which takes the alerts of groups without room.
 fn overflow_id(route: &str, escalation: Option<usize>) -> String {
     format!("{:032x}", xxh3_128(format!("{route}\0{escalation:?}\0overflow").as_bytes()))
 }

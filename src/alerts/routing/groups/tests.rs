@@ -1,4 +1,4 @@
-//! What receivers are told of groups, and when; what is bounded.
+//! Tests of the notifications that receivers get, their times, and the limits.
 
 mod model;
 mod world;
@@ -41,7 +41,8 @@ fn a_group_waits_is_told_again_when_it_changes_and_after_the_repeat_interval() {
     assert!(world.groups.is_empty() && world.stored.is_empty());
 }
 
-/// They are not stored: a restart told everybody that they were over, and then that they fired.
+/// Posted alerts are not stored: after a restart, receivers were told that they had ended, and then
+/// that they fired.
 #[test]
 fn alerts_of_other_programs_are_awaited_after_a_restart_and_over_when_they_do_not_come() {
     for comes_again in [true, false] {
@@ -78,7 +79,7 @@ fn a_receiver_that_was_away_for_an_hour_is_told_once_what_is_so_and_what_was() {
             match minute {
                 0 => world.fire("a"),
                 2 => world.fire("b"),
-                // It is over long before the receiver is back.
+                // The alert ends long before the receiver is back.
                 20 => world.end("a"),
                 30 => world.fire("c"),
                 _ => {}
@@ -91,11 +92,11 @@ fn a_receiver_that_was_away_for_an_hour_is_told_once_what_is_so_and_what_was() {
                 world.crash();
             }
         }
-        // The one in which something happened last is told first, whatever was decided again since.
+        // The group with the latest change is delivered first, whatever was decided again since.
         let told: Vec<_> = world.tell().into_iter().map(|(_, said)| said).collect();
         let expected = [(names("c"), names("")), (names(""), names("a")), (names("b"), names(""))];
         assert_eq!(told, expected);
-        // Nothing that was confirmed comes again, also after a crash.
+        // Confirmed messages are not repeated, even after a crash.
         world.crash();
         assert_eq!(world.run(200_000), []);
     }
@@ -112,7 +113,7 @@ fn an_acknowledged_alert_is_not_repeated_and_another_one_beside_it_is_told() {
     let told = world.run(100_000);
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(told[0].1, (names("a b"), names("")));
-    // It is repeated for the one that nobody has acknowledged.
+    // The message is repeated for the alert that nobody has acknowledged.
     assert_eq!(world.run(420_000).len(), 1);
 }
 
@@ -133,14 +134,15 @@ fn what_nobody_acknowledges_is_told_to_another_receiver_until_it_ends() {
         }
     };
     run(&mut world, 700);
-    // Too late for the escalation, which goes on until the end.
+    // The acknowledgement is too late for the escalation, which continues until the end.
     world.alerts.get_mut("a").unwrap().acknowledged_by = Some("bob".to_owned());
     world.crash();
     run(&mut world, 700);
     world.end("a");
     run(&mut world, 100);
     let own = |at: i64, firing: &str, ended: &str| (at * 1000, (names(firing), names(ended)));
-    // What is stored was due at 660 s, so the crash at 700 s makes it decide then, and each minute.
+    // The stored decision was due at 660 s, so the crash at 700 s causes it at once, and then each
+    // minute.
     assert_eq!(boss, [own(600, "a", ""), own(1420, "", "a")]);
 }
 
@@ -157,14 +159,14 @@ fn inhibition_and_times_keep_a_group_silent_and_what_goes_on_is_told_after() {
     world.fire("a");
     world.fire("b");
     let told = world.run(1_200_000);
-    // Decided each five minutes from 00:17:10.
+    // Decisions are every five minutes from 00:17:10.
     assert_eq!(told, [(1_930_000, (names("a"), names("")))]);
     world.end("a");
     let told: Vec<_> = world.run(900_000).into_iter().map(|(_, said)| said).collect();
     assert!(told.contains(&(names("b"), names(""))), "{told:?}");
 }
 
-/// The end of an alert that was silenced when it ended was told to nobody: its incident stayed open.
+/// The end of an alert that was silenced when it ended was never sent: its incident stayed open.
 #[test]
 fn the_end_of_a_muted_alert_is_told_when_the_mute_ends() {
     for (is_beside_another, sends_repeats) in [(false, false), (true, false), (true, true)] {
@@ -181,7 +183,7 @@ fn the_end_of_a_muted_alert_is_told_when_the_mute_ends() {
         world.end("a");
         world.step();
         world.crash();
-        // The silence lasts longer than an end is owed otherwise, and the alert is forgotten meanwhile.
+        // The silence lasts for longer than ends are owed, and the alert is removed meanwhile.
         for minute in 0..2 * 24 * 60 {
             world.now += INTERVAL_MS;
             world.step();
@@ -273,7 +275,7 @@ fn an_end_is_owed_however_long_the_receiver_was_away_before() {
     let mut world = World::new(routing("", true));
     world.fire("a");
     assert_eq!(world.run(60_000).len(), 1);
-    // It is repeated to nobody for more than a day.
+    // Repetitions fail for more than a day.
     for _ in 0..25 * 60 {
         world.now += INTERVAL_MS;
         world.step();
@@ -293,7 +295,7 @@ fn another_receiver_was_told_nothing_and_what_fires_in_another_group_has_not_end
         (world.routing, world.seen) = (routing, None);
         world.crash();
     };
-    // What is under way to the one of before says nothing of the other one.
+    // A delivery to the former receiver does not count for the new one.
     world.end("a");
     world.fire("b");
     world.now += INTERVAL_MS;
@@ -309,7 +311,7 @@ fn another_receiver_was_told_nothing_and_what_fires_in_another_group_has_not_end
     world.now += INTERVAL_MS;
     world.step();
     assert_eq!(world.tell(), [("boss".to_owned(), (names("b"), names("a")))]);
-    // Each in a group of its own now.
+    // With another `group_by`, each alert has its group.
     let text = text.replace("group_wait", "group_by: [alertname], group_wait");
     reload(&mut world, check_routing("own.yml", Path::new(""), &text).unwrap());
     let told: Vec<_> = world.run(200_000).into_iter().map(|(_, said)| said).collect();
@@ -358,7 +360,8 @@ fn groups_are_bounded_and_what_is_too_much_is_counted() {
     assert!(groups.is_empty() && faults.len() == 1);
 }
 
-/// A limit never means silence: alerts that nobody silenced are told, whatever else there is.
+/// A limit never means silence: alerts that are not silenced are sent, however many others there
+/// are.
 #[test]
 fn what_is_silenced_takes_no_room_from_what_is_told() {
     let mut world = World::new(routing("", true));
@@ -368,7 +371,7 @@ fn what_is_silenced_takes_no_room_from_what_is_told() {
     let is_muted = |labels: &LabelSet| labels["alertname"].starts_with('a');
     let now = UnixMillis(world.now);
     let ask = |all: &[MessageAlert]| Some(all.to_vec());
-    // The silenced ones were there first.
+    // The silenced alerts were first.
     let step =
         |world: &mut World, alerts: &[MessageAlert], is_muted: &dyn Fn(&LabelSet) -> bool| {
             let now = UnixMillis(world.now);
@@ -383,7 +386,8 @@ fn what_is_silenced_takes_no_room_from_what_is_told() {
     let (message, _) = world.groups.message(&world.routing, &owing[0]).unwrap();
     assert_eq!((message.alerts.len(), message.left_out), (500, 200));
     world.groups.confirm(&world.routing, &owing[0], &message);
-    // The silence ends: that more fire is news, though nothing else has changed.
+    // The silence ends: more alerts fire, so a notification is due although nothing else has
+    // changed.
     let mut ask = || ask(&all);
     world.now += INTERVAL_MS;
     world.groups.step(&world.routing, false, &mut ask, &|_| false, UnixMillis(world.now));
@@ -408,7 +412,7 @@ fn where_there_are_too_many_groups_or_alerts_one_group_of_the_route_takes_the_ot
     let overflow = told.iter().find(|(.., key)| key == "{}:{}").unwrap();
     assert_eq!((overflow.0, overflow.1), (500, 100));
     assert_eq!(told.iter().map(|own| own.0 + own.1).sum::<usize>(), many.len());
-    // They stay where they are, and end there.
+    // The alerts stay in their groups and end there.
     let ended = |own: &MessageAlert| MessageAlert { ends_at: Some(200_000), ..own.clone() };
     let over: Vec<_> = many.iter().map(ended).collect();
     for minute in 0..20 {
@@ -438,14 +442,14 @@ fn an_alert_that_stands_for_others_is_counted_as_all_of_them_and_keeps_the_group
     };
     assert_eq!(step(&mut groups, &many, 100_000), Some(("firing", 100_000)));
     assert_eq!(step(&mut groups, &many, 200_000), None, "that was told");
-    // All that are listed end, and the others fire on.
+    // All listed alerts end, and the others continue to fire.
     let ended = |own: &MessageAlert| MessageAlert { ends_at: Some(250_000), ..own.clone() };
     let rest: Vec<_> = many[..500].iter().map(ended).chain(many[500..].to_vec()).collect();
     let (status, _) = step(&mut groups, &rest, 300_000).unwrap();
     assert_eq!(status, "firing");
 }
 
-/// The end of 100,000 alerts was told as that of 500.
+/// The end of 100,000 alerts was sent as that of 500.
 #[test]
 fn the_end_of_alerts_that_were_only_counted_is_counted_too() {
     let routing = routing("", true);
@@ -474,7 +478,7 @@ fn a_way_that_fails_fills_no_group_and_makes_no_other_one_hear_of_old_ends() {
     let mut told = BTreeMap::new();
     for round in 0..560 {
         let now = world.now;
-        // Each fires for two minutes, one after the other.
+        // Each alert fires for two minutes, one after the other.
         let alerts = || {
             let ends_at =
                 |at: i64| Some(1_000_000 + (at + 2) * INTERVAL_MS).filter(|end| *end <= now);
@@ -493,7 +497,7 @@ fn a_way_that_fails_fills_no_group_and_makes_no_other_one_hear_of_old_ends() {
     }
     let ends: Vec<_> = told.iter().filter(|((_, fires), _)| !fires).map(|own| *own.1).collect();
     assert!(ends.len() > 550 && ends.iter().all(|count| *count == 1), "{told:?}");
-    // The one that failed hears of those that are left, once.
+    // The failing integration gets the remaining ends once.
     let back = world.tell();
     assert_eq!(back.len(), 1);
     assert!((300..=500).contains(&back[0].1.1.len()), "{}", back[0].1.1.len());
@@ -508,7 +512,7 @@ fn a_refusal_of_what_was_decided_before_drops_nothing_that_was_decided_since() {
     world.now += INTERVAL_MS;
     world.step();
     let before = world.groups.owing(&world.routing)[0].clone();
-    // While it is under way the next is decided: it fires again.
+    // The alert fires again, and the next decision is made, during the delivery.
     world.fire("a");
     world.now += INTERVAL_MS;
     world.step();
@@ -516,7 +520,7 @@ fn a_refusal_of_what_was_decided_before_drops_nothing_that_was_decided_since() {
     let owing = world.groups.owing(&world.routing);
     assert!(!owing[0].is_refused);
     assert_eq!(world.tell()[0].1, (names("a"), names("")));
-    // The same of an end that was decided since.
+    // An end that was decided since is kept as well.
     world.now += INTERVAL_MS;
     world.end("a");
     world.step();

@@ -1,4 +1,5 @@
-//! Groups against a naive model, and what holds whatever receivers, silences and crashes do.
+//! Groups against a naive model, and invariants under any sequence of failures, silences and
+//! crashes.
 
 use proptest::prelude::*;
 
@@ -13,10 +14,10 @@ enum Event {
     Fire(usize),
     End(usize),
     Mute(usize),
-    /// Steps, and whether the receiver is there.
+    /// A number of steps, and whether the receiver is reachable.
     Pass(u8, bool),
     Crash,
-    /// The receiver took it, and the process was killed before that was noted.
+    /// The receiver got the message, and the process was killed before that was stored.
     TakenAndCrash,
 }
 
@@ -31,18 +32,19 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// One group, one way, a receiver that is always there: straight from Alertmanager's words.
+/// The model: one group, one integration, and a receiver that is always reachable, straight from
+/// Alertmanager's documentation.
 #[derive(Default)]
 struct Naive {
-    /// Whether each fires.
+    /// The alerts; true: it fires.
     alerts: BTreeMap<&'static str, bool>,
-    /// The same of those that were seen to fire, until their end is decided.
+    /// The alerts that were seen firing and whose end is not decided; true: it fires.
     members: BTreeMap<&'static str, bool>,
     next: Option<i64>,
     firing: BTreeSet<String>,
     resolved: BTreeSet<String>,
     at: Option<i64>,
-    /// Whether another way of the receiver fails always: the group stays for it.
+    /// True when another integration of the receiver always fails, which keeps the group.
     sibling_fails: bool,
     is_held: bool,
 }
@@ -89,7 +91,8 @@ impl Naive {
     }
 }
 
-/// What the first way is told, at each step as the naive model says, while the other one fails or not.
+/// Compares the messages to the first integration with the naive model at each step, while the
+/// other integration works or fails.
 fn is_as_the_naive_model_says(
     events: Vec<Event>,
     routing: Routing,
@@ -123,13 +126,13 @@ fn is_as_the_naive_model_says(
     Ok(())
 }
 
-/// What a receiver has heard.
+/// The knowledge of a receiver.
 #[derive(Default)]
 struct Heard {
     known: BTreeSet<String>,
     last: Option<(i64, Said)>,
     is_twice_fine: bool,
-    /// When an alert was last muted, or heard of again.
+    /// The time at which a mute last began or ended.
     muted_at: Option<i64>,
 }
 
@@ -139,11 +142,13 @@ impl Heard {
         self.known.retain(|name| !own.1.contains(name));
         if let Some((before, same)) = &self.last {
             let passed = world.now - before;
-            // Repeats count from decisions, which are at most an interval older.
+            // The repeat interval counts from decisions, which are at most an interval older.
             let is_repeat = *same == own && !own.0.is_empty() && passed < REPEAT_MS - INTERVAL_MS;
-            // One that has ended and fires again since is news, and so is that this one has ended.
+            // An alert that has ended and fires again since makes the message new, and so does its
+            // end.
             let is_new = |name: &String| world.alerts[name.as_str()].starts_at > *before;
-            // What is muted between decision and telling is left out, and what was is news later.
+            // Alerts that are muted between decision and delivery are left out, and are news when
+            // the mute is over.
             let is_muting = self.muted_at.is_some_and(|at| at >= *before);
             let is_fine = self.is_twice_fine || is_muting || own.0.iter().chain(&own.1).any(is_new);
             assert!(!is_repeat || is_fine, "{own:?} twice within {passed}");
@@ -208,7 +213,7 @@ proptest! {
                 }
             }
         }
-        // Once it is quiet and nothing is muted, the receiver knows what fires.
+        // When nothing changes and nothing is muted any more, the receiver knows what fires.
         if !std::mem::take(&mut world.muted).is_empty() {
             receiver.muted_at = Some(world.now);
         }
@@ -221,7 +226,7 @@ proptest! {
         let firing: BTreeSet<_> = world.alerts.iter().filter(|(_, own)| own.is_firing())
             .map(|(name, _)| (*name).to_owned()).collect();
         prop_assert!(firing.is_subset(&known) , "{firing:?} {known:?}");
-        // Also the end of an alert that was muted when it ended.
+        // The receiver also knows the ends of alerts that were muted when they ended.
         if send_resolved {
             prop_assert_eq!(known, firing);
         }

@@ -1,4 +1,4 @@
-//! Alerts that fire and end as a test says, and receivers that are told of them.
+//! Alerts that fire and end as a test demands, and receivers of their notifications.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +17,7 @@ pub(super) fn routing(more: &str, send_resolved: bool) -> Routing {
     check_routing("own.yml", Path::new(""), &text).unwrap()
 }
 
-/// A receiver that is told in two ways.
+/// A routing whose receiver has two integrations.
 pub(super) fn two_ways() -> Routing {
     let text = "route: {receiver: one, group_wait: 30s, group_interval: 1m, repeat_interval: 5m}\n\
                 receivers:\n- name: one\n  webhook_configs: [{url: 'http://x'}, {url: 'http://y'}]\n";
@@ -34,7 +34,7 @@ pub(super) fn alert(name: &str, starts_at: i64, ends_at: Option<i64>) -> Message
     MessageAlert { labels, annotations, starts_at, ends_at, ..MessageAlert::default() }
 }
 
-/// What the receiver was told: names of what fires, and of what has ended.
+/// The names in a message: firing alerts, and resolved ones.
 pub(super) type Said = (Vec<String>, Vec<String>);
 
 pub(super) fn said(message: &Message) -> Said {
@@ -45,7 +45,7 @@ pub(super) fn said(message: &Message) -> Said {
     (of(true), of(false))
 }
 
-/// The alerts of a test, and the groups that are told of them.
+/// The alerts of a test and their groups.
 pub(super) struct World {
     pub(super) routing: Routing,
     pub(super) groups: Groups,
@@ -53,7 +53,7 @@ pub(super) struct World {
     pub(super) alerts: BTreeMap<&'static str, MessageAlert>,
     pub(super) muted: BTreeSet<&'static str>,
     pub(super) now: i64,
-    /// The alerts as they were looked at last.
+    /// The alerts at the last step.
     pub(super) seen: Option<Vec<MessageAlert>>,
 }
 
@@ -105,14 +105,14 @@ impl World {
         }
     }
 
-    /// The process is killed, and begins with what is stored.
+    /// Simulates a kill and a start with the stored groups.
     pub(super) fn crash(&mut self) {
         let (groups, faults) = Groups::load(self.stored.clone().into_iter());
         assert_eq!(faults, [""; 0]);
         (self.groups, self.seen) = (groups, None);
     }
 
-    /// Tells all that is owed; the receivers confirm it.
+    /// Delivers all owed messages; the receivers confirm them.
     pub(super) fn tell(&mut self) -> Vec<(String, Said)> {
         self.tell_ways(|_| true)
     }
@@ -131,7 +131,7 @@ impl World {
         told
     }
 
-    /// Goes on for so long, with the receiver there; returns what was told, and when.
+    /// Advances by a time with reachable receivers; returns the messages and their times.
     pub(super) fn run(&mut self, ms: i64) -> Vec<(i64, Said)> {
         let until = self.now + ms;
         let mut told = Vec::new();
