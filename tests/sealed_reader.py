@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Reads a segment as src/store/FORMAT.md describes it, without any of Granary's code, and prints
 each cell: series, Unix ms of its slot, n, first_at, last_at, and the bits of sum, min, max, first
-and last in hexadecimal. Checksums are passed over.
+and last in hexadecimal. Checksums are ignored.
 
 usage: tests/sealed_reader.py SEGMENT
 """
@@ -41,7 +41,7 @@ def unordered(place):
 
 
 def divided(number, by):
-    """As IEEE 754 has it, also by zero."""
+    """Division by IEEE 754, also by zero."""
     if by:
         return number / by
     sign = (bits_of(number) ^ bits_of(by)) >> 63
@@ -209,7 +209,7 @@ def read_counter(r, how, has_raw, next_stream, steps, lengths, doubles, double, 
 
 
 def blocks(data):
-    """Of each series and span: its id, when the span begins, slot width, the times of its slots, the
+    """For each series and span: its id, the start of the span, slot width, the times of its slots, the
     bytes of its block, and those of the group's head."""
     magic, version, start, width, index, count, _, _ = struct.unpack("<8s7Q", data[-64:])
     assert magic == b"granseal" and version == 1

@@ -1,4 +1,4 @@
-// What is not run each time: pictures of every view, and how fast the page is.
+// Tests that run on demand: pictures of every view, and the speed of the page.
 import { defineConfig } from "@playwright/test";
 import tests from "./playwright.config";
 

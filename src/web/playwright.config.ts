@@ -6,8 +6,8 @@ export default defineConfig({
   testMatch: "*.spec.ts",
   outputDir: "../../target/page-tests",
   workers: 2,
-  // A loaded machine may show a coarse chart, or a theme half changed, to a test that looks too
-  // early: what passes at the second look is told as flaky.
+  // On a busy machine, a test that looks too early may see a coarse chart or a half-changed theme:
+  // a test that passes at the second attempt is reported as flaky.
   retries: process.env["CI"] ? 2 : 0,
   timeout: 60_000,
   expect: { timeout: 10_000 },

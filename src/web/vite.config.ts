@@ -1,5 +1,5 @@
-// Builds the page to dist/, a document for each view, each file also compressed, and serves it while
-// one works on it.
+// Builds the page to dist/: a document for each view, and compressed copies of each file. During
+// development it serves the page.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
@@ -8,13 +8,15 @@ import { defineConfig, type Plugin, type Rolldown } from "vite";
 /** Files of these kinds are worth compressing. */
 const COMPRESSIBLE = /\.(js|css|html|svg|json)$/;
 
-/** What most views are made of. Its styles come before those of views, which count more. */
+/**
+ * The files that most views use. Their styles come before those of views, which take precedence.
+ */
 const BASE =
   /preact|\/src\/(api|app|model)\/|\/src\/parts\/(?!annotate|promql-editor)|\/src\/styles\/(tokens|base|controls|chart)\.css/;
 
 /**
- * Writes views/NAME.html for each of src/views/NAME.tsx: the page's document, which asks the browser
- * for all that this view is made of before any script runs. See src/api/page/ of the daemon.
+ * Writes views/NAME.html for each of src/views/NAME.tsx: the page's document, which makes the
+ * browser request all files of this view before any script runs. See src/api/page/ of the daemon.
  */
 function viewDocuments(): Plugin {
   return {
@@ -41,7 +43,7 @@ function viewDocuments(): Plugin {
   };
 }
 
-/** A chunk's file, those that it imports, and their styles. */
+/** The file of a chunk, its imports, and their styles. */
 function filesOf(
   chunk: Rolldown.OutputChunk,
   bundle: Rolldown.OutputBundle,
@@ -57,7 +59,7 @@ function filesOf(
   return files;
 }
 
-/** Writes FILE.br and FILE.gz beside each file, so that the daemon compresses nothing. */
+/** Writes FILE.br and FILE.gz beside each file, so that the daemon does not compress. */
 function precompress(): Plugin {
   return {
     name: "precompress",
@@ -83,8 +85,8 @@ export default defineConfig({
     target: "es2022",
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
-    // What views share is one file, not a dozen: a browser asks for six at a time. So are styles, which
-    // are small, and what charts are made of.
+    // Code that views share is one file instead of a dozen, because a browser sends six requests at
+    // a time. The same holds for styles, which are small, and for the code of charts.
     cssCodeSplit: false,
     rolldownOptions: {
       output: {
@@ -112,5 +114,11 @@ export default defineConfig({
       "^/(api|metrics|readyz|healthz)": process.env["GRANARY_URL"] ?? "http://127.0.0.1:7117",
     },
   },
-  test: { include: ["src/**/*.test.ts"], css: true },
+  // Tests load one copy of each package of the editor, as ES modules.
+  ssr: { resolve: { mainFields: ["module"] } },
+  test: {
+    include: ["src/**/*.test.ts"],
+    css: true,
+    server: { deps: { inline: [/codemirror|lezer/] } },
+  },
 });

@@ -1,5 +1,5 @@
-//! Alertmanagers are told of what fires and ends: one of the test's own, which may be away, and the
-//! real one with amtool.
+//! Alertmanagers receive firing and resolved alerts: a fake one, which may be down, and the real
+//! one with amtool.
 
 use std::{
     fs,
@@ -18,8 +18,8 @@ use crate::{
 };
 
 /// The alerts of all requests.
-fn alerts(own: &Hook) -> Vec<Value> {
-    let bodies = own.taken().into_iter();
+fn alerts(hook: &Hook) -> Vec<Value> {
+    let bodies = hook.taken().into_iter();
     bodies.flat_map(|(_, body)| body.as_array().unwrap().clone()).collect()
 }
 
@@ -31,18 +31,18 @@ fn start(urls: &[String]) -> Daemon {
     Daemon::start_in(dir, &(alerts + &granularities(&SECONDS)))
 }
 
-fn time(own: &Value, key: &str) -> jiff::Timestamp {
-    own[key].as_str().unwrap().parse().unwrap()
+fn time(alert: &Value, key: &str) -> jiff::Timestamp {
+    alert[key].as_str().unwrap().parse().unwrap()
 }
 
 #[test]
-fn all_alertmanagers_are_told_and_one_that_is_away_holds_up_none() {
-    let own = Hook::start(None);
-    // Nobody listens there yet.
+fn all_alertmanagers_are_notified_although_one_is_down() {
+    let hook = Hook::start(None);
+    // No server listens there yet.
     let away = Hook::free_address();
-    let daemon = start(&[format!("http://{}", own.address), format!("http://{away}")]);
+    let daemon = start(&[format!("http://{}", hook.address), format!("http://{away}")]);
     set(&daemon, 7.0);
-    let told = until(&daemon, "an alert", || alerts(&own).first().cloned());
+    let told = until(&daemon, "an alert", || alerts(&hook).first().cloned());
     assert_eq!(told["labels"], json!({"alertname": "High", "host": "a", "severity": "page"}));
     assert_eq!(told["annotations"]["summary"], "a is at 7");
     assert!(time(&told, "endsAt") > jiff::Timestamp::now(), "{told}");
@@ -50,26 +50,26 @@ fn all_alertmanagers_are_told_and_one_that_is_away_holds_up_none() {
         let failed = "granary_notifications_total{outcome=\"failed\"} 0";
         (!daemon.metrics().contains(failed)).then_some(())
     });
-    // Once it is back, it is told what is so.
+    // Once it is back, it receives the present state.
     let back = Hook::start(Some(away));
     let late = until(&daemon, "the same", || alerts(&back).first().cloned());
     assert_eq!((&late["labels"], &late["startsAt"]), (&told["labels"], &told["startsAt"]));
     set(&daemon, 1.0);
-    for own in [&own, &back] {
+    for hook in [&hook, &back] {
         let ended = until(&daemon, "the end", || {
-            alerts(own).into_iter().find(|own| time(own, "endsAt") < jiff::Timestamp::now())
+            alerts(hook).into_iter().find(|alert| time(alert, "endsAt") < jiff::Timestamp::now())
         });
         assert_eq!(ended["startsAt"], told["startsAt"]);
     }
-    // Each was told once that it fires, and once that it does not.
-    assert_eq!((alerts(&own).len(), alerts(&back).len()), (2, 2));
+    // Each received one firing and one resolved notification.
+    assert_eq!((alerts(&hook).len(), alerts(&back).len()), (2, 2));
     let (status, answer) = request(&daemon.url, "GET", "/api/v1/alertmanagers", &[], "").unwrap();
     assert_eq!((status, answer["data"]["activeAlertmanagers"].as_array().unwrap().len()), (200, 2));
 }
 
 #[test]
-fn an_alertmanager_behind_tls_gets_a_password_headers_external_labels_and_links() {
-    let own = Hook::start_tls();
+fn an_alertmanager_behind_tls_receives_a_password_headers_external_labels_and_links() {
+    let hook = Hook::start_tls();
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name).display().to_string();
     fs::write(at("rules.yml"), RULES.replace("FOR", "0s")).unwrap();
@@ -82,11 +82,11 @@ fn an_alertmanager_behind_tls_gets_a_password_headers_external_labels_and_links(
          basic_auth = {{ username = 'granary', password_file = '{}' }}\n\
          tls_config = {{ ca_file = '{}' }}\nhttp_headers = {{ X-Scope = {{ values = ['b'] }} }}\n",
         at("rules.yml"),
-        own.address.port(),
+        hook.address.port(),
         at("password"),
         at("ca.pem"),
     );
-    // Another authority than the one that signed the certificate.
+    // A certificate of another authority than the one that signed the server's.
     fs::copy(tls_file("server.pem"), at("ca.pem")).unwrap();
     let daemon = Daemon::start_in(dir, &(settings + &granularities(&SECONDS)));
     set(&daemon, 7.0);
@@ -96,21 +96,21 @@ fn an_alertmanager_behind_tls_gets_a_password_headers_external_labels_and_links(
         let none = "granary_notifications_total{outcome=\"failed\"} 0";
         (metrics.contains(told) && !metrics.contains(none)).then_some(())
     });
-    assert_eq!(alerts(&own).len(), 0);
-    // Both files are read again each time.
+    assert_eq!(alerts(&hook).len(), 0);
+    // Both files are read again for each request.
     fs::write(daemon.dir.path().join("password"), "secret\n").unwrap();
     fs::copy(tls_file("authority.pem"), daemon.dir.path().join("ca.pem")).unwrap();
-    let alert = until(&daemon, "an alert", || alerts(&own).first().cloned());
-    assert_eq!(own.taken()[0].0, "/am/api/v2/alerts");
-    let head = own.heads()[0].to_lowercase();
+    let alert = until(&daemon, "an alert", || alerts(&hook).first().cloned());
+    assert_eq!(hook.taken()[0].0, "/am/api/v2/alerts");
+    let head = hook.heads()[0].to_lowercase();
     let basic = "authorization: basic z3jhbmfyetpzzwnyzxq=";
     assert!(head.contains(basic) && head.contains("x-scope: b\r\n"), "{head}");
-    // The alert's own labels come first, as in Prometheus.
+    // The alert's own labels take precedence, as in Prometheus.
     let labels = json!({"alertname": "High", "host": "a", "region": "eu", "severity": "page"});
     assert_eq!(alert["labels"], labels);
     let link = "https://granary.example.org/graph?g0.expr=level+%3E+5&g0.tab=1";
     assert_eq!(alert["generatorURL"], link);
-    // The same alert is in the daemon's own lists, and silences know its external labels.
+    // The daemon lists the same alert, and silences match its external labels.
     let (_, shown) = request(&daemon.url, "GET", "/api/v2/alerts", &[], "").unwrap();
     assert_eq!((&shown[0]["labels"], &shown[0]["generatorURL"]), (&labels, &json!(link)));
     let silence = ["silence", "add", "region=eu", "--comment", "x"];
@@ -123,16 +123,16 @@ fn an_alertmanager_behind_tls_gets_a_password_headers_external_labels_and_links(
 }
 
 #[test]
-fn alerts_that_an_alertmanager_answers_by_an_error_hold_up_no_others() {
-    let own = Hook::start_failing(None, Some("\"h00\""));
-    let daemon = start(&[format!("http://{}", own.address)]);
+fn alerts_that_an_alertmanager_rejects_do_not_delay_others() {
+    let hook = Hook::start_failing(None, Some("\"h00\""));
+    let daemon = start(&[format!("http://{}", hook.address)]);
     let high = |host: usize| json!({ "metric": "level", "tags": { "host": format!("h{host:02}") }, "value": 7 });
-    // More than one request has room for; the first one is never taken.
+    // More alerts than fit in one request; the first request always fails.
     daemon.accept(&(0..80).map(high).collect());
     until(&daemon, "the others", || {
-        alerts(&own).iter().any(|told| told["labels"]["host"] == "h79").then_some(())
+        alerts(&hook).iter().any(|told| told["labels"]["host"] == "h79").then_some(())
     });
-    assert!(alerts(&own).iter().all(|told| told["labels"]["host"] != "h00"));
+    assert!(alerts(&hook).iter().all(|told| told["labels"]["host"] != "h00"));
     until(&daemon, "what failed is tried again", || {
         let metrics = daemon.metrics();
         let failed = "granary_notifications_total{outcome=\"failed\"} ";
@@ -155,7 +155,7 @@ impl Drop for Real {
 }
 
 impl Real {
-    /// With a configuration; what it keeps is in the folder.
+    /// Starts with a configuration; its data is in the folder.
     pub(crate) fn start(folder: &Path, configuration: &str) -> Self {
         need("prometheus-alertmanager");
         let path = folder.join("alertmanager.yml");
@@ -174,7 +174,7 @@ impl Real {
 
 #[test]
 #[ignore = "needs prometheus-alertmanager; .ci/run installs it and runs this"]
-fn the_real_alertmanager_takes_alerts_and_amtool_lists_them() {
+fn the_real_alertmanager_accepts_alerts_and_amtool_lists_them() {
     need("amtool");
     let folder = tempfile::tempdir().unwrap();
     let real = Real::start(folder.path(), "route: {receiver: none}\nreceivers: [{name: none}]\n");
@@ -216,10 +216,10 @@ receivers:
 - name: third
 ";
 
-/// Without what each has of its own: when it heard of an alert and until when that counts, ids.
-fn comparable(mut own: Value) -> Value {
-    match &mut own {
-        Value::Array(all) => all.iter_mut().for_each(|own| *own = comparable(own.take())),
+/// The alert without fields that differ between two Alertmanagers: times of receipt, expiry, ids.
+fn comparable(mut value: Value) -> Value {
+    match &mut value {
+        Value::Array(all) => all.iter_mut().for_each(|value| *value = comparable(value.take())),
         Value::Object(all) => {
             all.retain(|key, _| !matches!(&**key, "endsAt" | "updatedAt"));
             if let Some(ids) = all.get_mut("silencedBy") {
@@ -229,11 +229,11 @@ fn comparable(mut own: Value) -> Value {
                 let at_ms = at.as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
                 *at = json!(at_ms.as_millisecond());
             }
-            all.values_mut().for_each(|own| *own = comparable(own.take()));
+            all.values_mut().for_each(|value| *value = comparable(value.take()));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
-    own
+    value
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn alerts_groups_and_receivers_are_listed_as_by_a_real_alertmanager() {
         comparable(answer)
     };
     for url in [&real.url, &daemon.url] {
-        // Alertmanager does not answer before it has begun.
+        // Alertmanager does not answer before it has started.
         until(&daemon, "all", || {
             let (_, alerts) = request(url, "GET", "/api/v2/alerts", &[], "").ok()?;
             (alerts.as_array()?.len() == 4).then_some(())
@@ -288,7 +288,7 @@ fn alerts_groups_and_receivers_are_listed_as_by_a_real_alertmanager() {
     let groups = list(&daemon.url, "/api/v2/alerts/groups");
     assert_eq!(groups.as_array().unwrap().len(), 5, "{groups}");
     assert_eq!(list(&daemon.url, "/api/v2/receivers"), list(&real.url, "/api/v2/receivers"));
-    // By the routes that each of them shows.
+    // The expected routes are those that each of them shows.
     for labels in [&["host=a", "severity=page"][..], &["host=c"], &["x=y"]] {
         let all = [&["config", "routes", "test"], labels].concat();
         assert_eq!(amtool(&daemon.url, &all), amtool(&real.url, &all), "{labels:?}");

@@ -1,4 +1,4 @@
-//! Rules and alerts in the real daemon: evaluated, told, kept over kill -9, read again.
+//! Rules and alerts in the real daemon: evaluation, notification, kill -9, reload.
 
 use std::{
     fs,
@@ -24,7 +24,7 @@ pub(crate) const RULES: &str = "groups:
     annotations: {summary: '{{ $labels.host }} is at {{ $value }}'}
 ";
 
-/// A daemon with rules, each alert pending for so long.
+/// A daemon with rules whose alerts are pending for this time.
 pub(crate) fn start(pending: &str) -> Daemon {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("rules.yml"), RULES.replace("FOR", pending)).unwrap();
@@ -47,7 +47,7 @@ pub(crate) fn ask(daemon: &Daemon, path: &str) -> Value {
     answer["data"].clone()
 }
 
-/// Asks until there is an answer that will do.
+/// Polls until there is an acceptable answer.
 #[expect(clippy::disallowed_methods, reason = "a deadline of a test")]
 pub(crate) fn until<T>(daemon: &Daemon, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let since = Instant::now();
@@ -60,11 +60,11 @@ pub(crate) fn until<T>(daemon: &Daemon, what: &str, mut look: impl FnMut() -> Op
     }
 }
 
-/// The one alert, once it is in a state.
+/// The only alert, once it is in a state.
 pub(crate) fn alert(daemon: &Daemon, state: &str) -> Value {
     until(daemon, state, || {
         let alerts = ask(daemon, "/api/v1/alerts")["alerts"].clone();
-        alerts.as_array()?.iter().find(|own| own["state"] == state).cloned()
+        alerts.as_array()?.iter().find(|alert| alert["state"] == state).cloned()
     })
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn values(daemon: &Daemon, query: &str) -> Vec<f64> {
     let query: String = query.bytes().map(escape).collect();
     let path = format!("/api/v1/query?query={query}");
     let answer = ask(daemon, &path)["result"].clone();
-    let value = |own: &Value| own["value"][1].as_str().unwrap().parse().unwrap();
+    let value = |value: &Value| value["value"][1].as_str().unwrap().parse().unwrap();
     answer.as_array().unwrap().iter().map(value).collect()
 }
 
@@ -92,19 +92,19 @@ fn a_rule_records_and_an_alert_is_pending_fires_and_ends() {
     until(&daemon, "ALERTS", || {
         (values(&daemon, "ALERTS{alertstate=\"firing\"}") == [1.0]).then_some(())
     });
-    // The pending one has ended, long before the lookback.
+    // The pending alert has ended, long before the lookback.
     assert_eq!(values(&daemon, "ALERTS{alertstate=\"pending\"}"), [0.0; 0]);
     let since: jiff::Timestamp = firing["activeAt"].as_str().unwrap().parse().unwrap();
     assert_eq!(values(&daemon, "ALERTS_FOR_STATE"), [since.as_second() as f64]);
     assert_eq!(values(&daemon, "level:max"), [7.0]);
 
     let groups = ask(&daemon, "/api/v1/rules?type=alert")["groups"].clone();
-    let own = &groups[0]["rules"][0];
+    let rule = &groups[0]["rules"][0];
     assert_eq!(
-        (&own["state"], &own["health"], &own["type"]),
+        (&rule["state"], &rule["health"], &rule["type"]),
         (&json!("firing"), &json!("ok"), &json!("alerting"))
     );
-    assert_eq!((&own["duration"], &groups[0]["interval"]), (&json!(2.0), &json!(1.0)));
+    assert_eq!((&rule["duration"], &groups[0]["interval"]), (&json!(2.0), &json!(1.0)));
     let listed = granary().args(["alerts", "--url", &daemon.url]).output().unwrap();
     let listed = String::from_utf8(listed.stdout).unwrap();
     assert!(listed.contains("High") && listed.contains("1 firing, 0 pending"), "{listed}");
@@ -120,7 +120,7 @@ fn a_rule_records_and_an_alert_is_pending_fires_and_ends() {
 }
 
 #[test]
-fn an_alert_goes_on_after_kill_9_as_if_nothing_had_been() {
+fn an_alert_continues_after_kill_9_without_a_change() {
     let mut daemon = start("4s");
     set(&daemon, 7.0);
     let pending = alert(&daemon, "pending");
@@ -139,7 +139,7 @@ fn an_alert_goes_on_after_kill_9_as_if_nothing_had_been() {
         let again = alert(&daemon, "firing");
         assert_eq!(again["activeAt"], pending["activeAt"]);
     }
-    // Each evaluation wrote its sample once: no slot of a second has two.
+    // Each evaluation wrote its sample once: no slot of 1s has two.
     let counts = values(&daemon, "max_over_time(count_over_time(level:max[1s])[1m:1s])");
     assert_eq!(counts, [1.0]);
     let verified = daemon.stop();
@@ -148,7 +148,7 @@ fn an_alert_goes_on_after_kill_9_as_if_nothing_had_been() {
 }
 
 #[test]
-fn rules_are_read_again_and_a_bad_file_changes_nothing() {
+fn rules_are_reloaded_and_an_invalid_file_changes_nothing() {
     let daemon = start("0s");
     set(&daemon, 7.0);
     let firing = alert(&daemon, "firing");
@@ -161,7 +161,7 @@ fn rules_are_read_again_and_a_bad_file_changes_nothing() {
     assert!(daemon.metrics().contains("granary_rules_reload_failed 1"));
     assert_eq!(alert(&daemon, "firing")["activeAt"], firing["activeAt"]);
 
-    // The same rule goes on, another one begins.
+    // The unchanged rule continues, and the other one starts.
     let more = RULES.replace("FOR", "0s").replace("level > 5", "level > 6")
         + "  - alert: Also\n    expr: level > 0\n    no_data: keep\n";
     fs::write(rules_file(&daemon), more).unwrap();
@@ -172,7 +172,7 @@ fn rules_are_read_again_and_a_bad_file_changes_nothing() {
         (alerts.as_array()?.len() == 2).then_some(())
     });
     assert_eq!(alert(&daemon, "firing")["activeAt"], firing["activeAt"]);
-    // Without rules, nothing fires, and the series end.
+    // Without rules, no alert fires, and the series end.
     fs::write(rules_file(&daemon), "").unwrap();
     assert_eq!(reload(), (200, json!({ "rules": 0 })));
     until(&daemon, "the end", || values(&daemon, "ALERTS").is_empty().then_some(()));
@@ -185,7 +185,7 @@ fn check(path: &Path) -> (bool, String) {
 }
 
 #[test]
-fn rules_check_names_what_is_wrong_and_the_daemon_starts_without_that_file() {
+fn rules_check_names_the_error_and_the_daemon_starts_without_that_file() {
     let deployed = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/rules/granary.yml");
     let (is_well, said) = check(&deployed);
     assert!(is_well && said.contains("1 group: 15 alerting rules, 0 recording rules"), "{said}");
@@ -200,7 +200,7 @@ fn rules_check_names_what_is_wrong_and_the_daemon_starts_without_that_file() {
     .unwrap();
     daemon.kill();
     daemon.restart();
-    // The store works, and the other file's rules; it says loudly what is wrong.
+    // The store and the rules of the other file work; the daemon reports the error.
     set(&daemon, 7.0);
     alert(&daemon, "firing");
     assert_eq!(ask(&daemon, "/api/v1/rules")["groups"].as_array().unwrap().len(), 1);
@@ -226,7 +226,7 @@ fn warned(daemon: &Daemon) -> Option<String> {
 }
 
 #[test]
-fn alerts_that_nobody_is_told_of_are_warned_of_until_a_receiver_is_set_up() {
+fn alerts_without_a_receiver_cause_a_warning_until_one_is_configured() {
     let daemon = start("0s");
     let reason = warned(&daemon).unwrap();
     assert!(
@@ -264,7 +264,7 @@ fn run_tests(path: &Path) -> (bool, String) {
     (output.status.success(), String::from_utf8(said).unwrap())
 }
 
-/// The shipped rules with a test of which each line may be another one.
+/// The shipped rules, with a test whose lines can be replaced.
 fn test_of_shipped(folder: &Path, change: impl Fn(String) -> String) -> std::path::PathBuf {
     let deployed = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
     fs::create_dir_all(folder.join("rules")).unwrap();
@@ -275,7 +275,7 @@ fn test_of_shipped(folder: &Path, change: impl Fn(String) -> String) -> std::pat
     path
 }
 
-/// Changes of the shipped test, and whether it succeeds then.
+/// Replacements in the shipped test, and whether it then succeeds.
 const CHANGES: [(&str, &str, bool); 5] = [
     ("summary: The daemon", "summary: The daemon", true),
     ("summary: The daemon", "summary: Another daemon", false),
@@ -289,7 +289,7 @@ const CHANGES: [(&str, &str, bool); 5] = [
 ];
 
 #[test]
-fn rules_do_what_their_tests_expect_and_a_test_can_fail() {
+fn rules_pass_their_tests_and_a_test_can_fail() {
     let folder = tempfile::tempdir().unwrap();
     for (from, to, is_well) in CHANGES {
         let path = test_of_shipped(folder.path(), |text| {
@@ -307,7 +307,7 @@ fn rules_do_what_their_tests_expect_and_a_test_can_fail() {
 }
 
 #[test]
-fn shipped_rules_do_what_their_tests_expect_and_each_has_one() {
+fn shipped_rules_pass_their_tests_and_each_has_one() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
     for entry in fs::read_dir(folder.join("rules")).unwrap() {
         let path = entry.unwrap().path();
@@ -340,13 +340,16 @@ fn hosts_that_ping_become_series_for_rules() {
         (values(&daemon, "granary_host_up") == [1.0, 1.0]).then_some(())
     });
     let silent = values(&daemon, "granary_host_silent_seconds{agent=\"a\", program=\"host\"}");
-    assert!(silent.len() == 2 && silent.iter().all(|own| (0.0..60.0).contains(own)), "{silent:?}");
+    assert!(
+        silent.len() == 2 && silent.iter().all(|seconds| (0.0..60.0).contains(seconds)),
+        "{silent:?}"
+    );
     let skewed = values(&daemon, "granary_host_clock_skew_seconds");
-    assert!(skewed.iter().all(|own| (20.0..40.0).contains(own)), "{skewed:?}");
+    assert!(skewed.iter().all(|seconds| (20.0..40.0).contains(seconds)), "{skewed:?}");
     let booted = (now - 60_000) as f64 / 1000.0;
     assert_eq!(values(&daemon, "granary_host_boot_time_seconds{host=\"web1\"}"), [booted]);
     assert_eq!(values(&daemon, "time() - granary_host_first_seen_seconds < 600").len(), 2);
-    // A host whose agent ended in order is not down, and nothing is silent there.
+    // A host whose agent was stopped is not down, and not reported as silent.
     let mut last = ping("web1");
     last["ending"] = json!(true);
     let body = json!({ "pings": [last] }).to_string();
@@ -358,7 +361,7 @@ fn hosts_that_ping_become_series_for_rules() {
     for ended in ["granary_host_up", "granary_host_silent_seconds"] {
         assert_eq!(values(&daemon, &format!("{ended}{{host=\"web1\"}}")), [0.0; 0], "{ended}");
     }
-    // A host that is removed ends.
+    // The alert of a removed host ends.
     let (status, _) = request(&daemon.url, "DELETE", "/api/v1/hosts?host=web2", &[], "").unwrap();
     assert_eq!(status, 204);
     until(&daemon, "the end", || values(&daemon, "granary_host_up").is_empty().then_some(()));
@@ -376,9 +379,9 @@ fn promtool_has_the_same_verdicts() {
     }
 }
 
-/// A group of 5 s that took 20 s cost the one beside it 7 evaluations.
+/// A group with an interval of 5 s that took 20 s cost its neighbour 7 evaluations.
 #[test]
-fn a_slow_group_holds_up_no_other() {
+fn a_slow_group_does_not_delay_others() {
     let dir = tempfile::tempdir().unwrap();
     let slow = "  - record: slow:max\n    expr: max_over_time(sum(level)[1h:1s])\n".repeat(5);
     let text = format!(
@@ -394,12 +397,12 @@ fn a_slow_group_holds_up_no_other() {
     daemon.accept(&(0..1000).map(sample).collect());
     let missed = |name: &str| {
         let groups = ask(&daemon, "/api/v1/rules")["groups"].clone();
-        let group = groups.as_array().unwrap().iter().find(|own| own["name"] == name).cloned();
+        let group = groups.as_array().unwrap().iter().find(|group| group["name"] == name).cloned();
         group.unwrap()["missedEvaluations"].as_u64().unwrap()
     };
     until(&daemon, "a group that is slow", || (missed("slow") > 4).then_some(()));
     let (slow, quick) = (missed("slow"), missed("quick"));
     assert!(quick * 2 < slow, "{quick} missed beside {slow}");
-    // A stop ends what is under way.
+    // A stop ends a running evaluation.
     assert_eq!(daemon.stop(), Some(0));
 }

@@ -1,4 +1,4 @@
-//! Snapshot, verify and restore of a daemon that is being written to.
+//! Snapshot, verify and restore of a daemon during writes.
 
 use std::{
     path::PathBuf,
@@ -40,7 +40,7 @@ fn batches(daemon: &Daemon, resolution: &str) -> f64 {
 }
 
 #[test]
-fn snapshots_under_load_verify_and_restore_to_what_was_acknowledged() {
+fn snapshots_under_load_verify_and_restore_all_acknowledged_batches() {
     let daemon = Daemon::start(SETTINGS);
     let (acknowledged, done) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
     let writer = {
@@ -62,7 +62,7 @@ fn snapshots_under_load_verify_and_restore_to_what_was_acknowledged() {
         let output = granary().args(["snapshot", "--url", &daemon.url]).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let path = PathBuf::from(String::from_utf8(output.stdout).unwrap().trim());
-        // The one batch under way may be in it, too.
+        // The snapshot may also contain the one batch in flight.
         let most = acknowledged.load(Ordering::Relaxed) + 1;
         snapshots.push((path, least, most));
     }
@@ -84,7 +84,8 @@ fn snapshots_under_load_verify_and_restore_to_what_was_acknowledged() {
         for resolution in ["5m", "1h", "1d"] {
             assert_eq!(batches(&copy, resolution), found, "{resolution}");
         }
-        // The sender goes on where the snapshot ends: what it holds is known, the rest is new.
+        // The sender continues where the snapshot ends: batches in it are duplicates, later ones
+        // are new.
         let from = (found as u64).saturating_sub(2).max(1);
         for seq in from..=last.min(from + 20) {
             let answer = copy.post_json(&batch(seq));

@@ -1,4 +1,4 @@
-//! Deleting and renaming series as a user does it, with senders that go on, and kill -9.
+//! Deleting and renaming series on the command line, with active senders and kill -9.
 
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ fn series(daemon: &Daemon, words: &[&str]) -> (bool, String) {
 }
 
 #[test]
-fn what_is_deleted_stays_away_after_a_kill_and_begins_anew() {
+fn a_deleted_series_stays_deleted_after_a_kill_and_can_begin_anew() {
     let mut daemon = Daemon::start(ONE_WORKER);
     send(&daemon, "web1");
     send(&daemon, "web2");
@@ -87,7 +87,8 @@ fn a_renamed_host_keeps_its_history_after_a_kill() {
     assert_eq!(count(&daemon, "cpu", "db1"), Some(1.0));
     send(&daemon, "db1");
     assert_eq!(count(&daemon, "cpu", "db1"), Some(2.0));
-    // A sender that goes on under the old name begins anew, and cannot be renamed over the other.
+    // A sender that continues under the old name begins a new series, which cannot be renamed over
+    // the other.
     send(&daemon, "web1");
     assert_eq!(count(&daemon, "cpu", "web1"), Some(1.0));
     let refused = rename(&daemon, "web1", "db1");
@@ -103,9 +104,9 @@ fn a_renamed_host_keeps_its_history_after_a_kill() {
 }
 
 #[test]
-fn senders_that_are_known_already_begin_anew_too() {
+fn known_senders_begin_a_new_series_too() {
     let daemon = Daemon::start(ONE_WORKER);
-    // By refs that were defined before.
+    // The refs were defined before.
     let numbered = |seq: u64, defines: bool| {
         let series = json!([{"ref": 0, "metric": "cpu", "tags": {"host": "a"}},
                             {"ref": 1, "metric": "cpu", "tags": {"host": "b"}}]);
@@ -132,7 +133,7 @@ fn senders_that_are_known_already_begin_anew_too() {
     assert_eq!(count(&daemon, "cpu", "b"), Some(1.0));
     assert_eq!(count(&daemon, "cpu", "c"), Some(4.0));
 
-    // By the bytes of a line.
+    // The series is identified by the bytes of a line.
     let line = |body: &str| assert_eq!(ask(&daemon, "POST", "/write", body).status, 204);
     let at = || jiff::Timestamp::now().as_nanosecond();
     line(&format!("load,host=a value=1 {}", at()));
@@ -212,8 +213,8 @@ fn a_merge_that_is_killed_and_repeated_loses_nothing_and_counts_nothing_twice() 
         let words = ["chart", "--metric", metric, "--display", display, "--range", "2d"];
         let answer = daemon.query(&[&words[..], &["--resolution", resolution]].concat());
         let series = answer["series"].as_array().unwrap().iter();
-        let points = series.map(|own| own["points"].as_array().unwrap().iter());
-        points.map(|own| own.filter_map(|point| point[1].as_f64()).sum()).collect()
+        let points = series.map(|line| line["points"].as_array().unwrap().iter());
+        points.map(|points| points.filter_map(|point| point[1].as_f64()).sum()).collect()
     };
     assert_eq!(sums("load", "avg", "1m"), vec![10.0; rounds]);
     for resolution in ["1m", "5m", "1h", "1d"] {

@@ -1,5 +1,5 @@
-//! A clock that is far from what is expected: nothing is lost by it, in either direction, and it is
-//! believed again when senders or an operator confirm it.
+//! A clock far from the expected time: it causes no loss, in either direction, and is trusted again
+//! when senders or an operator confirm it.
 
 use std::{
     fs,
@@ -23,7 +23,8 @@ const DEADLINE: Duration = Duration::from_secs(30);
 const SETTINGS: &str =
     "storage.checkpoint_interval = '1s'\nlog.filter = 'info,granary::actors=debug'\n";
 
-/// A data directory that was last used at a time, with an hour of samples in each granularity.
+/// A data directory that was last used at a given time, with an hour of samples in each
+/// granularity.
 fn used_at(last: UnixMillis) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
@@ -46,7 +47,7 @@ fn wait_until(daemon: &Daemon, what: &str, done: impl Fn() -> bool) {
     }
 }
 
-/// Lets retention look twice more.
+/// Waits for two more runs of retention.
 fn let_retention_run(daemon: &Daemon) {
     let runs = || daemon.log().matches("looked for expired").count();
     let before = runs();
@@ -82,7 +83,7 @@ fn a_clock_far_ahead_drops_nothing_until_several_senders_confirm_it() {
     let last = now.minus(MONTH);
     let daemon = Daemon::start_in(used_at(last), SETTINGS);
     let before = files(&daemon.data(""));
-    // One or two: where the hour of samples began in its own hour.
+    // One or two partitions, depending on the start of the hour of samples.
     assert!(before > 0, "{before}");
     let_retention_run(&daemon);
     assert!(files(&daemon.data("")) >= before, "{}", daemon.log());
@@ -92,15 +93,15 @@ fn a_clock_far_ahead_drops_nothing_until_several_senders_confirm_it() {
     assert!(reason.contains("granary clock confirm"), "{reason}");
     assert!(daemon.log().contains("the clock is doubted"));
     assert!(daemon.metrics().contains("granary_clock_doubted 1"));
-    // Samples of either time are accepted, and those that the daemon dated are. What has the
-    // daemon's time to the millisecond may be its own.
+    // Samples of either time are accepted, and undated ones too. The second time is a millisecond
+    // in the past: a sample with the daemon's exact time could be one that the daemon dated.
     for (seq, at) in [(1, last), (2, SystemClock.now().minus(1))] {
         assert_eq!(send(&daemon, "web1", seq, at)["accepted"], 1);
     }
     let undated = json!({"agent": "script", "epoch": 1, "seq": 1,
                          "samples": [{"metric": "load", "value": 1}]});
     assert_eq!(daemon.post_json(&undated).body["accepted"], 1);
-    // One sender's clock is no proof, and the daemon's own time is none.
+    // One sender's clock is no proof, and neither is the daemon's own.
     let_retention_run(&daemon);
     assert_eq!(readiness(&daemon)["status"], "degraded");
     assert!(run_clock(&daemon, &["--json"]).contains("\"senders_agree\":1"));
@@ -125,7 +126,7 @@ fn a_clock_far_behind_refuses_nothing_until_an_operator_confirms_it() {
     let report = run_clock(&daemon, &["confirm"]);
     assert!(report.contains("is trusted"), "{report}");
     assert_eq!(readiness(&daemon)["status"], "ready");
-    // Also for the next start, whatever becomes of this one.
+    // The confirmation also holds for the next start, even after a kill.
     daemon.kill();
     daemon.restart();
     assert_eq!(readiness(&daemon)["status"], "ready");

@@ -1,4 +1,4 @@
-//! Granularities that do not hold all samples: others go on in their place, and the answer says so.
+//! Granularities without all samples: others replace them, and the answer says so.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::{
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
 
-/// Granularities, a minute among them when it is told how long it is kept.
+/// Settings of granularities; 1m is included when its retention is given.
 fn levels(minutes: Option<&str>) -> String {
     let minutes = minutes.map(|retention| ["1m", "1h", "6h", retention]);
     let others = [["5m", "4h", "1d", "14d"], ["1h", "1d", "1w", "9w"]];
@@ -28,7 +28,7 @@ fn restart_with(daemon: &mut Daemon, settings: &str) {
     daemon.restart();
 }
 
-/// The hour under way.
+/// The current hour.
 fn this_hour() -> i64 {
     jiff::Timestamp::now().as_millisecond() / HOUR * HOUR
 }
@@ -50,7 +50,7 @@ fn total(daemon: &Daemon, range: (i64, i64), resolution: &str) -> (f64, Vec<Stri
     (numbers(&answer["series"][0]["points"]).into_iter().flatten().sum(), notes)
 }
 
-/// What PromQL answers at a time.
+/// The answer of PromQL at a time.
 fn promql(daemon: &Daemon, expression: &str, time: i64) -> Value {
     let path = format!("/api/v1/query?query={expression}&time={}", time / 1000);
     get(daemon, &path).1["data"]["result"][0]["value"][1].clone()
@@ -75,14 +75,14 @@ fn check(daemon: &Daemon, old: i64, value: i64, why: &str) {
 }
 
 #[test]
-fn a_level_that_was_lengthened_goes_on_with_the_next_coarser_one() {
+fn a_granularity_with_longer_retention_is_continued_by_the_next_coarser_one() {
     let mut daemon = Daemon::start(&levels(Some("6h")));
     let old = this_hour() - 36 * HOUR + 7 * MINUTE;
     views(&daemon, old, 1);
     check(&daemon, old, 1, "1m is no longer kept before");
     change(&mut daemon, Some("48h"));
     check(&daemon, old, 1, "1m does not hold all samples before");
-    // A late sample is at every level, and counts once.
+    // A late sample is in every granularity, and counts once.
     views(&daemon, old + MINUTE, 2);
     check(&daemon, old, 3, "1m does not hold all samples before");
     let verified = {
@@ -93,7 +93,7 @@ fn a_level_that_was_lengthened_goes_on_with_the_next_coarser_one() {
 }
 
 #[test]
-fn a_level_that_was_added_is_shown_from_then_on() {
+fn an_added_granularity_is_used_from_then_on() {
     let mut daemon = Daemon::start(&levels(None));
     let old = this_hour() - 2 * HOUR + 7 * MINUTE;
     views(&daemon, old, 1);
@@ -107,7 +107,7 @@ fn a_level_that_was_added_is_shown_from_then_on() {
 }
 
 #[test]
-fn a_level_that_was_removed_is_shown_for_the_time_before() {
+fn a_removed_granularity_is_used_for_earlier_times() {
     let mut daemon = Daemon::start(&levels(Some("6h")));
     let old = this_hour() - 36 * HOUR + 7 * MINUTE;
     let range = (old - 3 * HOUR, old + 3 * HOUR);
@@ -138,7 +138,7 @@ fn a_level_that_was_removed_is_shown_for_the_time_before() {
         assert!(said, "{resolution}: {notes:?}");
     }
     assert_eq!(total(&daemon, range, "1h"), (3.0, Vec::new()));
-    // Later samples are in the others.
+    // Later samples are in the other granularities.
     views(&daemon, now + 1, 8);
     assert_eq!(total(&daemon, (range.0, now + MINUTE), "5m").0, 15.0);
     assert_eq!(total(&daemon, (now - HOUR, now + MINUTE), "5m").0, 12.0);
@@ -149,5 +149,8 @@ fn a_level_that_was_removed_is_shown_for_the_time_before() {
     let (status, page) = get(&daemon, &path);
     assert_eq!((status, &page["width_ms"]), (200, &json!(5 * MINUTE)), "{page}");
     let documents = page["series"][0]["documents"].as_array().unwrap().iter();
-    assert_eq!(documents.map(|own| own["cells"].as_array().unwrap().len()).sum::<usize>(), 2);
+    assert_eq!(
+        documents.map(|document| document["cells"].as_array().unwrap().len()).sum::<usize>(),
+        2
+    );
 }

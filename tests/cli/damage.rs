@@ -1,5 +1,5 @@
-//! Damaged, foreign and unwritable data directories: the daemon says what is wrong and serves the
-//! rest, and never panics.
+//! Damaged, foreign and unwritable data directories: the daemon reports the fault, serves the rest,
+//! and never panics.
 
 use std::{
     fs,
@@ -25,8 +25,8 @@ fn batch(seq: u64) -> Value {
     json!({"agent": "tester", "epoch": 7, "seq": seq, "samples": samples})
 }
 
-/// Samples of yesterday that cannot be packed into little, and their sum, which is exact.
-fn noise(seq: u64, rng: &mut fastrand::Rng) -> (Value, f64) {
+/// Samples of yesterday that compress badly, and their exact sum.
+fn incompressible_batch(seq: u64, rng: &mut fastrand::Rng) -> (Value, f64) {
     let time = yesterday().parse::<jiff::Timestamp>().unwrap().as_millisecond();
     let mut sum = 0.0;
     let samples: Vec<_> = (0..2000)
@@ -40,7 +40,7 @@ fn noise(seq: u64, rng: &mut fastrand::Rng) -> (Value, f64) {
     (json!({"agent": "tester", "epoch": 7, "seq": seq, "samples": samples}), sum)
 }
 
-/// `GRANARY_DAMAGE_SEED` replays the damage of an earlier run.
+/// The seed of the damage; `GRANARY_DAMAGE_SEED` replays an earlier run.
 fn seeded() -> fastrand::Rng {
     let given = std::env::var("GRANARY_DAMAGE_SEED").ok().and_then(|text| text.parse().ok());
     let seed = given.unwrap_or_else(|| fastrand::u64(..));
@@ -48,8 +48,8 @@ fn seeded() -> fastrand::Rng {
     fastrand::Rng::with_seed(seed)
 }
 
-/// Cuts a file short, or in odd rounds flips bits in it.
-fn spoil(file: &Path, round: usize, rng: &mut fastrand::Rng) {
+/// Truncates a file, or flips bits in it in odd rounds.
+fn damage_file(file: &Path, round: usize, rng: &mut fastrand::Rng) {
     let mut bytes = fs::read(file).unwrap();
     if round.is_multiple_of(2) {
         bytes.truncate(rng.usize(0..bytes.len()));
@@ -63,7 +63,7 @@ fn spoil(file: &Path, round: usize, rng: &mut fastrand::Rng) {
     fs::write(file, bytes).unwrap();
 }
 
-/// Samples counted by all charts at a granularity; `None` when a chart cannot be drawn.
+/// The samples counted by all charts at a granularity; `None` when a chart fails.
 fn total(daemon: &Daemon, resolution: &str) -> Option<f64> {
     let mut sum = 0.0;
     for metric in 0..20 {
@@ -80,16 +80,16 @@ fn total(daemon: &Daemon, resolution: &str) -> Option<f64> {
     Some(sum)
 }
 
-/// Spoils a file again and again: the daemon goes on, also where that file is read, and other
-/// granularities keep their numbers.
-fn goes_on_without(file: impl Fn(&Daemon) -> PathBuf, read: &str, others: [&str; 3]) {
+/// Damages a file repeatedly: the daemon continues, also when that file is read, and other
+/// granularities keep their values.
+fn assert_survives_damage(file: impl Fn(&Daemon) -> PathBuf, read: &str, others: [&str; 3]) {
     let mut rng = seeded();
     let mut set_aside = 0;
     for round in 0..8 {
         let mut daemon = Daemon::start("storage.checkpoint_interval = '100ms'");
         assert_eq!(daemon.post_json(&batch(1)).status, 200);
         assert_eq!(daemon.stop(), Some(0));
-        spoil(&file(&daemon), round, &mut rng);
+        damage_file(&file(&daemon), round, &mut rng);
         daemon.restart();
         // Reads and checkpoints meet the damage; neither may end the daemon.
         total(&daemon, read);
@@ -108,18 +108,18 @@ fn goes_on_without(file: impl Fn(&Daemon) -> PathBuf, read: &str, others: [&str;
 }
 
 #[test]
-fn a_damaged_partition_never_spoils_the_others() {
+fn a_damaged_partition_does_not_affect_others() {
     let partition = |daemon: &Daemon| partition_files(&daemon.data(""), "5m").remove(0);
-    goes_on_without(partition, "5m", ["1m", "1h", "1d"]);
+    assert_survives_damage(partition, "5m", ["1m", "1h", "1d"]);
 }
 
 #[test]
-fn a_damaged_head_is_set_aside_and_what_documents_have_is_served() {
-    goes_on_without(|daemon| daemon.data("head.redb"), "1d", ["1m", "5m", "1h"]);
+fn a_damaged_head_is_set_aside_and_documents_are_served() {
+    assert_survives_damage(|daemon| daemon.data("head.redb"), "1d", ["1m", "5m", "1h"]);
 }
 
 #[test]
-fn the_first_query_that_meets_a_damaged_document_has_its_answer() {
+fn the_first_query_that_meets_a_damaged_document_is_answered() {
     const VALUE: f64 = 12_345.678;
     let mut daemon = Daemon::start("storage.checkpoint_interval = '100ms'");
     let time = yesterday();
@@ -165,9 +165,9 @@ fn a_torn_journal_is_recovered_or_refused_but_never_misread() {
         let mut torn = whole.clone();
         match round % 3 {
             0 => torn.truncate(rng.usize(0..torn.len())),
-            // What a commit wrote that was not finished.
+            // The bytes of an unfinished commit.
             1 => torn.extend(std::iter::repeat_with(|| rng.u8(..)).take(4096)),
-            // Bytes that were synced are destroyed.
+            // Destroyed bytes that were synced.
             _ => {
                 let at = rng.usize(0..torn.len());
                 let length = rng.usize(1..=(torn.len() - at));
@@ -181,7 +181,7 @@ fn a_torn_journal_is_recovered_or_refused_but_never_misread() {
             assert!(!said.contains("thread 'main' panicked"), "{said}");
             refused += 1;
         } else {
-            // When synced bytes of the last record are destroyed, it is taken for torn.
+            // When synced bytes of the last record are destroyed, it is treated as torn.
             let found = total(&daemon, "1m");
             let last_commit_lost = round % 3 == 2 && found == Some(1900.0);
             assert!(found == Some(2000.0) || last_commit_lost, "round {round}: {found:?}");
@@ -195,7 +195,7 @@ fn a_torn_journal_is_recovered_or_refused_but_never_misread() {
     assert_eq!(total(&daemon, "1d"), Some(2000.0));
 }
 
-/// The version that a partition says of itself.
+/// The format version stored in a partition.
 fn version_of(partition: &Path) -> u8 {
     let db = Builder::new().open(partition).unwrap();
     let table: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
@@ -226,28 +226,28 @@ fn a_newer_format_is_refused_with_the_remedy() {
         }
         txn.commit().unwrap();
     };
-    let own = version_of(&partition);
-    let newer = format!("format {} of a newer release", own + 1);
-    set_version(&partition, own + 1);
+    let version = version_of(&partition);
+    let newer = format!("format {} of a newer release", version + 1);
+    set_version(&partition, version + 1);
     let said = daemon.refuses_to_start();
     assert!(said.contains("partitions/1h/") && said.contains(&newer), "{said}");
-    set_version(&partition, own);
+    set_version(&partition, version);
     for file in ["journal.redb", "head.redb"] {
-        set_version(&daemon.data(file), own + 1);
+        set_version(&daemon.data(file), version + 1);
         let said = daemon.refuses_to_start();
-        let expected = format!("{file}: {newer}; this granary reads format {own}");
+        let expected = format!("{file}: {newer}; this granary reads format {version}");
         assert!(said.contains(&expected), "{said}");
-        set_version(&daemon.data(file), own);
+        set_version(&daemon.data(file), version);
     }
     daemon.restart();
     assert_eq!(total(&daemon, "1h"), Some(100.0));
 }
 
-/// A small file system of its own.
+/// A small file system for one test.
 struct Tmpfs(tempfile::TempDir);
 
 impl Tmpfs {
-    /// Bytes that are free.
+    /// The free bytes.
     fn free(&self) -> usize {
         let words = ["--output=avail", "--block-size=1"];
         let output = Command::new("df").args(words).arg(self.0.path()).output().unwrap();
@@ -255,7 +255,7 @@ impl Tmpfs {
         text.lines().last().unwrap().trim().parse().unwrap()
     }
 
-    /// Fills it with a file, but for half a mebibyte.
+    /// Fills it with a file, except half a mebibyte.
     fn fill(&self) -> PathBuf {
         let ballast = self.0.path().join("ballast");
         fs::write(&ballast, vec![1; self.free() - (512 << 10)]).unwrap();
@@ -280,14 +280,14 @@ impl Tmpfs {
 
 impl Drop for Tmpfs {
     fn drop(&mut self) {
-        // Lazily, because the daemon may still have files open when a test has failed.
+        // The unmount is lazy, because the daemon of a failed test may still have files open.
         drop(Command::new("umount").arg("-l").arg(self.0.path()).status());
     }
 }
 
 #[test]
 #[ignore = "needs to mount a file system; .ci/run runs this where it may"]
-fn on_a_full_disk_reads_go_on_and_writes_resume_when_space_returns() {
+fn on_a_full_disk_reads_continue_and_writes_resume_when_space_returns() {
     let small = Tmpfs::mount(16);
     fs::create_dir(small.0.path().join("data")).unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -297,7 +297,7 @@ fn on_a_full_disk_reads_go_on_and_writes_resume_when_space_returns() {
     let mut rng = seeded();
     let (mut seq, mut accepted) = (1, 0.0);
     let (refused, more) = loop {
-        let (batch, sum) = noise(seq, &mut rng);
+        let (batch, sum) = incompressible_batch(seq, &mut rng);
         let answer = daemon.post_json(&batch);
         if answer.status != 200 {
             assert_eq!(answer.status, 507, "{}", answer.body);
@@ -315,7 +315,7 @@ fn on_a_full_disk_reads_go_on_and_writes_resume_when_space_returns() {
     assert_eq!(answer.status, 200, "writes resume: {}", answer.body);
     daemon.kill();
     daemon.restart();
-    // The batch may have been kept when it was refused; it counts once in any case.
+    // The batch may have been stored when it was refused; it counts once in any case.
     assert_eq!(daemon.post_json(&refused).body["duplicates"], 2000);
     assert_eq!(total(&daemon, "1d"), Some(accepted + more));
     assert_eq!(daemon.stop(), Some(0));

@@ -1,4 +1,4 @@
-//! Dashboards and annotations over HTTP: two who save at once, what is refused, and kill -9.
+//! Dashboards and annotations over HTTP: conflicting saves, refused requests, and kill -9.
 
 use std::{sync::mpsc, thread};
 
@@ -27,7 +27,7 @@ fn annotate(daemon: &Daemon, annotation: &Value) -> (u16, Value) {
 }
 
 #[test]
-fn a_dashboard_is_saved_once_by_each_version() {
+fn each_version_of_a_dashboard_is_saved_once() {
     let mut daemon = Daemon::start("");
     let (status, listed) = get(&daemon, "/api/v1/dashboards");
     assert_eq!((status, listed["dashboards"].as_array().unwrap().len()), (200, 3));
@@ -56,7 +56,7 @@ fn a_dashboard_is_saved_once_by_each_version() {
 }
 
 #[test]
-fn what_is_no_dashboard_is_refused_with_its_place() {
+fn an_invalid_dashboard_is_refused_with_the_place_of_the_error() {
     let daemon = Daemon::start("");
     let mut bad = titled("x");
     bad["panels"] = json!([{ "id": "a", "x": 0, "y": 0, "w": 6, "h": 6, "title": "A",
@@ -95,21 +95,21 @@ fn what_is_no_dashboard_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_save_is_there_whole_or_not_at_all_after_kills() {
+fn after_kills_a_save_is_complete_or_absent() {
     let mut daemon = Daemon::start("");
     let (mut saved, mut version) = (0, None);
     for round in 0..8 {
         let url = daemon.url.clone();
         let (answered, answers) = mpsc::channel();
         let saver = thread::spawn(move || {
-            // Until the daemon is gone; the last save was not answered.
+            // Saves until the daemon is killed; the last save is not answered.
             for title in saved + 1.. {
                 let body = json!({ "version": version, "dashboard": titled(&title.to_string()) });
                 let path = "/api/v1/dashboards/mine";
                 match send(&url, "PUT", path, &[JSON], &body.to_string()) {
                     Ok((200, answer)) => {
                         version = answer["version"].as_u64();
-                        // Nobody listens any more where this is not the one that was waited for.
+                        // No receiver is left once enough saves were counted.
                         answered.send(()).ok();
                     }
                     Ok(other) => panic!("{other:?}"),
@@ -118,7 +118,7 @@ fn a_save_is_there_whole_or_not_at_all_after_kills() {
             }
             0
         });
-        // While the next one is on its way.
+        // The daemon is killed during the next save.
         assert_eq!(answers.iter().take(2 + round).count(), 2 + round);
         daemon.kill();
         let acknowledged = saver.join().unwrap();
@@ -166,12 +166,16 @@ fn annotations_are_posted_listed_and_deleted() {
     };
     assert_eq!([delete(&id), delete(&id)], [204, 404]);
     let (_, all) = get(&daemon, "/api/v1/annotations");
-    let ids: Vec<_> =
-        all["annotations"].as_array().unwrap().iter().map(|own| own["id"].clone()).collect();
+    let ids: Vec<_> = all["annotations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|annotation| annotation["id"].clone())
+        .collect();
     assert_eq!(ids.len(), 3);
     assert!(ids.iter().all(|id| delete(id.as_str().unwrap()) == 204));
     assert_eq!(get(&daemon, "/api/v1/annotations").1["annotations"], json!([]));
-    // What happened to hosts comes with them: an agent that was started again.
+    // Events of hosts are among the annotations: an agent was restarted.
     for started in [1_763_712_000_000_i64, 1_763_712_600_000] {
         let ping = json!({ "pings": [{ "agent": "web1", "program": "granary-agent-host",
             "version": "1", "started": started, "interval_ms": 10_000, "sent": started + 5 }] });
@@ -183,11 +187,14 @@ fn annotations_are_posted_listed_and_deleted() {
     let sources = |tags: &str| {
         let (_, found) = get(&daemon, &format!("/api/v1/annotations?tags={tags}"));
         let found = found["annotations"].as_array().unwrap().clone();
-        found.iter().map(|own| own["source"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        found
+            .iter()
+            .map(|annotation| annotation["source"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     assert_eq!(sources("host=web1"), ["agent_restart", "user"]);
     assert_eq!(sources("host=web2"), ["user"]);
-    // What a form on another site's page can send.
+    // Requests that a form on another site's page can send.
     for plain in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"] {
         let headers = [("Content-Type", plain)];
         for (method, path) in [("POST", "/api/v1/annotations"), ("PUT", "/api/v1/dashboards/mine")]

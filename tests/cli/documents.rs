@@ -1,4 +1,4 @@
-//! Documents end to end: merged, in time zones, of seconds, and what is refused.
+//! Documents end to end: merged, in time zones, with slots of seconds, and refused requests.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ fn at(text: &str) -> i64 {
     text.parse::<jiff::Timestamp>().unwrap().as_millisecond()
 }
 
-/// One view of each of two hosts an hour, from 25 to 30 March 2026.
+/// One view per hour of each of two hosts, from 25 to 30 March 2026.
 fn views(daemon: &Daemon) {
     let times = (at("2026-03-25T00:00:00Z")..at("2026-03-31T00:00:00Z")).step_by(HOUR as usize);
     let sample = |host: &str, time: i64| {
@@ -32,22 +32,22 @@ fn documents_are_merged_and_grouped_in_every_form() {
     let daemon = Daemon::start(&granularities(&LONG));
     views(&daemon);
     let range = "--start 2026-03-28 --end 2026-03-29";
-    let own = |words: &str| documents(&daemon, &format!("{range} {words}"));
-    let nested = own("--resolution 1h --merge");
+    let ask = |words: &str| documents(&daemon, &format!("{range} {words}"));
+    let nested = ask("--resolution 1h --merge");
     let all = nested["documents"].as_array().unwrap();
     assert_eq!(all.len(), 1);
     assert_eq!((&all[0]["tags"], &all[0]["merged"]), (&json!({"dc": "x"}), &json!(2)));
     assert_eq!((&all[0]["num_samples"], &all[0]["total_samples"]), (&json!(48), &json!(48.0)));
     assert_eq!(all[0]["values"]["7"]["n"], 2);
-    let grouped = own("--resolution 1h --group-by host");
+    let grouped = ask("--resolution 1h --group-by host");
     let hosts: Vec<_> =
-        grouped["documents"].as_array().unwrap().iter().map(|own| own["tags"].clone()).collect();
+        grouped["documents"].as_array().unwrap().iter().map(|ask| ask["tags"].clone()).collect();
     assert_eq!(hosts, [json!({"host": "a"}), json!({"host": "b"})]);
-    let rows = own("--form rows --resolution 6h --merge --display total");
+    let rows = ask("--form rows --resolution 6h --merge --display total");
     let values: Vec<_> =
         rows["rows"].as_array().unwrap().iter().map(|row| row["value"].as_f64()).collect();
     assert_eq!(values, [Some(12.0); 4]);
-    let levels = own("--form levels --merge");
+    let levels = ask("--form levels --merge");
     let levels = levels["documents"].as_array().unwrap();
     assert_eq!(levels.len(), 1);
     assert_eq!(levels[0]["total_samples"], 6.0 * 48.0);
@@ -72,7 +72,7 @@ fn an_empty_slot_has_a_row_without_a_value() {
 }
 
 #[test]
-fn documents_and_rows_are_of_the_days_of_a_zone() {
+fn documents_and_rows_follow_the_days_of_a_zone() {
     let daemon = Daemon::start(&granularities(&LONG));
     views(&daemon);
     let range = "--start 2026-03-29T10:00:00Z --end 2026-03-29T11:00:00Z --merge";
@@ -126,7 +126,7 @@ fn an_hour_of_seconds_is_nested_by_minute_and_second() {
     let first = &document["minutes"]["0"];
     assert_eq!(at(first["timestamp_minute"].as_str().unwrap()), hour);
     assert_eq!((&first["num_samples"], &first["total_samples"]), (&json!(1), &json!(2.0)));
-    // A minute is a document of its own.
+    // Each minute is a document.
     let answer = within(hour + 60_000, hour + 120_000);
     let minute = &answer["documents"][0];
     assert_eq!(at(minute["timestamp_minute"].as_str().unwrap()), hour + 60_000);
@@ -143,7 +143,7 @@ fn an_hour_of_seconds_is_nested_by_minute_and_second() {
 }
 
 #[test]
-fn a_parameter_that_does_nothing_is_refused() {
+fn a_parameter_without_effect_is_refused() {
     let daemon = Daemon::start(&granularities(&LONG));
     let status = |path: &str| {
         let mut answer = client().get(format!("{}/api/v1/{path}", daemon.url)).call().unwrap();

@@ -62,7 +62,7 @@ fn export(daemon: &Daemon, format: &str, output: &Path, words: &[&str]) -> Outpu
 
 const MINUTES: [&str; 4] = ["--resolution", "1m", "--range", "2h"];
 
-/// The way over text, so that both sides of a comparison have been parsed.
+/// A conversion through text, so that both sides of a comparison have been parsed.
 fn as_json(document: &bson::Document) -> Value {
     serde_json::from_str(&serde_json::to_string(document).unwrap()).unwrap()
 }
@@ -91,12 +91,12 @@ fn bson_and_json_lines_have_the_documents_of_the_api() {
         let words = [&["documents", "--metric", metric][..], &MINUTES].concat();
         let expected = daemon.query(&words);
         for expected in expected["documents"].as_array().unwrap() {
-            let own = &read[count];
+            let document = &read[count];
             count += 1;
             let at: jiff::Timestamp = expected["timestamp_hour"].as_str().unwrap().parse().unwrap();
-            let start = own.get_datetime("timestamp_hour").unwrap();
+            let start = document.get_datetime("timestamp_hour").unwrap();
             assert_eq!(start.timestamp_millis(), at.as_millisecond());
-            let json = as_json(own);
+            let json = as_json(document);
             for name in ["metric", "tags", "num_samples", "total_samples", "values"] {
                 assert_eq!(json[name], expected[name], "{name}");
             }
@@ -112,7 +112,7 @@ fn bson_and_json_lines_have_the_documents_of_the_api() {
 
 #[test]
 #[ignore = "needs promtool, pymongo and pyarrow; .ci/run installs them and runs this"]
-fn promtool_pymongo_and_pyarrow_read_what_is_exported() {
+fn promtool_pymongo_and_pyarrow_read_exports() {
     let daemon = Daemon::start("");
     let dir = tempfile::tempdir().unwrap();
     fill(&daemon, dir.path());
@@ -195,7 +195,7 @@ fn read_by_pyarrow(path: &Path) {
     assert_eq!(read_in_python(script, path), "8 20 timestamp[ms, tz=UTC] 4\n");
 }
 
-/// What a script says of a file.
+/// The output of a script that reads a file.
 fn read_in_python(script: &str, path: &Path) -> String {
     let output = python().args(["-c", script]).arg(path).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -221,7 +221,7 @@ fn openmetrics_is_read_by_import() {
 }
 
 /// A daemon with 600 series that are exported in pages of five.
-fn many(dir: &Path) -> Daemon {
+fn start_with_many_series(dir: &Path) -> Daemon {
     let daemon = Daemon::start("limits.query_points_max = 1000");
     let at = minute();
     let line = |series: i64| format!("many{{s=\"{series:04}\"}} {series} {}\n", at / 1000);
@@ -249,7 +249,7 @@ fn killed(daemon: &Daemon, format: &str, path: &Path) -> PathBuf {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(!path.exists() && state.exists(), "it was killed in the middle");
-    // What was written behind the state is cut off.
+    // Bytes written after the state are truncated.
     let mut bytes = fs::read(&partial).unwrap();
     bytes.extend_from_slice(b"half a ro");
     fs::write(&partial, bytes).unwrap();
@@ -257,9 +257,9 @@ fn killed(daemon: &Daemon, format: &str, path: &Path) -> PathBuf {
 }
 
 #[test]
-fn an_export_that_is_killed_goes_on_with_no_row_twice_and_none_missing() {
+fn a_killed_export_continues_without_duplicate_or_missing_rows() {
     let dir = tempfile::tempdir().unwrap();
-    let daemon = many(dir.path());
+    let daemon = start_with_many_series(dir.path());
     let expected: Vec<_> = (0..600).map(|series| format!("{series:04}")).collect();
     let path = dir.path().join("out.csv");
     let partial = killed(&daemon, "csv", &path);
@@ -284,7 +284,7 @@ fn an_export_that_is_killed_goes_on_with_no_row_twice_and_none_missing() {
     assert_eq!(file.num_row_groups(), 120);
     assert!(!partial.exists());
 
-    // Killed behind the renaming: the note alone is left, and says that all is there.
+    // A kill after the renaming: only the state file remains, and says that the export is complete.
     let mut done: Value = serde_json::from_slice(&state).unwrap();
     done["complete"] = Value::Bool(true);
     fs::write(&note, done.to_string()).unwrap();

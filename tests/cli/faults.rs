@@ -1,4 +1,4 @@
-//! Retries, kills, damage: what is acknowledged stays, once.
+//! Retries, kills, damage: acknowledged samples are kept exactly once.
 
 use std::fs;
 
@@ -33,7 +33,7 @@ fn kill_9_after_each_acknowledgement_loses_nothing_and_counts_nothing_twice() {
             assert_eq!(total(&daemon, resolution), 3.0 * seq as f64, "{resolution}");
         }
     }
-    // In order: a last checkpoint leaves nothing to replay.
+    // An orderly stop: the last checkpoint leaves nothing to replay.
     assert_eq!(daemon.stop(), Some(0));
     daemon.restart();
     assert!(daemon.log().contains("replayed_records=0"), "{}", daemon.log());
@@ -50,7 +50,7 @@ fn a_damaged_partition_is_set_aside_and_the_rest_is_served() {
     assert_eq!(daemon.post_json(&old).status, 200);
     assert_eq!(daemon.stop(), Some(0));
     daemon.restart();
-    // With the next checkpoint the head forgets what documents have.
+    // The next checkpoint removes from the head the cells that are in documents.
     let other = json!({"samples": [{"metric": "other", "value": 1}]});
     assert_eq!(daemon.post_json(&other).status, 200);
     assert_eq!(daemon.stop(), Some(0));
@@ -64,7 +64,7 @@ fn a_damaged_partition_is_set_aside_and_the_rest_is_served() {
     assert_eq!([total(&daemon, "1m"), total(&daemon, "1d")], [3.0, 3.0]);
     old["seq"] = 2.into();
     assert_eq!(daemon.post_json(&old).body["accepted"], 2);
-    // What the lost file held comes from the next finer granularity.
+    // The samples of the lost file come from the next finer granularity.
     assert_eq!([total(&daemon, "5m"), total(&daemon, "1d")], [6.0, 6.0]);
 }
 
@@ -82,7 +82,7 @@ fn a_second_daemon_on_the_same_data_is_refused() {
 }
 
 #[test]
-fn bad_requests_get_the_place_of_the_fault_and_lose_nothing_else() {
+fn an_error_names_its_place_and_affects_no_other_sample() {
     let daemon = Daemon::start("ingest.request_bytes_max = 4096");
     let check = |media_type: &str, body: &[u8], status: u16, part: &str| {
         let answer = daemon.post(media_type, body);
@@ -99,7 +99,7 @@ fn bad_requests_get_the_place_of_the_fault_and_lose_nothing_else() {
     check("application/json", &[b' '; 5000], 413, "ingest.request_bytes_max");
     let unknown = json!({"agent": "a", "epoch": 1, "seq": 1, "samples": [{"ref": 3, "value": 1}]});
     check("application/json", unknown.to_string().as_bytes(), 409, "ref 3");
-    // One bad sample does not spoil the batch.
+    // One bad sample does not affect the rest of the batch.
     let mixed = json!({"samples": [
         {"metric": "events", "kind": "delta", "value": 5},
         {"metric": "events", "kind": "delta", "time": "1999-01-01T00:00:00Z", "value": 1},

@@ -1,4 +1,4 @@
-//! What there is to ask for, over HTTP: metrics by words, and tags with counts.
+//! Search over HTTP: metrics by words, and tags with counts.
 
 use serde_json::json;
 

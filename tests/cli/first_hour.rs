@@ -1,4 +1,4 @@
-//! What a newcomer meets: starting twice, addresses as they are typed, a benchmark that tidies up.
+//! The first hour of a new user: starting twice, typed addresses, a benchmark that cleans up.
 
 use std::{fs, net::TcpListener, process::Output};
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::daemon::{Daemon, granary};
 
-/// Starts a daemon that must not start; returns what it says last.
+/// Starts a daemon that must refuse to run; returns its last output.
 fn serve(data: &std::path::Path, listen: &str) -> String {
     let mut command = granary();
     let output =
@@ -29,7 +29,7 @@ fn ready(url: &str, words: &[&str]) -> Output {
 }
 
 #[test]
-fn an_address_that_is_taken_is_said_before_anything_is_made() {
+fn an_address_in_use_is_reported_before_any_file_is_created() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -41,7 +41,7 @@ fn an_address_that_is_taken_is_said_before_anything_is_made() {
 }
 
 #[test]
-fn a_data_directory_that_is_in_use_names_the_process() {
+fn a_data_directory_in_use_is_refused_with_the_process() {
     let daemon = Daemon::start("");
     let said = serve(&daemon.data(""), "127.0.0.1:0");
     let by = format!("is in use by process {}", daemon.pid());
@@ -55,8 +55,8 @@ fn a_data_directory_that_is_in_use_names_the_process() {
 #[test]
 fn another_daemon_at_the_address_is_not_the_one_that_was_started() {
     let daemon = Daemon::start("");
-    let own = daemon.pid().to_string();
-    let output = ready(&daemon.url, &["--pid", &own]);
+    let pid = daemon.pid().to_string();
+    let output = ready(&daemon.url, &["--pid", &pid]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let other = ready(&daemon.url, &["--pid", &std::process::id().to_string()]);
     let said = String::from_utf8(other.stderr).unwrap();
@@ -66,7 +66,7 @@ fn another_daemon_at_the_address_is_not_the_one_that_was_started() {
 }
 
 #[test]
-fn addresses_are_taken_as_they_are_typed() {
+fn addresses_are_accepted_as_they_are_typed() {
     let daemon = Daemon::start("");
     let bare = daemon.url.trim_start_matches("http://");
     for typed in [bare.to_owned(), format!("{bare}/"), format!("{}//", daemon.url)] {

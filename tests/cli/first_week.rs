@@ -1,5 +1,5 @@
-//! The first week with granary: imports that are deleted, repeated, overlap with live samples or are only
-//! looked at, and what the commands say.
+//! The first week of a new user: imports that are deleted, repeated, overlap with live samples or
+//! are dry runs, and the output of the commands.
 
 use std::{
     fs,
@@ -31,7 +31,7 @@ fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// Four readings a room, a minute apart: 20 in the lab, 22 in the office.
+/// Four readings per room, a minute apart: 20 in the lab, 22 in the office.
 fn rooms(at: i64) -> String {
     let line = |index: i64| {
         let at = at + index * 60_000;
@@ -46,8 +46,8 @@ fn import_rooms(daemon: &Daemon, file: &Path, more: &[&str]) -> Imported {
     import(daemon, &[&AS_ROOMS, more, &[path(file)]].concat())
 }
 
-/// Samples of each room, and their average.
-fn kept(daemon: &Daemon) -> Vec<(String, f64, f64)> {
+/// The number of samples of each room, and their average.
+fn stored_rooms(daemon: &Daemon) -> Vec<(String, f64, f64)> {
     let read = |display| {
         let words = ["chart", "--metric", "room_celsius", "--resolution", "1d", "--range", "2d"];
         daemon.query(&[&words[..], &["--display", display]].concat())
@@ -55,13 +55,13 @@ fn kept(daemon: &Daemon) -> Vec<(String, f64, f64)> {
     let (counts, averages) = (read("count"), read("avg"));
     let number = |series: &Value| {
         let points = series["points"].as_array().unwrap().iter();
-        points.filter_map(|own| own[1].as_f64()).sum::<f64>()
+        points.filter_map(|point| point[1].as_f64()).sum::<f64>()
     };
     let both =
         counts["series"].as_array().unwrap().iter().zip(averages["series"].as_array().unwrap());
     both.map(|(count, average)| {
         let room = count["tags"]["room"].as_str().unwrap().to_owned();
-        let days = average["points"].as_array().unwrap().iter().filter(|own| !own[1].is_null());
+        let days = average["points"].as_array().unwrap().iter().filter(|point| !point[1].is_null());
         (room, number(count), number(average) / days.count().max(1) as f64)
     })
     .collect()
@@ -71,26 +71,26 @@ fn both(lab: f64, office: f64) -> Vec<(String, f64, f64)> {
     vec![("lab".to_owned(), lab, 20.0), ("office".to_owned(), office, 22.0)]
 }
 
-/// The sender of a file, as `granary senders` shows it.
+/// The sender of a file in the output of `granary senders`.
 fn sender_of(daemon: &Daemon, file: &str) -> String {
     let output = run(daemon, &["senders", "list", "--json"]);
     let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
     let names =
-        listed["senders"].as_array().unwrap().iter().filter_map(|own| own["agent"].as_str());
-    let mut own: Vec<_> = names.filter(|name| name.ends_with(file)).collect();
-    assert_eq!(own.len(), 1, "{listed}");
-    own.remove(0).to_owned()
+        listed["senders"].as_array().unwrap().iter().filter_map(|sender| sender["agent"].as_str());
+    let mut matching: Vec<_> = names.filter(|name| name.ends_with(file)).collect();
+    assert_eq!(matching.len(), 1, "{listed}");
+    matching.remove(0).to_owned()
 }
 
 #[test]
-fn what_was_deleted_is_said_to_be_gone_and_comes_back_once() {
+fn a_repeated_import_reports_deleted_series_and_can_restore_them_once() {
     let mut daemon = Daemon::start("");
     let dir = tempfile::tempdir().unwrap();
     let file = write(&dir, "rooms.csv", &rooms(minute()));
     assert_eq!(import_rooms(&daemon, &file, &[]).counts(), (8, 0, 0));
-    assert_eq!(kept(&daemon), both(4.0, 4.0));
+    assert_eq!(stored_rooms(&daemon), both(4.0, 4.0));
 
-    // All of it is deleted: nothing is there, and the import does not say that it is.
+    // All series are deleted: a repeated import does not claim that they exist.
     assert!(run(&daemon, &["series", "delete", "--metric", "room_celsius"]).status.success());
     let sender = sender_of(&daemon, "rooms.csv");
     for restart in [true, false] {
@@ -111,9 +111,9 @@ fn what_was_deleted_is_said_to_be_gone_and_comes_back_once() {
     assert!(run(&daemon, &["senders", "remove", &sender]).status.success());
     let again = import_rooms(&daemon, &file, &[]);
     assert_eq!((again.code, again.counts()), (Some(0), (8, 0, 0)), "{}", again.errors);
-    assert_eq!(kept(&daemon), both(4.0, 4.0));
+    assert_eq!(stored_rooms(&daemon), both(4.0, 4.0));
 
-    // A part of it is deleted: that part comes back, and the rest does not count twice.
+    // A part is deleted: that part is imported again, and the rest does not count twice.
     assert!(run(&daemon, &["series", "delete", "--tags", "room=lab"]).status.success());
     let again = import_rooms(&daemon, &file, &[]);
     assert_eq!((again.code, again.summary["emptied"].as_u64()), (Some(1), Some(4)));
@@ -125,19 +125,20 @@ fn what_was_deleted_is_said_to_be_gone_and_comes_back_once() {
     let part = import_rooms(&daemon, &file, &["--tags", "room=lab"]);
     assert_eq!((part.code, part.counts()), (Some(0), (4, 0, 0)), "{}", part.errors);
     assert_eq!(part.summary["left_out"], 4);
-    assert_eq!(kept(&daemon), both(4.0, 4.0));
-    // Whoever forgets the whole file's numbers all the same is stopped before anything counts twice.
+    assert_eq!(stored_rooms(&daemon), both(4.0, 4.0));
+    // After the numbers of the whole file are forgotten, an import of it would count twice: it is
+    // refused before it sends anything.
     assert!(run(&daemon, &["senders", "remove", &sender]).status.success());
     let whole = import_rooms(&daemon, &file, &[]);
     assert_eq!(whole.code, Some(1), "{}", whole.errors);
     assert!(whole.errors.contains("nothing was sent"), "{}", whole.errors);
-    assert_eq!(kept(&daemon), both(4.0, 4.0));
+    assert_eq!(stored_rooms(&daemon), both(4.0, 4.0));
     assert_eq!(daemon.stop(), Some(0));
     assert!(daemon.verify().status.success());
 }
 
 #[test]
-fn numbered_batches_whose_series_are_gone_say_so() {
+fn numbered_batches_with_deleted_series_are_reported() {
     let daemon = Daemon::start("");
     let batch = |seq: u64, metrics: &[&str]| {
         let samples: Vec<_> =
@@ -145,7 +146,7 @@ fn numbered_batches_whose_series_are_gone_say_so() {
         json!({"agent": "cron", "epoch": 1, "seq": seq, "samples": samples})
     };
     assert_eq!(daemon.post_json(&batch(1, &["a", "b"])).body["accepted"], 2);
-    // A retry of what is there says nothing of the kind.
+    // A retry of existing samples has no such note.
     let retry =
         daemon.post_json(&json!([batch(1, &["a", "b"]), batch(2, &["a"]), batch(2, &["a"])]));
     assert_eq!((&retry.body["duplicates"], &retry.body["emptied"]), (&json!(3), &Value::Null));
@@ -156,7 +157,7 @@ fn numbered_batches_whose_series_are_gone_say_so() {
         (&retry.body["duplicates"], &retry.body["emptied"]),
         (&json!(2), &json!({"cron": 1}))
     );
-    // A number that is too far behind to be known says it, too.
+    // A number that is too old to be known has the note, too.
     assert_eq!(daemon.post_json(&batch(5000, &["b"])).body["accepted"], 1);
     let stale = daemon.post_json(&batch(1, &["a", "b"])).body;
     assert_eq!(
@@ -185,7 +186,7 @@ fn a_dry_run_shows_metrics_kinds_times_and_tags() {
         assert!(shown.contains(part), "{part} in {shown}");
     }
     assert_eq!(daemon.query(&["series"])["total"], 0);
-    // Without a daemon it shows as much, and says what it could not compare.
+    // Without a daemon, the dry run says which comparisons are missing.
     let mut alone = granary();
     alone.args(["import", "--dry-run", "--json", "--url", "http://127.0.0.1:1"]);
     let output = alone.args(AS_ROOMS).arg(&file).output().unwrap();
@@ -195,7 +196,7 @@ fn a_dry_run_shows_metrics_kinds_times_and_tags() {
 }
 
 #[test]
-fn texts_in_line_protocol_are_counted_and_spoil_no_import() {
+fn texts_in_line_protocol_are_counted_and_do_not_fail_an_import() {
     let daemon = Daemon::start("");
     let dir = tempfile::tempdir().unwrap();
     let at = minute();
@@ -207,18 +208,18 @@ fn texts_in_line_protocol_are_counted_and_spoil_no_import() {
     assert!(got.errors.contains("field note of m is a text"), "{}", got.errors);
     let shown = run(&daemon, &["import", "--precision", "ms", path(&file)]).stdout;
     assert!(String::from_utf8(shown).unwrap().contains("text fields (not stored)"));
-    // What is wrong beside them is still refused.
+    // Other errors in the same file are still refused.
     let file = write(&dir, "b.lp", &format!("m v=1,note=\"up\" {at}\nm v= {at}\n"));
     let got = import(&daemon, &["--precision", "ms", path(&file)]);
     assert_eq!((got.code, got.counts()), (Some(2), (1, 0, 1)), "{}", got.errors);
 }
 
 #[test]
-fn an_import_that_overlaps_live_samples_sends_nothing_until_it_is_cut() {
+fn an_import_that_overlaps_live_samples_is_refused_until_its_range_is_limited() {
     let daemon = Daemon::start("");
     let dir = tempfile::tempdir().unwrap();
     let at = minute();
-    // Live samples of the last two minutes, of the lab only, which are what the file has there, too.
+    // Live samples of the last two minutes, of the lab only, equal to those of the file.
     let live: Vec<_> = (2..4)
         .map(|index| {
             json!({"metric": "room_celsius", "tags": {"room": "lab"}, "time": at + index * 60_000,
@@ -233,42 +234,44 @@ fn an_import_that_overlaps_live_samples_sends_nothing_until_it_is_cut() {
         assert!(got.errors.contains("samples of 1 series"), "{}", got.errors);
         assert!(got.errors.contains("room_celsius{room=lab}: the daemon has"), "{}", got.errors);
     }
-    assert_eq!(kept(&daemon), [("lab".to_owned(), 2.0, 20.0)]);
+    assert_eq!(stored_rooms(&daemon), [("lab".to_owned(), 2.0, 20.0)]);
     let said = import_rooms(&daemon, &file, &[]).errors;
     let cut = said.split("--max-time ").nth(1).unwrap().split_whitespace().next().unwrap();
     let got = import_rooms(&daemon, &file, &["--max-time", cut]);
     assert_eq!((got.code, got.counts()), (Some(0), (4, 0, 0)), "{}", got.errors);
     assert_eq!(got.summary["left_out"], 4);
     let expected = vec![("lab".to_owned(), 4.0, 20.0), ("office".to_owned(), 2.0, 22.0)];
-    assert_eq!(kept(&daemon), expected);
-    // The same again is the same import; the office's rest does not overlap.
+    assert_eq!(stored_rooms(&daemon), expected);
+    // The same file is the same import; the rest of the office does not overlap.
     assert_eq!(import_rooms(&daemon, &file, &["--max-time", cut]).counts(), (0, 4, 0));
     let rest = ["--min-time", cut, "--tags", "room=office"];
     assert_eq!(import_rooms(&daemon, &file, &rest).counts(), (2, 0, 0));
-    assert_eq!(kept(&daemon), both(4.0, 4.0));
-    // Whoever wants both has both.
+    assert_eq!(stored_rooms(&daemon), both(4.0, 4.0));
+    // With `--overlap`, both count.
     assert_eq!(import_rooms(&daemon, &file, &["--overlap"]).counts(), (8, 0, 0));
-    assert_eq!(kept(&daemon), both(8.0, 8.0));
+    assert_eq!(stored_rooms(&daemon), both(8.0, 8.0));
 }
 
 #[test]
-fn a_gap_between_live_samples_is_filled_without_a_word() {
+fn a_gap_between_live_samples_is_filled_without_a_note() {
     let daemon = Daemon::start("");
     let dir = tempfile::tempdir().unwrap();
     let at = minute();
     let sample = |at: i64| json!({"metric": "m", "time": at, "value": 1.0});
-    // The file lies between two readings of one minute.
+    // The file's times are between two readings of one minute.
     daemon.accept(&json!([sample(at), sample(at + 150_000)]));
     let file = write(&dir, "a.om", &format!("m 1 {}\nm 1 {}\n", at + 60_000, at + 149_999));
     let got = import(&daemon, &[path(&file)]);
     assert_eq!((got.code, got.counts()), (Some(0), (2, 0, 0)), "{}", got.errors);
-    let minutes: Vec<_> =
-        points(&daemon, "m", "1m", "1h", "count").iter().map(|own| (own.0 - at, own.1)).collect();
+    let minutes: Vec<_> = points(&daemon, "m", "1m", "1h", "count")
+        .iter()
+        .map(|point| (point.0 - at, point.1))
+        .collect();
     assert_eq!(minutes, [(0, 1.0), (60_000, 1.0), (120_000, 2.0)]);
 }
 
 #[test]
-fn a_running_daemon_is_named_by_verify() {
+fn verify_names_a_running_daemon() {
     let mut daemon = Daemon::start("");
     let output = daemon.verify();
     let said = String::from_utf8(output.stderr).unwrap();
@@ -280,7 +283,7 @@ fn a_running_daemon_is_named_by_verify() {
 }
 
 #[test]
-fn a_request_that_cannot_be_read_is_no_error_of_the_daemon() {
+fn an_unreadable_request_is_not_logged_as_an_error_of_the_daemon() {
     for (filter, lines) in [("info", 0), ("debug", 1)] {
         let daemon = Daemon::start(&format!("log.filter = '{filter}'"));
         let address = daemon.url.trim_start_matches("http://");
@@ -299,7 +302,7 @@ fn a_request_that_cannot_be_read_is_no_error_of_the_daemon() {
 }
 
 #[test]
-fn settings_that_drop_granularities_are_warned_of() {
+fn settings_that_drop_granularities_cause_a_warning() {
     let dir = tempfile::tempdir().unwrap();
     let one = "[[granularity]]\nslot='1m'\ndocument='1h'\npartition='6h'\nretention='48h'";
     let file = write(&dir, "granary.toml", one);

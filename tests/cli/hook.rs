@@ -1,4 +1,4 @@
-//! A server of the test's own that takes JSON, as Alertmanagers and webhooks do, and remembers it.
+//! A fake server that accepts JSON, as Alertmanagers and webhooks do, and records it.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -23,22 +23,22 @@ pub(crate) struct Hook {
 struct Taken {
     /// Paths and bodies.
     bodies: Vec<(String, Value)>,
-    /// The headers of each.
+    /// The headers of each request.
     heads: Vec<String>,
 }
 
-/// A certificate for localhost, who signed it, and its key.
+/// A certificate for localhost, its authority, and its key.
 pub(crate) fn tls_file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tls").join(name)
 }
 
 impl Hook {
-    /// At an address of before, or at any.
+    /// Starts at an earlier address, or at any.
     pub(crate) fn start(address: Option<SocketAddr>) -> Self {
         Self::start_failing(address, None)
     }
 
-    /// It answers by an error, each time, where this text is in a body.
+    /// Starts a server that answers with an error whenever a body contains this text.
     pub(crate) fn start_failing(address: Option<SocketAddr>, text: Option<&'static str>) -> Self {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let listener = TcpListener::bind(address.unwrap_or(any)).unwrap();
@@ -47,14 +47,14 @@ impl Hook {
         let all = taken.clone();
         thread::spawn(move || {
             for stream in listener.incoming() {
-                // Who was killed sends half of it, which is nothing.
+                // A killed client sends half a request, which is ignored.
                 take(stream.unwrap(), text, &all);
             }
         });
         Self { address, taken }
     }
 
-    /// By TLS, with the certificate of `tls_file("authority.pem")`.
+    /// Starts with TLS, with the certificate of `tls_file("authority.pem")`.
     pub(crate) fn start_tls() -> Self {
         let certificates = CertificateDer::pem_file_iter(tls_file("server.pem")).unwrap();
         let certificates = certificates.map(Result::unwrap).collect();
@@ -74,35 +74,39 @@ impl Hook {
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let connection = ServerConnection::new(config.clone()).unwrap();
-                // Who does not trust the certificate sends nothing.
+                // A client that does not trust the certificate sends nothing.
                 take(StreamOwned::new(connection, stream.unwrap()), None, &all);
             }
         });
         Self { address, taken }
     }
 
-    /// Where nobody listens yet.
+    /// An address at which no server listens yet.
     pub(crate) fn free_address() -> SocketAddr {
         TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
     }
 
-    /// What was sent, in order.
+    /// The received requests, in order.
     pub(crate) fn taken(&self) -> Vec<(String, Value)> {
         self.taken.lock().unwrap().bodies.clone()
     }
 
-    /// The headers of what was sent, in order.
+    /// The headers of the received requests, in order.
     pub(crate) fn heads(&self) -> Vec<String> {
         self.taken.lock().unwrap().heads.clone()
     }
 
-    /// What was sent to a path.
+    /// The bodies received at a path.
     pub(crate) fn taken_at(&self, path: &str) -> Vec<Value> {
-        self.taken().into_iter().filter(|(own, _)| own == path).map(|(_, body)| body).collect()
+        self.taken()
+            .into_iter()
+            .filter(|(sent_to, _)| sent_to == path)
+            .map(|(_, body)| body)
+            .collect()
     }
 }
 
-/// Answers one request, after it is remembered; one with a text in its body by an error.
+/// Records one request and answers it; with an error if its body contains a text.
 fn take(stream: impl Read + Write, failing: Option<&str>, taken: &Mutex<Taken>) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let (mut first, mut head, mut line, mut length) =

@@ -33,11 +33,11 @@ fn hosts(daemon: &Daemon, query: &str) -> Value {
 
 fn names(hosts: &Value) -> Vec<&str> {
     let all = hosts["hosts"].as_array().unwrap().iter();
-    all.map(|own| own["host"].as_str().unwrap()).collect()
+    all.map(|host| host["host"].as_str().unwrap()).collect()
 }
 
 #[test]
-fn hosts_are_those_that_ping_and_outlive_a_stop() {
+fn hosts_are_listed_by_pings_and_survive_a_stop() {
     let mut daemon = Daemon::start("");
     assert_eq!(hosts(&daemon, "")["totals"], json!({"up": 0, "late": 0, "down": 0, "stopped": 0}));
     assert!(!daemon.data("objects.redb").exists());
@@ -94,7 +94,7 @@ fn hosts_are_those_that_ping_and_outlive_a_stop() {
 }
 
 #[test]
-fn what_a_ping_tells_for_the_first_time_survives_a_kill() {
+fn the_first_ping_of_a_host_survives_a_kill() {
     let mut daemon = Daemon::start("");
     let mut crash_after = |pings: Value| {
         ping(&daemon, &pings);
@@ -103,7 +103,8 @@ fn what_a_ping_tells_for_the_first_time_survives_a_kill() {
         let (status, events) = crate::prometheus_api::get(&daemon, "/api/v1/annotations");
         assert_eq!(status, 200);
         let all = events["annotations"].as_array().unwrap().iter();
-        let events: Vec<_> = all.map(|own| own["source"].as_str().unwrap().to_owned()).collect();
+        let events: Vec<_> =
+            all.map(|event| event["source"].as_str().unwrap().to_owned()).collect();
         let listed = hosts(&daemon, "");
         let names: Vec<_> = names(&listed).into_iter().map(str::to_owned).collect();
         (names, events, listed["hosts"][0]["version"].clone())
@@ -135,7 +136,7 @@ fn a_body_that_is_not_json_or_too_long_is_refused() {
     assert_eq!(post("application/json", &many), 400);
 }
 
-/// Waits for what is to be seen soon.
+/// Polls until a condition holds.
 fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
     for _ in 0..600 {
         if let Some(found) = look() {
@@ -174,7 +175,7 @@ fn stop_in_order(mut agent: Child) {
 }
 
 #[test]
-fn an_agent_makes_its_host_known_and_its_restarts() {
+fn an_agent_reports_its_host_and_its_restarts() {
     let mut daemon = Daemon::start("");
     let first = agent(&daemon);
     let started = |daemon: &Daemon| {
@@ -216,7 +217,7 @@ fn an_agent_makes_its_host_known_and_its_restarts() {
 }
 
 #[test]
-fn sparklines_are_there_for_what_a_fleet_sent() {
+fn sparklines_show_the_samples_of_a_fleet() {
     let daemon = Daemon::start("");
     let words = ["--like", "host", "--hosts", "3", "--history", "30m", "--interval", "1m"];
     bench(&daemon, &[&words[..], &["--keep"]].concat());
@@ -232,18 +233,18 @@ fn sparklines_are_there_for_what_a_fleet_sent() {
     assert_eq!(listed["hosts"][2]["tags"], json!({"datacenter": "dc0", "role": "web"}));
     for host in fleet {
         for line in ["cpu", "memory", "disk", "network"] {
-            let own = &lines["hosts"][host][line];
-            let points = own["line"].as_str().unwrap();
-            assert_eq!(points.len(), 60, "{own}");
+            let sparkline = &lines["hosts"][host][line];
+            let points = sparkline["line"].as_str().unwrap();
+            assert_eq!(points.len(), 60, "{sparkline}");
             let known = points.chars().filter(|step| *step != '.').count();
-            assert!((27..=31).contains(&known), "{host} {line}: {own}");
+            assert!((27..=31).contains(&known), "{host} {line}: {sparkline}");
         }
     }
 }
 
-/// Each stop of an agent for maintenance raised `HostDown`.
+/// Regression: each stop of an agent for maintenance raised `HostDown`.
 #[test]
-fn an_agent_that_ends_in_order_leaves_a_stopped_host_and_one_that_is_killed_does_not() {
+fn a_host_is_stopped_after_an_agents_orderly_stop_but_not_after_a_kill() {
     let mut daemon = Daemon::start("");
     let state = |daemon: &Daemon| hosts(daemon, "")["hosts"][0]["state"].clone();
     let first = agent(&daemon);

@@ -1,4 +1,4 @@
-//! Files of each format into the real daemon, and the values read back.
+//! Imports of each format into the real daemon, and the values read back.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use crate::{
     remote_write::{minute, request, series},
 };
 
-/// What `granary import` said.
+/// The output of `granary import`.
 pub(crate) struct Imported {
     pub(crate) code: Option<i32>,
     pub(crate) summary: Value,
@@ -44,7 +44,7 @@ impl Imported {
     }
 }
 
-/// The points of a metric's only series that are not empty.
+/// The non-empty points of a metric's only series.
 pub(crate) fn points(
     daemon: &Daemon,
     metric: &str,
@@ -56,7 +56,7 @@ pub(crate) fn points(
     let answer = daemon.query(&[&words[..], &["--display", display]].concat());
     assert_eq!(answer["series"].as_array().unwrap().len(), 1, "{metric}: {answer}");
     let points = answer["series"][0]["points"].as_array().unwrap();
-    points.iter().filter_map(|own| Some((own[0].as_i64()?, own[1].as_f64()?))).collect()
+    points.iter().filter_map(|point| Some((point[0].as_i64()?, point[1].as_f64()?))).collect()
 }
 
 fn write(dir: &tempfile::TempDir, name: &str, bytes: &[u8]) -> PathBuf {
@@ -70,7 +70,7 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// Imports a file twice: the first time all of it counts, the second time nothing.
+/// Imports a file twice: the second time, no sample counts.
 fn import_twice(daemon: &Daemon, words: &[&str], samples: u64) {
     let first = import(daemon, words);
     assert_eq!((first.code, first.counts()), (Some(0), (samples, 0, 0)), "{}", first.errors);
@@ -118,7 +118,7 @@ fn each_format_is_read_back_as_it_was_written_and_counts_once() {
     let csv = file("a.csv.zst", &zstd::bulk::compress(plain.as_bytes(), 1).unwrap());
     import_twice(&daemon, &[text(&csv)], 16);
     check(&daemon, "csv", at);
-    // A file with the same content is the same import, whatever it is called.
+    // A file with the same content is the same import, whatever its name.
     let again = import(&daemon, &[text(&file("b.csv", &fs::read(&csv).unwrap()))]);
     assert_eq!(again.counts(), (0, 16, 0));
 
@@ -136,7 +136,7 @@ fn each_format_is_read_back_as_it_was_written_and_counts_once() {
 }
 
 #[test]
-fn bad_lines_and_damaged_files_are_named_and_spoil_no_other() {
+fn bad_lines_and_damaged_files_are_named_and_do_not_affect_others() {
     let daemon = Daemon::start("");
     let dir = tempfile::tempdir().unwrap();
     let at = minute();
@@ -153,7 +153,7 @@ fn bad_lines_and_damaged_files_are_named_and_spoil_no_other() {
     assert!(got.errors.contains("a.om:2: bad_sample: not `series value timestamp`"));
     assert!(got.errors.contains("a.om:4: not_finite"), "{}", got.errors);
     assert!(got.errors.contains("a.om:1-6: too_new: future: time 2"), "{}", got.errors);
-    // The first ten are shown, all are counted.
+    // The first ten are shown; all are counted.
     let got = import(&daemon, &[text(&write(&dir, "again.om", again.as_bytes()))]);
     assert_eq!((got.counts(), got.errors.lines().count()), ((0, 0, 20), 10), "{}", got.errors);
 
@@ -189,7 +189,7 @@ fn history_goes_to_the_granularities_that_still_keep_its_time() {
     assert_eq!(got.summary["refused"], json!({"too_old": 1}));
     assert!(got.errors.contains("too_old: aged: time 2"), "{}", got.errors);
     let counted = |resolution, range| -> f64 {
-        points(&daemon, "aged", resolution, range, "count").iter().map(|own| own.1).sum()
+        points(&daemon, "aged", resolution, range, "count").iter().map(|point| point.1).sum()
     };
     assert_eq!(counted("1m", "1h"), 1.0);
     assert_eq!(counted("5m", "13d"), 2.0);
@@ -217,12 +217,12 @@ fn a_counters_history_behind_live_readings_joins_them_without_a_jump() {
     let file = write(&dir, "a.om", history(0..40).as_bytes());
     import_twice(&daemon, &[text(&file)], 40);
     let total = || -> f64 {
-        points(&daemon, "jobs_total", "1m", "1h", "total").iter().map(|own| own.1).sum()
+        points(&daemon, "jobs_total", "1m", "1h", "total").iter().map(|point| point.1).sum()
     };
     assert_eq!(total(), 47.0);
     let rates = points(&daemon, "jobs_total", "1m", "1h", "total");
-    assert!(rates[1..].iter().all(|own| own.1 == 4.0), "{rates:?}");
-    // What was there already is counted again in n, and adds nothing to the increase.
+    assert!(rates[1..].iter().all(|rate| rate.1 == 4.0), "{rates:?}");
+    // Existing samples count again in n, and add nothing to the growth.
     let overlap = write(&dir, "b.om", history(38..48).as_bytes());
     assert_eq!(import(&daemon, &["--overlap", text(&overlap)]).counts(), (10, 0, 0));
     assert_eq!(total(), 47.0);
@@ -230,7 +230,7 @@ fn a_counters_history_behind_live_readings_joins_them_without_a_jump() {
 
 #[test]
 #[ignore = "needs promtool; .ci/run installs it and runs this"]
-fn what_promtool_dumps_is_imported() {
+fn a_dump_of_promtool_is_imported() {
     crate::peers::need("promtool");
     let daemon = Daemon::start("");
     let dir = tempfile::tempdir().unwrap();
@@ -250,7 +250,7 @@ fn what_promtool_dumps_is_imported() {
     };
     let created = promtool(&["create-blocks-from", "openmetrics", text(&made), text(&blocks)]);
     assert!(created.0, "{}", created.2);
-    // It reads a whole database, which has a log.
+    // The import reads a complete database, which has a log.
     fs::create_dir(blocks.join("wal")).unwrap();
     let (newer, openmetrics, _) = promtool(&["dump-openmetrics", text(&blocks)]);
     if newer {
@@ -265,7 +265,7 @@ fn what_promtool_dumps_is_imported() {
     assert_eq!(series["series"][0]["tags"]["job"], "a \"b\" c");
 }
 
-/// A Python that has Graphite's whisper library: Debian installs it for its own one.
+/// A Python with Graphite's library whisper: Debian installs it for its own Python.
 fn python_with_whisper() -> &'static str {
     let found = ["/usr/bin/python3", "python3"].into_iter().find(|python| {
         let code = "import whisper; whisper.create";
@@ -277,7 +277,7 @@ fn python_with_whisper() -> &'static str {
 
 #[test]
 #[ignore = "needs python3-whisper; .ci/run installs it and runs this"]
-fn what_graphites_whisper_wrote_is_imported_each_time_once() {
+fn whisper_files_of_graphite_are_imported_and_each_time_counts_once() {
     let python = python_with_whisper();
     let daemon = Daemon::start("");
     let dir = tempfile::tempdir().unwrap();
@@ -296,13 +296,13 @@ fn what_graphites_whisper_wrote_is_imported_each_time_once() {
             .iter()
             .map(|(at, value)| (at.parse::<i64>().unwrap() * 1000, value.as_f64().unwrap()))
             .collect();
-        expected.sort_by_key(|own| own.0);
+        expected.sort_by_key(|sample| sample.0);
         let words = ["--root", text(dir.path()), "--template", "tree.servers _._.host.metric*"];
         import_twice(&daemon, &[&words[..], &[text(&file)]].concat(), expected.len() as u64);
         let cutoff = now * 1000 - 46 * 3_600_000;
         let kept: Vec<_> = points(&daemon, name, "1m", "47h", "last");
-        expected.retain(|own| own.0 >= cutoff);
-        let kept: Vec<_> = kept.into_iter().filter(|own| own.0 >= cutoff).collect();
+        expected.retain(|sample| sample.0 >= cutoff);
+        let kept: Vec<_> = kept.into_iter().filter(|sample| sample.0 >= cutoff).collect();
         assert_eq!(kept.len(), expected.len(), "{name}");
         let differs = kept.iter().zip(&expected).find(|(got, wanted)| got != wanted);
         assert_eq!(differs, None, "{name}: read back, and as Graphite reads it");

@@ -1,4 +1,4 @@
-//! Imports that are interrupted: kill -9 of the importer and of the daemon, every sample once.
+//! Interrupted imports: kill -9 of the importer and of the daemon; every sample counts once.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use crate::{
 const SERIES: u64 = 40;
 const SAMPLES: u64 = 12_000;
 
-/// Counters that grow by one each two seconds; all samples of a series follow each other.
+/// Counters that grow by one every two seconds; the samples of a series are consecutive.
 fn write_file(path: &Path) {
     let from = (crate::remote_write::minute() / 1000) as u64 - SAMPLES * 2;
     let mut file = std::io::BufWriter::new(fs::File::create(path).unwrap());
@@ -31,7 +31,9 @@ fn write_file(path: &Path) {
 fn accepted(daemon: &Daemon) -> u64 {
     let text = daemon.metrics();
     let line = "granary_samples_accepted_total{protocol=\"native\"} ";
-    text.lines().find_map(|own| own.strip_prefix(line)).map_or(0, |own| own.parse().unwrap())
+    text.lines()
+        .find_map(|text_line| text_line.strip_prefix(line))
+        .map_or(0, |text_line| text_line.parse().unwrap())
 }
 
 fn start(daemon: &Daemon, path: &Path, out: &Path) -> Child {
@@ -51,7 +53,7 @@ fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     panic!("waited in vain for {what}");
 }
 
-/// Each sample counts once at each granularity, and each counter grew as it did.
+/// Checks that each sample counts once at each granularity, and the growth of each counter.
 fn check(daemon: &Daemon) {
     for series in [0, SERIES / 2, SERIES - 1] {
         let tags = format!("s={series}");
@@ -70,7 +72,7 @@ fn check(daemon: &Daemon) {
 }
 
 #[test]
-fn an_importer_that_is_killed_goes_on_where_it_was() {
+fn a_killed_import_continues_where_it_stopped() {
     let daemon = Daemon::start("");
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.om");
@@ -93,7 +95,7 @@ fn an_importer_that_is_killed_goes_on_where_it_was() {
 }
 
 #[test]
-fn an_import_outlives_the_daemon() {
+fn an_import_survives_a_restart_of_the_daemon() {
     let mut daemon = Daemon::start("storage.checkpoint_interval = '300ms'");
     let dir = tempfile::tempdir().unwrap();
     let (path, out) = (dir.path().join("a.om"), dir.path().join("out"));

@@ -1,10 +1,11 @@
-//! Batches as scripts write them: each sample has a verdict of its own, and none is silent.
+//! Batches in the form that scripts write: each sample has a verdict of its own, and none is
+//! dropped silently.
 
 use serde_json::json;
 
 use crate::daemon::Daemon;
 
-/// The sum of all that was accepted for a metric.
+/// The sum of all accepted samples of a metric.
 fn total(daemon: &Daemon, metric: &str) -> f64 {
     let words = ["chart", "--metric", metric, "--display", "total", "--range", "2h"];
     let answer = daemon.query(&words);
@@ -14,7 +15,8 @@ fn total(daemon: &Daemon, metric: &str) -> f64 {
 
 #[test]
 fn the_batches_of_a_body_do_not_mix_their_series() {
-    // A story: each batch numbered its series from 0, and all samples went to those of the last.
+    // Regression: each batch numbered its series from 0, and all samples went to the series of the
+    // last one.
     let daemon = Daemon::start("");
     let batch = |metric: &str, value: f64| json!({"samples": [{"metric": metric, "kind": "delta", "value": value}]});
     let answer = daemon.post_json(&json!([batch("first", 3.0), batch("second", 5.0)]));
@@ -62,7 +64,7 @@ fn each_sample_has_a_verdict_that_names_its_series() {
 }
 
 #[test]
-fn another_kind_or_unit_of_a_series_is_refused_and_said() {
+fn another_kind_or_unit_of_a_series_is_refused_with_a_reason() {
     let daemon = Daemon::start("");
     let sample = |kind: &str, unit: &str, value: f64| json!({"metric": "m", "kind": kind, "unit": unit, "value": value});
     let both = json!({"samples": [

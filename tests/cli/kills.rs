@@ -1,7 +1,7 @@
-//! kill -9 and SIGTERM of the real daemon at random moments under load: while it accepts batches,
-//! writes checkpoints, makes shells, drops partitions and starts.
+//! Kills and stops of the real daemon at random moments under load: while it accepts batches,
+//! writes checkpoints, creates shells, drops partitions and starts.
 //!
-//! `GRANARY_KILL_ROUNDS` sets how many; `GRANARY_KILL_SEED` replays the moments.
+//! `GRANARY_KILL_ROUNDS` sets the number of rounds; `GRANARY_KILL_SEED` replays the moments.
 
 use std::{thread, time::Duration};
 
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use crate::daemon::{Daemon, client, granularities};
 
-/// Rounds in an ordinary run.
+/// The rounds of a default run.
 const ROUNDS: u64 = 20;
 const SAMPLES: u64 = 200;
 const METRICS: u64 = 50;
 
-/// Checkpoints, shells and dropped partitions all the time, so that kills hit them too.
+/// Frequent checkpoints, shells and dropped partitions, so that kills interrupt them too.
 const BUSY: &str = "storage.checkpoint_interval = '100ms'\n";
 const SPANS: [[&str; 4]; 4] = [
     ["1s", "5s", "5s", "5s"],
@@ -34,18 +34,18 @@ fn batch(seq: u64) -> Value {
     json!({"agent": "killer", "epoch": 1, "seq": seq, "samples": samples})
 }
 
-/// Sends numbered batches until the daemon is gone; returns the number that was not
-/// acknowledged.
+/// Sends numbered batches until the daemon is gone; returns the first number without an
+/// acknowledgement.
 fn send_until_gone(url: &str, from: u64) -> u64 {
     let (client, mut seq) = (client(), from);
     loop {
         let request = client.post(format!("{url}/api/v1/ingest"));
         match request.content_type("application/json").send(batch(seq).to_string()) {
             Ok(response) if response.status() == 200 => seq += 1,
-            // It stops: what it did not take comes again.
+            // The daemon is stopping: the batch is sent again.
             Ok(response) if response.status() == 503 => return seq,
             Ok(response) => assert_eq!(response.status(), 429, "batch {seq}"),
-            // Not acknowledged: the same number again after the restart.
+            // Without an acknowledgement, the same number is sent again after the restart.
             Err(_) => return seq,
         }
     }
@@ -60,7 +60,7 @@ fn total(daemon: &Daemon, metric: u64, resolution: &str) -> f64 {
 }
 
 #[test]
-fn ends_at_random_moments_lose_nothing_and_count_nothing_twice() {
+fn kills_at_random_moments_lose_nothing_and_count_nothing_twice() {
     let seed = number("GRANARY_KILL_SEED").unwrap_or_else(|| fastrand::u64(..));
     eprintln!("GRANARY_KILL_SEED={seed}");
     let mut rng = fastrand::Rng::with_seed(seed);
@@ -70,7 +70,7 @@ fn ends_at_random_moments_lose_nothing_and_count_nothing_twice() {
     for round in 0..number("GRANARY_KILL_ROUNDS").unwrap_or(ROUNDS) {
         let url = daemon.url.clone();
         let sender = thread::spawn(move || send_until_gone(&url, next));
-        // Not a wait for anything: the moment of the end is what is random.
+        // The sleep waits for nothing: it makes the moment of the end random.
         thread::sleep(Duration::from_millis(rng.u64(1..600)));
         if round % 5 == 4 {
             assert_eq!(daemon.stop(), Some(0), "{}", daemon.log());
@@ -89,7 +89,7 @@ fn ends_at_random_moments_lose_nothing_and_count_nothing_twice() {
         daemon.restart();
     }
     eprintln!("{kills} kills, {stops} stops, {kills_at_start} kills at start, {next} batches");
-    // The batch that was cut off comes again; whether it was kept or not, it counts once.
+    // The interrupted batch is sent again; it counts once whether it was stored or not.
     assert_eq!(daemon.post_json(&batch(next)).status, 200);
     let expected = (next * SAMPLES) as f64;
     for resolution in ["10s", "1m", "1d"] {

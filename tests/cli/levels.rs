@@ -1,10 +1,10 @@
-//! Months as documents of levels, and pipelines over them, as the sources print them.
+//! Months as documents of levels, and pipelines over them, as in the published examples.
 
 use serde_json::{Value, json};
 
 use crate::daemon::{Daemon, LONG, granularities};
 
-/// Time of August 2015, butterflies, honeybees, location and scientist.
+/// Time in August 2015, butterflies, honeybees, location and scientist.
 const COUNTS: [(&str, i32, i32, i32, &str); 8] = [
     ("18T00:00", 12, 23, 1, "langstroth"),
     ("18T00:00", 1, 30, 1, "perpetua"),
@@ -15,7 +15,7 @@ const COUNTS: [(&str, i32, i32, i32, &str); 8] = [
     ("18T06:06", 8, 23, 2, "perpetua"),
     ("18T06:12", 7, 22, 2, "perpetua"),
 ];
-/// Minutes as well, kept for twenty years.
+/// Minutes as well, with a retention of twenty years.
 const MINUTES: [&str; 4] = ["1m", "1h", "1d", "7280d"];
 
 fn count_insects(daemon: &Daemon, more: &[(&str, i32, i32, i32, &str)]) {
@@ -33,10 +33,10 @@ fn aggregate(daemon: &Daemon, pipeline: &str) -> Value {
     daemon.query(&["aggregate", pipeline])["documents"].clone()
 }
 
-/// A list's elements in which something was counted.
+/// The elements of a list with a count above 0.
 fn filled(list: &Value) -> Vec<&Value> {
-    let own = list.as_array().unwrap().iter();
-    own.filter(|part| part["num_samples"] != json!(0)).collect()
+    let parts = list.as_array().unwrap().iter();
+    parts.filter(|part| part["num_samples"] != json!(0)).collect()
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_month_has_days_hours_and_minutes_with_their_sums() {
     let month = &documents[0];
     assert_eq!(month["date"], "2015-08-01T00:00:00Z");
     assert_eq!((&month["num_samples"], &month["total_samples"]), (&json!(2), &json!(23.0)));
-    // Every day, hour and minute is there.
+    // Every day, hour and minute is present.
     let counts = |list: &Value| list.as_array().unwrap().len();
     assert_eq!(counts(&month["days"]), 31);
     let days = filled(&month["days"]);
@@ -106,13 +106,13 @@ fn a_month_has_days_hours_and_minutes_with_their_sums() {
 }
 
 #[test]
-fn levels_go_as_deep_as_a_granularity_is_kept() {
+fn levels_are_as_deep_as_the_kept_granularities() {
     let daemon = Daemon::start(&granularities(&LONG));
     count_insects(&daemon, &[]);
     let words = ["documents", "--metric", "butterflies", "--form", "levels"];
     let range = ["--start", "2015-08-01", "--end", "2015-09-02"];
     let answer = daemon.query(&[&words[..], &range].concat());
-    // September is empty and gives no document; there are four tag sets.
+    // September is empty and has no document; there are four tag sets.
     let documents = answer["documents"].as_array().unwrap();
     assert_eq!(documents.len(), 4);
     for document in documents {
@@ -122,7 +122,7 @@ fn levels_go_as_deep_as_a_granularity_is_kept() {
         assert_eq!(day["hours"].as_array().unwrap().len(), 24);
         assert_eq!(day["hours"][0].get("minutes"), None, "no minutes are kept");
     }
-    // By default hours are kept for nine weeks, days for years.
+    // By default 1h is kept for nine weeks, 1d for years.
     let daemon = Daemon::start("");
     let old = jiff::Timestamp::now().as_millisecond() - 150 * 86_400_000;
     daemon.accept(&json!([{"metric": "views", "kind": "delta", "time": old, "value": 4}]));
@@ -135,7 +135,7 @@ fn levels_go_as_deep_as_a_granularity_is_kept() {
 }
 
 #[test]
-fn the_query_of_the_source_runs_as_it_is_printed() {
+fn the_published_query_runs_unchanged() {
     let daemon = Daemon::start(&granularities(&LONG));
     let more = [
         ("17T23:59", 100, 100, 1, "langstroth"),
@@ -155,7 +155,7 @@ db.test.aggregate([
     let expected =
         json!([{"_id": {"location": "1", "scientist": "langstroth"}, "butterflies": 28.0}]);
     assert_eq!(aggregate(&daemon, printed), expected);
-    // The same as JSON.
+    // The same documents as JSON.
     let json = r#"{"collection": "test", "pipeline": [
         {"$match": {"location": "1", "scientist": "langstroth"}},
         {"$unwind": "$days"},
@@ -182,7 +182,7 @@ fn months_are_documents_with_their_tags_and_metrics() {
                "num_samples": 4, "counts": {"butterflies": 2, "honeybees": 2}})
     );
     assert_eq!(months.as_array().unwrap().len(), 2);
-    // The largest hour of each scientist, and averages of what was counted.
+    // The largest hour of each scientist, and averages of the counts.
     let hours = aggregate(
         &daemon,
         "[{$unwind: '$days'}, {$unwind: '$days.hours'},
@@ -212,10 +212,10 @@ fn tags_that_spell_numbers_are_numbers_and_samples_are_counted() {
     let locations = |stages: &str| {
         let shown = format!("[{stages}, {{$project: {{_id: 0, location: 1}}}}]");
         let found = aggregate(&daemon, &shown);
-        found.as_array().unwrap().iter().map(|own| own["location"].clone()).collect::<Vec<_>>()
+        found.as_array().unwrap().iter().map(|fault| fault["location"].clone()).collect::<Vec<_>>()
     };
     let all = "{$match: {bees: {$gt: 0}}}";
-    // Conditions that are pushed down, those that are not, and expressions agree.
+    // Conditions that are pushed down, others that are not, and expressions agree.
     for (test, expected) in [
         ("{$gt: 2}", vec!["09", "10"]),
         ("{$gte: 2, $lt: 10}", vec!["2", "09"]),
@@ -317,13 +317,14 @@ fn a_pipeline_that_cannot_run_says_why() {
 }
 
 #[test]
-fn a_pipeline_over_many_series_reads_what_there_is() {
+fn a_pipeline_over_many_series_reads_all_samples() {
     let daemon = Daemon::start("");
-    let own = |metric: usize, core: usize| {
+    let core_sample = |metric: usize, core: usize| {
         json!({"metric": format!("m{metric}"), "tags": {"core": core.to_string(), "host": "h1"},
                "value": core})
     };
-    let samples: Vec<_> = (0..60).flat_map(|m| (0..4).map(move |core| own(m, core))).collect();
+    let samples: Vec<_> =
+        (0..60).flat_map(|m| (0..4).map(move |core| core_sample(m, core))).collect();
     daemon.accept(&samples.into());
     let months = aggregate(&daemon, "db.m.aggregate([{$match: {host: 'h1'}}])");
     assert_eq!(months.as_array().unwrap().len(), 4);
@@ -331,7 +332,7 @@ fn a_pipeline_over_many_series_reads_what_there_is() {
     let hidden =
         aggregate(&daemon, "[{$match: {host: 'h1'}}, {$project: {days: 0, num_samples: 0}}]");
     assert_eq!((&hidden[3]["m7"], hidden[3].get("days")), (&json!(3.0), None));
-    // No metric is named: documents are counted.
+    // Without a metric, documents are counted.
     let counted = aggregate(&daemon, "[{$group: {_id: '$core', n: {$sum: 1}}}, {$limit: 1}]");
     assert_eq!(counted, json!([{"_id": "0", "n": 1}]));
     let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).day() - 1;

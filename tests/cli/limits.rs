@@ -1,4 +1,4 @@
-//! Every limit: its clear error, its counter, and that nothing else is harmed.
+//! Every limit: its error, its counter, and no effect on other requests.
 
 use std::{
     io::{Read, Write},
@@ -37,12 +37,12 @@ fn send(daemon: &Daemon, agent: &str, metrics: std::ops::Range<u32>) -> (u16, Va
 
 fn counter(daemon: &Daemon, line: &str) -> u64 {
     let text = daemon.metrics();
-    let found = text.lines().find_map(|own| own.strip_prefix(line));
+    let found = text.lines().find_map(|text_line| text_line.strip_prefix(line));
     found.unwrap_or_else(|| panic!("{line} in {text}")).trim().parse().unwrap()
 }
 
 #[test]
-fn series_and_senders_are_limited_and_what_is_there_goes_on() {
+fn series_and_senders_are_limited_and_known_ones_continue() {
     let daemon = Daemon::start(TIGHT);
     let answer = send(&daemon, "a", 0..6).1;
     assert_eq!(answer["refused"], json!({"sender_series_limit": 1}));
@@ -52,7 +52,7 @@ fn series_and_senders_are_limited_and_what_is_there_goes_on() {
     assert_eq!((status, &refused["error"]), (503, &json!("sender_limit")));
     let message = refused["message"].as_str().unwrap();
     assert!(message.contains("limits.senders_max"), "{message}");
-    // Known series and senders are not harmed.
+    // Known series and senders are not affected.
     let next = json!({"agent": "a", "epoch": 1, "seq": 2, "samples": samples(0..5)});
     assert_eq!(daemon.post_json(&next).body["accepted"], 5);
     for (reason, count) in [("sender_series_limit", 1), ("series_limit", 1), ("sender_limit", 0)] {
@@ -63,13 +63,13 @@ fn series_and_senders_are_limited_and_what_is_there_goes_on() {
 }
 
 #[test]
-fn a_query_that_takes_too_long_is_told_so_and_its_place_is_free_again() {
+fn a_query_that_takes_too_long_is_refused_and_releases_its_place() {
     let daemon = Daemon::start("limits.queries_max = 1\nlimits.query_timeout = '1ms'\n");
     let sample = |i: u32| json!({"metric": "m", "tags": {"host": i.to_string()}, "value": 1});
     let samples: Vec<_> = (0..100).map(sample).collect();
     assert_eq!(daemon.post_json(&json!({"samples": samples})).body["accepted"], 100);
     for _ in 0..3 {
-        // A hundred lines of thousands of slots are more than a millisecond's work.
+        // A hundred lines of thousands of slots take more than a millisecond.
         let (status, body) = get(&daemon, "/api/v1/chart?metric=m&resolution=1m&range=40h");
         assert_eq!((status, &body["error"]), (503, &json!("timeout")), "{body}");
         assert!(body["message"].as_str().unwrap().contains("limits.query_timeout"), "{body}");
@@ -108,7 +108,7 @@ fn bodies_are_limited_in_size_time_and_memory() {
     let message = response.body_mut().read_to_string().unwrap();
     assert_eq!(response.status(), 413);
     assert!(message.contains("ingest.request_bytes_max"), "{message}");
-    // Clients that begin a body and fall silent: their memory counts, and their time is short.
+    // Clients that begin a body and stop: their memory counts, and their time is short.
     let head = "POST /api/v1/ingest HTTP/1.1\r\nHost: x\r\nContent-Type: application/bson\r\n\
                 Content-Length: 4000\r\n\r\n";
     let mut silent: Vec<_> = (0..8)
@@ -175,7 +175,7 @@ fn queries_are_limited_in_series_and_points() {
 }
 
 #[test]
-fn two_hundred_heavy_queries_are_answered_and_memory_is_given_back() {
+fn two_hundred_heavy_queries_are_answered_and_memory_is_released() {
     let daemon = Daemon::start("limits.query_memory_max = 1_048_576");
     let at = minute() - 1_500 * 60_000;
     let samples: Vec<_> = (0..1_500).map(|i| (at + i * 60_000, i as f64)).collect();
@@ -198,7 +198,7 @@ fn two_hundred_heavy_queries_are_answered_and_memory_is_given_back() {
     }
 }
 
-/// A `PromQL` query's answer.
+/// The answer of a `PromQL` query.
 fn ask(daemon: &Daemon, path: &str, form: &[(&str, &str)]) -> (u16, Value) {
     let sent = client()
         .post(format!("{}/api/v1/{path}", daemon.url))
@@ -223,15 +223,15 @@ fn selectors_of_one_request_count_once_and_are_limited() {
 }
 
 #[test]
-fn a_client_that_leaves_ends_its_query() {
+fn a_query_ends_when_its_client_disconnects() {
     let daemon = Daemon::start("limits.queries_max = 1\n");
     let address = daemon.url.trim_start_matches("http://");
-    // Minutes of work.
+    // A query of several minutes.
     let query = "sum_over_time(vector(1)[1000000s:1s])";
     let path = format!("/api/v1/query_range?query={query}&start=1000000&end=1010000&step=1");
     let mut client = TcpStream::connect(address).unwrap();
     write!(client, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
-    // It has the only place: who waits gives up.
+    // It occupies the only place: a waiting query gives up.
     loop {
         let (status, body) = ask(&daemon, "query", &[("query", "1"), ("timeout", "100ms")]);
         if status == 503 {

@@ -1,4 +1,4 @@
-//! Receivers of Granary's own: real ones of the test's own over kill -9, by mail with TLS, and beside a
+//! Granary's own receivers: fake servers across kill -9, mail with TLS, and a comparison with a
 //! real Alertmanager.
 
 use std::{
@@ -22,11 +22,11 @@ use crate::{
     peers::need,
 };
 
-/// Each host for itself, at once, and not again before the test is over.
+/// Each host is a group of its own, notified at once, and not again during the test.
 pub(crate) const ROUTE: &str = "route: {receiver: own, group_by: [host], group_wait: 0s, group_interval: 1s, \
                      repeat_interval: 1h}\n";
 
-/// A daemon with a file of notifications, and more settings of `[alerts]`.
+/// A daemon with a file of receivers, and more settings of `[alerts]`.
 pub(crate) fn start(notifications: &str, more: &str) -> Daemon {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
@@ -52,17 +52,17 @@ pub(crate) fn webhook(hook: &Hook) -> String {
     )
 }
 
-/// What was told of a host, in order: whether it fires, and since when.
-pub(crate) fn told_of(hook: &Hook, host: &str) -> Vec<(String, String)> {
+/// The notifications about a host, in order: state and start.
+pub(crate) fn notifications_of(hook: &Hook, host: &str) -> Vec<(String, String)> {
     let documents = hook.taken().into_iter().map(|(_, body)| body);
-    let alerts = documents.flat_map(|own| own["alerts"].as_array().unwrap().clone());
-    let own = alerts.filter(|own| own["labels"]["host"] == host);
-    let text = |own: &Value| own.as_str().unwrap().to_owned();
-    own.map(|own| (text(&own["status"]), text(&own["startsAt"]))).collect()
+    let alerts = documents.flat_map(|document| document["alerts"].as_array().unwrap().clone());
+    let of_host = alerts.filter(|alert| alert["labels"]["host"] == host);
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    of_host.map(|alert| (text(&alert["status"]), text(&alert["startsAt"]))).collect()
 }
 
 #[test]
-fn a_webhook_that_is_away_is_told_once_when_it_is_back() {
+fn a_webhook_that_was_down_is_notified_once_when_it_returns() {
     let away = Hook::free_address();
     let settings =
         format!("{ROUTE}receivers:\n- name: own\n  webhook_configs: [{{url: 'http://{away}/'}}]\n");
@@ -75,15 +75,18 @@ fn a_webhook_that_is_away_is_told_once_when_it_is_back() {
     set(&daemon, "b", 1.0);
     let back = Hook::start(Some(away));
     until(&daemon, "both", || {
-        let ends = |host: &str| told_of(&back, host).last().map(|own| own.0.clone());
+        let ends = |host: &str| notifications_of(&back, host).last().map(|told| told.0.clone());
         (ends("a")? == "firing" && ends("b")? == "resolved").then_some(())
     });
     until(&daemon, "an empty queue", || {
         daemon.metrics().contains("granary_receiver_queue_length{receiver=\"own\"} 0").then_some(())
     });
-    assert_eq!(told_of(&back, "a").len(), 1);
-    let document =
-        back.taken().into_iter().map(|own| own.1).find(|own| own["groupLabels"]["host"] == "a");
+    assert_eq!(notifications_of(&back, "a").len(), 1);
+    let document = back
+        .taken()
+        .into_iter()
+        .map(|(_, body)| body)
+        .find(|body| body["groupLabels"]["host"] == "a");
     let document = document.unwrap();
     assert_eq!((&document["version"], &document["receiver"]), (&json!("4"), &json!("own")));
     assert_eq!(document["groupKey"], "{}:{host=\"a\"}");
@@ -91,7 +94,7 @@ fn a_webhook_that_is_away_is_told_once_when_it_is_back() {
 }
 
 #[test]
-fn a_start_with_a_rule_file_that_cannot_be_used_ends_none_of_its_alerts() {
+fn a_start_with_an_invalid_rule_file_resolves_none_of_its_alerts() {
     let hook = Hook::start(None);
     let mut daemon = start(&webhook(&hook), "");
     let at = |name: &str| daemon.dir.path().join(name);
@@ -100,7 +103,7 @@ fn a_start_with_a_rule_file_that_cannot_be_used_ends_none_of_its_alerts() {
         RULES.replace("FOR", "0s").replace("level", "other").replace("name: own", "name: b");
     fs::write(at("other-rules.yml"), other).unwrap();
     set(&daemon, "a", 7.0);
-    // Killed before it is noted it would be told once more.
+    // A kill before delivery is recorded would repeat the notification.
     until(&daemon, "what fires", || {
         let metrics = daemon.metrics();
         let noted = [
@@ -115,27 +118,29 @@ fn a_start_with_a_rule_file_that_cannot_be_used_ends_none_of_its_alerts() {
     daemon.restart();
     let tags = json!({ "host": "b" });
     daemon.accept(&json!([{ "metric": "other", "tags": tags, "value": 7.0 }]));
-    until(&daemon, "the file that can be used", || told_of(&hook, "b").first().cloned());
-    assert_eq!(told_of(&hook, "a").len(), 1, "nobody looked whether it ended");
+    until(&daemon, "the file that can be used", || notifications_of(&hook, "b").first().cloned());
+    assert_eq!(notifications_of(&hook, "a").len(), 1, "nobody looked whether it ended");
     let (_, shown) =
         request(&daemon.url, "GET", "/api/v2/alerts?filter=host%3Da", &[], "").unwrap();
     assert_eq!(shown[0]["status"]["state"], "active", "{shown}");
-    // Prometheus' list has it, too.
+    // Prometheus' list contains it, too.
     let alerts = ask(&daemon, "/api/v1/alerts")["alerts"].clone();
-    let is_a = |own: &Value| own["labels"]["host"] == "a" && own["state"] == "firing";
+    let is_a = |value: &Value| value["labels"]["host"] == "a" && value["state"] == "firing";
     assert!(alerts.as_array().unwrap().iter().any(is_a), "{alerts}");
-    // Once the file can be read, it ends when it is over, and is told so once.
+    // Once the file can be read, the alert ends, and one notification says so.
     set(&daemon, "a", 1.0);
     fs::write(&rules, good).unwrap();
     let (status, _) = request(&daemon.url, "POST", "/-/reload", &[], "").unwrap();
     assert_eq!(status, 200);
-    until(&daemon, "the end", || (told_of(&hook, "a").last()?.0 == "resolved").then_some(()));
-    assert_eq!(told_of(&hook, "a").len(), 2, "{:?}", told_of(&hook, "a"));
+    until(&daemon, "the end", || {
+        (notifications_of(&hook, "a").last()?.0 == "resolved").then_some(())
+    });
+    assert_eq!(notifications_of(&hook, "a").len(), 2, "{:?}", notifications_of(&hook, "a"));
 }
 
-/// Kills at random moments: `GRANARY_TEST_KILLS=200` for as many.
+/// Kills at random moments; `GRANARY_TEST_KILLS=200` sets their number.
 #[test]
-fn kill_9_loses_no_notification_and_ends_none() {
+fn kill_9_loses_no_notification_and_resolves_no_alert() {
     let kills: u64 = env::var("GRANARY_TEST_KILLS").map_or(5, |text| text.parse().unwrap());
     let hook = Hook::start(None);
     let mut daemon = start(&webhook(&hook), "");
@@ -151,18 +156,21 @@ fn kill_9_loses_no_notification_and_ends_none() {
         daemon.kill();
         daemon.restart();
         let expected = if round % 2 == 0 { "firing" } else { "resolved" };
-        until(&daemon, expected, || (told_of(&hook, "flips").last()?.0 == expected).then_some(()));
+        until(&daemon, expected, || {
+            (notifications_of(&hook, "flips").last()?.0 == expected).then_some(())
+        });
     }
-    until(&daemon, "the one that stays", || told_of(&hook, "stays").first().cloned());
-    let stays = told_of(&hook, "stays");
+    until(&daemon, "the one that stays", || notifications_of(&hook, "stays").first().cloned());
+    let stays = notifications_of(&hook, "stays");
     let distinct: BTreeSet<_> = stays.iter().collect();
     assert_eq!(distinct.len(), 1, "it never ended, and fires since it did: {distinct:?}");
-    // Each change was told, and again at most when the daemon was killed before it could note that.
+    // Each change was notified once, or once more when the daemon was killed before it recorded the
+    // delivery.
     let mut counts: BTreeMap<(String, String), u64> = BTreeMap::new();
-    for own in told_of(&hook, "flips") {
-        *counts.entry(own).or_default() += 1;
+    for state in notifications_of(&hook, "flips") {
+        *counts.entry(state).or_default() += 1;
     }
-    let of = |status: &str| counts.keys().filter(|own| own.0 == status).count() as u64;
+    let of = |status: &str| counts.keys().filter(|told| told.0 == status).count() as u64;
     assert_eq!(of("firing"), kills.div_ceil(2), "{counts:?}");
     assert_eq!(of("resolved"), kills / 2, "{counts:?}");
     let again = stays.len() as u64 - 1;
@@ -173,8 +181,7 @@ fn kill_9_loses_no_notification_and_ends_none() {
 }
 
 #[test]
-fn a_silence_keeps_receivers_quiet_until_it_is_over_and_who_looks_after_an_alert_stops_its_escalation()
- {
+fn a_silence_suppresses_notifications_and_an_acknowledgement_stops_escalation() {
     let hook = Hook::start(None);
     let url = |path: &str| format!("webhook_configs: [{{url: 'http://{}/{path}'}}]", hook.address);
     let route = ROUTE.replace("}\n", ", escalate: [{after: 8s, receiver: boss}]}\n");
@@ -186,25 +193,25 @@ fn a_silence_keeps_receivers_quiet_until_it_is_over_and_who_looks_after_an_alert
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };
-    let told_at = |path: &str, host: &str| {
+    let notifications_at = |path: &str, host: &str| {
         let documents = hook.taken_at(path);
-        documents.iter().filter(|own| own["groupLabels"]["host"] == host).count()
+        documents.iter().filter(|document| document["groupLabels"]["host"] == host).count()
     };
     let id = run(&["silence", "add", "host=quiet", "--comment", "moved", "--by", "ann"]);
     set(&daemon, "quiet", 7.0);
     set(&daemon, "kept", 7.0);
-    until(&daemon, "the one that is kept", || (told_at("/own", "kept") > 0).then_some(()));
+    until(&daemon, "the one that is kept", || (notifications_at("/own", "kept") > 0).then_some(()));
     run(&["alerts", "ack", "host=kept", "--by", "ann"]);
     set(&daemon, "left", 7.0);
-    until(&daemon, "an escalation", || (told_at("/boss", "left") > 0).then_some(()));
-    assert_eq!(told_at("/boss", "kept"), 0, "it fires for longer, but ann looks after it");
-    assert_eq!(told_at("/own", "quiet") + told_at("/boss", "quiet"), 0);
+    until(&daemon, "an escalation", || (notifications_at("/boss", "left") > 0).then_some(()));
+    assert_eq!(notifications_at("/boss", "kept"), 0, "it fires for longer, but ann looks after it");
+    assert_eq!(notifications_at("/own", "quiet") + notifications_at("/boss", "quiet"), 0);
     run(&["silence", "expire", id.trim()]);
-    until(&daemon, "what was silenced", || (told_at("/own", "quiet") > 0).then_some(()));
+    until(&daemon, "what was silenced", || (notifications_at("/own", "quiet") > 0).then_some(()));
 }
 
 #[test]
-fn slack_pagerduty_and_commands_are_told_in_their_own_words() {
+fn slack_pagerduty_and_commands_are_notified_in_their_formats() {
     let hook = Hook::start(None);
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
@@ -254,12 +261,12 @@ fn slack_pagerduty_and_commands_are_told_in_their_own_words() {
         (lines.len() == 2).then_some(lines)
     });
     assert_eq!((&lines[0]["status"], &lines[1]["status"]), (&json!("firing"), &json!("resolved")));
-    // Slack is told of no end that it does not ask for.
+    // Slack receives no resolved notification that it did not ask for.
     assert_eq!(hook.taken_at("/slack").len(), 1);
 }
 
 #[test]
-fn a_file_of_notifications_is_checked_and_a_bad_one_changes_nothing() {
+fn a_file_of_receivers_is_checked_and_an_invalid_one_changes_nothing() {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/notifications.yml");
     let check = |path: &Path, labels: &[&str]| {
         let command = granary().args(["rules", "notifications"]).arg(path).args(labels).output();
@@ -282,22 +289,22 @@ fn a_file_of_notifications_is_checked_and_a_bad_one_changes_nothing() {
     assert!(!is_well && said.contains("notify.yml") && said.contains("opsgenie"), "{said}");
     let (status, answer) = request(&daemon.url, "POST", "/-/reload", &[], "").unwrap();
     assert!(status == 500 && answer.to_string().contains("opsgenie"), "{answer}");
-    // Those of before are told.
+    // Earlier alerts are notified.
     set(&daemon, "a", 7.0);
     until(&daemon, "the webhook", || hook.taken().first().cloned());
-    // A route that is read again tells another one.
+    // A reloaded route notifies another receiver.
     let other = Hook::start(None);
     fs::write(&path, webhook(&other)).unwrap();
     let (status, _) = request(&daemon.url, "POST", "/-/reload", &[], "").unwrap();
     assert_eq!(status, 200);
     set(&daemon, "b", 7.0);
-    until(&daemon, "the other one", || told_of(&other, "b").first().cloned());
+    until(&daemon, "the other one", || notifications_of(&other, "b").first().cloned());
 }
 
 #[test]
 #[ignore = "needs prometheus-alertmanager; .ci/run installs it and runs this"]
-fn documents_are_those_of_a_real_alertmanager() {
-    let (theirs, own) = (Hook::start(None), Hook::start(None));
+fn webhook_documents_equal_those_of_a_real_alertmanager() {
+    let (theirs, ours) = (Hook::start(None), Hook::start(None));
     let settings = |hook: &Hook| {
         format!(
             "route:
@@ -328,29 +335,29 @@ receivers:
     };
     let folder = tempfile::tempdir().unwrap();
     let real = Real::start(folder.path(), &settings(&theirs));
-    let daemon = start(&settings(&own), &format!("alertmanagers = ['{}']", real.url));
+    let daemon = start(&settings(&ours), &format!("alertmanagers = ['{}']", real.url));
     for host in ["c", "a", "b", "d"] {
         set(&daemon, host, 7.0);
     }
     let known = |hook: &Hook| {
         let mut all: Vec<_> = hook.taken();
         for (_, body) in &mut all {
-            // Its own address, which is another one.
+            // The address of the program itself, which differs.
             body["externalURL"] = Value::Null;
             for alert in body["alerts"].as_array_mut().unwrap() {
                 alert["generatorURL"] = Value::Null;
             }
         }
-        all.sort_by_key(|own| format!("{own:?}"));
+        all.sort_by_key(|ours| format!("{ours:?}"));
         all
     };
     let both = |daemon: &Daemon, count: usize| {
         until(daemon, "both", || {
-            (theirs.taken().len() >= count && own.taken().len() >= count).then_some(())
+            (theirs.taken().len() >= count && ours.taken().len() >= count).then_some(())
         });
-        assert_eq!(known(&theirs), known(&own));
+        assert_eq!(known(&theirs), known(&ours));
     };
-    // Three for each, one for some: d is inhibited by c.
+    // Three notifications each, some with one alert: d is inhibited by c.
     both(&daemon, 4);
     set(&daemon, "a", 1.0);
     both(&daemon, 5);
@@ -430,7 +437,7 @@ receivers:
     assert_eq!(end["subject"], "[RESOLVED] a");
     assert_ne!(end["id"], mail["id"]);
 
-    // A server that is not known by its certificate is told nothing.
+    // A server with an unknown certificate receives nothing.
     fs::write(daemon.dir.path().join("notify.yml"), settings("")).unwrap();
     let (status, _) = request(&daemon.url, "POST", "/-/reload", &[], "").unwrap();
     assert_eq!(status, 200);

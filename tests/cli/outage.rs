@@ -1,4 +1,4 @@
-//! Receivers of Granary's own in a mass outage, and at services that people chat and are called by.
+//! Granary's own receivers in a mass outage, and chat and paging services.
 
 use serde_json::{Value, json};
 
@@ -9,9 +9,9 @@ use crate::{
     notifications::{ROUTE, set, start},
 };
 
-/// 2,500 series were told to nobody: "2500 alerts are more than 2000".
+/// Regression: 2,500 series were not notified: "2500 alerts are more than 2000".
 #[test]
-fn a_mass_outage_is_told_at_once_with_how_many_more_there_are() {
+fn a_mass_outage_is_notified_at_once_with_the_number_of_further_alerts() {
     let hook = Hook::start(None);
     let route = ROUTE.replace("[host]", "[alertname]").replace("group_wait: 0s", "group_wait: 1s");
     let receivers = format!("webhook_configs: [{{url: 'http://{}/'}}]", hook.address);
@@ -19,15 +19,16 @@ fn a_mass_outage_is_told_at_once_with_how_many_more_there_are() {
     let count = 2500;
     let tags = |at: usize| json!({ "host": format!("h{at:05}") });
     let all = |level: f64| -> Value {
-        let own = |at| json!({ "metric": "level", "tags": tags(at), "value": level });
-        (0..count).map(own).collect()
+        let sample = |at| json!({ "metric": "level", "tags": tags(at), "value": level });
+        (0..count).map(sample).collect()
     };
     daemon.accept(&all(7.0));
     let told = |hook: &Hook, status: &str| {
         let documents = hook.taken().into_iter().map(|(_, body)| body);
-        let alerts = |own: &Value| own["alerts"].as_array().map_or(0, Vec::len);
-        let own = documents.filter(|own| own["status"] == status);
-        let counts = own.map(|own| (alerts(&own), own["truncatedAlerts"].as_u64().unwrap()));
+        let alerts = |value: &Value| value["alerts"].as_array().map_or(0, Vec::len);
+        let document = documents.filter(|document| document["status"] == status);
+        let counts = document
+            .map(|document| (alerts(&document), document["truncatedAlerts"].as_u64().unwrap()));
         counts.collect::<Vec<_>>()
     };
     let firing = until(&daemon, "the news", || told(&hook, "firing").first().copied());
@@ -38,7 +39,7 @@ fn a_mass_outage_is_told_at_once_with_how_many_more_there_are() {
         (ready["status"] == "degraded" && ready["reasons"]["alerts"].is_string()).then_some(())
     });
     assert!(daemon.metrics().contains("granary_notification_alerts_left_out 2000"));
-    // Somebody looks after one of them; the state of so many is stored in pieces, and read again.
+    // One of them is acknowledged; the state of this many alerts is stored in parts and read again.
     let run = |args: &[&str]| granary().args(args).output().unwrap();
     let acknowledged =
         run(&["alerts", "ack", "host=h00007", "--by", "ann", "--url", daemon.url.as_str()]);
@@ -49,7 +50,7 @@ fn a_mass_outage_is_told_at_once_with_how_many_more_there_are() {
         let alerts = ask(&daemon, "/api/v1/alerts")["alerts"].as_array().cloned()?;
         (alerts.len() == count).then_some(alerts)
     });
-    let looked_after = alerts.iter().filter(|own| own["acknowledged"]["by"] == "ann").count();
+    let looked_after = alerts.iter().filter(|alert| alert["acknowledged"]["by"] == "ann").count();
     assert_eq!(looked_after, 1);
     daemon.accept(&all(1.0));
     until(&daemon, "the end", || told(&hook, "resolved").first().copied());
@@ -61,7 +62,7 @@ fn a_mass_outage_is_told_at_once_with_how_many_more_there_are() {
 }
 
 #[test]
-fn opsgenie_teams_telegram_and_discord_are_told_in_their_own_words() {
+fn opsgenie_teams_telegram_and_discord_are_notified_in_their_formats() {
     let hook = Hook::start(None);
     let settings = format!(
         "{ROUTE}receivers:

@@ -1,4 +1,4 @@
-//! The web page as browsers, attackers and other clients get it.
+//! The web page for browsers, attackers and other clients.
 
 use std::path::Path;
 
@@ -6,9 +6,9 @@ use ureq::{Body, http::Response};
 
 use crate::daemon::{Daemon, client};
 
-/// What a browser says that it reads.
+/// The encodings that a browser accepts.
 const BROWSER: (&str, &str) = ("Accept", "text/html,application/xhtml+xml,*/*;q=0.8");
-/// What all of the page's answers say.
+/// The headers of all answers of the page.
 const HEADERS: [(&str, &str); 6] = [
     ("x-frame-options", "DENY"),
     ("content-security-policy", "script-src 'self'"),
@@ -18,7 +18,7 @@ const HEADERS: [(&str, &str); 6] = [
     ("cross-origin-opener-policy", "same-origin"),
 ];
 
-/// A request as it is, whatever the client would make of the answer.
+/// A raw request, whose answer no client interprets.
 fn ask(daemon: &Daemon, method: &str, path: &str, headers: &[(&str, &str)]) -> Response<Body> {
     let request = ureq::http::Request::builder().method(method);
     let request = request.uri(format!("{}{path}", daemon.url));
@@ -35,7 +35,7 @@ fn header<'a>(response: &'a Response<Body>, name: &str) -> &'a str {
     response.headers().get(name).map_or("", |value| value.to_str().unwrap())
 }
 
-/// The folder from which this build reads the page, when there is one.
+/// The folder from which this build reads the page, if there is one.
 fn built() -> Option<&'static Path> {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/web/dist"));
     folder.join("index.html").exists().then_some(folder)
@@ -85,7 +85,7 @@ fn the_page_is_at_the_paths_of_its_views_and_nowhere_else() {
         assert_eq!(policy, "default-src 'none'; frame-ancestors 'none'", "{path}");
         assert!(text(response).contains("not_found"), "{path}");
     }
-    // Clients of Prometheus' API see at the root what they have seen so far.
+    // Clients of Prometheus' API get the same answer at the root as before.
     for headers in [&[][..], &[("Accept", "*/*")], &[("Accept", "application/json")]] {
         let response = ask(&daemon, "GET", "/", headers);
         assert_eq!(header(&response, "content-type"), "text/plain; charset=utf-8");
@@ -110,7 +110,7 @@ fn a_head_request_gets_the_same_headers_and_no_body() {
 }
 
 #[test]
-fn assets_are_kept_for_ever_and_the_document_is_asked_for_again() {
+fn assets_are_cached_forever_and_the_document_is_revalidated() {
     let daemon = Daemon::start("");
     let Some(folder) = built() else {
         eprintln!("SKIPPED: the page is not built; npm ci && npm run build in src/web");
@@ -149,7 +149,7 @@ fn assets_are_kept_for_ever_and_the_document_is_asked_for_again() {
         let compressed = ask(&daemon, "GET", &format!("{path}.br"), &[]);
         assert_eq!(compressed.status().as_u16(), 404, "{path}.br");
     }
-    // Each view has a document of its own, which names what it is made of.
+    // Each view has a document that names its files.
     let tag = header(&ask(&daemon, "GET", "/", &[BROWSER]), "etag").to_owned();
     for (path, status) in [("/", 304), ("/explore", 200)] {
         let again = ask(&daemon, "GET", path, &[BROWSER, ("If-None-Match", &tag)]);

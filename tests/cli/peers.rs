@@ -1,8 +1,8 @@
-//! Real senders against the real daemon. They must be installed, so these tests are left out unless
-//! asked for: `.ci/run` installs the senders and runs them.
+//! Real senders and the real daemon. The senders must be installed, so these tests are ignored by
+//! default: `.ci/run` installs the senders and runs them.
 //!
-//! They scrape a target of the test's own, which knows what it served: a counter that grows by one
-//! with each scrape. Meanwhile the daemon is killed and the sender restarted.
+//! The senders scrape a fake target, which counts its answers: its counter grows by one with each
+//! scrape. Meanwhile the daemon is killed and the sender restarted.
 
 mod collectd;
 mod mongodb;
@@ -26,7 +26,7 @@ use std::{
 
 use crate::daemon::{Daemon, SECONDS, granularities};
 
-/// Scrapes that a sender must have made before the test goes on to the next step.
+/// The scrapes that a sender must make before the next step.
 const SCRAPES: u64 = 4;
 
 /// Serves `test_scrapes_total` and counts the scrapes.
@@ -56,7 +56,7 @@ impl Target {
                 let length = body.len();
                 let answer =
                     format!("{head}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}");
-                // A sender that was stopped in a scrape does not read it.
+                // A sender that was stopped during a scrape does not read the answer.
                 drop(stream.write_all(answer.as_bytes()));
             }
         });
@@ -80,7 +80,7 @@ pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     panic!("waited in vain for {what}");
 }
 
-/// A sender's process, stopped in order when dropped.
+/// A sender's process, stopped orderly when dropped.
 struct Sender(Child);
 
 impl Sender {
@@ -99,7 +99,7 @@ impl Drop for Sender {
     }
 }
 
-/// Fails where a program is not installed.
+/// Fails if a program is not installed.
 pub(crate) fn need(program: &str) {
     let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
     assert!(found.unwrap().status.success(), "{program} is not installed; .ci/run installs it");
@@ -118,8 +118,8 @@ fn points(daemon: &Daemon, resolution: &str, display: &str) -> Vec<f64> {
     points.iter().filter_map(|point| point[1].as_f64()).collect()
 }
 
-/// Runs a sender through kills and restarts, then compares what the daemon has with what was
-/// served.
+/// Runs a sender through kills and restarts, then compares the daemon's samples with the served
+/// ones.
 fn deliver(start: impl Fn(&Target, &Daemon, &Path) -> Sender) {
     let mut daemon = Daemon::start(&granularities(&SECONDS));
     let target = Target::start();
@@ -131,7 +131,7 @@ fn deliver(start: impl Fn(&Target, &Daemon, &Path) -> Sender) {
     target.wait_for_scrapes();
     daemon.restart();
     target.wait_for_scrapes();
-    // Stopped in order, it hands over what it has.
+    // During an orderly stop, the sender delivers its pending samples.
     drop(sender);
     let between = target.served.load(Ordering::SeqCst);
     let sender = start(&target, &daemon, dir.path());
@@ -143,7 +143,7 @@ fn deliver(start: impl Fn(&Target, &Daemon, &Path) -> Sender) {
     let log = || fs::read_to_string(dir.path().join("log")).unwrap_or_default();
     for resolution in ["1s", "1m"] {
         let count: f64 = points(&daemon, resolution, "count").iter().sum();
-        // A scrape may be cut off by each of the two stops.
+        // Each of the two stops may interrupt a scrape.
         assert!((served - 2.0..=served).contains(&count), "{count} of {served}: {}", log());
         let first = points(&daemon, resolution, "first")[0];
         let last = *points(&daemon, resolution, "last").last().unwrap();
@@ -204,7 +204,7 @@ fn vmagent_delivers_everything_through_kills_and_restarts() {
 
 #[test]
 #[ignore = "needs carbon-c-relay; .ci/run installs it and runs this"]
-fn carbon_c_relay_delivers_what_it_is_sent() {
+fn carbon_c_relay_delivers_all_samples() {
     need("carbon-c-relay");
     let port = free_port();
     let daemon = Daemon::start(&format!("graphite.listen = '127.0.0.1:{port}'"));
@@ -257,7 +257,7 @@ fn last_and_total(daemon: &Daemon, metric: &str) -> (f64, f64) {
     last_and_total_of(daemon, metric, "")
 }
 
-/// The same of the only series with these tags.
+/// The last value and total of the only series with these tags.
 fn last_and_total_of(daemon: &Daemon, metric: &str, tags: &str) -> (f64, f64) {
     let read = |display: &str| -> Vec<f64> {
         let words = ["chart", "--resolution", "1m", "--range", "5m", "--display", display];
@@ -271,7 +271,7 @@ fn last_and_total_of(daemon: &Daemon, metric: &str, tags: &str) -> (f64, f64) {
 
 #[test]
 #[ignore = "needs opentelemetry-sdk; .ci/run installs it and runs this"]
-fn the_opentelemetry_sdk_delivers_what_it_measured() {
+fn the_opentelemetry_sdk_delivers_its_measurements() {
     let daemon = Daemon::start("");
     run_script("senders/otel.py", &[&daemon.url]);
     assert_eq!(last_and_total(&daemon, "orders").0, 100.0);
@@ -285,7 +285,7 @@ fn the_opentelemetry_sdk_delivers_what_it_measured() {
 
 #[test]
 #[ignore = "needs influxdb and influxdb-client; .ci/run installs it and runs this"]
-fn the_influx_clients_deliver_what_they_measured() {
+fn the_influx_clients_deliver_their_measurements() {
     let daemon = Daemon::start("");
     let address = daemon.url.trim_start_matches("http://").to_owned();
     let (host, port) = address.split_once(':').unwrap();

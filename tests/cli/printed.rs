@@ -1,6 +1,6 @@
-//! Every command that README, manual and `--help` print, run as it is printed: against a real daemon
-//! that the real host agents and the printed batches have filled. Settings that they print are
-//! checked, and what deploy/ holds is read by those who will read it.
+//! Every printed command of README, manual and `--help` is run against a real daemon with data from
+//! the real host agents and the printed batches. Printed settings are checked, and the files of
+//! deploy/ are read by the programs that use them.
 
 use std::{
     collections::BTreeSet,
@@ -23,10 +23,10 @@ use crate::{
 /// The programs whose commands `--help` prints.
 const PROGRAMS: [&str; 2] = ["granary ", "curl "];
 
-/// Commands that end only when they are told to: how they are.
+/// Commands that run until they are stopped, and how they are tested.
 const ENDLESS: [&str; 2] = ["granary tail", "curl -N"];
 
-/// Commands that are not run but only parsed, by how they begin, and why.
+/// Commands that are only parsed, by their beginning, with the reason.
 const NOT_RUN: [(&str, &str); 36] = [
     ("(cd src/web", "builds for minutes, and writes to the home directory"),
     (".ci/run", "runs this test"),
@@ -69,7 +69,7 @@ const NOT_RUN: [(&str, &str); 36] = [
     ("sudo", "needs root and systemd; the units are checked below"),
 ];
 
-/// A command with what follows its first line, up to where its quotes are closed.
+/// A command with its continuation lines, up to the end of its quotes.
 fn whole(first: &str, lines: &mut Lines<'_>) -> String {
     let mut command = first.to_owned();
     while command.matches('\'').count() % 2 == 1 || command.ends_with('\\') {
@@ -84,7 +84,7 @@ fn commands(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
-        // A comment behind a command begins with two blanks.
+        // A comment after a command begins with two blanks.
         let start = line.split("  #").next().unwrap_or_default().trim();
         if !start.is_empty() && !start.starts_with('#') {
             found.push(whole(start, &mut lines));
@@ -93,13 +93,13 @@ fn commands(text: &str) -> Vec<String> {
     found
 }
 
-/// The commands in the indented lines of what `--help` prints.
+/// The commands in the indented lines of `--help`.
 fn commands_of_help(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
         let start = line.trim_start();
-        if start.len() < line.len() && PROGRAMS.iter().any(|own| start.starts_with(own)) {
+        if start.len() < line.len() && PROGRAMS.iter().any(|program| start.starts_with(program)) {
             found.push(whole(start, &mut lines));
         }
     }
@@ -112,12 +112,12 @@ fn help(words: &[String]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What `--help` prints, of all commands below these words too.
+/// The output of `--help` for a command and all commands below it.
 fn all_help(words: &[String], found: &mut Vec<String>) {
     let text = help(words);
     let listed = text.lines().skip_while(|line| *line != "Commands:").skip(1);
     let listed = listed.take_while(|line| line.starts_with("  "));
-    // A name stands two blanks in; what is further in goes on with the line above.
+    // A name is indented by two blanks; a deeper line continues the one above.
     let names = listed.filter(|line| !line.starts_with("   "));
     let names: Vec<_> = names.filter_map(|line| line.split_whitespace().next()).collect();
     for name in names.into_iter().filter(|name| *name != "help") {
@@ -132,12 +132,14 @@ fn examples(language: &str) -> Vec<Example> {
     all.filter(|example| example.language == language).collect()
 }
 
-/// Every command that is printed, with where it is, in the order in which it is read.
+/// Every printed command with its place, in reading order.
 fn printed() -> Vec<(String, String)> {
     let mut found = Vec::new();
     for example in examples("sh") {
-        let own = commands(&example.text);
-        found.extend(own.into_iter().map(|command| (command, example.place.clone())));
+        let commands_of_example = commands(&example.text);
+        found.extend(
+            commands_of_example.into_iter().map(|command| (command, example.place.clone())),
+        );
     }
     assert!(found.len() >= 60, "{found:?}");
     let mut help = Vec::new();
@@ -149,7 +151,7 @@ fn printed() -> Vec<(String, String)> {
     found
 }
 
-/// Runs a command in a folder, as somebody at that prompt would.
+/// Runs a command in a folder, as a user at that prompt would.
 fn run(daemon: &Daemon, folder: &Path, command: &str) -> Output {
     let address = daemon.url.trim_start_matches("http://");
     let typed =
@@ -159,10 +161,10 @@ fn run(daemon: &Daemon, folder: &Path, command: &str) -> Output {
     let mut shell = Command::new("sh");
     shell.current_dir(folder).env("PATH", path).env("GRANARY_URL", &daemon.url);
     shell.env("XDG_STATE_HOME", folder);
-    if !ENDLESS.iter().any(|own| typed.starts_with(own)) {
+    if !ENDLESS.iter().any(|endless| typed.starts_with(endless)) {
         return shell.args(["-c", &typed]).output().unwrap();
     }
-    // Its first line is enough.
+    // The first line of its output is sufficient.
     shell.args(["-c", &format!("exec {typed}")]).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = shell.spawn().unwrap();
     let mut line = Vec::new();
@@ -172,7 +174,7 @@ fn run(daemon: &Daemon, folder: &Path, command: &str) -> Output {
     Output { status: ExitStatus::default(), stdout: line, stderr: ended.stderr }
 }
 
-/// The host agent's program, built if it is not there.
+/// The program of the host agent, built if it is missing.
 pub(crate) fn host_agent() -> PathBuf {
     let agent = Path::new(env!("CARGO_BIN_EXE_granary")).with_file_name("granary-agent-host");
     if !agent.exists() {
@@ -182,7 +184,7 @@ pub(crate) fn host_agent() -> PathBuf {
     agent
 }
 
-/// Two rounds of the host agent, as this host and as the examples' web1.
+/// Two rounds of the host agent, as this host and as web1 of the examples.
 fn sample_hosts(daemon: &Daemon, folder: &Path) {
     let agent = host_agent();
     for name in ["", "web1"] {
@@ -197,7 +199,7 @@ fn sample_hosts(daemon: &Daemon, folder: &Path) {
     }
 }
 
-/// A folder as somebody has it who types the commands: a clone, and files that other stores wrote.
+/// The folder of a user who types the commands: a clone, and files of other stores.
 fn work_folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for name in ["config", "deploy"] {
@@ -215,14 +217,14 @@ fn work_folder() -> tempfile::TempDir {
     folder
 }
 
-/// What is wrong with what a command said.
+/// The error in the output of a command.
 fn fault_of(command: &str, output: &Output) -> Option<String> {
     let (said, errors) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    // A daemon that refuses what curl sends answers so, and curl is content.
+    // curl succeeds even when the daemon refuses the body; the answer shows the error.
     let words = ["\"status\":\"error\"", "\"refused\":{\"", "rejectedDataPoints", "HTTP/1.1 4"];
     let refused = said.starts_with("{\"error") || words.iter().any(|word| said.contains(word));
-    // Logs and what became of files are told on standard error, as is curl's progress.
+    // Logs and the results for files are on standard error, as is curl's progress.
     let is_quiet = command.starts_with("curl") || errors.trim().is_empty();
     let is_empty = said.trim().is_empty() && is_quiet && !command.contains("--output");
     let nothing = ["no samples", "no series", "no metric", "nothing matches"];
@@ -233,20 +235,20 @@ fn fault_of(command: &str, output: &Output) -> Option<String> {
 }
 
 #[test]
-fn every_printed_command_does_what_it_says() {
+fn every_printed_command_works() {
     let daemon = Daemon::start("");
     let folder = work_folder();
     sample_hosts(&daemon, folder.path());
-    // The printed batch is of a day; the examples ask for the last days.
+    // The printed batch has fixed times; the examples query the last days.
     let views = |host: &str| {
         json!({"metric": "page_views", "tags": {"page": "/index.htm", "host": host},
                "kind": "delta", "value": 3})
     };
     assert_eq!(daemon.post_json(&json!({"samples": [views("web1")]})).status, 200);
     let (mut wrong, mut left_out) = (Vec::new(), BTreeSet::new());
-    // What takes something away comes last.
+    // Commands that delete data come last.
     let is_last = |command: &str| {
-        ["granary series", "granary senders"].iter().any(|own| command.starts_with(own))
+        ["granary series", "granary senders"].iter().any(|prefix| command.starts_with(prefix))
     };
     let (last, first): (Vec<_>, Vec<_>) =
         printed().into_iter().partition(|(command, _)| is_last(command));
@@ -255,8 +257,10 @@ fn every_printed_command_does_what_it_says() {
         if !parsed.status.success() {
             wrong.push(format!("{place}\n$ {command}\nis no command: {parsed:?}"));
         }
-        if let Some((own, _)) = NOT_RUN.iter().find(|(start, _)| command.starts_with(start)) {
-            left_out.insert(*own);
+        if let Some((start_of_command, _)) =
+            NOT_RUN.iter().find(|(start, _)| command.starts_with(start))
+        {
+            left_out.insert(*start_of_command);
             continue;
         }
         let output = run(&daemon, folder.path(), &command);
@@ -265,12 +269,15 @@ fn every_printed_command_does_what_it_says() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
-    let unused: Vec<_> = NOT_RUN.iter().filter(|(own, _)| !left_out.contains(own)).collect();
+    let unused: Vec<_> = NOT_RUN
+        .iter()
+        .filter(|(start_of_command, _)| !left_out.contains(start_of_command))
+        .collect();
     assert!(unused.is_empty(), "only what is printed is left out: {unused:?}");
 }
 
 #[test]
-fn every_printed_setting_is_taken() {
+fn every_printed_setting_is_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("granary.toml");
     let all = examples("toml");
@@ -285,7 +292,7 @@ fn every_printed_setting_is_taken() {
 
 #[test]
 #[ignore = "needs promtool; .ci/run installs it and runs this"]
-fn every_printed_setting_of_prometheus_is_taken_by_promtool() {
+fn promtool_accepts_every_printed_setting_of_prometheus() {
     need("promtool");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("prometheus.yml");
@@ -305,7 +312,7 @@ fn every_printed_setting_of_prometheus_is_taken_by_promtool() {
 }
 
 #[test]
-fn scripts_can_be_parsed_and_the_container_copies_what_is_there() {
+fn scripts_can_be_parsed_and_the_container_copies_existing_files() {
     let scripts = ["deploy/quickstart.sh", "deploy/release.sh", "deploy/packages_test.sh"];
     for script in scripts.into_iter().chain([".ci/run", "benches/query_peers.sh"]) {
         let text = fs::read_to_string(root().join(script)).unwrap();
@@ -325,14 +332,17 @@ fn scripts_can_be_parsed_and_the_container_copies_what_is_there() {
     ];
     let manifests = manifests.map(|path| fs::read_to_string(root().join(path)).unwrap());
     for name in built.iter().flatten() {
-        let own = format!("name = \"{name}\"");
-        assert!(manifests.iter().any(|text| text.contains(&own)), "no crate is called {name}");
+        let crate_name = format!("name = \"{name}\"");
+        assert!(
+            manifests.iter().any(|text| text.contains(&crate_name)),
+            "no crate is called {name}"
+        );
     }
     for path in text.split_whitespace().filter_map(|word| word.strip_prefix("/src/target/release/"))
     {
         assert!(built.contains(&Some(path)), "{path} is copied and not built");
     }
-    // What is copied with the whole repository is not kept out.
+    // The container file copies the whole repository except ignored files.
     let ignored = fs::read_to_string(root().join(".dockerignore")).unwrap();
     let needed = ["src", "agents", "config", "benches", "tests", "Cargo.toml", "Cargo.lock"];
     let is_needed = |line: &str| needed.contains(&line.trim_matches('/'));
@@ -341,7 +351,7 @@ fn scripts_can_be_parsed_and_the_container_copies_what_is_there() {
 
 #[test]
 #[ignore = "needs systemd-analyze; .ci/run runs this where it is"]
-fn units_are_as_systemd_wants_them() {
+fn systemd_accepts_the_units() {
     need("systemd-analyze");
     let folder = tempfile::tempdir().unwrap();
     let mut checked = 0;
@@ -352,12 +362,12 @@ fn units_are_as_systemd_wants_them() {
         }
         // The programs are not installed here.
         let text = fs::read_to_string(&path).unwrap();
-        let own = |line: &str| match line.strip_prefix("ExecStart=") {
+        let replaced = |line: &str| match line.strip_prefix("ExecStart=") {
             Some(_) => format!("ExecStart={}\n", env!("CARGO_BIN_EXE_granary")),
             None => format!("{line}\n"),
         };
         let unit = folder.path().join(path.file_name().unwrap());
-        fs::write(&unit, text.lines().map(own).collect::<String>()).unwrap();
+        fs::write(&unit, text.lines().map(replaced).collect::<String>()).unwrap();
         let output = Command::new("systemd-analyze").arg("verify").arg(&unit).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && said.is_empty(), "{}: {said}", path.display());

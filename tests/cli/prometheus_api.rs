@@ -13,7 +13,7 @@ use crate::{
     remote_write::{V1, request, series, write},
 };
 
-/// Ten minutes of samples each 15 s that end about now; returns the daemon and the first time.
+/// Ten minutes of samples every 15 s that end about now; returns the daemon and the first time.
 pub(crate) fn filled() -> (Daemon, i64) {
     let daemon = Daemon::start("");
     let start = crate::remote_write::minute();
@@ -71,7 +71,7 @@ fn queries_are_answered_under_both_prefixes_by_get_and_post() {
 }
 
 #[test]
-fn faults_have_the_words_and_codes_of_prometheus() {
+fn errors_have_the_words_and_codes_of_prometheus() {
     let (daemon, _) = filled();
     let check = |path: &str, status: u16, kind: &str, part: &str| {
         let (found, body) = get(&daemon, &format!("/api/v1/{path}"));
@@ -115,7 +115,7 @@ fn series_labels_values_and_metadata_are_listed() {
     let form = [("match[]", "requests_total"), ("match[]", "level")];
     let posted = post(&daemon, "/api/v1/series", &form);
     assert_eq!(posted.1["data"].as_array().unwrap().len(), 3);
-    // Without match[] it is the store's own list.
+    // Without match[], the answer is the store's own list.
     assert_eq!(get(&daemon, "/api/v1/series?metric=level").1["total"], 1);
 
     assert_eq!(data("/api/v1/labels")["data"], json!(["__name__", "job", "service.name"]));
@@ -157,7 +157,7 @@ fn series_labels_values_and_metadata_are_listed() {
 }
 
 #[test]
-fn answers_are_compressed_for_those_who_take_it_and_ingest_is_not_touched() {
+fn answers_are_compressed_on_request_except_for_ingest() {
     let (daemon, _) = filled();
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .http_status_as_error(false)
@@ -194,7 +194,7 @@ fn answers_are_compressed_for_those_who_take_it_and_ingest_is_not_touched() {
 }
 
 #[test]
-fn a_long_answer_is_read_whole_and_leaves_its_place() {
+fn a_long_answer_is_complete_and_releases_its_query_slot() {
     let (daemon, _) = filled();
     let path = "/api/v1/query_range?query=vector(time())&start=0&end=10000&step=1";
     for _ in 0..40 {
@@ -205,18 +205,19 @@ fn a_long_answer_is_read_whole_and_leaves_its_place() {
     }
 }
 
-/// A query of so many parts; a debug build takes about a second for one of 10,000 steps.
-fn heavy(parts: usize, steps: u32) -> String {
+/// A query with this many parts; a debug build takes about a second for one of 10,000 steps.
+fn heavy_query(parts: usize, steps: u32) -> String {
     let part = "sum_over_time(vector(time())[1h:1s])";
     let query = vec![part; parts].join("%2B");
     format!("/api/v1/query_range?query={query}&start=0&end={steps}&step=1")
 }
 
 #[test]
-fn many_heavy_queries_wait_for_their_turn_and_ingest_goes_on() {
+fn many_heavy_queries_wait_for_their_turn_while_ingest_continues() {
     let (daemon, _) = filled();
     std::thread::scope(|scope| {
-        let all: Vec<_> = (0..60).map(|_| scope.spawn(|| get(&daemon, &heavy(3, 100)))).collect();
+        let all: Vec<_> =
+            (0..60).map(|_| scope.spawn(|| get(&daemon, &heavy_query(3, 100)))).collect();
         let answer = daemon.post_json(&json!({"samples": [{"metric": "m", "value": 1}]}));
         assert_eq!(answer.status, 200, "{}", answer.body);
         for asked in all {
@@ -227,9 +228,9 @@ fn many_heavy_queries_wait_for_their_turn_and_ingest_goes_on() {
 }
 
 #[test]
-fn a_query_ends_with_its_time_and_says_what_to_do() {
+fn a_query_times_out_with_a_remedy() {
     let daemon = Daemon::start("limits.query_timeout = '200ms'");
-    for path in [heavy(60, 10_000), format!("{}&timeout=1ms", heavy(60, 10_000))] {
+    for path in [heavy_query(60, 10_000), format!("{}&timeout=1ms", heavy_query(60, 10_000))] {
         let (status, body) = get(&daemon, &path);
         assert_eq!((status, &body["errorType"]), (503, &json!("timeout")));
         assert!(body["error"].as_str().unwrap().contains("limits.query_timeout"), "{body}");
@@ -238,16 +239,16 @@ fn a_query_ends_with_its_time_and_says_what_to_do() {
 }
 
 #[test]
-fn a_query_that_nobody_waits_for_gives_up_its_place() {
+fn a_query_without_a_client_releases_its_place() {
     let daemon = Daemon::start("limits.queries_max = 1");
     let address = daemon.url.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "GET {} HTTP/1.1\r\nHost: x\r\n\r\n", heavy(60, 10_000)).unwrap();
+    write!(stream, "GET {} HTTP/1.1\r\nHost: x\r\n\r\n", heavy_query(60, 10_000)).unwrap();
     let begun = "granary_queries_total{endpoint=\"promql_range\"} 1";
     while !daemon.metrics().contains(begun) {
         std::thread::yield_now();
     }
-    // A reset, as of a process that was killed.
+    // A reset, as after the restart of a process.
     rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
     drop(stream);
     // The place is free long before the two minutes of the query are over.
@@ -256,7 +257,7 @@ fn a_query_that_nobody_waits_for_gives_up_its_place() {
 }
 
 #[test]
-fn odd_queries_are_answered_or_refused_and_end_nothing() {
+fn odd_queries_are_answered_or_refused_without_harm() {
     let daemon = Daemon::start("");
     let deep = format!("{}1{}", "(".repeat(5000), ")".repeat(5000));
     for text in ["", "(", "up{", "\u{0}", "up[5m", "1 +", &deep] {
@@ -279,7 +280,7 @@ fn odd_queries_are_answered_or_refused_and_end_nothing() {
 }
 
 #[test]
-fn queries_give_way_to_ingest() {
+fn queries_run_at_lower_priority_than_ingest() {
     let (daemon, _) = filled();
     assert_eq!(get(&daemon, "/api/v1/query?query=1").0, 200);
     let mut nice = Vec::new();
@@ -289,13 +290,13 @@ fn queries_give_way_to_ingest() {
         let (_, fields) = stat.rsplit_once(')').unwrap();
         nice.push(fields.split_whitespace().nth(19 - 3).unwrap().parse::<i32>().unwrap());
     }
-    let own = *nice.iter().min().unwrap();
-    let giving_way = nice.iter().filter(|nice| **nice > own).count();
+    let normal = *nice.iter().min().unwrap();
+    let giving_way = nice.iter().filter(|nice| **nice > normal).count();
     assert!(giving_way > 0 && giving_way < nice.len() / 2, "{nice:?}");
 }
 
 #[test]
-fn cardinality_and_trees_of_queries_are_told_as_prometheus_tells_them() {
+fn cardinality_and_trees_of_queries_have_the_form_of_prometheus() {
     let (daemon, start) = filled();
     for prefix in ["/api/v1", "/prometheus/api/v1"] {
         let (status, told) = get(&daemon, &format!("{prefix}/status/tsdb?limit=1"));

@@ -1,5 +1,5 @@
-//! Clients of Prometheus' HTTP API against the real daemon; `.ci/run` installs them and runs what
-//! needs them.
+//! Clients of Prometheus' HTTP API and the real daemon; `.ci/run` installs them and runs the tests
+//! that need them.
 
 use std::{path::Path, process::Command};
 
@@ -44,7 +44,7 @@ fn promtool_queries_and_lists() {
 
 #[test]
 #[ignore = "needs prometheus-api-client; .ci/run installs it and runs this"]
-fn the_python_client_reads_what_was_written() {
+fn the_python_client_reads_written_samples() {
     let (daemon, start) = filled();
     let words = [daemon.url.as_str(), &(start / 1000).to_string()];
     run_script("clients/read_prometheus.py", &words);
@@ -52,7 +52,7 @@ fn the_python_client_reads_what_was_written() {
 
 #[test]
 #[ignore = "needs node and prometheus-query; .ci/run installs it and runs this"]
-fn the_javascript_client_reads_what_was_written() {
+fn the_javascript_client_reads_written_samples() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let modules = std::env::var("GRANARY_TEST_NODE_PATH").unwrap_or_default();
     let (daemon, start) = filled();
@@ -75,7 +75,7 @@ fn the_requests_of_grafanas_data_source_are_answered() {
         assert_eq!((status, &body["status"]), (200, &json!("success")), "{body}");
         body["data"].clone()
     };
-    // "Save & test", and what it finds out then.
+    // "Save & test", and its follow-up requests.
     let test = [("query", "1+1"), ("time", &*to)];
     assert_eq!(success(post(&daemon, "/api/v1/query", &test))["resultType"], "scalar");
     assert!(success(get(&daemon, "/api/v1/status/buildinfo"))["version"].is_string());

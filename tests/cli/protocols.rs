@@ -1,4 +1,4 @@
-//! InfluxDB line protocol and OTLP as their senders see them.
+//! InfluxDB line protocol and OTLP from the view of their senders.
 
 use std::{
     io::Write,
@@ -65,7 +65,7 @@ fn influx_lines_become_a_metric_for_each_field() {
 }
 
 #[test]
-fn a_bad_influx_line_is_named_and_spoils_no_other() {
+fn a_bad_influx_line_is_named_and_does_not_affect_others() {
     let daemon = Daemon::start("");
     let lines = "good value=1\nno fields here\nmixed text=\"hello\",number=2\nalso good=3\n";
     let (status, body) = post(&daemon, "/write", &[], lines.as_bytes());
@@ -131,7 +131,7 @@ fn otlp_gauges_sums_and_histograms_become_series() {
         [kind("orders"), kind("clicks"), kind("queue.length")],
         ["counter", "delta", "gauge"]
     );
-    // One bad point does not spoil the rest, and the sender is told.
+    // One bad point does not affect the rest, and the sender is informed.
     let mut mixed = otlp(at + 60_000);
     let points = &mut mixed["resourceMetrics"][0]["scopeMetrics"][0]["metrics"][0]["gauge"];
     points["dataPoints"][0]["timeUnixNano"] = json!("1000000000");
@@ -146,7 +146,7 @@ fn otlp_gauges_sums_and_histograms_become_series() {
     assert_eq!(post(&daemon, "/v1/metrics", &[("Content-Type", "text/plain")], b"").0, 415);
 }
 
-/// How many points the daemon says it rejected.
+/// The number of rejected points in the daemon's answer.
 fn rejected(daemon: &Daemon, metrics: &Value) -> u64 {
     let body = json!({"resourceMetrics": [{"scopeMetrics": [{"metrics": metrics}]}]}).to_string();
     let json_type = [("Content-Type", "application/json")];
@@ -158,7 +158,7 @@ fn rejected(daemon: &Daemon, metrics: &Value) -> u64 {
 }
 
 #[test]
-fn otlp_senders_are_told_points_whatever_samples_a_point_has() {
+fn rejections_of_otlp_are_counted_in_points() {
     let daemon = Daemon::start("");
     let at = now_ms() - 300_000;
     let nanos = |ms: i64| json!(format!("{ms}000000"));
@@ -177,7 +177,7 @@ fn otlp_senders_are_told_points_whatever_samples_a_point_has() {
     assert_eq!(last(&daemon, "size_count", ""), [6.0]);
     let empty = json!({"timeUnixNano": nanos(at + 9000), "count": "0", "sum": 0.0, "scale": 1});
     assert_eq!(rejected(&daemon, &of_exponential(vec![empty])), 0);
-    // Each of these points has five samples, and one or all of them are refused.
+    // Each of these points has five samples, of which one or all are refused.
     let histogram = |ms: i64, tag: &str| {
         json!({"timeUnixNano": nanos(ms), "count": "3", "sum": 9.0, "bucketCounts": ["1", "1", "1"],
             "explicitBounds": [1.0, 2.0],
@@ -188,7 +188,7 @@ fn otlp_senders_are_told_points_whatever_samples_a_point_has() {
             histogram(at, &"/longer-than-a-value".repeat(60))]}}]);
     assert_eq!(rejected(&daemon, &points), 3);
     assert_eq!(last(&daemon, "latency_count", "path=/fine"), [3.0]);
-    // What is out of order is found by the writer.
+    // The writer detects samples out of order.
     let late = json!([{"name": "latency", "histogram": {"aggregationTemporality": 2,
         "dataPoints": [histogram(at - 3_600_000, "/fine"), histogram(at + 1000, "/fine")]}}]);
     assert_eq!(rejected(&daemon, &late), 1);
@@ -221,7 +221,7 @@ fn graphite_senders_deliver_over_tcp_udp_and_pickle() {
     let (daemon, [lines, pickles, datagrams]) = graphite();
     let seconds = now_ms() / 1000 - 300;
     let mut stream = std::net::TcpStream::connect(&lines).unwrap();
-    // A line may come in pieces, and a bad one spoils no other.
+    // A line may arrive in pieces, and a bad one does not affect others.
     write!(stream, "servers.web1.cpu.idle 9").unwrap();
     stream.flush().unwrap();
     write!(stream, "7.5 {seconds}\nnonsense\nplain.path;dc=eu 3 {seconds}\n").unwrap();
@@ -248,9 +248,9 @@ fn graphite_senders_deliver_over_tcp_udp_and_pickle() {
 }
 
 #[test]
-fn a_bad_value_list_of_collectd_is_counted_and_spoils_no_other() {
+fn a_bad_value_list_of_collectd_is_counted_and_does_not_affect_others() {
     let daemon = Daemon::start("");
-    // A number that readers of JSON get wrong when they round twice.
+    // Double rounding in a JSON parser would change this number.
     let value = 2.638_344_616_030_823e-256;
     let list = json!({"values": [value], "dstypes": ["gauge"], "dsnames": ["value"],
         "time": now_ms() as f64 / 1000.0 - 300.0, "host": "a", "plugin": "room",

@@ -1,5 +1,5 @@
-//! Receivers: links in their messages, tests of them, acknowledgements for a time, and alerts of other
-//! programs.
+//! Receivers: links in their messages, tests of them, temporary acknowledgements, and alerts of
+//! other programs.
 
 use std::fs;
 
@@ -9,11 +9,11 @@ use crate::{
     alerts::{ask, until},
     daemon::{Daemon, granary, request},
     hook::Hook,
-    notifications::{ROUTE, set, start, told_of, webhook},
+    notifications::{ROUTE, notifications_of, set, start, webhook},
 };
 
 #[test]
-fn messages_have_links_and_external_labels_by_which_they_are_routed() {
+fn notifications_contain_links_and_are_routed_by_external_labels() {
     let hook = Hook::start(None);
     let texts = "{{ .ExternalURL }} {{ (index .Alerts 0).GeneratorURL }}";
     let notifications = format!(
@@ -43,13 +43,13 @@ fn messages_have_links_and_external_labels_by_which_they_are_routed() {
     assert_eq!(discord["url"], page);
     assert!(discord["description"].as_str().unwrap().ends_with(page), "{discord}");
     assert_eq!(until(&daemon, "PagerDuty's", || told("/pagerduty"))["client_url"], page);
-    // The daemon may be asked under that name, and leads from the link to its page.
+    // The daemon accepts requests under that name, and redirects from the link to its page.
     let host = [("Host", "granary.example.org")];
     let (status, _) = request(&daemon.url, "GET", "/api/v2/status", &host, "").unwrap();
     assert_eq!(status, 200);
 }
 
-/// Runs a command on a daemon; returns whether it ended well, and all that it said.
+/// Runs a command on a daemon; returns its success and its complete output.
 fn command(daemon: &Daemon, args: &[&str]) -> (bool, String) {
     let output = granary().args(args).args(["--url", &daemon.url]).output().unwrap();
     let said = [output.stdout, output.stderr].concat();
@@ -57,7 +57,7 @@ fn command(daemon: &Daemon, args: &[&str]) -> (bool, String) {
 }
 
 #[test]
-fn a_receiver_is_tested_and_its_answers_are_shown() {
+fn a_test_of_a_receiver_shows_its_answers() {
     let hook = Hook::start(None);
     let failing = Hook::start_failing(None, Some("GranaryTest"));
     let away = Hook::free_address();
@@ -81,14 +81,14 @@ fn a_receiver_is_tested_and_its_answers_are_shown() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|own| (own["way"].clone(), own["outcome"].clone()))
+        .map(|result| (result["way"].clone(), result["outcome"].clone()))
         .collect();
     let expected = [("webhook/0", "sent"), ("webhook/1", "failed"), ("webhook/2", "failed")];
     assert_eq!(outcomes, expected.map(|(way, outcome)| (json!(way), json!(outcome))));
     assert_eq!(answer["ways"][0]["answer"], "200 OK: ok");
     assert!(answer["ways"][1]["answer"].as_str().unwrap().starts_with("500"), "{answer}");
     assert!(!answer.to_string().contains("a-long-secret"), "{answer}");
-    // It fires and ends, so that nothing stays open, and is nobody's alert.
+    // The test alert fires and ends, so that no incident stays open, and is not listed.
     let told = hook.taken();
     let statuses: Vec<_> = told.iter().map(|(_, body)| body["status"].clone()).collect();
     assert_eq!(statuses, ["firing", "resolved"]);
@@ -108,12 +108,12 @@ fn a_receiver_is_tested_and_its_answers_are_shown() {
 }
 
 #[test]
-fn an_acknowledgement_for_a_time_ends_and_the_alert_is_told_again() {
+fn an_acknowledgement_expires_and_the_alert_is_notified_again() {
     let hook = Hook::start(None);
     let settings = webhook(&hook).replace("repeat_interval: 1h", "repeat_interval: 1s");
     let daemon = start(&settings, "");
     set(&daemon, "a", 7.0);
-    until(&daemon, "two messages", || (told_of(&hook, "a").len() >= 2).then_some(()));
+    until(&daemon, "two messages", || (notifications_of(&hook, "a").len() >= 2).then_some(()));
     let (is_well, said) =
         command(&daemon, &["alerts", "ack", "host=a", "--by", "ann", "--for", "6s"]);
     assert!(is_well, "{said}");
@@ -122,9 +122,11 @@ fn an_acknowledgement_for_a_time_ends_and_the_alert_is_told_again() {
     assert!(shown["until"].as_i64().unwrap() - shown["at"].as_i64().unwrap() <= 6000, "{shown}");
     assert!(command(&daemon, &["alerts"]).1.contains("ann until 20"));
     until(&daemon, "its end", || acknowledged().is_null().then_some(()));
-    let count = told_of(&hook, "a").len();
-    until(&daemon, "another message", || (told_of(&hook, "a").len() > count).then_some(()));
-    // Over kill -9, too: it is stored with its end.
+    let count = notifications_of(&hook, "a").len();
+    until(&daemon, "another message", || {
+        (notifications_of(&hook, "a").len() > count).then_some(())
+    });
+    // The acknowledgement is stored with its end and survives kill -9.
     let (is_well, _) = command(&daemon, &["alerts", "ack", "host=a", "--until", "2100-01-01"]);
     assert!(!is_well, "in more than a year");
     let json_header = [("Content-Type", "application/json")];
@@ -138,7 +140,7 @@ fn an_acknowledgement_for_a_time_ends_and_the_alert_is_told_again() {
 }
 
 #[test]
-fn alerts_of_other_programs_are_told_silenced_and_outlive_kill_9_without_a_word() {
+fn alerts_of_other_programs_are_notified_silenced_and_unchanged_by_kill_9() {
     let hook = Hook::start(None);
     let settings = format!("global: {{resolve_timeout: 5s}}\n{}", webhook(&hook));
     let mut daemon = start(&settings, "external_labels = { region = 'eu' }");
@@ -164,7 +166,7 @@ fn alerts_of_other_programs_are_told_silenced_and_outlive_kill_9_without_a_word(
     let shown = list(&daemon);
     assert_eq!(shown[0]["receivers"], json!([{ "name": "own" }]), "{shown}");
     assert_eq!(shown[0]["status"]["state"], "active");
-    // A restart is no end: the sender sends it again, and is told nothing.
+    // A restart does not end the alert: the sender repeats it, without a notification.
     daemon.kill();
     daemon.restart();
     assert_eq!(list(&daemon), json!([]));
@@ -173,18 +175,20 @@ fn alerts_of_other_programs_are_told_silenced_and_outlive_kill_9_without_a_word(
     let (is_well, said) =
         command(&daemon, &["silence", "add", "alertname=Other", "--comment", "x"]);
     assert!(is_well, "{said}");
-    let states = told_of(&hook, "l");
+    let states = notifications_of(&hook, "l");
     assert_eq!(states.len(), 1, "{states:?}");
-    // Whoever sends it no more ends it.
-    until(&daemon, "its end", || (told_of(&hook, "l").last()?.0 == "resolved").then_some(()));
-    assert_eq!(told_of(&hook, "l").len(), 2);
-    // What cannot be is named, and the rest is taken.
+    // The alert ends when its sender stops sending it.
+    until(&daemon, "its end", || {
+        (notifications_of(&hook, "l").last()?.0 == "resolved").then_some(())
+    });
+    assert_eq!(notifications_of(&hook, "l").len(), 2);
+    // Invalid alerts are named in the error, and the others are accepted.
     let (status, answer) = post(
         &daemon,
         &json!([{ "labels": {} }, { "labels": { "alertname": "Good", "host": "g" } }]),
     );
     assert!(status == 400 && answer.to_string().contains("at least one label"), "{answer}");
-    until(&daemon, "the good one", || told_of(&hook, "g").first().cloned());
+    until(&daemon, "the good one", || notifications_of(&hook, "g").first().cloned());
     assert_eq!(post(&daemon, &json!({ "labels": {} })).0, 400);
     let metrics = daemon.metrics();
     for line in ["{outcome=\"taken\"} 2", "{outcome=\"invalid\"} 1", "{outcome=\"refused\"} 0"] {

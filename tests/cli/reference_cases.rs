@@ -1,10 +1,10 @@
-//! The cases of the sources that this store follows, end to end over HTTP and the command line.
+//! The published cases that this store follows, end to end over HTTP and the command line.
 
 use serde_json::{Value, json};
 
 use crate::daemon::{Daemon, LONG, SECONDS, granularities, numbers, request};
 
-/// The minute that ended last, so that all its seconds lie in the past.
+/// The last complete minute, so that all its seconds are in the past.
 fn last_minute() -> i64 {
     let now = jiff::Timestamp::now().as_millisecond();
     (now / 60_000 - 1) * 60_000
@@ -44,9 +44,9 @@ fn scientists_count_butterflies_and_honeybees() {
             "total",
         ]);
         let series = answer["series"].as_array().unwrap().iter();
-        series.flat_map(|own| numbers(&own["points"])).flatten().sum::<f64>()
+        series.flat_map(|line| numbers(&line["points"])).flatten().sum::<f64>()
     };
-    // 18 + 19 + 20 = 57 a reading; location 1 has two readings a day and location 2 one.
+    // 18 + 19 + 20 = 57 per reading; location 1 has two readings a day and location 2 one.
     for resolution in ["1h", "1d"] {
         assert_eq!(total("butterflies", "location=1,scientist=perpetua", resolution), 228.0);
         assert_eq!(total("butterflies", "location=2,scientist=langstroth", resolution), 57.0);
@@ -175,14 +175,15 @@ fn update(daemon: &Daemon, text: &str) -> Value {
 }
 
 #[test]
-fn the_updates_of_the_sources_count_and_set_slots() {
+fn published_updates_count_and_set_slots() {
     let mut daemon = Daemon::start(&granularities(&SECONDS));
     let minute = jiff::Timestamp::from_millisecond(last_minute()).unwrap();
     let view = format!(
         "db.page_views.update({{page: '/index.htm', timestamp_minute: ISODate('{minute}')}},
             {{$inc: {{'seconds.25': 1, total_views: 1}}}}, {{upsert: true}});"
     );
-    // Each update counts, also in one second; a third in the same second is a request of its own.
+    // Each update counts, also two in one second; a third in the same second is a request of its
+    // own.
     assert_eq!(update(&daemon, &view.repeat(2))["accepted"], 2);
     assert_eq!(update(&daemon, &view)["accepted"], 1);
     let used = |second: u32, value: u32| {
@@ -193,10 +194,10 @@ fn the_updates_of_the_sources_count_and_set_slots() {
     };
     assert_eq!(update(&daemon, &used(58, 10))["accepted"], 1);
     assert_eq!(update(&daemon, &used(59, 20))["accepted"], 1);
-    // A slot that is set again has its reading.
+    // A slot that is set again has both readings.
     let again = update(&daemon, &used(59, 20));
     assert_eq!((&again["accepted"], &again["duplicates"]), (&json!(0), &json!(1)));
-    // A numbered command counts once; a bad update in it spoils no other.
+    // A numbered command counts once; a bad update does not affect others.
     let command = json!({"update": "page_views", "agent": "shop", "epoch": 1, "seq": 1, "updates": [
         {"q": {"page": "/index.htm", "timestamp_minute": minute.to_string()}, "u": {"$inc": {"seconds.1": 4}}},
         {"q": {"page": "/index.htm", "timestamp_minute": minute.to_string()}, "u": {"$inc": {"seconds.1": -4}}}]});
@@ -204,13 +205,13 @@ fn the_updates_of_the_sources_count_and_set_slots() {
     assert_eq!((&first["accepted"], &first["refused"]), (&json!(1), &json!({"bad_sample": 1})));
     assert!(first["examples"][0]["message"].as_str().unwrap().contains("cannot be taken back"));
     assert_eq!(update(&daemon, &command.to_string())["accepted"], 0);
-    // A count of readings is refused as any sample of another kind is.
+    // A count of readings is refused like any sample of another kind.
     let counted = format!(
         "db.metrics.update({{timestamp_minute: ISODate('{minute}'), type: 'memory_used'}},
             {{$inc: {{'values.3': 1}}}})"
     );
     assert_eq!(update(&daemon, &counted)["refused"], json!({"kind_conflict": 1}));
-    // What was acknowledged is there after a kill.
+    // Acknowledged updates are present after a kill.
     daemon.kill();
     daemon.restart();
     let start = minute.as_millisecond();

@@ -1,4 +1,4 @@
-//! Remote write as a sender sees it: what counts, what comes twice, late or wrong.
+//! Remote write from the view of a sender: accepted samples, duplicates, late and invalid ones.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -26,7 +26,7 @@ fn sample(at: i64, value: f64) -> Vec<u8> {
     })
 }
 
-/// A `TimeSeries` of 1.0.
+/// A `TimeSeries` with the value 1.0.
 pub(crate) fn series(labels: &[(&str, &str)], samples: &[(i64, f64)]) -> Vec<u8> {
     message(|out| {
         for (name, value) in labels {
@@ -78,11 +78,11 @@ fn refused(daemon: &Daemon, reason: &str) -> u64 {
     let line =
         format!("granary_samples_refused_total{{protocol=\"remote_write\",reason=\"{reason}\"}} ");
     let text = daemon.metrics();
-    text.lines().find_map(|own| own.strip_prefix(&line)).unwrap().parse().unwrap()
+    text.lines().find_map(|text_line| text_line.strip_prefix(&line)).unwrap().parse().unwrap()
 }
 
 #[test]
-fn retries_change_nothing_and_late_samples_find_their_place() {
+fn retries_change_nothing_and_late_samples_are_stored_at_their_time() {
     let mut daemon = Daemon::start("");
     let at = minute();
     let counter = [("__name__", "requests_total"), ("job", "web")];
@@ -92,7 +92,7 @@ fn retries_change_nothing_and_late_samples_find_their_place() {
     let early = request(&[series(&counter, &step(0, 8))]);
     let late = request(&[series(&counter, &step(8, 12))]);
     let last = request(&[series(&counter, &step(12, 16))]);
-    // Two queues: the second overtakes, the first comes again.
+    // Two queues: the second batch overtakes the first, which is then repeated.
     for body in [&late, &early, &early, &late, &last] {
         let written = write(&daemon, V1, body);
         assert_eq!((written.status, &*written.body), (204, ""));
@@ -101,7 +101,7 @@ fn retries_change_nothing_and_late_samples_find_their_place() {
         assert_eq!(write(&daemon, V1, body).status, 204);
     }
     assert_eq!(points(&daemon, "requests_total", "count"), [4.0, 4.0, 4.0, 4.0]);
-    // Of readings 100, 110 ... 250: the increase of each minute, whatever the order.
+    // Readings 100, 110 ... 250: the growth in each minute does not depend on their order.
     assert_eq!(points(&daemon, "requests_total", "total"), [30.0, 40.0, 40.0, 40.0]);
     assert_eq!(points(&daemon, "requests_total", "last"), [130.0, 170.0, 210.0, 250.0]);
     assert_eq!(kind(&daemon, "requests_total"), "counter");
@@ -111,7 +111,7 @@ fn retries_change_nothing_and_late_samples_find_their_place() {
 }
 
 #[test]
-fn one_bad_series_or_sample_never_spoils_the_rest() {
+fn a_bad_series_or_sample_does_not_affect_the_rest() {
     let daemon = Daemon::start("");
     let at = minute();
     let stale = f64::from_bits(0x7ff0_0000_0000_0002);
@@ -133,7 +133,7 @@ fn one_bad_series_or_sample_never_spoils_the_rest() {
         assert_eq!(refused(&daemon, reason), count, "{reason}");
     }
     assert_eq!(points(&daemon, "good", "count"), [1.0]);
-    // Only gauges may have what is no number; `points` leaves such out.
+    // Only gauges may have NaN; `points` leaves it out.
     assert_eq!(points(&daemon, "numbers", "count"), [3.0]);
     assert_eq!(points(&daemon, "numbers", "last"), [3.0]);
     assert_eq!(points(&daemon, "numbers", "max"), [0.0; 0]);
@@ -141,7 +141,7 @@ fn one_bad_series_or_sample_never_spoils_the_rest() {
 }
 
 #[test]
-fn metadata_tells_the_kind_and_native_histograms_keep_count_and_sum() {
+fn metadata_sets_the_kind_and_native_histograms_keep_count_and_sum() {
     let daemon = Daemon::start("");
     let at = minute();
     let metadata = message(|out| {
@@ -189,7 +189,7 @@ fn version_2_has_symbols_kinds_units_and_created_times() {
         for symbol in symbols {
             bytes(4, symbol.as_bytes(), out);
         }
-        // It was reset at 30 s, though the value grew.
+        // The counter was reset at 30 s, although the value grew.
         bytes(5, &one(2, 1, at - 5000, &[(at, 10.0), (at + 15_000, 14.0)]), out);
         bytes(5, &one(2, 1, at + 30_000, &[(at + 45_000, 20.0)]), out);
         bytes(5, &one(6, 2, 0, &[(at, 3.0)]), out);
@@ -198,8 +198,8 @@ fn version_2_has_symbols_kinds_units_and_created_times() {
     let written = write(&daemon, V2, &body);
     assert_eq!((written.status, written.samples), (204, Some(4)), "{}", written.body);
     assert_eq!([kind(&daemon, "jobs_done"), kind(&daemon, "depth")], ["counter", "gauge"]);
-    // Nothing is known of the sender before its first batch, so its first reading counts nothing; then
-    // 4, and 20 since the reset.
+    // The sender is unknown before its first batch, so its first reading counts nothing; the next
+    // ones count 4, and 20 since the reset.
     assert_eq!(points(&daemon, "jobs_done", "total"), [24.0]);
     let series = daemon.query(&["series", "--metric", "jobs_done"]);
     assert_eq!(series["series"][0]["unit"], "jobs");
@@ -207,7 +207,7 @@ fn version_2_has_symbols_kinds_units_and_created_times() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_with_the_reason() {
+fn an_unreadable_request_is_refused_with_the_reason() {
     let daemon = Daemon::start("ingest.request_bytes_max = 8192");
     let broken = write(&daemon, V1, &[0x0a, 0xff, 0x01]);
     assert_eq!(broken.status, 400);

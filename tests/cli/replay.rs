@@ -1,4 +1,4 @@
-//! A dry run of rules over what the daemon has kept.
+//! A dry run of rules over stored samples.
 
 use std::fs;
 
@@ -25,13 +25,13 @@ const RULES: &str = "groups:
 ";
 
 #[test]
-fn a_replay_says_when_alerts_would_have_been_pending_fired_and_ended() {
+fn a_replay_shows_when_alerts_would_have_been_pending_fired_and_ended() {
     let daemon = Daemon::start("[ingest]\nout_of_order_window = '1d'\n");
     // Whole minutes, so that a sample is the last one of its slot.
     let now = jiff::Timestamp::now().as_millisecond() / MINUTE * MINUTE;
     let level = |host: &str, ago: i64| match host {
         "long" if (21..=40).contains(&ago) => 9,
-        // It has not recovered yet.
+        // The alert has not ended yet.
         "long" if (11..=20).contains(&ago) => 4,
         "short" if (31..=33).contains(&ago) => 9,
         "on" if ago <= 8 => 9,
@@ -58,20 +58,23 @@ fn a_replay_says_when_alerts_would_have_been_pending_fired_and_ended() {
         let episodes = answer["episodes"].as_array().unwrap().clone();
         (episodes.len() == 3).then_some(episodes)
     });
-    let minutes = |own: &Value| {
-        let at = own.as_str()?.parse::<jiff::Timestamp>().unwrap().as_millisecond();
+    let minutes = |value: &Value| {
+        let at = value.as_str()?.parse::<jiff::Timestamp>().unwrap().as_millisecond();
         Some((now - at) / MINUTE)
     };
     let of = |host: &str| {
-        let own = episodes.iter().find(|own| own["labels"]["host"] == host).unwrap();
-        assert_eq!((&own["group"], &own["labels"]["severity"]), (&json!("own"), &json!("page")));
-        [&own["pendingAt"], &own["firedAt"], &own["endedAt"]].map(minutes)
+        let episode = episodes.iter().find(|episode| episode["labels"]["host"] == host).unwrap();
+        assert_eq!(
+            (&episode["group"], &episode["labels"]["severity"]),
+            (&json!("own"), &json!("page"))
+        );
+        [&episode["pendingAt"], &episode["firedAt"], &episode["endedAt"]].map(minutes)
     };
-    // A slot's sample counts from its end on, or from its time on while it is young.
+    // A slot's sample counts from its end on, or from its time on while it is recent.
     let is_near = |found: [Option<i64>; 3], expected: [Option<i64>; 3]| {
-        found.iter().zip(expected).all(|(own, other)| match (own, other) {
-            (Some(own), Some(other)) => (own - other).abs() <= 1,
-            (own, other) => *own == other,
+        found.iter().zip(expected).all(|(actual, other)| match (actual, other) {
+            (Some(actual), Some(other)) => (actual - other).abs() <= 1,
+            (actual, other) => *actual == other,
         })
     };
     for (host, expected) in [
@@ -81,11 +84,11 @@ fn a_replay_says_when_alerts_would_have_been_pending_fired_and_ended() {
     ] {
         assert!(is_near(of(host), expected), "{host}: {:?}", of(host));
     }
-    let fired = episodes.iter().find(|own| own["labels"]["host"] == "on").unwrap();
+    let fired = episodes.iter().find(|episode| episode["labels"]["host"] == "on").unwrap();
     assert_eq!(fired["annotations"]["summary"], "on is at 9");
     let shown = replay(&[]);
     assert!(shown.contains("2 fired, 1 only pending"), "{shown}");
-    // Nobody is told, and nothing is written.
+    // No notification is sent, and nothing is written.
     assert!(!daemon.metrics().contains("granary_rule_evaluations_total 1"));
     let output = granary()
         .args(["rules", "replay", path.to_str().unwrap(), "--range", "5y", "--url", &daemon.url])

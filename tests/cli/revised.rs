@@ -1,4 +1,4 @@
-//! Samples that come after the evaluations which they change.
+//! Samples that arrive after the evaluations that they change.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ fn a_late_sample_marks_the_episode_that_it_would_have_ended_and_no_other() {
     let rules =
         format!("promql.lookback = \"4s\"\nalerts.rules = [{:?}]\n", path.to_str().unwrap());
     let mut daemon = Daemon::start_in(dir, &(rules + &granularities(&SECONDS)));
-    // `b` ends by itself, `a` by a sample that is late.
+    // `b` ends regularly, `a` because of a late sample.
     set(&daemon, "a", 7.0);
     set(&daemon, "b", 7.0);
     let active_at = alert(&daemon, "firing")["activeAt"].clone();
@@ -36,14 +36,15 @@ fn a_late_sample_marks_the_episode_that_it_would_have_ended_and_no_other() {
     daemon.accept(&late);
     set(&daemon, "b", 1.0);
     let revised = until(&daemon, "a revision", || {
-        episodes(&daemon).into_iter().find(|own| !own["revised"].is_null())
+        episodes(&daemon).into_iter().find(|episode| !episode["revised"].is_null())
     });
     assert_eq!(revised["labels"]["host"], "a", "{revised}");
     assert_eq!(revised["revised"], json!({ "at": active_at, "active": false }));
     daemon.kill();
     daemon.restart();
-    let kept = until(&daemon, "what was", || Some(episodes(&daemon)).filter(|own| own.len() == 2));
-    let marked: Vec<_> = kept.iter().filter(|own| !own["revised"].is_null()).collect();
+    let kept =
+        until(&daemon, "what was", || Some(episodes(&daemon)).filter(|list| list.len() == 2));
+    let marked: Vec<_> = kept.iter().filter(|episode| !episode["revised"].is_null()).collect();
     assert_eq!(marked, [&revised]);
     let listed = granary().args(["alerts", "history", "--url", &daemon.url]).output().unwrap();
     let listed = String::from_utf8(listed.stdout).unwrap();

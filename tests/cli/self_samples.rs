@@ -1,10 +1,10 @@
-//! The daemon's own samples: each counts once, and a restart begins to count anew.
+//! The daemon's own samples: each counts once, and counters begin anew after a restart.
 
 use std::time::{Duration, Instant};
 
 use crate::daemon::Daemon;
 
-/// The sum of all that a metric counted.
+/// The total of a metric.
 fn total(daemon: &Daemon, metric: &str) -> Option<f64> {
     let words = ["chart", "--display", "total", "--range", "1h", "--resolution", "1m"];
     let output = daemon.run_query(&[&words[..], &["--metric", metric]].concat());
@@ -25,7 +25,7 @@ fn wait_for(daemon: &Daemon, metric: &str, least: f64) -> f64 {
     }
 }
 
-/// What a counter says now.
+/// The present value of a counter.
 fn counter(daemon: &Daemon, name: &str) -> f64 {
     let metrics = daemon.metrics();
     let line = metrics.lines().find_map(|line| line.strip_prefix(name));
@@ -33,9 +33,9 @@ fn counter(daemon: &Daemon, name: &str) -> f64 {
 }
 
 #[test]
-fn the_daemon_keeps_its_own_metrics_and_counts_nothing_twice() {
+fn the_daemon_stores_its_own_metrics_and_counts_nothing_twice() {
     let mut daemon = Daemon::start("[telemetry]\nself = true\ninterval = '200ms'");
-    // Each round is a commit, and the next round says so.
+    // Each round is a commit, which the next round counts.
     let before = wait_for(&daemon, "granary_commits_total", 3.0);
     assert!(before <= counter(&daemon, "granary_commits_total"));
     let series = daemon.query(&["series", "--metric", "granary_series"]);
@@ -49,7 +49,7 @@ fn the_daemon_keeps_its_own_metrics_and_counts_nothing_twice() {
     let most = counter(&daemon, "granary_commits_total") + 20.0;
     daemon.kill();
     daemon.restart();
-    // It counts from nothing again: what was counted stays, and what it says now is added.
+    // The counter begins at zero again: the earlier total stays, and the new value is added.
     let after = wait_for(&daemon, "granary_commits_total", before + 3.0);
     let now = counter(&daemon, "granary_commits_total");
     assert!(after <= most + now, "{before}, {after}, {now}");

@@ -1,4 +1,4 @@
-//! Senders that number their batches: what forged ones cannot do, and how they are removed.
+//! Senders that number their batches: the limits of forged ones, and their removal.
 
 use std::process::Output;
 
@@ -22,7 +22,7 @@ fn listed(daemon: &Daemon) -> Vec<String> {
     let output = senders(daemon, &["list", "--json"]);
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     let all = answer["senders"].as_array().unwrap().iter();
-    all.map(|own| own["agent"].as_str().unwrap().to_owned()).collect()
+    all.map(|sender| sender["agent"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_forged_sender_locks_no_agent_out() {
     let message = far["examples"][0]["message"].as_str().unwrap();
     assert!(message.contains("Unix milliseconds"), "{message}");
     assert_eq!(daemon.post_json(&batch("web1", 5, 2)).body["accepted"], 1);
-    // What is behind the window says so, that its sender may begin a new epoch.
+    // A number behind the window is reported as such, so that its sender can begin a new epoch.
     assert_eq!(daemon.post_json(&batch("web1", 5, 5000)).body["accepted"], 1);
     let stale = daemon.post_json(&json!([batch("web1", 5, 3), batch("web1", 5, 5001)])).body;
     assert_eq!((&stale["accepted"], &stale["renumber"]), (&json!(1), &json!([3])));
@@ -61,7 +61,7 @@ fn a_full_store_asks_new_senders_to_wait_until_some_are_removed() {
     let refused = daemon.post_json(&json!([batch("new", 1, 1), batch("a", 1, 2)]));
     assert_eq!((refused.status, &refused.body["error"]), (503, &json!("sender_limit")));
     assert!(refused.body["message"].as_str().unwrap().contains("granary senders remove"));
-    // What others of the request sent is accepted, once.
+    // The other batches of the request are accepted, once.
     assert_eq!(daemon.post_json(&batch("a", 1, 2)).body["duplicates"], 1);
 
     let table = String::from_utf8(senders(&daemon, &["list"]).stdout).unwrap();
@@ -88,7 +88,7 @@ fn a_full_store_asks_new_senders_to_wait_until_some_are_removed() {
     assert_eq!(listed(&daemon), ["a", "new"]);
 }
 
-/// As older agents send them.
+/// A batch in the form of older agents.
 fn bson(batches: &[&Batch]) -> Vec<u8> {
     let mut body = Vec::new();
     for batch in batches {
@@ -118,7 +118,7 @@ fn a_batch_counts_once_whether_it_is_packed_or_not() {
         let answer = daemon.post(media_type, body);
         (answer.status, answer.body["accepted"].clone(), answer.body["duplicates"].clone())
     };
-    // The worker that takes it may not have seen what it defines.
+    // The worker that receives the batch may not have seen the definitions.
     let body = pack(std::slice::from_ref(&next));
     assert_eq!(counts(PACKED_MEDIA_TYPE, &body).0, 409);
     let body = pack(std::slice::from_ref(&first));
@@ -135,7 +135,7 @@ fn a_batch_counts_once_whether_it_is_packed_or_not() {
 }
 
 #[test]
-fn deltas_of_senders_that_send_the_same_count_once_where_the_settings_say_so() {
+fn equal_deltas_of_configured_replicas_count_once() {
     let settings = "ingest.ha_senders = ['statsd-', 'influx ']\nlimits.senders_max = 20";
     for (settings, expected) in [("", 12.0), (settings, 6.0)] {
         let daemon = Daemon::start(settings);

@@ -1,4 +1,4 @@
-//! Settings, help and metrics as a user meets them.
+//! Settings, help and metrics from the view of a user.
 
 use std::fs;
 
@@ -53,12 +53,12 @@ fn every_metric_is_served_and_the_pipeline_counts() {
     let body = serde_json::json!({"samples": [{"metric": "m", "value": 1}]});
     assert_eq!(daemon.post_json(&body).status, 200);
     let text = daemon.metrics();
-    // Those of receivers begin with the first receiver.
+    // Metrics of receivers begin with the first receiver.
     let (of_receivers, names): (Vec<_>, Vec<_>) =
         METRIC_NAMES.iter().partition(|(name, _)| name.starts_with("granary_receiver_"));
     assert_eq!(of_receivers.len(), 3);
     for (name, help) in names {
-        // Partitions are counted from the first checkpoint on, so their help line is enough.
+        // Partitions are counted from the first checkpoint on, so their help line is sufficient.
         assert!(text.contains(&format!("# HELP {name} {help}")), "{name} in {text}");
     }
     for line in [
@@ -67,7 +67,7 @@ fn every_metric_is_served_and_the_pipeline_counts() {
         "granary_series 1",
         "granary_documents_grown_total 0",
     ] {
-        assert!(text.lines().any(|own| own == line), "{line} in {text}");
+        assert!(text.lines().any(|text_line| text_line == line), "{line} in {text}");
     }
 }
 

@@ -1,5 +1,5 @@
-//! Silences and acknowledgements in the real daemon: over kill -9, by the command line, and by the real
-//! amtool.
+//! Silences and acknowledgements in the real daemon: across kill -9, on the command line, and with
+//! the real amtool.
 
 use std::process::Command;
 
@@ -22,22 +22,22 @@ fn post(daemon: &Daemon, path: &str, body: &Value) -> (u16, Value) {
     request(&daemon.url, "POST", path, &json, &body.to_string()).unwrap()
 }
 
-/// Runs a command with the daemon's address; what it prints, and whether it went well.
+/// Runs a command with the daemon's address; returns its output and success.
 fn run(daemon: &Daemon, args: &[&str]) -> (bool, String) {
     let output = granary().args(args).args(["--url", &daemon.url]).output().unwrap();
     let said = [output.stdout, output.stderr].concat();
     (output.status.success(), String::from_utf8(said).unwrap())
 }
 
-/// The states of what fires, as Alertmanager's clients see them.
+/// The states of firing alerts, as Alertmanager's clients see them.
 fn states(daemon: &Daemon, path: &str) -> Vec<String> {
     let all = get(daemon, path);
-    let state = |own: &Value| own["status"]["state"].as_str().unwrap().to_owned();
+    let state = |value: &Value| value["status"]["state"].as_str().unwrap().to_owned();
     all.as_array().unwrap().iter().map(state).collect()
 }
 
 #[test]
-fn a_silence_suppresses_what_it_fits_also_after_kill_9() {
+fn a_silence_suppresses_matching_alerts_also_after_kill_9() {
     let mut daemon = start("0s");
     set(&daemon, 7.0);
     alert(&daemon, "firing");
@@ -74,7 +74,7 @@ fn a_silence_suppresses_what_it_fits_also_after_kill_9() {
     assert_eq!(states(&daemon, "/api/v2/alerts"), ["active"]);
     let (is_well, said) = run(&daemon, &["silence", "expire", id]);
     assert!(!is_well && said.contains("already expired"), "{said}");
-    // It is shown still, for those who ask.
+    // The expired silence is listed on request.
     let (_, said) = run(&daemon, &["silence", "list"]);
     assert!(said.contains("0 silences"), "{said}");
     let (_, said) = run(&daemon, &["silence", "list", "--expired"]);
@@ -84,7 +84,7 @@ fn a_silence_suppresses_what_it_fits_also_after_kill_9() {
 }
 
 #[test]
-fn a_silence_that_recurs_shows_its_next_window_and_what_is_wrong_is_said() {
+fn a_recurring_silence_shows_its_next_window_and_names_errors() {
     let daemon = start("0s");
     let add = |args: &[&str]| {
         let all =
@@ -99,14 +99,14 @@ fn a_silence_that_recurs_shows_its_next_window_and_what_is_wrong_is_said() {
     let local = time("endsAt").in_tz("Europe/Berlin").unwrap();
     assert_eq!((local.hour(), local.minute()), (6, 0), "{listed}");
     let seconds = time("endsAt").as_second() - time("startsAt").as_second();
-    // Less than the whole when it is under way now.
+    // The window is shorter than the whole when it is active now.
     assert!((1..=9 * 3600).contains(&seconds), "{listed}");
     assert_eq!(listed["recurring"]["weekdays"], json!(["saturday", "sunday"]));
     let (_, said) = run(&daemon, &["silence", "list"]);
     assert!(said.contains("sat,sun 22:00-06:00 Europe/Berlin"), "{said}");
     let (is_well, said) = add(&[&window[..], &["Mars/Phobos"]].concat());
     assert!(!is_well && said.contains("Mars/Phobos"), "{said}");
-    // A client that knows nothing of it does not make it one that does not recur.
+    // A client that does not know recurring silences keeps the recurrence.
     let (status, said) = post(
         &daemon,
         "/api/v2/silences",
@@ -116,7 +116,7 @@ fn a_silence_that_recurs_shows_its_next_window_and_what_is_wrong_is_said() {
         }),
     );
     assert!(status == 400 && said.as_str().unwrap().contains("recurs"), "{said}");
-    // One that sends back what it was shown leaves the whole as it is.
+    // A client that sends back the shown silence does not change it.
     let mut posted = listed.clone();
     posted["comment"] = json!("longer");
     let (status, said) = post(&daemon, "/api/v2/silences", &posted);
@@ -152,18 +152,18 @@ fn an_alert_is_acknowledged_until_it_ends_also_after_kill_9() {
     assert_eq!(status, 400, "{said}");
     assert!(run(&daemon, &["alerts", "unack", "host=a"]).0);
     assert_eq!(acknowledged(&daemon), Value::Null);
-    // What ends and fires again is another one.
+    // An alert that ends and fires again is a new one.
     assert!(run(&daemon, &ack).0);
     set(&daemon, 1.0);
     until(&daemon, "the end", || states(&daemon, "/api/v2/alerts").is_empty().then_some(()));
     set(&daemon, 7.0);
     assert_eq!(acknowledged(&daemon), Value::Null);
-    // The one that ended is in the history, also after kill -9, with who looked after it.
+    // The ended alert is in the history with its acknowledgement, also after kill -9.
     daemon.kill();
     daemon.restart();
     alert(&daemon, "firing");
     let history = get(&daemon, "/api/v1/alerts/history?rule=High")["data"]["history"].clone();
-    let ended = |own: &&Value| !own["resolvedAt"].is_null();
+    let ended = |value: &&Value| !value["resolvedAt"].is_null();
     let past: Vec<_> = history.as_array().unwrap().iter().filter(ended).collect();
     assert_eq!((history.as_array().unwrap().len(), past.len()), (2, 1), "{history}");
     assert_eq!(
@@ -179,7 +179,7 @@ fn an_alert_is_acknowledged_until_it_ends_also_after_kill_9() {
 fn amtool(daemon: &Daemon, args: &[&str]) -> String {
     let url = format!("--alertmanager.url={}", daemon.url);
     let output = Command::new("amtool").arg(url).args(args).output().unwrap();
-    // It says there that its own version is another one.
+    // amtool reports that its version differs.
     let complaints = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{args:?}: {complaints}");
     String::from_utf8(output.stdout).unwrap()
@@ -207,11 +207,11 @@ fn the_real_amtool_lists_alerts_and_adds_changes_and_expires_silences() {
     assert_eq!(found[0]["matchers"].as_array().unwrap().len(), 3);
     assert_eq!(query(&["alertname=High"])[0]["id"], json!(id));
     assert_eq!(query(&["alertname=Other"]), json!([]));
-    let own = ["alert", "query", "-o", "json"];
-    assert_eq!(serde_json::from_str::<Value>(&amtool(&daemon, &own)).unwrap(), json!([]));
-    let silenced = amtool(&daemon, &[&own[..], &["--silenced"]].concat());
+    let list_alerts = ["alert", "query", "-o", "json"];
+    assert_eq!(serde_json::from_str::<Value>(&amtool(&daemon, &list_alerts)).unwrap(), json!([]));
+    let silenced = amtool(&daemon, &[&list_alerts[..], &["--silenced"]].concat());
     assert!(silenced.contains(id), "{silenced}");
-    // Another comment and end: the same silence.
+    // Another comment and end: the silence keeps its id.
     let updated = amtool(&daemon, &["silence", "update", "-d", "3h", "-c", "two disks", id]);
     assert!(updated.contains("two disks"), "{updated}");
     assert_eq!(

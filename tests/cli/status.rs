@@ -1,4 +1,4 @@
-//! How the daemon fares, over HTTP: what came in and what was refused, senders, limits.
+//! The daemon's status over HTTP: accepted and refused samples, senders, limits.
 
 use serde_json::{Value, json};
 
@@ -15,13 +15,15 @@ fn status(daemon: &Daemon) -> Value {
 
 fn limit(status: &Value, setting: &str) -> (u64, u64) {
     let all = status["limits"].as_array().unwrap();
-    let own =
-        all.iter().find(|own| [&own["setting"], &own["name"]].contains(&&json!(setting))).unwrap();
-    (own["used"].as_u64().unwrap(), own["max"].as_u64().unwrap())
+    let limit = all
+        .iter()
+        .find(|limit| [&limit["setting"], &limit["name"]].contains(&&json!(setting)))
+        .unwrap();
+    (limit["used"].as_u64().unwrap(), limit["max"].as_u64().unwrap())
 }
 
 #[test]
-fn status_tells_what_came_in_from_whom_and_what_was_refused_with_examples() {
+fn status_shows_accepted_samples_by_sender_and_refused_ones_with_examples() {
     let daemon = Daemon::start("limits.series_max = 4\n");
     let empty = status(&daemon);
     assert_eq!(
@@ -34,7 +36,7 @@ fn status_tells_what_came_in_from_whom_and_what_was_refused_with_examples() {
         |metric: &str, value: f64| json!({"metric": metric, "kind": "gauge", "value": value});
     let batch = json!({"agent": "web1", "samples": [sample("a", 1.0), sample("b", 2.0)]});
     assert_eq!(daemon.post_json(&batch).status, 200);
-    // A time of 1970, by line protocol; the host is shown as it is written, and harmless.
+    // A time in 1970, by line protocol; the host is shown escaped.
     for n in 0..4 {
         let line = format!("cpu,host=<img\\ src\\=x> load={n} {n}000000000\n");
         let url = format!("{}/write?precision=ns", daemon.url);
@@ -43,7 +45,7 @@ fn status_tells_what_came_in_from_whom_and_what_was_refused_with_examples() {
     let told = status(&daemon);
     let protocol = |name: &str| {
         let all = told["protocols"].as_array().unwrap();
-        all.iter().find(|own| own["protocol"] == name).unwrap().clone()
+        all.iter().find(|ingest| ingest["protocol"] == name).unwrap().clone()
     };
     assert_eq!(
         (&protocol("json")["accepted"], &protocol("influx")["refused"]),

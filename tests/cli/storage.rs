@@ -1,4 +1,4 @@
-//! What is stored, over HTTP: partitions, what checkpoints moved, and one document with its bytes.
+//! The storage over HTTP: partitions, cells moved by checkpoints, and one document with its bytes.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn storage(daemon: &Daemon) -> Value {
 }
 
 #[test]
-fn storage_is_shown_as_it_is_on_the_disk() {
+fn the_shown_storage_equals_the_files_on_disk() {
     let mut daemon = Daemon::start("");
     let sample = |time: &str, value: f64| json!({"metric": "m", "tags": {"host": "a"}, "time": time, "value": value});
     daemon.accept(&json!([sample(&yesterday(), 1.0), sample(&yesterday(), 2.0)]));
@@ -23,7 +23,8 @@ fn storage_is_shown_as_it_is_on_the_disk() {
     assert_eq!((&before["series"], &before["journal"]["records"]), (&json!(1), &json!(2)));
     assert!(before["catalog"]["bytes"].as_u64() > Some(0), "{before}");
     assert_eq!(before["checkpoints"], json!([]));
-    // The last checkpoint of a process writes what is over; the first of the next is remembered.
+    // The last checkpoint of a process writes documents that are over; the first one of the next
+    // process is in the list.
     assert_eq!(daemon.stop(), Some(0));
     daemon.restart();
     daemon.accept(&json!([sample(&yesterday(), 4.0)]));
@@ -35,12 +36,12 @@ fn storage_is_shown_as_it_is_on_the_disk() {
     let files = partition_files(&daemon.data(""), "1m");
     let partitions = minutes["partitions"].as_array().unwrap();
     assert_eq!((partitions.len(), files.len()), (1, 1));
-    let own = &partitions[0];
-    assert!(files[0].ends_with(own["file"].as_str().unwrap()), "{own}");
-    assert_eq!((&own["state"], &own["documents"]), (&json!("over"), &json!(1)));
-    let dropped_at = own["end"].as_i64().unwrap() + 48 * 3_600_000;
-    assert_eq!(own["dropped_at"], json!(dropped_at));
-    assert!(after["bytes"].as_u64() > own["bytes"].as_u64());
+    let partition = &partitions[0];
+    assert!(files[0].ends_with(partition["file"].as_str().unwrap()), "{partition}");
+    assert_eq!((&partition["state"], &partition["documents"]), (&json!("over"), &json!(1)));
+    let dropped_at = partition["end"].as_i64().unwrap() + 48 * 3_600_000;
+    assert_eq!(partition["dropped_at"], json!(dropped_at));
+    assert!(after["bytes"].as_u64() > partition["bytes"].as_u64());
 
     let time = yesterday();
     let path = format!("/api/v1/storage/document?metric=m&resolution=1m&time={time}");
@@ -52,7 +53,7 @@ fn storage_is_shown_as_it_is_on_the_disk() {
     );
     assert_eq!(shown["memory"][0]["sum"], json!(4.0));
     assert_eq!(shown["document"]["nested"]["num_samples"], json!(2));
-    assert_eq!(shown["partition"]["file"], own["file"]);
+    assert_eq!(shown["partition"]["file"], partition["file"]);
 
     daemon.accept(&json!([{"metric": "m", "tags": {"host": "b"}, "value": 1}]));
     for (path, word) in [
@@ -69,11 +70,16 @@ fn storage_is_shown_as_it_is_on_the_disk() {
 }
 
 #[test]
-fn checkpoints_are_remembered_with_what_they_moved() {
+fn recent_checkpoints_are_listed_with_their_moved_cells() {
     let daemon = Daemon::start("storage.checkpoint_interval = '1s'\n");
     daemon.accept(&json!([{"metric": "m", "value": 1}, {"metric": "n", "value": 2}]));
     let moved = |checkpoints: &Value| -> u64 {
-        checkpoints.as_array().unwrap().iter().filter_map(|own| own["cells"].as_u64()).sum()
+        checkpoints
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|checkpoint| checkpoint["cells"].as_u64())
+            .sum()
     };
     let mut found = Value::Null;
     wait_until("two checkpoints are remembered, one that moved something", || {
@@ -86,11 +92,12 @@ fn checkpoints_are_remembered_with_what_they_moved() {
         .as_array()
         .unwrap()
         .iter()
-        .filter(|own| own["cells"] != 0)
-        .map(|own| own["bytes_written"].as_u64().unwrap())
+        .filter(|checkpoint| checkpoint["cells"] != 0)
+        .map(|checkpoint| checkpoint["bytes_written"].as_u64().unwrap())
         .collect();
-    // A page of the head at least for each granularity, and no more than a few for two series.
+    // At least a page of the head for each granularity, and only a few pages for two series.
     assert!(written.iter().all(|bytes| (4 * 4096..4 << 20).contains(bytes)), "{found}");
-    let times: Vec<_> = found.as_array().unwrap().iter().map(|own| own["at"].as_i64()).collect();
+    let times: Vec<_> =
+        found.as_array().unwrap().iter().map(|checkpoint| checkpoint["at"].as_i64()).collect();
     assert!(times.is_sorted_by(|newer, older| newer >= older), "{found}");
 }

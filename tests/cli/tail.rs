@@ -1,4 +1,4 @@
-//! The live tail as a subscriber meets it: what comes, who is cut off, and the daemon's stop.
+//! The live tail from the view of a subscriber: events, slow subscribers, and the daemon's stop.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::daemon::{Daemon, client, granary};
 
-/// How long anything may take before a test gives up.
+/// The time after which a test gives up.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 struct Subscriber(Box<dyn BufRead>);
@@ -27,7 +27,7 @@ fn subscribe(daemon: &Daemon, query: &str) -> Result<Subscriber, u16> {
 }
 
 impl Subscriber {
-    /// The next line that holds something; `None` at the end.
+    /// The next non-empty line; `None` at the end.
     fn line(&mut self) -> Option<String> {
         let mut line = String::new();
         loop {
@@ -56,7 +56,7 @@ fn send(daemon: &Daemon, host: &str, value: f64) {
     assert_eq!(daemon.post_json(&json!({"samples": [sample]})).status, 200);
 }
 
-// Days, so that no slot ends while a test runs; at midnight the totals are still right.
+// Slots of a day, so that none ends during a test; at midnight the totals are still right.
 #[test]
 fn a_subscriber_sees_the_state_and_then_each_change_until_the_daemon_stops() {
     let mut daemon = Daemon::start("");
@@ -68,7 +68,7 @@ fn a_subscriber_sees_the_state_and_then_each_change_until_the_daemon_stops() {
     assert_eq!((&cell["tags"], &cell["kind"]), (&json!({"host": "a"}), &json!("gauge")));
     let numbers = ["n", "sum", "min", "max", "first", "last"].map(|name| cell[name].as_f64());
     assert_eq!(numbers, [1.0, 1.5, 1.5, 1.5, 1.5, 1.5].map(Some));
-    // Its comment says that it has looked.
+    // The comment shows that the tail is established.
     assert!(later.line().unwrap().starts_with(':'));
 
     send(&daemon, "b", 2.0);
@@ -99,7 +99,7 @@ fn a_subscriber_sees_the_state_and_then_each_change_until_the_daemon_stops() {
 const TAILS_MAX: usize = 16;
 
 #[test]
-fn tails_have_their_limits() {
+fn live_tails_are_limited() {
     let daemon = Daemon::start("limits.query_series_max = 2");
     for host in ["a", "b"] {
         send(&daemon, host, 1.0);
@@ -125,8 +125,8 @@ fn tails_have_their_limits() {
 }
 
 #[test]
-fn a_subscriber_that_reads_nothing_takes_no_memory_and_is_cut_off() {
-    /// Each event shows a kilobyte of each series.
+fn a_subscriber_that_reads_nothing_is_disconnected_and_uses_no_memory() {
+    /// Makes each event a kilobyte per series.
     const SERIES: usize = 1000;
     let daemon = Daemon::start("server.client_timeout = '2s'");
     let round = |value: usize| {

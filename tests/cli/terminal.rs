@@ -1,4 +1,4 @@
-//! What a terminal of 80 columns is shown: charts, names that are not known, odd names.
+//! The output on a terminal of 80 columns: charts, unknown names, odd names.
 
 use std::{
     io::{BufRead, BufReader},
@@ -15,7 +15,7 @@ fn on_80_columns(daemon: &Daemon, words: &[&str]) -> Command {
     command
 }
 
-/// What is printed, with nothing on standard error.
+/// The output, with nothing on standard error.
 fn shown(daemon: &Daemon, words: &[&str]) -> String {
     let output = on_80_columns(daemon, words).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -78,10 +78,10 @@ fn a_chart_is_short_round_and_fits() {
 }
 
 #[test]
-fn a_rate_of_the_slot_under_way_is_of_the_time_that_has_passed() {
+fn a_rate_of_the_current_slot_uses_the_elapsed_time() {
     let daemon = Daemon::start("");
     let now = jiff::Timestamp::now().as_millisecond();
-    // Ten a second for an hour, a reading each 10 s. Of a day that is under way.
+    // Ten per second for an hour, a reading every 10 s; one line of a day that is not over.
     let reading = |i: i64| {
         json!({"metric": "steps", "kind": "counter", "time": now - (360 - i) * 10_000,
                "value": 100 * i})
@@ -102,14 +102,14 @@ fn a_rate_of_the_slot_under_way_is_of_the_time_that_has_passed() {
             // The slot began after the last reading.
             continue;
         };
-        // A slot may begin just now; until then the rate is no higher than between two readings.
+        // A slot may have just begun; until then the rate is no higher than between two readings.
         assert!(rate <= 10.0 + 1e-9, "{words:?}: {slots} {rate}");
         assert!(rate > 10.0 * 0.3, "{words:?}: {rate}");
     }
 }
 
 #[test]
-fn what_is_not_known_is_said_with_what_is_near() {
+fn unknown_names_are_reported_with_suggestions() {
     let daemon = Daemon::start("");
     let empty = shown(&daemon, &["query", "series"]);
     assert!(empty.contains("the daemon has no series yet"), "{empty}");
@@ -153,7 +153,7 @@ fn what_is_not_known_is_said_with_what_is_near() {
 }
 
 #[test]
-fn an_expression_is_asked_at_one_time_or_over_a_range() {
+fn an_expression_is_evaluated_at_one_time_or_over_a_range() {
     let daemon = Daemon::start("");
     let start = hour() - 2 * 3_600_000;
     let sample = |host: &str, minute: i64, value: f64| {
@@ -223,7 +223,7 @@ fn names_cannot_command_the_terminal() {
     let mut tail = on_80_columns(&daemon, &["tail", "--metric", "load"]);
     let mut child = tail.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    // What is longer than the screen takes a second line.
+    // A line longer than the screen wraps.
     let line = (0..3).map(|_| lines.next().unwrap().unwrap()).collect::<Vec<_>>().join("|");
     assert_eq!(line.matches("load{host=").count(), 2, "{line:?}");
     assert!(plain(&line), "{line:?}");

@@ -1,4 +1,4 @@
-//! A role without HTTP asks as a request does: an expression, a store, and a budget.
+//! A role without HTTP queries as a request does: with an expression, a store and a budget.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ fn a_role_evaluates_an_expression_within_a_budget() {
 }
 
 #[test]
-fn the_metrics_of_a_chart_have_no_more_series_together_than_one_may_have() {
+fn the_metrics_of_a_chart_share_the_limit_of_series() {
     let mut bench = bench();
     for (metric, host) in [("load", "a"), ("load", "b"), ("idle", "a"), ("idle", "b")] {
         let id = bench.define(metric, &[("host", host)], Kind::Gauge);
@@ -60,7 +60,7 @@ fn the_metrics_of_a_chart_have_no_more_series_together_than_one_may_have() {
     let ask = |others: &[&str], merge| {
         let selector = Selector { metric: Some("load".into()), ..Selector::default() };
         let range = UnixMillis(DAY0)..now;
-        let others = others.iter().map(|own| (*own).to_owned()).collect();
+        let others = others.iter().map(|other| (*other).to_owned()).collect();
         let request =
             ChartRequest { others, merge, ..ChartRequest::new(selector, Resolution::Auto, range) };
         let limits = QueryLimits::new(3, 10_000);

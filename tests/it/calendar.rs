@@ -1,5 +1,5 @@
-//! Buckets of the calendar against a naive model: each sample is counted where the local clock
-//! and calendar say, whatever the zone, the change of clocks, and what is not yet checkpointed.
+//! Calendar buckets against a naive model: each sample is counted in the bucket of its local time
+//! and date, in any zone, across changes of clocks, and before a checkpoint.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use proptest::prelude::*;
 
 use crate::setup::{DAY, WITHIN as NOW, define, granularities, open_with, series};
 
-/// Around the changes of clocks in spring, in Europe and America, and in autumn.
+/// Times around the changes of clocks in spring, in Europe and America, and in autumn.
 const STARTS: [&str; 3] = ["2026-03-05T00:00:00Z", "2026-03-26T00:00:00Z", "2026-10-20T00:00:00Z"];
 const DAYS: i64 = 16;
 const ZONES: [&str; 8] = [
@@ -30,7 +30,7 @@ const ZONES: [&str; 8] = [
     "-02:30",
 ];
 
-/// What tells a bucket apart, from the local calendar alone.
+/// The identity of a bucket, computed from the local calendar alone.
 fn bucket(unit: CalendarUnit, local: &Zoned) -> String {
     let week = local.date().iso_week_date();
     match unit {
@@ -69,7 +69,7 @@ struct Filled {
     _dir: tempfile::TempDir,
 }
 
-/// A store with samples of two series, the first part of them checkpointed.
+/// A store with samples of two series; the first part is checkpointed.
 fn filled(samples: &[(u32, i64, i32)], checkpointed: usize) -> Filled {
     let dir = tempfile::tempdir().unwrap();
     let set = granularities(&[
@@ -127,8 +127,8 @@ fn check(filled: &Filled, samples: &[(u32, i64, i32)], unit: CalendarUnit, zone:
         let Some(count) = count else { continue };
         let total = totals.points[index].1.unwrap();
         assert_eq!(averages.points[index].1, Some(total / count));
-        let own = bucket(unit, &local(*start));
-        assert_eq!(found.insert(own, (*count, total)), None, "a bucket comes once");
+        let found_bucket = bucket(unit, &local(*start));
+        assert_eq!(found.insert(found_bucket, (*count, total)), None, "a bucket comes once");
     }
     assert_eq!(found, expected, "{} in {:?}", unit.name(), zone.iana_name());
 }

@@ -1,4 +1,4 @@
-//! Deleting and renaming series: what is found afterwards, by whoever, after whatever restart.
+//! Deleted and renamed series: the results of every kind of query afterwards, also after restarts.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ fn id(appender: &mut Appender, metric: &str, host: &str) -> SeriesId {
     id
 }
 
-/// Readings a minute apart, the last one now.
+/// Readings a minute apart; the last one is now.
 fn read(appender: &mut Appender, series: SeriesId, readings: &[f64]) {
     let first = NOW.minus((readings.len() as i64 - 1) * MINUTE).0;
     let times = (0..).map(|index| first + index * MINUTE);
@@ -50,7 +50,7 @@ fn rename(host: &str, to: &str) -> SeriesChange {
     SeriesChange { matchers: matchers("host", host), action: ChangeAction::Rename(renaming) }
 }
 
-/// Samples and increase of a series, as every granularity has them.
+/// The samples and the growth of a series at every granularity.
 fn total(store: &Store, metric: &str, host: &str) -> Option<(u32, f64)> {
     let id = store.dictionary().find(&key(metric, host))?;
     let range = NOW.minus(60 * MINUTE)..NOW.plus(MINUTE);
@@ -70,7 +70,7 @@ fn is_sound(folder: &Path) {
 }
 
 #[test]
-fn a_deleted_series_is_gone_and_its_key_begins_a_new_one() {
+fn a_deleted_series_disappears_and_its_key_begins_a_new_one() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     let (store, mut appender) = setup::open(&data, NOW);
@@ -90,19 +90,19 @@ fn a_deleted_series_is_gone_and_its_key_begins_a_new_one() {
         store.preallocate(GranularityIndex(0), NOW.plus(60 * MINUTE), &[old, other]).unwrap(),
         1
     );
-    // A batch that was on its way is taken in, for a series that is there no more.
+    // A batch in flight is accepted for the deleted series.
     read(&mut appender, old, &[130.0]);
 
     drop((store, appender));
     let (store, mut appender) = setup::open(&data, NOW);
     assert_eq!(total(&store, "requests", "web1"), None);
     assert_eq!(total(&store, "requests", "web2"), Some((2, 1.0)));
-    // Only what is there counts against the limit, and no id is given twice.
+    // Only existing series count against the limit, and ids are not reused.
     appender.set_limits(StoreLimits { series_max: 2, ..StoreLimits::default() });
     let new = id(&mut appender, "requests", "web1");
     assert_eq!(new, SeriesId(2));
     assert_eq!(define(&mut appender, "requests", "web3"), DefinitionVerdict::StoreLimit);
-    // It knows nothing of the old one's last reading.
+    // The new series has no memory of the old one's last reading.
     read(&mut appender, new, &[140.0, 145.0]);
     assert_eq!(total(&store, "requests", "web1"), Some((2, 5.0)));
     store.checkpoint(NOW).unwrap();
@@ -148,7 +148,7 @@ fn a_renamed_series_keeps_its_history_and_its_old_key_begins_a_new_one() {
     read(&mut appender, again, &[50.0]);
     id(&mut appender, "latency", "web1");
 
-    // One of the two names is taken: neither is changed.
+    // One of the two names is taken: neither series is renamed.
     let refused = appender.change(&rename("web1", "db1"), NOW).unwrap();
     let (from, to) = (key("errors", "web1"), key("errors", "db1"));
     assert_eq!(refused, Err(ChangeRefusal::Conflict { from, to, count: 1 }));
@@ -160,7 +160,7 @@ fn a_renamed_series_keeps_its_history_and_its_old_key_begins_a_new_one() {
     let merge = SeriesChange { matchers: matchers("host", "web1"), action };
     let refused = appender.change(&merge, NOW).unwrap();
     assert!(matches!(refused, Err(ChangeRefusal::Conflict { count: 1, .. })), "{refused:?}");
-    // There and back, and away.
+    // A series is renamed, renamed back, and deleted.
     assert_eq!(appender.change(&rename("web1", "web2"), NOW).unwrap(), Ok(2));
     assert_eq!(appender.change(&rename("web2", "web1"), NOW).unwrap(), Ok(2));
     assert_eq!(appender.change(&delete("db1"), NOW).unwrap(), Ok(2));
@@ -192,7 +192,7 @@ fn changes_without_a_condition_or_with_bad_names_are_refused() {
 }
 
 #[test]
-fn a_change_of_a_series_that_is_not_there_is_a_named_fault() {
+fn a_change_of_an_unknown_series_is_an_error_that_names_it() {
     const CHANGES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("series_changes");
     let taken = key("requests", "web2");
     for (row, value, problem) in [

@@ -1,10 +1,10 @@
-//! Every input that fuzzing found worth keeping, and small changes of each.
+//! The corpus of fuzzing: every input, and small mutations of it.
 
 use std::{fs, path::Path};
 
 use granary::fuzzing::{TARGETS, Target};
 
-/// Changed copies of each input.
+/// The number of mutations of each input.
 const CHANGES: usize = 20;
 
 #[test]

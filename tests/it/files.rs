@@ -1,4 +1,4 @@
-//! Files that are lost, damaged, or cannot be read or removed for a while.
+//! Files that are lost, damaged, or temporarily impossible to read or remove.
 
 use std::{
     fs,
@@ -26,7 +26,7 @@ fn open(dir: &Path) -> (Store, Appender) {
     setup::open(dir, NOW)
 }
 
-/// The same on a medium whose operations fail when they are told to.
+/// Opens a store on a medium whose operations fail on demand.
 fn open_failing(dir: &Path) -> (Store, Appender, Arc<Faults>) {
     let faults = Arc::new(Faults::default());
     let medium = Arc::new(HookedFolder::new(dir, faults.clone()));
@@ -34,7 +34,7 @@ fn open_failing(dir: &Path) -> (Store, Appender, Arc<Faults>) {
     (store, appender, faults)
 }
 
-/// A store with one series, a sample each minute of 30 hours, in documents and in the head.
+/// A store with one series, a sample per minute for 30 hours, in documents and in the head.
 fn fill(dir: &Path) {
     let (store, mut appender) = open(dir);
     define(&mut appender);
@@ -55,7 +55,7 @@ fn commit(appender: &mut Appender, at: i64) {
     assert!(try_commit(appender, [at]));
 }
 
-/// Samples of the last 100 days at a level.
+/// The samples of the last 100 days at a granularity.
 fn count(store: &Store, level: usize) -> u64 {
     setup::count(store, level, NOW.minus(100 * 24 * HOUR)..NOW.plus(HOUR), SeriesId(0))
 }
@@ -87,7 +87,7 @@ fn a_lost_journal_is_not_replaced_by_an_empty_one() {
 }
 
 #[test]
-fn files_that_vanished_are_said_to_be_missing_until_their_mark_is_removed() {
+fn missing_files_are_reported_until_their_mark_is_removed() {
     let start_of = |width: i64| UnixMillis(NOW.0 - NOW.0 % width);
     for file in ["head.redb", "partitions/1m/2026-11-20T1200.redb"] {
         let dir = tempfile::tempdir().unwrap();
@@ -103,7 +103,7 @@ fn files_that_vanished_are_said_to_be_missing_until_their_mark_is_removed() {
             assert_eq!(store.damaged_partitions(), [mark.as_str()]);
             let hole = UnixMillis(NOW.0 - NOW.0 % (6 * HOUR) - 24 * HOUR);
             let hole = match file {
-                // The slots of the hour under way.
+                // Slots of the current hour.
                 "head.redb" => start_of(HOUR)..start_of(MINUTE).plus(MINUTE),
                 _ => hole..hole.plus(6 * HOUR),
             };
@@ -116,17 +116,18 @@ fn files_that_vanished_are_said_to_be_missing_until_their_mark_is_removed() {
     }
 }
 
-/// Strikes a file out of the register.
-fn strike_out(dir: &Path, file: &str) {
+/// Removes a file from the register.
+fn unregister(dir: &Path, file: &str) {
     let journal = Builder::new().open(dir.join("journal.redb")).unwrap();
     let txn = journal.begin_write().unwrap();
     assert!(txn.open_table(FILES).unwrap().remove(file).unwrap().is_some());
     txn.commit().unwrap();
 }
 
-/// As after a kill between removing a partition's file and its segments, and after a loss.
+/// The files are those after a kill between removing a partition's file and its segments, and after
+/// a loss.
 #[test]
-fn what_is_left_of_a_granularity_that_is_not_in_the_settings_goes_at_a_start() {
+fn remains_of_an_unconfigured_granularity_are_removed_at_a_start() {
     let dir = tempfile::tempdir().unwrap();
     {
         let (store, mut appender) = open(dir.path());
@@ -137,7 +138,7 @@ fn what_is_left_of_a_granularity_that_is_not_in_the_settings_goes_at_a_start() {
     }
     let folder = dir.path().join("partitions/1m");
     let names = |end: &str| {
-        let names = fs::read_dir(&folder).unwrap().map(|own| own.unwrap().file_name());
+        let names = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name());
         let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
         names.retain(|name| name.ends_with(end));
         names
@@ -146,14 +147,14 @@ fn what_is_left_of_a_granularity_that_is_not_in_the_settings_goes_at_a_start() {
     assert!(names(".sealed").len() > 3 && names(".redb").contains(&lost.to_owned()));
     for name in names(".redb") {
         if name != lost {
-            strike_out(dir.path(), &format!("partitions/1m/{name}"));
+            unregister(dir.path(), &format!("partitions/1m/{name}"));
         }
         fs::remove_file(folder.join(name)).unwrap();
     }
     let coarser = GranularitySet::default().iter().skip(1).cloned().collect();
     let coarser = GranularitySet::new(coarser).unwrap();
     let reopen = || setup::open_with(dir.path(), &coarser, NOW).0.damaged_partitions();
-    // What may still be of use to an operator stays as long as the mark says so.
+    // Files that may still help an operator stay as long as their mark.
     assert_eq!(reopen(), [format!("1m-{lost}.missing")]);
     assert!(names("").iter().all(|name| name.starts_with("2026-11-20T1200.")), "{:?}", names(""));
     assert!(!names("").is_empty());
@@ -163,18 +164,18 @@ fn what_is_left_of_a_granularity_that_is_not_in_the_settings_goes_at_a_start() {
     assert_eq!(names(""), [""; 0]);
 }
 
-/// As after a kill between making a file and registering it, or between striking it out and
-/// removing it.
+/// The files are those after a kill between creating a file and registering it, or between removing
+/// it from the register and deleting it.
 #[test]
-fn a_file_that_is_not_registered_is_taken_as_it_is_found() {
+fn an_unregistered_file_is_accepted_as_it_is() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path());
     let file = "partitions/5m/2026-11-20.redb";
-    strike_out(dir.path(), file);
+    unregister(dir.path(), file);
     let before = count(&open(dir.path()).0, 1);
     assert_eq!(before, 1800);
     assert_eq!(faults(dir.path()), [""; 0]);
-    // And from then on it is registered.
+    // The file is registered from then on.
     fs::remove_file(dir.path().join(file)).unwrap();
     assert_eq!(open(dir.path()).0.damaged_partitions(), ["5m-2026-11-20.redb.missing"]);
 }
@@ -196,7 +197,7 @@ fn every_damaged_file_is_kept() {
 }
 
 #[test]
-fn a_removal_that_failed_is_done_again() {
+fn a_failed_removal_is_repeated() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path());
     let (store, appender, faults) = open_failing(dir.path());
@@ -217,12 +218,12 @@ fn a_removal_that_failed_is_done_again() {
 }
 
 #[test]
-fn a_file_that_vanished_while_it_was_open_is_not_made_again() {
+fn a_file_that_disappeared_while_open_is_not_created_again() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender, faults) = open_failing(dir.path());
     define(&mut appender);
     commit(&mut appender, NOW.0);
-    // The mount goes away, and the folder that it lay on shows.
+    // The mount disappears and uncovers the folder below.
     faults.syncs.store(true, Ordering::Relaxed);
     assert!(!try_commit(&mut appender, [NOW.0 + 1]));
     let aside = dir.path().join("aside");
@@ -231,14 +232,14 @@ fn a_file_that_vanished_while_it_was_open_is_not_made_again() {
     faults.syncs.store(false, Ordering::Relaxed);
     assert!(!try_commit(&mut appender, [NOW.0 + 2]));
     assert!(!log.exists());
-    // And comes back.
+    // The mount returns.
     fs::rename(&aside, &log).unwrap();
     commit(&mut appender, NOW.0 + 3);
     assert_eq!(count(&store, 0), 2);
 }
 
 #[test]
-fn a_read_that_failed_once_stops_nothing() {
+fn a_single_failed_read_stops_no_work() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path());
     let (store, mut appender, faults) = open_failing(dir.path());
@@ -251,18 +252,18 @@ fn a_read_that_failed_once_stops_nothing() {
     assert_eq!(store.damaged_partitions(), [""; 0]);
 }
 
-/// redb closes a file to its readers, too, when a write to it failed.
+/// After a failed write, redb closes a file to its readers too.
 #[test]
-fn a_write_that_failed_breaks_no_query_under_way() {
+fn a_failed_write_breaks_no_running_query() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path());
-    // What a view looks at when it begins is of the first series.
+    // A view reads the first series when it begins.
     let other = SeriesId(1);
     {
         let (store, mut appender) = open(dir.path());
         setup::define(&mut appender, &[series("m", &[("host", "b")], Kind::Delta)], NOW);
-        let own = (0..1800).map(|minute| (NOW.0 - minute * MINUTE, 1.0));
-        appender.commit(&[], &[samples(other, own)], NOW).unwrap();
+        let readings = (0..1800).map(|minute| (NOW.0 - minute * MINUTE, 1.0));
+        appender.commit(&[], &[samples(other, readings)], NOW).unwrap();
         store.checkpoint(NOW).unwrap();
     }
     let (store, mut appender, faults) = open_failing(dir.path());
@@ -286,7 +287,7 @@ fn a_write_that_failed_breaks_no_query_under_way() {
     assert_eq!(store.damaged_partitions(), [""; 0]);
 }
 
-/// Flips one bit of the first place of a file that holds these bytes.
+/// Flips one bit at the first place of a file with these bytes.
 fn flip(file: &Path, bytes: &[u8]) {
     let mut content = fs::read(file).unwrap();
     let places = content.windows(bytes.len()).filter(|window| *window == bytes).count();
@@ -297,7 +298,7 @@ fn flip(file: &Path, bytes: &[u8]) {
 }
 
 #[test]
-fn a_document_with_a_flipped_bit_is_served_to_nobody() {
+fn a_document_with_a_flipped_bit_is_never_served() {
     const VALUE: f64 = 12_345.678;
     let dir = tempfile::tempdir().unwrap();
     let at = NOW.0 - 20 * HOUR;
@@ -320,14 +321,14 @@ fn a_document_with_a_flipped_bit_is_served_to_nobody() {
     let view = store.view(GranularityIndex(0), range.clone(), &[SeriesId(0)]).unwrap();
     let said = view.slots(SeriesId(0)).unwrap_err().to_string();
     assert!(said.contains("series 0 at 2026-11-20T16:00:00Z is damaged: ask again"), "{said}");
-    // From now on queries go round it.
+    // Queries avoid the document from now on.
     assert_eq!(store.gaps()[0].holes, [range]);
     assert!(store.gaps()[1..].iter().all(|gaps| gaps.holes.is_empty()));
-    // The other document, and the other granularities, are as they were.
+    // The other document, and the other granularities, are intact.
     assert_eq!([0, 1, 2, 3].map(|level| count(&store, level)), [1, 2, 2, 2]);
     assert_eq!([0, 0].map(|level| count(&store, level)), [1; 2]);
     assert_eq!((store.damaged_documents(), store.damaged_partitions()), (1, vec![]));
-    // What comes late begins a new one.
+    // A late sample begins a new document.
     commit(&mut appender, at + 1);
     store.checkpoint(NOW).unwrap();
     assert_eq!([0, 1, 2, 3].map(|level| count(&store, level)), [2, 3, 3, 3]);
@@ -335,7 +336,7 @@ fn a_document_with_a_flipped_bit_is_served_to_nobody() {
 }
 
 #[test]
-fn a_head_row_with_a_flipped_bit_is_served_to_nobody() {
+fn a_head_row_with_a_flipped_bit_is_never_served() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path());
     let counts = [0, 1, 2, 3].map(|level| count(&open(dir.path()).0, level));
@@ -369,7 +370,7 @@ fn a_head_row_with_a_flipped_bit_is_served_to_nobody() {
 }
 
 #[test]
-fn a_record_that_was_applied_in_part_is_in_no_checkpoint() {
+fn a_partially_applied_record_is_in_no_checkpoint() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = open(dir.path());
     define(&mut appender);
@@ -390,7 +391,7 @@ fn a_record_that_was_applied_in_part_is_in_no_checkpoint() {
 }
 
 #[test]
-fn a_snapshot_taken_while_partitions_come_and_go_has_all_that_it_registers() {
+fn a_snapshot_during_changes_of_partitions_has_every_registered_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     fill(&path("data"));
@@ -411,7 +412,7 @@ fn a_snapshot_taken_while_partitions_come_and_go_has_all_that_it_registers() {
 }
 
 #[test]
-fn a_snapshot_has_the_segments_of_a_partition_that_took_the_place_of_another() {
+fn a_snapshot_has_the_segments_of_a_replaced_partition() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     let (store, mut appender) = open(&path("data"));
@@ -423,7 +424,7 @@ fn a_snapshot_has_the_segments_of_a_partition_that_took_the_place_of_another() {
     let (other, mut is_replaced) = (store.clone(), false);
     store
         .snapshot(&path("copy"), NOW, &mut |file| {
-            // Its segment is copied by now.
+            // The segment is copied by now.
             if file.ends_with("1m/2026-11-21T0600.redb")
                 && !std::mem::replace(&mut is_replaced, true)
             {
@@ -441,7 +442,7 @@ fn a_snapshot_has_the_segments_of_a_partition_that_took_the_place_of_another() {
 }
 
 #[test]
-fn a_number_that_says_what_a_file_has_is_not_believed_with_a_flipped_bit() {
+fn a_number_with_a_flipped_bit_is_not_trusted() {
     const HEAD: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
     const PARTITION: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
     let dir = tempfile::tempdir().unwrap();
@@ -463,7 +464,8 @@ fn a_number_that_says_what_a_file_has_is_not_believed_with_a_flipped_bit() {
         meta.insert("applied_through", through ^ 16).unwrap();
     }
     txn.commit().unwrap();
-    // The start was refused as if the journal had lost records; now each is set aside alone.
+    // Earlier, the start was refused as if the journal had lost records; now each number is set
+    // aside alone.
     let (store, _appender) = open(dir.path());
     let said = store.damaged_partitions();
     for file in ["head", "2026-11-21T0600"] {

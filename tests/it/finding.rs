@@ -1,4 +1,4 @@
-//! Metrics are found by words, and facets count what a naive count does.
+//! Search finds metrics by words, and facets agree with a naive count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,14 +37,14 @@ fn the_best_of_thousands_of_metrics_are_found_with_their_series() {
     assert_eq!((first.kind, first.unit.as_str()), (Kind::Counter, "tasks"));
     assert_eq!(answer.metrics[1].metric, "noise_0_loads");
     assert_eq!(found(&store, "", 1).total, 5001);
-    // What is deleted is found no more.
+    // A deleted metric is not found.
     let matchers = vec![Matcher { tag: "host".into(), value: "b".into() }];
     let change = SeriesChange { matchers, action: ChangeAction::Delete };
     appender.change(&change, NOW).unwrap().unwrap();
     assert_eq!(found(&store, "system_load", 9).metrics[0].series, 2);
 }
 
-/// Tags of a series, and filters: few names and values, so that much meets.
+/// The tags of a series, and filters: few names and values, so that many of them meet.
 fn tags() -> impl Strategy<Value = BTreeMap<String, String>> {
     let text = |words: &'static [&'static str]| prop::sample::select(words).prop_map(str::to_owned);
     let (names, values) = (["host", "dc", "core", "app"], ["a", "b", "c"]);
@@ -54,7 +54,7 @@ fn tags() -> impl Strategy<Value = BTreeMap<String, String>> {
 
 type Tags = BTreeMap<String, String>;
 
-/// The values of a tag with their counts, of the series that have what the others ask for.
+/// The values of a tag with counts of the series that match the other filters.
 fn naive(all: &BTreeSet<Tags>, filters: &Tags, name: &str) -> Option<TagFacet> {
     let others = |tags: &&Tags| {
         filters.iter().all(|(other, value)| other == name || tags.get(other) == Some(value))
@@ -65,7 +65,7 @@ fn naive(all: &BTreeSet<Tags>, filters: &Tags, name: &str) -> Option<TagFacet> {
     }
     let mut values: Vec<_> =
         counts.into_iter().map(|(value, series)| ValueFacet { value, series }).collect();
-    values.sort_by_key(|own| std::cmp::Reverse(own.series));
+    values.sort_by_key(|count| std::cmp::Reverse(count.series));
     let name = name.to_owned();
     (!values.is_empty()).then_some(TagFacet { name, values_total: values.len(), values })
 }
@@ -73,7 +73,7 @@ fn naive(all: &BTreeSet<Tags>, filters: &Tags, name: &str) -> Option<TagFacet> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn facets_are_those_of_a_naive_count(
+    fn facets_equal_a_naive_count(
         all in prop::collection::btree_set(tags(), 0..40),
         filters in tags(),
     ) {
@@ -83,8 +83,8 @@ proptest! {
             let tags: Vec<_> = tags.iter().map(|(name, value)| (&**name, &**value)).collect();
             setup::series(metric, &tags, Kind::Gauge)
         };
-        let own = all.iter().map(|tags| definition("m", tags));
-        let series: Vec<_> = own.chain([definition("other", &filters)]).collect();
+        let tagged = all.iter().map(|tags| definition("m", tags));
+        let series: Vec<_> = tagged.chain([definition("other", &filters)]).collect();
         setup::define(&mut appender, &series, NOW);
         let selector = Selector {
             metric: Some("m".into()),
@@ -102,7 +102,7 @@ proptest! {
 }
 
 #[test]
-fn facets_show_the_values_of_most_series_and_take_memory_for_what_they_count() {
+fn facets_show_the_values_with_most_series_and_count_their_memory() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = setup::open(dir.path(), NOW);
     let name = |n: usize| format!("h{n:04}");

@@ -1,5 +1,5 @@
-//! The golden directory of each format: every later release opens it and reads the same numbers, and
-//! no earlier one changes it.
+//! The golden directory of each format: every later release opens it and reads the same numbers; no
+//! release that is older than it changes it.
 
 use std::{
     fs,
@@ -40,7 +40,8 @@ fn batch(seq: u64, at: i64) -> AcceptedBatch {
     }
 }
 
-/// Of a sender that does not number its batches, hours old: times of their own, series descending.
+/// A batch without a number, hours old: each sample has a time of its own, and series are in
+/// descending order.
 fn late(hours: i64) -> AcceptedBatch {
     let at = NOW.0 - hours * HOUR;
     AcceptedBatch {
@@ -110,14 +111,14 @@ fn copy_in(from: &Path, to: &Path) {
 }
 
 #[test]
-fn the_data_directories_of_every_format_open_and_have_their_numbers() {
+fn the_data_directories_of_every_format_open_with_unchanged_numbers() {
     for format in 1..=FORMAT_VERSION {
         opens_and_has_its_numbers(&golden(format));
     }
 }
 
 #[test]
-fn the_objects_of_every_format_are_there() {
+fn the_objects_of_every_format_are_readable() {
     for format in 1..=FORMAT_VERSION {
         let dir = tempfile::tempdir().unwrap();
         copy_out(&golden(format), dir.path());
@@ -142,7 +143,7 @@ fn opens_and_has_its_numbers(golden: &Path) {
     let expected = fs::read_to_string(golden.join("expected.json")).unwrap();
     assert_eq!(cells(&store), serde_json::from_str::<Value>(&expected).unwrap());
     assert_eq!(store.dictionary().info(SeriesId(1)).unwrap().sender.as_ref(), SENDER);
-    // What was accepted then is known now, and the store goes on.
+    // The batches accepted then are known now, and the store accepts new ones.
     let mut verdict = |seq| appender.commit(&[], &[batch(seq, NOW.0)], NOW).unwrap().batches[0];
     assert_eq!([verdict(1), verdict(500)], [BatchVerdict::Duplicate, BatchVerdict::Duplicate]);
     assert!(verdict(501).is_accepted());
@@ -160,7 +161,7 @@ fn verified(dir: &Path) -> String {
     verify(dir, NOW, &mut |_| {}).unwrap().faults.remove(0).problem
 }
 
-/// Bytes of all files, by path.
+/// The bytes of all files, by path.
 fn files(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut all = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {
@@ -176,7 +177,7 @@ fn files(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn a_later_release_raises_a_directory_and_this_one_refuses_it_then() {
+fn a_directory_raised_by_a_later_release_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     copy_out(&golden(FORMAT_VERSION), dir.path());
     let before = cells(&open(dir.path(), NOW).0);
@@ -192,7 +193,7 @@ fn a_later_release_raises_a_directory_and_this_one_refuses_it_then() {
         store.checkpoint(NOW).unwrap();
     }
     let unopened = |dir: &Path| {
-        // redb notes in a file that it was opened.
+        // redb records in a file that it was opened.
         let all = files(dir).into_iter();
         all.filter(|(name, _)| !name.ends_with("journal.redb")).collect::<Vec<_>>()
     };
@@ -242,11 +243,12 @@ fn write_the_data_directory_of_this_format() {
         let key = key("golden_metric", &[("host", "web1"), ("kind", kind.as_str())]);
         SeriesInfo { key, kind, unit: "bytes".into(), sender: SENDER.into() }
     });
-    // The first documents are sealed with a checkpoint, others with their partition, some behind those.
+    // The first documents are sealed at a checkpoint, others with their partition, and some after
+    // those.
     store.set_segment_documents_min(1);
     define(&mut appender, &each, NOW);
     for seq in 1..=500 {
-        // Two and a half days, the oldest beyond what 1m keeps.
+        // Two and a half days of samples; the oldest are past the retention of 1m.
         let at = NOW.0 - (500 - seq as i64) * 450_000;
         appender.commit(&[], &[batch(seq, at)], NOW).unwrap();
         if [200, 400, 440].contains(&seq) {
@@ -262,7 +264,8 @@ fn write_the_data_directory_of_this_format() {
         }
         if seq == 440 {
             store.set_segment_documents_min(512);
-            // Some are late then: open beside the sealed ones of their partition.
+            // Some samples are late by then: open documents beside the sealed ones of their
+            // partition.
             appender.commit(&[], &[late(30)], NOW).unwrap();
             store.checkpoint(NOW).unwrap();
         }

@@ -1,4 +1,4 @@
-//! The head of the store beside its documents.
+//! The head of the store, beside its documents.
 
 use granary::{
     model::{Kind, SeriesId, UnixMillis},
@@ -12,10 +12,10 @@ fn add(appender: &mut Appender, at: UnixMillis) {
     send(appender, samples(SeriesId(0), [(at.0, 1.0)]), at);
 }
 
-/// One damaged row of the head once made the checkpoint set aside the partition that it was
-/// writing, with all its documents, and later the whole head.
+/// A damaged row of the head once made the checkpoint set aside the partition that it was writing,
+/// with all its documents, and later the whole head.
 #[test]
-fn a_damaged_row_of_the_head_costs_no_other_and_no_document() {
+fn a_damaged_row_of_the_head_affects_no_other_row_and_no_document() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = open(dir.path(), SIX);
     define(&mut appender, &[series("events", &[("host", "a")], Kind::Delta)], SIX);
@@ -44,14 +44,14 @@ fn a_damaged_row_of_the_head_costs_no_other_and_no_document() {
     assert_eq!((store.damaged_documents(), store.damaged_partitions()), (1, vec![]));
     let slots = slots(&store, 0, SIX..over.plus(MINUTE), SeriesId(0));
     let slots: Vec<_> = slots.iter().map(|slot| slot.start.0 - SIX.0).collect();
-    // 07:05 was in that row only.
+    // The slot of 07:05 was in that row only.
     assert_eq!(slots, [10 * MINUTE, 70 * MINUTE, 125 * MINUTE]);
 }
 
-/// A sample came for a damaged row, the daemon started again, and the minute said 1 where five minutes
-/// said 2, without a word.
+/// A sample arrived for a damaged row, the daemon was restarted, and the slot of 1m said 1 where
+/// that of 5m said 2, without a note.
 #[test]
-fn a_hole_of_a_row_that_was_written_anew_outlasts_restarts_until_its_partition_is_dropped() {
+fn a_hole_in_a_rewritten_row_survives_restarts_until_its_partition_is_dropped() {
     let dir = tempfile::tempdir().unwrap();
     let at = SIX.plus(65 * MINUTE);
     {
@@ -86,7 +86,7 @@ fn a_hole_of_a_row_that_was_written_anew_outlasts_restarts_until_its_partition_i
     let report = verify(dir.path(), now, &mut |_| {}).unwrap();
     assert_eq!(report.faults, []);
     assert!(report.notes.iter().any(|note| note.contains("1m lacks samples from")), "{report:?}");
-    // Its hour is over: the hole goes where its cells go.
+    // The hour is over: the hole moves with the cells.
     let over = SIX.plus(125 * MINUTE);
     let (store, mut appender) = open(dir.path(), over);
     add(&mut appender, over);
@@ -94,7 +94,12 @@ fn a_hole_of_a_row_that_was_written_anew_outlasts_restarts_until_its_partition_i
     drop((store, appender));
     let (store, _) = open(dir.path(), over);
     assert_eq!(store.gaps()[0].holes, minute);
-    let id = store.partitions().into_iter().find(|own| own.id.granularity.0 == 0).unwrap().id;
+    let id = store
+        .partitions()
+        .into_iter()
+        .find(|partition| partition.id.granularity.0 == 0)
+        .unwrap()
+        .id;
     assert!(store.drop_partition(id).unwrap());
     drop(store);
     assert_eq!(open(dir.path(), over.plus(HOUR)).0.gaps()[0].holes, []);

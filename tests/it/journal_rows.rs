@@ -1,5 +1,5 @@
-//! One flipped bit in any row of the journal's tables: answers stay as they are, or it is said, and
-//! nothing counts twice.
+//! One flipped bit in any row of the journal's tables: answers do not change or the damage is
+//! reported, and nothing counts twice.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -35,7 +35,7 @@ fn batch(seq: u64, ids: [u32; 2], at: UnixMillis) -> AcceptedBatch {
     }
 }
 
-/// What was sent last.
+/// The batches sent last.
 fn last() -> [AcceptedBatch; 2] {
     [batch(5, [0, 1], NOW), batch(0, [2, 3], NOW)]
 }
@@ -50,7 +50,7 @@ fn fill(dir: &Path) {
         let at = NOW.minus((5 - seq as i64) * MINUTE);
         let both = [batch(seq, [0, 1], at), batch(0, [2, 3], at)];
         let committed = appender.commit(&[], &both, at).unwrap();
-        assert!(committed.batches.iter().all(|own| own.is_accepted()));
+        assert!(committed.batches.iter().all(|batch| batch.is_accepted()));
     }
     assert!(appender.commit(&[], &last(), NOW).unwrap().batches[1].is_accepted());
     store.checkpoint(NOW).unwrap();
@@ -62,11 +62,11 @@ fn try_open(dir: &Path) -> Option<(Store, Appender)> {
     opened.ok().map(|(store, appender, _)| (store, appender))
 }
 
-/// Samples of each series by the minute, once the last ones were sent again.
+/// The samples of each series by minute, after the last batches were sent again.
 fn counts(store: &Store, appender: &mut Appender) -> Vec<u64> {
     appender.commit(&[], &last(), NOW.plus(1)).unwrap();
     let of = |id| {
-        // Nobody can name a series that is hidden.
+        // A series with a damaged key has no name that a sender could use.
         if store.dictionary().key(SeriesId(id)).is_none() {
             return 0;
         }
@@ -95,50 +95,50 @@ fn flip(row: &[u8], bit: prop::sample::Index) -> Vec<u8> {
     row
 }
 
-/// Flips a bit of some row of a table; false when it has none.
+/// Flips a bit of some row of a table; returns false for an empty table.
 fn flip_in(dir: &Path, table: usize, row: prop::sample::Index, bit: prop::sample::Index) -> bool {
     let db = Database::open(dir.join("journal.redb")).unwrap();
     let txn = db.begin_write().unwrap();
     if let Some(name) = TEXTS.get(table) {
         let definition: TableDefinition<'_, &str, &[u8]> = TableDefinition::new(name);
-        let mut own = txn.open_table(definition).unwrap();
+        let mut rows = txn.open_table(definition).unwrap();
         let read =
             |entry: Result<(redb::AccessGuard<'_, &str>, redb::AccessGuard<'_, &[u8]>), _>| {
                 let (key, value) = entry.unwrap();
                 (key.value().to_owned(), value.value().to_vec())
             };
-        let all: Vec<_> = own.iter().unwrap().map(read).collect();
+        let all: Vec<_> = rows.iter().unwrap().map(read).collect();
         let (key, value) = &all[row.index(all.len())];
-        own.insert(&**key, &*flip(value, bit)).unwrap();
+        rows.insert(&**key, &*flip(value, bit)).unwrap();
     } else if let Some(name) = NUMBERED.get(table - TEXTS.len()) {
         let definition: TableDefinition<'_, u32, &[u8]> = TableDefinition::new(name);
-        let mut own = txn.open_table(definition).unwrap();
+        let mut rows = txn.open_table(definition).unwrap();
         let read =
             |entry: Result<(redb::AccessGuard<'_, u32>, redb::AccessGuard<'_, &[u8]>), _>| {
                 let (key, value) = entry.unwrap();
                 (key.value(), value.value().to_vec())
             };
-        let all: Vec<_> = own.iter().unwrap().map(read).collect();
+        let all: Vec<_> = rows.iter().unwrap().map(read).collect();
         if all.is_empty() {
             return false;
         }
         let (key, value) = &all[row.index(all.len())];
-        own.insert(key, &*flip(value, bit)).unwrap();
+        rows.insert(key, &*flip(value, bit)).unwrap();
     } else {
-        let mut own = txn.open_table(META).unwrap();
+        let mut rows = txn.open_table(META).unwrap();
         let all: Vec<_> = {
-            let entries = own.iter().unwrap().map(Result::unwrap);
+            let entries = rows.iter().unwrap().map(Result::unwrap);
             entries.map(|(key, value)| (key.value().to_owned(), value.value())).collect()
         };
         let (key, value) = &all[row.index(all.len())];
-        own.insert(&**key, value ^ 1 << bit.index(64)).unwrap();
+        rows.insert(&**key, value ^ 1 << bit.index(64)).unwrap();
     }
     txn.commit().unwrap();
     true
 }
 
 #[test]
-fn a_flipped_bit_in_a_row_of_the_journal_changes_no_answer_or_is_said() {
+fn a_flipped_bit_in_a_row_of_the_journal_changes_no_answer_or_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     fill(&path("whole"));
@@ -151,44 +151,48 @@ fn a_flipped_bit_in_a_row_of_the_journal_changes_no_answer_or_is_said() {
     let cases = (0..=TEXTS.len() + NUMBERED.len(), any::<[prop::sample::Index; 2]>());
     let mut runner = TestRunner::new(config);
     let outcome = runner.run(&cases, |(table, [row, bit])| {
-        let own = path("flipped");
-        fs::remove_dir_all(&own).ok();
-        copy(&path("whole"), &own);
-        if !flip_in(&own, table, row, bit) {
+        let folder = path("flipped");
+        fs::remove_dir_all(&folder).ok();
+        copy(&path("whole"), &folder);
+        if !flip_in(&folder, table, row, bit) {
             return Ok(());
         }
-        let report = verify(&own, NOW, &mut |_| {}).unwrap();
-        // A start that is refused says why; no number is a reason.
-        let Some((store, mut appender)) = try_open(&own) else {
+        let report = verify(&folder, NOW, &mut |_| {}).unwrap();
+        // A refused start names its reason; a number is never the reason.
+        let Some((store, mut appender)) = try_open(&folder) else {
             prop_assert!(!report.is_sound() && table < TEXTS.len() + NUMBERED.len());
             return Ok(());
         };
         let (rows, count) = store.damaged_journal_rows();
         let found = counts(&store, &mut appender);
-        prop_assert!(found.iter().zip(&expected).all(|(own, most)| own <= most), "{:?}", found);
+        prop_assert!(
+            found.iter().zip(&expected).all(|(folder, most)| folder <= most),
+            "{:?}",
+            found
+        );
         if count == 0 {
             prop_assert_eq!(&found, &expected);
         } else {
             prop_assert!(!report.is_sound() && rows[0].contains("is damaged"), "{:?}", rows);
         }
-        // After the next checkpoint it is no worse.
+        // The next checkpoint does not make it worse.
         store.checkpoint(NOW.plus(2)).unwrap();
         drop((store, appender));
-        let (store, mut appender) = try_open(&own).unwrap();
+        let (store, mut appender) = try_open(&folder).unwrap();
         prop_assert_eq!(counts(&store, &mut appender), found);
         Ok(())
     });
     outcome.unwrap();
 }
 
-/// Any damaged number once had the daemon not start.
+/// Any damaged number once prevented the daemon from starting.
 #[test]
-fn a_damaged_number_of_the_journal_costs_nothing_is_said_and_is_written_anew() {
+fn a_damaged_number_of_the_journal_is_reported_and_repaired_without_loss() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     fill(&path("whole"));
     {
-        // Some are in the journal alone.
+        // Some series are only in the journal.
         let (_store, mut appender) = try_open(&path("whole")).unwrap();
         let late = [batch(6, [0, 1], NOW.plus(1)), batch(0, [2, 3], NOW.plus(1))];
         appender.commit(&[], &late, NOW.plus(1)).unwrap();
@@ -200,12 +204,12 @@ fn a_damaged_number_of_the_journal_costs_nothing_is_said_and_is_written_anew() {
     };
     assert_eq!(numbers.len(), 12, "{numbers:?}");
     for key in &numbers {
-        for damage in [|own| own ^ 4, |_| 0, |own| own + 1, |_| u64::MAX, |_| 77] {
-            let own = path("damaged");
-            fs::remove_dir_all(&own).ok();
-            copy(&path("whole"), &own);
+        for damage in [|number| number ^ 4, |_| 0, |number| number + 1, |_| u64::MAX, |_| 77] {
+            let folder = path("damaged");
+            fs::remove_dir_all(&folder).ok();
+            copy(&path("whole"), &folder);
             {
-                let db = Database::open(own.join("journal.redb")).unwrap();
+                let db = Database::open(folder.join("journal.redb")).unwrap();
                 let txn = db.begin_write().unwrap();
                 {
                     let mut meta = txn.open_table(META).unwrap();
@@ -217,26 +221,26 @@ fn a_damaged_number_of_the_journal_costs_nothing_is_said_and_is_written_anew() {
                 }
                 txn.commit().unwrap();
             }
-            let report = verify(&own, NOW, &mut |_| {}).unwrap();
+            let report = verify(&folder, NOW, &mut |_| {}).unwrap();
             let name = key.trim_end_matches("_check");
             let is_named = |problem: &str| problem.contains(&format!("the number {name}:"));
-            assert!(report.faults.iter().any(|own| is_named(&own.problem)), "{key} {report:?}");
-            let (store, mut appender) = try_open(&own).unwrap();
+            assert!(report.faults.iter().any(|fault| is_named(&fault.problem)), "{key} {report:?}");
+            let (store, mut appender) = try_open(&folder).unwrap();
             assert_eq!(counts(&store, &mut appender), [6; 4], "{key}");
             assert!(is_named(&store.damaged_journal_rows().0[0]));
             store.checkpoint(NOW.plus(2)).unwrap();
             appender.commit(&[], &[batch(7, [0, 1], NOW.plus(3))], NOW.plus(3)).unwrap();
             drop((store, appender));
             if name != "log" {
-                assert!(verify(&own, NOW, &mut |_| {}).unwrap().is_sound(), "{key}");
+                assert!(verify(&folder, NOW, &mut |_| {}).unwrap().is_sound(), "{key}");
             }
-            let (store, mut appender) = try_open(&own).unwrap();
+            let (store, mut appender) = try_open(&folder).unwrap();
             assert_eq!(counts(&store, &mut appender), [7, 7, 6, 6], "{key}");
         }
     }
 }
 
-/// Nothing but the head tells up to which record a checkpoint was finished.
+/// Only the head contains the record up to which a checkpoint was finished.
 #[test]
 fn without_a_head_a_damaged_checkpoint_number_refuses_the_start_and_a_snapshot_is_the_remedy() {
     let dir = tempfile::tempdir().unwrap();
@@ -260,9 +264,9 @@ fn without_a_head_a_damaged_checkpoint_number_refuses_the_start_and_a_snapshot_i
     assert_eq!(counts(&store, &mut appender), [5; 4]);
 }
 
-/// Nothing but the damaged window of a sender is in its way: what it begins anew is taken.
+/// Only the damaged window of a sender is affected: batches of its new epoch are accepted.
 #[test]
-fn a_sender_of_a_damaged_window_is_refused_until_it_begins_a_new_epoch() {
+fn a_sender_with_a_damaged_window_is_refused_until_it_begins_a_new_epoch() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path());
     {
@@ -271,7 +275,7 @@ fn a_sender_of_a_damaged_window_is_refused_until_it_begins_a_new_epoch() {
         let row = {
             let table = db.begin_read().unwrap().open_table(senders).unwrap();
             let mut row = table.get("agent").unwrap().unwrap().value().to_vec();
-            // The bit of number 5.
+            // This is the bit of number 5.
             row[24] ^= 1 << 5;
             row
         };

@@ -1,4 +1,5 @@
-//! What comes late for sealed documents: it takes little, is there at once, and becomes one with them.
+//! Late samples for sealed documents: they take little space, are visible at once, and are merged
+//! with the rest.
 
 use std::{fs, path::Path};
 
@@ -10,11 +11,11 @@ use granary::{
 use crate::setup::{HOUR, MINUTE, NOW, SIX, define, open, send, series, slots};
 
 const HOSTS: u32 = 600;
-/// The hours from six on, of which the last one is late from here on.
+/// The hours from six on, the last of which is late.
 const LATE_FROM: i64 = HOUR + 30 * MINUTE;
 const END: i64 = 2 * HOUR;
 
-/// A reading of every host, counters and gauges by turns.
+/// A reading of every host: counters and gauges alternate.
 fn round(appender: &mut Appender, at: i64) {
     let minute = at / MINUTE;
     let value = |host: u32| f64::from(host % 7) * minute as f64 + f64::from(host) / 8.0;
@@ -36,7 +37,7 @@ fn fleet(dir: &Path) -> (Store, Appender) {
     (store, appender)
 }
 
-/// Bytes of all partitions, and how many files of minutes there are.
+/// The bytes of all partitions, and the number of files of 1m.
 fn usage(dir: &Path) -> (u64, usize) {
     let mut bytes = 0;
     for level in ["1m", "5m", "1h", "1d"] {
@@ -51,21 +52,21 @@ fn cells(store: &Store) -> Vec<(u32, usize, UnixMillis, Cell)> {
     let mut all = Vec::new();
     for host in 0..HOSTS {
         for level in 0..4 {
-            let own = slots(store, level, SIX..SIX.plus(3 * HOUR), SeriesId(host));
-            all.extend(own.into_iter().map(|slot| (host, level, slot.start, slot.cell)));
+            let found = slots(store, level, SIX..SIX.plus(3 * HOUR), SeriesId(host));
+            all.extend(found.into_iter().map(|slot| (host, level, slot.start, slot.cell)));
         }
     }
     all
 }
 
 #[test]
-fn half_an_hour_of_a_fleet_that_comes_late_takes_little_and_becomes_one_with_the_rest() {
+fn late_samples_of_a_fleet_take_little_space_and_are_merged() {
     let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (store, mut appender) = fleet(dir.path());
     let (in_order, mut ordered) = fleet(other.path());
     (0..END).step_by(MINUTE as usize).for_each(|at| round(&mut ordered, at));
     (0..LATE_FROM).step_by(MINUTE as usize).for_each(|at| round(&mut appender, at));
-    // Its neighbours, which lose to it what lies between.
+    // Merging the segments also replaces the neighbouring ones between them.
     round(&mut appender, END - MINUTE);
     store.checkpoint(NOW).unwrap();
     let (before, files) = usage(dir.path());
@@ -79,7 +80,7 @@ fn half_an_hour_of_a_fleet_that_comes_late_takes_little_and_becomes_one_with_the
     assert!(layers > files + 20, "{layers} files");
     let expected = cells(&in_order);
     assert!(cells(&store) == expected);
-    // Too many lie over each other to wait until it is quiet.
+    // Too many segments overlap to wait for a quiet time.
     assert!(store.seal(NOW, HOUR, &|_| true).unwrap().partitions > 0);
     let (_, merged) = usage(dir.path());
     assert!(merged <= files + 1, "{merged} files, {files} before");
@@ -106,6 +107,6 @@ fn verify_reads_a_document_of_several_segments_as_one() {
     drop((store, appender));
     let report = verify(dir.path(), NOW, &mut |_| {}).unwrap();
     assert_eq!(report.faults, []);
-    // Of each series four minutes in one document of 1m, one of 5m, and what the head has.
+    // Each series has four minutes in one document of 1m, one of 5m, and the cells of the head.
     assert!(report.compared > u64::from(HOSTS), "{report:?}");
 }

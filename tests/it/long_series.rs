@@ -1,5 +1,5 @@
-//! A long series text that many samples share is refused once: it is not written out for each of
-//! them, which would take minutes or all memory.
+//! A long series text shared by many samples is refused once: copying it for each sample would take
+//! minutes or all memory.
 
 use granary::{
     ingest::{
@@ -19,7 +19,7 @@ use crate::protobuf;
 const MEBIBYTE: usize = 1 << 20;
 const MANY: usize = 100_000;
 
-/// How many samples are refused as a bad series; no other may be left.
+/// The number of samples refused as a bad series; no other sample may remain.
 fn refused(decode: impl FnOnce(&mut Rows<'_>)) -> u64 {
     let (mut cache, limits) = (SeriesCache::default(), SeriesLimits::default());
     let known = |_: &SeriesKey| None;
@@ -35,7 +35,7 @@ fn refused(decode: impl FnOnce(&mut Rows<'_>)) -> u64 {
 
 #[test]
 fn a_line_of_many_tags_and_many_fields() {
-    // As long as a line may be, nearly.
+    // The line is nearly as long as permitted.
     let many = 30_000;
     let line = format!("m{} f=1{}", ",t=v".repeat(many), ",f=1".repeat(many - 1));
     let decode = |rows: &mut Rows<'_>| {

@@ -1,5 +1,5 @@
-//! Files that are lost or damaged whole: what went with them is a hole, after any restart, and nothing
-//! else is. Where there is none, all granularities say the same.
+//! Files that are lost or completely damaged: their data is a hole, also after restarts, and
+//! nothing else is. Outside of holes, all granularities agree.
 
 use std::{collections::BTreeMap, fs, ops::Range, path::Path};
 
@@ -13,7 +13,7 @@ use crate::setup::{
     series, slots,
 };
 
-/// Each minute up to a time, for some hours.
+/// A sample per minute up to a time, for some hours.
 fn fill(store: &Store, appender: &mut Appender, hours: i64, now: UnixMillis) {
     let times = (0..hours * 60).map(|minute| (now.0 - minute * MINUTE, 1.0));
     send(appender, samples(SeriesId(0), times), now);
@@ -30,15 +30,15 @@ fn faults(dir: &Path, now: UnixMillis) -> Vec<String> {
     report.faults.into_iter().map(|fault| format!("{}: {}", fault.file, fault.problem)).collect()
 }
 
-/// Where a granularity may lack something.
+/// The ranges in which a granularity may be incomplete.
 fn lacks(store: &Store, level: usize, slot: Range<UnixMillis>) -> bool {
     let gaps = &store.gaps()[level];
     slot.start < gaps.complete_since
         || gaps.holes.iter().any(|hole| hole.start < slot.end && slot.start < hole.end)
 }
 
-/// Compares each granularity with the finest where neither says that it lacks something; returns how
-/// many slots those are.
+/// Compares each granularity with the finest one where both are complete; returns the number of
+/// compared slots.
 fn compare(store: &Store, range: Range<UnixMillis>) -> usize {
     let mut compared = 0;
     let minutes = slots(store, 0, range.clone(), SeriesId(0));
@@ -49,11 +49,11 @@ fn compare(store: &Store, range: Range<UnixMillis>) -> usize {
             *expected.entry(granularity.slot_start(slot.start)).or_insert(0) += slot.cell.n;
         }
         let found = slots(store, level, range.clone(), SeriesId(0));
-        let found: BTreeMap<_, _> = found.iter().map(|own| (own.start, own.cell.n)).collect();
+        let found: BTreeMap<_, _> = found.iter().map(|slot| (slot.start, slot.cell.n)).collect();
         for start in expected.keys().chain(found.keys()) {
             let slot = *start..start.plus(granularity.width_ms);
             if range.start <= slot.start
-                && ![0, level].iter().any(|own| lacks(store, *own, slot.clone()))
+                && ![0, level].iter().any(|index| lacks(store, *index, slot.clone()))
             {
                 assert_eq!(found.get(start), expected.get(start), "{} {start}", granularity.name);
                 compared += 1;
@@ -67,9 +67,10 @@ fn minutes_of(partition: &str) -> GranularitySet {
     granularities(&[["1m", "30m", partition, "4d"], ["5m", "1h", "1d", "14d"]])
 }
 
-/// The hole ended where the settings of today say, which say nothing of a partition that is gone.
+/// The hole once ended where the present settings put the end, which is wrong for an older
+/// partition.
 #[test]
-fn the_hole_of_a_lost_partition_is_as_long_as_that_was_whatever_the_settings_say() {
+fn the_hole_of_a_lost_partition_has_its_length_whatever_the_settings() {
     let expected = [SIX..SIX.plus(6 * HOUR)];
     for is_damaged in [false, true] {
         let dir = tempfile::tempdir().unwrap();
@@ -80,7 +81,7 @@ fn the_hole_of_a_lost_partition_is_as_long_as_that_was_whatever_the_settings_say
             define_events(&mut appender);
             fill(&store, &mut appender, 12, NOW);
         }
-        // The settings change while all is well.
+        // The settings change before the loss.
         drop(reopen("1h"));
         let file = path("data/partitions/1m/2026-11-21T0600.redb");
         if is_damaged {
@@ -94,7 +95,7 @@ fn the_hole_of_a_lost_partition_is_as_long_as_that_was_whatever_the_settings_say
             assert!(compare(&store, NOW.minus(20 * HOUR)..NOW) > 20);
         }
         {
-            // Something else begins in its place, and is shorter.
+            // A shorter partition is created in its place.
             let (store, mut appender) = reopen("2h");
             send(&mut appender, samples(SeriesId(0), [(SIX.0 + 5, 1.0)]), NOW);
             store.checkpoint(NOW).unwrap();
@@ -108,15 +109,16 @@ fn the_hole_of_a_lost_partition_is_as_long_as_that_was_whatever_the_settings_say
             drop(store);
             assert_eq!(faults(&path(name), NOW), [""; 0]);
         }
-        // Until an operator has seen to it, and then for good.
+        // The note stays until an operator removes the mark, and never returns.
         fs::remove_dir_all(path("data/damaged")).unwrap();
         assert_eq!(reopen("2h").0.gaps()[0].holes, []);
     }
 }
 
-/// Nobody knew that it had been there: a minute said 1 where five said 5, and verify blamed the hour.
+/// The loss was not recorded: a slot of 1m said 1 where that of 5m said 5, and `verify` blamed that
+/// of 1h.
 #[test]
-fn what_a_lost_head_had_is_a_hole_of_each_granularity_until_it_is_past_retention() {
+fn a_lost_head_is_a_hole_in_each_granularity_until_its_retention_ends() {
     for (is_damaged, is_killed) in [(true, false), (false, false), (true, true), (false, true)] {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
@@ -126,7 +128,7 @@ fn what_a_lost_head_had_is_a_hole_of_each_granularity_until_it_is_past_retention
             define_events(&mut appender);
             fill(&store, &mut appender, 30, NOW);
             if is_killed {
-                // In the journal alone.
+                // These samples are only in the journal.
                 let at = NOW.plus(MINUTE).0;
                 send(&mut appender, samples(SeriesId(0), [(at, 1.0)]), NOW.plus(MINUTE));
             }
@@ -142,15 +144,15 @@ fn what_a_lost_head_had_is_a_hole_of_each_granularity_until_it_is_past_retention
         for _ in 0..3 {
             let (store, mut appender) = open(&data, now);
             let gaps = store.gaps();
-            // The hour of minutes, and the documents of four hours and so on that were under way.
+            // The current hour of 1m, and the current documents of coarser granularities.
             assert_eq!(gaps[0].holes, [noon..NOW.minus(NOW.0 % MINUTE).plus(MINUTE)]);
-            assert!(gaps.iter().all(|own| own.holes.len() == 1 && own.holes[0].end > NOW));
+            assert!(gaps.iter().all(|gap| gap.holes.len() == 1 && gap.holes[0].end > NOW));
             assert!(compare(&store, past.clone()) > 100);
             let count =
                 setup::count(&store, 0, NOW.plus(MINUTE)..NOW.plus(2 * MINUTE), SeriesId(0));
             assert_eq!(count, u64::from(is_killed), "what the journal has");
             assert!(store.damaged_in_all() >= 4);
-            // Something comes in its place.
+            // A new partition is created in its place.
             send(&mut appender, samples(SeriesId(0), [(NOW.0, 1.0), (noon.0, 1.0)]), now);
             store.checkpoint(now).unwrap();
             compare(&store, past.clone());
@@ -161,15 +163,15 @@ fn what_a_lost_head_had_is_a_hole_of_each_granularity_until_it_is_past_retention
         let (store, mut appender) = open(&data, now);
         store.snapshot(&path("copy"), now, &mut |_| {}).unwrap();
         let holes =
-            |store: &Store| store.gaps().into_iter().map(|own| own.holes).collect::<Vec<_>>();
+            |store: &Store| store.gaps().into_iter().map(|gap| gap.holes).collect::<Vec<_>>();
         assert_eq!(holes(&open(&path("copy"), now).0), holes(&store));
-        // Its partition goes, and so does the hole.
+        // The hole disappears with its partition.
         let over = NOW.plus(5 * DAY);
         send(&mut appender, samples(SeriesId(0), [(over.0, 1.0)]), over);
         store.checkpoint(over).unwrap();
-        for own in store.partitions() {
-            if own.id.granularity.0 == 0 && own.end < over.minus(DAY) {
-                assert!(store.drop_partition(own.id).unwrap());
+        for partition in store.partitions() {
+            if partition.id.granularity.0 == 0 && partition.end < over.minus(DAY) {
+                assert!(store.drop_partition(partition.id).unwrap());
             }
         }
         store.checkpoint(over).unwrap();
@@ -203,10 +205,10 @@ fn a_head_that_is_lost_before_the_first_checkpoint_leaves_no_hole() {
     }
 }
 
-/// While it was ahead, minutes took nothing of now; then it was right again, and queries took them for
-/// whole, and verify blamed five minutes.
+/// While the clock was ahead, 1m did not keep present samples; once it was right again, queries
+/// took 1m for complete, and `verify` blamed 5m.
 #[test]
-fn what_granularities_do_not_take_while_the_clock_is_ahead_is_known_once_it_is_right() {
+fn samples_not_kept_while_the_clock_is_ahead_make_a_granularity_incomplete() {
     for is_cut in [false, true] {
         let dir = tempfile::tempdir().unwrap();
         let ahead = NOW.plus(10 * DAY);
@@ -232,18 +234,18 @@ fn what_granularities_do_not_take_while_the_clock_is_ahead_is_known_once_it_is_r
 }
 
 #[test]
-fn partitions_that_are_dropped_while_the_clock_is_ahead_are_not_whole_once_it_is_right() {
+fn partitions_dropped_while_the_clock_is_ahead_make_a_granularity_incomplete() {
     let dir = tempfile::tempdir().unwrap();
     {
         let (store, mut appender) = open(dir.path(), NOW);
         define_events(&mut appender);
         fill(&store, &mut appender, 30, NOW);
-        for own in store.partitions() {
-            if own.id.granularity.0 == 0 {
-                assert!(store.drop_partition(own.id).unwrap());
+        for partition in store.partitions() {
+            if partition.id.granularity.0 == 0 {
+                assert!(store.drop_partition(partition.id).unwrap());
             }
         }
-        // Killed: no checkpoint comes after.
+        // The process is killed: no checkpoint follows.
     }
     let (store, mut appender) = open(dir.path(), NOW);
     send(&mut appender, samples(SeriesId(0), [(NOW.0 - 8 * HOUR, 1.0)]), NOW);

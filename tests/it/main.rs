@@ -1,4 +1,4 @@
-//! Tests of the library: the store against an oracle, time passing, the house rules.
+//! Tests of the library: the store against an oracle, simulated time, the house rules.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 mod budget;

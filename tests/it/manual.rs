@@ -1,5 +1,5 @@
-//! README and manual: short enough, with links that lead somewhere, and complete where a list in
-//! the code says what there is.
+//! README and manual: short pages, working links, and complete lists of the metrics, paths and
+//! settings in the code.
 
 #[path = "../support/manual.rs"]
 mod pages;
@@ -11,18 +11,18 @@ use pages::{Page, pages, root};
 
 use crate::tidy::rust_files;
 
-/// Longest README, in lines.
+/// The longest README, in lines.
 const README_LINES_MAX: usize = 150;
-/// Widest line, in characters; rows of tables may be wider.
+/// The widest line, in characters; rows of tables may be wider.
 const COLUMNS_MAX: usize = 100;
-/// What an example may be.
+/// The languages of examples.
 const LANGUAGES: [&str; 4] = ["sh", "toml", "yaml", "text"];
 
 fn page(name: &str) -> Page {
     pages().into_iter().find(|page| page.name == name).unwrap()
 }
 
-/// A page's lines that stand in no example.
+/// The lines of a page outside of examples.
 fn prose(page: &Page) -> Vec<&str> {
     let mut is_example = false;
     let outside = |line: &&str| {
@@ -33,7 +33,7 @@ fn prose(page: &Page) -> Vec<&str> {
     page.text.lines().filter(outside).collect()
 }
 
-/// The anchors of a page's headings, as the usual viewers make them.
+/// The anchors of a page's headings, in the form of common viewers.
 fn anchors(page: &Page) -> BTreeSet<String> {
     let headings = prose(page).into_iter().filter(|line| line.starts_with('#'));
     let anchor = |line: &str| -> String {
@@ -44,7 +44,7 @@ fn anchors(page: &Page) -> BTreeSet<String> {
     headings.map(anchor).collect()
 }
 
-/// What stands in `](...)`.
+/// The target in `](...)`.
 fn links(page: &Page) -> Vec<String> {
     let text = prose(page).join("\n");
     let ends = text.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
@@ -80,7 +80,7 @@ fn lines_fit_a_narrow_screen_and_examples_say_what_they_are() {
 }
 
 #[test]
-fn links_lead_to_files_and_headings_that_are_there() {
+fn links_lead_to_existing_files_and_headings() {
     let mut texts = pages();
     for name in [
         "ARCHITECTURE.md",
@@ -122,7 +122,7 @@ fn every_page_of_the_manual_is_in_its_index() {
 }
 
 #[test]
-fn operations_explain_every_metric_and_no_page_one_that_is_not_there() {
+fn operations_explains_every_metric_and_no_page_names_an_unknown_one() {
     let names: BTreeSet<_> =
         granary::telemetry::METRIC_NAMES.iter().map(|(name, _)| *name).collect();
     let operations = page("docs/operations.md").text;
@@ -153,7 +153,7 @@ fn the_index_lists_every_path_of_the_api() {
     let (index, mut found) = (page("docs/README.md").text, 0);
     for path in rust_files(&root().join("src/api")) {
         let text = fs::read_to_string(&path).unwrap();
-        // Those of Prometheus have a page of their own.
+        // The paths of Prometheus' API have a page of their own.
         if !text.contains("fn routes(")
             || path.components().any(|part| part.as_os_str() == "prometheus")
         {
@@ -178,10 +178,10 @@ fn sending_explains_every_reason_to_refuse_a_sample() {
 }
 
 #[test]
-fn every_line_of_the_log_that_is_explained_can_be_written() {
+fn every_explained_log_line_exists() {
     let mut sources = String::new();
     for path in ["src", "agents"].iter().flat_map(|folder| rust_files(&root().join(folder))) {
-        // A text that goes on in a next line is one.
+        // A text that continues on the next line is one text.
         sources.push_str(&fs::read_to_string(path).unwrap().replace("\\\n", ""));
     }
     let mut found = 0;
@@ -202,7 +202,7 @@ fn every_line_of_the_log_that_is_explained_can_be_written() {
 }
 
 #[test]
-fn the_disk_use_that_storage_computes_is_that_of_the_documents() {
+fn the_computed_disk_use_equals_that_of_the_documents() {
     let text = page("docs/storage.md").text;
     for (granularity, slots) in [("1m", 60), ("5m", 48), ("1h", 24), ("1d", 31)] {
         let bytes = DocumentLayout::new(slots, 1000).length();
@@ -217,8 +217,8 @@ fn the_disk_use_that_storage_computes_is_that_of_the_documents() {
     assert!(text.contains(&format!("{header} bytes of header")), "{header}");
 }
 
-/// The table of each section of config/default.toml: keys, defaults and comments. A page of docs/ that a comment
-/// names becomes a link.
+/// The table of each section of config/default.toml: keys, defaults and comments. A page of docs/
+/// that a comment names becomes a link.
 fn tables_of_settings() -> Vec<(String, String)> {
     let text = fs::read_to_string(root().join("config/default.toml")).unwrap();
     let mut tables: Vec<(String, String)> = Vec::new();
@@ -245,7 +245,7 @@ fn linked(comment: &str) -> String {
     let link = |word: &str| -> String {
         let path = word.trim_matches(['(', ')', ',', '.', ';', ':']);
         let Some((page, anchor)) =
-            path.strip_prefix("docs/").and_then(|own| own.split_once(".md#"))
+            path.strip_prefix("docs/").and_then(|page| page.split_once(".md#"))
         else {
             return word.to_owned();
         };
@@ -254,9 +254,10 @@ fn linked(comment: &str) -> String {
     comment.split(' ').map(link).collect::<Vec<_>>().join(" ")
 }
 
-/// docs/settings.md is made from config/default.toml: `GRANARY_WRITE_DOCS=1` writes its tables anew.
+/// docs/settings.md is generated from config/default.toml: `GRANARY_WRITE_DOCS=1` updates its
+/// tables.
 #[test]
-fn the_tables_of_settings_are_those_of_the_defaults_file() {
+fn the_tables_of_settings_equal_the_defaults_file() {
     let mut text = page("docs/settings.md").text;
     for (section, table) in tables_of_settings() {
         let head = format!("\n## {section}\n\n");

@@ -1,4 +1,4 @@
-//! Merged series, against a store to which all samples came as those of one series.
+//! Merged series, compared with a store that received all samples as one series.
 
 use granary::{
     model::{Kind, SeriesId, SeriesInfo, SeriesLimits, UnixMillis},
@@ -17,7 +17,7 @@ fn named(part: usize, kind: Kind) -> SeriesInfo {
     series(METRIC, &[("host", "web1"), ("part", &part.to_string())], kind)
 }
 
-/// Makes all series that match one, under the name of `to`.
+/// Merges all series that match the condition, under the name of `to`.
 fn merge(matcher: (&str, &str), to: usize) -> SeriesChange {
     let tags = vec![("part".to_owned(), to.to_string())];
     let renaming = Renaming { metric: None, tags, limits: SeriesLimits::default() };
@@ -29,7 +29,7 @@ fn found(store: &Store, part: usize, kind: Kind) -> Option<SeriesId> {
     store.dictionary().find(&named(part, kind).key)
 }
 
-/// All slots of a series, at each granularity.
+/// All slots of a series at each granularity.
 fn all_slots(store: &Store, series: SeriesId) -> Vec<Vec<Slot>> {
     let range = SIX.minus(HOUR)..SIX.plus(12 * HOUR);
     (0..store.granularities().count())
@@ -37,21 +37,21 @@ fn all_slots(store: &Store, series: SeriesId) -> Vec<Vec<Slot>> {
         .collect()
 }
 
-/// A part's samples are those after the samples of the part before.
+/// The samples of a part come after those of the part before it.
 #[derive(Debug, Clone)]
 struct History {
     kind: Kind,
-    /// Seconds after the sample before, and value.
+    /// Seconds since the preceding sample, and value.
     samples: Vec<(i64, u32)>,
-    /// How many samples are of each part; the rest comes after the merge.
+    /// The number of samples of each part; the rest is sent after the merge.
     cuts: Vec<usize>,
-    /// In which order the parts were made known.
+    /// The order in which the parts are registered.
     order: Vec<usize>,
-    /// Which part's name they get, or none's.
+    /// The part whose name the merged series gets; `None` for a new name.
     to: usize,
-    /// Checkpoints after so many samples.
+    /// The number of samples between checkpoints.
     checkpoints: Vec<usize>,
-    /// One after the other, or all at once.
+    /// Merges parts one after the other, or all at once.
     one_by_one: bool,
 }
 
@@ -61,7 +61,7 @@ impl History {
         let sample = |(after, value): &(i64, u32)| {
             at += after * SECOND;
             let value = match self.kind {
-                // One in ten is a reset.
+                // One in ten readings is a reset.
                 Kind::Counter if value.is_multiple_of(10) => {
                     total = u64::from(*value);
                     total as f64
@@ -96,10 +96,10 @@ fn now() -> UnixMillis {
     SIX.plus(7 * HOUR)
 }
 
-/// Merges the parts, as far as there are any.
+/// Merges the parts if there are several.
 fn merge_parts(history: &History, appender: &mut Appender) {
     if history.one_by_one {
-        // Each into the one that follows it in time.
+        // Each part is merged into the one that follows it in time.
         for part in 0..3_usize {
             let change = merge(("part", &part.to_string()), part + 1);
             appender.change(&change, now()).unwrap().unwrap();
@@ -160,7 +160,7 @@ fn compare(history: &History, got: &[Vec<Slot>], expected: &[Vec<Slot>]) {
         };
         let [shown, wanted] = [got, expected].map(|all| all.iter().map(told).collect::<Vec<_>>());
         assert_eq!(shown, wanted);
-        // The last reading of each part was seen once more.
+        // The last reading of each part is sent a second time.
         let count = |all: &[Slot]| all.iter().map(|slot| slot.cell.n).sum::<u32>();
         assert!((count(expected)..=count(expected) + 3).contains(&count(got)));
     }
@@ -169,13 +169,13 @@ fn compare(history: &History, got: &[Vec<Slot>], expected: &[Vec<Slot>]) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
     #[test]
-    fn merged_series_are_as_if_all_samples_had_been_of_one(history in history()) {
+    fn merged_series_equal_one_series_with_all_samples(history in history()) {
         check(&history);
     }
 }
 
 #[test]
-fn what_cannot_be_one_series_is_refused_and_nothing_is_changed() {
+fn an_impossible_merge_is_refused_and_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = setup::open(dir.path(), NOW);
     let unit = SeriesInfo { unit: "bytes".into(), ..named(2, Kind::Gauge) };
@@ -205,7 +205,7 @@ fn what_cannot_be_one_series_is_refused_and_nothing_is_changed() {
 }
 
 #[test]
-fn counters_that_do_not_follow_each_other_are_refused() {
+fn counters_that_overlap_in_time_are_not_merged() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = setup::open(dir.path(), NOW);
     let all = [0, 1, 2, 3].map(|part| named(part, Kind::Counter));
@@ -218,9 +218,9 @@ fn counters_that_do_not_follow_each_other_are_refused() {
         let refused = appender.change(&merge(("part", part), to), NOW).unwrap();
         refused.map_err(|cause| matches!(cause, ChangeRefusal::Interleaved { .. }))
     };
-    // The last two were read at the same time.
+    // The last two parts have a reading at the same time.
     assert_eq!(refused("2", 3), Err(true));
-    // What the first and the third grew by in between has what the second counted.
+    // Between the first and the third, the counter grew by the growth of the second.
     assert_eq!(refused("0", 2), Ok(1));
     assert_eq!(refused("1", 2), Err(true));
     assert_eq!(store.dictionary().len(), 3);
@@ -230,7 +230,7 @@ fn counters_that_do_not_follow_each_other_are_refused() {
 }
 
 #[test]
-fn merged_series_are_renamed_snapshotted_and_gone_as_one() {
+fn merged_series_are_renamed_snapshotted_and_deleted_as_one() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = setup::open(&dir.path().join("data"), NOW);
     let ids = define(&mut appender, &[named(0, Kind::Gauge), named(1, Kind::Gauge)], NOW);

@@ -1,4 +1,4 @@
-//! Batch numbers count once: a group of batches is judged as its batches one by one.
+//! Batch numbers count once: a group of batches is judged like its batches one by one.
 
 use granary::{
     model::{AcceptedBatch, BatchNumber, BatchVerdict, CountsOnce, Kind, SeriesId, TimesTally},
@@ -26,14 +26,14 @@ fn counted(store: &Store) -> u64 {
     count(store, 0, NOW.minus(HOUR)..NOW, SeriesId(0))
 }
 
-/// Commits one group; how many of its batches were new.
+/// Commits one group; returns the number of its new batches.
 fn commit(appender: &mut Appender, group: &[AcceptedBatch]) -> Vec<BatchVerdict> {
     appender.commit(&[], group, NOW).unwrap().batches
 }
 
 #[test]
-fn one_group_with_a_jump_answers_duplicate_to_nothing_that_was_not_accepted() {
-    // A story: after [2000, 50] in one group, 1074 was answered "duplicate" and was lost.
+fn a_group_with_a_jump_in_numbers_calls_no_unaccepted_batch_a_duplicate() {
+    // Regression: after [2000, 50] in one group, 1074 was answered "duplicate" and lost.
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = begin(dir.path());
     let accepted = BatchVerdict::Accepted(TimesTally::default());
@@ -64,7 +64,7 @@ proptest! {
         restart in 0..12_usize,
     ) {
         let dirs = [(); 2].map(|()| tempfile::tempdir().unwrap());
-        let [(mut store, mut grouped), (_, mut single)] = [0, 1].map(|own| begin(dirs[own].path()));
+        let [(mut store, mut grouped), (_, mut single)] = [0, 1].map(|index| begin(dirs[index].path()));
         let mut accepted = 0;
         for (index, group) in groups.iter().enumerate() {
             let group: Vec<_> = group
@@ -86,8 +86,8 @@ proptest! {
 }
 
 #[test]
-fn a_batch_without_samples_claims_no_number() {
-    // A story: four empty batches of epochs near 2^63 locked a sender out for good.
+fn a_batch_without_samples_uses_no_number() {
+    // Regression: four empty batches with epochs near 2^63 locked a sender out forever.
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = begin(dir.path());
     let empty = |epoch, seq| AcceptedBatch {
@@ -102,14 +102,14 @@ fn a_batch_without_samples_claims_no_number() {
     let accepted = BatchVerdict::Accepted(TimesTally::default());
     let retried = commit(&mut appender, &[batch("a", 1, 1), empty(1, 1), empty(1, 2)]);
     assert_eq!(retried, [accepted, BatchVerdict::Duplicate, BatchVerdict::Empty]);
-    // A retry of which no sample is kept any more.
+    // A retry whose samples are all past their retention.
     assert_eq!(commit(&mut appender, &[empty(1, 1)]), [BatchVerdict::Duplicate]);
     assert_eq!(commit(&mut appender, &[batch("a", 1, 1 << 62)]), [BatchVerdict::FarNumber]);
     assert_eq!(commit(&mut appender, &[batch("a", 1, 2)]), [accepted]);
 }
 
 #[test]
-fn the_senders_that_were_silent_for_longest_make_room_for_new_ones() {
+fn the_longest_silent_senders_are_forgotten_for_new_ones() {
     let dir = tempfile::tempdir().unwrap();
     let (mut store, mut appender) = begin(dir.path());
     let limits = StoreLimits { senders_max: 3, sender_idle_ms: 5 * HOUR, ..StoreLimits::default() };
@@ -122,17 +122,18 @@ fn the_senders_that_were_silent_for_longest_make_room_for_new_ones() {
     };
     let names = |store: &Store| {
         let all = store.senders().into_iter();
-        all.map(|own| own.name.to_string()).collect::<Vec<_>>().join(" ")
+        all.map(|sender| sender.name.to_string()).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(send(&mut appender, &["a", "b", "c", "d"], 0), [accepted, accepted, accepted, full]);
     assert_eq!(send(&mut appender, &["b"], 1), [accepted]);
     assert_eq!(send(&mut appender, &["d"], 5), [full], "none is idle for long enough");
-    // Each one in the group stays, however long it was silent.
+    // Senders of the group stay, however long they were silent.
     assert_eq!(send(&mut appender, &["d", "a"], 6), [accepted, accepted]);
     assert_eq!((names(&store), store.counters().senders_forgotten.get()), ("a b d".into(), 1));
     let forgotten = appender.forget(&["a".into(), "nobody".into()], NOW).unwrap();
     assert_eq!((forgotten, names(&store)), (1, "b d".into()));
-    // So it is after a restart, with and without a checkpoint, and one that is forgotten begins anew.
+    // The same senders are known after a restart, with and without a checkpoint, and a forgotten
+    // one begins anew.
     for checkpoint in [false, true] {
         if checkpoint {
             store.checkpoint(NOW).unwrap();

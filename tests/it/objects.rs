@@ -1,4 +1,4 @@
-//! Objects that people make: what a restart, a snapshot and a check see of them.
+//! Stored objects across restarts, in snapshots, and in `verify`.
 
 use std::path::Path;
 
@@ -44,14 +44,14 @@ fn objects_are_in_snapshots_and_checked() {
     restore(&copy, &back, &mut |_| {}).unwrap();
     let store = open(&back);
     assert_eq!(text(&store, "hosts").unwrap(), "one");
-    let names = store.objects(ObjectKind::Dashboard).unwrap().into_iter().map(|own| own.name);
+    let names = store.objects(ObjectKind::Dashboard).unwrap().into_iter().map(|object| object.name);
     assert_eq!(names.collect::<Vec<_>>(), ["disks", "hosts"]);
     drop(store);
     for folder in [&data, &copy, &back] {
         let report = verify(folder, NOW, &mut |_| {}).unwrap();
         assert_eq!((report.faults, report.files), (vec![], 3));
     }
-    // A lost file is said to be missing.
+    // A lost file is reported as missing.
     std::fs::remove_file(data.join("objects.redb")).unwrap();
     let report = verify(&data, NOW, &mut |_| {}).unwrap();
     let missing = report.faults.iter().any(|fault| fault.file == "objects.redb");
@@ -59,7 +59,7 @@ fn objects_are_in_snapshots_and_checked() {
     assert_eq!(open(&data).damaged_partitions(), ["objects.redb.missing"]);
 }
 
-/// A host that pinged at a time.
+/// A host that sent a ping at a time.
 fn changes(name: &str, pinged: i64) -> HostChanges {
     let agent = AgentRecord { agent: name.to_owned(), pinged, ..AgentRecord::default() };
     let record = HostRecord { agents: vec![agent], ..HostRecord::default() };
@@ -76,7 +76,7 @@ fn pinged(store: &Store) -> Vec<(String, i64)> {
 }
 
 #[test]
-fn hosts_are_in_snapshots_and_checked_and_stand_beside_objects() {
+fn hosts_are_in_snapshots_and_checked_beside_objects() {
     let dir = tempfile::tempdir().unwrap();
     let (data, copy, back) =
         (dir.path().join("data"), dir.path().join("copy"), dir.path().join("back"));

@@ -1,4 +1,4 @@
-//! The fan-out equals a naive model: every cell of every granularity, over random series, kinds,
+//! The store against a naive model: every cell of every granularity, over random series, kinds,
 //! orders, retries, deletions, renamings, checkpoints and restarts.
 
 use std::{
@@ -34,14 +34,14 @@ struct Sample {
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// A batch of one of three senders; repeats of a number are retries.
+    /// A batch of one of three senders; a repeated number is a retry.
     Send {
         sender: u8,
         seq: u64,
         samples: Vec<Sample>,
     },
     Checkpoint,
-    /// Segments and open documents become one; the last calls saw no change for long, or just now.
+    /// Merges segments and open documents; the time since the last change was long or short.
     Seal {
         hours: i64,
     },
@@ -49,7 +49,7 @@ enum Step {
     Preallocate {
         level: usize,
     },
-    /// The series begins anew, under another id.
+    /// Deletes the series and registers it again under another id.
     Delete {
         series: u32,
     },
@@ -69,7 +69,7 @@ fn definition(series: u32) -> SeriesInfo {
     setup::series(&format!("m{series}"), &tags, kind(series))
 }
 
-/// Makes series known that are all new; they get the next ids.
+/// Registers new series; they get the next ids.
 fn define(store: &Store, appender: &mut Appender, series: Range<u32>) -> Vec<SeriesId> {
     let first = store.dictionary().id_count() as u32;
     let ids: Vec<_> = (first..first + series.len() as u32).map(SeriesId).collect();
@@ -83,17 +83,17 @@ fn change(appender: &mut Appender, series: u32, action: ChangeAction) -> usize {
     appender.change(&SeriesChange { matchers: vec![matcher], action }, NOW).unwrap().unwrap()
 }
 
-/// By level, series and slot.
+/// Keys: level, series and slot.
 type Place = (usize, u32, i64);
 
-/// What the store should hold, kept sample by sample.
+/// The expected content of the store, from all samples.
 #[derive(Default)]
 struct Naive {
     seen: HashSet<(u8, u64)>,
     counters: BTreeMap<u32, NaiveCounter>,
     /// The time of each series' latest sample.
     last: BTreeMap<u32, i64>,
-    /// Times and values.
+    /// Times and values of the samples.
     slots: BTreeMap<Place, Vec<(i64, f64)>>,
 }
 
@@ -110,20 +110,20 @@ impl Naive {
         }
     }
 
-    /// From when on first readings of a batch count whole, for each of its samples.
+    /// For each sample of a batch, the start from which its first reading counts whole.
     fn counts_from(&self, set: &GranularitySet, samples: &[Sample]) -> Vec<i64> {
         let before = |sample: &Sample| (sample.at, self.last.get(&sample.series).copied());
         let all: Vec<_> = samples.iter().map(before).collect();
-        let own = |sample: &Sample| {
+        let counts_from = |sample: &Sample| {
             let at = UnixMillis(sample.at);
             let finest = set.finest_keeping(at, NOW).unwrap_or(GranularityIndex::FINEST);
             counts_from(&all, sample.at, set[finest].slot_start(at).0)
         };
-        samples.iter().map(own).collect()
+        samples.iter().map(counts_from).collect()
     }
 
-    /// The samples that are sent: late readings of counters for which nothing is promised come
-    /// behind all others instead.
+    /// The samples to send: late readings of counters without a guarantee are sent after all
+    /// others.
     fn promised(&self, samples: &[Sample]) -> Vec<Sample> {
         let mut counters = self.counters.clone();
         let mut samples = samples.to_vec();
@@ -132,7 +132,7 @@ impl Naive {
             if let Some(newest) = counter.newest().filter(|_| !counter.is_promised(sample.at)) {
                 sample.at = newest + 1 + sample.at % 90_000;
             }
-            // Where a first reading counts from does not matter to what is promised.
+            // The start from which a first reading counts does not affect the guarantee.
             counter.read(sample.at, sample.value, sample.start, 0);
         }
         samples
@@ -141,10 +141,10 @@ impl Naive {
     fn forget(&mut self, series: u32) {
         self.counters.remove(&series);
         self.last.remove(&series);
-        self.slots.retain(|(_, own, _), _| *own != series);
+        self.slots.retain(|(_, id, _), _| *id != series);
     }
 
-    /// What should be there.
+    /// The expected cells.
     fn cells(&self, set: &GranularitySet) -> BTreeMap<Place, Cell> {
         let mut cells: BTreeMap<_, _> = self
             .slots
@@ -167,7 +167,7 @@ impl Naive {
         cells
     }
 
-    /// Of a counter without sum and rates.
+    /// The cell of a counter, without sum and rates.
     fn cell((_, series, slot): Place, samples: &[(i64, f64)]) -> Cell {
         let adds = kind(series) != Kind::Counter;
         let values = || samples.iter().map(|(_, value)| *value).filter(|_| adds);
@@ -204,7 +204,7 @@ impl Naive {
                     found.insert((level, series, slot.start.0), slot.cell);
                 }
             }
-            let expected = expected.iter().filter(|((own, ..), _)| *own == level);
+            let expected = expected.iter().filter(|((index, ..), _)| *index == level);
             let mut left = found.clone();
             for (place, expected) in expected {
                 let cell = left.remove(place).unwrap_or_else(|| panic!("{place:?} is missing"));
@@ -221,7 +221,8 @@ impl Naive {
     }
 }
 
-/// Columns that are wanted alone are those of all, and of cells of two samples all are there.
+/// A query of some columns returns the same values as one of all columns; cells of two samples are
+/// always complete.
 fn assert_columns(view: &View, series: SeriesId, all: &[Slot]) {
     let mut found = Vec::new();
     for columns in [Columns::SUM, Columns::MIN, Columns::MAX, Columns::ENDS] {
@@ -243,7 +244,7 @@ fn assert_columns(view: &View, series: SeriesId, all: &[Slot]) {
     }
 }
 
-/// Where a sample counts.
+/// The slot of a sample.
 fn places(set: &GranularitySet, series: u32, at: i64) -> Vec<Place> {
     let levels = set.iter().enumerate();
     let kept = levels.filter(|(_, granularity)| granularity.keeps(UnixMillis(at), NOW));
@@ -281,7 +282,7 @@ fn run(set: &GranularitySet, segment_documents_min: usize, steps: &[Step]) {
         match step {
             Step::Send { sender, seq, samples } => {
                 let samples = &naive.promised(samples);
-                // The same batch twice in one group, as a retry that overtakes the answer.
+                // The same batch twice in one group, as when a retry overtakes the answer.
                 let twice = [(); 2].map(|()| batch(&ids, *sender, *seq, samples));
                 let verdict = appender.commit(&[], &twice, NOW).unwrap().batches;
                 let expected = if naive.seen.insert((*sender, *seq)) {
@@ -336,20 +337,20 @@ fn run(set: &GranularitySet, segment_documents_min: usize, steps: &[Step]) {
 }
 
 fn sample() -> impl Strategy<Value = Sample> {
-    // Mostly the last two hours, some older than the finest retentions.
+    // Most times are within the last two hours; some are past the finest retentions.
     let back = prop_oneof![
         8 => 0..2 * HOUR,
         2 => 0..72 * HOUR,
         1 => 0..20 * DAY,
         1 => 0..100 * DAY,
     ];
-    // Eighths are exact in binary, so that only sums of rates could differ.
+    // Multiples of an eighth are exact in binary, so that only sums of rates could differ.
     (0..SERIES, back, -40..400_i32, prop_oneof![3 => Just(0), 1 => 0..2 * HOUR]).prop_map(
         |(series, back, eighths, start)| Sample {
             series,
             at: NOW.0 - back,
             value: match eighths {
-                // Gauges may have them.
+                // Gauges may have negative values.
                 -40 if kind(series) == Kind::Gauge => f64::NAN,
                 -39 if kind(series) == Kind::Gauge => f64::INFINITY,
                 -38 if kind(series) == Kind::Gauge => f64::NEG_INFINITY,

@@ -1,5 +1,5 @@
-//! Dashboards and annotations in a store: versions, limits, restarts; and whether the dashboards that
-//! are built in ask for metrics that there are.
+//! Dashboards and annotations in a store: versions, limits, restarts. The built-in dashboards query
+//! existing metrics.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -27,7 +27,7 @@ fn shown<T: serde::Serialize>(answer: &T) -> Value {
 }
 
 #[test]
-fn of_two_who_save_at_once_the_second_is_told() {
+fn of_two_conflicting_saves_the_second_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     let first = dashboards::put(&store, "mine", None, &titled("one"), NOW).unwrap();
@@ -55,17 +55,18 @@ fn of_two_who_save_at_once_the_second_is_told() {
 }
 
 #[test]
-fn dashboards_that_are_built_in_come_first_and_stay_as_they_are() {
+fn built_in_dashboards_come_first_and_cannot_be_changed() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     for name in ["zoo", "apes"] {
         dashboards::put(&store, name, None, &titled(name), NOW).unwrap();
     }
-    // One that is no dashboard does not hide the others, and can be saved anew.
+    // A damaged dashboard does not hide the others, and can be replaced.
     store.put_object(ObjectKind::Dashboard, "broken", None, b"{", NOW).unwrap().unwrap();
     let listed = shown(&dashboards::list(&store).unwrap());
     let listed = listed["dashboards"].as_array().unwrap();
-    let names: Vec<_> = listed.iter().map(|own| own["name"].as_str().unwrap()).collect();
+    let names: Vec<_> =
+        listed.iter().map(|dashboard| dashboard["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["hosts", "mongodb", "granary", "apes", "broken", "zoo"]);
     assert_eq!(
         listed[0],
@@ -88,7 +89,7 @@ fn dashboards_that_are_built_in_come_first_and_stay_as_they_are() {
     dashboards::put(&store, "broken", version, &titled("mended"), NOW).unwrap();
 }
 
-/// Metrics that a dashboard asks for.
+/// The metrics that a dashboard queries.
 fn metrics(dashboard: &Value) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for panel in dashboard["panels"].as_array().unwrap() {
@@ -100,12 +101,12 @@ fn metrics(dashboard: &Value) -> BTreeSet<String> {
         }
     }
     let variables = dashboard["variables"].as_array().unwrap();
-    found.extend(variables.iter().map(|own| own["metric"].as_str().unwrap().to_owned()));
+    found.extend(variables.iter().map(|variable| variable["metric"].as_str().unwrap().to_owned()));
     found
 }
 
 #[test]
-fn dashboards_that_are_built_in_ask_for_metrics_that_there_are() {
+fn built_in_dashboards_query_existing_metrics() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     let get = |name| shown(&dashboards::get(&store, name).unwrap())["dashboard"].clone();
@@ -127,7 +128,7 @@ fn dashboards_that_are_built_in_ask_for_metrics_that_there_are() {
         };
         assert!(METRIC_NAMES.iter().any(is_one), "granary: {metric}");
     }
-    // As a page would save a copy of it.
+    // A copy, as the page saves it.
     for name in ["hosts", "mongodb", "granary"] {
         let copy = Dashboard::read(&get(name).to_string()).unwrap();
         dashboards::put(&store, &format!("my-{name}"), None, &copy, NOW).unwrap();
@@ -141,7 +142,7 @@ fn add(annotations: &Annotations, new: Value) -> (String, usize) {
     annotations.add(new, NOW).unwrap()
 }
 
-/// The texts of those that are about a range of time.
+/// The texts of the annotations in a time range.
 fn texts(annotations: &Annotations, start: i64, end: i64, tags: &[(&str, &str)]) -> String {
     let tags = tags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let (start, end) = (UnixMillis(start), UnixMillis(end));
@@ -149,7 +150,11 @@ fn texts(annotations: &Annotations, start: i64, end: i64, tags: &[(&str, &str)])
     let answer = shown(&annotations.list(&wanted, None).unwrap());
     assert_eq!(answer["left_out"], 0);
     let found = answer["annotations"].as_array().unwrap();
-    found.iter().map(|own| own["text"].as_str().unwrap()).collect::<Vec<_>>().join(" ")
+    found
+        .iter()
+        .map(|annotation| annotation["text"].as_str().unwrap())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 #[test]
@@ -169,10 +174,10 @@ fn annotations_are_found_by_time_span_and_tags() {
     assert_eq!(texts(&annotations, 0, at + 1, &[]), "first month hour now too");
     assert_eq!(texts(&annotations, at, at + 1, &[]), "month now too");
     assert_eq!(texts(&annotations, at + 1, at + DAY, &[]), "");
-    // Before the end, which is not in the range.
+    // The annotation begins before the end, which is exclusive.
     assert_eq!(texts(&annotations, at - 40 * MINUTE, at, &[]), "month hour");
     assert_eq!(texts(&annotations, at - 29 * MINUTE, at, &[]), "month");
-    // Without the tag, it is about all hosts.
+    // An annotation without the tag is about all hosts.
     assert_eq!(texts(&annotations, 0, at + 1, &[("host", "web1")]), "first hour now too");
     assert_eq!(texts(&annotations, 0, at + 1, &[("host", "web2")]), "first month hour now");
     assert_eq!(texts(&annotations, 0, 1, &[]), "first");
@@ -180,7 +185,7 @@ fn annotations_are_found_by_time_span_and_tags() {
 }
 
 #[test]
-fn the_oldest_annotations_make_room_and_names_do_not_come_twice() {
+fn the_oldest_annotations_are_evicted_and_ids_are_unique() {
     let dir = tempfile::tempdir().unwrap();
     let annotations = Annotations::new(&open(dir.path()), 5);
     let ids: Vec<_> = (0..5).map(|_| add(&annotations, json!({ "text": "x" })).0).collect();
@@ -191,7 +196,7 @@ fn the_oldest_annotations_make_room_and_names_do_not_come_twice() {
     assert!(matches!(annotations.delete(&ids[0]), Err(ObjectFault::NotFound(_))));
     assert_eq!(texts(&annotations, 0, NOW.0 + 2, &[]), "x x x x new");
     drop(annotations);
-    // After a restart with less room, others are forgotten with the next one.
+    // After a restart with a smaller limit, the next annotation evicts others.
     let annotations = Annotations::new(&open(dir.path()), 3);
     assert_eq!(add(&annotations, json!({ "text": "y" })).1, 3);
     assert_eq!(texts(&annotations, 0, NOW.0 + 2, &[]), "x y new");
@@ -202,7 +207,7 @@ fn the_oldest_annotations_make_room_and_names_do_not_come_twice() {
 }
 
 #[test]
-fn an_answer_has_the_newest_annotations_and_says_how_many_others_there_are() {
+fn an_answer_has_the_newest_annotations_and_the_number_of_others() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     let annotations = Annotations::new(&store, 8000);

@@ -1,4 +1,4 @@
-//! What `granary plan` computes is what a run on a simulated clock takes on disk.
+//! The prediction of `granary plan` equals the disk usage of a run on a simulated clock.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -18,14 +18,14 @@ const METRICS: usize = 100;
 /// 2026-09-12T00:00:00Z
 const START: UnixMillis = UnixMillis(1_789_171_200_000);
 
-/// How long a run is, and how often there is a checkpoint.
+/// The length of a run, and the interval of checkpoints.
 #[derive(Clone, Copy)]
 struct Run {
     length_ms: i64,
     checkpoint_ms: i64,
 }
 
-/// The series of a host under names as long as those of its agent.
+/// The series of a host, with names as long as those of its agent.
 fn agent_series(host: usize) -> Vec<SeriesInfo> {
     let name = format!("web-{host:05}.example.com");
     let tags = [("datacenter", "west-1"), ("host", &*name), ("role", "frontend")];
@@ -35,10 +35,11 @@ fn agent_series(host: usize) -> Vec<SeriesInfo> {
     host_series(host, METRICS).into_iter().enumerate().map(named).collect()
 }
 
-/// Sends a sample a minute of all series, with what a daemon does besides.
+/// Sends a sample of all series per minute, and runs the daemon's other work.
 fn run(store: &Store, appender: &mut Appender, Run { length_ms, checkpoint_ms }: Run) {
     let all: Vec<_> = (0..HOSTS).flat_map(agent_series).collect();
-    let ids: Vec<SeriesId> = all.chunks(500).flat_map(|own| define(appender, own, START)).collect();
+    let ids: Vec<SeriesId> =
+        all.chunks(500).flat_map(|definitions| define(appender, definitions, START)).collect();
     let mut values = Values::new(HOSTS, METRICS, 1);
     let mut waiting = AcceptedBatch::default();
     for minute in 0..length_ms / MINUTE {
@@ -53,7 +54,7 @@ fn run(store: &Store, appender: &mut Appender, Run { length_ms, checkpoint_ms }:
             store.seal(now, checkpoint_ms, &|_| true).unwrap();
         }
     }
-    // What is over is written and sealed.
+    // Partitions that are over are written and sealed.
     for later in 1..4 {
         let now = START.plus(length_ms + later * checkpoint_ms);
         store.checkpoint(now).unwrap();
@@ -68,12 +69,12 @@ fn plan(set: &GranularitySet, run: Run) -> Plan {
         cell_bytes_max: 32 << 20,
         cache_bytes_max: 64 << 20,
     };
-    // With the checkpoints at its end.
+    // The time includes the checkpoints at its end.
     Plan::new(&fleet, set, &bounds, Some(run.length_ms + 3 * run.checkpoint_ms))
 }
 
 #[test]
-fn a_run_takes_the_disk_that_was_planned_within_a_tenth() {
+fn the_disk_usage_of_a_run_is_within_a_tenth_of_the_plan() {
     let set = granularities(&[["1m", "1h", "6h", "12h"], ["5m", "4h", "12h", "24h"]]);
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = open_with(dir.path(), &set, START);
@@ -87,8 +88,12 @@ fn a_run_takes_the_disk_that_was_planned_within_a_tenth() {
             wrong.push(format!("{what}: planned {planned}, used {used}"));
         }
     };
-    for own in &planned.granularities {
-        compare(&own.name, own.bytes, used(&dir.path().join("partitions").join(&own.name)).0);
+    for granularity in &planned.granularities {
+        compare(
+            &granularity.name,
+            granularity.bytes,
+            used(&dir.path().join("partitions").join(&granularity.name)).0,
+        );
     }
     let of_file = |name: &str| std::fs::metadata(dir.path().join(name)).unwrap().blocks() * 512;
     compare("the head", planned.head, of_file("head.redb"));
@@ -100,7 +105,7 @@ fn a_run_takes_the_disk_that_was_planned_within_a_tenth() {
 }
 
 #[test]
-fn the_journal_takes_what_was_planned_when_more_waits_for_a_checkpoint() {
+fn the_journal_has_the_planned_size_when_more_waits_for_a_checkpoint() {
     let set = granularities(&[["1m", "1h", "6h", "12h"], ["5m", "4h", "12h", "24h"]]);
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = open_with(dir.path(), &set, START);

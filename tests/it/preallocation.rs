@@ -1,5 +1,5 @@
-//! Shells: a new period finds them, making them twice changes nothing, unknown series need one
-//! step, and no document ever grows.
+//! Shells: a new period finds them, creating them twice changes nothing, an unknown series needs
+//! one step, and no document ever grows.
 
 use granary::{
     model::{AcceptedBatch, GranularityIndex, Kind, SeriesId, SeriesInfo, UnixMillis},
@@ -15,7 +15,7 @@ fn definition(name: &str) -> SeriesInfo {
     series(name, &[("host", "a")], Kind::Gauge)
 }
 
-fn one(series: u32, at: UnixMillis) -> AcceptedBatch {
+fn single_sample(series: u32, at: UnixMillis) -> AcceptedBatch {
     samples(SeriesId(series), [(at.0, 1.0)])
 }
 
@@ -24,11 +24,11 @@ fn a_new_period_finds_its_shells_and_an_unknown_series_needs_one_step() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = open(dir.path(), NOW);
     define(&mut appender, &[definition("known"), definition("quiet")], NOW);
-    send(&mut appender, one(0, NOW), NOW);
+    send(&mut appender, single_sample(0, NOW), NOW);
     store.checkpoint(NOW).unwrap();
     let minute = &store.granularities().as_slice()[0];
 
-    // Only the series that was seen is live; the other one gets no shell.
+    // Only the series with a sample is live; the other one gets no shell.
     let live = store.live_series(live_since(minute, NOW));
     assert_eq!(live, [SeriesId(0)]);
     let due = shells_due(minute, live.len(), NOW).unwrap();
@@ -42,12 +42,12 @@ fn a_new_period_finds_its_shells_and_an_unknown_series_needs_one_step() {
     let missed = counters.shells_missed.get();
     let later = due.document.plus(HOUR / 12);
     define(&mut appender, &[definition("new")], later);
-    appender.commit(&[], &[one(0, later), one(2, later)], later).unwrap();
+    appender.commit(&[], &[single_sample(0, later), single_sample(2, later)], later).unwrap();
     store.checkpoint(later).unwrap();
     assert_eq!(counters.shells_missed.get() - missed, 1, "1m of the first hour");
     // When the hour is over, the known series finds its shell, and the new one needs one step.
     let over = later.plus(HOUR);
-    send(&mut appender, one(1, over), over);
+    send(&mut appender, single_sample(1, over), over);
     store.checkpoint(over).unwrap();
     assert_eq!(counters.shells_missed.get() - missed, 2);
     assert_eq!(counters.documents_patched.get(), 1);

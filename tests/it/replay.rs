@@ -1,4 +1,4 @@
-//! Which granularities take in a sample: decided once, by the clock when it was accepted.
+//! The granularities that contain a sample: decided once, by the clock at acceptance.
 
 use std::path::Path;
 
@@ -30,16 +30,16 @@ fn add(appender: &mut Appender, seconds: &[i64], now: UnixMillis) {
     send(appender, samples(SeriesId(0), each), now);
 }
 
-/// Samples of a granularity within the minute.
+/// The samples of a granularity within the minute.
 fn counts(store: &Store, level: usize) -> Vec<(i64, u32)> {
     let slots = slots(store, level, SIX..SIX.plus(60 * SECOND), SeriesId(0));
     slots.iter().map(|slot| ((slot.start.0 - SIX.0) / SECOND, slot.cell.n)).collect()
 }
 
 #[test]
-fn each_sample_goes_to_the_finest_granularity_that_keeps_it_also_within_one_coarser_slot() {
+fn each_sample_is_stored_in_the_finest_granularity_that_keeps_it() {
     let dir = tempfile::tempdir().unwrap();
-    // 1s is kept since 06:00:05: the second sample of the batch is, the first is not.
+    // 1s keeps samples since 06:00:05: the second sample of the batch is kept, the first is not.
     let now = SIX.plus(10 * SECOND + 500);
     let (store, mut appender) = open(dir.path(), now);
     define(&mut appender);
@@ -55,7 +55,7 @@ fn each_sample_goes_to_the_finest_granularity_that_keeps_it_also_within_one_coar
 }
 
 #[test]
-fn a_replay_decides_as_it_was_decided_first_whatever_the_clock_says() {
+fn a_replay_repeats_the_first_decision_whatever_the_clock() {
     for later in [0, 3 * 86_400 * SECOND, -3 * 86_400 * SECOND] {
         let dir = tempfile::tempdir().unwrap();
         let now = SIX.plus(10 * SECOND + 500);

@@ -31,7 +31,7 @@ fn numbered(sender: u64, seq: u64, (series, steps): (u32, Vec<i64>)) -> Accepted
     }
 }
 
-/// Deltas of 1 of a series from a sender, which is one of two when `replica` says so.
+/// Deltas of 1 of a series; with `replica`, the sender is one of two.
 fn send(
     appender: &mut Appender,
     sender: u64,
@@ -40,7 +40,7 @@ fn send(
 ) -> TimesTally {
     let steps: Vec<_> = steps.into_iter().collect();
     let replica = replica.then_some(Replica { group: 0, sender });
-    // In no test are two batches of a sender of the same series and first step.
+    // No test has two batches of a sender with the same series and first step.
     let seq = u64::from(series) * 300 + steps.len() as u64 * 50 + steps[0] as u64 + 1;
     let batch = AcceptedBatch { replica, ..numbered(sender, seq, (series, steps)) };
     let verdict = appender.commit(&[], &[batch], UnixMillis(at(100))).unwrap().batches[0];
@@ -54,36 +54,36 @@ fn total(store: &Store, series: u32) -> f64 {
 }
 
 #[test]
-fn deltas_of_two_senders_count_once_over_a_restart_and_a_failover() {
+fn deltas_of_two_senders_count_once_across_a_restart_and_a_failover() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = begin(dir.path());
     for step in 0..10 {
         assert_eq!(send(&mut appender, 1, (0, [step]), true).of_replica, 0);
         assert_eq!(send(&mut appender, 2, (0, [step]), true).of_replica, 1);
-        // What one of them alone sends is not touched.
+        // Series of a single sender are not affected.
         assert_eq!(send(&mut appender, 2, (1, [step]), true).of_replica, 0);
     }
     assert_eq!((total(&store, 0), total(&store, 1)), (10.0, 10.0));
     assert_eq!(store.counters().samples_of_replicas.get(), 10);
     drop((store, appender));
-    // The other one is first after the restart, and sends again what was left out.
+    // The other sender is first after the restart, and repeats the batches that were left out.
     let (store, mut appender) = open(dir.path(), SIX);
     assert_eq!(total(&store, 0), 10.0);
     assert_eq!(send(&mut appender, 2, (0, 8..12), true).of_replica, 2);
     assert_eq!(send(&mut appender, 1, (0, 10..12), true).of_replica, 2);
     assert_eq!(total(&store, 0), 12.0);
-    // It is silent for more than 30 s; what it kept counts when it comes.
+    // The sender is silent for more than 30 s; its stored samples count when they arrive.
     assert_eq!(send(&mut appender, 1, (0, 12..17), true).of_replica, 3);
     assert_eq!(send(&mut appender, 2, (0, 12..17), true).of_replica, 2);
     assert_eq!(total(&store, 0), 17.0);
     assert_eq!(store.counters().failovers.get(), 1);
-    // Nobody else is left out.
+    // No other sender is left out.
     assert_eq!(send(&mut appender, 3, (0, 12..17), false).of_replica, 0);
     assert_eq!(total(&store, 0), 22.0);
 }
 
 #[test]
-fn a_batch_that_is_refused_for_its_number_picks_no_sender() {
+fn a_batch_with_a_refused_number_selects_no_sender() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = begin(dir.path());
     let replica = Some(Replica { group: 0, sender: 1 });
@@ -91,7 +91,7 @@ fn a_batch_that_is_refused_for_its_number_picks_no_sender() {
     let again = AcceptedBatch { replica, ..numbered(1, 1, (0, vec![50])) };
     let verdicts = appender.commit(&[], &[first, again], SIX).unwrap().batches;
     assert_eq!(verdicts, [BatchVerdict::ACCEPTED, BatchVerdict::Duplicate]);
-    // Else the other one would wait for what never counted.
+    // Otherwise, the other sender would wait for samples that never counted.
     assert_eq!(send(&mut appender, 2, (0, [4, 5]), true).of_replica, 0);
     assert_eq!(total(&store, 0), 3.0);
 }

@@ -1,5 +1,5 @@
-//! Seventy days pass on a simulated clock: files disappear whole, on time, at each granularity,
-//! and charts go on in the next coarser one.
+//! Seventy days on a simulated clock: at each granularity, whole files disappear on time, and
+//! charts continue in the next coarser one.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -29,8 +29,8 @@ fn files(root: &Path) -> BTreeSet<String> {
     out
 }
 
-/// The partition files that should be there, straight from the table of default spans: those that
-/// are kept, once their first document is over.
+/// The expected partition files, computed from the table of default spans: partitions within their
+/// retention whose first document is over.
 fn expected_files(now: UnixMillis) -> BTreeSet<String> {
     let mut out = BTreeSet::new();
     let mut add = |level: &str, spans: [i64; 3], origin: i64, format: &str| {
@@ -55,7 +55,7 @@ fn expected_files(now: UnixMillis) -> BTreeSet<String> {
 }
 
 #[test]
-fn a_series_is_forgotten_with_its_last_sample_or_a_day_after_it_should_have_had_one() {
+fn a_series_is_deleted_with_its_last_sample_or_a_day_after_an_expected_one() {
     let dir = tempfile::tempdir().unwrap();
     let set = granularities(&[["1m", "1h", "1h", "2h"], ["5m", "1h", "2h", "6h"]]);
     let (store, mut appender) = open_with(dir.path(), &set, START);
@@ -64,7 +64,8 @@ fn a_series_is_forgotten_with_its_last_sample_or_a_day_after_it_should_have_had_
     let counts_once = CountsOnce::ByTime { window_ms: 600_000 };
     let silent = AcceptedBatch { counts_once, ..samples(ids[0], [(START.0, 1.0)]) };
     appender.commit(&[], &[silent], START).unwrap();
-    let times_seen = |store: &Store| store.memory().into_iter().find(|own| own.0 == "times_seen");
+    let times_seen =
+        |store: &Store| store.memory().into_iter().find(|memory| memory.0 == "times_seen");
     assert!(times_seen(&store).is_some_and(|(_, bytes)| bytes > 0));
     let mut now = START;
     let mut forgotten_at = [None; 3];
@@ -75,7 +76,7 @@ fn a_series_is_forgotten_with_its_last_sample_or_a_day_after_it_should_have_had_
         assert!(drop_expired(&store, now).failed.is_none());
         let is_over = |index: &usize| match index {
             0 => now.0 >= START.0 + 8 * HOUR,
-            // A day after the first look.
+            // A day after the first check.
             2 => now.0 >= START.0 + DAY + 10 * MINUTE,
             _ => false,
         };
@@ -85,7 +86,7 @@ fn a_series_is_forgotten_with_its_last_sample_or_a_day_after_it_should_have_had_
         let candidates = store.series_without_samples(now, since, 9);
         let expected_ids: Vec<_> = expected.iter().map(|index| ids[*index]).collect();
         assert_eq!(candidates, expected_ids, "at {now}");
-        // Those that still have samples, or may get some, are left, whoever asks.
+        // Series with samples, or with samples in flight, stay, whoever asks.
         let forgotten = appender.forget_series(&ids, since).unwrap();
         assert_eq!(forgotten, expected.len(), "at {now}");
         for index in expected {
@@ -96,7 +97,7 @@ fn a_series_is_forgotten_with_its_last_sample_or_a_day_after_it_should_have_had_
     let known = |store: &Store, index: usize| store.dictionary().find(&all[index].key);
     let expected = [None, Some(ids[1]), None];
     assert_eq!([0, 1, 2].map(|index| known(&store, index)), expected);
-    // A batch that was resolved before would vanish.
+    // A batch resolved earlier would disappear.
     let late = samples(ids[0], [(now.0, 1.0)]);
     assert!(appender.names_forgotten(&[samples(ids[1], [(now.0, 1.0)]), late]));
     assert!(!appender.names_forgotten(&[samples(ids[1], [(now.0, 1.0)])]));
@@ -105,7 +106,7 @@ fn a_series_is_forgotten_with_its_last_sample_or_a_day_after_it_should_have_had_
     let (store, _) = open_with(dir.path(), &set, now);
     let expected = [Some(SeriesId(3)), Some(ids[1]), None];
     assert_eq!([0, 1, 2].map(|index| known(&store, index)), expected);
-    // What was remembered of it does not come back.
+    // Cached results of the series do not reappear.
     assert_eq!(times_seen(&store), Some(("times_seen", 0)));
     assert_eq!(store.last_samples(&ids[..1]), [None]);
 }
@@ -119,7 +120,7 @@ fn seventy_days_of_samples_leave_whole_partitions_and_one_true_total() {
     let mut now = START;
     let mut sent = 0;
     while now.0 < START.0 + 70 * DAY {
-        // One event each ten minutes, sent every six hours.
+        // One event every ten minutes, sent every six hours.
         let batch = samples(id, (0..36).map(|i| (now.0 + i * 10 * MINUTE, 1.0)));
         sent += batch.values.len();
         now = now.plus(6 * HOUR);
@@ -131,8 +132,8 @@ fn seventy_days_of_samples_leave_whole_partitions_and_one_true_total() {
     let selector = Selector { metric: Some("page_views".into()), tags: Vec::new() };
     let request = |resolution: &str| {
         let resolution = Resolution::Named(resolution.into());
-        let own = ChartRequest::new(selector.clone(), resolution, START..now);
-        ChartRequest { displays: vec![Display::Total], ..own }
+        let request = ChartRequest::new(selector.clone(), resolution, START..now);
+        ChartRequest { displays: vec![Display::Total], ..request }
     };
     for resolution in ["1m", "5m", "1h", "1d"] {
         let answer = chart(&store, &Budget::UNLIMITED, &request(resolution), &LIMITS, now).unwrap();

@@ -1,4 +1,4 @@
-//! A disk whose syncs stand still: what goes on meanwhile.
+//! A disk whose syncs block: the work that continues meanwhile.
 
 use std::{
     path::Path,
@@ -96,7 +96,7 @@ fn views_during_checkpoints_hold_each_sample_once() {
     define(&mut appender);
     let (sent, acknowledged) = (AtomicU64::new(0), AtomicU64::new(0));
     let is_over = AtomicBool::new(false);
-    // Each batch is of a later minute, so that documents become due all the time.
+    // Each batch is for a later minute, so that documents become due all the time.
     let time = |batch: u64| SIX.plus(batch as i64 * 2 * MINUTE);
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -130,7 +130,7 @@ fn views_during_checkpoints_hold_each_sample_once() {
 }
 
 #[test]
-fn what_would_not_fit_into_memory_is_refused_before_it_is_durable_and_fits_after_a_checkpoint() {
+fn batches_beyond_the_memory_limit_are_refused_until_a_checkpoint() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = open(dir.path(), &Arc::new(Gate::default()));
     define(&mut appender);
@@ -154,13 +154,13 @@ fn what_would_not_fit_into_memory_is_refused_before_it_is_durable_and_fits_after
     assert!(store.needs_checkpoint(&bounds) && !store.is_full(&bounds));
     store.checkpoint(SIX).unwrap();
     assert!(!store.needs_checkpoint(&bounds));
-    // What is larger than all that there may be is taken, too, when nothing waits.
+    // A batch larger than the limit is accepted when nothing waits.
     let mut room = store.room(&CheckpointBounds { cell_bytes_max: 1 << 10, ..bounds }, SIX);
     assert!(room.take(&[backfill(0)]) && !room.take(&[backfill(2000)]));
 }
 
 #[test]
-fn a_stop_waits_for_one_checkpoint_and_the_last_whatever_was_asked_for() {
+fn a_stop_waits_for_the_running_checkpoint_and_the_last_one_only() {
     let dir = tempfile::tempdir().unwrap();
     let gate = Arc::new(Gate::default());
     let (store, mut appender) = open(dir.path(), &gate);
@@ -185,7 +185,7 @@ fn a_stop_waits_for_one_checkpoint_and_the_last_whatever_was_asked_for() {
         let checkpointer =
             Checkpointer::start_in_arbiter(&arbiter.handle(), |_| Checkpointer::new(parts));
         gate.wait_until_one_waits();
-        // So that there is something to do.
+        // These samples give the checkpoint work.
         add(&mut appender, SIX.plus(11 * MINUTE));
         for _ in 0..10 {
             checkpointer.try_send(CheckpointNow).unwrap();

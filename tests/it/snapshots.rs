@@ -1,5 +1,5 @@
-//! Snapshots while partitions come and go, and of a store that has lost something; and partitions
-//! whose files go while somebody still works on them.
+//! Snapshots while partitions are dropped and created, snapshots of a store with holes, and
+//! partitions whose files are removed during work on them.
 
 use std::{
     fs, io,
@@ -45,7 +45,7 @@ fn faults(dir: &Path) -> Vec<String> {
     report.faults.into_iter().map(|fault| format!("{}: {}", fault.file, fault.problem)).collect()
 }
 
-/// Samples of 30 hours in segments, and in the head.
+/// Samples of 30 hours in segments and in the head.
 fn fill(dir: &Path) -> (Store, Appender) {
     let (store, mut appender) = setup::open(dir, NOW);
     store.set_segment_documents_min(1);
@@ -55,10 +55,10 @@ fn fill(dir: &Path) -> (Store, Appender) {
     (store, appender)
 }
 
-/// A snapshot had files of 0 bytes in place of those that retention had removed meanwhile, and could
-/// not be restored; and it failed when such a partition was begun again.
+/// A snapshot contained files of 0 bytes in place of those that retention had removed meanwhile,
+/// and could not be restored; and it failed when such a partition was created again.
 #[test]
-fn a_snapshot_is_whole_when_partitions_are_dropped_and_begun_again_while_it_is_made() {
+fn a_snapshot_is_complete_when_partitions_are_dropped_and_recreated_meanwhile() {
     let segment = format!("{MORNING_FILE}.1.sealed");
     for dropped_at in [&format!("{MORNING_FILE}.redb"), &segment] {
         for begun_again_at in ["", "partitions/5m/2026-11-20.redb", "partitions/1h/2026-11-16.redb"]
@@ -80,7 +80,7 @@ fn a_snapshot_is_whole_when_partitions_are_dropped_and_begun_again_while_it_is_m
             assert_eq!((is_dropped, is_begun), (true, !begun_again_at.is_empty()));
             let is_empty = |file: &PathBuf| fs::metadata(file).unwrap().len() == 0;
             assert_eq!(all_files(&path("copy")).into_iter().find(is_empty), None);
-            // Minutes that are begun again have less than what was made of them before.
+            // A partition of 1m that is created again has fewer documents than before.
             if !is_begun {
                 assert_eq!(faults(&path("copy")), [""; 0]);
             }
@@ -93,15 +93,15 @@ fn a_snapshot_is_whole_when_partitions_are_dropped_and_begun_again_while_it_is_m
 }
 
 #[test]
-fn a_snapshot_has_the_files_of_the_log_with_records_that_came_while_it_was_made() {
+fn a_snapshot_has_the_log_files_with_records_written_meanwhile() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     let (store, mut appender) = fill(&path("data"));
-    // A file for each record.
+    // A log file for each record.
     store.set_log_file_bytes(1);
     let mut sent = 0;
     let report = store.snapshot(&path("copy"), NOW, &mut |file| {
-        // No checkpoint of the snapshot takes these up.
+        // No checkpoint of the snapshot covers these records.
         if ["head.redb", "journal.redb"].contains(&file) {
             for _ in 0..5 {
                 sent += 1;
@@ -110,7 +110,7 @@ fn a_snapshot_has_the_files_of_the_log_with_records_that_came_while_it_was_made(
         }
     });
     assert_eq!(report.unwrap().files, all_files(&path("copy")).len() as u64);
-    // Files that the checkpoint covers are not needed.
+    // The snapshot needs no files that the checkpoint covers.
     assert_eq!(all_files(&path("copy/journal")).len(), 10);
     assert_eq!(faults(&path("copy")), [""; 0]);
     assert_eq!(verify(&path("copy"), NOW, &mut |_| {}).unwrap().records, 10);
@@ -129,9 +129,9 @@ fn all_files(folder: &Path) -> Vec<PathBuf> {
     files.collect()
 }
 
-/// The copy said 1 where 5m said 61, and `verify` blamed the files that were sound.
+/// The copy said 1 where 5m said 61, and `verify` blamed intact files.
 #[test]
-fn a_snapshot_knows_what_the_store_has_lost() {
+fn a_snapshot_contains_the_holes_of_the_store() {
     for file in [&*format!("{MORNING_FILE}.redb"), "head.redb", "objects.redb"] {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
@@ -151,7 +151,7 @@ fn a_snapshot_knows_what_the_store_has_lost() {
         }
         restore(&path("copy"), &path("restored"), &mut |_| {}).unwrap();
         let name = file.trim_start_matches("partitions/").replace('/', "-");
-        // A copy of the copy knows it, too.
+        // A copy of the copy has the hole, too.
         setup::open(&path("restored"), NOW).0.snapshot(&path("again"), NOW, &mut |_| {}).unwrap();
         for copy in ["restored", "again"] {
             let restored = setup::open(&path(copy), NOW).0;
@@ -162,7 +162,7 @@ fn a_snapshot_knows_what_the_store_has_lost() {
     }
 }
 
-/// Removes a file, and then says that this failed, as when the sync of its folder does.
+/// Removes a file and then returns an error, as when the sync of its folder fails.
 #[derive(Debug)]
 struct UnsyncedRemovals {
     root: PathBuf,
@@ -179,9 +179,9 @@ impl Hook for UnsyncedRemovals {
     }
 }
 
-/// The partition's file had no name any more, and took samples until the daemon ended.
+/// The partition's file had no name any more, and accepted samples until the daemon stopped.
 #[test]
-fn nothing_is_written_into_a_partition_whose_removal_failed_half_way() {
+fn nothing_is_written_to_a_partially_removed_partition() {
     let dir = tempfile::tempdir().unwrap();
     drop(fill(dir.path()));
     let fails = AtomicBool::new(false);
@@ -200,9 +200,9 @@ fn nothing_is_written_into_a_partition_whose_removal_failed_half_way() {
     assert_eq!(store.damaged_partitions(), [""; 0]);
 }
 
-/// They began with 1 again: who folded the old one wrote and removed files of the new one.
+/// The names began with 1 again: folding the old partition wrote and removed files of the new one.
 #[test]
-fn segments_of_a_partition_that_is_begun_again_have_other_names_while_the_old_one_is_folded() {
+fn segments_of_a_recreated_partition_have_new_names_while_the_old_one_is_folded() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = setup::open(dir.path(), NOW);
     store.set_segment_documents_min(1);
@@ -233,9 +233,9 @@ fn segments_of_a_partition_that_is_begun_again_have_other_names_while_the_old_on
     assert_eq!((counts(&store), store.damaged_partitions()), (expected, vec![]));
 }
 
-/// Retention removed what the last pass had listed, and was about to copy.
+/// Retention removed files that the last pass had listed and was about to copy.
 #[test]
-fn no_partition_goes_while_the_last_pass_of_a_snapshot_copies_what_has_changed() {
+fn no_partition_is_dropped_during_the_last_pass_of_a_snapshot() {
     const MEANWHILE: Duration = Duration::from_millis(50);
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
@@ -248,7 +248,7 @@ fn no_partition_goes_while_the_last_pass_of_a_snapshot_copies_what_has_changed()
             }
             times_copied += 1;
             if times_copied == 1 {
-                // The checkpoint before the last pass writes it there.
+                // The checkpoint before the last pass writes the sample there.
                 commit(&mut appender, [SIX.0 + HOUR]);
                 before = counts(&store);
                 return;
@@ -259,7 +259,7 @@ fn no_partition_goes_while_the_last_pass_of_a_snapshot_copies_what_has_changed()
                 assert!(other.drop_partition(MORNING).unwrap());
                 drop(done);
             });
-            // It waits for the snapshot, which need not wait for it.
+            // Retention waits for the snapshot, which need not wait for retention.
             assert_eq!(is_done.recv_timeout(MEANWHILE), Err(RecvTimeoutError::Timeout));
         });
         made.unwrap();

@@ -1,4 +1,4 @@
-//! Space that is not needed any more is given back while the daemon runs.
+//! Unneeded space is released while the daemon runs.
 
 use std::{fs, os::unix::fs::MetadataExt};
 
@@ -19,7 +19,7 @@ fn journal_after_a_checkpoint(store: &Store) -> u64 {
     store.journal_bytes()
 }
 
-/// Many records.
+/// A store with many records.
 fn fill(appender: &mut Appender) {
     for record in 0..RECORDS {
         let at = SIX.0 - record * SECOND;
@@ -34,7 +34,7 @@ fn fill(appender: &mut Appender) {
 }
 
 #[test]
-fn a_checkpoint_removes_what_the_journal_does_not_need() {
+fn a_checkpoint_removes_unneeded_files_of_the_journal() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = open(dir.path(), SIX);
     define(&mut appender, &[series("m", &[], Kind::Gauge)], SIX);
@@ -53,7 +53,7 @@ fn a_checkpoint_removes_what_the_journal_does_not_need() {
 }
 
 #[test]
-fn a_partition_that_is_read_while_it_is_sealed_gives_back_its_space_later() {
+fn a_partition_read_during_sealing_releases_its_space_later() {
     const HOSTS: u32 = 300;
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = open(dir.path(), NOW);
@@ -85,7 +85,7 @@ fn a_partition_that_is_read_while_it_is_sealed_gives_back_its_space_later() {
     assert!(read > MIB, "{read}");
     assert_eq!(reading.slots(SeriesId(0)).unwrap().len(), 6);
     drop(reading);
-    // It changed when it was sealed, which is seen first.
+    // The partition changed when it was sealed, which is detected first.
     assert_eq!([seal(2), seal(3)], [0, 0]);
     let after = bytes();
     assert!(after < MIB / 4, "{open} bytes open, {read} while it was read, {after} after");

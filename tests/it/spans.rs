@@ -1,5 +1,5 @@
-//! Documents and partitions of other lengths than before: what is there keeps its own, and every
-//! sample is counted once, whichever settings it came under.
+//! Changed lengths of documents and partitions: existing ones keep their length, and every sample
+//! counts once, whichever settings it arrived under.
 
 use std::{collections::BTreeMap, ops::Range, path::Path};
 
@@ -42,7 +42,7 @@ fn send(appender: &mut Appender, times: &[i64]) {
     setup::send(appender, samples(SeriesId(0), times.iter().map(|at| (*at, 1.0))), NOW);
 }
 
-/// The samples of each slot, as the store has them.
+/// The samples of each slot in the store.
 fn counts(store: &Store, level: usize, range: Range<UnixMillis>) -> BTreeMap<i64, u32> {
     let slots = slots(store, level, range, SeriesId(0));
     slots.into_iter().map(|slot| (slot.start.0, slot.cell.n)).collect()
@@ -61,7 +61,7 @@ fn compare(store: &Store, sent: &[i64], seed: u64) {
 }
 
 #[test]
-fn spans_may_change_at_each_start_and_every_slot_stays_right() {
+fn spans_may_change_at_each_start_without_changing_any_slot() {
     let seed = std::env::var("GRANARY_SPANS_SEED").ok().and_then(|seed| seed.parse().ok());
     for seed in seed.map_or(1..7, |seed| seed..seed + 1) {
         let mut rng = Rng::with_seed(seed);
@@ -70,7 +70,7 @@ fn spans_may_change_at_each_start_and_every_slot_stays_right() {
         define(&mut appender);
         let mut sent = Vec::new();
         for _ in 0..rng.usize(3..9) {
-            // Late ones reach into what was written under earlier settings.
+            // Late samples belong to documents written under earlier settings.
             let back = rng.i64(1..27) * 24 * HOUR;
             let times: Vec<_> = (0..rng.usize(1..60)).map(|_| NOW.0 - rng.i64(0..back)).collect();
             send(&mut appender, &times);
@@ -88,7 +88,7 @@ fn spans_may_change_at_each_start_and_every_slot_stays_right() {
         compare(&store, &sent, seed);
         assert!(store.damaged_partitions().is_empty(), "seed {seed}");
         let mut partitions: Vec<_> = store.partitions();
-        partitions.sort_by_key(|own| own.id);
+        partitions.sort_by_key(|partition| partition.id);
         for pair in
             partitions.windows(2).filter(|pair| pair[0].id.granularity == pair[1].id.granularity)
         {
@@ -118,28 +118,29 @@ fn a_partition_keeps_its_length_and_the_next_ones_have_the_new_one() {
     let minutes: Vec<_> = store
         .partitions()
         .into_iter()
-        .filter(|own| own.id.granularity == GranularityIndex(0))
+        .filter(|partition| partition.id.granularity == GranularityIndex(0))
         .collect();
     let hours = |at: UnixMillis| (at.0 - yesterday) / HOUR;
-    let found: Vec<_> = minutes.iter().map(|own| (hours(own.id.start), hours(own.end))).collect();
+    let found: Vec<_> =
+        minutes.iter().map(|minute| (hours(minute.id.start), hours(minute.end))).collect();
     assert_eq!(found, [(0, 6), (6, 12), (12, 24), (24, 48)]);
-    // Each goes when a whole new one would.
+    // Each partition is dropped when a whole new one would be.
     let minute = &store.granularities().as_slice()[0];
     let over = UnixMillis(midnight + 28 * 24 * HOUR);
-    for (own, gone) in minutes.iter().zip([true, true, true, false]) {
-        assert!(!is_expired(minute, own.end, over.minus(1)), "{own:?}");
-        assert_eq!(is_expired(minute, own.end, over), gone, "{own:?}");
+    for (minute_partition, gone) in minutes.iter().zip([true, true, true, false]) {
+        assert!(!is_expired(minute, minute_partition.end, over.minus(1)), "{minute_partition:?}");
+        assert_eq!(is_expired(minute, minute_partition.end, over), gone, "{minute_partition:?}");
     }
 }
 
 #[test]
-fn a_granularity_that_is_not_configured_any_more_is_read_until_its_retention_drops_it() {
+fn a_granularity_removed_from_the_settings_is_read_until_its_retention_ends() {
     let dir = tempfile::tempdir().unwrap();
     let all = granularities(["1h", "6h"], ["1d", "1w"], ["1mo", "1y"]);
     let (store, mut appender) = open(dir.path(), &all);
     define(&mut appender);
     let range = NOW.minus(40 * 24 * HOUR)..NOW;
-    // Some of these are in documents of hours, the last ones in the head.
+    // Some of these are in documents of 1h, the last ones in the head.
     let times: Vec<_> = (1..300).map(|hour| NOW.0 - hour * HOUR).collect();
     send(&mut appender, &times);
     store.checkpoint(NOW).unwrap();
@@ -162,20 +163,20 @@ fn a_granularity_that_is_not_configured_any_more_is_read_until_its_retention_dro
         assert!(report.is_sound(), "{report:?}");
     }
     let (store, appender) = open(dir.path(), &without);
-    let own: Vec<_> = store
+    let partitions: Vec<_> = store
         .partitions()
         .into_iter()
-        .filter(|own| own.id.granularity == GranularityIndex(2))
+        .filter(|partition| partition.id.granularity == GranularityIndex(2))
         .collect();
-    assert!(own.len() >= 2);
+    assert!(partitions.len() >= 2);
     let retention = 12 * 7 * 24 * HOUR;
-    for own in &own {
-        let granularity = store.granularity(own.id.granularity);
-        assert!(!is_expired(granularity, own.end, own.end.plus(retention - 1)));
-        assert!(is_expired(granularity, own.end, own.end.plus(retention)));
-        assert!(store.drop_partition(own.id).unwrap());
+    for partition in &partitions {
+        let granularity = store.granularity(partition.id.granularity);
+        assert!(!is_expired(granularity, partition.end, partition.end.plus(retention - 1)));
+        assert!(is_expired(granularity, partition.end, partition.end.plus(retention)));
+        assert!(store.drop_partition(partition.id).unwrap());
     }
-    // As long as it would be kept, the head might have some of it.
+    // The head might contain some of it during its retention.
     let later = NOW.plus(2 * retention);
     store.remember_time(later).unwrap();
     assert_eq!(store.all_granularities().len(), 3);

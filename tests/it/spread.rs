@@ -1,5 +1,5 @@
-//! What counters grow in gaps between readings is spread over the slots of the gaps, and a part of
-//! a chart shows what the whole shows.
+//! The growth of a counter in gaps between readings is spread over the slots of the gaps, and a
+//! part of a chart equals the same part of the whole chart.
 
 use granary::{
     model::{
@@ -17,7 +17,7 @@ use crate::setup::{
     DAY, HOUR, MINUTE, SECOND, SIX, define, granularities, open_with, samples, series,
 };
 
-/// Readings of a counter, in milliseconds from [`SIX`] on, with what it said.
+/// Readings of a counter, in milliseconds from [`SIX`] on.
 type Readings = Vec<(i64, f64)>;
 
 const LIMITS: QueryLimits = QueryLimits { lines_max: 100, series_max: 100, points_max: 1_000_000 };
@@ -29,7 +29,7 @@ struct Filled {
     now: UnixMillis,
 }
 
-/// A store that got the readings of each counter, the host of which is its place.
+/// A store with the readings of each counter; the host is the counter's index.
 fn filled(set: &GranularitySet, counters: &[Readings], now: i64) -> Filled {
     let dir = tempfile::tempdir().unwrap();
     let now = SIX.plus(now);
@@ -68,12 +68,12 @@ fn numbers(points: &[(i64, Option<f64>)]) -> Vec<Option<f64>> {
 }
 
 #[test]
-fn a_gap_shows_what_grew_in_each_of_its_slots() {
+fn the_growth_over_a_gap_is_spread_over_its_slots() {
     let readings = (1..12).chain(61..72).map(|i| (i * 5 * SECOND, (i * 5) as f64)).collect();
     let filled = filled(&GranularitySet::default(), &[readings], DAY);
     let all = [50.0, 60.0, 60.0, 60.0, 60.0, 60.0].map(Some);
     assert_eq!(numbers(&filled.totals("1m", (0, 6 * MINUTE))), all);
-    // No reading is within the range, or at one end of it only.
+    // No reading is within the range, or only at one end of it.
     assert_eq!(numbers(&filled.totals("1m", (2 * MINUTE, 4 * MINUTE))), all[2..4]);
     assert_eq!(numbers(&filled.totals("1m", (0, 3 * MINUTE))), all[..3]);
     assert_eq!(numbers(&filled.totals("1m", (3 * MINUTE, 6 * MINUTE))), all[3..]);
@@ -82,7 +82,7 @@ fn a_gap_shows_what_grew_in_each_of_its_slots() {
 }
 
 #[test]
-fn a_counter_that_rests_over_a_gap_shows_zeros_and_one_that_is_reset_nothing() {
+fn a_constant_counter_over_a_gap_shows_zeros_and_a_reset_one_nothing() {
     let rests = vec![(30 * SECOND, 7.0), (5 * MINUTE, 7.0)];
     let falls = vec![(30 * SECOND, 7.0), (5 * MINUTE, 3.0)];
     let filled = filled(&GranularitySet::default(), &[rests, falls], DAY);
@@ -114,8 +114,8 @@ fn slots_finer_than_readings_show_the_true_rate_and_auto_shows_no_finer_ones() {
 }
 
 #[test]
-fn the_slot_under_way_decides_no_order() {
-    // One host has reported since the minute began, and much; the other has not yet.
+fn the_current_slot_does_not_affect_the_order() {
+    // One host has reported a high value since the minute began; the other has not reported yet.
     let busy = vec![(0, 0.0), (55 * SECOND, 60.0)];
     let late = vec![(0, 0.0), (50 * SECOND, 10.0), (61 * SECOND, 5000.0)];
     let filled = filled(&GranularitySet::default(), &[busy, late], 70 * SECOND);
@@ -129,13 +129,13 @@ fn the_slot_under_way_decides_no_order() {
 }
 
 #[test]
-fn a_first_reading_counts_what_began_since_its_sender_looked_last() {
+fn a_first_reading_counts_growth_since_its_senders_previous_round() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = open_with(dir.path(), &GranularitySet::default(), SIX);
     let known =
         ["old", "born", "near", "found", "alone"].map(|metric| series(metric, &[], Kind::Counter));
     let ids = define(&mut appender, &known, SIX);
-    // A host that booted 16 minutes ago; then programs on it, each with the age of its counter.
+    // A host that booted 16 minutes ago, then programs on it, each with the age of its counter.
     let mut send = |at: i64, readings: &[(usize, f64, i64)]| {
         let at = SIX.0 + at;
         let batch = AcceptedBatch {
@@ -151,7 +151,7 @@ fn a_first_reading_counts_what_began_since_its_sender_looked_last() {
     send(5 * SECOND, &[(0, 2080.0, boot)]);
     let [born, near, found] = [(1, 5.0, 9 * SECOND), (2, 6.0, 20 * SECOND), (3, 7.0, 21 * SECOND)];
     send(15 * SECOND, &[(0, 2100.0, boot + 10 * SECOND), born, near, found]);
-    // Nothing is known of who sends it: it counts when it began in the slot.
+    // The sender is unknown: the reading counts when the counter started within the slot.
     send(90 * SECOND, &[(4, 8.0, 30 * SECOND)]);
     let sum = |place: usize| {
         let slots = crate::setup::slots(&store, 0, SIX..SIX.plus(HOUR), ids[place]);
@@ -160,7 +160,7 @@ fn a_first_reading_counts_what_began_since_its_sender_looked_last() {
     assert_eq!([0, 1, 2, 3, 4].map(sum), [20.0, 5.0, 6.0, 0.0, 8.0]);
 }
 
-/// What each minute holds, from the readings themselves.
+/// The expected growth in each minute, from the readings.
 fn naive(readings: &Readings, minutes: i64) -> Vec<f64> {
     let mut sums = vec![0.0; minutes as usize];
     let slot = |at: i64| at.div_euclid(MINUTE);
@@ -168,9 +168,9 @@ fn naive(readings: &Readings, minutes: i64) -> Vec<f64> {
         readings.iter().copied().filter(|(at, _)| slot(*at) == of).collect()
     };
     let spacing = |of: i64| {
-        let own = in_slot(of);
-        let ends = own.first().zip(own.last());
-        ends.map_or(f64::INFINITY, |(a, b)| spacing_ms(own.len() as u32, a.0, b.0))
+        let in_this_slot = in_slot(of);
+        let ends = in_this_slot.first().zip(in_this_slot.last());
+        ends.map_or(f64::INFINITY, |(a, b)| spacing_ms(in_this_slot.len() as u32, a.0, b.0))
     };
     let increase = |pair: &[(i64, f64)]| {
         let grown = pair[1].1 - pair[0].1;
@@ -183,7 +183,7 @@ fn naive(readings: &Readings, minutes: i64) -> Vec<f64> {
         let [before, after] = [pair[0], pair[1]];
         let reading = |(at, value): (i64, f64)| granary::model::Reading::new(SIX.0 + at, value, 0);
         let counted: f64 =
-            readings.windows(2).filter(|own| slot(own[1].0) == slot(after.0)).map(increase).sum();
+            readings.windows(2).filter(|pair| slot(pair[1].0) == slot(after.0)).map(increase).sum();
         let spacing = spacing(slot(before.0)).min(spacing(slot(after.0)));
         let gap = Gap::between(&reading(before), &reading(after), counted, spacing, MINUTE);
         let Some(gap) = gap.filter(|_| slot(before.0) < slot(after.0)) else { continue };
@@ -221,7 +221,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_part_of_a_chart_shows_what_the_naive_model_says(
+    fn every_part_of_a_chart_equals_the_naive_model(
         readings in readings(),
         parts in prop::collection::vec((0.0..1.0, 1..90_i64), 6),
         is_stored: bool,
@@ -242,7 +242,7 @@ proptest! {
             let part = filled.totals("1m", (from * MINUTE, to * MINUTE));
             prop_assert_eq!(&part[..], &whole[from as usize..to as usize], "{} to {}", from, to);
         }
-        // Wider slots hold the sums of the narrow ones.
+        // Wider slots are the sums of the narrow ones.
         for (resolution, width) in [("5m", 5), ("15m", 15), ("1h", 60)] {
             let wide = filled.totals(resolution, (0, minutes * MINUTE));
             let total: f64 = wide.iter().filter_map(|(_, number)| *number).sum();

@@ -1,4 +1,4 @@
-//! Granularities that are taken away from the settings, and added again.
+//! Granularities that are removed from the settings and added again.
 
 use granary::model::{GranularitySet, Kind, SeriesId, UnixMillis};
 
@@ -21,10 +21,10 @@ fn days(store: &granary::store::Store) -> Vec<(i64, u32)> {
     found.iter().map(|slot| ((day(NOW).0 - slot.start.0) / DAY, slot.cell.n)).collect()
 }
 
-/// What only days had was gone without a word, as they had no document yet; when they were added again,
-/// all that they had before was hidden.
+/// Samples that only 1d had were gone without a note, as they had no document yet; when 1d was
+/// added again, all of its earlier data was hidden.
 #[test]
-fn what_a_granularity_had_alone_stays_when_it_is_taken_away_and_counts_when_it_is_back() {
+fn samples_that_only_a_removed_granularity_had_are_kept_and_return_with_it() {
     for is_stopped_in_order in [true, false] {
         let dir = tempfile::tempdir().unwrap();
         {

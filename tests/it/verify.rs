@@ -1,4 +1,4 @@
-//! `verify` finds what was changed behind the store's back, and a snapshot is a store.
+//! `verify` finds changes made behind the store's back, and a snapshot is a complete store.
 
 use std::{fs, path::Path};
 
@@ -38,7 +38,7 @@ fn check(dir: &Path) -> VerifyReport {
     verify(dir, NOW, &mut |_| {}).unwrap()
 }
 
-/// Changes one cell of a partition through redb, so that all checksums stay right.
+/// Changes one cell of a partition through redb, so that all checksums remain valid.
 fn change_cell(file: &Path, slots: usize, width_ms: i64, change: impl Fn(&mut Cell)) {
     let layout = DocumentLayout::new(slots, width_ms);
     let db = Builder::new().open(file).unwrap();
@@ -64,7 +64,7 @@ fn change_cell(file: &Path, slots: usize, width_ms: i64, change: impl Fn(&mut Ce
 #[test]
 fn a_sound_store_has_no_faults_and_its_files_are_not_changed() {
     let dir = tempfile::tempdir().unwrap();
-    // As after a kill: the last samples are only in the journal.
+    // The state after a kill: the last samples are only in the journal.
     drop(fill(dir.path()));
     let journal = dir.path().join("journal.redb");
     let before = fs::read(&journal).unwrap();
@@ -81,7 +81,7 @@ fn a_cell_that_disagrees_with_the_finer_granularity_is_named() {
     let file = dir.path().join("partitions/5m/2026-11-20.redb");
     change_cell(&file, 48, 300_000, |cell| cell.n += 1);
     let report = check(dir.path());
-    // It differs from the minutes below it, and the hour above differs from it.
+    // The slot differs from the minutes within it, and from the hour around it.
     let problems: Vec<_> = report.faults.iter().map(|fault| fault.problem.as_str()).collect();
     assert_eq!(report.fault_count, 2, "{problems:?}");
     assert!(report.faults[0].file.ends_with("5m/2026-11-20.redb"));
@@ -90,14 +90,14 @@ fn a_cell_that_disagrees_with_the_finer_granularity_is_named() {
 }
 
 #[test]
-fn damaged_cells_files_and_missing_partitions_are_named() {
+fn damaged_cells_and_files_and_missing_partitions_are_named() {
     let dir = tempfile::tempdir().unwrap();
     drop(fill(dir.path()));
     let file = |name: &str| dir.path().join("partitions").join(name);
     change_cell(&file("1m/2026-11-21T0600.redb"), 60, 60_000, |cell| cell.first_at = 90_000);
     fs::remove_file(file("5m/2026-11-20.redb")).unwrap();
     let mut bytes = fs::read(file("1h/2026-11-16.redb")).unwrap();
-    // Past the header: the pages of the tables.
+    // Bytes after the header: the pages of the tables.
     for at in (8192..bytes.len()).step_by(512) {
         bytes[at] ^= 0x40;
     }
@@ -116,7 +116,7 @@ fn damaged_cells_files_and_missing_partitions_are_named() {
 }
 
 #[test]
-fn a_folder_that_is_no_store_and_a_store_in_use_are_refused() {
+fn a_folder_without_a_store_and_a_store_in_use_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |dir: &Path| verify(dir, NOW, &mut |_| {}).unwrap_err().chain();
     assert!(refused(dir.path()).contains("not a data directory"));
@@ -142,9 +142,9 @@ fn a_snapshot_is_a_store_and_is_restored() {
     for level in 0..4 {
         let range = NOW.minus(40 * HOUR)..NOW.plus(HOUR);
         for id in &ids {
-            let own = slots(&store, level, range.clone(), *id);
-            assert!(!own.is_empty());
-            assert_eq!(slots(&copy, level, range.clone(), *id), own);
+            let original = slots(&store, level, range.clone(), *id);
+            assert!(!original.is_empty());
+            assert_eq!(slots(&copy, level, range.clone(), *id), original);
         }
     }
     assert!(!path("copy.partial").exists() && !path("restored.partial").exists());

@@ -1,4 +1,4 @@
-//! Where a sample lies is told truly at every stage of its life.
+//! The reported place of a sample is correct at every stage of its life.
 
 use granary::{
     model::{GranularityIndex, Kind, SeriesId, UnixMillis},
@@ -20,11 +20,10 @@ fn ask(store: &Store, time: UnixMillis, granularity: &str) -> StoredDocumentAnsw
     granary::query::stored_document(store, &Budget::UNLIMITED, &request).unwrap()
 }
 
-/// What is in memory, in the head and in the document, by the sums of the slots, and what the slot
-/// of a time is said to be in.
+/// The sums in memory, in the head and in the document, and the reported places of the slot.
 fn places(answer: &StoredDocumentAnswer) -> (CellPlace, [f64; 3]) {
-    let sum = |cells: &[granary::query::StoredCell]| cells.iter().filter_map(|own| own.sum).sum();
-    let slots = answer.document.iter().flat_map(|own| &own.slots);
+    let sum = |cells: &[granary::query::StoredCell]| cells.iter().filter_map(|cell| cell.sum).sum();
+    let slots = answer.document.iter().flat_map(|part| &part.slots);
     let of_slot = |columns: &[granary::query::ShownPart]| {
         columns.iter().find(|part| part.name == "sum").and_then(|part| part.value).unwrap()
     };
@@ -44,18 +43,19 @@ fn a_sample_moves_from_memory_through_the_head_into_its_document() {
     assert_eq!(places(&ask(&store, TIME, "1d")), (CellPlace::Memory, [5.0, 0.0, 0.0]));
     store.checkpoint(TIME.plus(MINUTE)).unwrap();
     assert_eq!(places(&ask(&store, TIME, "1m")), (CellPlace::Head, [0.0, 5.0, 0.0]));
-    // A late one is in memory beside it.
+    // A late sample is in memory beside it.
     setup::send(&mut appender, setup::samples(id, [(TIME.0 + 1000, 2.0)]), TIME.plus(MINUTE));
     assert_eq!(places(&ask(&store, TIME, "1m")), (CellPlace::Memory, [2.0, 5.0, 0.0]));
     assert_eq!(ask(&store, TIME, "1m").document, None);
-    // The hour is over: its document is written, that of the day is not due yet.
+    // The hour is over: its document is written, and that of the day is not due yet.
     let later = TIME.plus(2 * HOUR);
     let report = store.checkpoint(later).unwrap();
     assert_eq!(places(&ask(&store, TIME, "1m")), (CellPlace::Open, [0.0, 0.0, 7.0]));
     assert_eq!(places(&ask(&store, TIME, "1d")), (CellPlace::Head, [0.0, 7.0, 0.0]));
-    // One cell into the head of each granularity at least, and out of it into the hour's document.
+    // At least one cell moves into the head of each granularity, and one from there to the hour's
+    // document.
     assert!(report.cells >= 4 && report.documents >= 1, "{report:?}");
-    // A straggler waits in memory, and is patched in.
+    // A late sample waits in memory until it is merged.
     setup::send(&mut appender, setup::samples(id, [(TIME.0 + 2000, 1.0)]), later);
     assert_eq!(places(&ask(&store, TIME, "1m")), (CellPlace::Memory, [1.0, 0.0, 7.0]));
     assert_eq!(places(&ask(&store, TIME.plus(MINUTE), "1m")).0, CellPlace::Open);
@@ -64,7 +64,7 @@ fn a_sample_moves_from_memory_through_the_head_into_its_document() {
     drop((store, appender));
     let (store, _appender) = setup::open(dir.path(), later);
     assert_eq!(places(&ask(&store, TIME, "1m")), (CellPlace::Open, [0.0, 0.0, 8.0]));
-    // Documents made ahead have no cells.
+    // Shells have no cells.
     let ahead = later.plus(HOUR);
     store
         .preallocate(
@@ -77,7 +77,7 @@ fn a_sample_moves_from_memory_through_the_head_into_its_document() {
 }
 
 #[test]
-fn a_document_is_shown_with_its_bytes_and_what_stands_where() {
+fn a_document_is_shown_with_its_bytes_and_their_meaning() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = setup::open(dir.path(), TIME);
     let info = setup::series("m", &[("host", "a")], Kind::Gauge);
@@ -91,7 +91,8 @@ fn a_document_is_shown_with_its_bytes_and_what_stands_where() {
     assert!(partition.start <= TIME.0 && TIME.0 < partition.end && partition.bytes > 0);
     assert_eq!(partition.dropped_at, partition.end + 48 * HOUR);
     let document = answer.document.unwrap();
-    let digits: Vec<_> = document.bytes_hex.chars().filter_map(|own| own.to_digit(16)).collect();
+    let digits: Vec<_> =
+        document.bytes_hex.chars().filter_map(|digit| digit.to_digit(16)).collect();
     let bytes: Vec<_> =
         digits.as_chunks().0.iter().map(|[high, low]| (high * 16 + low) as u8).collect();
     assert_eq!(bytes.len(), granary::store::DocumentLayout::new(60, MINUTE).length());
@@ -99,10 +100,10 @@ fn a_document_is_shown_with_its_bytes_and_what_stands_where() {
     let slot = document.slots.iter().find(|slot| slot.start == TIME.0).unwrap();
     assert_eq!((slot.n, slot.length), (1, 52));
     for part in &slot.columns {
-        let own = &bytes[part.offset..part.offset + part.length];
-        let value = match own.len() {
-            4 => f64::from(u32::from_le_bytes(own.try_into().unwrap())),
-            _ => f64::from_le_bytes(own.try_into().unwrap()),
+        let number = &bytes[part.offset..part.offset + part.length];
+        let value = match number.len() {
+            4 => f64::from(u32::from_le_bytes(number.try_into().unwrap())),
+            _ => f64::from_le_bytes(number.try_into().unwrap()),
         };
         assert_eq!(part.value, Some(value), "{}", part.name);
     }

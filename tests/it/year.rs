@@ -1,4 +1,4 @@
-//! A fleet whose hosts come and go is kept for long: once every retention is reached nothing grows.
+//! A fleet with changing hosts over a long time: once every retention is reached, nothing grows.
 //! `benches/year.rs` does the same with 10,000 series for a year.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use crate::{
 const START: UnixMillis = UnixMillis(1_789_171_200_000);
 
 #[test]
-fn once_every_retention_is_reached_nothing_grows_though_hosts_come_and_go() {
+fn nothing_grows_after_every_retention_is_reached_although_hosts_change() {
     let run = Run {
         set: granularities(&[["10m", "1h", "2h", "4h"], ["1h", "4h", "4h", "12h"]]),
         hosts: 8,
@@ -26,7 +26,7 @@ fn once_every_retention_is_reached_nothing_grows_though_hosts_come_and_go() {
     let dir = tempfile::tempdir().unwrap();
     let mut simulation = Simulation::new(dir.path(), run, START);
     let settled = simulation.run.settled_ms();
-    // The most of each, until a time and from then on.
+    // The maximum of each number, before and after a time.
     let mut most = [BTreeMap::new(), BTreeMap::new()];
     while simulation.now.0 < START.0 + settled + 24 * HOUR {
         simulation.step();
@@ -39,7 +39,7 @@ fn once_every_retention_is_reached_nothing_grows_though_hosts_come_and_go() {
         }
     }
     let [before, after] = most;
-    // Ids are not given again: what stays of each is its place in these.
+    // Ids are not reused: only an entry in these tables remains for each.
     assert_eq!(after["ids"] - before["ids"], 6 * 25);
     let is_flat = |what: &str| after[what] <= before[what] + before[what] / 20;
     let per_id = ["ids", "dictionary", "states", "times_seen", "journal", "senders"];
@@ -48,13 +48,13 @@ fn once_every_retention_is_reached_nothing_grows_though_hosts_come_and_go() {
     assert!(grown.is_empty(), "{grown:?} grew: {before:?}, then {after:?}");
     let known = simulation.store.dictionary().len();
     let grown = |what: &str| after[what] - before[what];
-    // When the places of removed keys have filled their table it doubles, once: when that is depends
-    // on its seed.
+    // The table doubles once when entries of removed keys fill it; the time depends on the hash
+    // seed.
     let doubled = 512 * (size_of::<u32>() as u64 + 1);
     let is_of_places =
         grown("dictionary") <= 32 * 6 * 25 + doubled && grown("states") <= 40 * 6 * 25;
     assert!(is_of_places, "{before:?}, then {after:?}");
-    // Of the hosts that were there within the longest retention, and its partition, each has 25.
+    // Each host present within the longest retention, plus one partition, has 25 series.
     assert!(known <= (8 + 8 + 2) * 25, "{known}");
     let (store, _) = simulation.restart(dir.path());
     assert_eq!(store.dictionary().len(), known);

@@ -1,4 +1,4 @@
-//! The true time, the machine's clock, which may be wrong, and what the daemon believes.
+//! The true time, the machine's clock, which may be wrong, and the time that the daemon trusts.
 
 use fastrand::Rng;
 use granary::{
@@ -13,14 +13,14 @@ use crate::{
 
 const RULES: TrustRules = TrustRules { step_max_ms: DAY, sender_skew_ms: 600_000, senders_min: 2 };
 
-/// See the module.
+/// The clocks of a history.
 #[derive(Debug)]
 pub(crate) struct SimulatedClock {
-    /// It moves only when a step moves it.
+    /// The true time, which only steps advance.
     pub(crate) time: UnixMillis,
-    /// How far the machine's clock is off.
+    /// The machine clock's offset from the true time.
     error: i64,
-    /// When the machine was started.
+    /// The true time at which the machine booted.
     started: UnixMillis,
     trust: Trust,
 }
@@ -35,7 +35,7 @@ impl SimulatedClock {
         }
     }
 
-    /// What the machine says.
+    /// The time of the machine's clock.
     pub(crate) fn clock(&self) -> UnixMillis {
         self.time.plus(self.error)
     }
@@ -44,7 +44,7 @@ impl SimulatedClock {
         self.time.0 - self.started.0
     }
 
-    /// Time passes; now and then the clock is set. Returns by how much it is off then.
+    /// Advances the true time and occasionally sets the clock; returns the new offset.
     pub(crate) fn pass(&mut self, rng: &mut Rng) -> Option<i64> {
         self.time = self.time.plus(rng.i64(0..9 * HOUR));
         if !stages::WILD_CLOCK || rng.u8(0..3) > 0 {
@@ -60,34 +60,34 @@ impl SimulatedClock {
         Some(self.error)
     }
 
-    /// The machine was started again.
+    /// The machine was rebooted.
     pub(crate) fn restart_machine(&mut self) {
         self.started = self.time.minus(1000);
     }
 
-    /// The daemon was: it knows from the store when it last ran.
+    /// The daemon was restarted: the store contains the time of its last run.
     pub(crate) fn restart_daemon(&mut self, last_run: Option<UnixMillis>) {
         self.trust = Trust::new(RULES, last_run, self.uptime());
     }
 
-    /// What the daemon takes for the present.
+    /// The daemon's present time.
     pub(crate) fn moment(&mut self) -> Moment {
         self.trust.read(self.clock(), self.uptime()).0
     }
 
-    /// A sender says what time it is.
-    pub(crate) fn hear(&mut self, sender: &str, time: UnixMillis) {
+    /// A sender reports its time.
+    pub(crate) fn hear_time(&mut self, sender: &str, time: UnixMillis) {
         self.trust.hear(sender, time, self.uptime());
     }
 
-    /// The senders may have ended the doubt.
+    /// The senders may have confirmed the clock.
     pub(crate) fn judge(&mut self) {
         self.moment();
         let (clock, uptime) = (self.clock(), self.uptime());
         self.trust.judge(clock, uptime);
     }
 
-    /// An operator says that the clock is right.
+    /// An operator confirms the clock.
     pub(crate) fn confirm(&mut self) {
         let (clock, uptime) = (self.clock(), self.uptime());
         self.trust.confirm(clock, uptime);

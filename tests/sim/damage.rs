@@ -1,6 +1,6 @@
-//! Damage behind the store's back: files of partitions and the head vanish, or are not as they were
-//! written. What is lost with them is a hole, as long as it is kept; everything else is as it was. A
-//! number of the journal that is damaged costs nothing.
+//! Damage to a closed store: files of partitions and the head disappear or change. Their data
+//! becomes a hole during its retention; all other data is intact. A damaged number of the journal
+//! loses no data.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use redb::{Database, ReadableTable, TableDefinition};
 
 use crate::{history::History, stages};
 
-/// What the system reads of a file first.
+/// The bytes at the beginning of a file, which the system reads first.
 const HEADER_BYTES: usize = 8192;
 const JOURNAL: &str = "journal.redb";
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
@@ -29,7 +29,7 @@ impl History {
         }
         let file = files.swap_remove(self.rng.usize(0..files.len()));
         if self.rng.u8(0..3) == 0 {
-            self.tell(|| format!("{file} vanishes"));
+            self.trace(|| format!("{file} vanishes"));
             self.tally.note(if is_head { "lost heads" } else { "lost files" });
             self.medium.erase(&file);
         } else {
@@ -37,13 +37,13 @@ impl History {
             if is_segment && !stages::FLIPPED_BITS {
                 return;
             }
-            self.tell(|| format!("{file} is damaged"));
+            self.trace(|| format!("{file} is damaged"));
             self.tally.note(match () {
                 () if is_segment => "flipped bits",
                 () if is_head => "damaged heads",
                 () => "damaged partitions",
             });
-            self.medium.spoil(&file, |bytes| {
+            self.medium.damage_file(&file, |bytes| {
                 let count = bytes.len();
                 if is_segment {
                     bytes[at % count] ^= 1 << (at / count % 8);
@@ -56,8 +56,8 @@ impl History {
         self.restart();
     }
 
-    /// Damages a number of the journal, or its checksum, while the store is closed. Where nothing else
-    /// tells it the start is refused, and the journal is put back.
+    /// Damages a number of the journal, or its checksum, while the store is closed. When the number
+    /// cannot be derived from other files, the start is refused, and the test restores the journal.
     pub(crate) fn damage_a_number(&mut self) {
         self.medium.lift();
         self.open = None;
@@ -66,7 +66,7 @@ impl History {
         }
         let (mut before, mut changed) = (Vec::new(), String::new());
         let (which, bits) = (self.rng.usize(..), self.rng.choice([1, 1 << 40, u64::MAX]).unwrap());
-        self.medium.spoil(JOURNAL, |bytes| {
+        self.medium.damage_file(JOURNAL, |bytes| {
             before.clone_from(bytes);
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join(JOURNAL);
@@ -74,14 +74,14 @@ impl History {
             changed = change_number(&path, which, bits);
             *bytes = fs::read(&path).unwrap();
         });
-        self.tell(|| format!("the number {changed} is damaged"));
+        self.trace(|| format!("the number {changed} is damaged"));
         self.tally.note("damaged numbers");
         match self.try_open() {
             Ok(opened) => self.opened(opened),
             Err(cause) => {
                 assert!(cause.chain().contains("granary restore"), "{}", cause.chain());
                 self.tally.note("numbers that nothing tells");
-                self.medium.spoil(JOURNAL, |bytes| *bytes = before);
+                self.medium.damage_file(JOURNAL, |bytes| *bytes = before);
                 self.restart();
             }
         }

@@ -1,5 +1,5 @@
 //! One history: a random sequence of sends, retries, deletions, checkpoints, faults and restarts,
-//! and a look at the store after each step.
+//! with a comparison of store and oracle after each step.
 
 use std::sync::Arc;
 
@@ -22,9 +22,9 @@ use crate::{
     world::{Found, Worlds},
 };
 
-/// All that is ever sent lies so near to the beginning.
+/// All samples of a history are within this time from its beginning.
 pub(crate) const REACH_MS: i64 = 600 * DAY;
-/// With more series, a look shows some of them.
+/// With more series, a comparison covers a sample of them.
 const SHOWN_MAX: usize = 24;
 
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -37,19 +37,19 @@ pub(crate) struct History {
     pub(crate) fleet: Fleet,
     pub(crate) sent: Vec<Sent>,
     pub(crate) objects: Objects,
-    /// Its snapshots; `None` until the first.
+    /// The history's snapshots; `None` until the first.
     pub(crate) shelf: Option<Shelf>,
     pub(crate) clock: SimulatedClock,
-    /// A fault was met since the store was opened.
+    /// A fault occurred since the store was opened.
     pub(crate) was_hurt: bool,
-    /// A fault was met since this step began.
+    /// A fault occurred during this step.
     pub(crate) is_hurt: bool,
     /// Files were damaged.
     pub(crate) is_damaged: bool,
-    /// Whether granularities were added or taken away.
+    /// Granularities were added or removed.
     had_other_levels: bool,
     pub(crate) tally: Tally,
-    /// Whether to tell what happens.
+    /// Steps are printed.
     pub(crate) tells: bool,
 }
 
@@ -84,8 +84,8 @@ impl History {
         }
     }
 
-    /// Tells what happens, when one history is replayed.
-    pub(crate) fn tell(&self, what: impl FnOnce() -> String) {
+    /// Prints a step when a single history is replayed.
+    pub(crate) fn trace(&self, what: impl FnOnce() -> String) {
         if self.tells {
             eprintln!("{} {}", self.clock.clock(), what());
         }
@@ -94,7 +94,7 @@ impl History {
     pub(crate) fn run(mut self) -> Tally {
         for _ in 0..self.rng.u32(5..40) {
             self.step();
-            self.look();
+            self.compare_part();
             self.power_up_if_dead();
         }
         self.begin();
@@ -102,20 +102,20 @@ impl History {
         if self.was_hurt || self.open.is_none() {
             self.restart();
         }
-        // Every sender comes back until all is acknowledged.
+        // Every sender retries until all batches are acknowledged.
         for index in 0..self.sent.len() {
             if self.sent[index].is_waiting() {
                 self.deliver(&[index]);
                 assert!(!self.sent[index].is_waiting(), "a well store refuses a batch");
             }
         }
-        self.look_at_all();
+        self.compare_all();
         let (store, now) = (self.store(), self.now());
         store.checkpoint(now).unwrap();
         assert_eq!(store.counters().documents_grown.get(), 0);
-        self.look_at_all();
+        self.compare_all();
         self.restart();
-        self.look_at_all();
+        self.compare_all();
         self.tally
     }
 
@@ -148,7 +148,7 @@ impl History {
             92..95 => {
                 self.medium.kill();
                 self.tally.note("kills");
-                self.tell(|| "kill".to_owned());
+                self.trace(|| "kill".to_owned());
                 self.restart();
             }
             _ => self.restart(),
@@ -162,11 +162,11 @@ impl History {
             self.open = None;
             self.medium.power_up();
             self.clock.restart_machine();
-            self.tell(|| "power up".to_owned());
+            self.trace(|| "power up".to_owned());
         }
     }
 
-    /// What the daemon takes for the present. What is not kept then may go.
+    /// The daemon's present time. Data past its retention at this time may be deleted.
     pub(crate) fn now(&mut self) -> Moment {
         let now = self.clock.moment();
         if now.is_doubted() {
@@ -188,7 +188,7 @@ impl History {
         if self.rng.u8(0..8) == 0 {
             self.clock.confirm();
         }
-        self.tell(|| "the clock moved".to_owned());
+        self.trace(|| "the clock moved".to_owned());
     }
 
     pub(crate) fn store(&self) -> Store {
@@ -199,7 +199,7 @@ impl History {
         &mut self.open.as_mut().unwrap().1
     }
 
-    /// Closes the store, if it is open, and opens it again.
+    /// Closes the store if it is open, and opens it again.
     pub(crate) fn restart(&mut self) {
         self.open = None;
         let before = self.levels.clone();
@@ -219,17 +219,17 @@ impl History {
         Store::open(medium, self.levels.current.clone(), self.clock.clock())
     }
 
-    /// Goes on with a store that was opened.
+    /// Continues with a newly opened store.
     pub(crate) fn opened(&mut self, opened: (Store, Appender, RecoveryReport)) {
         let (store, appender, report) = opened;
-        // Some runs seal with each checkpoint, some later.
+        // Some runs seal at each checkpoint, others later.
         store.set_segment_documents_min([1, 2, 512][self.rng.usize(0..3)]);
-        // And some give back what the journal does not need with each.
+        // Some runs release unneeded space of the journal at each checkpoint.
         store.set_journal_free_bytes_max([0, 16 << 20][self.rng.usize(0..2)]);
-        // Some have a file of the log for every few records.
+        // Some runs have a log file for every few records.
         store.set_log_file_bytes([100, 4000, 4 << 20][self.rng.usize(0..3)]);
         self.tally.note("restarts");
-        self.tell(|| format!("opened with {:?}", self.levels.current));
+        self.trace(|| format!("opened with {:?}", self.levels.current));
         let damaged = store.damaged_partitions();
         assert!(self.is_damaged || damaged.is_empty(), "{damaged:?}");
         self.clock.restart_daemon(report.last_run);
@@ -239,7 +239,7 @@ impl History {
         self.was_hurt = false;
     }
 
-    /// A new step: what failed before is no excuse.
+    /// Begins a step: earlier faults no longer excuse failures.
     fn begin(&mut self) {
         self.meet_faults();
         self.is_hurt = false;
@@ -249,25 +249,25 @@ impl History {
         let met = self.medium.take_hits();
         self.tally.faults(&met);
         if !met.is_empty() {
-            self.tell(|| format!("faults: {met:?}"));
+            self.trace(|| format!("faults: {met:?}"));
         }
         self.is_hurt |= !met.is_empty();
         self.was_hurt |= !met.is_empty();
     }
 
-    /// An operation may only fail when it met a fault.
+    /// An operation may only fail because of a fault.
     pub(crate) fn expect_fault(&mut self, cause: &StoreError, kind: &'static str) {
         self.meet_faults();
-        // Who meets damage asks again, and has what is left.
+        // A query that meets damage is repeated and returns the remaining data.
         let is_settled = self.is_damaged && cause.is_settled();
         let excused = is_settled || self.is_hurt || (self.was_hurt && !stages::RECOVERS_AT_ONCE);
         assert!(excused, "failed without a fault: {}", cause.chain());
-        self.tell(|| format!("{kind}: {}", cause.chain()));
+        self.trace(|| format!("{kind}: {}", cause.chain()));
         self.tally.note(kind);
     }
 
-    /// Looks at some of the store, after every step.
-    pub(crate) fn look(&mut self) {
+    /// Compares a part of the store with the oracle, after every step.
+    pub(crate) fn compare_part(&mut self) {
         if self.open.is_none() {
             return;
         }
@@ -277,18 +277,18 @@ impl History {
             from = self.clock.time.minus(self.rng.i64(0..10 * HOUR));
             to = from.plus(self.rng.i64(1..10 * HOUR));
         }
-        self.look_at(level, from, to);
+        self.compare_range(level, from, to);
     }
 
-    fn look_at_all(&mut self) {
+    fn compare_all(&mut self) {
         self.begin();
         for level in 0..self.levels.current.count() {
-            self.look_at(level, BEGIN.minus(REACH_MS), BEGIN.plus(REACH_MS));
+            self.compare_range(level, BEGIN.minus(REACH_MS), BEGIN.plus(REACH_MS));
         }
-        self.look_at_objects();
+        self.compare_objects();
     }
 
-    fn look_at(&mut self, level: usize, from: UnixMillis, to: UnixMillis) {
+    fn compare_range(&mut self, level: usize, from: UnixMillis, to: UnixMillis) {
         let store = self.store();
         let found = loop {
             match self.find(&store, level, from, to) {
@@ -309,12 +309,12 @@ impl History {
         }
     }
 
-    /// All that a store shows.
+    /// The visible contents of the store.
     pub(crate) fn find_all(&mut self, store: &Store, level: usize) -> Result<Found, StoreError> {
         self.find(store, level, BEGIN.minus(REACH_MS), BEGIN.plus(REACH_MS))
     }
 
-    /// What a store shows from one time to another.
+    /// The visible contents of the store within a time range.
     fn find(
         &mut self,
         store: &Store,
@@ -334,14 +334,14 @@ impl History {
         let last = ids.iter().copied().zip(store.last_samples(&ids)).collect();
         let granularity = store.granularities().as_slice()[level].clone();
         let view = store.view(GranularityIndex(level), from..to, &ids)?;
-        let (mut slots, mut own) = (Vec::new(), Vec::new());
+        let (mut slots, mut series_slots) = (Vec::new(), Vec::new());
         for id in &ids {
-            view.slots_into(*id, Columns::ALL, &mut own)?;
-            slots.extend(own.iter().map(|slot| (*id, slot.start.0, slot.cell)));
+            view.slots_into(*id, Columns::ALL, &mut series_slots)?;
+            slots.extend(series_slots.iter().map(|slot| (*id, slot.start.0, slot.cell)));
         }
         drop(view);
         let holes = store.gaps().swap_remove(level).holes;
-        // A granularity that was taken away lacks what came meanwhile.
+        // A removed granularity lacks the samples received meanwhile.
         let may_lack = self.is_damaged || self.had_other_levels;
         assert!(may_lack || holes.is_empty(), "{holes:?}");
         Ok(Found {

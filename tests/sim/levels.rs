@@ -1,5 +1,5 @@
-//! The granularities of a history: the usual ones or random ones that need not align, changed at
-//! restarts.
+//! The granularities of a history: the default ones, or random ones that need not align. They
+//! change at restarts.
 
 use fastrand::Rng;
 use granary::model::{Granularity, GranularitySet, Span};
@@ -9,7 +9,7 @@ use crate::{
     stages,
 };
 
-/// All slot widths that a history may have: each is a bit of what the oracle keeps of a sample.
+/// All slot widths that a history may have: the oracle stores a bit for each with a sample.
 const WIDTHS_MS: [i64; 6] = [10_000, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, DAY];
 
 /// The bit of a granularity.
@@ -18,10 +18,10 @@ pub(crate) fn bit(granularity: &Granularity) -> u8 {
     1 << index.unwrap()
 }
 
-/// See the module.
+/// The granularities of a history.
 #[derive(Debug, Clone)]
 pub(crate) struct Levels {
-    /// All that the history may use.
+    /// All granularities that the history may use.
     pool: Vec<Granularity>,
     pub(crate) current: GranularitySet,
 }
@@ -40,7 +40,7 @@ impl Levels {
         Self { pool, current: GranularitySet::new(usual).unwrap() }
     }
 
-    /// Any that are allowed; partitions of one need not end where slots of the next do.
+    /// Any permitted granularities; the partitions of one need not end where slots of the next end.
     pub(crate) fn random(rng: &mut Rng) -> Self {
         loop {
             let mut pool = Vec::new();
@@ -57,8 +57,8 @@ impl Levels {
         }
     }
 
-    /// Adds, takes away or keeps for another time, perhaps with other spans; false when that is not
-    /// allowed.
+    /// Adds, removes or changes a granularity, perhaps with other spans; returns false when the
+    /// change is not permitted.
     pub(crate) fn vary(&mut self, rng: &mut Rng) -> bool {
         let mut levels = self.current.as_slice().to_vec();
         let count = self.pool.len();
@@ -82,7 +82,7 @@ impl Levels {
 }
 
 impl Levels {
-    /// Whether a granularity has documents or partitions of another length than before.
+    /// Returns true when a granularity has documents or partitions of another length than before.
     pub(crate) fn has_other_spans(&self, before: &Self) -> bool {
         let spans = |level: &Granularity| (level.document, level.partition);
         self.current.iter().any(|level| {
@@ -98,7 +98,7 @@ fn random_level(width: i64, retention_min: i64, rng: &mut Rng) -> Granularity {
         return Granularity::new(DAY, months(1), months(12), months(60));
     }
     let document = width * rng.i64(1..=72);
-    // Not too many files.
+    // A lower bound, to limit the number of files.
     let shortest = if width <= MINUTE { HOUR } else { 6 * HOUR };
     let partition = document * (shortest / document + rng.i64(1..4));
     let wanted = retention_min * rng.i64(1..4);

@@ -1,10 +1,10 @@
-//! Simulation: seeded histories of senders, faults and restarts against an oracle that knows what
-//! was acknowledged.
+//! Simulation: seeded histories of senders, faults and restarts, compared with an oracle that knows
+//! the acknowledged batches.
 //!
 //! Invariants: every acknowledged sample is counted exactly once at every granularity, an
-//! unacknowledged one at most once, each slot holds what its samples come to, and every answer is
-//! the one that the oracle gives. `GRANARY_SIM_SEED` replays one history, `GRANARY_SIM_HISTORIES`
-//! sets how many are run.
+//! unacknowledged one at most once, each slot holds the aggregate of its samples, and every answer
+//! equals the oracle's. `GRANARY_SIM_SEED` replays one history, `GRANARY_SIM_HISTORIES` sets the
+//! number of histories.
 #![allow(clippy::print_stderr, reason = "a replayed history tells what happens")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
@@ -36,18 +36,18 @@ mod world;
 use history::History;
 use tally::Tally;
 
-/// As in the daemon; glibc's would take a quarter of the time.
+/// The daemon's allocator; with that of glibc, allocation takes a quarter of the time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Histories in an ordinary run, which is the same each time, so that it judges the change at hand;
-/// `GRANARY_SIM_HISTORIES` looks for faults elsewhere.
+/// Histories of a default run. Their seeds are constant, so that a failure comes from the change
+/// under test; `GRANARY_SIM_HISTORIES` searches for faults elsewhere.
 const HISTORIES: u64 = 5_000;
-/// The first of them.
+/// The first seed.
 const FIRST: u64 = 15_785_805_091_343_651_900;
-/// Fewer need not reach everything.
+/// Shorter runs need not reach every kind of event.
 const HISTORIES_THAT_REACH_ALL: u64 = 2_000;
-/// A thread that had so many failures stops.
+/// A thread stops after this many failures.
 const FAILURES_MAX: usize = 5;
 
 fn number(name: &str) -> Option<u64> {
@@ -55,7 +55,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn acknowledged_samples_are_counted_exactly_once_whatever_fails() {
+fn acknowledged_samples_are_counted_exactly_once_under_any_fault() {
     if let Some(seed) = number("GRANARY_SIM_SEED") {
         eprintln!("{}", History::new(seed, true).run());
         return;

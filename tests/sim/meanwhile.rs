@@ -1,11 +1,11 @@
-//! Several things at once: a role's work is held at one of its writes, while senders send, queries
-//! look, series change, or the process dies.
+//! Concurrency: a role's work is held at one of its writes while senders send, queries run, series
+//! change, or the process is killed.
 
 use std::thread;
 
 use crate::{history::History, upkeep::Upkeep};
 
-/// Lets the work's thread go on when this one is done, or fails.
+/// Releases the held thread when the concurrent work is done or has failed.
 struct Opener<'a>(&'a crate::faulty::FaultyMedium);
 
 impl Drop for Opener<'_> {
@@ -33,7 +33,7 @@ impl History {
             });
             if medium.wait_at_gate() {
                 self.tally.note("meanwhile: held");
-                self.tell(|| format!("while {work:?} is held:"));
+                self.trace(|| format!("while {work:?} is held:"));
                 self.do_meanwhile();
             }
             drop(opener);
@@ -42,7 +42,7 @@ impl History {
         drop(store);
         match self.open {
             Some(_) => self.finished(&work, outcome),
-            // The process died, with whatever it was doing.
+            // The process was killed during its work.
             None => self.restart(),
         }
     }
@@ -65,7 +65,7 @@ impl History {
                 }
                 _ => {
                     self.tally.note("meanwhile: checks");
-                    self.look();
+                    self.compare_part();
                 }
             }
         }

@@ -1,5 +1,5 @@
-//! Objects that are changed by compare-and-set, hosts that are kept, and the state of a group of
-//! rules: the samples of an evaluation first, then the number up to which it was evaluated.
+//! Objects changed by compare-and-set, the list of hosts, and the state of a group of rules: first
+//! the samples of an evaluation, then its number.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,16 +14,16 @@ const KINDS: [ObjectKind; 3] = [ObjectKind::Dashboard, ObjectKind::AlertState, O
 /// The group whose evaluations are numbered: its state is the number of the last one.
 pub(crate) const GROUP: (ObjectKind, &str) = (ObjectKind::AlertState, "group");
 
-/// What is asked of the file of objects.
+/// A request to the file of objects.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
-    /// An object becomes this, or is deleted.
+    /// Replaces or deletes an object.
     Object { kind: ObjectKind, name: String, expected: Option<u64>, bytes: Option<Vec<u8>> },
-    /// Hosts are kept.
+    /// Stores hosts.
     Hosts(HostChanges),
 }
 
-/// What is answered.
+/// The answer to a request.
 #[derive(Debug, PartialEq)]
 enum Answer {
     Done,
@@ -54,7 +54,7 @@ impl Change {
     }
 }
 
-/// What the file must hold.
+/// The expected contents of the file.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Contents {
     last_version: u64,
@@ -96,7 +96,7 @@ impl Contents {
     }
 }
 
-/// The contents that are possible: a change that failed is there, or not.
+/// The possible contents: a failed change is present or absent.
 #[derive(Debug, Clone)]
 pub(crate) struct Objects(Vec<Contents>);
 
@@ -125,7 +125,7 @@ impl Objects {
         }
     }
 
-    /// Leaves what fits the answers of a store to all questions.
+    /// Keeps the contents that agree with the store's answers to all requests.
     pub(crate) fn check(&mut self, store: &Store) -> Result<(), StoreError> {
         let mut found = BTreeMap::new();
         for kind in KINDS {
@@ -150,17 +150,17 @@ impl Objects {
 }
 
 impl History {
-    /// People and roles change objects, and read what there is.
+    /// People and roles change objects and read them.
     pub(crate) fn touch_objects(&mut self) {
         match self.rng.u8(0..8) {
             0..4 => self.change_object(),
             4 => self.keep_hosts(),
             5..7 => self.evaluate(),
-            _ => self.look_at_objects(),
+            _ => self.compare_objects(),
         }
     }
 
-    pub(crate) fn look_at_objects(&mut self) {
+    pub(crate) fn compare_objects(&mut self) {
         let mut objects = std::mem::take(&mut self.objects);
         let checked = objects.check(&self.store());
         self.objects = objects;
@@ -170,7 +170,7 @@ impl History {
         }
     }
 
-    /// The version that an object has, if it can be read, and what is in it.
+    /// The version of an object, if it can be read, and its content.
     #[expect(clippy::option_option, reason = "what cannot be read may be there")]
     pub(crate) fn object(
         &mut self,
@@ -221,10 +221,10 @@ impl History {
         }));
     }
 
-    /// Makes a change; says whether it was made.
+    /// Makes a change; returns whether it was made.
     pub(crate) fn make(&mut self, change: &Change) {
         let outcome = change.make(&self.store(), self);
-        self.tell(|| format!("{change:?}: {outcome:?}"));
+        self.trace(|| format!("{change:?}: {outcome:?}"));
         match outcome {
             Ok(answer) => {
                 self.tally.note(match answer {

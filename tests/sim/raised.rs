@@ -1,6 +1,6 @@
-//! A directory of this format is raised to a later one while the power is cut, at one sync after
-//! another: what it held is there afterwards, once. This release opens it or refuses it, and changes
-//! nothing then.
+//! A directory of this format is raised to a later one with a power cut at each sync in turn:
+//! afterwards its samples are present exactly once. This release opens the result, or refuses it
+//! and changes nothing.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -39,22 +39,24 @@ fn open(medium: &FaultyMedium) -> Result<Store, StoreError> {
     opened.map(|(store, _, _)| store)
 }
 
-/// All cells; their sums depend on the order in which they were merged.
+/// All cells without their sums, which depend on the order of merging.
 fn cells(store: &Store) -> Vec<(usize, SeriesId, i64, Cell)> {
     let ids = store.dictionary().select(&[]);
     let mut all = Vec::new();
     for level in 0..store.granularities().count() {
         for id in &ids {
             let range = NOW.minus(100 * DAY)..NOW.plus(HOUR);
-            let own = slots(store, level, range, *id).into_iter();
-            all.extend(own.map(|slot| (level, *id, slot.start.0, Cell { sum: 0.0, ..slot.cell })));
+            let found = slots(store, level, range, *id).into_iter();
+            all.extend(
+                found.map(|slot| (level, *id, slot.start.0, Cell { sum: 0.0, ..slot.cell })),
+            );
         }
     }
     all
 }
 
 #[test]
-fn a_power_cut_while_a_directory_is_raised_loses_nothing() {
+fn a_power_cut_while_raising_a_directory_loses_nothing() {
     let whole = cells(&open(&golden(0)).unwrap());
     assert!(whole.len() > 1000);
     let (mut cuts, mut refused) = (0, 0);

@@ -1,5 +1,5 @@
-//! Senders: agents that number their batches and come back until they are acknowledged, foreign
-//! ones whose times count once, clocks that are wrong, numbers that jump.
+//! Senders: agents that number their batches and retry until they are acknowledged, foreign senders
+//! whose times count once, wrong clocks, gaps in numbers.
 
 use std::collections::BTreeSet;
 
@@ -24,24 +24,24 @@ use crate::{
 const SENDERS: usize = 4;
 /// Samples further in the future are refused.
 const FUTURE_SKEW_MS: i64 = 600_000;
-/// How far each sender's clock is off: within the skew, and days beyond it.
+/// The offset of each sender's clock: within the skew, and days beyond it.
 const CLOCK_ERRORS_MS: [i64; SENDERS] = [0, 500_000, -5 * HOUR, 400 * DAY];
-/// Series of foreign senders have names from here on.
+/// The series of foreign senders have names from this number on.
 const FOREIGN: u32 = 10_000;
-/// What rules record has names from here on; gauges.
+/// The series recorded by rules have names from this number on; they are gauges.
 const RECORDED: u32 = 30_000;
-/// How far behind a foreign sample may be.
+/// The largest delay of a foreign sample.
 const WINDOW_MS: i64 = 600_000;
-/// Foreign senders read at whole multiples: so few times fit the window that all are remembered.
+/// Foreign senders read at multiples of this interval: all their times fit in the window.
 const FOREIGN_STEP_MS: i64 = 15_000;
 /// Prometheus' stale marker.
 const STALE: u64 = 0x7ff0_0000_0000_0002;
 
 /// All senders.
 pub(crate) struct Fleet {
-    /// Series of each sender.
+    /// The series of each sender.
     series_max: u32,
-    /// Epoch and next number of each sender.
+    /// The epoch and next number of each sender.
     next: [(i64, u64); SENDERS],
 }
 
@@ -50,14 +50,14 @@ struct Sample {
     name: u32,
     at: i64,
     value: f64,
-    /// Since when its counter counts; 0: not said.
+    /// The start of its counter; 0 when unknown.
     start: i64,
 }
 
-/// A batch that a sender made: it sends it until it is acknowledged.
+/// A batch, which its sender retries until it is acknowledged.
 #[derive(Debug, Clone)]
 pub(crate) struct Sent {
-    /// `None`: of a foreign sender.
+    /// The number; `None` for a foreign sender.
     number: Option<BatchNumber>,
     samples: Vec<Sample>,
     is_waiting: bool,
@@ -85,11 +85,11 @@ impl Fleet {
         let (epoch, next) = &mut self.next[sender];
         let sender = format!("agent{sender}").into();
         if rng.u8(0..16) == 0 {
-            // Its spool was lost: it counts from 1 again, in a new epoch.
+            // The sender lost its spool: numbers begin at 1 again in a new epoch.
             (*epoch, *next) = (*epoch + rng.i64(1..3), 1);
             tally.note("new epochs");
         }
-        // Now and then numbers are skipped, to be overtaken by later ones.
+        // Some numbers are skipped, to be sent after later ones.
         *next += u64::from(rng.u8(0..8) == 0);
         if stages::WILD_NUMBERS && rng.u8(0..12) == 0 {
             *next += rng.u64(900..5000);
@@ -98,7 +98,7 @@ impl Fleet {
         let seq = *next;
         *next += 1;
         if stages::WILD_NUMBERS && rng.u8(0..20) == 0 {
-            // A second agent of the same name, with a spool of an earlier epoch.
+            // A second agent with the same name and the spool of an earlier epoch.
             tally.note("late epochs");
             return BatchNumber { sender, epoch: rng.i64(0..=*epoch), seq: rng.u64(1..3000) };
         }
@@ -111,7 +111,7 @@ impl History {
         let sent =
             if self.rng.u8(0..4) == 0 { self.foreign_batch() } else { self.numbered_batch() };
         self.sent.push(sent);
-        // Some batches are held back and come later, out of order.
+        // Some batches are held back and arrive late.
         if self.rng.u8(0..5) > 0 {
             self.deliver(&[self.sent.len() - 1]);
         }
@@ -133,7 +133,7 @@ impl History {
         Sent { number: Some(number), samples: samples.collect(), is_waiting: true }
     }
 
-    /// A round of readings, or a few of them; its sender does not number it.
+    /// A round of readings, or several; its sender does not number it.
     fn foreign_batch(&mut self) -> Sent {
         self.tally.note("foreign batches");
         let mut samples = Vec::new();
@@ -154,9 +154,9 @@ impl History {
         Sent { number: None, samples, is_waiting: true }
     }
 
-    /// A group of rules is evaluated, as the alerter does it: the samples that it records are sent
-    /// under the number of the evaluation, and then its state has that number. Killed in between, it
-    /// does both again.
+    /// Evaluates a group of rules as the alerter does: sends the recorded samples under the number
+    /// of the evaluation, then stores that number as the group's state. After a kill in between,
+    /// both are repeated.
     pub(crate) fn evaluate(&mut self) {
         let (kind, group) = GROUP;
         let Some(state) = self.object(kind, group) else { return };
@@ -176,7 +176,7 @@ impl History {
         }
     }
 
-    /// Sends again what was sent, acknowledged or not: an answer may get lost.
+    /// Repeats sent batches, acknowledged or not: an answer may have been lost.
     pub(crate) fn resend(&mut self) {
         if self.sent.is_empty() {
             return;
@@ -193,7 +193,7 @@ impl History {
         self.deliver(&batches);
     }
 
-    /// Sends batches, which the writer takes as one group.
+    /// Sends batches that the writer commits as one group.
     pub(crate) fn deliver(&mut self, batches: &[usize]) {
         let samples = batches.iter().flat_map(|index| &self.sent[*index].samples);
         let names: BTreeSet<_> = samples.map(|sample| sample.name).collect();
@@ -202,7 +202,7 @@ impl History {
         let id = |name: u32| ids[names.binary_search(&name).unwrap()];
         let now = self.now();
         let set = self.levels.current.clone();
-        // The daemon judges each sample when it comes.
+        // The daemon judges each sample on arrival.
         let admission = Admission::new(&set, FUTURE_SKEW_MS, now);
         let mut group = Vec::new();
         for index in batches {
@@ -223,7 +223,7 @@ impl History {
         }
         for batch in &group {
             if let (Some(number), Some(time)) = (batch.number(), batch.times.iter().max()) {
-                self.clock.hear(&number.sender, UnixMillis(*time));
+                self.clock.hear_time(&number.sender, UnixMillis(*time));
             }
         }
         let now = now.earliest();
@@ -243,7 +243,7 @@ impl History {
                         Verdict::Empty => self.tally.note("batches without samples"),
                     }
                 }
-                self.tell(|| format!("sent {group:?}: {verdicts:?}"));
+                self.trace(|| format!("sent {group:?}: {verdicts:?}"));
                 self.worlds.succeeded(&request, &Outcome::Judged(verdicts));
             }
             Err(cause) => {
@@ -253,7 +253,7 @@ impl History {
         }
     }
 
-    /// Makes series known; the collector does this on every connection.
+    /// Registers series, as the collector does on every connection.
     fn define(&mut self, names: &BTreeSet<u32>) -> Option<Vec<SeriesId>> {
         let definitions: Vec<_> = names.iter().map(|name| definition(*name)).collect();
         let now = self.now().earliest();
@@ -296,8 +296,8 @@ fn kind(name: u32) -> Kind {
     Kind::ALL[name as usize % Kind::ALL.len()]
 }
 
-/// A value and a start. Whole numbers, so that sums are exact. Counters grow by one each
-/// millisecond; most of them begin again from time to time, and some say since when they count.
+/// A value and a start. Values are whole numbers, so that sums are exact. Counters grow by one per
+/// millisecond; most of them reset from time to time, and some report their start.
 fn read(name: u32, at: i64, rng: &mut Rng) -> (f64, i64) {
     if kind(name) != Kind::Counter {
         return (f64::from(rng.i32(-99..100)), 0);

@@ -1,5 +1,5 @@
-//! Snapshots: each is made beside whatever else goes on, is compared with the oracle, goes when it is
-//! old, and is gone back to.
+//! Snapshots: each is made during other work, compared with the oracle, deleted when it expires,
+//! and restored.
 
 use std::{
     collections::BTreeMap,
@@ -24,10 +24,11 @@ use crate::{
 
 const POLICY: SnapshotPolicy =
     SnapshotPolicy { count_max: 3, bytes_max: u64::MAX, retention_ms: 3 * HOUR };
-/// How long the snapshot waits for what is done beside it: that may be waiting for the snapshot.
+/// The time for which a snapshot waits for the concurrent work, which may be waiting for the
+/// snapshot.
 const BESIDE_MAX: Duration = Duration::from_millis(2);
 
-/// What was in a snapshot.
+/// The contents of a snapshot.
 #[derive(Clone)]
 struct Saved {
     worlds: Worlds,
@@ -36,7 +37,7 @@ struct Saved {
     objects: Objects,
 }
 
-/// The folder of snapshots, and what must be in it.
+/// The folder of snapshots, and its expected contents.
 pub(crate) struct Shelf {
     dir: TempDir,
     kept: BTreeMap<UnixMillis, Saved>,
@@ -44,7 +45,7 @@ pub(crate) struct Shelf {
 
 impl Shelf {
     fn new() -> Self {
-        // Nothing here is to survive a power cut of the machine that runs the test.
+        // The folder need not survive a power cut of the machine that runs the test.
         let memory = Path::new("/dev/shm");
         let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
         Self { dir: dir.unwrap(), kept: BTreeMap::new() }
@@ -54,7 +55,7 @@ impl Shelf {
         SnapshotFolder::new(self.dir.path().join("snapshots"))
     }
 
-    /// Removes what is old, as the role does; returns how many that were.
+    /// Deletes expired snapshots as the role does; returns their number.
     fn tidy(&mut self, now: UnixMillis) -> usize {
         let folder = self.folder();
         folder.remove_unfinished().unwrap();
@@ -74,10 +75,10 @@ impl Shelf {
     }
 }
 
-/// What is done beside a snapshot, on threads of its own.
+/// The work done during a snapshot, on threads of its own.
 type Running<'scope> = Vec<(Upkeep, ScopedJoinHandle<'scope, Result<u64, StoreError>>)>;
 
-/// What the files hold that were copied by now.
+/// The expected contents of the files copied so far.
 #[derive(Default)]
 struct Copied {
     objects: Option<Objects>,
@@ -85,7 +86,7 @@ struct Copied {
 }
 
 impl History {
-    /// Makes a snapshot, or goes back to one that was made before.
+    /// Makes a snapshot, or restores an earlier one.
     pub(crate) fn save_or_restore(&mut self) {
         let mut shelf = self.shelf.take().unwrap_or_else(Shelf::new);
         if !shelf.kept.is_empty() && self.rng.u8(0..3) == 0 {
@@ -123,7 +124,7 @@ impl History {
         });
         drop(store);
         if self.open.is_none() {
-            // The process died meanwhile, and left something.
+            // The process was killed meanwhile and left temporary files.
             self.tally.note("snapshots cut short");
             if outcome.is_ok() {
                 fs::remove_dir_all(&target).unwrap();
@@ -140,7 +141,7 @@ impl History {
         match outcome {
             Ok(_) => {
                 self.tally.note("snapshots");
-                self.tell(|| "snapshot".to_owned());
+                self.trace(|| "snapshot".to_owned());
                 let (worlds, sent) = copied.journal.unwrap();
                 let saved = Saved { worlds, sent, levels, objects: copied.objects.unwrap() };
                 self.compare(&target, &saved);
@@ -150,7 +151,7 @@ impl History {
         }
     }
 
-    /// Does something while a snapshot is being made, perhaps.
+    /// Runs other work during a snapshot in some steps.
     fn beside<'scope>(
         &mut self,
         scope: &'scope Scope<'scope, '_>,
@@ -163,7 +164,7 @@ impl History {
         self.tally.note("beside snapshots");
         let work = match self.rng.u8(0..48) {
             0 => {
-                self.tell(|| "killed beside a snapshot".to_owned());
+                self.trace(|| "killed beside a snapshot".to_owned());
                 self.medium.kill();
                 self.open = None;
                 return;
@@ -171,18 +172,18 @@ impl History {
             1..12 => return self.send_new(),
             12..18 => return self.resend(),
             18..20 => return self.change_series(),
-            20..24 => return self.look(),
+            20..24 => return self.compare_part(),
             24..30 => return self.touch_objects(),
             30..36 => Upkeep::Drop,
             36..39 => Upkeep::Seal,
             39..42 => self.shells(),
             _ => Upkeep::Checkpoint,
         };
-        self.tell(|| format!("beside a snapshot: {work:?}"));
-        let (store, now, own) = (store.clone(), self.now(), work.clone());
+        self.trace(|| format!("beside a snapshot: {work:?}"));
+        let (store, now, background) = (store.clone(), self.now(), work.clone());
         let (done, is_done) = mpsc::channel::<()>();
         let thread = scope.spawn(move || {
-            let outcome = own.run(&store, now);
+            let outcome = background.run(&store, now);
             drop(done);
             outcome
         });
@@ -191,17 +192,17 @@ impl History {
         running.push((work, thread));
     }
 
-    /// A snapshot has no faults, and answers as the oracle does.
+    /// Checks that a snapshot has no faults and answers as the oracle does.
     fn compare(&mut self, target: &Path, saved: &Saved) {
         let now = self.clock.clock();
         let report = verify(target, now, &mut |_| {}).unwrap();
-        // What is damaged is told of; what is sound is not.
+        // Damaged files are reported, and only these.
         let is_about_others = |fault: &&granary::store::Fault| {
             fault.problem.contains("recomputed from") || fault.problem.ends_with("holds samples")
         };
         let is_of_number = |fault: &granary::store::Fault| fault.problem.contains("the number ");
-        let mut others = report.faults.iter().filter(|own| !is_of_number(own));
-        let fault = others.find(|own| !self.is_damaged || is_about_others(own));
+        let mut others = report.faults.iter().filter(|fault| !is_of_number(fault));
+        let fault = others.find(|fault| !self.is_damaged || is_about_others(fault));
         assert_eq!(fault, None);
         let copy = FaultyMedium::new(0);
         put_all(&copy, target, "");
@@ -222,12 +223,12 @@ impl History {
         self.tally.note("snapshots compared");
     }
 
-    /// What was acknowledged since is sent again, as far as its senders still have it.
+    /// Batches acknowledged after the snapshot are sent again if their senders still have them.
     fn go_back(&mut self, shelf: &Shelf) {
         let which = self.rng.usize(0..shelf.kept.len());
         let Some((at, saved)) = shelf.kept.iter().nth(which) else { return };
         self.tally.note("restores");
-        self.tell(|| "restore".to_owned());
+        self.trace(|| "restore".to_owned());
         let data = shelf.dir.path().join("data");
         restore(&shelf.folder().path(*at), &data, &mut |_| {}).unwrap();
         self.open = None;
@@ -236,8 +237,8 @@ impl History {
         fs::remove_dir_all(&data).unwrap();
         let Saved { worlds, sent, levels, objects } = saved.clone();
         (self.worlds, self.levels, self.objects) = (worlds, levels, objects);
-        for (own, then) in self.sent.iter_mut().zip(sent) {
-            *own = then;
+        for (batch, then) in self.sent.iter_mut().zip(sent) {
+            *batch = then;
         }
     }
 }

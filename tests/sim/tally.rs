@@ -1,10 +1,10 @@
-//! What happened, over many histories.
+//! Counts of events over many histories.
 
 use std::{collections::BTreeMap, fmt};
 
 use crate::faulty::{Call, ENOSPC, Effect};
 
-/// Everything that a default run must reach.
+/// The events that a default run must reach.
 const KINDS: &[&str] = &[
     "accepted",
     "duplicates",
@@ -84,23 +84,23 @@ const KINDS: &[&str] = &[
     "meanwhile: kills",
 ];
 
-/// How often each kind happened.
+/// The number of events of each kind.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Tally(BTreeMap<&'static str, u64>);
 
 impl Tally {
-    /// Notes that something happened.
+    /// Counts an event.
     pub(crate) fn note(&mut self, kind: &'static str) {
         self.count(kind, 1);
     }
 
-    /// Notes how often something happened.
+    /// Counts several events of a kind.
     pub(crate) fn count(&mut self, kind: &'static str, times: u64) {
         assert!(KINDS.contains(&kind), "{kind} is not in the list");
         *self.0.entry(kind).or_default() += times;
     }
 
-    /// Notes the faults that were met.
+    /// Counts the faults that occurred.
     pub(crate) fn faults(&mut self, met: &[(Call, Effect)]) {
         for (call, effect) in met {
             self.note(match (call, effect) {
@@ -124,7 +124,7 @@ impl Tally {
         }
     }
 
-    /// Kinds that never happened.
+    /// The kinds without any event.
     pub(crate) fn missing(&self) -> Vec<&'static str> {
         KINDS.iter().filter(|kind| !self.0.contains_key(*kind)).copied().collect()
     }

@@ -1,5 +1,5 @@
-//! A process that is killed between a write and its sync leaves what the next one reads, and no disk
-//! has yet.
+//! A process killed between a write and its sync leaves data that the next process reads but that
+//! is not on disk.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 #[test]
-fn what_a_killed_process_had_only_written_is_durable_before_anybody_is_told_of_it() {
+fn writes_of_a_killed_process_are_synced_before_they_are_reported() {
     let set = granularities(&[["1m", "1h", "6h", "12h"]]);
     let number = BatchNumber { sender: "agent".into(), epoch: 1, seq: 1 };
     let batch = AcceptedBatch {
@@ -25,7 +25,7 @@ fn what_a_killed_process_had_only_written_is_durable_before_anybody_is_told_of_i
         ..AcceptedBatch::default()
     };
     let mut known = 0;
-    // An append writes and syncs.
+    // An append is a write and a sync.
     for (seed, held) in (0..60).map(|run| (run, run % 2)) {
         let medium = FaultyMedium::new(seed);
         let shared: Arc<dyn Medium> = Arc::new(medium.clone());
@@ -43,7 +43,7 @@ fn what_a_killed_process_had_only_written_is_durable_before_anybody_is_told_of_i
         });
         drop((store, appender));
         medium.kill();
-        // It is sent again, and the power goes after the answer.
+        // The batch is sent again, and the power is cut after the answer.
         let (store, mut appender) = open_on(shared.clone(), &set, NOW);
         known += u64::from(store.last_record() > 1);
         appender.commit(&[], std::slice::from_ref(&batch), NOW).unwrap();

@@ -1,5 +1,5 @@
-//! What the roles of the daemon and its operator do besides ingest: checkpoints, shells, sealing,
-//! retention, changes of series. And what breaks.
+//! The work of the daemon's roles and its operator besides ingest: checkpoints, shells, sealing,
+//! retention, changes of series. Also faults.
 
 use granary::{
     actors::{Dropped, drop_expired},
@@ -16,20 +16,20 @@ use crate::{
     world::{Outcome, Request},
 };
 
-/// Work of a role that needs no more than the store.
+/// Work of a role that needs only the store.
 #[derive(Debug, Clone)]
 pub(crate) enum Upkeep {
     Checkpoint,
-    /// Shells of one granularity for a document.
+    /// Creates the shells of one granularity for a document.
     Preallocate(usize, UnixMillis),
-    /// Dropping what is past its retention.
+    /// Drops partitions past their retention.
     Drop,
-    /// Compressing what is over.
+    /// Seals partitions that are over.
     Seal,
 }
 
 impl Upkeep {
-    /// Does it; returns how many partitions were dropped.
+    /// Runs the work; returns the number of dropped partitions.
     pub(crate) fn run(&self, store: &Store, now: Moment) -> Result<u64, StoreError> {
         match self {
             Self::Checkpoint => {
@@ -65,14 +65,14 @@ impl History {
         self.upkeep(&work);
     }
 
-    /// As the retention role does.
+    /// Drops partitions as the retention role does.
     pub(crate) fn drop_expired(&mut self) {
         self.clock.judge();
         self.upkeep(&Upkeep::Drop);
         self.forget_series();
     }
 
-    /// Series of which no sample is left are deleted.
+    /// Deletes series without samples.
     fn forget_series(&mut self) {
         let now = self.now();
         let kept_since = retention::kept_since(self.store().all_granularities(), now);
@@ -88,7 +88,7 @@ impl History {
         match self.appender().forget_series(&series, since) {
             Ok(forgotten) => {
                 self.tally.count("forgotten series", forgotten as u64);
-                self.tell(|| format!("forgot {series:?}"));
+                self.trace(|| format!("forgot {series:?}"));
                 self.worlds.succeeded(&request, &Outcome::Changed(forgotten));
             }
             Err(cause) => {
@@ -98,10 +98,11 @@ impl History {
         }
     }
 
-    /// Whether it is seen that series have no cell that is kept, or in a partition.
+    /// Returns whether the store reports series without kept cells, or without cells in a
+    /// partition.
     fn hold_nothing(&mut self, series: &[SeriesId], since: UnixMillis) -> bool {
         let (store, mut slots) = (self.store(), Vec::new());
-        let starts = store.partitions().into_iter().map(|own| own.id.start);
+        let starts = store.partitions().into_iter().map(|partition| partition.id.start);
         let range = starts.fold(since, UnixMillis::min)..BEGIN.plus(REACH_MS);
         for level in 0..store.all_granularities().len() {
             let view = store.view(GranularityIndex(level), range.clone(), series);
@@ -125,7 +126,7 @@ impl History {
         self.upkeep(&Upkeep::Seal);
     }
 
-    /// Shells of the document of now, or of the next one.
+    /// Creates the shells of the current document or the next one.
     pub(crate) fn shells(&mut self) -> Upkeep {
         let level = self.rng.usize(0..self.levels.current.count());
         let granularity = &self.levels.current.as_slice()[level];
@@ -141,7 +142,7 @@ impl History {
     }
 
     pub(crate) fn finished(&mut self, work: &Upkeep, outcome: Result<u64, StoreError>) {
-        self.tell(|| format!("{work:?}: {outcome:?}"));
+        self.trace(|| format!("{work:?}: {outcome:?}"));
         match (work, outcome) {
             (Upkeep::Checkpoint, Ok(_)) => self.tally.note("checkpoints"),
             (Upkeep::Preallocate(..), Ok(_)) => self.tally.note("preallocations"),
@@ -152,7 +153,7 @@ impl History {
         }
     }
 
-    /// Deletes the series of a name, or gives them one more tag.
+    /// Deletes the series of a name, or adds a tag to them.
     pub(crate) fn change_series(&mut self) {
         let name = self.rng.u32(0..12).to_string();
         let matchers = vec![Matcher { tag: "name".into(), value: name }];
@@ -173,7 +174,7 @@ impl History {
                 let changed = changed.unwrap();
                 let kind = if deletes { "deleted series" } else { "renamed series" };
                 self.tally.count(kind, changed as u64);
-                self.tell(|| format!("{kind}: {request:?}"));
+                self.trace(|| format!("{kind}: {request:?}"));
                 self.worlds.succeeded(&request, &Outcome::Changed(changed));
             }
             Err(cause) => {
@@ -183,7 +184,7 @@ impl History {
         }
     }
 
-    /// Lets something fail, soon.
+    /// Arms a fault that occurs soon.
     pub(crate) fn arm_fault(&mut self) {
         let rng = &mut self.rng;
         let times = if rng.bool() { 1 } else { u64::MAX };
@@ -212,7 +213,7 @@ impl History {
             Call::Write | Call::SetLen | Call::Sync => soon(rng),
         };
         let fault = Fault { call, after, times, effect };
-        self.tell(|| format!("{fault:?}"));
+        self.trace(|| format!("{fault:?}"));
         self.medium.arm(fault);
     }
 }

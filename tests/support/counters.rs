@@ -1,49 +1,49 @@
-//! What was counted, by a naive model: all readings of a counter are kept, and each is compared
-//! with the one before it in time. Knows nothing of what the store remembers, but what the store
-//! promises: see [`NaiveCounter::is_promised`].
+//! Counters in a naive model: it keeps all readings of a counter and compares each with the one
+//! before it in time. It does not know which readings the store keeps, only the store's guarantees:
+//! see [`NaiveCounter::is_promised`].
 
 use std::collections::BTreeMap;
 
-/// A first reading counts whole when the counter began no longer before it than this, and since a
-/// time that the sender's rounds give.
+/// A first reading counts whole when its counter started within this time before it, and after a
+/// time derived from the sender's rounds.
 const START_COUNTS_MS: i64 = 3_600_000;
-/// So many readings are put right in any order.
+/// This many readings are corrected in any order.
 const ANY_ORDER: usize = 8;
-/// A reading is put right while fewer than so many are newer.
+/// A reading is corrected while fewer newer ones than this exist.
 const LATEST: usize = 3;
 
 /// All readings of one counter.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct NaiveCounter {
-    /// Value and start by time; of several readings at one time that of the larger value.
+    /// Value and start by time; for several readings at one time, those of the larger value.
     readings: BTreeMap<i64, (f64, Option<i64>)>,
-    /// Rates per second between readings that were neighbours when one of them came, by the time
+    /// Rates per second between readings that were neighbours when one of them arrived, by the time
     /// of the later one.
     rates: Vec<(i64, f64)>,
-    /// What readings from before the sender's clock was set back added, by their time.
+    /// The growth of readings from before the sender's clock was set back, by their time.
     settled: BTreeMap<i64, f64>,
-    /// The time of the reading after which the clock was set back: nothing before it counts.
+    /// The time of the reading after which the clock was set back: earlier readings do not count.
     set_back_to: Option<i64>,
 }
 
 impl NaiveCounter {
-    /// Whether a reading at this time is one for which the store promises that every increase is
-    /// as if all readings had come in order.
+    /// Returns true if the store guarantees that the growth at this time equals that of readings in
+    /// order.
     pub(crate) fn is_promised(&self, at: i64) -> bool {
         let newer = self.readings.range(at + 1..).count();
         let known = usize::from(self.readings.contains_key(&at));
         self.readings.len() <= ANY_ORDER || newer + known < LATEST
     }
 
-    /// Time of the latest reading.
+    /// The time of the latest reading.
     pub(crate) fn newest(&self) -> Option<i64> {
         self.readings.keys().next_back().copied()
     }
 
-    /// Takes in a reading; a start of 0 is not known. As a first one it counts whole when the
-    /// counter began at `counts_from` or later.
+    /// Adds a reading; a start of 0 is unknown. A first reading counts whole when the counter
+    /// started at `counts_from` or later.
     pub(crate) fn read(&mut self, at: i64, value: f64, start: i64, counts_from: i64) {
-        // A counter that begins with its reading, or after it, says nothing.
+        // A start at the reading or after it has no meaning.
         let mut start = Some(start).filter(|start| *start != 0 && *start < at);
         let never = at - START_COUNTS_MS - 1;
         if let Some((newest, (latest, Some(began)))) = self.readings.last_key_value()
@@ -80,7 +80,7 @@ impl NaiveCounter {
         }
     }
 
-    /// What each reading adds, by its time.
+    /// The growth at each reading, by its time.
     pub(crate) fn increases(&self) -> BTreeMap<i64, f64> {
         let mut all = self.settled.clone();
         for at in self.readings.keys() {
@@ -89,7 +89,7 @@ impl NaiveCounter {
         all
     }
 
-    /// The sender's clock was set back: what was read is settled, and the counter goes on.
+    /// The sender's clock was set back: earlier readings are final, and the counter continues.
     fn set_back(&mut self, at: i64, value: f64, grown: f64, start: Option<i64>) {
         self.settled = self.increases();
         *self.settled.entry(at).or_default() += grown;
@@ -97,7 +97,7 @@ impl NaiveCounter {
         self.set_back_to = Some(at);
     }
 
-    /// Rates by the time of the later reading, those over gaps that were filled later included.
+    /// Rates by the time of the later reading, including those over gaps that were filled later.
     pub(crate) fn rates(&self) -> &[(i64, f64)] {
         &self.rates
     }

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// How long anything may take before a test gives up.
+/// The time after which a test gives up.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 pub(crate) struct Daemon {
@@ -30,7 +30,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Hours and days, kept for twenty years.
+/// Hours and days with a retention of twenty years.
 pub(crate) const LONG: [[&str; 4]; 2] = [["1h", "1d", "1w", "1040w"], ["1d", "1mo", "1y", "20y"]];
 /// Seconds and minutes.
 pub(crate) const SECONDS: [[&str; 4]; 2] = [["1s", "1m", "1h", "6h"], ["1m", "1h", "6h", "48h"]];
@@ -47,7 +47,7 @@ pub(crate) fn granularities(spans: &[[&str; 4]]) -> String {
     spans.iter().map(table).collect()
 }
 
-/// A client to which every status is an answer.
+/// A client that treats every status as an answer.
 pub(crate) fn client() -> ureq::Agent {
     ureq::Agent::config_builder().http_status_as_error(false).build().into()
 }
@@ -88,7 +88,7 @@ impl Daemon {
         Self::start_in(tempfile::tempdir().unwrap(), settings)
     }
 
-    /// The same with a folder of the caller's, whose `data` is the data directory.
+    /// Starts a daemon in a folder of the caller, whose `data` is the data directory.
     pub(crate) fn start_in(dir: tempfile::TempDir, settings: &str) -> Self {
         let config = (!settings.is_empty()).then(|| {
             let path = dir.path().join("granary.toml");
@@ -114,12 +114,12 @@ impl Daemon {
         config.is_some_and(|text| text.contains("telemetry"))
     }
 
-    /// Starts the process and does not wait for it.
+    /// Starts the process without waiting for it.
     pub(crate) fn spawn(&mut self) {
         let mut command = granary();
         command.arg("serve").arg("--data-dir").arg(self.data(""));
         command.arg("--listen").arg(self.url.trim_start_matches("http://"));
-        // Tests count series and senders; the one of the daemon's own samples asks for them.
+        // Tests count series and senders; only the test of the daemon's own samples enables these.
         if !self.samples_itself() {
             command.env("GRANARY__TELEMETRY__SELF", "false");
         }
@@ -130,7 +130,7 @@ impl Daemon {
         self.child = Some(command.stderr(log).stdout(Stdio::null()).spawn().unwrap());
     }
 
-    /// Waits until the process is ready (`None`) or has refused to run; then what it said.
+    /// Waits until the process is ready (`None`) or has ended; then returns its output.
     pub(crate) fn ready_or_refused(&mut self) -> Option<String> {
         let since = now();
         while ureq::get(format!("{}/readyz", self.url)).call().is_err() {
@@ -145,13 +145,13 @@ impl Daemon {
         None
     }
 
-    /// Starts the process, which must refuse to run; returns what it says.
+    /// Starts the process, which must refuse to run; returns its output.
     pub(crate) fn refuses_to_start(&mut self) -> String {
         self.spawn();
         self.ready_or_refused().unwrap()
     }
 
-    /// `granary verify` of the data, with no daemon running.
+    /// Runs `granary verify` on the data while no daemon is running.
     pub(crate) fn verify(&self) -> Output {
         granary().arg("verify").arg(self.data("")).output().unwrap()
     }
@@ -168,14 +168,14 @@ impl Daemon {
         self.dir.path().join("data").join(name)
     }
 
-    /// kill -9.
+    /// Kills the process with SIGKILL.
     pub(crate) fn kill(&mut self) {
         let mut child = self.child.take().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
     }
 
-    /// SIGTERM; returns the exit code.
+    /// Stops the process with SIGTERM; returns the exit code.
     pub(crate) fn stop(&mut self) -> Option<i32> {
         let mut child = self.child.take().unwrap();
         let pid = child.id().to_string();
@@ -199,7 +199,7 @@ impl Daemon {
         Answer { status: response.status().as_u16(), body }
     }
 
-    /// Posts samples that must all be accepted.
+    /// Posts samples that the daemon must all accept.
     pub(crate) fn accept(&self, samples: &Value) {
         let answer = self.post_json(&json!({ "samples": samples }));
         assert_eq!(answer.status, 200, "{}", answer.body);
@@ -244,7 +244,7 @@ pub(crate) fn partition_files(data: &Path, granularity: &str) -> Vec<PathBuf> {
     fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
-/// A time whose documents of all granularities up to 1h are over, RFC 3339.
+/// A time at which the documents of all granularities up to 1h are over, RFC 3339.
 pub(crate) fn yesterday() -> String {
     let at = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(30);
     at.to_string()

@@ -1,5 +1,5 @@
-//! A simulated fleet whose hosts come and go, and a daemon without threads that keeps it: the store,
-//! and what the roles do with it in the same order, by a clock that is given. Months pass in minutes.
+//! A simulated fleet with changing hosts, and a daemon without threads: the store, and the work of
+//! the roles in their order, with a simulated clock. Months pass in minutes.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -22,11 +22,11 @@ use granary::{
 
 use crate::setup::{define, open_with, series};
 
-/// Series that are forgotten in one run, as the retention role has it.
+/// The most series deleted in one run, as in the retention role.
 const FORGOTTEN_AT_ONCE: usize = 4096;
 
-/// The values of `benches/disk_peers.py`: three of five series are counters that grow by an irregular
-/// amount, two are gauges that wander with one decimal.
+/// The values of `benches/disk_peers.py`: three of five series are counters that grow irregularly,
+/// two are gauges that vary by one decimal.
 pub(crate) struct Values {
     random: fastrand::Rng,
     metrics: usize,
@@ -34,14 +34,14 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    /// Of some hosts, each with as many metrics.
+    /// Values for hosts with the same number of metrics.
     pub(crate) fn new(hosts: usize, metrics: usize, seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let now = (0..hosts * metrics).map(|_| (random.f64() * 1000.0).floor()).collect();
         Self { random, metrics, now }
     }
 
-    /// How the values of a series are to be read.
+    /// The kind of a series.
     pub(crate) fn kind(index: usize) -> Kind {
         if index % 5 < 3 { Kind::Counter } else { Kind::Gauge }
     }
@@ -49,7 +49,7 @@ impl Values {
     /// The next values of all series.
     pub(crate) fn step(&mut self) -> &[f64] {
         for (index, value) in self.now.iter_mut().enumerate() {
-            // Box and Muller's normal distribution.
+            // The normal distribution by Box and Muller.
             let (one, two) = (1.0 - self.random.f64(), self.random.f64());
             let step = (-2.0 * one.ln()).sqrt() * (std::f64::consts::TAU * two).cos();
             if Self::kind(index) == Kind::Counter {
@@ -69,16 +69,16 @@ pub(crate) fn host_series(host: usize, metrics: usize) -> Vec<SeriesInfo> {
     (0..metrics).map(|metric| SeriesInfo { sender: host.as_str().into(), ..one(metric) }).collect()
 }
 
-/// How a fleet sends, and what the daemon does with it.
+/// The rates at which a fleet sends and changes, and the daemon's intervals.
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
     pub(crate) set: GranularitySet,
     pub(crate) hosts: usize,
     pub(crate) metrics: usize,
     pub(crate) interval_ms: i64,
-    /// One after so many samples of a series.
+    /// Checkpoints once per this many samples of a series.
     pub(crate) samples_a_checkpoint: i64,
-    /// After so long a host is gone, and another one in its place.
+    /// The lifetime of a host, which is then replaced by another one.
     pub(crate) renewal_ms: i64,
 }
 
@@ -87,10 +87,12 @@ impl Run {
         self.interval_ms * self.samples_a_checkpoint
     }
 
-    /// When every retention is reached, also of the series that go first.
+    /// The time after which every retention applies, also to the oldest series.
     pub(crate) fn settled_ms(&self) -> i64 {
-        let kept = self.set.iter().map(|own| {
-            own.retention.longest_ms() + 2 * own.partition.longest_ms() + self.checkpoint_ms()
+        let kept = self.set.iter().map(|granularity| {
+            granularity.retention.longest_ms()
+                + 2 * granularity.partition.longest_ms()
+                + self.checkpoint_ms()
         });
         kept.max().unwrap_or(0)
     }
@@ -103,18 +105,18 @@ struct Host {
     sent: u64,
 }
 
-/// See the module.
+/// A simulated fleet with its daemon.
 pub(crate) struct Simulation {
     pub(crate) run: Run,
     pub(crate) store: Store,
     pub(crate) now: UnixMillis,
-    /// Seconds of the longest checkpoint since this was last set to nothing.
+    /// The longest checkpoint in seconds since this was last reset.
     pub(crate) checkpoint_longest: f64,
     appender: Appender,
-    /// Those that are there, the oldest first.
+    /// Present hosts, the oldest first.
     hosts: VecDeque<Host>,
     born: usize,
-    /// Up to here the renewal went.
+    /// The index up to which hosts were replaced.
     renewed: i64,
 }
 
@@ -138,7 +140,7 @@ impl Simulation {
         self.born += 1;
     }
 
-    /// One interval passes: each host sends, and what is due is done.
+    /// Advances by one interval: each host sends, and due work runs.
     pub(crate) fn step(&mut self) {
         self.now = self.now.plus(self.run.interval_ms);
         while self.now.0 - self.renewed >= self.run.renewal_ms {
@@ -154,7 +156,7 @@ impl Simulation {
         }
     }
 
-    /// What checkpointer, sealer and retention do.
+    /// Runs checkpointer, sealer and retention.
     fn upkeep(&mut self) {
         let watch = Stopwatch::start();
         self.store.checkpoint(self.now).unwrap();
@@ -170,7 +172,7 @@ impl Simulation {
         }
     }
 
-    /// Closes the store, and opens it again; returns how many seconds that took.
+    /// Closes and reopens the store; returns the duration in seconds.
     pub(crate) fn restart(self, folder: &Path) -> (Store, f64) {
         let Self { run, store, now, appender, .. } = self;
         drop((store, appender));
@@ -194,7 +196,7 @@ impl Host {
     }
 }
 
-/// Bytes that files take on the disk, those of the folders in it too, and how many there are.
+/// The disk usage of files in bytes, including those in subfolders, and their number.
 pub(crate) fn used(folder: &Path) -> (u64, usize) {
     let (mut bytes, mut files) = (0, 0);
     for entry in fs::read_dir(folder).into_iter().flatten() {
@@ -202,7 +204,7 @@ pub(crate) fn used(folder: &Path) -> (u64, usize) {
         let (own_bytes, own_files) = if path.is_dir() {
             used(&path)
         } else {
-            (fs::metadata(&path).map_or(0, |own| own.blocks() * 512), 1)
+            (fs::metadata(&path).map_or(0, |file| file.blocks() * 512), 1)
         };
         bytes += own_bytes;
         files += own_files;
@@ -210,7 +212,7 @@ pub(crate) fn used(folder: &Path) -> (u64, usize) {
     (bytes, files)
 }
 
-/// What a store takes of one thing and another, by name.
+/// The disk usage of a store by artefact.
 pub(crate) fn sizes(store: &Store, folder: &Path) -> BTreeMap<&'static str, u64> {
     let (series, ids) = {
         let dictionary = store.dictionary();

@@ -11,12 +11,12 @@ pub(crate) struct Page {
     pub(crate) text: String,
 }
 
-/// What stands between two fences of a page.
+/// A block between two fences of a page.
 pub(crate) struct Example {
-    /// What the fence says that it is: `sh`, `toml`, `text` and so on.
+    /// The fence's language: `sh`, `toml`, `text` and so on.
     pub(crate) language: String,
     pub(crate) text: String,
-    /// Where it begins, as `docs/asking.md:33`.
+    /// The position of its begin, such as `docs/asking.md:33`.
     pub(crate) place: String,
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn pages() -> Vec<Page> {
     let mut names = vec!["README.md".to_owned(), "CONTRIBUTING.md".to_owned()];
     for entry in fs::read_dir(root().join("docs")).unwrap() {
         let entry = entry.unwrap();
-        // Pictures are in a folder.
+        // The folder contains pictures.
         if entry.file_type().unwrap().is_file() {
             names.push(format!("docs/{}", entry.file_name().to_str().unwrap()));
         }

@@ -1,5 +1,5 @@
-//! A folder with something in the way of its operations: they fail when they are told to, or stand
-//! still. Knows nothing of what the store does then.
+//! A folder with a hook before its operations: they fail or block on demand. Must never know how
+//! the store reacts.
 
 use std::{
     fmt::Debug,
@@ -17,10 +17,10 @@ use granary::store::{FORMAT_VERSION, Folder, Medium};
 use parking_lot::{Condvar, Mutex};
 use redb::{BackendError, StorageBackend};
 
-/// How long a test waits for a sync.
+/// The time for which a test waits for a sync.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// What is done before operations on a file, by its name.
+/// A hook before operations on a file, by its name.
 pub(crate) trait Hook: Debug + Send + Sync + 'static {
     /// The format that the store writes.
     fn format(&self) -> u64 {
@@ -50,7 +50,7 @@ impl Hook for LaterRelease {
     }
 }
 
-/// What fails from now on.
+/// The operations that fail from now on.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     pub(crate) reads: AtomicBool,
@@ -76,7 +76,7 @@ fn unless(fails: &AtomicBool) -> io::Result<()> {
     if fails.load(Ordering::Relaxed) { Err(io::Error::from_raw_os_error(5)) } else { Ok(()) }
 }
 
-/// While it is closed, syncs of files whose name contains a word wait.
+/// A gate: while it is closed, syncs of files whose name contains a word block.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     closed_for: Mutex<Option<&'static str>>,
@@ -85,7 +85,7 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// Closes it for files whose name contains a word, or opens it.
+    /// Closes the gate for files whose name contains a word, or opens it.
     pub(crate) fn set(&self, closed_for: Option<&'static str>) {
         *self.closed_for.lock() = closed_for;
         self.changed.notify_all();

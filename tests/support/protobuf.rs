@@ -1,4 +1,4 @@
-//! A few lines that write Protocol Buffers, for tests that play a sender.
+//! A few lines that write Protocol Buffers, for tests that act as a sender.
 
 /// Appends a field of bytes, text or a message.
 pub(crate) fn bytes(field: u32, value: &[u8], out: &mut Vec<u8>) {

@@ -1,11 +1,11 @@
-//! Which first readings of counters count whole, by the naive reading of the rule.
+//! The start from which first readings of counters count whole, by a naive reading of the rule.
 
-/// When a first reading at `at` may have begun to count whole: `samples` are the times of its batch,
-/// each with that of the sample before it in its series.
+/// The time from which a counter that is first read at `at` may have started to count whole:
+/// `samples` are the times of its batch, each with the time of the preceding sample in its series.
 pub(crate) fn counts_from(samples: &[(i64, Option<i64>)], at: i64, slot_start: i64) -> i64 {
-    let times = samples.iter().flat_map(|(own, before)| [Some(*own), *before]).flatten();
+    let times = samples.iter().flat_map(|(time, before)| [Some(*time), *before]).flatten();
     let previous = times.filter(|time| *time < at).max();
-    let passed = samples.iter().filter_map(|(own, before)| Some(own - (*before)?));
+    let passed = samples.iter().filter_map(|(time, before)| Some(time - (*before)?));
     let interval = passed.filter(|passed| *passed > 0).min();
     let by_interval = interval.map(|interval| at - 2 * interval);
     match (previous, by_interval) {

@@ -1,5 +1,5 @@
-//! How tests set up a store: when, with which granularities, series and samples. Knows nothing of
-//! what a test looks for.
+//! The setup of a store in tests: time, granularities, series and samples. Must never know what a
+//! test asserts.
 
 use std::{ops::Range, path::Path, sync::Arc};
 
@@ -18,9 +18,9 @@ pub(crate) const DAY: i64 = 24 * HOUR;
 
 /// 2026-11-21T12:34:56Z
 pub(crate) const NOW: UnixMillis = UnixMillis(1_795_264_496_000);
-/// The same within a second: no slot begins here.
+/// A time within a second, at which no slot begins: 2026-11-21T12:34:56.789Z.
 pub(crate) const WITHIN: UnixMillis = UnixMillis(NOW.0 + 789);
-/// The same day at 06:00, when a partition of 1m begins.
+/// The day of `NOW` at 06:00, when a partition of 1m begins.
 pub(crate) const SIX: UnixMillis = UnixMillis(1_795_240_800_000);
 
 /// The store of a folder, with the default granularities.
@@ -28,7 +28,7 @@ pub(crate) fn open(dir: &Path, now: UnixMillis) -> (Store, Appender) {
     open_with(dir, &GranularitySet::default(), now)
 }
 
-/// The same with others.
+/// The store of a folder, with other granularities.
 pub(crate) fn open_with(dir: &Path, set: &GranularitySet, now: UnixMillis) -> (Store, Appender) {
     open_on(Arc::new(Folder::new(dir).unwrap()), set, now)
 }
@@ -45,9 +45,9 @@ pub(crate) fn open_on(
 
 /// Granularities, each by the lengths of its slots, documents and partitions and its retention.
 pub(crate) fn granularities(spans: &[[&str; 4]]) -> GranularitySet {
-    let granularity = |own: &[&str; 4]| {
-        let [width, document, partition, retention] = own.map(|text| text.parse().unwrap());
-        let Span::Fixed(width_ms) = width else { panic!("{own:?}") };
+    let granularity = |lengths: &[&str; 4]| {
+        let [width, document, partition, retention] = lengths.map(|text| text.parse().unwrap());
+        let Span::Fixed(width_ms) = width else { panic!("{lengths:?}") };
         Granularity::new(width_ms, document, partition, retention)
     };
     GranularitySet::new(spans.iter().map(granularity).collect()).unwrap()
@@ -57,12 +57,12 @@ pub(crate) fn key(metric: &str, tags: &[(&str, &str)]) -> SeriesKey {
     SeriesKey::new(metric, tags.iter().copied(), &SeriesLimits::default()).unwrap()
 }
 
-/// A series without a unit, of no sender.
+/// A series without unit and sender.
 pub(crate) fn series(metric: &str, tags: &[(&str, &str)], kind: Kind) -> SeriesInfo {
     SeriesInfo { key: key(metric, tags), kind, unit: "".into(), sender: "".into() }
 }
 
-/// Makes series known.
+/// Registers series.
 pub(crate) fn define(
     appender: &mut Appender,
     series: &[SeriesInfo],
@@ -76,7 +76,7 @@ pub(crate) fn define(
     verdicts.into_iter().map(known).collect()
 }
 
-/// Samples of one series, by time, that count each time they are sent.
+/// Samples of one series by time, which count each time they are sent.
 pub(crate) fn samples(
     series: SeriesId,
     samples: impl IntoIterator<Item = (i64, f64)>,
@@ -91,7 +91,7 @@ pub(crate) fn send(appender: &mut Appender, batch: AcceptedBatch, now: UnixMilli
     assert!(verdicts[0].is_accepted(), "{verdicts:?}");
 }
 
-/// The slots of a series at a granularity that hold something.
+/// The non-empty slots of a series at a granularity.
 pub(crate) fn slots(
     store: &Store,
     granularity: usize,

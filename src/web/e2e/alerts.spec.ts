@@ -1,4 +1,4 @@
-/** Alerts: what fires and since when, what is done about it, what was, and rules made of charts. */
+/** Alerts: the active ones, acknowledgements, silences, history, and rules made from charts. */
 import { readFile } from "node:fs/promises";
 import type { Page } from "@playwright/test";
 import type { Alert } from "../src/api/types";
@@ -9,7 +9,7 @@ import { drawn } from "./support/drawn";
 import { eventually } from "./support/eventually";
 import { expect, test } from "./support/test";
 
-/** Gives a daemon what its rules find. */
+/** Sends a daemon the samples that its rules evaluate. */
 async function fire(daemon: Daemon): Promise<void> {
   await daemon.accept(hostSamples(HOST, 1, 0));
   await eventually("LoadHigh fires", async () => {
@@ -18,10 +18,10 @@ async function fire(daemon: Daemon): Promise<void> {
   });
 }
 
-/** The rows of what is active, or of silences. */
+/** The rows of active alerts, or of silences. */
 const rowsOf = (page: Page, text: string) => page.locator(".alert-row").filter({ hasText: text });
 
-test("what fires, and what may, is listed with its labels, value and severity", async ({
+test("firing and pending alerts are listed with their labels, value and severity", async ({
   page,
 }) => {
   await page.goto("/");
@@ -49,7 +49,7 @@ test("what fires, and what may, is listed with its labels, value and severity", 
   await expect(row).toBeVisible();
 });
 
-test("rules are listed by group, with what is wrong with those that fail", async ({ page }) => {
+test("rules are listed by group, with the errors of failing rules", async ({ page }) => {
   await page.goto("/alerts?show=rules");
   const rule = (name: string) => page.getByRole("row").filter({ hasText: name });
   await expect(rule("host:load:last")).toContainText("Recording");
@@ -60,7 +60,7 @@ test("rules are listed by group, with what is wrong with those that fail", async
   await expect(page.getByText(/every 1 s, .* ago, took/).first()).toBeVisible();
 });
 
-test("a rule shows what it measures with its threshold, and when it fired", async ({ page }) => {
+test("a rule shows its measured value, its threshold, and its history", async ({ page }) => {
   const texts = await textsDrawn(page);
   await page.goto("/alerts?rule=hosts/LoadHigh");
   await drawn(page, "Measured value");
@@ -73,19 +73,19 @@ test("a rule shows what it measures with its threshold, and when it fired", asyn
   expect(Number(value)).toBeGreaterThan(0.2);
 });
 
-test("the threshold of an alert lies on the charts of its metric", async ({ page }) => {
+test("the threshold of an alert is drawn on the charts of its metric", async ({ page }) => {
   const texts = await textsDrawn(page);
   await page.goto(`/hosts/${HOST}?resolution=1m&range=1h`);
   await drawn(page, "Load");
   await expect.poll(texts).toContain("LoadHigh");
-  // That of all hosts lies on the chart of another one, that of this host does not.
+  // The threshold for all hosts is drawn on another host's chart; the one for this host is not.
   await page.goto("/hosts/web2?resolution=1m&range=1h");
   await drawn(page, "Load");
   await expect.poll(texts).toContain("Quiet");
   expect(await texts()).not.toContain("LoadHigh");
 });
 
-test("an alert is acknowledged, which everybody sees until it is taken back", async ({
+test("an acknowledgement is visible to everybody until it is withdrawn", async ({
   page,
   startDaemon,
 }) => {
@@ -105,7 +105,7 @@ test("an alert is acknowledged, which everybody sees until it is taken back", as
   await expect(row).not.toContainText("Acknowledged by");
 });
 
-test("an alert is silenced, the silence listed, and ended", async ({ page, startDaemon }) => {
+test("an alert is silenced; the silence is listed and expired", async ({ page, startDaemon }) => {
   const daemon = await startDaemon();
   await fire(daemon);
   await page.goto(`${daemon.url}/alerts`);
@@ -118,8 +118,8 @@ test("an alert is silenced, the silence listed, and ended", async ({ page, start
   await dialog.getByLabel("Comment").fill("the disk is changed");
   await dialog.getByRole("button", { name: "Silence" }).click();
   await expect(row).toContainText("Silenced by Ann: the disk is changed");
-  const kept = (await daemon.ask("/api/v2/silences")) as { matchers: { name: string }[] }[];
-  expect(kept[0]?.matchers.map(({ name }) => name)).toEqual(["alertname", "host", "severity"]);
+  const stored = (await daemon.ask("/api/v2/silences")) as { matchers: { name: string }[] }[];
+  expect(stored[0]?.matchers.map(({ name }) => name)).toEqual(["alertname", "host", "severity"]);
 
   await page.getByRole("group", { name: "Lists" }).getByText("Silences").click();
   const silence = rowsOf(page, "the disk is changed");
@@ -133,7 +133,7 @@ test("an alert is silenced, the silence listed, and ended", async ({ page, start
   await expect(row).toContainText("Firing");
 });
 
-test("a maintenance window comes again each week by the clocks of its zone", async ({
+test("a maintenance window recurs every week by the clock of its zone", async ({
   page,
   startDaemon,
 }) => {
@@ -161,7 +161,7 @@ test("a maintenance window comes again each week by the clocks of its zone", asy
   await expect(row).toContainText("Mon 22:30–01:00 Asia/Tokyo");
 });
 
-test("a rule is made of a chart, checked by the daemon, and saved as a file", async ({
+test("a rule is made from a chart, checked by the daemon, and saved as a file", async ({
   page,
   watch,
 }) => {
@@ -192,7 +192,7 @@ test("a rule is made of a chart, checked by the daemon, and saved as a file", as
   expect(text).toBe(await dialog.getByLabel("Rule file").textContent());
   await page.keyboard.press("Escape");
   await expect(dialog).toBeHidden();
-  // What is drawn of several metrics is asked for in the same numbers.
+  // A chart of several metrics requests the numbers that the rule uses.
   await fromMenu(page, "CPU", "Alert rule…");
   await expect(dialog.getByLabel("Expression")).toHaveValue(
     /^100 \* rate\(system_cpu_user\{host="[^"]*"\}\[5m\]\) \/ \(rate.*system_cpu_idle/,
@@ -202,7 +202,7 @@ test("a rule is made of a chart, checked by the daemon, and saved as a file", as
   await expect(dialog.getByRole("status")).toContainText("Valid.");
 });
 
-test("that nobody is told is said with the way to set a receiver up, until there is one", async ({
+test("without a receiver, the page warns and shows how to add one", async ({
   page,
   startDaemon,
 }) => {
@@ -218,16 +218,16 @@ test("that nobody is told is said with the way to set a receiver up, until there
   await expect(health).toContainText("untold: 4 rules have alerts");
   await expect(health).toContainText("Serving, with warnings");
 
-  const told = await startDaemon({
-    "told.yml":
+  const withReceiver = await startDaemon({
+    "receivers.yml":
       "route: {receiver: duty}\nreceivers:\n- name: duty\n  webhook_configs: [{url: 'http://127.0.0.1:9/'}]\n",
   });
-  await page.goto(`${told.url}/alerts`);
+  await page.goto(`${withReceiver.url}/alerts`);
   await expect(firing).toContainText("sent to receivers");
   await expect(card).toBeHidden();
 });
 
-test("a daemon without rules says how some are set up: by a restart, then by a reload", async ({
+test("without rules, the page shows how to add rules: by a restart, then by a reload", async ({
   page,
   startDaemon,
 }) => {

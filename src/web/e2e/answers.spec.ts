@@ -27,7 +27,7 @@ const RULES = `groups:
   - alert: Failing
     expr: last_over_time(system_cpu_user[3h]) * on (none) {__name__=~"system_load_.*"} < 0
 `;
-const TOLD = `route: {receiver: duty}
+const RECEIVERS = `route: {receiver: duty}
 receivers:
 - name: duty
   webhook_configs: [{url: 'http://127.0.0.1:9/'}]
@@ -63,15 +63,13 @@ const BOARD: Dashboard = {
 
 const values: Parameters<typeof remembering>[0] = new Map();
 const api = remembering(values);
-/** From a daemon that has no receivers. */
+/** Requests to a daemon without receivers. */
 const warned: typeof values = new Map();
 
-test("each answer has the fields that the page knows, and each of these is in an answer", async ({
-  startDaemon,
-}) => {
+test("answers have exactly the fields that the page's types declare", async ({ startDaemon }) => {
   const daemon = await startDaemon({
     "rules.yml": RULES,
-    "told.yml": TOLD,
+    "receivers.yml": RECEIVERS,
     "granary.toml": SETTINGS,
   });
   await daemon.accept(hostSamples(HOST, 1, 0));
@@ -141,7 +139,7 @@ async function askOfAlerts(daemon: Daemon) {
   await daemon.accept([{ metric: "pulse", tags: {}, time: Date.now(), value: 0 }]);
   const labels = { alertname: "LoadHigh", host: HOST };
   await api.acknowledge(labels, "Ann", "looking", NOW + HOUR);
-  const one = {
+  const silence = {
     matchers: [{ name: "alertname", value: "LoadHigh", isRegex: false, isEqual: true }],
     startsAt: new Date(NOW).toISOString(),
     createdBy: "Ann",
@@ -149,11 +147,11 @@ async function askOfAlerts(daemon: Daemon) {
   };
   const window = { weekdays: ["sat"], from: "07:30", until: "08:30", zone: "Europe/Berlin" };
   const endsAt = new Date(NOW + HOUR * 24 * 30).toISOString();
-  const first = await api.silence({ ...one, endsAt, recurring: null });
-  const next = { ...one, id: first.silenceID, endsAt, recurring: null };
+  const first = await api.silence({ ...silence, endsAt, recurring: null });
+  const next = { ...silence, id: first.silenceID, endsAt, recurring: null };
   const { silenceID } = await api.silence(next);
-  await api.silence({ ...one, endsAt, recurring: window });
-  await eventually("all of an alert is told", async () => {
+  await api.silence({ ...silence, endsAt, recurring: window });
+  await eventually("the complete alert is reported", async () => {
     const text = JSON.stringify(await api.rules());
     return ["keepFiringSince", "silencedBy", "acknowledged"].every((name) => text.includes(name));
   });

@@ -2,24 +2,24 @@
 import type { Page } from "@playwright/test";
 import { expect, test } from "./support/test";
 
-/** Within this time the page says that the daemon is away, and that it is back. */
+/** The time within which the page notices an outage, and its end. */
 const SEEN = { timeout: 3000 };
 
 const away = (page: Page) =>
   page.getByRole("alert").filter({ hasText: "The daemon has not answered" });
 const heading = (page: Page, name: string) => page.getByRole("heading", { name, exact: true });
 
-/** The browser's own words for what a test brings about. */
+/** Errors that the browser itself logs during these tests. */
 const REFUSED = /ERR_CONNECTION_REFUSED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE/;
 
-test("a killed daemon is missed within three seconds; the page goes on by itself", async ({
+test("an outage is noticed within three seconds, and the page recovers automatically", async ({
   page,
   startDaemon,
   watch,
 }) => {
   watch.excuse(REFUSED);
   const daemon = await startDaemon();
-  // A view that asks for nothing for half a minute.
+  // This view sends no request for half a minute.
   await page.goto(`${daemon.url}/dashboards`);
   await expect(heading(page, "Dashboards")).toBeVisible();
   await page.evaluate(() => (window.kept = true));
@@ -33,7 +33,7 @@ test("a killed daemon is missed within three seconds; the page goes on by itself
   expect(await page.evaluate(() => window.kept)).toBe(true);
 });
 
-test("a daemon that hangs is missed within three seconds, and so is one behind a proxy", async ({
+test("a hanging daemon, and one behind a proxy, is noticed within three seconds", async ({
   page,
   startDaemon,
   watch,
@@ -55,7 +55,7 @@ test("a daemon that hangs is missed within three seconds, and so is one behind a
   await expect(away(page)).toBeHidden(SEEN);
 });
 
-test("a view that is first opened during an outage is there after it, by itself", async ({
+test("a view first opened during an outage appears automatically after it", async ({
   page,
   startDaemon,
   watch,
@@ -75,7 +75,7 @@ test("a view that is first opened during an outage is there after it, by itself"
   expect(await page.evaluate(() => window.kept)).toBe(true);
 });
 
-test("a view whose files are gone is tried again by a button, then in a page that is loaded anew", async ({
+test("a view with missing files is retried by a button, then by a reload", async ({
   page,
   daemon,
   watch,
@@ -94,7 +94,7 @@ test("a view whose files are gone is tried again by a button, then in a page tha
   const before = asked;
   await page.getByRole("button", { name: "Retry" }).click();
   await expect.poll(() => asked).toBeGreaterThan(before);
-  // It gives up on these files after the third time.
+  // The page stops retrying these files after the third attempt.
   await expect.poll(() => page.evaluate(() => window.kept).catch(() => true)).toBeUndefined();
   await page.unroute("**/assets/storage-*.js*");
   await expect(heading(page, "Storage")).toBeVisible({ timeout: 20_000 });

@@ -1,4 +1,4 @@
-/** Rules of accessibility that a program can check, on every view, in both themes and sizes. */
+/** Accessibility rules that a program can check, on every view, in both themes and sizes. */
 import axe from "axe-core";
 import { openSettled } from "./support/settled";
 import { expect, test } from "./support/test";
@@ -11,7 +11,7 @@ for (const view of VIEWS) {
       for (const size of SIZES) {
         await page.setViewportSize(size);
         await openSettled(page, view.path);
-        // The browser may tell a new page its theme a moment late.
+        // The browser may report its theme to a new page a moment late.
         await expect(page.locator("html")).toHaveAttribute("data-theme", colorScheme);
         await page.evaluate(axe.source);
         const found = await page.evaluate(async () => {

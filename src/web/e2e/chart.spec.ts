@@ -1,4 +1,4 @@
-/** What a chart shows and what one does with it: values, legend, axes, files. */
+/** Charts: values, legend, axes, saved files. */
 import type { Page } from "@playwright/test";
 import { nextAsked } from "./support/asked";
 import {
@@ -12,7 +12,7 @@ import {
   textsDrawnBy,
 } from "./support/charts";
 import { HOST } from "./support/data";
-import { drawn, drawnNow, placeSaid } from "./support/drawn";
+import { drawn, drawnNow, shownPlace } from "./support/drawn";
 import { expect, test } from "./support/test";
 
 const SIX_HOURS = `/hosts/${HOST}?resolution=1m&range=6h`;
@@ -50,19 +50,19 @@ test("totals and averages per second are those of the API", async ({ page, daemo
   }
 });
 
-test("all charts show the time that is pointed at, and their values there", async ({ page }) => {
+test("all charts show the pointed time and their values there", async ({ page }) => {
   await page.goto(SIX_HOURS);
   for (const title of ["Load", "CPU"]) await drawn(page, title);
   const { at, middle } = await boxOf(areaOf(page, "Load"));
   await page.mouse.move(at(0.6), middle);
   await nextFrame(page);
-  const said = await page.locator(".chart-time").allTextContents();
-  const full = said.filter((text) => text !== "" && !text.startsWith("last"));
+  const chartTimes = await page.locator(".chart-time").allTextContents();
+  const full = chartTimes.filter((text) => text !== "" && !text.startsWith("last"));
   expect(full.length).toBeGreaterThan(1);
   expect(new Set(full).size).toBe(1);
 
   const { series } = await drawnNow(page, "Load");
-  const place = await placeSaid(page, "Load");
+  const place = await shownPlace(page, "Load");
   const value = series[`system_load_5m{host="${HOST}"} avg`]?.[place];
   const shown = await legendRow(page, "Load", "5m").locator(".legend-value").textContent();
   expect(Number.parseFloat(shown ?? "")).toBeCloseTo(value ?? NaN, 2);
@@ -71,7 +71,7 @@ test("all charts show the time that is pointed at, and their values there", asyn
   await expect(chartOf(page, "Load").locator(".chart-time")).toContainText("last");
 });
 
-test("a click shows one series alone, a click with shift hides it", async ({ page }) => {
+test("a click shows only that series, and a click with Shift hides it", async ({ page }) => {
   await page.goto(SIX_HOURS);
   await drawn(page, "Load");
   const button = (label: string) => legendRow(page, "Load", label).getByRole("button");
@@ -91,7 +91,7 @@ test("a click shows one series alone, a click with shift hides it", async ({ pag
   await expect.poll(shown).toEqual([true, true, false]);
 });
 
-test("axes are logarithmic and areas stacked where one wants them so", async ({ page }) => {
+test("the menu switches to logarithmic axes and stacked areas", async ({ page }) => {
   await page.goto(SIX_HOURS);
   await drawn(page, "Load");
   const plain = (await drawnNow(page, "Load")).series;
@@ -128,10 +128,7 @@ test("the shares of the processor are drawn up to 100 %", async ({ page }) => {
   expect(texts).not.toContain("120 %");
 });
 
-test("the legend tells the least and the greatest of a slot beside its average", async ({
-  page,
-  daemon,
-}) => {
+test("the legend shows min and max of a slot beside its average", async ({ page, daemon }) => {
   const metric = "system_load_1m";
   const tags = `host=${HOST}`;
   await page.goto(`/explore?metric=${metric}&tags=${tags}&resolution=5m&range=6h`);
@@ -147,19 +144,19 @@ test("the legend tells the least and the greatest of a slot beside its average",
     end: String((times.at(-1) ?? 0) + 1),
     display: "avg,min,max",
   });
-  const said = async (part: string) =>
+  const shown = async (part: string) =>
     (await chartOf(page, metric).locator(part).textContent())?.split(" – ").map(Number);
-  const [average = NaN] = (await said(".legend-value")) ?? [];
-  const [least = NaN, greatest = NaN] = (await said(".legend-band")) ?? [];
+  const [average = NaN] = (await shown(".legend-value")) ?? [];
+  const [least = NaN, greatest = NaN] = (await shown(".legend-band")) ?? [];
   const points = (display: string) =>
     answer.series.find((series) => series.display === display)?.points.map(([, value]) => value);
-  const place = await placeSaid(page, metric);
+  const place = await shownPlace(page, metric);
   for (const [display, shown] of Object.entries({ avg: average, min: least, max: greatest }))
     expect(shown, display).toBeCloseTo(points(display)?.[place] ?? NaN, 3);
   expect(least).toBeLessThan(greatest);
 });
 
-test("a chart fills the screen and leaves it by Escape", async ({ page }) => {
+test("a chart fills the screen until Escape is pressed", async ({ page }) => {
   await page.goto(SIX_HOURS);
   const before = await boxOf(chartOf(page, "Load"));
   await chartOf(page, "Load").getByRole("button", { name: "Full screen" }).click();
@@ -174,7 +171,7 @@ test("a chart fills the screen and leaves it by Escape", async ({ page }) => {
     .toBe(before.width);
 });
 
-test("what is saved as a table is what is drawn", async ({ page }) => {
+test("a saved table contains the drawn values", async ({ page }) => {
   await page.goto(SIX_HOURS);
   const { times, series } = await drawn(page, "Load");
   const saved = page.waitForEvent("download");
@@ -199,7 +196,7 @@ async function read(stream: Promise<AsyncIterable<Buffer>>): Promise<Buffer> {
   return Buffer.concat(parts);
 }
 
-/** How much of a chart's canvas is in a picture of it, at its place. */
+/** The share of a chart's canvas that a saved picture contains at the expected place. */
 async function comparePicture(page: Page, picture: Buffer) {
   return page.evaluate(async (base64) => {
     const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
@@ -225,10 +222,10 @@ async function comparePicture(page: Page, picture: Buffer) {
   }, picture.toString("base64"));
 }
 
-test("what is saved as a picture holds the pixels that are drawn", async ({ page }) => {
+test("a saved picture contains the drawn pixels", async ({ page }) => {
   await page.goto(SIX_HOURS);
   await drawn(page, "Load");
-  // A chart may be drawn anew in between, when a slot or the line of an alert has come.
+  // A new slot or threshold may redraw the chart in between.
   await expect(async () => {
     const saved = page.waitForEvent("download");
     await fromMenu(page, "Load", "Save as PNG");

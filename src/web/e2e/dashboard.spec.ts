@@ -1,4 +1,4 @@
-/** Dashboards: made, changed by pointer and keys, kept, shared, and fought over. */
+/** Dashboards: creation, editing by pointer and keyboard, saving, sharing, conflicts. */
 import { readFile } from "node:fs/promises";
 import type { Page } from "@playwright/test";
 import type { Dashboard, DashboardAnswer, Panel } from "../src/api/types";
@@ -25,16 +25,16 @@ const TWO: Dashboard = {
   ],
 };
 
-/** Keeps a dashboard under a name of its own, and opens it. */
+/** Saves a dashboard under a new name and opens it. */
 async function opened(page: Page, daemon: Daemon, name: string, dashboard = TWO): Promise<string> {
-  const own = `${name}-${Date.now().toString(36)}`;
-  await daemon.post(`/api/v1/dashboards/${own}`, { version: null, dashboard }, "PUT");
-  await page.goto(`/dashboards/${own}`);
+  const unique = `${name}-${Date.now().toString(36)}`;
+  await daemon.post(`/api/v1/dashboards/${unique}`, { version: null, dashboard }, "PUT");
+  await page.goto(`/dashboards/${unique}`);
   await expect(page.getByRole("heading", { level: 1 })).toContainText(dashboard.title);
-  return own;
+  return unique;
 }
 
-async function kept(daemon: Daemon, name: string): Promise<DashboardAnswer> {
+async function stored(daemon: Daemon, name: string): Promise<DashboardAnswer> {
   return (await daemon.ask(`/api/v1/dashboards/${name}`)) as DashboardAnswer;
 }
 
@@ -51,10 +51,7 @@ async function save(page: Page): Promise<void> {
   await expect(page.getByRole("button", { name: "Edit", exact: true })).toBeVisible();
 }
 
-test("a dashboard is made on the page, saved, and there after a reload", async ({
-  page,
-  daemon,
-}) => {
+test("a dashboard is created, saved, and present after a reload", async ({ page, daemon }) => {
   await page.goto("/dashboards");
   await press(page, "New dashboard");
   const title = `Made here ${Date.now().toString(36)}`;
@@ -74,7 +71,7 @@ test("a dashboard is made on the page, saved, and there after a reload", async (
   expect(Object.keys((await drawn(page, "Load here")).series).length).toBeGreaterThan(2);
   await expect(page.locator(".text-panel strong")).toHaveText("Ask");
   const name = new URL(page.url()).pathname.split("/").at(-1) ?? "";
-  const { version, dashboard } = await kept(daemon, name);
+  const { version, dashboard } = await stored(daemon, name);
   expect(version).toBeGreaterThan(1);
   expect(dashboard.title).toBe(title);
   expect(dashboard.panels).toHaveLength(2);
@@ -104,14 +101,14 @@ test("panels are dragged and resized by the pointer", async ({ page, daemon }) =
   await page.mouse.move(corner.x - 2 * column, corner.y + 80, { steps: 8 });
   await page.mouse.up();
   await save(page);
-  const left = placeOf(await kept(daemon, name), "left");
+  const left = placeOf(await stored(daemon, name), "left");
   expect(left?.x).toBe(6);
   expect(left?.y).toBeGreaterThan(0);
   expect(left?.w).toBe(4);
   expect(left?.h).toBeGreaterThan(7);
 });
 
-test("panels are moved and resized by keys alone, and a change is undone", async ({
+test("panels are moved and resized by the keyboard, and a change is undone", async ({
   page,
   daemon,
 }) => {
@@ -129,10 +126,10 @@ test("panels are moved and resized by keys alone, and a change is undone", async
   await saveButton.focus();
   await page.keyboard.press("Enter");
   await expect(page.getByRole("button", { name: "Edit", exact: true })).toBeVisible();
-  expect(placeOf(await kept(daemon, name), "left")).toEqual({ x: 0, y: 0, w: 5, h: 8 });
+  expect(placeOf(await stored(daemon, name), "left")).toEqual({ x: 0, y: 0, w: 5, h: 8 });
 });
 
-test("of two who save at once the second is told, and chooses", async ({
+test("of two readers who save at once, the second resolves the conflict", async ({
   page,
   context,
   daemon,
@@ -141,32 +138,32 @@ test("of two who save at once the second is told, and chooses", async ({
   watch.excuse(/409 \(Conflict\)/);
   const name = await opened(page, daemon, "conflict");
   const other = await context.newPage();
-  for (const [one, title] of [
+  for (const [editor, title] of [
     [other, "Theirs"],
     [page, "Mine"],
   ] as const) {
-    await one.goto(`/dashboards/${name}?edit=1`);
-    await one.getByRole("textbox", { name: "Title of the dashboard" }).fill(title);
-    await one.keyboard.press("Enter");
+    await editor.goto(`/dashboards/${name}?edit=1`);
+    await editor.getByRole("textbox", { name: "Title of the dashboard" }).fill(title);
+    await editor.keyboard.press("Enter");
   }
   await save(other);
   await press(page, "Save");
   const dialog = page.getByRole("dialog", { name: "Dashboard was changed" });
   await expect(dialog).toContainText("Theirs");
-  expect((await kept(daemon, name)).dashboard.title).toBe("Theirs");
+  expect((await stored(daemon, name)).dashboard.title).toBe("Theirs");
 
   await dialog.getByRole("button", { name: /^Overwrite version/ }).click();
   await expect(page.getByRole("heading", { level: 1 })).toContainText("Mine");
-  expect((await kept(daemon, name)).dashboard.title).toBe("Mine");
+  expect((await stored(daemon, name)).dashboard.title).toBe("Mine");
 });
 
-test("one who takes the other's version sees that", async ({ page, daemon, watch }) => {
+test("choosing the other version of a conflict shows it", async ({ page, daemon, watch }) => {
   watch.excuse(/409 \(Conflict\)/);
   const name = await opened(page, daemon, "theirs");
   await page.goto(`/dashboards/${name}?edit=1`);
   await page.getByRole("textbox", { name: "Title of the dashboard" }).fill("Mine");
   await page.keyboard.press("Enter");
-  const { version } = await kept(daemon, name);
+  const { version } = await stored(daemon, name);
   const theirs = { version, dashboard: { ...TWO, title: "Theirs" } };
   await daemon.post(`/api/v1/dashboards/${name}`, theirs, "PUT");
   await press(page, "Save");
@@ -174,13 +171,13 @@ test("one who takes the other's version sees that", async ({ page, daemon, watch
   await expect(page.getByRole("heading", { level: 1 })).toContainText("Theirs");
 });
 
-test("what is exported is what is imported", async ({ page, daemon }) => {
+test("an exported dashboard is imported unchanged", async ({ page, daemon }) => {
   const name = await opened(page, daemon, "round-trip");
   await page.getByRole("button", { name: "More about this dashboard" }).click();
   const saved = page.waitForEvent("download");
   await page.getByRole("menuitem", { name: "Export as JSON" }).click();
   const file = await (await saved).path();
-  expect(JSON.parse(await readFile(file, "utf8"))).toEqual((await kept(daemon, name)).dashboard);
+  expect(JSON.parse(await readFile(file, "utf8"))).toEqual((await stored(daemon, name)).dashboard);
 
   await page.goto("/dashboards");
   await press(page, "Import");
@@ -188,10 +185,12 @@ test("what is exported is what is imported", async ({ page, daemon }) => {
   await page.getByRole("textbox", { name: "Name in the address" }).fill(`${name}-2`);
   await page.getByRole("dialog").getByRole("button", { name: "Import", exact: true }).click();
   await expect(page).toHaveURL(`/dashboards/${name}-2`);
-  expect((await kept(daemon, `${name}-2`)).dashboard).toEqual((await kept(daemon, name)).dashboard);
+  expect((await stored(daemon, `${name}-2`)).dashboard).toEqual(
+    (await stored(daemon, name)).dashboard,
+  );
 });
 
-test("variables are in the address and choose what is drawn", async ({ page, daemon }) => {
+test("variables are in the address and filter the charts", async ({ page, daemon }) => {
   const queries = [{ kind: "metric" as const, metric: "system_load_1m", tags: "host=$host" }];
   const panel: Panel = { ...chart("load", {}, ""), kind: "chart", queries };
   await opened(page, daemon, "variables", {
@@ -209,7 +208,7 @@ test("variables are in the address and choose what is drawn", async ({ page, dae
   expect(await hosts()).toContain('host="web2"');
 });
 
-test("the built-in dashboards draw, and are not changed", async ({ page, daemon }) => {
+test("the built-in dashboards draw and cannot be edited", async ({ page, daemon }) => {
   const { dashboards } = (await daemon.ask("/api/v1/dashboards")) as {
     dashboards: { name: string; builtin: boolean }[];
   };

@@ -1,4 +1,4 @@
-/** Finding what there is, and asking for it. */
+/** Explore: finding metrics and tags, queries, expressions, tables. */
 import type { Page } from "@playwright/test";
 import { HOST } from "./support/data";
 import { drawn, drawnNow, titles } from "./support/drawn";
@@ -7,12 +7,12 @@ import { expect, test } from "./support/test";
 
 const metric = (page: Page) => page.getByRole("combobox", { name: "Metric of query A" });
 
-/** The charts of explore bear the name of what is asked. */
+/** The charts of Explore are titled with the query's metric. */
 async function keys(page: Page, title: string): Promise<string[]> {
   return Object.keys((await drawn(page, title)).series).sort();
 }
 
-test("a metric is found by words of its name, as one types", async ({ page, daemon }) => {
+test("a metric is found by words of its name while the reader types", async ({ page, daemon }) => {
   await page.goto("/explore");
   await metric(page).pressSequentially("load sys", { delay: 20 });
   const answer = (await daemon.ask("/api/v1/find?q=load%20sys&limit=50")) as {
@@ -26,7 +26,7 @@ test("a metric is found by words of its name, as one types", async ({ page, daem
   expect((await keys(page, "system_load_15m")).join()).toContain(`host="${HOST}"`);
 });
 
-test("tags are counted as the API does, and a click asks for one", async ({ page, daemon }) => {
+test("tags have the API's counts, and a click filters by a value", async ({ page, daemon }) => {
   await page.goto("/explore?metric=system_load_1m&range=6h");
   const facets = (await daemon.ask("/api/v1/facets?metric=system_load_1m")) as {
     tags: { name: string; values: { value: string; series: number }[] }[];
@@ -45,10 +45,7 @@ test("tags are counted as the API does, and a click asks for one", async ({ page
     .toEqual(['system_load_1m{host="web2"}']);
 });
 
-test("values of a tag that are not shown are counted, all of them", async ({
-  page,
-  startDaemon,
-}) => {
+test("the button for more values of a tag counts all of them", async ({ page, startDaemon }) => {
   const daemon = await startDaemon();
   const samples = Array.from({ length: 62 }, (_, k) => ({
     ...{ metric: "wide", time: Date.now(), value: k },
@@ -63,7 +60,7 @@ test("values of a tag that are not shown are counted, all of them", async ({
   await expect(tags).toContainText(`${62 - shown} more: search`);
 });
 
-test("lines are merged by a tag, and the top ones are taken", async ({ page, daemon }) => {
+test("series are grouped by a tag and limited to the largest", async ({ page, daemon }) => {
   await page.goto("/explore?metric=system_network_bytes_in&range=6h");
   await drawn(page, "system_network_bytes_in");
   await page.getByRole("button", { name: /^Lines/ }).click();
@@ -86,7 +83,7 @@ test("lines are merged by a tag, and the top ones are taken", async ({ page, dae
     .toMatch(new RegExp(`^system_network_bytes_in\\{host="${best}"\\} [a-z_]+$`));
 });
 
-test("PromQL is completed, drawn, and its errors are said at their place", async ({
+test("PromQL is completed and drawn, and errors are underlined at their place", async ({
   page,
   daemon,
   watch,
@@ -95,7 +92,7 @@ test("PromQL is completed, drawn, and its errors are said at their place", async
   await page.goto("/explore?range=6h");
   await page.getByRole("group", { name: "Kind of query A" }).getByText("PromQL").click();
   const editor = page.getByRole("textbox", { name: "PromQL expression of query A" });
-  // It takes the place of a plain field once it is loaded.
+  // The editor replaces a plain field once it is loaded.
   await expect(page.locator(".cm-editor")).toBeVisible();
   await editor.click();
   await page.keyboard.type("max by (host) (system_loa", { delay: 15 });
@@ -132,11 +129,11 @@ test("PromQL is completed, drawn, and its errors are said at their place", async
   await page.keyboard.press("Escape");
   await page.keyboard.press("Control+Enter");
   await expect(page.locator(".promql-complaint")).not.toBeEmpty();
-  // What is underlined begins where the expression cannot be read.
+  // The underlining begins where the expression becomes invalid.
   await expect(page.locator(".cm-complaint").first()).toHaveText(/^[+*]/);
 });
 
-test("the table has the numbers that the chart draws", async ({ page }) => {
+test("the table contains the drawn values", async ({ page }) => {
   await page.goto(`/explore?metric=system_load_5m&tags=host=${HOST}&range=1h&resolution=1m`);
   await drawn(page, "system_load_5m");
   await page.getByRole("group", { name: "Table of" }).getByText("Values").click();

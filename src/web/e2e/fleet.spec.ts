@@ -1,4 +1,4 @@
-/** The fleet with as many hosts as a large one has. */
+/** The fleet view with the number of hosts of a large fleet. */
 import type { Page } from "@playwright/test";
 import type { Ping } from "./support/daemon";
 import { hostSamples, NOW, ping } from "./support/data";
@@ -12,7 +12,7 @@ function name(k: number): string {
   return `node-${String(k).padStart(4, "0")}`;
 }
 
-/** Roles go round by four, so each has a quarter. */
+/** Each of four roles has a quarter of the hosts. */
 const ROLES = ["web", "db", "cache", "queue"] as const;
 
 function fleet(): Ping[] {
@@ -26,7 +26,7 @@ function fleet(): Ping[] {
 }
 
 const grid = (page: Page) => page.getByRole("grid", { name: "Hosts" });
-/** The names of the hosts that have rows, from the top. */
+/** The names of the drawn hosts, from the top. */
 async function names(page: Page): Promise<string[]> {
   const rows = grid(page)
     .getByRole("row")
@@ -52,7 +52,7 @@ test.describe("a fleet of 5,000 hosts", () => {
     await expect(grid(page)).toHaveAttribute("aria-rowcount", String(HOSTS + 1));
   });
 
-  test("is shown by few rows, searched, filtered and sorted", async ({ page }) => {
+  test("is searched, filtered and sorted with few rows in the document", async ({ page }) => {
     expect((await names(page)).length).toBeLessThan(80);
     await expect(page.getByText("5,000 hosts").first()).toBeVisible();
 
@@ -76,7 +76,7 @@ test.describe("a fleet of 5,000 hosts", () => {
     await page.mouse.move(5, 5);
   });
 
-  test("scrolls to its last host, and rows are there at each step", async ({ page }) => {
+  test("scrolls to its last host with rows drawn at each step", async ({ page }) => {
     await grid(page).getByRole("button", { name: "Host" }).click();
     await page.mouse.move(720, 600);
     for (let step = 0; step < 20; step++) {
@@ -98,7 +98,7 @@ test.describe("a fleet of 5,000 hosts", () => {
   });
 });
 
-test("no cell of the fleet is cut off but names that are long", async ({ page, startDaemon }) => {
+test("only long names are cut off in the fleet", async ({ page, startDaemon }) => {
   const daemon = await startDaemon();
   const uptimes = [11 * 60 + 40, 23 * 60 + 59, 29 * 1440 + 23 * 60, 700 * 1440, 47];
   const hosts = uptimes.map((minutes, k) =>
@@ -120,7 +120,7 @@ test("no cell of the fleet is cut off but names that are long", async ({ page, s
   }
 });
 
-test("the order does not move under the mouse; it says that it is out of date", async ({
+test("the order is fixed under the mouse, with a note when it is outdated", async ({
   page,
   startDaemon,
 }) => {
@@ -130,7 +130,7 @@ test("the order does not move under the mouse; it says that it is out of date", 
   await page.goto(`${daemon.url}/?sort=uptime`);
   await expect.poll(() => names(page)).toEqual(["a", "b", "c"]);
   await page.getByRole("link", { name: "b", exact: true }).hover();
-  // The first is now the one that runs for longest.
+  // The first host is now the one with the longest uptime.
   await daemon.ping([ping("a", { booted: NOW - 600 * MINUTE, sent: Date.now() })]);
   await expect(page.getByText("Order is outdated")).toBeVisible({ timeout: 20_000 });
   expect(await names(page)).toEqual(["a", "b", "c"]);

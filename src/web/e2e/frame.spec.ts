@@ -1,8 +1,8 @@
-/** What stands round every view. */
+/** The frame around every view. */
 import { VIEWS } from "./support/views";
 import { expect, test } from "./support/test";
 
-test("each view is reached by its link, and its place is marked", async ({ page }) => {
+test("each view is opened by its link, which is marked", async ({ page }) => {
   await page.goto("/");
   const places = page.getByRole("navigation", { name: "Views" });
   for (const view of VIEWS) {
@@ -24,7 +24,7 @@ test("an address without a view leads back to the fleet", async ({ page, watch }
   await expect(page.getByRole("heading", { name: "Fleet", level: 1 })).toBeVisible();
 });
 
-test("a theme that was chosen is still there after a reload", async ({ page }) => {
+test("a chosen theme remains after a reload", async ({ page }) => {
   await page.goto("/");
   const theme = page.getByRole("button", { name: /^Theme/ });
   const background = () =>
@@ -52,7 +52,7 @@ test("the first paint has the system's theme, before any script runs", async ({ 
   await expect.poll(background).not.toBe(dark);
 });
 
-test("the content is reached past the navigation by the first tab stop", async ({ page }) => {
+test("the first tab stop skips the navigation", async ({ page }) => {
   await page.goto("/status");
   await page.keyboard.press("Tab");
   await expect(page.getByRole("link", { name: "Skip to content" })).toBeFocused();

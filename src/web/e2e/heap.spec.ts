@@ -1,4 +1,4 @@
-/** What an open page keeps in memory does not grow with the time for which it is open. */
+/** The memory of an open page does not grow with time. */
 import type { Page } from "@playwright/test";
 import { hostSamples, NOW, ping } from "./support/data";
 import { countRequests, heapOf, refreshed } from "./support/heap";
@@ -7,10 +7,10 @@ import { expect, test } from "./support/test";
 import { VIEWS } from "./support/views";
 import { MINUTE } from "./support/zones";
 
-/** Refreshes in the first minute, and after it; 354 more make an hour. */
+/** Refreshes in the first minute, and after it; an hour has 354 more. */
 const FIRST = 6;
 const LATER = Number(process.env["GRANARY_HEAP_REFRESHES"] ?? 54);
-/** What the heap may be at the end, of what it was after the first minute. */
+/** The allowed heap size at the end, relative to that after the first minute. */
 const MOST = 1.5;
 const DEADLINE_MS = 60_000 + LATER * 2000;
 
@@ -25,7 +25,7 @@ async function expectNoGrowth(page: Page): Promise<void> {
 }
 
 for (const { name, path } of VIEWS) {
-  test(`the ${name} view takes no more memory the longer it is open`, async ({ page }) => {
+  test(`the ${name} view does not use more memory the longer it is open`, async ({ page }) => {
     test.setTimeout(DEADLINE_MS);
     await page.clock.install();
     await countRequests(page);
@@ -34,7 +34,7 @@ for (const { name, path } of VIEWS) {
   });
 }
 
-test("a fleet of 5,000 hosts takes no more memory the longer it is open", async ({
+test("a fleet of 5,000 hosts does not use more memory the longer it is open", async ({
   page,
   startDaemon,
 }) => {

@@ -1,10 +1,7 @@
-/** What the head of a host says of it. */
+/** The head of a host's view. */
 import { expect, test } from "./support/test";
 
-test("a host that no agent pings for is told from a request that failed", async ({
-  page,
-  watch,
-}) => {
+test("a host without pings differs from a failed request", async ({ page, watch }) => {
   watch.excuse(/Failed to load resource/);
   await page.goto("/hosts/unheard");
   const absent = page.getByText("No agent pings for this host");

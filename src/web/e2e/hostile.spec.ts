@@ -1,4 +1,4 @@
-/** Names that would do harm where they are not shown as text. What each view does is in `watch`. */
+/** Names that would do harm unless shown as text. `watch` holds the checks for every view. */
 import { tagsOf } from "../src/queries/tags";
 import { HOST, HOSTILE, NOW } from "./support/data";
 import { drawn } from "./support/drawn";
@@ -8,7 +8,9 @@ import { MINUTE } from "./support/zones";
 for (const name of HOSTILE) {
   const encoded = encodeURIComponent(name);
 
-  test(`a host named ${name} is text in the fleet and on its own view`, async ({ page }) => {
+  test(`a host named ${name} is text in the fleet and on its dashboardName view`, async ({
+    page,
+  }) => {
     await page.goto("/");
     await page.getByRole("link", { name, exact: true }).click();
     await expect(page).toHaveURL(`/hosts/${encoded}`);
@@ -18,7 +20,7 @@ for (const name of HOSTILE) {
     await expect(page.getByRole("link", { name, exact: true })).toBeVisible();
   });
 
-  test(`a metric and a tag named ${name} are text where one explores`, async ({ page }) => {
+  test(`a metric and a tag named ${name} are text in Explore`, async ({ page }) => {
     await page.goto(`/explore?metric=${encoded}&range=6h`);
     await drawn(page, name);
     await expect(page.locator(".facet-text").first()).toBeVisible();
@@ -30,7 +32,7 @@ for (const name of HOSTILE) {
   });
 
   test(`a dashboard full of ${name} is text`, async ({ page, daemon }) => {
-    const own = `hostile-${HOSTILE.indexOf(name)}-${Date.now().toString(36)}`;
+    const dashboardName = `hostile-${HOSTILE.indexOf(name)}-${Date.now().toString(36)}`;
     const place = { x: 0, y: 0, w: 6, h: 6 };
     const panels = [
       {
@@ -50,7 +52,7 @@ for (const name of HOSTILE) {
       },
     ];
     const dashboard = { schema: 1, title: name, variables: [], panels };
-    await daemon.post(`/api/v1/dashboards/${own}`, { version: null, dashboard }, "PUT");
+    await daemon.post(`/api/v1/dashboards/${dashboardName}`, { version: null, dashboard }, "PUT");
     await daemon.post("/api/v1/annotations", {
       time: NOW - 10 * MINUTE,
       text: name,
@@ -58,11 +60,11 @@ for (const name of HOSTILE) {
     });
     await page.goto("/dashboards");
     await expect(page.getByRole("link", { name, exact: true }).first()).toBeVisible();
-    await page.goto(`/dashboards/${own}?range=6h`);
+    await page.goto(`/dashboards/${dashboardName}?range=6h`);
     await drawn(page, name);
     await expect(page.locator(".text-panel h2").first()).toHaveText(name);
     await expect(page.locator(".text-panel a[href^='javascript']")).toHaveCount(0);
-    await page.goto(`/dashboards/${own}?edit=1`);
+    await page.goto(`/dashboards/${dashboardName}?edit=1`);
     await expect(page.getByRole("textbox", { name: "Title of the dashboard" })).toHaveValue(name);
     for (const view of ["/storage", "/status", `/hosts/${HOST}`]) {
       await page.goto(view);

@@ -1,4 +1,7 @@
-/** The page by the keyboard alone: each view's controls are reached, seen, operated and left. */
+/**
+ * The page by keyboard alone: the controls of each view are reached, visibly focused, operated and
+ * left.
+ */
 import { HOST } from "./support/data";
 import { areaOf, chartOf, nextFrame } from "./support/charts";
 import { drawn, drawnNow } from "./support/drawn";
@@ -6,11 +9,11 @@ import { openSettled } from "./support/settled";
 import { expect, test } from "./support/test";
 import { VIEWS } from "./support/views";
 
-/** More stops than any view has. */
+/** No view has as many stops. */
 const STOPS_MAX = 600;
 
 for (const view of VIEWS) {
-  test(`each control of the ${view.name} view is a stop of the Tab key, and is seen to be`, async ({
+  test(`each control of the ${view.name} view is a visible stop of the Tab key`, async ({
     page,
   }) => {
     await openSettled(page, view.path);
@@ -23,7 +26,7 @@ for (const view of VIEWS) {
           outlineStyle === "none" ? "none" : outlineStyle + outlineColor + outlineWidth;
         return `${outline} ${boxShadow}`;
       };
-      // A shadow that is always there marks nothing.
+      // A shadow that is always present marks no focus.
       const before = new Map<Element, string>();
       for (const element of document.querySelectorAll("*")) before.set(element, marksOf(element));
       const isMarked = (element: Element) =>
@@ -50,7 +53,7 @@ for (const view of VIEWS) {
       const missed = [...document.querySelectorAll<HTMLElement>(controls)].filter((control) => {
         const isStop = control.tabIndex >= 0 && !control.matches(":disabled");
         const isThere = control.checkVisibility({ visibilityProperty: true });
-        // Of radio buttons of a group one is a stop.
+        // One radio button of a group is a stop.
         const isRadio = control instanceof HTMLInputElement && control.type === "radio";
         return isStop && isThere && !isRadio && !stops.has(control);
       });
@@ -61,7 +64,7 @@ for (const view of VIEWS) {
   });
 }
 
-test("a chart is read, zoomed and left by keys", async ({ page }) => {
+test("a chart is read, zoomed and left by keyboard", async ({ page }) => {
   await page.goto(`/hosts/${HOST}?resolution=1m&range=6h`);
   const before = (await drawn(page, "Load")).times;
   const area = areaOf(page, "Load");
@@ -83,7 +86,7 @@ test("a chart is read, zoomed and left by keys", async ({ page }) => {
   await expect(page).not.toHaveURL(/full=/);
 });
 
-test("menus and the zone are chosen by keys, and give the focus back", async ({ page }) => {
+test("menus and zones are chosen by keyboard and return the focus", async ({ page }) => {
   await page.goto(`/hosts/${HOST}?resolution=1m&range=6h`);
   await drawn(page, "Load");
   const more = chartOf(page, "Load").getByRole("button", { name: "More", exact: true });

@@ -1,4 +1,4 @@
-/** Text that is cut off, or lies upon other text, on every view at both sizes. */
+/** Text that is cut off or overlaps other text, on every view at both sizes. */
 import { expect, test } from "./support/test";
 import { openSettled } from "./support/settled";
 import { textProblems } from "./support/texts";
@@ -6,7 +6,7 @@ import { SIZES, VIEWS } from "./support/views";
 
 for (const view of VIEWS) {
   for (const size of SIZES) {
-    test(`no text lies upon other text on the ${view.name} view at ${size.width}`, async ({
+    test(`no text overlaps other text on the ${view.name} view at ${size.width}`, async ({
       page,
     }) => {
       await page.setViewportSize(size);

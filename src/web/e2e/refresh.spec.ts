@@ -1,11 +1,11 @@
-/** A chart that asks again by itself, under the eyes of who reads it. */
+/** A chart that refreshes while the reader uses it. */
 import { nextAsked } from "./support/asked";
 import { areaOf, boxOf, chartOf, nextFrame } from "./support/charts";
 import { HOST } from "./support/data";
 import { drawn } from "./support/drawn";
 import { expect, test } from "./support/test";
 
-/** What was seen of a chart, frame by frame. */
+/** The observed state of a chart, by frame. */
 interface Seen {
   canvas: HTMLCanvasElement;
   card: Element;
@@ -15,9 +15,7 @@ interface Seen {
   moved: number;
 }
 
-test("a refresh moves nothing that the mouse is on, and draws on the same canvas", async ({
-  page,
-}) => {
+test("a refresh moves nothing under the mouse and keeps the canvas", async ({ page }) => {
   await page.goto(`/hosts/${HOST}?resolution=1m&range=1h`);
   await drawn(page, "Load");
   const { at, middle } = await boxOf(areaOf(page, "Load"));
@@ -41,7 +39,7 @@ test("a refresh moves nothing that the mouse is on, and draws on the same canvas
     const look = () => {
       seen.frames += 1;
       if (line?.getBoundingClientRect().left !== place) seen.moved += 1;
-      // One frame in ten: reading pixels takes time.
+      // One frame in ten: reading pixels is slow.
       if (seen.frames % 10 === 0 && ctx) {
         ctx.clearRect(0, 0, copy.width, copy.height);
         ctx.drawImage(canvas, 0, 0);
@@ -52,7 +50,7 @@ test("a refresh moves nothing that the mouse is on, and draws on the same canvas
     };
     look();
   });
-  const said = await chartOf(page, "Load").locator(".chart-time").textContent();
+  const shown = await chartOf(page, "Load").locator(".chart-time").textContent();
   for (let k = 0; k < 2; k++) await nextAsked(page);
   await nextFrame(page);
   const seen = await page.evaluate(() => {
@@ -62,5 +60,5 @@ test("a refresh moves nothing that the mouse is on, and draws on the same canvas
   });
   expect(seen).toMatchObject({ isSame: true, removed: 0, empty: 0, moved: 0 });
   expect(seen.frames).toBeGreaterThan(50);
-  expect(await chartOf(page, "Load").locator(".chart-time").textContent()).toBe(said);
+  expect(await chartOf(page, "Load").locator(".chart-time").textContent()).toBe(shown);
 });

@@ -1,4 +1,4 @@
-/** The time frame that charts share: resolution, range, zone, the ways along time, the address. */
+/** The time frame that charts share: resolution, range, zone, moves in time, address. */
 import type { Page } from "@playwright/test";
 import { nextAsked } from "./support/asked";
 import {
@@ -19,7 +19,7 @@ import { DAY, HOUR, MINUTE } from "./support/zones";
 
 const SIX_HOURS = `/hosts/${HOST}?resolution=1m&range=6h`;
 
-/** The stretch of time over which a chart has slots. */
+/** The time range of a chart's slots. */
 async function stretch(page: Page): Promise<{ start: number; end: number }> {
   const { times } = await drawnNow(page, "Load");
   return { start: times[0] ?? 0, end: times.at(-1) ?? 0 };
@@ -64,9 +64,7 @@ const RANGES: Record<string, { api: string; slot: number; ranges: Record<string,
   },
 };
 
-test("each resolution has its ranges, and each range asks for that stretch of it", async ({
-  page,
-}) => {
+test("each resolution has its ranges, and each range requests its length", async ({ page }) => {
   await page.goto(`/hosts/${HOST}?resolution=1h&range=1w`);
   await drawn(page, "Load");
   for (const [resolution, { api, slot, ranges }] of Object.entries(RANGES)) {
@@ -77,11 +75,11 @@ test("each resolution has its ranges, and each range asks for that stretch of it
     await expect(choices(page, "Range").getByRole("button")).toHaveText(labels);
     for (const label of labels) {
       const button = choices(page, "Range").getByRole("button", { name: label, exact: true });
-      // What is chosen already asks for nothing new.
+      // Choosing the current value sends no request.
       if ((await button.getAttribute("aria-pressed")) === "true") continue;
       const wanted = ranges[label] ?? 0;
       const tolerance = /mo|yr/.test(label) ? 0.05 * wanted + DAY : slot;
-      // A refresh of what was shown before may come in between.
+      // A refresh of the previous range may come in between.
       const asked = nextAsked(page, "system_load_1m", api, (length) => {
         return Math.abs(length - wanted) <= tolerance;
       });
@@ -91,7 +89,7 @@ test("each resolution has its ranges, and each range asks for that stretch of it
   }
 });
 
-test("a drag zooms to its stretch, a double click goes back", async ({ page }) => {
+test("a drag zooms to its range, and a double click returns", async ({ page }) => {
   await page.goto(SIX_HOURS);
   await drawn(page, "Load");
   const before = await stretch(page);
@@ -112,9 +110,7 @@ test("a drag zooms to its stretch, a double click goes back", async ({ page }) =
   await expect.poll(async () => (await stretch(page)).end).toBeGreaterThanOrEqual(before.end);
 });
 
-test("a stretch is moved by a drag with shift and by the buttons, and left again", async ({
-  page,
-}) => {
+test("a fixed range is moved by a drag with Shift and by buttons, and left", async ({ page }) => {
   await page.goto(SIX_HOURS);
   await drawn(page, "Load");
   const before = await stretch(page);
@@ -145,10 +141,7 @@ test("a stretch is moved by a drag with shift and by the buttons, and left again
   await expect(page).not.toHaveURL(/start=/);
 });
 
-test("a zone that is chosen is in the address, and shown to whoever opens it", async ({
-  page,
-  browser,
-}) => {
+test("a chosen zone is in the address and shown to every reader", async ({ page, browser }) => {
   await page.goto(SIX_HOURS);
   await chooseZone(page, "Asia/Tokyo");
   await expect(page).toHaveURL(/tz=Asia%2FTokyo/);
@@ -159,7 +152,7 @@ test("a zone that is chosen is in the address, and shown to whoever opens it", a
   await elsewhere.close();
 });
 
-test("each row of the controls begins where they do", async ({ page }) => {
+test("all rows of controls are aligned", async ({ page }) => {
   await page.goto(SIX_HOURS);
   await expect(choices(page, "Display")).toBeVisible();
   const lefts = await page.locator(".time-controls > *").evaluateAll((parts) => {
@@ -174,7 +167,7 @@ test("each row of the controls begins where they do", async ({ page }) => {
   expect(new Set(lefts).size).toBe(1);
 });
 
-test("an address shows the same to whoever opens it", async ({ page, context }) => {
+test("an address shows the same to every reader", async ({ page, context }) => {
   await page.goto(SIX_HOURS);
   await drawn(page, "Load");
   await choose(page, "Display", "total");

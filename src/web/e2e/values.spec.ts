@@ -1,4 +1,4 @@
-/** What charts draw, against what the API answers: point by point. */
+/** The drawn values, compared with the API's answers point by point. */
 import type { Page } from "@playwright/test";
 import { CLOCKS, GAP, HOST, NOW, ZEROS } from "./support/data";
 import type { Daemon } from "./support/daemon";
@@ -10,13 +10,13 @@ import { DAY, HOUR, lastChange, MINUTE, offset, startOfDay, ZONES } from "./supp
 interface Asked {
   metrics: string[];
   host: string;
-  /** Numbers of gauges; others have that of their kind. */
+  /** The numbers of gauges; other kinds have a number of their own. */
   display?: string;
   resolution?: string;
   zone?: string;
 }
 
-/** Asks the API for what a chart shows. */
+/** Requests the values of a chart from the API. */
 async function answered(daemon: Daemon, chart: DrawnChart, asked: Asked): Promise<DrawnChart> {
   const [start, end] = [chart.times[0] ?? 0, chart.times.at(-1) ?? 0];
   const answers = asked.metrics.map(async (metric) => {
@@ -66,7 +66,7 @@ test("an empty slot is drawn as a gap, and zero as zero", async ({ page }) => {
   expect(within(ZEROS)).toEqual(new Array(10).fill(0));
 });
 
-test("late samples are drawn by themselves", async ({ page, daemon }) => {
+test("late samples appear automatically", async ({ page, daemon }) => {
   const tags = { host: "late-host" };
   const at = NOW - 20 * MINUTE;
   const load = (time: number, value: number) => ({ metric: "system_load_1m", tags, time, value });
@@ -81,7 +81,7 @@ test("late samples are drawn by themselves", async ({ page, daemon }) => {
   await expect.poll(valueAt, { timeout: 25_000 }).toBe(42);
 });
 
-test("the slot under way is drawn and hatched", async ({ page, daemon }) => {
+test("the current slot is drawn and hatched", async ({ page, daemon }) => {
   await page.goto("/hosts/real-host?resolution=1m&range=1h");
   const chart = await drawn(page, "Load");
   const answer = await daemon.chart({
@@ -91,7 +91,7 @@ test("the slot under way is drawn and hatched", async ({ page, daemon }) => {
     resolution: "1m",
   });
   expect(answer.incomplete_from).toBeGreaterThanOrEqual(chart.times.at(-1) ?? Infinity);
-  // Its ground has more than one colour, where that of a slot before has one.
+  // The hatched background has more than one colour; that of an earlier slot has one.
   const colours = await areaOf(page, "Load").evaluate((area) => {
     const canvas = area.closest("section")?.querySelector<HTMLCanvasElement>(".uplot canvas");
     if (!canvas) return [];
@@ -113,24 +113,21 @@ test("the slot under way is drawn and hatched", async ({ page, daemon }) => {
   expect(colours[0]).toBeGreaterThan(colours[1] ?? Infinity);
 });
 
-/** The days that a chart says while one steps through its points with the keys. */
+/** The days that a chart shows while the keyboard moves through its points. */
 async function steppedThrough(page: Page, title: string, points: number): Promise<string[]> {
   const area = areaOf(page, title);
   await area.focus();
-  const said: string[] = [];
+  const shown: string[] = [];
   for (let k = 0; k < points; k++) {
     await page.keyboard.press(k === 0 ? "Home" : "ArrowRight");
     await nextFrame(page);
-    said.push((await chartOf(page, title).locator(".chart-time").textContent()) ?? "");
+    shown.push((await chartOf(page, title).locator(".chart-time").textContent()) ?? "");
   }
-  return said;
+  return shown;
 }
 
 for (const zone of ZONES) {
-  test(`days are those of the clocks in ${zone}, also when they are changed`, async ({
-    page,
-    daemon,
-  }) => {
+  test(`days follow the clock of ${zone}, also when it changes`, async ({ page, daemon }) => {
     const change = lastChange(zone, 4);
     const first = startOfDay(zone, change - 2 * DAY);
     const end = startOfDay(zone, change + 3 * DAY);
@@ -163,7 +160,7 @@ for (const zone of ZONES) {
     expect(await steppedThrough(page, "Load", starts.length)).toEqual(days);
   });
 
-  test(`hours are told apart while clocks are changed in ${zone}`, async ({ page, daemon }) => {
+  test(`hours are distinct while the clock of ${zone} changes`, async ({ page, daemon }) => {
     const change = lastChange(zone, 4);
     const [start, end] = [
       Math.floor(change / HOUR - 4) * HOUR,
@@ -179,12 +176,12 @@ for (const zone of ZONES) {
     const chart = await drawn(page, "Load");
     const asked = { metrics: ["system_load_1m"], host: CLOCKS, resolution: "1h" };
     expect(chart).toEqual(await answered(daemon, chart, asked));
-    const said = await steppedThrough(page, "Load", chart.times.length);
+    const shown = await steppedThrough(page, "Load", chart.times.length);
     const clock = (at: number) => {
       const local = new Date(at + offset(zone, at)).toISOString();
       return local.slice(11, 16);
     };
-    expect(said.map((text) => /\d\d:\d\d/.exec(text)?.[0])).toEqual(chart.times.map(clock));
-    expect(new Set(said).size, "each hour has a name of its own").toBe(said.length);
+    expect(shown.map((text) => /\d\d:\d\d/.exec(text)?.[0])).toEqual(chart.times.map(clock));
+    expect(new Set(shown).size, "each hour has a name of its own").toBe(shown.length);
   });
 }

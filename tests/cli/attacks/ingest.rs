@@ -1,4 +1,4 @@
-//! Bodies that are small and become large, and senders that say nothing.
+//! Small bodies that expand, and senders that stop sending.
 
 use std::{
     io::{Read, Write},
@@ -44,7 +44,7 @@ pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_decompressed_counts_before_it_is_there() {
+fn decompressed_bytes_are_counted_before_they_are_allocated() {
     let daemon = Daemon::start("[ingest]\nbody_memory_max = 62914560\n");
     let before = peak_bytes(daemon.pid());
     let bomb = gzip(&vec![b'#'; 32 * MIB - 1]);
@@ -53,18 +53,18 @@ fn what_is_decompressed_counts_before_it_is_there() {
             scope.spawn(|| {
                 let headers = [("Content-Encoding", "gzip")];
                 let (status, answer) = post(&daemon, "/write", &headers, &bomb);
-                // Influx clients send again what was answered 503.
+                // Influx clients repeat requests that were answered 503.
                 assert!(matches!(status, 204 | 503), "{status} {answer}");
             });
         }
     });
     let grown = peak_bytes(daemon.pid()) - before;
-    // The bound, what grows while it is copied, and what the allocator keeps.
+    // The limit, the growth during a copy, and memory that the allocator keeps.
     assert!(grown < 200 << 20, "{} MiB", grown >> 20);
     assert!(daemon.metrics().contains("granary_body_memory_bytes 0"));
 }
 
-/// An OTLP request with so many histogram points of two bytes each.
+/// An OTLP request with this many histogram points of two bytes each.
 fn empty_points(points: usize) -> Vec<u8> {
     let histogram = [0x0a, 0x00].repeat(points);
     let mut metric = field_bytes(1, b"latency");
@@ -74,7 +74,7 @@ fn empty_points(points: usize) -> Vec<u8> {
 }
 
 #[test]
-fn small_messages_take_the_memory_of_what_they_become() {
+fn small_messages_reserve_the_memory_of_their_expanded_form() {
     let daemon = Daemon::start("[ingest]\nbody_memory_max = 62914560\n");
     let before = peak_bytes(daemon.pid());
     let headers = [("Content-Type", "application/x-protobuf"), ("Content-Encoding", "gzip")];
@@ -91,7 +91,7 @@ fn small_messages_take_the_memory_of_what_they_become() {
     let samples = format!(r#"{{"samples":[{}{{}}]}}"#, "{},".repeat(MIB));
     let (status, answer) = post(&daemon, "/api/v1/ingest", &headers, &gzip(samples.as_bytes()));
     assert_eq!(status, 413, "{answer}");
-    // A series with millions of samples of two bytes each, as remote write has them.
+    // A remote-write series with millions of samples of two bytes each.
     let series = field_bytes(1, &[0x12, 0x00].repeat(2 * MIB));
     let body = snap::raw::Encoder::new().compress_vec(&series).unwrap();
     let headers = [("Content-Type", "application/x-protobuf"), ("Content-Encoding", "snappy")];
@@ -103,7 +103,7 @@ fn small_messages_take_the_memory_of_what_they_become() {
 }
 
 #[test]
-fn a_long_series_is_written_out_once_however_many_samples_share_it() {
+fn a_long_series_is_copied_once_however_many_samples_share_it() {
     let daemon = Daemon::start("");
     let tags: Vec<_> = (0..30).map(|tag| format!("t{tag}={}", "v".repeat(1000))).collect();
     let line = format!("m,{} {}b=1\n", tags.join(","), "a=1,".repeat(50_000));
@@ -113,7 +113,7 @@ fn a_long_series_is_written_out_once_however_many_samples_share_it() {
 }
 
 #[test]
-fn a_line_that_is_too_long_spoils_no_other() {
+fn a_line_that_is_too_long_does_not_affect_others() {
     let daemon = Daemon::start("");
     let line = format!("m {}b=1\n", "a=1,".repeat(8 * MIB - 32));
     let peak = peak_bytes(daemon.pid());
@@ -135,7 +135,7 @@ fn a_large_body_is_read_like_a_small_one() {
         let samples = vec![sample; samples].join(",");
         gzip(format!(r#"{{"agent":"a","epoch":1,"seq":{seq},"samples":[{samples}]}}"#).as_bytes())
     };
-    // Of 4 MiB, small, and the first once more: who reads a batch does not matter.
+    // Large and small bodies are read by different collectors, with the same window of numbers.
     for (seq, samples) in [(1, 100_000), (2, 1), (1, 100_000)] {
         let (status, answer) = post(&daemon, "/api/v1/ingest", &headers, &batch(seq, samples));
         assert_eq!(status, 200, "{answer}");
@@ -146,7 +146,7 @@ fn a_large_body_is_read_like_a_small_one() {
 }
 
 #[test]
-fn a_request_with_too_many_new_series_ends_at_the_bound() {
+fn a_request_with_too_many_new_series_ends_at_the_limit() {
     let daemon = Daemon::start("");
     let lines: Vec<_> = (0..700_000).map(|field| format!("m f{field:x}=1")).collect();
     let (status, answer) = post(&daemon, "/write", &[], lines.join("\n").as_bytes());
@@ -155,7 +155,7 @@ fn a_request_with_too_many_new_series_ends_at_the_bound() {
 }
 
 #[test]
-fn datagrams_are_read_as_they_come_and_lost_ones_are_counted() {
+fn datagrams_are_read_as_they_arrive_and_lost_ones_are_counted() {
     const DATAGRAMS: u64 = 30_000;
     let port = free_port();
     let daemon = Daemon::start(&format!("[graphite]\nudp_listen = \"127.0.0.1:{port}\"\n"));
@@ -187,7 +187,7 @@ fn datagrams_are_read_as_they_come_and_lost_ones_are_counted() {
 }
 
 #[test]
-fn silent_senders_make_room() {
+fn connections_of_silent_senders_are_closed() {
     let port = free_port();
     let settings =
         format!("[server]\nclient_timeout = \"1s\"\n[graphite]\nlisten = \"127.0.0.1:{port}\"\n");
@@ -203,10 +203,10 @@ fn silent_senders_make_room() {
     wait_until("the sender is heard", || daemon.query(&["series"])["total"] == json!(1));
 }
 
-/// Once, who could ingest made the daemon's own batches stale by later epochs of its own senders,
-/// and with that the watching of hosts and recording rules stood still.
+/// Regression: a client could make the daemon's own batches stale by sending later epochs under the
+/// names of its own senders, which stopped the watching of hosts and recording rules.
 #[test]
-fn nobody_sends_under_the_names_of_the_daemon_itself() {
+fn no_client_sends_under_the_daemons_own_names() {
     let daemon = alerts::start("0s");
     alerts::set(&daemon, 3.0);
     let recorded = |value: f64| {
@@ -222,11 +222,13 @@ fn nobody_sends_under_the_names_of_the_daemon_itself() {
     let listed = granary().args(words).output().unwrap();
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
     let mut names =
-        listed["senders"].as_array().unwrap().iter().filter_map(|own| own["agent"].as_str());
-    let own = names.find(|own| own.starts_with("granary:rules/own/")).unwrap().to_owned();
-    // Later than any epoch of the daemon's own.
+        listed["senders"].as_array().unwrap().iter().filter_map(|sender| sender["agent"].as_str());
+    let evaluator =
+        names.find(|evaluator| evaluator.starts_with("granary:rules/own/")).unwrap().to_owned();
+    // Epochs later than any of the daemon's own.
     let now = 1_763_000_000_000_i64;
-    for agent in [own.as_str(), "granary:hosts", "granary:rules", "granary:self", "granary:"] {
+    for agent in [evaluator.as_str(), "granary:hosts", "granary:rules", "granary:self", "granary:"]
+    {
         for later in 0..4 {
             let batch = json!({ "agent": agent, "epoch": now - later, "seq": 1,
                 "samples": [{ "metric": "x", "value": 1 }] });
@@ -241,8 +243,8 @@ fn nobody_sends_under_the_names_of_the_daemon_itself() {
         let reason = answer["refused"][0]["reason"].as_str().unwrap_or_default();
         assert!(reason.contains("the daemon's own"), "{answer}");
     }
-    // Names that the daemon had before are anybody's now, and harm nobody.
-    for agent in [own.trim_start_matches("granary:"), "hosts", "rules", "granary"] {
+    // Names that earlier versions of the daemon used are free for any sender.
+    for agent in [evaluator.trim_start_matches("granary:"), "hosts", "rules", "granary"] {
         for later in 0..4 {
             let batch = json!({ "agent": agent, "epoch": now - later, "seq": 1,
                 "samples": [{ "metric": "x", "value": 1 }] });
@@ -254,7 +256,7 @@ fn nobody_sends_under_the_names_of_the_daemon_itself() {
     assert!(daemon.metrics().contains("granary_rule_samples_lost_total 0"));
 }
 
-/// A series of another kind under a rule's name takes the rule's samples away: that is said.
+/// A series of another kind under a rule's name makes the rule's samples fail, which is reported.
 #[test]
 fn lost_samples_of_the_daemon_are_counted_and_degrade_it() {
     let daemon = alerts::start("0s");
@@ -271,7 +273,7 @@ fn lost_samples_of_the_daemon_are_counted_and_degrade_it() {
 }
 
 #[test]
-fn control_characters_in_tag_values_are_refused_and_spoil_nothing_else() {
+fn control_characters_in_tag_values_are_refused_without_affecting_other_samples() {
     let daemon = Daemon::start("");
     let samples = json!({ "samples": [
         { "metric": "a", "tags": { "x": "b\u{1b}[2J" }, "value": 1 },

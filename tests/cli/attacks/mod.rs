@@ -1,4 +1,4 @@
-//! Requests of people who mean harm, against the real daemon.
+//! Malicious requests to the real daemon.
 
 mod ingest;
 mod queries;
@@ -19,7 +19,7 @@ fn resident_bytes(pid: u32) -> u64 {
     memory(pid, "VmRSS:")
 }
 
-/// The most that it ever was.
+/// The peak resident memory.
 fn peak_bytes(pid: u32) -> u64 {
     memory(pid, "VmHWM:")
 }
@@ -56,7 +56,7 @@ fn requests_sent_without_reading_answers_take_no_memory() {
     for _ in 0..100 {
         let mut stream = connect(&daemon);
         stream.set_nonblocking(true).unwrap();
-        // What the daemon does not take in stays here.
+        // The rest of the request, which the daemon does not read, stays here.
         let mut sent = 0;
         while let Ok(bytes) = stream.write(&requests.as_bytes()[sent..]) {
             sent += bytes;
@@ -67,7 +67,7 @@ fn requests_sent_without_reading_answers_take_no_memory() {
         assert!(sent > 50_000, "only {sent} bytes left");
         open.push(stream);
     }
-    // Each connection has an answer on its way when the last one has.
+    // Each connection has a pending answer when the last one has.
     for stream in &mut open {
         stream.set_nonblocking(false).unwrap();
         let mut first = [0; 12];
@@ -80,7 +80,7 @@ fn requests_sent_without_reading_answers_take_no_memory() {
 }
 
 #[test]
-fn requests_sent_in_one_go_are_answered_in_order() {
+fn pipelined_requests_are_answered_in_order() {
     let daemon = Daemon::start("");
     let mut stream = connect(&daemon);
     let batch = json!({ "samples": [{ "metric": "a", "value": 1 }] }).to_string();
@@ -139,7 +139,7 @@ fn a_web_page_of_another_site_changes_nothing() {
         let (status, answer) =
             send(&daemon, method, path, &[json_type, ("Host", "evil.example")], body);
         assert_eq!((status, &answer["error"]), (421, &json!("unknown_host")), "{path}");
-        // A name that was pointed here, and a page that was served under it.
+        // A foreign name that resolves to the daemon, and a page served under it.
         let rebound = [json_type, ("Host", "evil.example"), ("Origin", "http://evil.example")];
         assert_eq!(send(&daemon, method, path, &rebound, body).0, 421, "{path}");
     }
@@ -161,7 +161,7 @@ fn a_web_page_of_another_site_changes_nothing() {
 }
 
 #[test]
-fn a_web_page_of_another_site_has_the_daemon_do_nothing() {
+fn a_web_page_of_another_site_starts_no_work() {
     let daemon = Daemon::start("");
     let asked = [
         "/api/v1/tail?metric=a&resolution=1m",
@@ -184,14 +184,14 @@ fn a_web_page_of_another_site_has_the_daemon_do_nothing() {
             assert_eq!((status, &answer["error"]), (403, &json!("foreign_origin")), "{path}");
         }
     }
-    // All tails are free for the page itself.
-    let own = [("Sec-Fetch-Site", "same-origin"), ("Origin", daemon.url.as_str())];
+    // All live tails are free for the page itself.
+    let same_origin = [("Sec-Fetch-Site", "same-origin"), ("Origin", daemon.url.as_str())];
     let tails: Vec<_> = (0..16)
         .map(|_| {
             let request = ureq::get(format!("{}{}", daemon.url, asked[0]));
             let with =
                 |request: ureq::RequestBuilder<_>, (name, value)| request.header(name, value);
-            own.iter().copied().fold(request, with).call().unwrap()
+            same_origin.iter().copied().fold(request, with).call().unwrap()
         })
         .collect();
     assert!(tails.iter().all(|tail| tail.status() == 200));

@@ -1,4 +1,4 @@
-//! Queries that are short and become large, and lines of the log that strangers cause.
+//! Short queries with large results, and log lines caused by strangers.
 
 use serde_json::json;
 
@@ -14,7 +14,7 @@ const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded")
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
 #[test]
-fn forms_are_no_longer_than_any_needs_to_be() {
+fn forms_are_limited_to_a_sufficient_length() {
     let daemon = Daemon::start("");
     let before = peak_bytes(daemon.pid());
     let long = gzip("a&".repeat(8 * MIB).as_bytes());
@@ -32,7 +32,7 @@ fn forms_are_no_longer_than_any_needs_to_be() {
     }
     let grown = peak_bytes(daemon.pid()) - before;
     assert!(grown < 60 << 20, "{} MiB", grown >> 20);
-    // One that is long and means something is answered.
+    // A long but sensible query is answered.
     let query = format!("query=1{}", "%20".repeat(20_000));
     let (status, answer) = post(&daemon, "/api/v1/query", &[FORM], query.as_bytes());
     assert_eq!(status, 200, "{answer}");
@@ -75,7 +75,7 @@ fn pipelines_count_values_before_they_are_built() {
 }
 
 #[test]
-fn all_pipelines_together_take_the_memory_of_queries() {
+fn all_pipelines_share_the_memory_of_queries() {
     let daemon = Daemon::start("limits.query_memory_max = 16777216");
     let batch = json!({ "samples": [{ "metric": "m", "value": 1 }] }).to_string();
     assert_eq!(daemon.post("application/json", batch.as_bytes()).status, 200);
@@ -93,7 +93,7 @@ fn all_pipelines_together_take_the_memory_of_queries() {
     );
     assert_eq!(status, 503, "{answer}");
     assert!(answer["message"].as_str().unwrap().contains("limits.query_memory_max"), "{answer}");
-    // What it took is given back.
+    // The memory is released.
     let small = format!(
         "{{collection: '1m', pipeline: [{{$project: {{a: [{}]}}}}]}}",
         "'$$ROOT',".repeat(100)
@@ -105,7 +105,7 @@ fn all_pipelines_together_take_the_memory_of_queries() {
 }
 
 #[test]
-fn a_line_that_strangers_cause_is_not_written_again_and_again() {
+fn a_log_line_that_strangers_cause_is_not_repeated() {
     let daemon = Daemon::start("");
     let said = "too many alerts of other programs";
     let alert = |number: usize| json!({ "labels": { "alertname": "A", "n": number.to_string() } });
@@ -126,7 +126,7 @@ fn a_line_that_strangers_cause_is_not_written_again_and_again() {
     assert_eq!(lines, 100);
 }
 
-/// A form with a rule whose annotations are these templates.
+/// A form with a rule that has these templates as annotations.
 fn rule(templates: &[&str]) -> String {
     let annotations: Vec<_> =
         templates.iter().enumerate().map(|(n, text)| (format!("a{n}"), json!(text))).collect();
@@ -144,10 +144,10 @@ fn encoded(text: &str) -> String {
     text.bytes().map(byte).collect()
 }
 
-/// Once, a check executed what it was given: 40 doublings of a text ended the daemon, and two
-/// loops over patterns held the turn of all queries for 20 seconds.
+/// Regression: a check executed the template: 40 doublings of a text ended the daemon, and two
+/// loops over patterns blocked all queries for 20 seconds.
 #[test]
-fn a_check_of_rules_executes_nothing_and_no_link_asks_for_one() {
+fn a_check_of_rules_executes_no_template_and_is_not_available_by_a_link() {
     let daemon = Daemon::start("");
     let doubling =
         r#"{{ $x := "aaaaaaaaaa" }}{{ range 40 }}{{ $x = printf "%s%s" $x $x }}{{ end }}"#;

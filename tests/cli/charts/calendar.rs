@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{HOUR, MINUTE, chart, starts, totals, views};
 use crate::daemon::{Daemon, LONG, granary, granularities};
 
-/// Five minutes and coarser.
+/// 5m and coarser granularities.
 const FINE: [[&str; 4]; 3] = [["5m", "4h", "1d", "7280d"], LONG[0], LONG[1]];
 
 #[test]
@@ -30,7 +30,7 @@ fn days_in_berlin_have_23_and_25_hours_when_clocks_change() {
     assert_eq!(spring["notes"], json!([]));
     let autumn = days("2026-10-24T12:00:00Z", "2026-10-26T12:00:00Z");
     assert_eq!(totals(&autumn), [24.0, 25.0, 24.0]);
-    // The rate of a day is by its true length.
+    // The rate of a day uses its true length.
     let words = "--metric views --resolution day --tz Europe/Berlin --display avg_per_sec \
                  --start 2026-10-24T12:00:00Z --end 2026-10-26T12:00:00Z";
     assert_eq!(totals(&chart(&daemon, words)), [1.0 / 3600.0; 3]);
@@ -56,7 +56,7 @@ fn days_of_zones_between_the_hours_are_merged_from_finer_slots() {
         assert_eq!(totals(&answer), [96.0; 3], "{zone}");
         assert_eq!(answer["notes"], json!([]));
     }
-    // With hours alone the totals hold together, and the answer says where they are not exact.
+    // With only 1h, totals are complete, and the answer names the slots that are not exact.
     let daemon = Daemon::start(&granularities(&LONG));
     views(&daemon, "2026-01-08T00:00:00Z", "2026-01-13T00:00:00Z", 15 * MINUTE);
     let words = "--metric views --resolution day --tz Asia/Kathmandu \
@@ -70,7 +70,7 @@ fn days_of_zones_between_the_hours_are_merged_from_finer_slots() {
 #[test]
 fn sums_per_hour_day_week_two_weeks_and_month() {
     let daemon = Daemon::start(&granularities(&LONG));
-    // One an hour from 1 January 2026, a Thursday, to the end of March.
+    // One sample per hour from 1 January 2026, a Thursday, to the end of March.
     views(&daemon, "2026-01-01T00:00:00Z", "2026-04-01T00:00:00Z", HOUR);
     let sums = |resolution: &str, range: &str| {
         let words = format!("--metric views --display total --resolution {resolution} {range}");
@@ -85,14 +85,14 @@ fn sums_per_hour_day_week_two_weeks_and_month() {
     let (starts, weeks) = sums("week", "--start 2026-01-01 --end 2026-01-19");
     assert_eq!(starts, ["2025-12-29T00:00:00Z", "2026-01-05T00:00:00Z", "2026-01-12T00:00:00Z"]);
     assert_eq!(weeks, [96.0, 168.0, 168.0]);
-    // Two weeks are counted from Monday, 5 January 1970.
+    // Slots of two weeks are counted from Monday, 5 January 1970.
     let (starts, weeks) = sums("2weeks", "--start 2026-01-01 --end 2026-02-01");
     assert_eq!(starts, ["2025-12-22T00:00:00Z", "2026-01-05T00:00:00Z", "2026-01-19T00:00:00Z"]);
     assert_eq!(weeks, [96.0, 336.0, 336.0]);
     assert_eq!(sums("day", quarter).1, [24.0; 90]);
     assert_eq!(sums("hour", "--start 2026-01-01 --end 2026-01-03").1, [1.0; 48]);
     let berlin = sums("month", &format!("{quarter} --tz Europe/Berlin"));
-    // In Berlin the year begins an hour earlier, where there is nothing; April begins two earlier.
+    // In Berlin the year begins an hour earlier, in an empty slot; April begins two hours earlier.
     assert_eq!(
         berlin.0[1..],
         ["2026-01-31T23:00:00Z", "2026-02-28T23:00:00Z", "2026-03-31T22:00:00Z"]
@@ -101,7 +101,7 @@ fn sums_per_hour_day_week_two_weeks_and_month() {
 }
 
 #[test]
-fn the_slot_that_is_not_over_is_marked() {
+fn the_current_slot_is_marked() {
     let daemon = Daemon::start(&granularities(&LONG));
     daemon.accept(&json!([{"metric": "views", "kind": "delta", "value": 1}]));
     for words in ["--resolution day --tz Europe/Berlin", "--resolution 1h", "--resolution month"] {

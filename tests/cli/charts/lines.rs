@@ -1,4 +1,4 @@
-//! Which lines a chart has: series merged, grouped and ranked, and several numbers of each.
+//! The lines of a chart: series merged, grouped and ranked, and several numbers of each.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::daemon::{Daemon, LONG, granularities, numbers};
 
 /// Two hosts with two cores each, and one without a zone.
 fn fleet(daemon: &Daemon) {
-    let own = |host: &str, core: i32, zone: &str, values: [f64; 3]| {
+    let core_sample = |host: &str, core: i32, zone: &str, values: [f64; 3]| {
         let times = ["2026-01-01T00:00:10Z", "2026-01-01T00:20:00Z", "2026-01-01T01:10:00Z"];
         let sample = |(time, value): (&str, f64)| {
             json!({"metric": "load", "tags": {"host": host, "core": core.to_string(), "zone": zone},
@@ -16,10 +16,10 @@ fn fleet(daemon: &Daemon) {
         times.into_iter().zip(values).map(sample).collect::<Vec<_>>()
     };
     let samples = [
-        own("a", 0, "x", [1.0, 2.0, 3.0]),
-        own("a", 1, "x", [5.0, 6.0, 7.0]),
-        own("b", 0, "x", [9.0, 9.0, 9.0]),
-        own("b", 1, "", [0.0, 0.0, -3.0]),
+        core_sample("a", 0, "x", [1.0, 2.0, 3.0]),
+        core_sample("a", 1, "x", [5.0, 6.0, 7.0]),
+        core_sample("b", 0, "x", [9.0, 9.0, 9.0]),
+        core_sample("b", 1, "", [0.0, 0.0, -3.0]),
     ];
     daemon.accept(&samples.concat().into());
 }
@@ -34,11 +34,12 @@ fn series_are_merged_by_their_cells_and_grouped_by_tags() {
     let lines = |words: &str| {
         let answer = chart(&daemon, &format!("{TWO_HOURS} {words}"));
         let series = answer["series"].as_array().unwrap().iter();
-        let line =
-            |own: &Value| (own["tags"].clone(), own["merged"].as_u64(), numbers(&own["points"]));
+        let line = |value: &Value| {
+            (value["tags"].clone(), value["merged"].as_u64(), numbers(&value["points"]))
+        };
         series.map(line).collect::<Vec<_>>()
     };
-    // An average is the sum by the number, never an average of averages.
+    // An average is the total sum divided by the total count, never an average of averages.
     let all = [Some(32.0 / 8.0), Some(16.0 / 4.0)];
     assert_eq!(lines("--merge"), [(json!({}), Some(4), all.to_vec())]);
     assert_eq!(
@@ -63,13 +64,13 @@ fn series_are_merged_by_their_cells_and_grouped_by_tags() {
 }
 
 #[test]
-fn the_highest_and_lowest_series_are_shown_in_their_order() {
+fn the_highest_and_lowest_series_are_shown_in_order() {
     let daemon = Daemon::start(&granularities(&LONG));
     fleet(&daemon);
     let hosts = |words: &str| {
         let answer = chart(&daemon, &format!("{TWO_HOURS} {words}"));
-        let name = |own: &Value| {
-            let tag = |name: &str| own["tags"][name].as_str().unwrap_or("").to_owned();
+        let name = |value: &Value| {
+            let tag = |name: &str| value["tags"][name].as_str().unwrap_or("").to_owned();
             tag("host") + &tag("core")
         };
         answer["series"].as_array().unwrap().iter().map(name).collect::<Vec<_>>()
@@ -84,7 +85,7 @@ fn the_highest_and_lowest_series_are_shown_in_their_order() {
 }
 
 #[test]
-fn several_numbers_of_a_series_come_in_one_answer() {
+fn several_numbers_of_a_series_are_in_one_answer() {
     let daemon = Daemon::start(&granularities(&LONG));
     fleet(&daemon);
     let answer = chart(&daemon, &format!("{TWO_HOURS} --merge --display min,avg,max,count,first"));
@@ -92,9 +93,9 @@ fn several_numbers_of_a_series_come_in_one_answer() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|own| (own["display"].as_str().unwrap(), numbers(&own["points"])[0].unwrap()))
+        .map(|line| (line["display"].as_str().unwrap(), numbers(&line["points"])[0].unwrap()))
         .collect();
-    // Of several first values at one time the smallest is taken.
+    // Of several first values at one time, the smallest is used.
     let expected = [("min", 0.0), ("avg", 4.0), ("max", 9.0), ("count", 8.0), ("first", 0.0)];
     assert_eq!(shown, expected);
     let message = refused(&daemon, &format!("{TWO_HOURS} --display avg,median"));
@@ -102,7 +103,7 @@ fn several_numbers_of_a_series_come_in_one_answer() {
 }
 
 #[test]
-fn more_series_are_merged_and_ranked_than_an_answer_may_show() {
+fn more_series_may_be_merged_and_ranked_than_shown() {
     let daemon = Daemon::start(&granularities(&LONG));
     let sample = |host: usize, core: usize| {
         json!({"metric": "load", "tags": {"host": format!("h{host:03}"), "core": core.to_string()},
@@ -113,8 +114,8 @@ fn more_series_are_merged_and_ranked_than_an_answer_may_show() {
     daemon.accept(&samples.into());
     let hosts = |words: &str| {
         let answer = chart(&daemon, &format!("{TWO_HOURS} {words}"));
-        let name = |own: &Value| {
-            (own["tags"]["host"].as_str().unwrap().to_owned(), own["merged"].as_u64())
+        let name = |value: &Value| {
+            (value["tags"]["host"].as_str().unwrap().to_owned(), value["merged"].as_u64())
         };
         answer["series"].as_array().unwrap().iter().map(name).collect::<Vec<_>>()
     };

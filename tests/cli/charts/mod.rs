@@ -50,7 +50,7 @@ fn totals(answer: &Value) -> Vec<f64> {
 }
 
 #[test]
-fn a_large_answer_comes_in_chunks_and_leaves_its_place_among_the_queries() {
+fn a_large_answer_is_chunked_and_releases_its_query_slot() {
     let daemon = Daemon::start(&format!("limits.queries_max = 1\n{}", granularities(&LONG)));
     views(&daemon, "2026-01-01T00:00:00Z", "2026-04-01T00:00:00Z", HOUR);
     let url = format!(

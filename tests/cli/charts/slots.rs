@@ -1,4 +1,5 @@
-//! How wide slots are: chosen by the range, within the points, or any multiple of a granularity.
+//! The width of slots: chosen by the range and the limit of points, or any multiple of a
+//! granularity.
 
 use serde_json::{Value, json};
 
@@ -6,7 +7,7 @@ use super::{HOUR, at, chart, refused, starts, totals, views};
 use crate::daemon::{Daemon, LONG, granularities, numbers};
 
 #[test]
-fn auto_takes_the_finest_granularity_within_the_points_that_is_kept() {
+fn auto_chooses_the_finest_available_granularity_within_the_limit_of_points() {
     let daemon = Daemon::start("");
     daemon.accept(&json!([{"metric": "views", "kind": "delta", "value": 1}]));
     let chosen =
@@ -18,7 +19,7 @@ fn auto_takes_the_finest_granularity_within_the_points_that_is_kept() {
     assert_eq!(chosen("--range 5y"), "2d");
     assert_eq!(chosen("--range 5y --tz Europe/Berlin"), "2d");
     assert_eq!(chosen("--range 3d"), "5m");
-    // Minutes would fit and are no longer kept.
+    // Slots of 1m would fit, but 1m no longer keeps this range.
     let day = |ago: i64| (jiff::Timestamp::now().as_millisecond() - ago * 24 * HOUR).to_string();
     assert_eq!(chosen(&format!("--start {} --end {}", day(5), day(4))), "5m");
     assert_eq!(chosen("--range 4y --tz Europe/Berlin"), "day");
@@ -32,7 +33,7 @@ fn auto_takes_the_finest_granularity_within_the_points_that_is_kept() {
 }
 
 #[test]
-fn points_are_a_bound_whatever_the_range_and_the_zone() {
+fn points_are_limited_in_any_range_and_zone() {
     let daemon = Daemon::start("");
     daemon.accept(&json!([{"metric": "views", "kind": "delta", "value": 1}]));
     for range in ["1h", "25h", "31d", "1y", "5y"] {
@@ -74,12 +75,12 @@ fn slots_are_any_multiple_of_a_granularity_and_quarters_and_years() {
     // Weeks begin on a Monday.
     let (starts, sums) = shown("--resolution 1w --start 2026-02-03 --end 2026-02-04");
     assert_eq!((starts, sums), (vec!["2026-02-02T00:00:00Z".to_owned()], vec![168.0]));
-    // First and last of a year, whose milliseconds are more than an offset can tell.
+    // First and last of a year, whose milliseconds exceed the range of an offset.
     for (display, hours) in [("first", 0.0), ("last", 194.0 * 24.0 + 23.0)] {
-        let own = json!([{"metric": "hours", "time": at("2026-01-01T00:00:00Z"), "value": 0},
+        let samples = json!([{"metric": "hours", "time": at("2026-01-01T00:00:00Z"), "value": 0},
             {"metric": "hours", "time": at("2026-07-14T23:00:00Z"), "value": 194 * 24 + 23},
             {"metric": "hours", "time": at("2026-03-14T23:00:00Z"), "value": -5}]);
-        daemon.accept(&own);
+        daemon.accept(&samples);
         let words = format!(
             "--metric hours --display {display} --resolution year --start 2026-01-01 --end 2026-12-01"
         );

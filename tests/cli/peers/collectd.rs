@@ -1,5 +1,5 @@
-//! The real collectd with `write_http` and `write_graphite`. It measures the host, and is told
-//! numbers over its socket; what its own plugin `csv` wrote is what the daemon must have.
+//! The real collectd with `write_http` and `write_graphite`. It measures the host and receives
+//! values over its socket; the daemon must have the values that its plugin `csv` wrote.
 
 use std::{
     collections::BTreeMap,
@@ -14,9 +14,9 @@ use std::{
 use super::{Sender, free_port, need, wait_until};
 use crate::daemon::{Daemon, SECONDS, granularities};
 
-/// How often samples are looked for that were sent a moment ago.
+/// The number of polls for samples that were just sent.
 const TRIES: usize = 200;
-/// Rounds of numbers that are told, a second from each other.
+/// Rounds of values, a second apart.
 const ROUNDS: i64 = 5;
 
 #[expect(clippy::disallowed_methods, reason = "samples must be near the daemon's clock")]
@@ -24,12 +24,12 @@ fn now_seconds() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
 }
 
-/// The plugin `csv` writes into no folder that begins with a dot.
+/// The plugin `csv` writes to no folder that begins with a dot.
 fn folder() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("collectd-").tempdir().unwrap()
 }
 
-/// One thread writes: of two that begin a file of `csv`, one may spoil the other's first row.
+/// One thread writes: when two create a file of `csv`, one may overwrite the other's first row.
 fn start(dir: &Path, interval: &str, output: &str) -> Sender {
     let path = dir.display();
     let text = format!(
@@ -46,8 +46,8 @@ fn start(dir: &Path, interval: &str, output: &str) -> Sender {
     Sender::start(command.arg("-f").arg("-C").arg(&config), &dir.join("log"))
 }
 
-/// Tells collectd numbers of every type, at known times before now.
-fn tell(dir: &Path) {
+/// Sends collectd values of every type, at known times in the past.
+fn send_values(dir: &Path) {
     let mut stream = None;
     let log = dir.join("log");
     wait_until("collectd's socket", || {
@@ -74,13 +74,13 @@ fn tell(dir: &Path) {
     }
 }
 
-/// What `csv` wrote of a data source.
+/// The values of a data source in the files of `csv`.
 struct Written {
     plugin: String,
     instance: String,
     of_type: String,
     type_instance: String,
-    /// Empty when it is the type's only one.
+    /// Empty when the type has only one.
     source: String,
     /// Milliseconds and values.
     samples: Vec<(i64, f64)>,
@@ -133,7 +133,7 @@ fn written(dir: &Path) -> Vec<Written> {
     all.into_iter().map(written).collect()
 }
 
-/// Numbers of the only series with these tags, by slot.
+/// The values of the only series with these tags, by slot.
 fn read(daemon: &Daemon, metric: &str, tags: &str, display: &str) -> BTreeMap<i64, f64> {
     let words = ["chart", "--resolution", "1s", "--range", "30m", "--display", display];
     let answer = daemon.query(&[&words[..], &["--metric", metric, "--tags", tags]].concat());
@@ -143,12 +143,12 @@ fn read(daemon: &Daemon, metric: &str, tags: &str, display: &str) -> BTreeMap<i6
     points.filter_map(|point| Some((point[0].as_i64()?, point[1].as_f64()?))).collect()
 }
 
-/// `csv` writes levels with six digits behind the point.
+/// `csv` writes gauges with six decimals.
 fn close(one: f64, other: f64) -> bool {
     (one - other).abs() <= 1e-6_f64.max(one.abs() * 1e-12)
 }
 
-/// Compares slot by slot: how many samples, and the first and the last of them.
+/// Compares each slot: the number of samples, and the first and last value.
 fn check_samples(daemon: &Daemon, metric: &str, tags: &str, samples: &[(i64, f64)]) {
     let mut slots: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
     for (at, value) in samples {
@@ -171,7 +171,7 @@ fn check_samples(daemon: &Daemon, metric: &str, tags: &str, samples: &[(i64, f64
 
 #[test]
 #[ignore = "needs collectd; .ci/run installs it and runs this"]
-fn collectd_delivers_what_it_measured_as_json() {
+fn collectd_delivers_its_measurements_as_json() {
     need("collectd");
     let daemon = Daemon::start(&granularities(&SECONDS));
     let dir = folder();
@@ -182,13 +182,13 @@ fn collectd_delivers_what_it_measured_as_json() {
         daemon.url
     );
     let collectd = start(dir.path(), "0.5", &output);
-    tell(dir.path());
+    send_values(dir.path());
     let measured = dir.path().join("csv/web1.shop/memory");
     wait_until("some rounds", || {
         let text = |file: String| fs::read_to_string(measured.join(file)).unwrap();
         measured.exists() && names(&measured).into_iter().any(|f| text(f).lines().count() > 4)
     });
-    // Stopped in order, it hands over what it has.
+    // During an orderly stop, collectd delivers its pending values.
     drop(collectd);
     let written = written(dir.path());
     assert!(written.len() > 15, "{}", fs::read_to_string(dir.path().join("log")).unwrap());
@@ -224,7 +224,7 @@ fn collectd_delivers_what_it_measured_as_json() {
 
 #[test]
 #[ignore = "needs collectd; .ci/run installs it and runs this"]
-fn collectd_delivers_what_it_measured_over_graphite() {
+fn collectd_delivers_its_measurements_over_graphite() {
     need("collectd");
     let port = free_port();
     let templates = "graphite.templates = ['collectd.* _.host.plugin.metric*']";
@@ -239,7 +239,7 @@ fn collectd_delivers_what_it_measured_over_graphite() {
     );
     // Graphite's times are whole seconds.
     let collectd = start(dir.path(), "2", &output);
-    tell(dir.path());
+    send_values(dir.path());
     let measured = dir.path().join("csv/web1.shop/memory");
     wait_until("some rounds", || {
         let text = |file: String| fs::read_to_string(measured.join(file)).unwrap();
@@ -263,7 +263,7 @@ fn collectd_delivers_what_it_measured_over_graphite() {
             daemon.query(&["series", "--metric", &metric, "--tags", &tags])["total"] == 1
         });
         let found = whole_seconds(&daemon, &metric, &tags, &series.samples);
-        // In the order in which they were measured.
+        // The rows are in the order of measurement.
         let mut values = series.samples.iter().map(|(_, value)| *value);
         let kept = found.iter().all(|found| values.any(|value| close(value, *found)));
         assert!(kept, "{metric} {tags}: {found:?} {:?}", series.samples);
@@ -273,8 +273,8 @@ fn collectd_delivers_what_it_measured_over_graphite() {
     }
 }
 
-/// What the daemon has of a series whose times are sent in whole seconds: all samples, but of two
-/// that came within a second, as on a busy host, perhaps only the first.
+/// The daemon's samples of a series with times in whole seconds: all of them, except that of two
+/// within a second, as on a busy host, there may be only the first.
 fn whole_seconds(daemon: &Daemon, metric: &str, tags: &str, samples: &[(i64, f64)]) -> Vec<f64> {
     let apart = |pair: &&[(i64, f64)]| pair[1].0 - pair[0].0 > 1001;
     let expected = 1 + samples.windows(2).filter(apart).count();

@@ -8,7 +8,7 @@ use std::{
 use super::{Sender, free_port, last_and_total_of, python, run_script, wait_until};
 use crate::daemon::{Daemon, request};
 
-/// Found beside the Python that `.ci/run` makes.
+/// The server is beside the Python that `.ci/run` creates.
 pub(super) fn secantus(port: u16, storage: &Path, log: &Path) -> Sender {
     let python = python().get_program().to_owned();
     let program = Path::new(&python).with_file_name("secantusd-py");
@@ -20,7 +20,7 @@ pub(super) fn secantus(port: u16, storage: &Path, log: &Path) -> Sender {
 
 #[test]
 #[ignore = "needs secantusdb, a server in Python; .ci/run installs it and runs this"]
-fn the_mongodb_agent_samples_a_server_that_comes_goes_and_comes_back() {
+fn the_mongodb_agent_samples_a_server_across_restarts() {
     let agent = Path::new(env!("CARGO_BIN_EXE_granary")).with_file_name("granary-agent-mongodb");
     assert!(agent.exists(), "no {}; cargo build --workspace makes it", agent.display());
     let daemon = Daemon::start("");
@@ -56,8 +56,8 @@ fn the_mongodb_agent_samples_a_server_that_comes_goes_and_comes_back() {
     assert_eq!(of_shop("mongodb_database_collection_count"), 1.0);
     wait_until("the server among the hosts", || {
         let (_, answer) = request(&daemon.url, "GET", "/api/v1/hosts", &[], "").unwrap();
-        answer["hosts"].as_array().unwrap().iter().any(|own| {
-            own["host"] == format!("127.0.0.1:{port}") && own["tags"]["role"] == "primary"
+        answer["hosts"].as_array().unwrap().iter().any(|host| {
+            host["host"] == format!("127.0.0.1:{port}") && host["tags"]["role"] == "primary"
         })
     });
 
@@ -68,10 +68,10 @@ fn the_mongodb_agent_samples_a_server_that_comes_goes_and_comes_back() {
     wait_until("its restart", || last("mongodb_restarts_in_last_hour") == Some(1.0));
 }
 
-/// A password in a URI is in no log and no message.
+/// A password in a URI appears in no log and no message.
 #[test]
 #[ignore = "needs the agent's program; .ci/run runs this"]
-fn the_mongodb_agent_says_no_password() {
+fn the_mongodb_agent_prints_no_password() {
     let agent = Path::new(env!("CARGO_BIN_EXE_granary")).with_file_name("granary-agent-mongodb");
     assert!(agent.exists(), "no {}; cargo build --workspace makes it", agent.display());
     for uri in ["mongodb://user:s3cret@127.0.0.1:1/", "mongodb://user:s3cr:et@127.0.0.1:x/"] {

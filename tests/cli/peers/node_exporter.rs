@@ -1,5 +1,5 @@
 //! Prometheus scrapes the real node exporter and writes to the daemon, which is killed meanwhile:
-//! each sample that Prometheus has of it is here, and each series that node exporter shows.
+//! the daemon has every sample of Prometheus, and every series of node exporter.
 
 use std::{collections::BTreeMap, fs, process::Command};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Sender, free_port, need, wait_until};
 use crate::daemon::{Daemon, SECONDS, granularities};
 
-/// How often all series are compared before samples are taken for lost; each takes a while.
+/// The number of comparisons before samples are considered lost; each takes a while.
 const TRIES: usize = 50;
 
 /// Samples of a series by their time in milliseconds.
@@ -24,7 +24,7 @@ fn get(url: &str, params: &[(&str, &str)]) -> String {
     )
 }
 
-/// All that Prometheus has of the job.
+/// All series of the job in Prometheus.
 fn of_prometheus(url: &str) -> Series {
     let text = get(&format!("{url}/api/v1/query"), &[("query", "{job=\"node\"}[10m]")]);
     let answer: Value = serde_json::from_str(&text).unwrap_or_default();
@@ -43,7 +43,7 @@ fn of_prometheus(url: &str) -> Series {
     all
 }
 
-/// What the daemon has of a metric, one number a slot of a second.
+/// The daemon's values of a metric, one per slot of 1s.
 fn of_daemon(daemon: &Daemon, metric: &str, display: &str) -> BTreeMap<String, Samples> {
     let params = [("resolution", "1s"), ("range", "15m"), ("display", display)];
     let text = get(
@@ -60,7 +60,7 @@ fn of_daemon(daemon: &Daemon, metric: &str, display: &str) -> BTreeMap<String, S
     series.collect()
 }
 
-/// The samples that the daemon does not have as they are.
+/// The samples that the daemon lacks or has with another value.
 fn missing(daemon: &Daemon, expected: &Series) -> Vec<String> {
     let mut missing = Vec::new();
     for (metric, series) in expected {
@@ -131,7 +131,7 @@ fn every_sample_of_node_exporter_arrives_though_the_daemon_is_killed() {
     check_against_exporter(&daemon, &get(&format!("http://{address}/metrics"), &[]));
 }
 
-/// The increases of a counter are those of Prometheus' samples, and nothing twice.
+/// Checks that the growth of a counter equals that of Prometheus' samples.
 fn check_counter(daemon: &Daemon, expected: &Series, metric: &str) {
     let (totals, counts) = (of_daemon(daemon, metric, "total"), of_daemon(daemon, metric, "count"));
     for (tags, samples) in &expected[metric] {
@@ -146,7 +146,7 @@ fn check_counter(daemon: &Daemon, expected: &Series, metric: &str) {
     assert_eq!(series["series"][0]["kind"], "counter");
 }
 
-/// Levels that do not change are what node exporter itself says.
+/// Checks that constant gauges equal the output of node exporter.
 fn check_against_exporter(daemon: &Daemon, page: &str) {
     for metric in ["node_memory_MemTotal_bytes", "node_boot_time_seconds"] {
         let line = page.lines().find_map(|line| line.strip_prefix(metric)).unwrap();

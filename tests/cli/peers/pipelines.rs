@@ -1,4 +1,4 @@
-//! Random pipelines, finds, counts and `distinct`s here and in a server of MongoDB's protocol.
+//! Random pipelines, finds, counts and `distinct`s, compared with a server of MongoDB's protocol.
 
 use super::{free_port, mongodb::secantus, run_script};
 use crate::{

@@ -11,7 +11,7 @@ fn has(daemon: &Daemon, metric: &str) -> bool {
 
 #[test]
 #[ignore = "needs statsd and datadog, clients in Python; .ci/run installs it and runs this"]
-fn the_statsd_clients_deliver_what_they_measured() {
+fn the_statsd_clients_deliver_their_measurements() {
     let agent = Path::new(env!("CARGO_BIN_EXE_granary")).with_file_name("granary-agent-statsd");
     assert!(agent.exists(), "no {}; cargo build --workspace makes it", agent.display());
     let daemon = Daemon::start("");
@@ -24,7 +24,7 @@ fn the_statsd_clients_deliver_what_they_measured() {
     let _agent = Sender::start(&mut command, &dir.path().join("log"));
     wait_until("the agent", || has(&daemon, "statsd_lines_total"));
     run_script("senders/statsd_clients.py", &["127.0.0.1", &port]);
-    // What was sent last.
+    // The values sent last.
     wait_until("the visitors", || has(&daemon, "visitors_unique"));
     let last = |metric: &str| last_and_total(&daemon, metric).0;
     let total = |metric: &str| last_and_total(&daemon, metric).1;

@@ -1,4 +1,5 @@
-//! Whether an answer is what a script expects: the rules of Prometheus' own runner.
+//! The comparison of an answer with the expectation of a script, by the rules of Prometheus' own
+//! runner.
 
 use regex::Regex;
 use serde_json::Value;
@@ -8,7 +9,7 @@ use super::{
     script::{Eval, Expected, Text, When},
 };
 
-/// Relative difference that two numbers may have.
+/// The permitted relative difference of two numbers.
 const EPSILON: f64 = 1e-6;
 
 /// Status and JSON of an answer.
@@ -17,7 +18,7 @@ pub(crate) struct Answer {
     pub(crate) body: Value,
 }
 
-/// What differs; `None` when nothing does.
+/// The difference; `None` when there is none.
 pub(crate) fn difference(eval: &Eval, answer: &Answer) -> Option<String> {
     compare(eval, answer).err()
 }
@@ -142,7 +143,7 @@ fn points(series: &Series, start: i64, step: i64, values: &Value) -> Result<(), 
 }
 
 fn missing(rest: &[&Series]) -> Result<(), String> {
-    // A series of which nothing is expected need not be there.
+    // A series without expected values may be absent.
     let first = rest.iter().find(|series| series.places.iter().any(|p| *p != Place::Omitted));
     first.map_or(Ok(()), |series| Err(format!("lacks {:?} {:?}", series.labels, series.places)))
 }
@@ -158,7 +159,7 @@ fn same(wanted: f64, found: &Value) -> Result<(), String> {
     if almost_equal(wanted, value) { Ok(()) } else { Err(format!("{text}, not {wanted}")) }
 }
 
-/// Equal, or apart by less than a small part of both.
+/// Returns true if two numbers are equal or differ by a small fraction.
 fn almost_equal(one: f64, other: f64) -> bool {
     if one == other || (one.is_nan() && other.is_nan()) {
         return true;

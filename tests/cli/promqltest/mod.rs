@@ -1,11 +1,12 @@
-//! Prometheus' own query tests, run against the real daemon: each `load` goes in through remote
-//! write, each `eval` is asked over HTTP.
+//! Prometheus' own query tests, run against the real daemon: each `load` is sent by remote write,
+//! each `eval` queried over HTTP.
 //!
-//! The scripts are not kept here (github.com/prometheus/prometheus, promql/promqltest/testdata).
-//! `GRANARY_PROMQLTEST` names their folder. What is known to differ, and why, stands in
-//! `tests/data/promqltest-differences.txt`; any other difference fails, and so does a known one
-//! that is gone. Of scripts that are not listed a difference is excused where a pattern tells why:
-//! it is about native histograms, or about rates of counters. `GRANARY_PROMQLTEST_REPORT` names a file for all differences.
+//! The scripts are not in this repository (github.com/prometheus/prometheus,
+//! promql/promqltest/testdata); `GRANARY_PROMQLTEST` names their folder. Known differences, with
+//! reasons, are in `tests/data/promqltest-differences.txt`; any other difference fails, and so does
+//! a known one that disappeared. In scripts that are not listed, a difference is permitted if a
+//! pattern explains it: native histograms, or rates of counters. `GRANARY_PROMQLTEST_REPORT` names
+//! a file for all differences.
 
 mod answer;
 mod notation;
@@ -28,8 +29,8 @@ use crate::{
     remote_write::{V1, request, series, write},
 };
 
-/// Seconds since 1970 are kept, for that is when the scripts happen, and `load` blocks may come in
-/// any order. Names are removed as late as upstream's tests of its engine do it.
+/// 1s is kept since 1970, the time of the scripts, and `load` blocks may come in any order. Names
+/// are removed as late as in upstream's tests of its engine.
 fn settings() -> String {
     let spans =
         [["1s", "1m", "1w", "5300w"], ["1m", "1h", "1w", "5300w"], ["1h", "1d", "1w", "5300w"]];
@@ -37,16 +38,16 @@ fn settings() -> String {
         + &granularities(&spans)
 }
 
-/// A `load` may have thousands, and requests are bounded.
+/// A `load` may have thousands of samples, and requests are limited.
 const SERIES_PER_REQUEST: usize = 500;
 
-/// What differs in a script, by the line of the `eval`.
+/// The differences in a script, by the line of the `eval`.
 type Differences = BTreeMap<usize, Difference>;
 
 struct Difference {
     eval: String,
     found: String,
-    /// What a pattern says of it.
+    /// The explanation by a pattern.
     excuse: Option<&'static str>,
 }
 
@@ -62,7 +63,7 @@ fn folder() -> PathBuf {
 
 #[test]
 #[ignore = "needs Prometheus' scripts; GRANARY_PROMQLTEST names their folder"]
-fn prometheus_own_query_tests_pass_but_for_the_differences_that_are_listed() {
+fn prometheus_own_query_tests_pass_except_for_listed_differences() {
     let folder = folder();
     let mut scripts: Vec<_> = fs::read_dir(&folder)
         .into_iter()
@@ -77,7 +78,7 @@ fn prometheus_own_query_tests_pass_but_for_the_differences_that_are_listed() {
         let ended = |run: thread::ScopedJoinHandle<'_, Outcome>| run.join().ok();
         runs.into_iter().map(ended).collect()
     });
-    let mut known = known();
+    let mut known = known_differences();
     let listed: BTreeSet<_> = known.keys().cloned().collect();
     let (mut report, mut wrong) = (String::new(), String::new());
     for (path, outcome) in scripts.iter().zip(&outcomes) {
@@ -109,8 +110,8 @@ fn prometheus_own_query_tests_pass_but_for_the_differences_that_are_listed() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// The differences that are known: reasons by line, by script.
-fn known() -> BTreeMap<String, BTreeMap<usize, String>> {
+/// The known differences: reasons by line, by script.
+fn known_differences() -> BTreeMap<String, BTreeMap<usize, String>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/promqltest-differences.txt");
     let mut out: BTreeMap<String, BTreeMap<usize, String>> = BTreeMap::new();
     for line in fs::read_to_string(path).unwrap().lines() {
@@ -170,7 +171,7 @@ fn run(path: &Path) -> Outcome {
     outcome
 }
 
-/// Metrics that were loaded since the last `clear`.
+/// Metrics loaded since the last `clear`.
 #[derive(Default)]
 struct Loaded {
     histograms: BTreeSet<String>,
@@ -195,7 +196,7 @@ impl Loaded {
         }
     }
 
-    /// Why an answer differs that must differ.
+    /// The reason for which an answer necessarily differs.
     fn excuse(&self, eval: &Eval) -> Option<&'static str> {
         let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
         let words: Vec<_> = eval.expression.split(|c| !is_name(c)).collect();
@@ -210,13 +211,13 @@ impl Loaded {
     }
 }
 
-/// Whether remote write takes it for a counter, by its name.
+/// Returns true if remote write treats a metric as a counter because of its name.
 fn is_counter(name: &str) -> bool {
     ["_total", "_count", "_sum", "_bucket"].iter().any(|suffix| name.ends_with(suffix))
 }
 
-/// Sends a block's samples as Prometheus would. Native histograms are left out: they are not kept,
-/// as are values of counters that are not finite. The error says what was not taken in.
+/// Sends the samples of a block as Prometheus would. Native histograms and non-finite values of
+/// counters are left out, as they are not kept. The error names the refused samples.
 fn load(daemon: &Daemon, step: i64, all: &[Series]) -> Result<(), String> {
     let encoded: Vec<_> = all
         .iter()

@@ -1,14 +1,14 @@
-//! How scripts write series: labels, and values as sequences (`0+10x4`, `_x2`, `stale`).
+//! The notation of series in scripts: labels, and values as sequences (`0+10x4`, `_x2`, `stale`).
 
 use std::collections::BTreeMap;
 
-/// The value by which Prometheus says that a series has ended.
+/// Prometheus' stale marker: the end of a series.
 pub(crate) const STALE: u64 = 0x7ff0_0000_0000_0002;
 
-/// Names and values, the metric's name among them as `__name__`.
+/// Label names and values, including the metric's name as `__name__`.
 pub(crate) type Labels = BTreeMap<String, String>;
 
-/// One place of a sequence.
+/// One item of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Place {
     /// No sample.
@@ -18,14 +18,14 @@ pub(crate) enum Place {
     Histogram,
 }
 
-/// A line of a `load` or of what an `eval` expects.
+/// A line of a `load`, or an expected line of an `eval`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Series {
     pub(crate) labels: Labels,
     pub(crate) places: Vec<Place>,
 }
 
-/// Reads text from the left.
+/// A parser that reads a text from the left.
 struct Reader<'a> {
     rest: &'a str,
 }
@@ -42,7 +42,7 @@ impl Series {
     }
 }
 
-/// A number as scripts write it.
+/// A number in the notation of scripts.
 pub(crate) fn number(text: &str) -> Option<f64> {
     let digits = text.trim_start_matches(['+', '-']);
     let known = digits.starts_with(|first: char| first.is_ascii_digit() || first == '.')
@@ -86,13 +86,13 @@ pub(crate) fn unquote(text: &str) -> Result<String, String> {
 }
 
 impl<'a> Reader<'a> {
-    /// Skips spaces; whether nothing is left.
+    /// Skips spaces; returns whether the text has ended.
     fn skip_space(&mut self) -> bool {
         self.rest = self.rest.trim_start();
         self.rest.is_empty()
     }
 
-    fn eat(&mut self, what: &str) -> bool {
+    fn skip_text(&mut self, what: &str) -> bool {
         let found = self.rest.strip_prefix(what);
         self.rest = found.unwrap_or(self.rest);
         found.is_some()
@@ -111,12 +111,12 @@ impl<'a> Reader<'a> {
         if !name.is_empty() {
             out.insert("__name__".to_owned(), name.to_owned());
         }
-        if !self.eat("{") {
+        if !self.skip_text("{") {
             return Ok(out);
         }
         loop {
             self.skip_space();
-            if self.eat("}") {
+            if self.skip_text("}") {
                 return Ok(out);
             }
             let quoted = self.rest.starts_with(['"', '\'', '`']);
@@ -126,10 +126,10 @@ impl<'a> Reader<'a> {
                 self.take_while(|c| c.is_alphanumeric() || c == '_').to_owned()
             };
             self.skip_space();
-            if self.eat("=") {
+            if self.skip_text("=") {
                 self.skip_space();
                 let value = self.quoted()?;
-                // A label without a value is none.
+                // A label with an empty value is absent.
                 if !value.is_empty() {
                     out.insert(name, value);
                 }
@@ -139,7 +139,7 @@ impl<'a> Reader<'a> {
                 return Err(format!("no label: {:?}", self.rest));
             }
             self.skip_space();
-            self.eat(",");
+            self.skip_text(",");
         }
     }
 
@@ -170,7 +170,7 @@ impl<'a> Reader<'a> {
 
     /// One item of a sequence.
     fn item(&mut self, out: &mut Vec<Place>) -> Result<(), String> {
-        if self.eat("_") {
+        if self.skip_text("_") {
             let times = self.times()?.unwrap_or(1);
             out.extend((0..times).map(|_| Place::Omitted));
             return Ok(());
@@ -185,7 +185,7 @@ impl<'a> Reader<'a> {
             out.extend((0..=times).map(|_| Place::Histogram));
             return Ok(());
         }
-        if self.eat("stale") {
+        if self.skip_text("stale") {
             let times = self.times()?.unwrap_or(0);
             out.extend((0..=times).map(|_| Place::Value(f64::from_bits(STALE))));
             return Ok(());
@@ -208,9 +208,9 @@ impl<'a> Reader<'a> {
         Ok(true)
     }
 
-    /// `x5`; upstream writes one value more than it says, for time 0.
+    /// `x5`; upstream writes one more value than the number, for time 0.
     fn times(&mut self) -> Result<Option<u32>, String> {
-        if !self.eat("x") {
+        if !self.skip_text("x") {
             return Ok(None);
         }
         let digits = self.take_while(|c| c.is_ascii_digit());

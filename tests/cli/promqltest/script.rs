@@ -1,22 +1,22 @@
-//! Scripts of Prometheus' query tests, line by line: `load`, `clear` and `eval` with what it
-//! expects.
+//! Scripts of Prometheus' query tests, line by line: `load`, `clear`, and `eval` with its
+//! expectation.
 
 use super::notation::{Series, duration, number, unquote};
 
 /// A block of a script.
 #[derive(Debug)]
 pub(crate) enum Block {
-    /// Series, and the distance of their samples.
+    /// Series, and the interval of their samples.
     Load {
         line: usize,
         step: i64,
         series: Vec<Series>,
-        /// Whether native histograms are to be made of the classic ones.
+        /// Converts classic histograms to native ones.
         with_histograms: bool,
     },
     Clear,
     Eval(Box<Eval>),
-    /// A block that cannot be read: its line, its beginning, and why.
+    /// An unreadable block: its line, its beginning, and the reason.
     Unread {
         line: usize,
         head: String,
@@ -24,14 +24,14 @@ pub(crate) enum Block {
     },
 }
 
-/// When a query is evaluated.
+/// The evaluation times of a query.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum When {
     Instant(i64),
     Range { start: i64, end: i64, step: i64 },
 }
 
-/// How an expected text is compared.
+/// The kind of comparison with an expected text.
 #[derive(Debug, Clone)]
 pub(crate) enum Text {
     Any,
@@ -39,7 +39,7 @@ pub(crate) enum Text {
     Pattern(String),
 }
 
-/// A query and what it must answer.
+/// A query and its expected answer.
 #[derive(Debug)]
 pub(crate) struct Eval {
     pub(crate) line: usize,
@@ -130,20 +130,20 @@ fn when(text: &str) -> Result<(When, &str), String> {
     }
     let mut rest = rest;
     let mut times = [0; 3];
-    for (own, name) in times.iter_mut().zip(["from", "to", "step"]) {
+    for (seconds, name) in times.iter_mut().zip(["from", "to", "step"]) {
         let (found, tail) = word(rest);
         if found != name {
             return Err(format!("no {name}: {rest}"));
         }
         let (text, tail) = word(tail);
-        *own = time(text)?;
+        *seconds = time(text)?;
         rest = tail;
     }
     let [start, end, step] = times;
     Ok((When::Range { start, end, step }, rest))
 }
 
-/// One line of what is expected.
+/// One expected line.
 fn expect(line: &str, expected: &mut Expected) -> Result<(), String> {
     if let Some(rest) = line.strip_prefix("expect ") {
         let (what, rest) = word(rest.trim_start());
@@ -187,7 +187,7 @@ fn text(rest: &str) -> Text {
     }
 }
 
-/// The first word, and what follows it.
+/// The first word, and the rest.
 fn word(text: &str) -> (&str, &str) {
     let text = text.trim_start();
     let end = text.find(char::is_whitespace).unwrap_or(text.len());

@@ -26,33 +26,33 @@ def send(path, body):
 
 
 def dates(value):
-    """Dates of extended JSON as Python's, and back to what both sides mean."""
+    """Converts dates of extended JSON to those of Python and back."""
     if isinstance(value, dict):
         if set(value) == {"$date"}:
             text = value["$date"].replace("Z", "+00:00")
             return datetime.datetime.fromisoformat(text).replace(tzinfo=None)
-        return {name: dates(own) for name, own in value.items()}
-    return [dates(own) for own in value] if isinstance(value, list) else value
+        return {name: dates(item) for name, item in value.items()}
+    return [dates(item) for item in value] if isinstance(value, list) else value
 
 
 def written(value):
-    """What is sent as JSON."""
+    """The JSON of a request."""
     if isinstance(value, dict):
-        return {name: written(own) for name, own in value.items()}
+        return {name: written(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [written(own) for own in value]
+        return [written(item) for item in value]
     if isinstance(value, datetime.datetime):
         return {"$date": value.isoformat(timespec="milliseconds") + "Z"}
     return value
 
 
 def plain(value):
-    """Numbers rounded, names sorted, so that only meaning is compared."""
+    """A value with rounded numbers and sorted names, so that only its meaning is compared."""
     if isinstance(value, dict):
         return {name: plain(value[name]) for name in sorted(value)}
     if isinstance(value, list):
-        # MongoDB's $count of nothing is no document; that server's is 0.
-        return [plain(own) for own in value if own != {"n": 0}]
+        # MongoDB's $count returns no document for an empty input; that server returns 0.
+        return [plain(item) for item in value if item != {"n": 0}]
     if isinstance(value, bool) or value is None or isinstance(value, (str, datetime.datetime)):
         return value
     if isinstance(value, float) and not math.isfinite(value):
@@ -60,7 +60,7 @@ def plain(value):
     return 0.0 if abs(value) < 1e-9 else float(f"{value:.9g}")
 
 
-# The daemon samples itself, too.
+# The daemon's own samples are filtered out.
 FLEET = {"fleet": "random"}
 hour = 3_600_000
 start = int(datetime.datetime.now().timestamp() * 1000) // hour * hour - 40 * hour
@@ -80,7 +80,7 @@ documents = dates(send("/api/v1/aggregate", {"find": "1h", "tags": FLEET})["docu
 assert len(documents) > 50
 collection = MongoClient("127.0.0.1", port).pipelines.slots
 collection.drop()
-collection.insert_many([{"_id": number, **own} for number, own in enumerate(documents)])
+collection.insert_many([{"_id": number, **item} for number, item in enumerate(documents)])
 
 NUMBERS = ["$n", "$sum", "$min", "$max", "$first", "$last", "$value", "$none"]
 TEXTS = ["$host", "$rack", "$metric", "$none"]
@@ -105,20 +105,20 @@ def of_dates():
         return {pick(PARTS): pick([date(), {"date": date(), "timezone": pick(ZONES)}])}
     if kind == 1:
         form = " ".join("%" + pick(LETTERS) for _ in range(random.randint(1, 6)))
-        # Without a format, MongoDB writes a Z only in UTC; that server always does.
-        own = {"date": pick([date(), "$none"])}
+        # Without a format, MongoDB writes a Z only in UTC; that server writes it always.
+        options = {"date": pick([date(), "$none"])}
         if random.random() < 0.8:
-            own |= {"format": form, "timezone": pick(ZONES)}
-        return {"$dateToString": own}
+            options |= {"format": form, "timezone": pick(ZONES)}
+        return {"$dateToString": options}
     if kind == 2:
         return {"$dateToParts": {"date": date(), "timezone": pick(ZONES), "iso8601": pick([True, False])}}
     unit = pick(["millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year"])
-    own = {"date": date(), "unit": unit, "timezone": pick(ZONES)}
+    options = {"date": date(), "unit": unit, "timezone": pick(ZONES)}
     if random.random() < 0.6:
-        own["binSize"] = pick([1, 2, 3, 5, 7, 12, 100])
+        options["binSize"] = pick([1, 2, 3, 5, 7, 12, 100])
     if unit == "week" and random.random() < 0.6:
-        own["startOfWeek"] = pick(["monday", "Sunday", "wed", "saturday"])
-    return {"$dateTrunc": own}
+        options["startOfWeek"] = pick(["monday", "Sunday", "wed", "saturday"])
+    return {"$dateTrunc": options}
 
 
 def number(depth=0):
@@ -167,8 +167,8 @@ def condition(depth=0):
     if kind == 3:
         return {pick(TEXTS)[1:]: {pick(["$in", "$nin"]): ["web1", "heat"]}}
     if kind == 4:
-        # Which condition is asked first is nobody's to say, and so whether one fails.
-        return {"$expr": next(own for own in iter(test, None) if "$divide" not in str(own))}
+        # The order of evaluating conditions is undefined, and so whether one of them fails.
+        return {"$expr": next(item for item in iter(test, None) if "$divide" not in str(item))}
     if kind == 5:
         return {pick(NUMBERS)[1:]: {"$exists": pick([True, False])}}
     return {pick(["$and", "$or", "$nor"]): [condition(depth + 1), condition(depth + 1)]}
@@ -177,7 +177,7 @@ def condition(depth=0):
 def accumulators():
     names = ["$sum", "$avg", "$min", "$max", "$stdDevPop", "$stdDevSamp"]
     out = {f"a{at}": {pick(names): number(1)} for at in range(random.randint(1, 3))}
-    # That server takes $first of anything but a field for the one of lists.
+    # That server reads $first of anything but a field as the one of lists.
     out["f"] = {pick(["$first", "$last"]): pick(NUMBERS)}
     return out | ({"n": {"$sum": 1}} if random.random() < 0.5 else {})
 
@@ -196,12 +196,12 @@ def stage(inside=False):
     if kind == 1:
         return [{"$group": {"_id": value(), **accumulators()}}, {"$sort": {"_id": 1}}]
     if kind == 2:
-        own = {"groupBy": number(1), "boundaries": bounds()}
+        options = {"groupBy": number(1), "boundaries": bounds()}
         if random.random() < 0.7:
-            own["default"] = pick(["other", 100])
+            options["default"] = pick(["other", 100])
         if random.random() < 0.7:
-            own["output"] = accumulators()
-        return [{"$bucket": own}]
+            options["output"] = accumulators()
+        return [{"$bucket": options}]
     if kind == 3:
         return [{"$sortByCount": pick(["$host", "$none"])}, {"$match": {"count": {"$gt": 300}}}]
     if kind == 4:
@@ -219,7 +219,7 @@ def stage(inside=False):
 
 
 def compare(asked, ours, theirs):
-    """Both answers, or both faults."""
+    """The answers of both servers, or their errors."""
     is_fault = isinstance(ours, dict) and "fault" in ours
     if is_fault != isinstance(theirs, PyMongoError) or \
             (not is_fault and plain(ours) != plain(theirs)):

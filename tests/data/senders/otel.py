@@ -19,5 +19,5 @@ meter.create_observable_gauge("temperature", callbacks=[lambda _: [Observation(2
 for value in range(50):
     orders.add(2, {"kind": "a"})
     latency.record(value)
-# The last export comes with the shutdown.
+# The shutdown triggers the last export.
 provider.shutdown()

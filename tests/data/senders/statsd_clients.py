@@ -6,7 +6,7 @@ from datadog.dogstatsd.base import DogStatsd
 
 host, port = sys.argv[1], int(sys.argv[2])
 client = statsd.StatsClient(host, port, prefix="shop", maxudpsize=60000)
-# One datagram, so that it is of one interval.
+# One datagram, so that its lines belong to one interval.
 with client.pipeline() as pipe:
     for number in range(1, 11):
         pipe.incr("orders", number)
@@ -19,7 +19,7 @@ with client.pipeline() as pipe:
         pipe.timing("wait", millis)
     for user in ["ann", "bob", "ann", "eve"]:
         pipe.set("users", user)
-# A datagram each.
+# One datagram for each call.
 for number in range(200):
     client.incr("clicks")
 with client.timer("block"):

@@ -10,9 +10,9 @@ import sys
 import whisper
 
 path, now, aggregation = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-# A minute for an hour, five minutes for a day, an hour for 30 days.
+# 1m for an hour, 5m for a day, 1h for 30 days.
 whisper.create(path, [(60, 60), (300, 288), (3600, 720)], 0.0, aggregation)
-# The library takes the time from its clock only, so it is set.
+# The library reads the time from its clock only, so the clock is set.
 whisper.time.time = lambda: now
 for at in range(now - 20 * 86400, now - 86400, 1800):
     whisper.update(path, (at // 1800) % 97 + 0.5, at)
@@ -25,11 +25,11 @@ points = {}
 taken_from = now + 1
 for archive in whisper.info(path)["archives"]:
     step, retention = archive["secondsPerPoint"], archive["retention"]
-    # Asking for all that the archive keeps makes the library choose it.
+    # A query of the archive's whole range makes the library choose the archive.
     (start, end, got_step), values = whisper.fetch(path, now - retention, now, now)
     assert got_step == step, (got_step, step)
     own = {start + i * step: v for i, v in enumerate(values) if v is not None}
-    # A coarse point that reaches into what finer ones cover stands for these.
+    # A coarse point that overlaps finer ones represents these.
     for at in sorted(own):
         if at < taken_from < at + step:
             points = {t: v for t, v in points.items() if t >= at + step}

@@ -1,5 +1,5 @@
-//! Hand-computed values of gauges, counters and deltas, before and after a checkpoint, and what is
-//! refused.
+//! Hand-computed values of gauges, counters and deltas, before and after a checkpoint, and refused
+//! queries.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::setup::{DAY, HOUR, MINUTE, SECOND};
 
 const STALE_MARKER: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
 
-/// Three kinds of series, sampled every 10 s (merged by six) and each minute.
+/// Three kinds of series, sampled every 10 s (merged by six) and every minute.
 fn filled() -> Bench {
     let mut bench = bench();
     let load = bench.define("load", &[("host", "a")], Kind::Gauge);
@@ -44,7 +44,7 @@ fn check_answers(bench: &Bench) {
         ("sum(rate(bytes_total[5m]))", "{} 4"),
         ("sum by (host) (rate(bytes_total[5m])) > 2", r#"{host="a"} 3"#),
         ("irate(bytes_total[2m])", r#"{host="a"} 3; {host="b"} 1"#),
-        // Shorter than a slot: the readings inside answer.
+        // A window within a slot is answered from the readings inside.
         ("rate(bytes_total{host=\"a\"}[30s])", r#"{host="a"} 3"#),
         ("increase(jobs[10m])", r#"{host="a", zone="x"} 60"#),
         ("rate(jobs[10m])", r#"{host="a", zone="x"} 0.1"#),
@@ -128,7 +128,7 @@ fn a_series_that_ended_has_no_value_afterwards() {
 }
 
 #[test]
-fn what_is_dropped_is_answered_by_coarser_slots_with_a_warning() {
+fn dropped_slots_are_replaced_by_coarser_ones_with_a_warning() {
     let mut bench = bench();
     let load = bench.define("load", &[], Kind::Gauge);
     bench.fill(load, MINUTE, |i| (i < 600).then_some((i % 60) as f64));
@@ -138,12 +138,12 @@ fn what_is_dropped_is_answered_by_coarser_slots_with_a_warning() {
     let request = request("avg_over_time(load[30m])", start, start + MINUTE, MINUTE);
     let answer = promql(&bench.store, &request, &LIMITS, later).unwrap();
     assert!(answer.warnings[0].contains("come from 5m slots: 1m is kept"), "{answer:?}");
-    // The window cuts slots of five minutes: 31 to 59 and 0 are in it, then 32 to 59, 0 and 1.
+    // The window cuts slots of 5m: minutes 31 to 59 and 0 are in it, then 32 to 59, 0 and 1.
     assert_eq!(shown(&answer.value), "{} 43.5 42.5");
 }
 
 #[test]
-fn a_window_of_months_ends_where_it_is_asked_to() {
+fn a_window_of_months_ends_at_the_requested_time() {
     let mut bench = bench();
     let load = bench.define("load", &[], Kind::Gauge);
     bench.fill(load, MINUTE, |i| (i < 600).then_some(i as f64));
@@ -159,7 +159,7 @@ fn a_window_of_months_ends_where_it_is_asked_to() {
 }
 
 #[test]
-fn limits_end_what_would_be_too_much() {
+fn queries_beyond_a_limit_are_refused() {
     let mut bench = filled();
     for host in 0..200 {
         bench.define("many", &[("host", &host.to_string())], Kind::Gauge);
@@ -226,7 +226,7 @@ fn series_are_selected_by_matchers() {
     }
 }
 
-/// The most memory that a query took at a time.
+/// The peak memory of a query.
 fn memory_of(bench: &Bench, query: &str, step: i64) -> usize {
     let budget = Budget::of_memory(usize::MAX);
     let limits = PromqlLimits { budget: &budget, ..LIMITS };
@@ -236,7 +236,7 @@ fn memory_of(bench: &Bench, query: &str, step: i64) -> usize {
 }
 
 #[test]
-fn memory_is_taken_for_all_that_is_held() {
+fn all_memory_of_a_query_is_counted() {
     let mut bench = bench();
     for host in 0..20 {
         let id = bench.define("m", &[("host", &format!("h{host}"))], Kind::Gauge);
@@ -244,15 +244,15 @@ fn memory_is_taken_for_all_that_is_held() {
     }
     let once = memory_of(&bench, "m", SECOND);
     let points = 20 * 3601 * size_of::<f64>();
-    // Operands that wait for those on their right.
+    // Operands wait for the evaluation of those on their right.
     let nested = (0..40).fold("m".to_owned(), |inner, _| format!("m + ({inner})"));
     let held = memory_of(&bench, &nested, SECOND);
     assert!(held - once >= 40 * points, "{held} {once} {points}");
-    // Side by side they do not wait.
+    // Operands of a flat chain do not wait.
     let wide = (0..40).fold("m".to_owned(), |inner, _| format!("({inner}) + m"));
     let side_by_side = memory_of(&bench, &wide, SECOND);
     assert!(side_by_side < once + 4 * points, "{side_by_side} {once} {points}");
-    // Cells of a subquery, and labels that are made.
+    // Cells of a subquery, and new labels.
     let cells = 20 * 3600 * 6 * size_of::<f64>();
     assert!(memory_of(&bench, "max_over_time(m[1h:1s])", 0) > cells);
     let made =

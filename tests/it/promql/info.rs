@@ -1,11 +1,11 @@
-//! `info`: which series describe another one, and what of theirs is joined to it.
+//! `info`: the series that describe another one, and the labels that are joined from them.
 
 use granary::model::Kind;
 
 use super::{Bench, bench};
 use crate::setup::MINUTE;
 
-/// Two series, and what describes one of them.
+/// Two series, and the info series of one of them.
 fn with_info_series() -> Bench {
     let mut bench = bench();
     let mut add = |metric: &str, tags: &[(&str, &str)], upto: i64| {
@@ -47,13 +47,13 @@ fn info_joins_labels_of_info_series() {
             "info(load, {__name__=~\"(target|other)_info\"})",
             "error: conflicting label: version".into(),
         ),
-        // The base has the label itself, and an info series that fits.
+        // The base series has the label, and so does a matching info series.
         ("info(load, {instance=\"a\"})", r#"load{instance="a", job="j"} 1"#.into()),
         (
             "info(label_replace(load, \"version\", \"own\", \"\", \"\"), {version=\"2\"})",
             r#"load{instance="a", job="j", version="own"} 1"#.into(),
         ),
-        // What is not meant does not say what is.
+        // An excluded info series adds no label.
         ("info(load, {__name__!~\".+_info\", version=~\".+\"})", String::new()),
         (
             "info(load, {__name__!~\".+_info\", version=~\".*\"})",
@@ -63,7 +63,7 @@ fn info_joins_labels_of_info_series() {
             "info(load, {__name__!~\"(target|other)_info\"})",
             format!(r#"load{{commit="c", instance="a", job="j"}} 1; {b}"#),
         ),
-        // Only what fits all conditions on its name is an info series itself.
+        // A base series is an info series only if it fits all conditions on the name.
         (
             "info(build_info, {__name__=~\"target.+\", __name__=~\".+_info\"})",
             r#"build_info{commit="c", instance="a", job="j", version="2"} 1"#.into(),
@@ -81,7 +81,7 @@ fn info_joins_labels_of_info_series() {
     ] {
         assert_eq!(bench.at(query, 10 * MINUTE), expected, "{query}");
     }
-    // Each time has its own info series, also where the described series has only one.
+    // Each time has its own info series, even if the described series has only one.
     let at_one_time = bench.range(
         "info(load{instance=\"a\"} @ start(), {zone=~\".*\", __name__=\"target_info\", version=~\"1|3\"})",
         4 * MINUTE,
@@ -89,7 +89,7 @@ fn info_joins_labels_of_info_series() {
         4 * MINUTE,
     );
     assert_eq!(at_one_time, r#"load{instance="a", job="j", version="1", zone="x"} 1 1"#);
-    // As long as both have a sample at the same time, neither is newer.
+    // While both have a sample at the same time, neither is newer.
     let over_time = bench.range("info(load{instance=\"a\"})", 0, 10 * MINUTE, 5 * MINUTE);
     assert!(over_time.contains("duplicate"), "{over_time}");
 }

@@ -1,4 +1,4 @@
-//! PromQL over a real store: a bench that is filled and asked.
+//! PromQL over a real store: a fixture with samples and queries.
 
 mod answers;
 mod info;
@@ -16,7 +16,7 @@ use granary::{
 
 use crate::setup::{self, DAY, MINUTE, samples, send, series};
 
-/// A full day in 2026; samples begin with it.
+/// A full day in 2026, at whose beginning the samples begin.
 pub(crate) const DAY0: i64 = 1_795_219_200_000;
 const NOW: UnixMillis = UnixMillis(DAY0 + DAY);
 
@@ -47,12 +47,13 @@ impl Bench {
         setup::define(&mut self.appender, &[series(metric, tags, kind)], NOW)[0]
     }
 
-    /// Samples of one series every `every` from `DAY0` on, while `value` gives one.
+    /// Sends samples of one series every `every` from `DAY0` on, until `value` returns none.
     pub(crate) fn fill(&mut self, id: SeriesId, every: i64, value: impl Fn(i64) -> Option<f64>) {
         self.fill_from(id, 0, every, value);
     }
 
-    /// Samples of one series every `every` from `first` after `DAY0` on, while `value` gives one.
+    /// Sends samples of one series every `every` from `first` after `DAY0` on, until `value`
+    /// returns none.
     pub(crate) fn fill_from(
         &mut self,
         id: SeriesId,
@@ -80,7 +81,7 @@ impl Bench {
         promql(&self.store, &request, &LIMITS, NOW)
     }
 
-    /// An instant query's answer in a line: labels and values.
+    /// The answer of an instant query in one line: labels and values.
     pub(crate) fn at(&self, query: &str, at: i64) -> String {
         match self.ask(query, at, at, 0) {
             Ok(answer) => shown(&answer.value),
@@ -88,7 +89,7 @@ impl Bench {
         }
     }
 
-    /// The warnings and infos of a range query, or of an instant one without a step.
+    /// The warnings and infos of a range query, or of an instant query without a step.
     pub(crate) fn notes(&self, query: &str, start: i64, end: i64, step: i64) -> String {
         match self.ask(query, start, end, step) {
             Ok(answer) => [answer.warnings, answer.infos].concat().join("; "),
@@ -104,7 +105,7 @@ impl Bench {
     }
 }
 
-/// What is asked every `step` from `start` to `end`, counted from where samples begin.
+/// A query every `step` from `start` to `end`, relative to the first samples.
 fn request(query: &str, start: i64, end: i64, step: i64) -> PromqlRequest {
     PromqlRequest {
         query: query.to_owned(),

@@ -1,4 +1,4 @@
-//! What an answer says beside its numbers, and where in the query.
+//! Warnings and infos of answers, with their positions in the query.
 
 use granary::model::Kind;
 
@@ -6,7 +6,7 @@ use super::semantics::filled;
 use crate::setup::MINUTE;
 
 #[test]
-fn notes_say_what_the_answer_hides() {
+fn notes_name_the_flaws_of_an_answer() {
     let mut bench = filled();
     let fast = bench.define("fast", &[], Kind::Gauge);
     bench.fill(fast, MINUTE / 6, |i| (i <= 60).then_some(i as f64));
@@ -25,7 +25,7 @@ fn notes_say_what_the_answer_hides() {
 }
 
 #[test]
-fn notes_and_complaints_say_where() {
+fn notes_and_errors_have_positions() {
     let bench = filled();
     for (query, place) in [
         ("rate(v[5m])", "(1:6)"),

@@ -1,5 +1,5 @@
-//! Our parser beside the crate promql-parser: trees are the same where both accept a text, and what
-//! only one of them accepts is known.
+//! The parser compared with the crate promql-parser: trees are equal where both accept a text, and
+//! the texts that only one accepts are listed.
 
 use granary::query::{format_promql, promql_tree};
 use promql_parser::{
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::LIMITS;
 
-/// Words of the refusal where only promql-parser accepts a text, and why we refuse it.
+/// Texts that only promql-parser accepts: words of our error, and the reason.
 const ONLY_THEIRS: [(&str, &str); 12] = [
     ("duration must be greater than 0", "it accepts numbers of no seconds"),
     ("duration out of range", "it accepts any length of time"),
@@ -30,7 +30,7 @@ const ONLY_THEIRS: [(&str, &str); 12] = [
     ("bad number or duration syntax", "it reads 0x as 0 in a length of time"),
 ];
 
-/// Words of the refusal where only we accept a text, and why promql-parser refuses it.
+/// Texts that only our parser accepts: words of promql-parser's error, and the reason.
 const ONLY_OURS: [(&str, &str); 10] = [
     ("invalid promql query", "anchored, smoothed, {or =\"a\"}, calculated lengths, offset 0"),
     ("duration must be greater than 0", "it refuses 0s as a number and as an offset"),
@@ -44,44 +44,44 @@ const ONLY_OURS: [(&str, &str); 10] = [
     ("not a valid duration", "underscores between digits"),
 ];
 
-/// The tree of promql-parser in the words of `parse_query`.
+/// The tree of promql-parser in the form of `parse_query`.
 fn tree(expression: &Expr) -> Value {
     match expression {
-        Expr::Aggregate(own) => json!({
-            "type": "aggregation", "op": own.op.to_string(), "expr": tree(&own.expr),
-            "param": own.param.as_deref().map(tree),
-            "grouping": own.modifier.as_ref().map_or_else(Vec::new, |by| names(by.labels())),
-            "without": matches!(own.modifier, Some(LabelModifier::Exclude(_))),
+        Expr::Aggregate(node) => json!({
+            "type": "aggregation", "op": node.op.to_string(), "expr": tree(&node.expr),
+            "param": node.param.as_deref().map(tree),
+            "grouping": node.modifier.as_ref().map_or_else(Vec::new, |by| names(by.labels())),
+            "without": matches!(node.modifier, Some(LabelModifier::Exclude(_))),
         }),
-        Expr::Unary(own) => json!({ "type": "unaryExpr", "op": "-", "expr": tree(&own.expr) }),
-        Expr::Binary(own) => binary(own),
-        Expr::Paren(own) => json!({ "type": "parenExpr", "expr": tree(&own.expr) }),
-        Expr::Subquery(own) => {
-            let (timestamp, start_or_end) = at(own.at.as_ref());
+        Expr::Unary(node) => json!({ "type": "unaryExpr", "op": "-", "expr": tree(&node.expr) }),
+        Expr::Binary(node) => binary(node),
+        Expr::Paren(node) => json!({ "type": "parenExpr", "expr": tree(&node.expr) }),
+        Expr::Subquery(node) => {
+            let (timestamp, start_or_end) = at(node.at.as_ref());
             json!({
-                "type": "subquery", "expr": tree(&own.expr), "range": millis(own.range),
-                "offset": offset(own.offset.as_ref()), "step": own.step.map_or(0, millis),
+                "type": "subquery", "expr": tree(&node.expr), "range": millis(node.range),
+                "offset": offset(node.offset.as_ref()), "step": node.step.map_or(0, millis),
                 "timestamp": timestamp, "startOrEnd": start_or_end,
             })
         }
-        Expr::NumberLiteral(own) => json!({ "type": "numberLiteral", "val": number(own.val) }),
-        Expr::StringLiteral(own) => json!({ "type": "stringLiteral", "val": own.val }),
-        Expr::VectorSelector(own) => selector(own, "vectorSelector"),
-        Expr::MatrixSelector(own) => {
-            let mut selector = selector(&own.vs, "matrixSelector");
-            selector["range"] = json!(millis(own.range));
+        Expr::NumberLiteral(node) => json!({ "type": "numberLiteral", "val": number(node.val) }),
+        Expr::StringLiteral(node) => json!({ "type": "stringLiteral", "val": node.val }),
+        Expr::VectorSelector(node) => selector(node, "vectorSelector"),
+        Expr::MatrixSelector(node) => {
+            let mut selector = selector(&node.vs, "matrixSelector");
+            selector["range"] = json!(millis(node.range));
             selector
         }
-        Expr::Call(own) => call(own),
+        Expr::Call(node) => call(node),
         Expr::Extension(_) => Value::Null,
     }
 }
 
-fn binary(own: &BinaryExpr) -> Value {
-    let op = own.op.to_string();
+fn binary(node: &BinaryExpr) -> Value {
+    let op = node.op.to_string();
     let is_vector = |side: &Expr| side.value_type() == ValueType::Vector;
-    let modifier = own.modifier.as_ref();
-    let matching = (is_vector(&own.lhs) && is_vector(&own.rhs)).then(|| {
+    let modifier = node.modifier.as_ref();
+    let matching = (is_vector(&node.lhs) && is_vector(&node.rhs)).then(|| {
         let by = modifier.and_then(|modifier| modifier.matching.as_ref());
         let (card, include) = match modifier.map(|modifier| &modifier.card) {
             Some(VectorMatchCardinality::ManyToMany) => ("many-to-many", Vec::new()),
@@ -96,42 +96,42 @@ fn binary(own: &BinaryExpr) -> Value {
         })
     });
     json!({
-        "type": "binaryExpr", "op": op, "lhs": tree(&own.lhs), "rhs": tree(&own.rhs),
+        "type": "binaryExpr", "op": op, "lhs": tree(&node.lhs), "rhs": tree(&node.rhs),
         "matching": matching, "bool": modifier.is_some_and(|modifier| modifier.return_bool),
     })
 }
 
-fn call(own: &Call) -> Value {
-    let types: Vec<_> = own.func.arg_types.iter().map(ToString::to_string).collect();
-    let arguments: Vec<_> = own.args.args.iter().map(|argument| tree(argument)).collect();
+fn call(node: &Call) -> Value {
+    let types: Vec<_> = node.func.arg_types.iter().map(ToString::to_string).collect();
+    let arguments: Vec<_> = node.args.args.iter().map(|argument| tree(argument)).collect();
     json!({
         "type": "call", "args": arguments,
         "func": {
-            "name": own.func.name, "argTypes": types, "variadic": own.func.variadic,
-            "returnType": own.func.return_type.to_string(),
+            "name": node.func.name, "argTypes": types, "variadic": node.func.variadic,
+            "returnType": node.func.return_type.to_string(),
         },
     })
 }
 
-fn selector(own: &VectorSelector, kind: &str) -> Value {
-    let (timestamp, start_or_end) = at(own.at.as_ref());
+fn selector(node: &VectorSelector, kind: &str) -> Value {
+    let (timestamp, start_or_end) = at(node.at.as_ref());
     let named =
-        own.name.iter().map(|name| json!({ "name": "__name__", "type": "=", "value": name }));
-    let matchers: Vec<_> = own.matchers.matchers.iter().map(matcher).chain(named).collect();
+        node.name.iter().map(|name| json!({ "name": "__name__", "type": "=", "value": name }));
+    let matchers: Vec<_> = node.matchers.matchers.iter().map(matcher).chain(named).collect();
     let mut selector = json!({
-        "type": kind, "name": own.name.as_deref().unwrap_or_default(), "matchers": matchers,
-        "offset": offset(own.offset.as_ref()), "timestamp": timestamp, "startOrEnd": start_or_end,
+        "type": kind, "name": node.name.as_deref().unwrap_or_default(), "matchers": matchers,
+        "offset": offset(node.offset.as_ref()), "timestamp": timestamp, "startOrEnd": start_or_end,
     });
-    if !own.matchers.or_matchers.is_empty() {
-        let sets = own.matchers.or_matchers.iter();
+    if !node.matchers.or_matchers.is_empty() {
+        let sets = node.matchers.or_matchers.iter();
         let sets: Vec<Vec<_>> = sets.map(|set| set.iter().map(matcher).collect()).collect();
         selector["orMatchers"] = json!(sets);
     }
     selector
 }
 
-fn matcher(own: &Matcher) -> Value {
-    json!({ "name": own.name, "type": own.op.to_string(), "value": own.value })
+fn matcher(node: &Matcher) -> Value {
+    json!({ "name": node.name, "type": node.op.to_string(), "value": node.value })
 }
 
 fn names(labels: &Labels) -> Vec<&str> {
@@ -142,16 +142,16 @@ fn millis(length: std::time::Duration) -> i64 {
     i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
 }
 
-fn offset(own: Option<&Offset>) -> i64 {
-    match own {
+fn offset(offset: Option<&Offset>) -> i64 {
+    match offset {
         None => 0,
         Some(Offset::Pos(length)) => millis(*length),
         Some(Offset::Neg(length)) => -millis(*length),
     }
 }
 
-fn at(own: Option<&AtModifier>) -> (Option<i64>, Option<&'static str>) {
-    match own {
+fn at(modifier: Option<&AtModifier>) -> (Option<i64>, Option<&'static str>) {
+    match modifier {
         None => (None, None),
         Some(AtModifier::Start) => (None, Some("start")),
         Some(AtModifier::End) => (None, Some("end")),
@@ -170,14 +170,14 @@ fn number(value: f64) -> String {
     }
 }
 
-/// Their tree, or their refusal; the crate panics on lengths of time that are out of range.
+/// The tree or error of promql-parser, which panics on durations out of range.
 fn theirs(text: &str) -> Result<Value, String> {
     std::panic::catch_unwind(|| promql_parser::parser::parse(text))
         .unwrap_or_else(|_| Err("invalid promql query: a panic".to_owned()))
         .map(|expression| tree(&expression))
 }
 
-/// What is wrong with the two answers to a text.
+/// The difference between two results for a text.
 fn difference(text: &str) -> Option<String> {
     let ours = promql_tree(text, &LIMITS).map_err(|error| error.to_string());
     let is_known = |refusal: &str, known: &[(&str, &str)]| {
@@ -193,7 +193,7 @@ fn difference(text: &str) -> Option<String> {
         }
         (_, Ok(ours)) => {
             let written = format_promql(text, &LIMITS).unwrap_or_default();
-            // Matchers are written in order.
+            // Matchers are sorted.
             let again = promql_tree(&written, &LIMITS).map(|again| sorted(&again));
             let is_same = again.as_ref().ok() == Some(&sorted(ours));
             (!is_same).then(|| format!("{written} is read as {again:?}"))
@@ -220,7 +220,7 @@ fn sorted(tree: &Value) -> Value {
     }
 }
 
-/// Pieces of the language, and of what is nearly the language.
+/// Fragments of the language, and of invalid variants.
 const PIECES: [&str; 84] = [
     "x",
     "a:b",
@@ -308,12 +308,12 @@ const PIECES: [&str; 84] = [
     " ",
 ];
 
-fn soup() -> impl Strategy<Value = String> {
+fn random_fragments() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(PIECES.as_slice());
     prop::collection::vec(piece, 1..12).prop_map(|pieces| pieces.join(" "))
 }
 
-/// A text that follows the grammar, with types that mostly fit.
+/// A text that follows the grammar, with mostly matching types.
 #[expect(clippy::too_many_lines, reason = "a table of the grammar")]
 fn expression() -> impl Strategy<Value = String> {
     let selector = prop::sample::select(
@@ -400,14 +400,14 @@ fn expression() -> impl Strategy<Value = String> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
-    /// The tree is the same, and what only one parser accepts is known.
+    /// Trees are equal, and texts that only one parser accepts are listed.
     #[test]
-    fn expressions_are_read_as_promql_parser_reads_them(text in expression()) {
+    fn expressions_are_parsed_as_by_promql_parser(text in expression()) {
         prop_assert_eq!(difference(&text), None, "{}", text);
     }
 
     #[test]
-    fn broken_texts_are_refused_where_promql_parser_refuses_them(text in soup()) {
+    fn invalid_texts_are_refused_as_by_promql_parser(text in random_fragments()) {
         prop_assert_eq!(difference(&text), None, "{}", text);
     }
 }

@@ -1,13 +1,13 @@
-//! What PromQL means, on samples that are all kept as they came: operators, aggregations and
-//! functions by hand-computed answers.
+//! The semantics of PromQL on unmerged samples: hand-computed results of operators, aggregations
+//! and functions.
 
 use granary::model::Kind;
 
 use super::{Bench, bench};
 use crate::setup::MINUTE;
 
-/// `v` by `a`, `w` by `a` and `b`, and a histogram; a sample each minute for ten minutes, all the
-/// same but for `step`.
+/// `v` by `a`, `w` by `a` and `b`, and a histogram; one sample per minute for ten minutes, all
+/// equal except `step`.
 pub(super) fn filled() -> Bench {
     filled_in_order(|_| {})
 }
@@ -15,7 +15,7 @@ pub(super) fn filled() -> Bench {
 type Value = Box<dyn Fn(i64) -> f64>;
 type Definition = (&'static str, Vec<(&'static str, &'static str)>, Kind, Value);
 
-/// The same, the series made known in another order.
+/// The fixture with its series registered in another order.
 fn filled_in_order(order: impl Fn(&mut Vec<Definition>)) -> Bench {
     let mut all: Vec<Definition> = Vec::new();
     let mut add = |metric, tags: &[(&'static str, &'static str)], kind, value: Value| {
@@ -41,7 +41,7 @@ fn filled_in_order(order: impl Fn(&mut Vec<Definition>)) -> Bench {
     bench
 }
 
-/// The answers are these, in whatever order the series were made known.
+/// Checks results, which must not depend on the order in which series were registered.
 fn check(cases: &[(&str, &str)]) {
     let benches = [filled(), filled_in_order(|all| all.reverse())];
     for (query, expected) in cases {
@@ -90,7 +90,7 @@ fn operators_match_series() {
 }
 
 #[test]
-fn operators_refuse_what_meets_several_and_fill_what_is_missing() {
+fn operators_refuse_ambiguous_matches_and_fill_missing_series() {
     check(&[
         ("v and nothing", ""),
         ("nothing or v > 2", r#"v{a="3"} 3"#),
@@ -105,7 +105,7 @@ fn operators_refuse_what_meets_several_and_fill_what_is_missing() {
             "error: multiple matches for labels: many-to-one matching must be explicit \
              (group_left/group_right)",
         ),
-        // Also where the comparison keeps neither.
+        // The error also occurs when the comparison keeps neither series.
         (
             "w < on (a) v",
             "error: multiple matches for labels: many-to-one matching must be explicit \
@@ -246,7 +246,7 @@ fn functions_of_labels_values_and_time() {
 }
 
 #[test]
-fn names_are_dropped_where_they_stop_fitting_unless_their_removal_is_delayed() {
+fn names_are_dropped_by_operations_unless_their_removal_is_delayed() {
     let mut bench = filled();
     let replaced = r#"label_replace(-v{a="1"}, "__name__", "n_$1", "__name__", "(.+)")"#;
     let same = "error: vector cannot contain metrics with the same labelset";
@@ -298,7 +298,7 @@ fn ranges_are_evaluated_time_by_time() {
     ] {
         assert_eq!(range(query), expected, "{query}");
     }
-    // Windows of whole coarser slots: where every sample counts the finest are read.
+    // Windows of whole coarser slots: the finest slots that contain every sample are read.
     let aligned = |query: &str| bench.range(query, 5 * MINUTE, 10 * MINUTE, 5 * MINUTE);
     for (query, expected) in [
         ("stdvar_over_time(step[5m])", "{} 2 2"),
@@ -310,7 +310,7 @@ fn ranges_are_evaluated_time_by_time() {
     ] {
         assert_eq!(aligned(query), expected, "{query}");
     }
-    // What the query ends with need not be one of its times.
+    // The end of the query need not be one of its evaluation times.
     let uneven = |query: &str| bench.range(query, 0, 5 * MINUTE, 2 * MINUTE);
     for (query, expected) in [
         ("step @ end()", "step 5 5 5"),
@@ -324,7 +324,7 @@ fn ranges_are_evaluated_time_by_time() {
 }
 
 #[test]
-fn type_and_unit_go_with_the_name() {
+fn type_and_unit_labels_are_dropped_with_the_name() {
     let mut bench = bench();
     let mut add = |metric: &str, kind: &str, value: f64| {
         let tags = [("__type__", kind), ("__unit__", "bytes"), ("pod", "p")];

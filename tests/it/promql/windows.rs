@@ -1,4 +1,4 @@
-//! Windows whose edges lie between samples: inside of slots, and of `anchored` and `smoothed`.
+//! Windows whose edges are between samples: inside of slots, and with `anchored` and `smoothed`.
 
 use granary::model::Kind;
 
@@ -7,7 +7,8 @@ use crate::setup::{MINUTE, SECOND};
 
 #[test]
 fn windows_that_end_inside_slots_are_right_at_every_second() {
-    // Readings two seconds past each five; in the first round nothing later is there yet.
+    // Readings two seconds after each multiple of five; in the first round there are no later ones
+    // yet.
     for is_live in [true, false] {
         for end in [203, 229, 246, 250, 240] {
             let mut bench = bench();
@@ -78,13 +79,13 @@ fn both_ends_of_a_gap_of_many_slots_are_found() {
 }
 
 #[test]
-fn windows_reach_for_samples_beyond_their_edges() {
+fn windows_use_samples_beyond_their_edges() {
     let mut bench = bench();
     let mut add = |metric: &str, every: i64, values: &'static [f64]| {
         let id = bench.define(metric, &[], Kind::Gauge);
         bench.fill(id, every, |i| values.get(i as usize).copied());
     };
-    // Grows by one each minute, and once by five.
+    // The counter grows by one per minute, and once by five.
     add("grows", MINUTE, &[1.0, 2.0, 3.0, 4.0, 9.0, 10.0, 11.0]);
     add("falls", MINUTE, &[9.0, 8.0, 5.0, 4.0]);
     let at = |query: &str, seconds: i64| bench.at(query, seconds * 1000);
@@ -95,13 +96,13 @@ fn windows_reach_for_samples_beyond_their_edges() {
         ("increase(grows[3m] smoothed)", 30, "{} 0.5"),
         ("increase(grows[3m] smoothed)", 210, "{} 5"),
         ("rate(grows[2m] smoothed)", 300, "{} 0.05"),
-        // A decrease is a reset, at the edges too.
+        // A decrease is a reset, also at the edges.
         ("increase(falls[2m] smoothed)", 135, "{} 12"),
         ("delta(falls[2m] anchored)", 150, "{} -4"),
         ("changes(falls[1m])", 120, "{} 0"),
         ("changes(falls[1m] anchored)", 120, "{} 1"),
         ("resets(falls[1m] anchored)", 150, "{} 1"),
-        // Nothing lies behind the beginning.
+        // There are no samples before the beginning.
         ("increase(falls[1m] anchored)", 300, ""),
         ("falls smoothed", 90, "falls 6.5"),
         ("falls smoothed", 240, "falls 4"),

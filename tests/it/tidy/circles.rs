@@ -1,7 +1,7 @@
-//! Files that import each other in a circle: nobody can read one of them first.
+//! Circles of imports between files: none of the files can be read first.
 //!
-//! Imports between a module and the modules inside it are no arrows here: a parent hands on what
-//! its children make, and a child takes what its parent defines.
+//! Imports between a module and its submodules do not count: a parent reexports items of its
+//! children, and a child uses items of its parent.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,35 +11,35 @@ use std::{
 
 use super::{code, root, rust_files};
 
-/// Modules that a name may lead through.
+/// The most modules on the path of a name.
 const STEPS_MAX: usize = 16;
 
 type ModulePath = Vec<String>;
 
-/// The names that a module has from elsewhere, each with the path that it stands for.
+/// The imported names of a module, each with its full path.
 type Names = BTreeMap<String, ModulePath>;
 
 /// The modules of a crate by their paths, without tests.
 #[derive(Default)]
 struct Crate {
     modules: BTreeMap<ModulePath, Names>,
-    /// The paths that each module's code names.
+    /// The paths in the code of each module.
     used: BTreeMap<ModulePath, Vec<ModulePath>>,
 }
 
 impl Crate {
     fn read(src: &Path, name: &str) -> Self {
-        let mut own = Self::default();
+        let mut graph = Self::default();
         for path in rust_files(src) {
             let inside = path.strip_prefix(src).unwrap().with_extension("");
             let parts = inside.iter().map(|part| part.to_string_lossy().into_owned());
             let module: ModulePath =
                 parts.filter(|part| !["mod", "lib"].contains(&&**part)).collect();
             if !module.iter().any(|part| part == "tests" || part == "main") {
-                own.add(module, name, &code(&path));
+                graph.add(module, name, &code(&path));
             }
         }
-        own
+        graph
     }
 
     fn add(&mut self, module: ModulePath, name: &str, code: &str) {
@@ -67,8 +67,8 @@ impl Crate {
         self.used.insert(module, used);
     }
 
-    /// The modules that a path leads through: the one it names, then those that this one has the
-    /// name from.
+    /// The modules that a path uses: the one that it names, and the modules that this one imports
+    /// the name from.
     fn named(&self, path: &[String], steps: usize) -> Vec<ModulePath> {
         let depth = (0..=path.len()).rev().find(|end| self.modules.contains_key(&path[..*end]));
         let (module, rest) = path.split_at(depth.unwrap_or_default());
@@ -86,7 +86,8 @@ impl Crate {
         let targets = |(module, used): (_, &Vec<ModulePath>)| {
             let found = used.iter().flat_map(|path| self.named(path, STEPS_MAX));
             let module: &ModulePath = module;
-            let others = found.filter(|own| !own.starts_with(module) && !module.starts_with(own));
+            let others =
+                found.filter(|other| !other.starts_with(module) && !module.starts_with(other));
             (module, others.collect())
         };
         self.used.iter().map(targets).collect()
@@ -96,16 +97,17 @@ impl Crate {
     fn circles(&self) -> BTreeSet<BTreeSet<String>> {
         let arrows = self.arrows();
         let reached: BTreeMap<_, _> =
-            arrows.keys().map(|own| (*own, reach(own, &arrows))).collect();
-        let circle = |own: &&ModulePath| {
-            let others = reached[*own].iter().filter(|other| reached[*other].contains(*own));
+            arrows.keys().map(|module| (*module, reach(module, &arrows))).collect();
+        let circle = |module_path: &&ModulePath| {
+            let others =
+                reached[*module_path].iter().filter(|other| reached[*other].contains(*module_path));
             others.map(|other| other.join("::")).collect::<BTreeSet<_>>()
         };
         reached.keys().map(circle).filter(|circle| !circle.is_empty()).collect()
     }
 }
 
-/// All modules that one leads to.
+/// All modules reachable from a module.
 fn reach(
     start: &ModulePath,
     arrows: &BTreeMap<&ModulePath, BTreeSet<ModulePath>>,
@@ -121,7 +123,7 @@ fn reach(
     found
 }
 
-/// The paths of a tree of imports, each with the name that it has from then on.
+/// The paths of a tree of imports, each with its local name.
 fn leaves(tree: &str) -> Vec<(ModulePath, String)> {
     let head: String =
         tree.chars().take_while(|c| c.is_alphanumeric() || *c == '_' || *c == ':').collect();
@@ -171,7 +173,7 @@ fn parts(group: &str) -> Vec<&str> {
     out
 }
 
-/// A path from the crate's root; `None` when it leads out of the crate.
+/// A path from the crate's root; `None` for a path outside of the crate.
 fn absolute(module: &[String], name: &str, path: &[String]) -> Option<ModulePath> {
     let (first, rest) = path.split_first()?;
     let mut base = match first.as_str() {
@@ -179,7 +181,7 @@ fn absolute(module: &[String], name: &str, path: &[String]) -> Option<ModulePath
         "self" => module.to_vec(),
         "super" => module.get(..module.len().checked_sub(1)?)?.to_vec(),
         other if other == name => Vec::new(),
-        // A child, or another crate: what is no module of this one leads nowhere.
+        // A child, or another crate: other names are ignored.
         _ => [module, &path[..1]].concat(),
     };
     for part in rest {
@@ -192,7 +194,7 @@ fn absolute(module: &[String], name: &str, path: &[String]) -> Option<ModulePath
     Some(base)
 }
 
-/// Circles of rooms that are not clear yet, by their first file.
+/// Known circles of rooms, by their first file.
 const NOT_CLEAR: [&str; 4] = [
     "src: config::alerting",
     "src: query::pipeline::accumulator",
@@ -221,14 +223,14 @@ fn no_files_import_each_other_in_a_circle() {
 }
 
 #[test]
-fn circles_are_found_through_groups_names_handed_on_and_paths_in_code() {
+fn circles_are_found_through_groups_reexports_and_paths_in_code() {
     let check = |files: &[(&str, &str)], expected: &[&str]| {
-        let mut own = Crate::default();
+        let mut graph = Crate::default();
         for (module, code) in files {
             let module = module.split("::").filter(|part| !part.is_empty()).map(str::to_owned);
-            own.add(module.collect(), "granary", code);
+            graph.add(module.collect(), "granary", code);
         }
-        let found: Vec<_> = own
+        let found: Vec<_> = graph
             .circles()
             .into_iter()
             .map(|circle| circle.into_iter().collect::<Vec<_>>().join(" "))

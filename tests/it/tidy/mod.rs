@@ -1,4 +1,4 @@
-//! The house rules that the compiler does not know.
+//! The house rules that the compiler does not check.
 
 mod circles;
 
@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Longest file, in lines.
+/// The longest file, in lines.
 const LINES_MAX: usize = 500;
 
 fn root() -> PathBuf {
@@ -19,7 +19,7 @@ pub(crate) fn rust_files(folder: &Path) -> Vec<PathBuf> {
     for entry in fs::read_dir(folder).into_iter().flatten() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            // What npm installs is not ours, and much.
+            // Packages installed by npm are not ours.
             if !path.ends_with("node_modules") {
                 out.extend(rust_files(&path));
             }
@@ -40,7 +40,7 @@ fn all_sources() -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_file_begins_with_what_it_is_for_and_is_short() {
+fn every_file_is_short_and_begins_with_its_purpose() {
     for path in all_sources() {
         let text = fs::read_to_string(&path).unwrap();
         let shown = path.display();
@@ -50,8 +50,8 @@ fn every_file_begins_with_what_it_is_for_and_is_short() {
     }
 }
 
-/// What each folder or file of `src` may use of the others, from the bottom to the top: only what
-/// stands above its row.
+/// The imports that each folder or file of `src` may have, from the bottom to the top: only rows
+/// above its own.
 const MAY_USE: [(&str, &[&str]); 20] = [
     ("model", &[]),
     ("policy", &["model"]),
@@ -143,14 +143,14 @@ const MAY_USE: [(&str, &[&str]); 20] = [
 fn code(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap();
     let tests = text.match_indices("#[cfg(test)]\nmod ").find(|(at, _)| {
-        // Not those that have a file of their own.
+        // Test modules with a file of their own are not removed.
         text.split_at(*at).1.lines().nth(1).is_some_and(|line| line.ends_with('{'))
     });
     let (code, _) = text.split_at(tests.map_or(text.len(), |(at, _)| at));
     code.lines().map(|line| line.split("//").next().unwrap()).collect::<Vec<_>>().join("\n")
 }
 
-/// What a file's code names of the crate's root, in paths and in groups.
+/// The names of the crate's root in a file's code, in paths and in groups.
 fn names_of_the_root(code: &str, depth: usize) -> Vec<String> {
     let roots = ["crate::".to_owned(), "granary::".to_owned(), "super::".repeat(depth)];
     let mut names = Vec::new();
@@ -184,7 +184,7 @@ fn first_names(path: &str) -> Vec<String> {
     parts.iter().map(|part| word(part.trim_start())).filter(|name| !name.is_empty()).collect()
 }
 
-/// The folder or file of `src` that a file belongs to, and how deep its module lies in the crate.
+/// The folder or file of `src` that a file belongs to, and the depth of its module in the crate.
 fn home(path: &Path) -> (String, usize) {
     let inside = path.strip_prefix(root().join("src")).unwrap().with_extension("");
     let parts: Vec<_> = inside.iter().map(|part| part.to_string_lossy().into_owned()).collect();

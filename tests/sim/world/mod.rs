@@ -1,8 +1,8 @@
-//! The oracle: a world is what the store must hold, and it says in advance what the store answers.
+//! The oracle: a world is the expected contents of the store, and predicts its answers.
 //!
-//! A write that failed may be there after the next start, or not. So there are several possible
-//! worlds for a while; each answer and each look at the store leaves those that it fits, and the
-//! history fails when none is left.
+//! A failed write may be present after the next start or not. Several worlds are therefore possible
+//! for a while; each answer and each comparison removes those that disagree, and the history fails
+//! when none is left.
 
 mod possible;
 mod senders;
@@ -35,13 +35,13 @@ struct Counted {
     series: SeriesId,
     at: i64,
     value: f64,
-    /// What the time was when it was accepted, or the last late reading of its series since.
+    /// The time at which it was accepted, or that of a later late reading of its series.
     accepted: UnixMillis,
-    /// The granularities that have had it ever since, by their bits.
+    /// The bits of the granularities that have contained it ever since.
     kept: u8,
 }
 
-/// A counter, and whether the store promised what each of its readings adds.
+/// A counter, and whether the store guarantees the growth at each of its readings.
 #[derive(Debug, Clone, PartialEq)]
 struct Counting {
     naive: NaiveCounter,
@@ -58,22 +58,22 @@ impl Default for Counting {
 #[derive(Debug, Clone, Default, PartialEq)]
 struct End {
     last_at: Option<i64>,
-    /// The latest time for which its sender said that there are no more.
+    /// The latest time at which its sender ended the series.
     ended_at: Option<i64>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 struct Series {
-    /// `None`: it was deleted.
+    /// The series; `None` when deleted.
     key: Option<SeriesKey>,
     kind: Kind,
     end: End,
 }
 
-/// See the module.
+/// One possible content of the store.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct World {
-    /// By id.
+    /// Series by id.
     series: Vec<Series>,
     samples: Vec<Counted>,
     senders: BTreeMap<Arc<str>, Numbers>,
@@ -81,36 +81,36 @@ pub(crate) struct World {
     counters: BTreeMap<SeriesId, Counting>,
 }
 
-/// What was compared.
+/// Counts of the comparisons.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Checked {
-    /// Series that have ended.
+    /// Ended series.
     pub(crate) ends: u64,
-    /// Slots of counters whose increases are promised.
+    /// Slots of counters whose growth is guaranteed.
     pub(crate) increases: u64,
-    /// Something is there although it was answered with an error.
+    /// Samples that are present although their request failed.
     pub(crate) is_other: bool,
 }
 
-/// What the store shows of itself.
+/// The visible contents of the store.
 pub(crate) struct Found {
-    /// By id; `None`: deleted.
+    /// Series by id; `None` when deleted.
     pub(crate) keys: Vec<Option<SeriesKey>>,
     pub(crate) last: Vec<(SeriesId, Option<LastSample>)>,
     pub(crate) granularity: Granularity,
-    /// Slots that begin before are not shown.
+    /// Start of the visible range,
     pub(crate) from: i64,
-    /// Nor those that begin then or later.
+    /// and its end, exclusive.
     pub(crate) to: i64,
-    /// Where the store says that something is missing.
+    /// Ranges that the store reports as incomplete.
     pub(crate) holes: Vec<Range<i64>>,
-    /// The series that are shown.
+    /// The compared series.
     pub(crate) shown: BTreeSet<SeriesId>,
     pub(crate) slots: Vec<(SeriesId, i64, Cell)>,
 }
 
 impl World {
-    /// Makes series known; returns their ids.
+    /// Registers series; returns their ids.
     fn define(&mut self, definitions: &[SeriesInfo]) -> Vec<SeriesId> {
         let id_of = |definition: &SeriesInfo| {
             let key = Some(&definition.key);
@@ -133,7 +133,7 @@ impl World {
 
     fn accept(&mut self, batch: &AcceptedBatch, set: &GranularitySet, now: UnixMillis) -> Verdict {
         if batch.values.is_empty() {
-            // It changes nothing, not even what is known of its sender.
+            // A refused batch changes nothing, not even the state of its sender.
             let known = batch.number().and_then(|number| {
                 Some(self.senders.get(&number.sender)?.clone().note(number.epoch, number.seq))
             });
@@ -180,7 +180,7 @@ impl World {
         Verdict::Accepted(uncounted)
     }
 
-    /// From when on first readings of a batch count whole, for each of its samples.
+    /// For each sample of a batch, the start from which its first reading counts whole.
     fn counts_from(
         &self,
         batch: &AcceptedBatch,
@@ -192,22 +192,22 @@ impl World {
             (time(index).0, self.series[series.0 as usize].end.last_at)
         };
         let all: Vec<_> = batch.series.iter().enumerate().map(before).collect();
-        let own = |index: usize| {
+        let counts_from = |index: usize| {
             let finest = set.finest_keeping(time(index), now).unwrap_or(GranularityIndex::FINEST);
             counts_from(&all, time(index).0, set[finest].slot_start(time(index)).0)
         };
-        (0..all.len()).map(own).collect()
+        (0..all.len()).map(counts_from).collect()
     }
 
-    /// The store runs with these granularities at this time: what they do not keep may go. Until
-    /// a checkpoint they are asked what they kept when it was accepted, which may be later by the
-    /// machine's clock.
+    /// The store runs with these granularities at this time: data past their retention may be
+    /// deleted. Until a checkpoint, retention is decided by the time of acceptance, which may be
+    /// later by the machine's clock.
     fn expire(&mut self, set: &GranularitySet, now: UnixMillis) {
         self.expire_series(None, set, now);
     }
 
-    /// Of one series: what a late reading changes of its neighbour's slot goes to the granularities
-    /// that keep that time when the late one comes, also when a start with others reads it again.
+    /// A late reading changes its neighbour's slot in the granularities that keep the neighbour's
+    /// time when the reading arrives, also when a start with other granularities replays it.
     fn expire_series(&mut self, only: Option<SeriesId>, set: &GranularitySet, now: UnixMillis) {
         let meant = |sample: &&mut Counted| only.is_none_or(|series| sample.series == series);
         for sample in self.samples.iter_mut().filter(meant) {
@@ -220,7 +220,7 @@ impl World {
         }
     }
 
-    /// Whether this is what was found.
+    /// Returns true if the world agrees with the store.
     fn check(&self, found: &Found) -> Result<Checked, String> {
         let ends = self.check_series(found)?;
         let increases = self.check_slots(found)?;
@@ -249,13 +249,13 @@ impl World {
     fn check_slots(&self, found: &Found) -> Result<u64, String> {
         let mut increases = 0;
         let Found { granularity, shown, .. } = found;
-        let own = levels::bit(granularity);
+        let level_bit = levels::bit(granularity);
         let mut expected: BTreeMap<(SeriesId, i64), Expected> = BTreeMap::new();
         for sample in self.samples.iter().filter(|sample| shown.contains(&sample.series)) {
             let start = granularity.slot_start(UnixMillis(sample.at)).0;
             if (found.from..found.to).contains(&start) {
                 let slot = expected.entry((sample.series, start)).or_default();
-                slot.add((sample.at - start) as u32, sample.value, sample.kept & own > 0);
+                slot.add((sample.at - start) as u32, sample.value, sample.kept & level_bit > 0);
             }
         }
         self.add_increases(found, &mut expected);
@@ -284,7 +284,7 @@ impl World {
         }
     }
 
-    /// What the readings of counters add in the slots that are expected.
+    /// The expected growth of counters in each slot.
     fn add_increases(
         &self,
         Found { granularity, shown, .. }: &Found,

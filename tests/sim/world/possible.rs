@@ -1,10 +1,10 @@
-//! The worlds that are possible, see the folder's `mod.rs`.
+//! The possible worlds; see the folder's `mod.rs`.
 
 use granary::model::{AcceptedBatch, GranularitySet, SeriesId, SeriesInfo, SeriesKey, UnixMillis};
 
 use super::{Checked, Found, Verdict, World};
 
-/// Something that is asked of the store's writer: durable whole, or not there.
+/// A request to the store's writer: durable completely or not at all.
 #[derive(Debug, Clone)]
 pub(crate) enum Request {
     Define(Vec<SeriesInfo>),
@@ -12,7 +12,7 @@ pub(crate) enum Request {
     Change(Vec<(SeriesId, Option<SeriesKey>)>),
 }
 
-/// What is answered.
+/// The answer to a request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Outcome {
     Defined(Vec<SeriesId>),
@@ -36,11 +36,11 @@ impl Request {
     }
 }
 
-/// See the module.
+/// The possible worlds.
 #[derive(Debug, Clone)]
 pub(crate) struct Worlds {
     possible: Vec<World>,
-    /// What failed since something last succeeded: at most one of it is on the disk.
+    /// Requests that failed since the last success: at most one of them is on disk.
     failed: Vec<Request>,
 }
 
@@ -51,7 +51,7 @@ impl Default for Worlds {
 }
 
 impl Worlds {
-    /// The store answered.
+    /// The store answered successfully.
     pub(crate) fn succeeded(&mut self, request: &Request, outcome: &Outcome) {
         let mut expected = Vec::new();
         let mut changed = false;
@@ -63,17 +63,17 @@ impl Worlds {
         });
         assert!(!self.possible.is_empty(), "{outcome:?} instead of {expected:?} for {request:?}");
         if changed {
-            // The transaction took away what failed before.
+            // The transaction removed the remains of failed requests.
             self.failed.clear();
         }
     }
 
-    /// The store answered with an error.
+    /// The store returned an error.
     pub(crate) fn failed(&mut self, request: Request) {
         self.failed.push(request);
     }
 
-    /// The store was opened again: what failed is there, or not.
+    /// The store was reopened: a failed request is present or absent.
     pub(crate) fn reopened(&mut self) {
         let without = self.possible.len();
         for request in std::mem::take(&mut self.failed) {
@@ -92,7 +92,7 @@ impl Worlds {
         self.possible.iter_mut().for_each(|world| world.expire(set, now));
     }
 
-    /// Leaves the worlds that fit what was found.
+    /// Keeps the worlds that agree with the store.
     pub(crate) fn check(&mut self, found: &Found) -> Result<Checked, String> {
         let mut wrong = Vec::new();
         let mut fitting = None;

@@ -1,20 +1,20 @@
-//! What is known of senders, naively: the numbers and the times that were accepted, as sets.
+//! The state of senders in a naive model: accepted numbers and times as sets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Numbers below the highest that are told apart.
+/// The width of the window of numbers below the highest.
 const NUMBERS: u64 = 1024;
-/// Epochs that are remembered.
+/// The epochs that are remembered.
 const EPOCHS: usize = 4;
 
-/// What became of a batch.
+/// The outcome of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// With the number of times that did not count.
+    /// Accepted, with the number of times that did not count.
     Accepted(u64),
     Duplicate,
     Stale,
-    /// No sample is left in it, and its number is not taken.
+    /// The batch has no samples left, and its number stays free.
     Empty,
 }
 
@@ -23,7 +23,7 @@ pub(crate) enum Verdict {
 pub(super) struct Numbers(BTreeMap<i64, BTreeSet<u64>>);
 
 impl Numbers {
-    /// Judges a batch, and notes it when it is new.
+    /// Judges a batch and records a new one.
     pub(super) fn note(&mut self, epoch: i64, seq: u64) -> Verdict {
         let seen = self.0.get(&epoch);
         let highest = seen.and_then(|seen| seen.last().copied()).unwrap_or(0);
@@ -48,7 +48,7 @@ impl Numbers {
 pub(super) struct Times(BTreeSet<i64>);
 
 impl Times {
-    /// Whether a time counts; it is noted then.
+    /// Returns true if a time counts, and records it.
     pub(super) fn note(&mut self, at: i64, window_ms: i64) -> bool {
         let is_late = self.0.last().is_some_and(|latest| at < latest - window_ms);
         !is_late && self.0.insert(at)

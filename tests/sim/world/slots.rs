@@ -1,15 +1,15 @@
-//! What a slot must hold, summed up naively from the samples in it.
+//! The expected content of a slot: a naive aggregate of its samples.
 
 use granary::model::{Cell, Kind};
 
 /// The samples of one slot.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Expected {
-    /// Samples that must be there; the others may be gone.
+    /// Samples that must be present; the others may be gone.
     must: u32,
-    /// All: offset in the slot and value.
+    /// All samples: offset in the slot and value.
     all: Vec<(u32, f64)>,
-    /// Of a counter: what its readings add, and their rates; nothing when none is promised.
+    /// The growth of a counter's readings, and their rates; empty when not guaranteed.
     adds: Option<f64>,
     rates: Vec<f64>,
 }
@@ -28,7 +28,7 @@ impl Expected {
         self.rates.push(rate);
     }
 
-    /// What is in it may be gone.
+    /// Marks the samples as possibly gone.
     pub(super) fn is_promised_no_more(&mut self) {
         self.must = 0;
     }
@@ -37,7 +37,7 @@ impl Expected {
         self.must == 0
     }
 
-    /// Whether this is what was found; says whether increases were compared.
+    /// Compares the slot with the store's; also returns whether growth was compared.
     pub(super) fn check(&self, found: &Cell, kind: Kind) -> Result<bool, String> {
         let all = self.all.len() as u32;
         if !(self.must..=all).contains(&found.n) {
@@ -59,13 +59,13 @@ impl Expected {
         let values: Vec<_> = self.all.iter().map(|(_, value)| *value).collect();
         let (sum, values) = match (kind, self.adds) {
             (Kind::Gauge | Kind::Delta, _) => (values.iter().sum(), &values),
-            // What a late reading changes elsewhere goes where it is kept.
+            // A late reading changes other slots where they are kept.
             (Kind::Counter, Some(adds)) if self.must == all => (adds, &self.rates),
             (Kind::Counter, _) => return Ok(false),
         };
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
         let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        // Increases and rates are whole: counters grow by one each millisecond.
+        // Growth and rates are whole numbers: counters grow by one per millisecond.
         if (found.sum, found.min, found.max) != (sum, least, most) {
             let got = (found.sum, found.min, found.max);
             return Err(format!("sum, min, max {got:?} instead of {:?}", (sum, least, most)));

@@ -1,13 +1,13 @@
-//! The disk behind the medium: files as the kernel's page cache shows them and as they lie on the
-//! platter, their names, and what a power cut leaves of both.
+//! The disk behind the medium: files as the kernel's page cache shows them and as they are on the
+//! platter, their names, and the remains of both after a power cut.
 //!
-//! Assumed, as FORMAT.md does: a sync that returned is durable; sizes and names are kept in the
-//! file system's own log, so that of the changes since the last sync of a folder some first ones
-//! survive, whatever becomes of those in other folders, and a file that is renamed from one folder to
-//! another is in one of them; what lies in a folder whose own name did not survive is gone; a write
-//! survives or is torn at sectors. After a sync that failed the kernel keeps the
-//! pages and marks them clean: reads see them, no later sync writes them, and only some of them
-//! reached the platter. Writing a page again makes it dirty again, as a whole.
+//! The assumptions are those of FORMAT.md. A sync that returned is durable. Sizes and names are in
+//! the file system's own log: of the changes since a folder's last sync, a prefix survives,
+//! independent of other folders, and a file renamed from one folder to another is in one of them.
+//! The contents of a folder whose own name did not survive are gone. A write survives or is torn at
+//! sectors. After a failed sync the kernel keeps the pages and marks them clean: reads see them,
+//! later syncs do not write them, and only some of them reached the platter. Writing a page again
+//! makes the whole page dirty.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,13 +22,13 @@ const SECTOR: usize = 512;
 /// One file.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Image {
-    /// What a read sees.
+    /// The content that reads see.
     cached: Vec<u8>,
-    /// What survives a power cut for sure.
+    /// The content that certainly survives a power cut.
     stored: Vec<u8>,
     /// Pages written since the last sync, in order: each survives a power cut or not.
     dirty: Vec<(usize, Vec<u8>)>,
-    /// A sync failed: `cached` may show what is neither stored nor dirty.
+    /// A sync failed: `cached` may contain data that is neither stored nor dirty.
     is_lossy: bool,
 }
 
@@ -66,13 +66,13 @@ impl Image {
         }
     }
 
-    /// The sync fails: the pages are clean all the same.
+    /// The sync fails: the pages become clean nevertheless.
     pub(super) fn fail_sync(&mut self, rng: &mut Rng) {
         self.is_lossy = true;
         self.store_some(rng);
     }
 
-    /// Each dirty page reaches the platter, in part, or does not.
+    /// Each dirty page reaches the platter completely, in part, or not at all.
     fn store_some(&mut self, rng: &mut Rng) {
         let kept = rng.f64();
         for (from, bytes) in std::mem::take(&mut self.dirty) {
@@ -88,7 +88,7 @@ impl Image {
         }
     }
 
-    /// Forgets the clean pages: the next read takes them from the platter.
+    /// Evicts the clean pages: the next read takes them from the platter.
     pub(super) fn drop_cache(&mut self) {
         if std::mem::take(&mut self.is_lossy) {
             self.cached.clone_from(&self.stored);
@@ -105,7 +105,7 @@ impl Image {
     }
 }
 
-/// A change of the names in one or two folders; a sync of either makes it durable.
+/// A change of names in one or two folders; a sync of either makes it durable.
 #[derive(Debug, Clone)]
 enum NameChange {
     CreateFolder(String),
@@ -115,7 +115,7 @@ enum NameChange {
 }
 
 impl NameChange {
-    /// The folders whose names it changes.
+    /// The folders whose names change.
     fn folders(&self) -> Vec<String> {
         let paths = match self {
             Self::CreateFolder(path) | Self::Create(path, _) | Self::Remove(path) => vec![path],
@@ -125,7 +125,7 @@ impl NameChange {
     }
 }
 
-/// The folder that a path lies in; the medium's own is "".
+/// The folder of a path; the medium's root is "".
 pub(super) fn parent(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
@@ -139,7 +139,7 @@ pub(super) fn folders_above(path: &str) -> Vec<String> {
     folders
 }
 
-/// Names of files, and of folders but for the medium's own.
+/// The names of files and folders, except the medium's root.
 #[derive(Debug, Default, Clone)]
 struct Names {
     files: BTreeMap<String, u64>,
@@ -166,7 +166,7 @@ impl Names {
         }
     }
 
-    /// Forgets what lies in folders that are not there.
+    /// Removes the contents of folders that do not exist.
     fn forget_unreachable(&mut self) {
         let all = self.folders.clone();
         let is_there = |path: &str| {
@@ -183,7 +183,7 @@ pub(super) struct Disk {
     images: BTreeMap<u64, Image>,
     names: Names,
     durable: Names,
-    /// What is not durable yet, in order.
+    /// Changes that are not durable yet, in order.
     changes: Vec<NameChange>,
 }
 
@@ -215,7 +215,7 @@ impl Disk {
         self.names.folders.iter().filter_map(|path| name_in(folder, path)).collect()
     }
 
-    /// A file that is there for good.
+    /// Creates a durable file.
     pub(super) fn put(&mut self, name: &str, bytes: Vec<u8>) {
         let inode = self.create(name);
         self.images.insert(inode, Image::of(bytes));
@@ -232,7 +232,7 @@ impl Disk {
         inode
     }
 
-    /// Makes the folders above a path that are not there.
+    /// Creates missing folders above a path.
     fn create_folders(&mut self, path: &str) {
         for folder in folders_above(path).into_iter().rev() {
             if !folder.is_empty() && !self.names.folders.contains(&folder) {
@@ -259,21 +259,22 @@ impl Disk {
         self.changes.push(change);
     }
 
-    /// Whether all names in a folder are durable.
+    /// Returns true if all names in a folder are durable.
     pub(super) fn has_settled(&self, folder: &str) -> bool {
-        let is_there = |change: &NameChange| change.folders().iter().any(|own| own == folder);
+        let is_there =
+            |change: &NameChange| change.folders().iter().any(|changed| changed == folder);
         !self.changes.iter().any(is_there)
     }
 
-    /// Makes the names in a folder durable, with what was changed before in other folders if a file
-    /// was moved from one to the other since.
+    /// Makes the names in a folder durable, and earlier changes in other folders if a file was
+    /// moved between them since.
     pub(super) fn sync_folder(&mut self, folder: &str) {
         let mut synced = BTreeSet::from([folder.to_owned()]);
         let mut changes = std::mem::take(&mut self.changes);
         let (mut durable, mut rest) = (Vec::new(), Vec::new());
         while let Some(change) = changes.pop() {
             let folders = change.folders();
-            if folders.iter().any(|own| synced.contains(own)) {
+            if folders.iter().any(|folder| synced.contains(folder)) {
                 synced.extend(folders);
                 durable.push(change);
             } else {
@@ -286,13 +287,13 @@ impl Disk {
         self.changes = rest.into_iter().rev().collect();
     }
 
-    /// What is found when the power comes back.
+    /// The disk after a power cut.
     pub(super) fn cut_power(&mut self, rng: &mut Rng) {
         let lost_part = rng.f64();
         let mut lost = BTreeSet::new();
         for change in std::mem::take(&mut self.changes) {
             let folders = change.folders();
-            if folders.iter().any(|own| lost.contains(own)) || rng.f64() < lost_part {
+            if folders.iter().any(|folder| lost.contains(folder)) || rng.f64() < lost_part {
                 lost.extend(folders);
             } else {
                 self.durable.apply(&change);
@@ -306,7 +307,7 @@ impl Disk {
     }
 }
 
-/// The name of a path in a folder, if it lies right there.
+/// The name of a path directly in a folder.
 fn name_in(folder: &str, path: &str) -> Option<String> {
     (parent(path) == folder).then(|| path.rsplit('/').next().unwrap_or(path).to_owned())
 }

@@ -1,4 +1,4 @@
-//! What fails on the medium, and when.
+//! Faults of the medium, and their times.
 
 use std::io;
 
@@ -11,24 +11,24 @@ pub(crate) enum Call {
     Write,
     /// Changing a file's length.
     SetLen,
-    /// Making a file, or a folder's names, durable.
+    /// Syncing a file, or a folder's names.
     Sync,
-    /// Opening or making a file.
+    /// Opening or creating a file.
     Open,
-    /// Listing a folder, or looking for a file.
+    /// Listing a folder, or searching for a file.
     List,
-    /// Removing a file: it is there still. When the folder's sync fails, it is not, for now.
+    /// Removing a file, which remains. When the folder's sync fails, the file is gone for now.
     Remove,
-    /// Renaming a file: likewise.
+    /// Renaming a file, likewise.
     Rename,
 }
 
-/// What happens instead of the call.
+/// The effect of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// It fails with this error number, and the machine lives.
+    /// The call returns this error number, and the machine continues.
     Error(i32),
-    /// Nothing reaches the medium any more, until it is powered up again.
+    /// Nothing reaches the medium until the power returns.
     PowerCut,
 }
 
@@ -37,24 +37,24 @@ pub(crate) const ENOSPC: i32 = 28;
 /// Input/output error (Linux).
 pub(crate) const EIO: i32 = 5;
 
-/// Counted over all files of the medium, from when it is armed.
+/// A fault. Calls are counted over all files of the medium, from the time it is armed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fault {
-    /// What fails.
+    /// The failing call.
     pub(crate) call: Call,
     /// Calls that still succeed.
     pub(crate) after: u64,
-    /// Calls that fail then; those after them succeed again.
+    /// Calls that then fail; later ones succeed again.
     pub(crate) times: u64,
-    /// How it fails.
+    /// The effect.
     pub(crate) effect: Effect,
 }
 
-/// Faults that are armed, and how often each one's call was made.
+/// Armed faults, and the count of calls for each.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     armed: Vec<(Fault, u64)>,
-    /// What happened since anybody asked.
+    /// Faults that occurred since they were last read.
     pub(super) hits: Vec<(Call, Effect)>,
     /// The power was cut.
     pub(super) is_dead: bool,
@@ -69,7 +69,7 @@ impl Faults {
         self.armed.clear();
     }
 
-    /// Counts a call, and fails it when its time has come.
+    /// Counts a call, and fails it when it is due.
     pub(super) fn meet(&mut self, call: Call) -> io::Result<()> {
         let mut met = self.is_dead.then_some(Effect::PowerCut);
         for (fault, made) in self.armed.iter_mut().filter(|(fault, _)| fault.call == call) {

@@ -1,6 +1,6 @@
 //! A medium in memory that fails on purpose: calls fail once, for a while or until the fault is
-//! lifted, the power is cut at the Nth sync, or the process dies; then the surviving image is
-//! opened again. A call can be held, to do other things meanwhile.
+//! removed, the power is cut at the Nth sync, or the process is killed; then the surviving image is
+//! opened again. A call can be held while other work runs.
 
 mod disk;
 mod fault;
@@ -22,7 +22,7 @@ use self::{
     fault::Faults,
 };
 
-/// A held call goes on after this, because whoever holds it may be waiting for it.
+/// A held call continues after this time, because the holder may be waiting for it.
 const HELD_MAX: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Default)]
@@ -30,15 +30,15 @@ struct State {
     disk: Disk,
     faults: Faults,
     gate: Gate,
-    /// Files opened before the last power cut or kill may no longer be used.
+    /// The number of power cuts and kills: files opened before the last one may no longer be used.
     generation: u64,
     rng: Rng,
-    /// By how much the format that is written is later than this release's.
+    /// The distance of the written format from this release's.
     formats_ahead: u64,
 }
 
 impl State {
-    /// Makes the names in the folders above a path durable, one by one, unless they are.
+    /// Makes the names in the folders above a path durable, one by one, unless they are durable.
     fn sync_folders(&mut self, path: &str) -> io::Result<()> {
         for folder in folders_above(path) {
             if !self.disk.has_settled(&folder) {
@@ -50,12 +50,12 @@ impl State {
     }
 }
 
-/// Holds the Nth write or sync until it is told to go on.
+/// A gate that holds the Nth write or sync until it is opened.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Gate {
     #[default]
     Open,
-    /// So many calls still pass.
+    /// Calls that still pass.
     Closes(u64),
     Held,
 }
@@ -66,24 +66,24 @@ struct Shared {
     gate_moved: Condvar,
 }
 
-/// See the module. Clones share the medium.
+/// A medium that fails on purpose; see the module. Clones share the medium.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FaultyMedium(Arc<Shared>);
 
 impl FaultyMedium {
-    /// An empty medium; what survives a fault follows from the seed.
+    /// An empty medium; the seed decides which data survives a fault.
     pub(crate) fn new(seed: u64) -> Self {
         let medium = Self::default();
         medium.state().rng = Rng::with_seed(seed);
         medium
     }
 
-    /// Has the store write a later format from its next start on, as a later release would.
+    /// Makes the store write a later format from its next start on, as a later release would.
     pub(crate) fn set_formats_ahead(&self, formats_ahead: u64) {
         self.state().formats_ahead = formats_ahead;
     }
 
-    /// Puts a file there, durably.
+    /// Creates a durable file.
     pub(crate) fn put(&self, name: &str, bytes: Vec<u8>) {
         self.state().disk.put(name, bytes);
     }
@@ -93,15 +93,15 @@ impl FaultyMedium {
         self.state().disk.all_files()
     }
 
-    /// Takes a file away, durably.
+    /// Removes a file durably.
     pub(crate) fn erase(&self, name: &str) {
         let disk = &mut self.state().disk;
         disk.remove(name);
         disk.sync_folder(parent(name));
     }
 
-    /// Changes what a file holds, durably.
-    pub(crate) fn spoil(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
+    /// Changes the content of a file durably.
+    pub(crate) fn damage_file(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
         let state = &mut *self.state();
         let inode = state.disk.find(name).expect("it was listed");
         let image = state.disk.image(inode);
@@ -123,22 +123,22 @@ impl FaultyMedium {
         self.state().faults.arm(fault);
     }
 
-    /// Lifts all faults: space came back, the cable is in again.
+    /// Removes all faults, as if space were freed or the cable plugged in again.
     pub(crate) fn lift(&self) {
         self.state().faults.lift();
     }
 
-    /// The faults that were met since this was asked last.
+    /// The faults that occurred since the last call of this function.
     pub(crate) fn take_hits(&self) -> Vec<(Call, Effect)> {
         std::mem::take(&mut self.state().faults.hits)
     }
 
-    /// Whether the power was cut.
+    /// Returns true if the power was cut.
     pub(crate) fn is_dead(&self) -> bool {
         self.state().faults.is_dead
     }
 
-    /// The power comes back.
+    /// The power returns.
     pub(crate) fn power_up(&self) {
         let state = &mut *self.state();
         state.generation += 1;
@@ -146,12 +146,12 @@ impl FaultyMedium {
         state.disk.cut_power(&mut state.rng);
     }
 
-    /// The process dies, the system lives: what was written stays, nothing more is.
+    /// Kills the process while the system continues: written data stays, and writing stops.
     pub(crate) fn kill(&self) {
         self.state().generation += 1;
     }
 
-    /// After so many writes and syncs, the next one is held.
+    /// Holds the next call after this many writes and syncs.
     pub(crate) fn close_gate(&self, after: u64) {
         self.state().gate = Gate::Closes(after);
     }
@@ -163,7 +163,7 @@ impl FaultyMedium {
         state.gate == Gate::Held
     }
 
-    /// Lets a held call go on, and those after it pass; returns whether one was held until now.
+    /// Releases a held call and lets later ones pass; returns whether one was held until now.
     pub(crate) fn open_gate(&self) -> bool {
         let was = std::mem::take(&mut self.state().gate);
         self.0.gate_moved.notify_all();

@@ -150,14 +150,20 @@ static FUNCTIONS: [Function; 92] = [
     calendar("year"),
 ];
 
+/// The names of all functions.
+#[cfg(test)]
+pub(super) fn names() -> Vec<&'static str> {
+    FUNCTIONS.iter().map(|function| function.name).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn functions_are_found_by_name() {
-        assert!(FUNCTIONS.is_sorted_by(|one, next| one.name < next.name));
-        assert!(FUNCTIONS.iter().all(|own| function(own.name).is_some()));
+        assert!(FUNCTIONS.is_sorted_by(|function, next| function.name < next.name));
+        assert!(FUNCTIONS.iter().all(|listed| function(listed.name).is_some()));
         assert!(function("RATE").is_none() && function("").is_none());
     }
 }

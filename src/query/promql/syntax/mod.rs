@@ -24,3 +24,21 @@ pub(crate) use format::formatted;
 pub(crate) use json::json;
 pub(crate) use literal::MILLIS_MAX;
 pub(crate) use parser::parse;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    #[test]
+    fn the_page_completes_the_words_of_this_parser() {
+        let page = include_str!("../../../web/src/parts/promql-editor/vocabulary.json");
+        let words = json!({
+            "functions": super::functions::names(),
+            "aggregations": super::operator::aggregation_names(),
+            "operators": super::operator::operator_texts(),
+            "keywords": super::token::keyword_names(),
+        });
+        let page: serde_json::Value = serde_json::from_str(page).unwrap();
+        assert_eq!(words, page, "the page's vocabulary.json is outdated");
+    }
+}

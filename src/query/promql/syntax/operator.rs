@@ -8,6 +8,7 @@ use std::fmt;
 
 /// A binary operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(test, derive(strum::VariantArray))]
 pub(crate) enum Operator {
     Or,
     And,
@@ -149,6 +150,18 @@ impl Aggregation {
     pub(super) fn has_parameter(self) -> bool {
         AGGREGATIONS[self as usize].2
     }
+}
+
+/// The names of all aggregations.
+#[cfg(test)]
+pub(super) fn aggregation_names() -> Vec<&'static str> {
+    AGGREGATIONS.iter().map(|(_, name, _)| *name).collect()
+}
+
+/// The texts of all operators.
+#[cfg(test)]
+pub(super) fn operator_texts() -> Vec<&'static str> {
+    <Operator as strum::VariantArray>::VARIANTS.iter().map(|operator| operator.text()).collect()
 }
 
 #[cfg(test)]

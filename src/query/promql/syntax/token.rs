@@ -74,6 +74,12 @@ const KEYWORDS: [(&str, Keyword); 13] = [
     ("without", Keyword::Without),
 ];
 
+/// The names of all keywords.
+#[cfg(test)]
+pub(super) fn keyword_names() -> Vec<&'static str> {
+    KEYWORDS.iter().map(|(name, _)| *name).collect()
+}
+
 /// The longest word that is no plain identifier.
 const WORD_BYTES_MAX: usize = 12;
 

@@ -1,4 +1,4 @@
-/** Pictures of every view and state, to be looked at: target/page-screenshots. */
+/** Pictures of every view and state, for review: target/page-screenshots. */
 import { join } from "node:path";
 import type { Page } from "@playwright/test";
 import type { Daemon } from "../support/daemon";
@@ -12,7 +12,7 @@ import { MINUTE } from "../support/zones";
 const FOLDER = join(import.meta.dirname, "../../../../target/page-screenshots");
 const THEMES = ["dark", "light"] as const;
 
-/** A picture of what is there, in each theme and size. */
+/** Takes a picture of the page in each theme and size. */
 async function pictures(
   page: Page,
   name: string,
@@ -30,7 +30,7 @@ async function pictures(
   }
 }
 
-/** A small fleet with every state that a fleet has. */
+/** A small fleet with hosts in every state. */
 async function fillFleet(daemon: Daemon, hosts: number): Promise<void> {
   for (let k = 0; k < Math.min(hosts, 8); k++) {
     await daemon.accept(hostSamples(`web${k + 1}`, 3, k));
@@ -88,7 +88,7 @@ test("views that fail, and that load", async ({ page, startDaemon, watch }) => {
     );
   }
   await page.unroute("**/api/v1/**");
-  // Answers that never come.
+  // These requests never get an answer.
   await page.route("**/api/v1/**", () => undefined);
   for (const { name, path } of VIEWS) {
     await pictures(page, `loading-${name.replaceAll(" ", "-")}`, async () => {

@@ -1,5 +1,5 @@
 /**
- * How fast the page is, and Prometheus' own beside it: same machine, same browser, same numbers.
+ * The speed of the page, beside that of Prometheus' page: same machine, same browser, same data.
  * See benches/page_speed.sh.
  */
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
@@ -7,7 +7,7 @@ import { readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "@playwright/test";
 import { boxOf } from "../support/charts";
-import { opened, quantile, told, traced } from "../support/clock";
+import { opened, quantile, summary, traced } from "../support/clock";
 import { HOST, hostSamples, ping } from "../support/data";
 import { Daemon, freePort, type Sample } from "../support/daemon";
 import { eventually } from "../support/eventually";
@@ -29,7 +29,7 @@ function samples(): Sample[] {
   return hosts.flatMap((host, k) => hostSamples(host, 3, k));
 }
 
-/** Has a chart that draws numbers. */
+/** Whether a chart has drawn values. */
 function isChartDrawn(): boolean {
   for (const { series } of window.granaryCharts?.values() ?? []) {
     if (series.some(({ values }) => values.some((value) => value != null))) return true;
@@ -41,7 +41,7 @@ function isFleetShown(): boolean {
   return document.querySelectorAll("[role=grid] [role=rowheader]").length > 10;
 }
 
-/** Prometheus' classic page has drawn its graph. */
+/** Whether Prometheus' classic page has drawn its graph. */
 function isGraphDrawn(): boolean {
   return document.querySelectorAll(".rickshaw_graph svg path").length > 0;
 }
@@ -53,9 +53,9 @@ interface Prometheus {
   child: ChildProcess;
 }
 
-/** Prometheus with the same numbers, from blocks that promtool makes. */
+/** Starts Prometheus with the same data, in blocks made by promtool. */
 async function startPrometheus(folder: string, all: readonly Sample[]): Promise<Prometheus> {
-  // All samples of a metric together, from the oldest on, as OpenMetrics wants them.
+  // OpenMetrics requires the samples of a metric together, oldest first.
   const inOrder = [...all].sort((a, b) =>
     a.metric < b.metric ? -1 : a.metric > b.metric ? 1 : a.time - b.time,
   );
@@ -110,7 +110,7 @@ async function keepDashboard(daemon: Daemon): Promise<void> {
   await daemon.post("/api/v1/dashboards/twelve", body, "PUT");
 }
 
-/** Milliseconds from the end of a drag to the first frame that draws its stretch. */
+/** Milliseconds from the end of a drag to the first frame that shows the selected range. */
 async function zoomed(page: Page): Promise<number> {
   const area = page.locator("[data-chart=Load]").getByRole("application");
   const { at, middle } = await boxOf(area);
@@ -138,7 +138,7 @@ async function zoomed(page: Page): Promise<number> {
   return page.evaluate(() => window.shownAt ?? NaN);
 }
 
-/** Moves the pointer over all of a plot for about four seconds, a move a frame. */
+/** Moves the pointer across a plot for about four seconds, one move per frame. */
 async function sweep(page: Page, box: Awaited<ReturnType<typeof boxOf>>): Promise<void> {
   for (let step = 0; step < 240; step++) {
     const part = 0.05 + 0.9 * Math.abs(((step / 60) % 2) - 1);
@@ -146,7 +146,7 @@ async function sweep(page: Page, box: Awaited<ReturnType<typeof boxOf>>): Promis
   }
 }
 
-function framesTold({ between, work }: { between: number[]; work: number[] }): string {
+function framesSummary({ between, work }: { between: number[]; work: number[] }): string {
   const [at95, work95] = [quantile(between, 0.95).toFixed(1), quantile(work, 0.95).toFixed(1)];
   return `p95 ${at95} ms between, ${work95} ms of work (${between.length} frames)`;
 }
@@ -166,15 +166,15 @@ test("charts, beside Prometheus", async ({ browser, page, startDaemon, watch }) 
   watch.origins.push(prometheus.url);
   try {
     const host = `${daemon.url}/hosts/${HOST}?resolution=1m&range=1h`;
-    const one = graph(prometheus, [`system_load_1m{host="${HOST}"}`]);
-    const [own, theirs] = [
+    const peer = graph(prometheus, [`system_load_1m{host="${HOST}"}`]);
+    const [ours, theirs] = [
       await opened(browser, host, isChartDrawn),
-      await opened(browser, one, isGraphDrawn),
+      await opened(browser, peer, isGraphDrawn),
     ];
-    note("first chart drawn", told(own.times), told(theirs.times));
+    note("first chart drawn", summary(ours.times), summary(theirs.times));
     note(
       "weight of that load",
-      `${kib(own.bytes)} in ${own.requests}`,
+      `${kib(ours.bytes)} in ${ours.requests}`,
       `${kib(theirs.bytes)} in ${theirs.requests}`,
     );
 
@@ -187,7 +187,7 @@ test("charts, beside Prometheus", async ({ browser, page, startDaemon, watch }) 
       );
       zooms.push(await zoomed(page));
     }
-    note("zoom", told(zooms));
+    note("zoom", summary(zooms));
 
     await page.setViewportSize({ width: 1920, height: 1080 });
     await openSettled(page, `${daemon.url}/dashboards/twelve`);
@@ -202,14 +202,14 @@ test("charts, beside Prometheus", async ({ browser, page, startDaemon, watch }) 
     const box = await boxOf(area);
     const frames = await traced(page, () => sweep(page, box));
 
-    // Their page has no cursor for all graphs, so one graph of as many series.
+    // Prometheus' page has no shared cursor, so one graph has as many series.
     const theirPage = await (await browser.newContext()).newPage();
     await theirPage.goto(graph(prometheus, ["system_load_1m"]));
     await eventually("the graph is drawn", () => theirPage.evaluate(isGraphDrawn));
     const theirBox = await boxOf(theirPage.locator(".rickshaw_graph").first());
     const theirFrames = await traced(theirPage, () => sweep(theirPage, theirBox));
-    note(`cursor over ${CHARTS} charts of ${HOSTS} series`, framesTold(frames));
-    note(`cursor over one chart of ${HOSTS} series`, "-", framesTold(theirFrames));
+    note(`cursor over ${CHARTS} charts of ${HOSTS} series`, framesSummary(frames));
+    note(`cursor over one chart of ${HOSTS} series`, "-", framesSummary(theirFrames));
   } finally {
     prometheus.child.kill();
   }
@@ -218,7 +218,7 @@ test("charts, beside Prometheus", async ({ browser, page, startDaemon, watch }) 
 test("a fleet of 5,000 hosts", async ({ browser, page, startDaemon }) => {
   const daemon = await startDaemon();
   const hosts = Array.from({ length: FLEET }, (_, k) => `node-${k}`);
-  // Each host has its last hour.
+  // The last hour of each host.
   for (let from = 0; from < FLEET; from += 100) {
     await daemon.accept(
       hosts.slice(from, from + 100).flatMap((host, k) => hostSamples(host, 1, k)),
@@ -226,14 +226,14 @@ test("a fleet of 5,000 hosts", async ({ browser, page, startDaemon }) => {
   }
   await daemon.ping(hosts.map((host) => ping(host)));
   const fleet = await opened(browser, daemon.url, isFleetShown);
-  note("fleet of 5,000 shown", told(fleet.times));
+  note("fleet of 5,000 shown", summary(fleet.times));
   note("weight of that load", `${kib(fleet.bytes)} in ${fleet.requests}`);
   await openSettled(page, daemon.url);
   await page.mouse.move(720, 600);
   const frames = await traced(page, async () => {
     for (let step = 0; step < 200; step++) await page.mouse.wheel(0, 120);
   });
-  note("scroll of the fleet", framesTold(frames));
+  note("scroll of the fleet", framesSummary(frames));
 });
 
 test("weight of all files", () => {

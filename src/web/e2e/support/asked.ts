@@ -1,10 +1,10 @@
-/** What the page asks the daemon for. */
+/** Requests from the page to the daemon. */
 import type { Page } from "@playwright/test";
 
-/** Charts ask again by themselves each ten seconds. */
+/** Charts refresh every ten seconds. */
 const REFRESHED = { timeout: 25_000 };
 
-/** What the page asks next for a chart of this metric, in these slots, over such a length of time. */
+/** The page's next request for a chart of this metric, with these slots and this range. */
 export function nextAsked(
   page: Page,
   metric = "system_load_1m",

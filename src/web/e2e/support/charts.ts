@@ -1,4 +1,4 @@
-/** Hands for a chart: what a reader does with it, and what it says. */
+/** Actions of a reader on a chart, and the texts that it shows. */
 import { expect, type Locator, type Page } from "@playwright/test";
 
 /** The card of a chart. */
@@ -6,7 +6,7 @@ export function chartOf(page: Page, title: string): Locator {
   return page.getByRole("region", { name: title, exact: true });
 }
 
-/** Its area between the axes, on which one points and drags. */
+/** The area between a chart's axes, where the reader points and drags. */
 export function areaOf(page: Page, title: string): Locator {
   return chartOf(page, title).getByRole("application");
 }
@@ -18,7 +18,7 @@ export async function boxOf(area: Locator) {
   return { ...box, at: (part: number) => box.x + part * box.width, middle: box.y + box.height / 2 };
 }
 
-/** Drags over parts of the width, from 0 to 1. */
+/** Drags across the area; positions are fractions of its width. */
 export async function drag(page: Page, title: string, from: number, to: number): Promise<void> {
   const { at, middle } = await boxOf(areaOf(page, title));
   await page.mouse.move(at(from), middle);
@@ -28,7 +28,7 @@ export async function drag(page: Page, title: string, from: number, to: number):
   await page.mouse.up();
 }
 
-/** What is chosen in one of the rows of choices above the charts. */
+/** The selected option in a row of options above the charts. */
 export function choices(page: Page, label: string): Locator {
   return page.getByRole("group", { name: label, exact: true });
 }
@@ -55,20 +55,20 @@ export async function fromMenu(page: Page, title: string, item: string): Promise
     .click();
 }
 
-/** The row of the legend of a series. */
+/** The legend row of a series. */
 export function legendRow(page: Page, title: string, label: string): Locator {
   const name = page.locator(".legend-label").getByText(label, { exact: true });
   return chartOf(page, title).locator(".legend-row").filter({ has: name });
 }
 
-/** What moves with the pointer is written once a frame. */
+/** Texts that follow the pointer are written once a frame. */
 export async function nextFrame(page: Page): Promise<void> {
   await page.evaluate(
     () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
   );
 }
 
-/** Runs in the page: notes the texts that are written on canvases. */
+/** Runs in the page: records the texts that are drawn on canvases. */
 function noteTexts(): void {
   const written: string[] = [];
   Object.assign(window, { written });
@@ -84,13 +84,13 @@ function noteTexts(): void {
 const textsNoted = (page: Page) =>
   page.evaluate(() => (window as unknown as { written: string[] }).written);
 
-/** Begins to note the texts that charts of the pages that are opened write on their canvases. */
+/** Records the canvas texts of pages opened from now on. */
 export async function textsDrawn(page: Page): Promise<() => Promise<string[]>> {
   await page.addInitScript(noteTexts);
   return () => textsNoted(page);
 }
 
-/** The texts that charts write on their canvases meanwhile. */
+/** The texts drawn on canvases while an action runs. */
 export async function textsDrawnBy(page: Page, act: () => Promise<void>): Promise<string[]> {
   await page.evaluate(noteTexts);
   await act();

@@ -1,9 +1,9 @@
-/** Times of what a browser shows, taken by the page itself at the frame that shows it. */
+/** Times measured by the page itself, at the frame that shows the awaited state. */
 import type { Browser, CDPSession, Page } from "@playwright/test";
 
 declare global {
   interface Window {
-    /** Milliseconds since the navigation began, of the first frame in which it was there. */
+    /** Milliseconds from the begin of the navigation to the first frame with the awaited state. */
     shownAt?: number;
   }
 }
@@ -16,7 +16,7 @@ export function quantile(numbers: readonly number[], part: number): number {
 }
 
 /** "median (least to greatest)", in milliseconds. */
-export function told(times: readonly number[]): string {
+export function summary(times: readonly number[]): string {
   const [middle, least, most] = [0.5, 0, 1].map((part) => quantile(times, part).toFixed(0));
   return `${middle ?? ""} ms (${least ?? ""} to ${most ?? ""})`;
 }
@@ -29,7 +29,7 @@ export interface Shown {
 }
 
 /**
- * Opens an address again and again, each time in a new context with an empty cache, until `isThere`
+ * Opens an address repeatedly, each time in a new context with an empty cache, until `isThere`
  * holds in a frame; the first time does not count.
  */
 export async function opened(
@@ -63,7 +63,7 @@ export async function opened(
   return shown;
 }
 
-/** What comes over the wire as files: the document, scripts, styles, images; not answers. */
+/** Static files sent over the network: the document, scripts, styles, images; not answers. */
 async function weighed(session: CDPSession): Promise<{ bytes: number; requests: number }> {
   const weight = { bytes: 0, requests: 0 };
   const files = new Set<string>();
@@ -82,7 +82,7 @@ async function weighed(session: CDPSession): Promise<{ bytes: number; requests: 
 export interface Frames {
   /** Milliseconds between one frame and the next. */
   between: number[];
-  /** Milliseconds that the main thread worked for each frame. */
+  /** Milliseconds of the main thread's work for each frame. */
   work: number[];
 }
 
@@ -96,7 +96,7 @@ interface TraceEvent {
   args: { name?: string };
 }
 
-/** Traces what the browser does meanwhile. */
+/** Traces the browser while an action runs. */
 export async function traced(page: Page, act: () => Promise<void>): Promise<Frames> {
   const session = await page.context().newCDPSession(page);
   const events: TraceEvent[] = [];
@@ -131,7 +131,7 @@ export async function traced(page: Page, act: () => Promise<void>): Promise<Fram
   return { between: at.slice(1).map((time, k) => time - (at[k] ?? time)), work: workOf(events) };
 }
 
-/** The main thread's tasks between the begin of one frame and that of the next. */
+/** The main thread's tasks between the beginnings of two frames. */
 function workOf(events: TraceEvent[]): number[] {
   const mains = new Set(
     events

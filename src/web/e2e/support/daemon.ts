@@ -1,7 +1,8 @@
 /**
- * The real daemon on a free port, with data of its own, and a real host agent beside it.
+ * The real daemon on a free port, with a data directory of its own, and a real host agent beside
+ * it.
  *
- * `GRANARY_BIN` names the folder of the binaries; without it they are those that cargo built.
+ * `GRANARY_BIN` names the folder of the binaries; by default they are those that cargo built.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -15,12 +16,12 @@ import { eventually } from "./eventually";
 
 const BINARIES =
   process.env["GRANARY_BIN"] ?? join(import.meta.dirname, "../../../../target/debug");
-/** Memory where there is some: what is tested is the page, not the disk. */
+/** A directory in memory if the machine has one: the tests are about the page, not the disk. */
 const SCRATCH = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 
 /**
- * The granularities of the defaults, each kept for so long that the last change of clocks of any
- * zone is within it; and no shells, of which there would be many.
+ * The default granularities, each with a retention that reaches beyond the last change of clocks of
+ * any zone; no preallocation, which would create many shells.
  */
 const SETTINGS = [
   "[preallocation]\nenabled = false\n",
@@ -39,12 +40,12 @@ const SETTINGS = [
 /** Texts of files beside the daemon's settings. */
 export interface Files {
   "rules.yml": string;
-  "told.yml"?: string;
-  /** More of the settings. */
+  "receivers.yml"?: string;
+  /** Additional settings. */
   "granary.toml"?: string;
 }
 
-/** A sample as it is posted. */
+/** A sample as clients post it. */
 export interface Sample {
   metric: string;
   tags: Tags;
@@ -92,7 +93,7 @@ export class Daemon {
     for (const [name, text] of Object.entries<string>({ ...files }))
       await writeFile(join(folder, name), text);
     const alerts = [`[alerts]`, `rules = ['${join(folder, "rules.yml")}']`];
-    if (files["told.yml"]) alerts.push(`notifications = '${join(folder, "told.yml")}'`);
+    if (files["receivers.yml"]) alerts.push(`notifications = '${join(folder, "receivers.yml")}'`);
     await writeFile(
       join(folder, "granary.toml"),
       `${alerts.join("\n")}\n${files["granary.toml"] ?? ""}${SETTINGS}`,
@@ -124,7 +125,7 @@ export class Daemon {
     return readFile(join(this.folder, "log"), "utf8");
   }
 
-  /** kill -9. */
+  /** Kills the process with SIGKILL. */
   async kill(): Promise<void> {
     const child = this.child;
     this.child = undefined;
@@ -133,7 +134,7 @@ export class Daemon {
     await once(child, "exit");
   }
 
-  /** It answers nothing more, until it may go on. */
+  /** Stops the process: it answers nothing until it is resumed. */
   pause(): void {
     this.child?.kill("SIGSTOP");
   }
@@ -149,7 +150,10 @@ export class Daemon {
     await rm(this.folder, { recursive: true, force: true });
   }
 
-  /** A real agent of this machine, which samples each second; returns once it was heard. */
+  /**
+   * Starts a real agent of this machine, which samples each second; returns once the daemon
+   * received a ping.
+   */
   async sampleThisMachine(agent: string): Promise<void> {
     const words = ["--url", this.url, "--agent-id", agent, "--interval", "1s"];
     words.push("--spool-dir", join(this.folder, `spool-${agent}`));
@@ -162,7 +166,7 @@ export class Daemon {
     });
   }
 
-  /** A fleet of `granary-bench`; returns when its rounds are sent. */
+  /** Sends a fleet of `granary-bench`; returns when all rounds are sent. */
   async bench(...words: string[]): Promise<void> {
     const child = spawn(join(BINARIES, "granary-bench"), ["--url", this.url, ...words], {
       stdio: "ignore",
@@ -191,7 +195,7 @@ export class Daemon {
     return this.ask(`/api/v1/chart?${search}`) as Promise<ChartAnswer>;
   }
 
-  /** Posts samples, all of which must be taken. */
+  /** Posts samples; the daemon must accept all of them. */
   async accept(samples: Sample[]): Promise<void> {
     for (let from = 0; from < samples.length; from += 20_000) {
       const part = samples.slice(from, from + 20_000);
@@ -204,7 +208,7 @@ export class Daemon {
     }
   }
 
-  /** Posts pings, all of which must be taken. */
+  /** Posts pings; the daemon must accept all of them. */
   async ping(pings: Ping[]): Promise<void> {
     for (let from = 0; from < pings.length; from += 1000) {
       const part = pings.slice(from, from + 1000);

@@ -1,19 +1,19 @@
-/** The data that tests look for, made up so that each number is known. */
+/** The data that tests expect, generated so that each value is known. */
 import type { Daemon, Ping, Sample } from "./daemon";
 import { DAY, HOUR, lastChange, MINUTE, ZONES } from "./zones";
 
-/** A name that runs as a script where it is not shown as text. */
+/** A name that would run as a script if it were not shown as text. */
 export const HOSTILE = [
   "<img src=x onerror=window.hacked=1>",
   '"><script>window.hacked=1</script>',
 ] as const;
 
-/** The last full minute when the data was made. */
+/** The last full minute at the time of generation. */
 export const NOW = Math.floor(Date.now() / MINUTE) * MINUTE;
 
-/** The host whose last three hours are known by the minute. */
+/** The host whose values are known for each minute of the last three hours. */
 export const HOST = "web1";
-/** Of its load: nothing was heard in between, and then it was zero. */
+/** The time range in which its load has no samples, and the one in which it is zero. */
 export const GAP = { from: NOW - 100 * MINUTE, to: NOW - 80 * MINUTE };
 export const ZEROS = { from: NOW - 60 * MINUTE, to: NOW - 50 * MINUTE };
 
@@ -21,14 +21,14 @@ function* minutes(from: number, to: number): Generator<number> {
   for (let at = from; at < to; at += MINUTE) yield at;
 }
 
-/** A slow wave between 0 and 1, another one for each `shift`; the same whenever the tests run. */
+/** A slow wave between 0 and 1, different for each `shift`; the same in every run. */
 function wave(at: number, shift: number): number {
   return (1 + Math.sin((at - NOW) / (23 * MINUTE) + shift)) / 2;
 }
 
 const STATES = { user: 0.5, kernel: 0.2, iowait: 0.05, nice: 0.01, irq: 0.01, softirq: 0.02 };
 
-/** What an agent would have sent of a host over the last hours. */
+/** The samples that an agent would have sent for a host over the last hours. */
 export function hostSamples(host: string, hours: number, shift: number): Sample[] {
   const samples: Sample[] = [];
   const busy: Record<string, number> = { idle: 0, steal: 0 };
@@ -67,7 +67,7 @@ export function hostSamples(host: string, hours: number, shift: number): Sample[
   return samples;
 }
 
-/** A ping as an agent of this host would send it now. */
+/** A ping that an agent of this host would send now. */
 export function ping(host: string, changes: Partial<Ping> = {}): Ping {
   return {
     agent: host,
@@ -83,7 +83,10 @@ export function ping(host: string, changes: Partial<Ping> = {}): Ping {
   };
 }
 
-/** The host whose load and ticks are known by half hours, round each zone's last change of clocks. */
+/**
+ * The host whose load and ticks are known for each half hour around each zone's last change of
+ * clocks.
+ */
 export const CLOCKS = "clocks";
 
 function clockSamples(): Sample[] {
@@ -99,7 +102,7 @@ function clockSamples(): Sample[] {
   ]);
 }
 
-/** Names that mean harm, wherever names are shown. */
+/** Malicious names, wherever names are shown. */
 function hostileSamples(): Sample[] {
   const samples: Sample[] = [];
   for (const name of HOSTILE) {
@@ -111,7 +114,7 @@ function hostileSamples(): Sample[] {
   return samples;
 }
 
-/** Gives a daemon what the tests look for. */
+/** Sends a daemon the data that the tests expect. */
 export async function fill(daemon: Daemon): Promise<void> {
   await daemon.accept(hostSamples(HOST, 3, 0));
   await daemon.accept(hostSamples("web2", 3, 2));

@@ -1,4 +1,4 @@
-/** Waits for what comes by itself, by looking again until a deadline. */
+/** Polls for a condition until a deadline. */
 
 const DEADLINE_MS = 30_000;
 const PAUSE_MS = 20;

@@ -1,10 +1,13 @@
-/** The memory of a page whose clock is driven, so that an hour of refreshes takes less than a minute. */
+/**
+ * The memory of a page with a simulated clock, so that an hour of refreshes takes less than a
+ * minute.
+ */
 import type { Page } from "@playwright/test";
 
-/** How often charts and lists ask again. */
+/** The refresh interval of charts and lists. */
 const REFRESH_MS = 10_000;
 
-/** The view is asked again so many times, as it would be by itself. */
+/** Advances the clock by this many refreshes of the view. */
 export async function refreshed(page: Page, times: number): Promise<void> {
   for (let k = 0; k < times; k++) {
     await page.clock.fastForward(REFRESH_MS);
@@ -12,14 +15,14 @@ export async function refreshed(page: Page, times: number): Promise<void> {
   }
 }
 
-/** Counts what is asked and not answered yet, in the pages that are opened. */
+/** Counts unanswered requests in pages opened from now on. */
 export async function countRequests(page: Page): Promise<void> {
   await page.addInitScript(() => {
     const ask = window.fetch.bind(window);
     window.requestsUnderWay = 0;
     const count = async <T>(answer: Promise<T>) => {
       window.requestsUnderWay += 1;
-      // What waits for the answer goes on first: its text is read, or it is drawn.
+      // Code that awaits the answer runs first: it reads the text, or draws.
       return answer.finally(() => setTimeout(() => (window.requestsUnderWay -= 1)));
     };
     window.fetch = async (...words) => {
@@ -34,7 +37,7 @@ export async function countRequests(page: Page): Promise<void> {
 /** Bytes in use once all garbage is collected. */
 export async function heapOf(page: Page): Promise<number> {
   const session = await page.context().newCDPSession(page);
-  // What the first collection leaves of weak references goes with the second.
+  // The second collection removes weak references that the first one left.
   for (let k = 0; k < 2; k++) await session.send("HeapProfiler.collectGarbage");
   const { usedSize } = await session.send("Runtime.getHeapUsage");
   await session.detach();

@@ -1,4 +1,4 @@
-/** Rules that each daemon of the tests evaluates: one that fires, one that is pending, one that fails. */
+/** Rules that each daemon of the tests evaluates: firing, pending and failing. */
 import { HOST } from "./data";
 
 const over = (metric: string) => `last_over_time(${metric}{host="${HOST}"}[3h])`;

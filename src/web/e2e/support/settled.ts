@@ -1,20 +1,20 @@
-/** Opens a view and waits until it shows what it has. */
+/** Opens a view and waits until it has loaded. */
 import { expect, type Page } from "@playwright/test";
 
-/** What is seen while something loads. */
+/** Elements that are visible during loading. */
 const LOADING = ".spinner, .skeleton, .chart-bar";
 
 export async function openSettled(page: Page, path: string): Promise<void> {
   await page.goto(path);
   await expect(page.locator("main").locator("h1, h2").first()).toBeVisible();
-  // What is far below is not loaded until one comes near.
+  // Content far below the viewport is not loaded until it is near.
   const isLoading = () =>
     page.evaluate((loading) => {
-      const boxes = [...document.querySelectorAll(loading)].map((one) =>
-        one.getBoundingClientRect(),
+      const boxes = [...document.querySelectorAll(loading)].map((element) =>
+        element.getBoundingClientRect(),
       );
       return boxes.some(({ top, bottom, width }) => width > 0 && top < innerHeight && bottom > 0);
     }, LOADING);
-  // Many charts at once, on a machine that does other things.
+  // Many charts at once, on a busy machine, need time.
   await expect.poll(isLoading, { timeout: 30_000 }).toBe(false);
 }

@@ -1,4 +1,4 @@
-/** The test of these files: a daemon for each worker, and a watch on each page. */
+/** The `test` of these files: a daemon for each worker, and a watch on each page. */
 import { test as base, expect } from "@playwright/test";
 import { Daemon, type Files } from "./daemon";
 import { fill } from "./data";
@@ -9,14 +9,14 @@ const USUAL: Files = { "rules.yml": RULES };
 
 interface ForTests {
   watch: Watch;
-  /** The daemons of the test's own; they end with the test, after what watches its pages. */
+  /** The daemons that one test starts; they end after the watch on its pages. */
   daemons: Daemon[];
-  /** Starts one more of them, without data; `files` replace or complete the usual ones. */
+  /** Starts another daemon without data; `files` replace or complete the default ones. */
   startDaemon: (files?: Partial<Files>) => Promise<Daemon>;
 }
 
 interface ForWorkers {
-  /** A daemon with a real agent and the data of `data.ts`, which tests share. */
+  /** A daemon with a real agent and the data of `data.ts`, shared by tests. */
   daemon: Daemon;
 }
 

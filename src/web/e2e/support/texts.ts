@@ -1,6 +1,8 @@
-/** What is wrong with the texts of a page. */
+/** Layout faults in the texts of a page. */
 
-/** Runs in the page: texts that lie upon others or are cut off, and a page that is too wide. */
+/**
+ * Runs in the page: finds texts that overlap others or are cut off, and a page that is too wide.
+ */
 export function textProblems(): string[] {
   interface Piece {
     text: string;
@@ -11,7 +13,10 @@ export function textProblems(): string[] {
   const isSeen = (element: Element) =>
     element.checkVisibility({ opacityProperty: true, visibilityProperty: true }) &&
     !element.closest(".hidden-text, .skip, noscript, svg, canvas");
-  /** What the boxes round it leave of a box: an ellipsis and a list that scrolls cut it off. */
+  /**
+   * The visible part of a box: its containers may cut it off, such as by an ellipsis or a scrolling
+   * list.
+   */
   const withinAll = (element: Element, box: DOMRect): DOMRect => {
     let { left, top, right, bottom } = box;
     for (let at: Element | null = element; at; at = at.parentElement) {

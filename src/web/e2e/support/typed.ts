@@ -1,13 +1,14 @@
 /**
- * Holds answers of the daemon to the types of src/api/types. Each answer is written as a literal of
- * its type, so that TypeScript's own checker refuses fields that are unknown, absent or of another
- * type; and each field of the types must be in some answer, so that none outlives the daemon's.
+ * Checks the daemon's answers against the types of src/api/types. Each answer is written as a
+ * literal of its type, so that TypeScript's own checker rejects unknown, absent and mistyped
+ * fields. Each field of the types must be in some answer, so that the types contain no field that
+ * the daemon removed.
  */
 import { join } from "node:path";
 import ts from "typescript";
 import { api } from "../../src/api/client";
 
-/** One value, and the type that the page gives it. */
+/** A value, and its type on the page. */
 interface Typed {
   type: string;
   value: unknown;
@@ -18,7 +19,9 @@ const FILE = join(ROOT, "src/api/answers.ts");
 const TYPES = join(ROOT, "src/api/types/");
 const HEAD = 'import type * as t from "./types";\nimport type { api } from "./client";\n';
 
-/** The page's client, which remembers what it sends and the last answer to it, by names of calls. */
+/**
+ * The page's client. It records the arguments and the last answer of each call, by the call's name.
+ */
 export function remembering(values: Map<string, Typed>): typeof api {
   const remember = (name: string, call: (...args: unknown[]) => Promise<unknown>) => {
     const type = `(typeof api)["${name}"]`;
@@ -34,7 +37,7 @@ export function remembering(values: Map<string, Typed>): typeof api {
   return Object.fromEntries(calls) as typeof api;
 }
 
-/** Where values and types differ, and fields that no value has. */
+/** Differences between values and types, and fields that no value has. */
 export function faultsOf(values: readonly Typed[]): string[] {
   const lines = values.map(({ type, value }, at) => {
     const literal = value === undefined ? "undefined" : JSON.stringify(value);
@@ -91,10 +94,10 @@ function unseen(program: ts.Program, values: ts.SourceFile): string[] {
   return absent;
 }
 
-/** The types that an object was written for: of a union those that it fits. */
+/** The types that an object was written for: of a union, the members that it fits. */
 function typesOf(checker: ts.TypeChecker, node: ts.ObjectLiteralExpression): readonly ts.Type[] {
   const asked = checker.getContextualType(node);
   if (!asked?.isUnion()) return asked ? [asked] : [];
-  const own = checker.getTypeAtLocation(node);
-  return asked.types.filter((type) => checker.isTypeAssignableTo(own, type));
+  const literalType = checker.getTypeAtLocation(node);
+  return asked.types.filter((type) => checker.isTypeAssignableTo(literalType, type));
 }

@@ -1,4 +1,4 @@
-/** Every view of the page, with its address, and the sizes in which it is looked at. */
+/** Every view of the page with its address, and the viewport sizes of the tests. */
 import { HOST } from "./data";
 
 export const SIZES = [

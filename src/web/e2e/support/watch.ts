@@ -1,6 +1,6 @@
 /**
- * What no page may ever do, whatever the test is about: break the content security policy, log an
- * error, throw, ask another origin, or run what somebody wrote into a name.
+ * Faults that no test permits: a violation of the content security policy, a logged error, an
+ * exception, a request to another origin, a script that runs from a name.
  */
 import { expect, type BrowserContext, type Page } from "@playwright/test";
 
@@ -10,7 +10,7 @@ export class Watch {
 
   constructor(
     private readonly context: BrowserContext,
-    /** Those that may be asked. */
+    /** The permitted origins. */
     readonly origins: string[],
   ) {}
 
@@ -42,7 +42,9 @@ export class Watch {
     });
   }
 
-  /** What a test brings about itself, such as the browser's word on an answer of 409. */
+  /**
+   * Permits messages that a test causes itself, such as the browser's error for an answer of 409.
+   */
   excuse(...patterns: RegExp[]): void {
     this.excused.push(...patterns);
   }

@@ -1,19 +1,19 @@
-/** What the tests leave at the browser's window, or look for there. */
+/** Properties that the tests set or read on the browser's window. */
 import type axe from "axe-core";
 
 declare global {
   interface Window {
     axe: typeof axe;
-    /** The page's own: what its charts draw, by title. */
+    /** Set by the page: the drawn values of its charts, by title. */
     granaryCharts?: Map<
       string,
       { times: number[]; series: { key: string; values: (number | null | undefined)[] }[] }
     >;
     granarySaw: (what: string) => void;
     hacked?: unknown;
-    /** Requests without an answer: see heap.ts. */
+    /** Unanswered requests: see heap.ts. */
     requestsUnderWay: number;
-    /** Set by a test, to see whether the document is still the same. */
+    /** Set by a test to detect a reload of the document. */
     kept?: boolean;
   }
 }

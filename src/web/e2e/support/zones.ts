@@ -1,13 +1,13 @@
-/** When clocks change, from the browser's own data: the tests hold in every season. */
+/** Changes of clocks, from the browser's own data: the tests hold in every season. */
 
 export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
 
-/** Zones whose clocks change by an hour, by an hour beside a half hour, and by half an hour. */
+/** Zones whose clocks change by an hour, by an hour at a half-hour offset, and by half an hour. */
 export const ZONES = ["Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe"] as const;
 
-/** Milliseconds that the zone's clocks are ahead of UTC. */
+/** The zone's offset from UTC in milliseconds. */
 export function offset(zone: string, at: number): number {
   const format = new Intl.DateTimeFormat("en-US", { timeZone: zone, timeZoneName: "longOffset" });
   const name = format.formatToParts(at).find((part) => part.type === "timeZoneName")?.value ?? "";
@@ -16,7 +16,7 @@ export function offset(zone: string, at: number): number {
   return sign === "-" ? -ahead : ahead;
 }
 
-/** The latest change of the zone's clocks that is `daysAgo` days past at least. */
+/** The zone's latest change of clocks that is at least `daysAgo` days old. */
 export function lastChange(zone: string, daysAgo: number): number {
   const latest = Math.floor(Date.now() / HOUR) * HOUR - daysAgo * DAY;
   for (let at = latest; at > latest - 400 * DAY; at -= HOUR / 2) {
@@ -25,7 +25,7 @@ export function lastChange(zone: string, daysAgo: number): number {
   throw new Error(`the clocks of ${zone} did not change within 400 days`);
 }
 
-/** When the zone's day began in which a time lies. */
+/** Start of the zone's day that contains a time. */
 export function startOfDay(zone: string, at: number): number {
   const local = at + offset(zone, at);
   const midnight = local - (((local % DAY) + DAY) % DAY);

@@ -36,7 +36,7 @@ function query(params: Params): string {
 }
 
 /** The forms of error answers. */
-type Said = t.ErrorAnswer & { errorType: string };
+type ErrorBody = t.ErrorAnswer & { errorType: string };
 
 /** Requests without an answer. */
 let underWay = 0;
@@ -53,9 +53,10 @@ async function request<T>(path: string, init: RequestInit): Promise<T> {
   const body: unknown = isJson && text !== "" ? JSON.parse(text) : undefined;
   if (!answer.ok) {
     // Alertmanager's API answers errors with a plain text.
-    const said = (typeof body === "string" ? { message: body } : body) as Partial<Said> | undefined;
-    const message = said?.message ?? said?.error ?? `${answer.status} ${answer.statusText}`;
-    throw new ApiError(answer.status, said?.errorType ?? said?.error ?? "failed", message, body);
+    const error = (typeof body === "string" ? { message: body } : body) as
+      Partial<ErrorBody> | undefined;
+    const message = error?.message ?? error?.error ?? `${answer.status} ${answer.statusText}`;
+    throw new ApiError(answer.status, error?.errorType ?? error?.error ?? "failed", message, body);
   }
   return body as T;
 }

@@ -54,18 +54,18 @@ function follow<T>(
     clearTimeout(timer);
     abort.abort();
     abort = new AbortController();
-    const own = abort;
+    const request = abort;
     state.value = { ...state.peek(), loading: true, reload };
     try {
-      const data = await load(own.signal);
-      if (!own.signal.aborted) state.value = { data, error: undefined, loading: false, reload };
+      const data = await load(request.signal);
+      if (!request.signal.aborted) state.value = { data, error: undefined, loading: false, reload };
     } catch (cause) {
-      if (own.signal.aborted) return;
+      if (request.signal.aborted) return;
       const error = cause instanceof ApiError ? cause : new ApiError(0, "failed", String(cause));
       state.value = { ...state.peek(), error, loading: false, reload };
     }
     const everyMs = pause();
-    if (everyMs !== undefined && !own.signal.aborted) timer = setTimeout(tick, everyMs);
+    if (everyMs !== undefined && !request.signal.aborted) timer = setTimeout(tick, everyMs);
   };
   const tick = () => {
     // A hidden page sends no requests.

@@ -10,11 +10,11 @@ export function drawHarmlessly() {
   const before = options.vnode?.bind(options);
   options.vnode = (vnode) => {
     // A text node has no type, and its text in place of properties.
-    const own = vnode as { type: unknown; props: unknown };
-    if (own.type === null && typeof own.props === "string") {
-      own.props = harmless(own.props);
-    } else if (typeof own.type === "string" && typeof own.props === "object" && own.props) {
-      const props = own.props as Record<string, unknown>;
+    const node = vnode as { type: unknown; props: unknown };
+    if (node.type === null && typeof node.props === "string") {
+      node.props = harmless(node.props);
+    } else if (typeof node.type === "string" && typeof node.props === "object" && node.props) {
+      const props = node.props as Record<string, unknown>;
       for (const name of READ) {
         const text = props[name];
         if (typeof text === "string") props[name] = harmless(text);

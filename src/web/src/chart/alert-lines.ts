@@ -81,7 +81,7 @@ export function thresholdsOf(
   const found = new Map<number, Threshold>();
   for (const { name, comparison } of lines) {
     const isShown =
-      expressions.includes(comparison.measured) || series.some((one) => isAbout(comparison, one));
+      expressions.includes(comparison.measured) || series.some((line) => isAbout(comparison, line));
     if (!isShown) continue;
     const { value } = comparison;
     const names = [found.get(value)?.label, name].filter(Boolean);

@@ -58,8 +58,8 @@ function Choices<T extends string>({ label, choices, value, onChoose }: ChoicesP
   );
 }
 
-const DISPLAYS: readonly { value: FrameDisplay | "own"; label: string }[] = [
-  { value: "own", label: "auto" },
+const DISPLAYS: readonly { value: FrameDisplay | "auto"; label: string }[] = [
+  { value: "auto", label: "auto" },
   { value: "avg_per_sec", label: "avg/sec" },
   { value: "total", label: "total" },
 ];
@@ -89,9 +89,9 @@ export function TimeControls({ frame }: { frame: TimeFrame }) {
       <Choices
         label="Display"
         choices={DISPLAYS}
-        value={choice.display ?? "own"}
+        value={choice.display ?? "auto"}
         onChoose={(display) =>
-          frame.set({ ...choice, display: display === "own" ? undefined : display })
+          frame.set({ ...choice, display: display === "auto" ? undefined : display })
         }
       />
       <ZonePicker

@@ -63,7 +63,7 @@ export class Cursor {
     this.followers.push(follower);
     return () => {
       this.followers.splice(this.followers.indexOf(follower), 1);
-      this.waiting = this.waiting.filter((one) => one !== follower);
+      this.waiting = this.waiting.filter((other) => other !== follower);
     };
   }
 
@@ -76,17 +76,17 @@ export class Cursor {
     this.frame = 0;
     const { pointed, isMoved } = this;
     this.isMoved = false;
-    const seen = this.followers.filter((one) => one.isOnScreen());
+    const seen = this.followers.filter((other) => other.isOnScreen());
     if (isMoved) {
       for (const follower of seen) follower.move(pointed);
       const waited = new Set(this.waiting);
-      this.waiting.push(...seen.filter((one) => !waited.has(one)));
+      this.waiting.push(...seen.filter((other) => !waited.has(other)));
     }
     const isNow = (follower: Follower) => follower === pointed?.source;
-    for (const one of this.waiting.filter(isNow)) one.read(pointed);
-    const others = this.waiting.filter((one) => !isNow(one));
+    for (const other of this.waiting.filter(isNow)) other.read(pointed);
+    const others = this.waiting.filter((other) => !isNow(other));
     const count = isMoved ? READ_IN_A_FRAME.moving : READ_IN_A_FRAME.resting;
-    for (const one of others.splice(0, count)) one.read(pointed);
+    for (const other of others.splice(0, count)) other.read(pointed);
     this.waiting = others;
     if (others.length > 0 && this.frame === 0) {
       this.frame = requestAnimationFrame(() => this.tell());

@@ -19,19 +19,19 @@ function answer(...series: ChartSeries[]): ChartAnswer {
 }
 
 describe("an answer", () => {
-  it("is drawn with its times, gaps as gaps and zero as zero", () => {
-    const one = line("load", {}, "avg", [
+  it("has its times, with gaps as gaps and zero as zero", () => {
+    const single = line("load", {}, "avg", [
       [0, 0],
       [60_000, null],
       [120_000, 2],
     ]);
-    const data = joined([partOfChart(answer(one))], window);
+    const data = joined([partOfChart(answer(single))], window);
     expect(data.times).toEqual([0, 60_000, 120_000]);
     expect(data.series[0]?.values).toEqual([0, null, 2]);
     expect(data.incompleteFrom).toBe(120_000);
   });
 
-  it("takes least and greatest as the band of their average, not as lines", () => {
+  it("draws min and max as the band of the average, not as lines", () => {
     const all = (["avg", "min", "max"] as const).map((display, k) =>
       line("load", { host: "a" }, display, [[0, k]]),
     );
@@ -40,12 +40,12 @@ describe("an answer", () => {
     expect(data.series[0]?.band).toEqual({ min: [1], max: [2] });
   });
 
-  it("that asks for the greatest alone has it as a line", () => {
+  it("draws max as a line when only max is requested", () => {
     const data = joined([partOfChart(answer(line("load", {}, "max", [[0, 1]])))], window);
     expect(data.series.map(({ display }) => display)).toEqual(["max"]);
   });
 
-  it("is cut where there are more lines than one can tell apart, and says how many are left", () => {
+  it("is limited to a readable number of lines, and reports how many are left out", () => {
     const all = Array.from({ length: DRAWN_MAX + 5 }, (_, k) =>
       line("load", { host: `h${k}` }, "avg", [[0, k]]),
     );
@@ -59,23 +59,23 @@ describe("names of series", () => {
   const labels = (...series: ChartSeries[]) =>
     joined([partOfChart(answer(...series))], window).series.map(({ label }) => label);
 
-  it("are what differs", () => {
+  it("contain the differences only", () => {
     const at = (host: string, core: string) => line("cpu", { host, core }, "avg", [[0, 1]]);
     expect(labels(at("a", "0"), at("a", "1"))).toEqual(["0", "1"]);
     expect(labels(at("a", "0"), at("b", "1"))).toEqual(["core=0 host=a", "core=1 host=b"]);
     expect(labels(at("a", "0"))).toEqual(["cpu"]);
   });
 
-  it("leave out the words with which all metrics begin", () => {
+  it("omit the words with which all metrics begin", () => {
     const of = (metric: string) => line(metric, {}, "avg", [[0, 1]]);
     expect(labels(of("system_load_1m"), of("system_load_15m"))).toEqual(["1m", "15m"]);
     expect(labels(of("a_b"), of("a_b_c"))).toEqual(["b", "b c"]);
     expect(labels(of("up"), of("down"))).toEqual(["up", "down"]);
   });
 
-  it("hold tags that are asked for, also where they are the same", () => {
-    const one = line("used", { mount: "/", host: "a" }, "avg", [[0, 1]]);
-    expect(joined([partOfChart(answer(one))], window, ["mount"]).series[0]?.label).toBe("/");
+  it("contain the requested tags, also when all are equal", () => {
+    const single = line("used", { mount: "/", host: "a" }, "avg", [[0, 1]]);
+    expect(joined([partOfChart(answer(single))], window, ["mount"]).series[0]?.label).toBe("/");
   });
 });
 
@@ -91,7 +91,7 @@ describe("PromQL", () => {
     result: [{ metric, values }],
   });
 
-  it("has gaps where it gives no number", () => {
+  it("has gaps where it has no value", () => {
     const part = partOfPromql(
       matrix({}, [
         [0, "1"],
@@ -103,13 +103,13 @@ describe("PromQL", () => {
     expect(part.series[0]?.values).toEqual([1, null, null]);
   });
 
-  it("is called what its legend says", () => {
+  it("is labelled by its legend", () => {
     const given = { ...asked, legend: "of {{ host }} {{none}}" };
     const part = partOfPromql(matrix({ host: "<b>" }, [[0, "1"]]), given, "1m");
     expect(part.series[0]?.label).toBe("of <b> ");
   });
 
-  it("beside slots leaves no gaps at times that only the other has", () => {
+  it("has no gaps at times that only another query has", () => {
     const slots = partOfChart(
       answer(
         line("load", {}, "avg", [
@@ -135,7 +135,7 @@ describe("PromQL", () => {
     ]);
   });
 
-  it("asked twice has two lines", () => {
+  it("of the same expression twice has two lines", () => {
     const part = partOfPromql(matrix({}, [[0, "1"]]), asked, "1m");
     const keys = joined([part, part], window).series.map(({ key }) => key);
     expect(new Set(keys).size).toBe(2);

@@ -88,10 +88,10 @@ export function partOfChart(answer: ChartAnswer, unit?: string): Part {
     bands.set(name, band);
   }
   const series = answer.series
-    .filter((one) => !isBand(one))
-    .map((one) => {
-      const line = drawn(one, unit);
-      const { min, max } = bands.get(seriesName(one.metric, one.tags)) ?? {};
+    .filter((series) => !isBand(series))
+    .map((series) => {
+      const line = drawn(series, unit);
+      const { min, max } = bands.get(seriesName(series.metric, series.tags)) ?? {};
       return min && max ? { ...line, band: { min, max } } : line;
     });
   return {
@@ -156,7 +156,7 @@ export function joined(
   const withTimes = parts.filter(({ times }) => times.length > 0);
   const times = unionOf(withTimes.map((part) => part.times));
   const series = withTimes.flatMap((part) =>
-    part.series.map((one) => spread(one, part.times, times)),
+    part.series.map((series) => spread(series, part.times, times)),
   );
   const notes = [...new Set(parts.flatMap((part) => part.notes))];
   return {
@@ -199,10 +199,10 @@ function spread(series: DrawnSeries, from: number[], to: number[]): DrawnSeries 
 /** Two queries may return the same series: each gets a key of its own. */
 function unique(series: DrawnSeries[]): DrawnSeries[] {
   const times = new Map<string, number>();
-  return series.map((one) => {
-    const count = (times.get(one.key) ?? 0) + 1;
-    times.set(one.key, count);
-    return count === 1 ? one : { ...one, key: `${one.key} #${count}` };
+  return series.map((series) => {
+    const count = (times.get(series.key) ?? 0) + 1;
+    times.set(series.key, count);
+    return count === 1 ? series : { ...series, key: `${series.key} #${count}` };
   });
 }
 
@@ -211,7 +211,7 @@ function unique(series: DrawnSeries[]): DrawnSeries[] {
  * label in any case.
  */
 export function named(series: DrawnSeries[], always: readonly string[] = []): DrawnSeries[] {
-  const differs = (read: (one: DrawnSeries) => string | undefined) =>
+  const differs = (read: (series: DrawnSeries) => string | undefined) =>
     new Set(series.map(read)).size > 1;
   const tagNames = [...new Set(series.flatMap(({ tags }) => Object.keys(tags)))].sort();
   const telling = tagNames.filter(
@@ -219,19 +219,22 @@ export function named(series: DrawnSeries[], always: readonly string[] = []): Dr
   );
   const isMetricTelling = differs(({ metric }) => metric);
   const short = shortNames(series.map(({ metric }) => metric));
-  const isDisplayTelling = differs((one) => one.display) && !isMetricTelling;
-  return series.map((one) => {
-    if (one.label) return one;
-    const own = telling.filter((name) => one.tags[name] !== undefined);
-    const values = own.map((name) =>
-      telling.length > 1 ? `${name}=${one.tags[name] ?? ""}` : (one.tags[name] ?? ""),
+  const isDisplayTelling = differs((series) => series.display) && !isMetricTelling;
+  return series.map((series) => {
+    if (series.label) return series;
+    const present = telling.filter((name) => series.tags[name] !== undefined);
+    const values = present.map((name) =>
+      telling.length > 1 ? `${name}=${series.tags[name] ?? ""}` : (series.tags[name] ?? ""),
     );
     const words = [
-      ...(isMetricTelling ? [short(one.metric)] : []),
+      ...(isMetricTelling ? [short(series.metric)] : []),
       ...values,
-      ...(isDisplayTelling ? [one.display] : []),
+      ...(isDisplayTelling ? [series.display] : []),
     ].filter((word) => word !== "");
-    return { ...one, label: words.join(" ") || one.metric || seriesName("", one.tags) || "value" };
+    return {
+      ...series,
+      label: words.join(" ") || series.metric || seriesName("", series.tags) || "value",
+    };
   });
 }
 

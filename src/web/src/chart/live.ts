@@ -84,14 +84,14 @@ export class LiveChart implements Follower {
       this.state.value,
       series.map(({ key }) => key),
     );
-    return series.map((one, k) => ({
-      key: one.key,
-      label: one.label,
-      full: one.metric ? seriesName(one.metric, one.tags) : one.key,
+    return series.map((line, k) => ({
+      key: line.key,
+      label: line.label,
+      full: line.metric ? seriesName(line.metric, line.tags) : line.key,
       look: lookOf(places[k] ?? 0, isDark.value),
-      unit: one.unit,
+      unit: line.unit,
       shown: shown[k] ?? true,
-      hasBand: one.band !== undefined && !this.isStacked.value,
+      hasBand: line.band !== undefined && !this.isStacked.value,
     }));
   }
 
@@ -250,7 +250,7 @@ export class LiveChart implements Follower {
     const values = series
       .filter((_, k) => shown[k])
       .slice(0, 10)
-      .map((one) => spokenText(one, place));
+      .map((line) => spokenText(line, place));
     if (this.elements) this.elements.spoken.textContent = `${time}: ${values.join(", ")}`;
   }
 
@@ -283,7 +283,9 @@ export class LiveChart implements Follower {
       time === undefined
         ? []
         : annotationsAt(this.frame.annotations.peek(), time, tolerance).slice(0, 4);
-    const text = found.map((one) => `${this.timeText(one.time, false)}\n${one.text}`).join("\n");
+    const text = found
+      .map((annotation) => `${this.timeText(annotation.time, false)}\n${annotation.text}`)
+      .join("\n");
     if (elements.tip.textContent !== text) elements.tip.textContent = text;
     const isShown = text !== "";
     if (isShown !== this.isTipShown) elements.tip.hidden = !isShown;

@@ -39,7 +39,7 @@ export function know(tags: string, series: readonly SeriesEntry[]): void {
   for (const { metric, kind } of series) {
     found.set(metric, { kind, lines: (found.get(metric)?.lines ?? 0) + 1 });
   }
-  for (const [metric, one] of found) learn(nameOf({ kind: "metric", metric, tags }), one);
+  for (const [metric, series] of found) learn(nameOf({ kind: "metric", metric, tags }), series);
 }
 
 /** A query and the numbers to request; `undefined` for the kind's default. */
@@ -60,11 +60,11 @@ export async function loadMetrics(
     const answer = async (group: Wanted[]) => {
       try {
         const whole = await api.chart(paramsOf(group, asked), signal);
-        for (const one of group) {
-          const own = answerTo(one.query, group.length > 1, whole);
-          const better = betterFor(one, own, asked);
-          if (better === undefined) parts.set(one.query, partOfChart(own, asked.unit));
-          else again.push({ query: one.query, display: better });
+        for (const entry of group) {
+          const ownAnswer = answerTo(entry.query, group.length > 1, whole);
+          const better = betterFor(entry, ownAnswer, asked);
+          if (better === undefined) parts.set(entry.query, partOfChart(ownAnswer, asked.unit));
+          else again.push({ query: entry.query, display: better });
         }
       } catch (cause) {
         const error = cause instanceof Error ? cause : new Error(String(cause));
@@ -94,11 +94,11 @@ function isPlain({ group_by, merge, top, bottom }: MetricQuery): boolean {
 /** Groups the queries of one request. */
 function groupsOf(wanted: readonly Wanted[]): Wanted[][] {
   const groups = new Map<string, Wanted[]>();
-  wanted.forEach((one, k) => {
-    const { query, display } = one;
+  wanted.forEach((entry, k) => {
+    const { query, display } = entry;
     const alone = isPlain(query) ? Math.floor(k / METRICS_MAX) : nameOf(query);
     const key = JSON.stringify([query.tags, display, alone]);
-    groups.set(key, [...(groups.get(key) ?? []), one]);
+    groups.set(key, [...(groups.get(key) ?? []), entry]);
   });
   return [...groups.values()];
 }
@@ -107,7 +107,7 @@ function paramsOf(group: readonly Wanted[], { window }: Asked): ChartParams {
   const [first] = group as [Wanted];
   const { query, display } = first;
   const { start, end, resolution, zone } = window;
-  const names = group.map((one) => quoted(one.query.metric, /,|^"/));
+  const names = group.map((entry) => quoted(entry.query.metric, /,|^"/));
   return {
     ...(group.length > 1 ? { metrics: names.join(",") } : { metric: query.metric }),
     tags: query.tags,
@@ -126,7 +126,7 @@ function paramsOf(group: readonly Wanted[], { window }: Asked): ChartParams {
 /** Selects a query's part of an answer. */
 function answerTo({ metric }: MetricQuery, isShared: boolean, answer: ChartAnswer): ChartAnswer {
   if (!isShared) return answer;
-  return { ...answer, series: answer.series.filter((one) => one.metric === metric) };
+  return { ...answer, series: answer.series.filter((series) => series.metric === metric) };
 }
 
 /** Other numbers to request, when the answer shows that the first ones do not fit the kind. */

@@ -10,7 +10,7 @@ const berlin = (start: string, end: string) =>
     zone: "Europe/Berlin",
   }) as const;
 
-it("evaluates an expression where the days of the zone begin, also those of 23 and 25 hours", () => {
+it("evaluates an expression at the zone's midnights, also around days of 23 and 25 hours", () => {
   const spring = berlin("2026-03-28T00:00+01:00", "2026-03-31T00:00+02:00");
   const times = evaluated(spring, Infinity);
   expect(times.map((at) => (at - spring.start) / HOUR)).toEqual([0, 24, 47, 71]);
@@ -24,7 +24,7 @@ it("evaluates an expression where the days of the zone begin, also those of 23 a
   ]);
 });
 
-it("evaluates nothing that is still to come", () => {
+it("evaluates nothing in the future", () => {
   const window = { start: 0, end: 6 * HOUR, resolution: "1h", zone: "UTC" } as const;
   expect(evaluated(window, 2.5 * HOUR)).toEqual([0, HOUR, 2 * HOUR]);
   expect(evaluated(window, 6 * HOUR).at(-1)).toBe(6 * HOUR);

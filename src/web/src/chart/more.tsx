@@ -32,7 +32,7 @@ export function More({ live, change }: MoreProps) {
     });
   const [isLog, isStacked] = [live.isLog.value, live.isStacked.value];
   const wish = live.wish.value;
-  const orUndefined = (value: boolean, own: boolean) => (value === own ? undefined : value);
+  const orUndefined = (value: boolean, usual: boolean) => (value === usual ? undefined : value);
   const window = () => live.frame.window.peek();
   return (
     <>

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { closedCount } from "./open-slot";
 
-test("the slot under way is not among those that are over", () => {
+test("the current slot is not a complete slot", () => {
   expect(closedCount([0, 60, 120], 120)).toBe(2);
   expect(closedCount([0, 60, 120], 0)).toBe(0);
   expect(closedCount([0, 60, 120], 180)).toBe(3);

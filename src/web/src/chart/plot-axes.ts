@@ -49,10 +49,10 @@ export class Axes {
   }
 
   private yRange(dataMin: number | null, dataMax: number | null, unit: Unit): [number, number] {
-    const own = [dataMin, dataMax].filter((n) => n !== null);
-    const reach = THRESHOLD_REACH * Math.max(...own.map(Math.abs), 0);
+    const extent = [dataMin, dataMax].filter((n) => n !== null);
+    const reach = THRESHOLD_REACH * Math.max(...extent.map(Math.abs), 0);
     const thresholds = (this.shown()?.marks.thresholds ?? []).map(({ value }) => value);
-    const numbers = [...own, ...thresholds.filter((value) => Math.abs(value) <= reach)];
+    const numbers = [...extent, ...thresholds.filter((value) => Math.abs(value) <= reach)];
     const most = Math.max(...numbers, 0);
     const least = Math.min(...numbers, 0);
     const axisTop = this.shown()?.axisTop;

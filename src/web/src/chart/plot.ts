@@ -141,8 +141,8 @@ export class Plot {
     const bands = state.stacked
       ? []
       : data.series.flatMap(({ band }) => (band ? [band.min, band.max] : []));
-    const own = data.series.map(({ values }) => values);
-    const lines = state.stacked ? stacked(own, shown) : own;
+    const values = data.series.map(({ values }) => values);
+    const lines = state.stacked ? stacked(values, shown) : values;
     this.firstLine = 1 + bands.length;
     this.lonely = lines.map(alone);
     return [data.times, ...bands, ...lines];

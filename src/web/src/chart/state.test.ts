@@ -4,8 +4,8 @@ import { hash, isolated, readState, seen, slug, toggled, writeState } from "./st
 const keys = ["a", "b", "c"];
 const none = readState(new URLSearchParams(), "cpu");
 
-describe("what a reader changed of a chart", () => {
-  it("is read from the address as it was written", () => {
+describe("the reader's changes of a chart", () => {
+  it("are read from the address as they were written", () => {
     const state = { ...isolated(none, "b"), log: false, stacked: true, full: true };
     const params = new URLSearchParams();
     for (const [name, value] of Object.entries(writeState(state, "cpu"))) {
@@ -15,41 +15,41 @@ describe("what a reader changed of a chart", () => {
     expect(readState(params, "load")).toEqual(none);
   });
 
-  it("is nothing when the address is wrong", () => {
+  it("are empty when the address is invalid", () => {
     const params = new URLSearchParams("only.cpu=<b>.!&hide.cpu=&log.cpu=yes&full=x");
     expect(readState(params, "cpu")).toEqual(none);
   });
 });
 
 describe("a series", () => {
-  it("is alone after a click, and among all after another", () => {
+  it("is shown alone after a click, and with all others after a second one", () => {
     const alone = isolated(none, "b");
     expect(seen(alone, keys)).toEqual([false, true, false]);
     expect(seen(isolated(alone, "b"), keys)).toEqual([true, true, true]);
     expect(seen(isolated(alone, "c"), keys)).toEqual([false, false, true]);
   });
 
-  it("is hidden by a click with shift, and seen again by another", () => {
+  it("is hidden by a click with Shift, and shown again by a second one", () => {
     const hidden = toggled(none, "b", keys);
     expect(seen(hidden, keys)).toEqual([true, false, true]);
     expect(seen(toggled(hidden, "b", keys), keys)).toEqual([true, true, true]);
   });
 
-  it("that comes later is seen although others are hidden", () => {
+  it("that appears later is shown although others are hidden", () => {
     expect(seen(toggled(none, "b", keys), [...keys, "d"])).toEqual([true, false, true, true]);
   });
 
-  it("that was the last one seen brings back all when it is hidden", () => {
+  it("that is the last one shown restores all others when it is hidden", () => {
     const two = toggled(toggled(none, "a", keys), "b", keys);
     expect(seen(toggled(two, "c", keys), keys)).toEqual([true, true, true]);
   });
 
-  it("that is gone leaves all others seen", () => {
+  it("that disappears leaves all others shown", () => {
     expect(seen(isolated(none, "gone"), keys)).toEqual([true, true, true]);
   });
 });
 
-it("names charts by letters and digits of their titles", () => {
+it("names charts by the letters and digits of their titles", () => {
   expect(slug("Network errors & drops <b>")).toBe("network-errors-drops-b");
   expect(slug("***")).toBe("chart");
   expect(hash("a")).toMatch(/^[0-9a-z]{1,7}$/);

@@ -34,7 +34,7 @@ const HASHES_MAX = 100;
 function hashes(text: string | null): string[] {
   return (text ?? "")
     .split(".")
-    .filter((one) => /^[0-9a-z]{1,7}$/.test(one))
+    .filter((other) => /^[0-9a-z]{1,7}$/.test(other))
     .slice(0, HASHES_MAX);
 }
 
@@ -85,7 +85,7 @@ export function toggled(state: ChartState, key: string, keys: readonly string[])
   const name = hash(key);
   const seenNow = seen(state, keys);
   const hidden = keys.filter((_, k) => !seenNow[k]).map(hash);
-  const hide = hidden.includes(name) ? hidden.filter((one) => one !== name) : [...hidden, name];
+  const hide = hidden.includes(name) ? hidden.filter((other) => other !== name) : [...hidden, name];
   const isNothingLeft = hide.length >= keys.length;
   return { ...state, only: [], hide: isNothingLeft ? [] : hide };
 }

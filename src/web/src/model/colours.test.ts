@@ -73,17 +73,20 @@ describe("the palettes", () => {
     for (const colour of palette) expect(contrast(colour, ground)).toBeGreaterThan(3);
   });
 
-  it.each(Object.keys(SIGHTS))("have first colours that are told apart with sight %s", (sight) => {
-    for (const palette of [LIGHT, DARK]) {
-      const first = palette.slice(0, 4);
-      const pairs = first.flatMap((a, k) => first.slice(k + 1).map((b) => [a, b] as const));
-      for (const [a, b] of pairs) {
-        expect(distance(a, b, SIGHTS[sight] ?? []), `${a} ${b}`).toBeGreaterThan(0.08);
+  it.each(Object.keys(SIGHTS))(
+    "begin with colours that are easy to distinguish with sight %s",
+    (sight) => {
+      for (const palette of [LIGHT, DARK]) {
+        const first = palette.slice(0, 4);
+        const pairs = first.flatMap((a, k) => first.slice(k + 1).map((b) => [a, b] as const));
+        for (const [a, b] of pairs) {
+          expect(distance(a, b, SIGHTS[sight] ?? []), `${a} ${b}`).toBeGreaterThan(0.08);
+        }
       }
-    }
-  });
+    },
+  );
 
-  it.each(Object.keys(SIGHTS))("have ten colours that differ with sight %s", (sight) => {
+  it.each(Object.keys(SIGHTS))("have ten distinct colours with sight %s", (sight) => {
     for (const palette of [LIGHT, DARK]) {
       const pairs = palette.flatMap((a, k) => palette.slice(k + 1).map((b) => [a, b] as const));
       for (const [a, b] of pairs) {
@@ -92,28 +95,28 @@ describe("the palettes", () => {
     }
   });
 
-  it("come again with dashes", () => {
+  it("repeat with dashes", () => {
     expect(lookOf(10, false).colour).toBe(lookOf(0, false).colour);
     expect(lookOf(10, false).dash).not.toEqual(lookOf(0, false).dash);
   });
 });
 
 describe("places", () => {
-  it("stay with their series when others come or go", () => {
+  it("stay with their series when others appear or disappear", () => {
     const places = new Places();
     expect(places.assign(["a", "b", "c"])).toEqual([0, 1, 2]);
     expect(places.assign(["c", "x", "b"])).toEqual([2, 0, 1]);
     expect(places.assign(["b", "c"])).toEqual([1, 2]);
   });
 
-  it("are all different while there are places", () => {
+  it("are distinct while there are enough", () => {
     const places = new Places();
     places.assign(["a", "b"]);
     const all = places.assign(Array.from({ length: 20 }, (_, k) => `s${k}`));
     expect(new Set(all).size).toBe(20);
   });
 
-  it("of series that are long gone are forgotten", () => {
+  it("of series that disappeared long ago are forgotten", () => {
     const places = new Places(10);
     for (let k = 0; k < 50; k++) places.assign([`s${k}`]);
     expect(places.assign(["new"])).toEqual([0]);

@@ -4,7 +4,7 @@ import { comparisonOf, isAbout } from "./comparison";
 const load = { metric: "load", tags: { host: "web1" }, kind: "gauge" as const, display: "avg" };
 const bytes = { ...load, metric: "bytes", kind: "counter" as const, display: "avg_per_sec" };
 
-it("reads what is compared with a number", () => {
+it("reads the expression that is compared with a number", () => {
   expect(comparisonOf("load > 5")).toMatchObject({ metric: "load", operator: ">", value: 5 });
   expect(comparisonOf(' load{host="web1"} <= -1.5e3 ')).toMatchObject({
     matchers: [{ name: "host", operator: "=", value: "web1" }],
@@ -31,7 +31,7 @@ it("reads what is compared with a number", () => {
   }
 });
 
-it("is about the series that the matchers fit", () => {
+it("applies to the series that its matchers select", () => {
   for (const [expression, expected] of [
     ["load > 5", true],
     ['load{host="web1"} > 5', true],
@@ -44,8 +44,8 @@ it("is about the series that the matchers fit", () => {
     ["bytes > 5", false],
     ["sum(load) > 5", false],
   ] as const) {
-    const own = comparisonOf(expression);
-    expect(own && isAbout(own, load), expression).toBe(expected);
+    const comparison = comparisonOf(expression);
+    expect(comparison && isAbout(comparison, load), expression).toBe(expected);
   }
   const rate = comparisonOf("rate(bytes[5m]) > 5");
   expect(rate && isAbout(rate, bytes)).toBe(true);

@@ -95,20 +95,20 @@ export interface ComparedSeries {
 const LEVELS = ["avg", "min", "max", "first", "last"];
 
 /** Whether a rule compares the drawn numbers of a series. */
-export function isAbout(own: Comparison, series: ComparedSeries): boolean {
-  if (own.metric === undefined || own.metric !== series.metric) return false;
-  const isNumber = own.isRate
+export function isAbout(comparison: Comparison, series: ComparedSeries): boolean {
+  if (comparison.metric === undefined || comparison.metric !== series.metric) return false;
+  const isNumber = comparison.isRate
     ? series.display === "avg_per_sec"
     : series.kind === "gauge" && LEVELS.includes(series.display);
-  return isNumber && own.matchers.every((matcher) => fits(matcher, series.tags));
+  return isNumber && comparison.matchers.every((matcher) => fits(matcher, series.tags));
 }
 
 function fits({ name, operator, value }: Matcher, tags: Tags): boolean {
-  const own = tags[name] ?? "";
-  if (operator === "=") return own === value;
-  if (operator === "!=") return own !== value;
+  const actual = tags[name] ?? "";
+  if (operator === "=") return actual === value;
+  if (operator === "!=") return actual !== value;
   try {
-    return new RegExp(`^(?:${value})$`, "s").test(own) === (operator === "=~");
+    return new RegExp(`^(?:${value})$`, "s").test(actual) === (operator === "=~");
   } catch {
     // Brackets of another kind.
     return false;

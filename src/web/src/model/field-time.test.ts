@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { fieldOf, instantOfField } from "./field-time";
 
-test("a field shows the zone's clocks, and is read by them", () => {
+test("a field is written and read by the zone's clock", () => {
   const noon = Date.parse("2026-03-28T12:00:00Z");
   expect(fieldOf("Europe/Berlin", noon)).toBe("2026-03-28T13:00");
   expect(fieldOf("Asia/Kolkata", noon)).toBe("2026-03-28T17:30");
@@ -13,7 +13,7 @@ test("a field shows the zone's clocks, and is read by them", () => {
   }
 });
 
-test("a field that is not filled in means no time", () => {
+test("an incomplete field means no time", () => {
   for (const text of ["", "2026-03-28", "soon"])
     expect(instantOfField("UTC", text)).toBeUndefined();
 });

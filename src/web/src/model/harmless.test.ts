@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { harmless } from "./harmless";
 
-it("writes out what would turn a name round, and nothing else", () => {
+it("escapes characters that would reverse a name, and nothing else", () => {
   expect(harmless("web\u202egnp.exe")).toBe("web\\u{202e}gnp.exe");
   expect(harmless("\u2066a\u2069\ufeff")).toBe("\\u{2066}a\\u{2069}\\u{feff}");
   const plain = "größe in m³ שלום <img> \\u{202e}";

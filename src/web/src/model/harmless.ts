@@ -3,5 +3,8 @@ const REORDERING = /[\u061c\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069\uf
 
 /** A text with such characters escaped, so that it reads as what it is. */
 export function harmless(text: string): string {
-  return text.replace(REORDERING, (own) => `\\u{${(own.codePointAt(0) ?? 0).toString(16)}}`);
+  return text.replace(
+    REORDERING,
+    (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`,
+  );
 }

@@ -2,8 +2,8 @@ import { expect, it } from "vitest";
 import { quantityOf } from "./quantity";
 
 const unit = (word: string, perSecond = false) => ({ word, perSecond });
-const value = (text: string, own?: { word: string; perSecond: boolean }) => {
-  const found = quantityOf(text, own);
+const value = (text: string, compared?: { word: string; perSecond: boolean }) => {
+  const found = quantityOf(text, compared);
   return "value" in found ? found.value : found.fault;
 };
 
@@ -29,7 +29,7 @@ it("reads numbers with and without a unit", () => {
   for (const [text, number] of cases) expect(value(text), text).toBe(number);
 });
 
-it("turns it into the unit of what is compared", () => {
+it("converts a number to the unit of the compared expression", () => {
   expect(value("90%", unit("percent"))).toBe(90);
   expect(value("90%", unit("ratio"))).toBe(0.9);
   expect(value("29%", unit("ratio"))).toBe(0.29);
@@ -41,7 +41,7 @@ it("turns it into the unit of what is compared", () => {
   expect(value("5k", unit("packets"))).toBe(5000);
 });
 
-it("says what does not fit, and what does", () => {
+it("names the unit that does not fit, and units that do", () => {
   expect(value("90%")).toContain("write 90 or 0.9");
   expect(value("90%", unit("bytes"))).toContain("is in bytes, not percent");
   expect(value("5GB", unit("seconds"))).toContain("is in seconds, not bytes");

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { alone, stacked } from "./stack";
 
 describe("stacks", () => {
-  it("are sums of what is shown below", () => {
+  it("are sums of the series shown below", () => {
     expect(
       stacked(
         [
@@ -29,7 +29,7 @@ describe("stacks", () => {
     ).toEqual([101, 202]);
   });
 
-  it("have a gap only where no series has a number", () => {
+  it("have a gap only where no series has a value", () => {
     expect(
       stacked(
         [
@@ -49,7 +49,7 @@ describe("stacks", () => {
   });
 });
 
-describe("points that stand alone", () => {
+describe("isolated points", () => {
   it("have gaps or ends on both sides", () => {
     expect(alone([1, null, 2, 3, null, 4])).toEqual([0, 5]);
     expect(alone([1, 2])).toEqual([]);
@@ -58,7 +58,7 @@ describe("points that stand alone", () => {
     expect(alone([])).toEqual([]);
   });
 
-  it("are not parted by times that others have", () => {
+  it("are not created by the times of other series", () => {
     expect(alone([1, undefined, 2, null, undefined, 3, undefined])).toEqual([5]);
   });
 });

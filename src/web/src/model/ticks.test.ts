@@ -6,7 +6,7 @@ const texts = (zone: string, from: string, to: string, most: number) =>
   timeTicks(zone, Date.parse(from), Date.parse(to), most).map(({ text }) => text);
 
 describe("ticks of hours", () => {
-  it("leave out the hour that spring takes away", () => {
+  it("omit the hour that is skipped in spring", () => {
     expect(texts("Europe/Berlin", "2026-03-28T23:00Z", "2026-03-29T04:00Z", 8)).toEqual([
       "00:00\n29 Mar",
       "01:00",
@@ -17,7 +17,7 @@ describe("ticks of hours", () => {
     ]);
   });
 
-  it("stand twice in the hour that comes twice", () => {
+  it("appear twice in the hour that is repeated", () => {
     expect(texts("Europe/Berlin", "2026-10-24T23:00Z", "2026-10-25T03:00Z", 6)).toEqual([
       "01:00\n25 Oct",
       "02:00",
@@ -27,13 +27,13 @@ describe("ticks of hours", () => {
     ]);
   });
 
-  it("stand at whole hours of a zone that is half an hour off", () => {
+  it("are at whole hours of a zone with a half-hour offset", () => {
     const ticks = timeTicks("America/St_Johns", 0, 12 * HOUR, 12);
     expect(ticks.every(({ at }) => clockAt("America/St_Johns", at).minute === 0)).toBe(true);
     expect(ticks.every(({ at }) => at % HOUR === HOUR / 2)).toBe(true);
   });
 
-  it("stay at whole hours where clocks are put back by half an hour", () => {
+  it("stay at whole hours when clocks are set back by half an hour", () => {
     const zone = "Australia/Lord_Howe";
     const start = Date.parse("2026-04-04T13:00Z");
     const ticks = timeTicks(zone, start, start + 6 * HOUR, 8);
@@ -56,13 +56,13 @@ describe("ticks of days", () => {
     for (const { at } of ticks) expect(at).toBe(startOfDay(zone, at));
   });
 
-  it("of weeks stand on Mondays", () => {
+  it("of weeks are on Mondays", () => {
     const ticks = timeTicks("Europe/Berlin", Date.parse("2026-10-01"), Date.parse("2026-11-20"), 8);
     const days = ticks.map(({ at }) => new Date(at + 12 * HOUR).getUTCDay());
     expect(days).toEqual(ticks.map(() => 1));
   });
 
-  it("of months and years stand on the first", () => {
+  it("of months and years are on the first day", () => {
     expect(texts("UTC", "2025-11-20T00:00Z", "2026-05-02T00:00Z", 8)).toEqual([
       "Dec\n2025",
       "Jan\n2026",
@@ -82,19 +82,19 @@ describe("ticks of days", () => {
 });
 
 describe("clocks", () => {
-  it("that show a time twice mean the first", () => {
+  it("that show a time twice mean the first instant", () => {
     expect(isoIn("Europe/Berlin", instantOf("Europe/Berlin", 2026, 10, 25, 2, 30))).toBe(
       "2026-10-25T02:30:00+02:00",
     );
   });
 
-  it("that never show a time mean as much later", () => {
+  it("that skip a time mean one later by the change", () => {
     expect(isoIn("Europe/Berlin", instantOf("Europe/Berlin", 2026, 3, 29, 2, 30))).toBe(
       "2026-03-29T03:30:00+02:00",
     );
   });
 
-  it("find a time of the year again", () => {
+  it("keep the time of day in another month", () => {
     for (const zone of [
       "Europe/Berlin",
       "America/St_Johns",

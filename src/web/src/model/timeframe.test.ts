@@ -33,7 +33,7 @@ describe("resolutions and ranges", () => {
     ]);
   });
 
-  it("keep a range that the new resolution has, else take the nearest", () => {
+  it("keep a range that the new resolution offers, or else choose the nearest", () => {
     expect(withResolution(read("resolution=1m&range=12h"), "5m").range).toBe("12h");
     expect(withResolution(read("resolution=1m&range=1h"), "5m").range).toBe("6h");
     expect(withResolution(read("resolution=5m&range=2w"), "1m").range).toBe("48h");
@@ -41,7 +41,7 @@ describe("resolutions and ranges", () => {
     expect(withResolution(read("resolution=1d&range=5y"), "1h").range).toBe("2mo");
   });
 
-  it("refuse a range that the resolution has not", () => {
+  it("reject a range that the resolution does not offer", () => {
     const choice = read("resolution=1m&range=6h");
     expect(withRange(choice, "2w")).toBe(choice);
     expect(read("resolution=1m&range=5y").range).toBe("48h");
@@ -65,7 +65,7 @@ describe("resolutions and ranges", () => {
 });
 
 describe("the address", () => {
-  it("gives back what was written", () => {
+  it("is read as it was written", () => {
     const choices: Choice[] = [
       { ...read(""), resolution: "5m", range: "1w", display: "total" },
       { ...read(""), fixed: { start: 60_000, end: 120_000 }, zone: "America/St_Johns" },
@@ -79,30 +79,30 @@ describe("the address", () => {
     }
   });
 
-  it("has nothing of what is so anyway", () => {
+  it("omits defaults", () => {
     expect(Object.values(writeChoice(read(""), { zone })).every((v) => v === undefined)).toBe(true);
   });
 
-  it("may be wrong, which changes nothing", () => {
+  it("is ignored where it is invalid", () => {
     const wrong = read("resolution=3m&range=-1&start=x&end=9&tz=Mars/Base&display=sum");
     expect(wrong).toEqual(read(""));
     expect(read("start=200&end=100").fixed).toBeUndefined();
   });
 
-  it("takes dates as well as milliseconds", () => {
+  it("accepts dates as well as milliseconds", () => {
     const { fixed } = read("start=2026-03-29T00:00:00Z&end=1774746000000");
     expect(fixed).toEqual({ start: Date.parse("2026-03-29T00:00:00Z"), end: 1774746000000 });
   });
 });
 
 describe("a window", () => {
-  it("that follows the clock ends with the slot under way", () => {
+  it("that follows the clock ends with the current slot", () => {
     const { start, end } = windowOf(read("range=1h"), now);
     expect(new Date(end).toISOString()).toBe("2026-11-22T04:33:00.000Z");
     expect(end - start).toBe(HOUR);
   });
 
-  it("of days begins and ends at midnight of the zone", () => {
+  it("of days begins and ends at the zone's midnight", () => {
     const window = windowOf(read("resolution=1d&range=1mo"), now);
     expect(new Date(window.start).toISOString()).toBe("2026-10-22T22:00:00.000Z");
     expect(new Date(window.end).toISOString()).toBe("2026-11-22T23:00:00.000Z");
@@ -133,14 +133,14 @@ describe("a window", () => {
 });
 
 describe("zoom", () => {
-  it("shows whole slots of the chosen stretch", () => {
+  it("shows whole slots of the chosen range", () => {
     const start = Date.parse("2026-11-22T01:25:20Z");
     const { fixed } = zoomed(read("range=6h"), start, start + 90 * MINUTE);
     expect(new Date(fixed?.start ?? 0).toISOString()).toBe("2026-11-22T01:25:00.000Z");
     expect(new Date(fixed?.end ?? 0).toISOString()).toBe("2026-11-22T02:56:00.000Z");
   });
 
-  it("takes finer slots when few would be left", () => {
+  it("switches to finer slots when few would remain", () => {
     const day = read("resolution=1d&range=1y");
     expect(zoomed(day, now - 60 * DAY, now).resolution).toBe("1d");
     expect(zoomed(day, now - 10 * DAY, now).resolution).toBe("1h");
@@ -148,17 +148,17 @@ describe("zoom", () => {
     expect(zoomed(day, now - HOUR, now).resolution).toBe("1m");
   });
 
-  it("does not care from which side it was drawn", () => {
+  it("is the same from either side", () => {
     const choice = read("");
     expect(zoomed(choice, now, now - HOUR)).toEqual(zoomed(choice, now - HOUR, now));
   });
 
-  it("has a least length", () => {
+  it("has a minimum length", () => {
     const { fixed } = zoomed(read(""), now, now + 1);
     expect((fixed?.end ?? 0) - (fixed?.start ?? 0)).toBeGreaterThanOrEqual(2 * MINUTE);
   });
 
-  it("out takes coarser slots when there would be too many", () => {
+  it("out switches to coarser slots when there would be too many", () => {
     const choice = read("resolution=1m&range=48h");
     const wide = widened(choice, windowOf(choice, now), 4, now);
     expect(wide.resolution).toBe("5m");

@@ -298,14 +298,14 @@ export function readChoice(params: URLSearchParams, defaults: Defaults): Choice 
     (length === undefined ? undefined : nearest(resolution, length)) ??
     asRange(defaults.range) ??
     FIRST_RANGES[resolution];
-  const said = params.get("tz");
+  const zone = params.get("tz");
   const display = params.get("display");
   return {
     resolution,
     range,
     fixed: readFixed(params),
     display: display === "avg_per_sec" || display === "total" ? display : undefined,
-    zone: said !== null && isZone(said) ? said : defaults.zone,
+    zone: zone !== null && isZone(zone) ? zone : defaults.zone,
   };
 }
 

@@ -39,7 +39,7 @@ describe("values", () => {
     expect(valueText(value, unit)).toBe(text);
   });
 
-  it("leave a long unit to be said once", () => {
+  it("omit a long unit, which is shown once", () => {
     expect(shortText(1500, rate("switches"))).toBe("1.5 k/s");
     expect(unitText(rate("switches"))).toBe("switches/s");
     expect(unitText(rate("bytes"))).toBe("");
@@ -48,22 +48,22 @@ describe("values", () => {
 });
 
 describe("ticks", () => {
-  it("of one axis are in one multiple", () => {
+  it("of one axis share a multiple of the unit", () => {
     const ticks = [0, 512 * 1024 ** 2, 1024 ** 3, 1.5 * 1024 ** 3];
     expect(tickTexts(ticks, plain("bytes"))).toEqual(["0", "0.5 GiB", "1.0 GiB", "1.5 GiB"]);
   });
 
-  it("have the decimals that tell them apart", () => {
+  it("have as many decimals as they need to differ", () => {
     expect(tickTexts([0, 0.25, 0.5], plain(""))).toEqual(["0", "0.25", "0.50"]);
     expect(tickTexts([0, 0.005, 0.01], plain("seconds"))).toEqual(["0", "5 ms", "10 ms"]);
     expect(tickTexts([0, 0.05, 0.1], rate("seconds"))).toEqual(["0", "5 %", "10 %"]);
   });
 
-  it("of a logarithmic axis are each in their own multiple", () => {
+  it("of a logarithmic axis each have a multiple of their own", () => {
     expect(logTickTexts([1, 1000, null, 1e6], plain("packets"))).toEqual(["1", "1 k", "", "1 M"]);
   });
 
-  it("are at round distances of the unit", () => {
+  it("are at round distances in the unit", () => {
     expect(tickSteps(plain("bytes"))).toContain(256 * 1024);
     expect(tickSteps(plain("bytes"))).not.toContain(200_000);
     expect(tickSteps(plain("seconds"))).toContain(15 * 60);
@@ -75,7 +75,7 @@ describe("ticks", () => {
 });
 
 describe("the top of an axis", () => {
-  it("is 100 percent for what is near it, and more for what is more", () => {
+  it("is 100 percent for values up to it, and more for larger ones", () => {
     expect(topOf(97, plain("percent"))).toBe(100);
     expect(topOf(120, plain("percent"))).toBeGreaterThan(120);
     expect(topOf(0, plain("percent"))).toBe(1);

@@ -111,8 +111,8 @@ export function shortText(value: number | null | undefined, unit: Unit): string 
 
 /** The unit, if numbers do not include it: `packets/s`. */
 export function unitText(unit: Unit): string {
-  const isSaid = shortWord(unit) === unit.word || NONE.includes(unit.word);
-  return isSaid ? "" : unit.word + (unit.perSecond ? "/s" : "");
+  const isIncluded = shortWord(unit) === unit.word || NONE.includes(unit.word);
+  return isIncluded ? "" : unit.word + (unit.perSecond ? "/s" : "");
 }
 
 /** Labels of a logarithmic axis: each in its own multiple. */

@@ -9,7 +9,7 @@ import {
   percentText,
 } from "./words";
 
-it("writes lengths in the largest unit and its neighbour", () => {
+it("writes durations in the largest unit and the next one", () => {
   expect(lengthText(0.4)).toBe("0.4 ms");
   expect(lengthText(250)).toBe("250 ms");
   expect(lengthText(45_300)).toBe("45 s");
@@ -19,7 +19,7 @@ it("writes lengths in the largest unit and its neighbour", () => {
   expect(lengthText(86_400_000 * 112 + 3_600_000 * 4)).toBe("112 d");
 });
 
-it("writes what something took to a tenth of a second", () => {
+it("writes times of work to a tenth of a second", () => {
   expect([2.14, 250, 1440, 34_400, 150_000].map(elapsedText)).toEqual([
     "2.1 ms",
     "250 ms",
@@ -29,14 +29,14 @@ it("writes what something took to a tenth of a second", () => {
   ]);
 });
 
-it("writes how long ago and how soon in one unit", () => {
+it("writes past and future times in one unit", () => {
   expect(agoText(-5)).toBe("now");
   expect(agoText(119_000)).toBe("1 min ago");
   expect(inText(3 * 3_600_000 + 1)).toBe("in 3 h");
   expect(inText(-1)).toBe("due");
 });
 
-it("writes figures in two or three digits", () => {
+it("writes numbers with two or three digits", () => {
   expect([0, 3.44, 9.97, 99.9].map(percentText)).toEqual(["0 %", "3.4 %", "10 %", "100 %"]);
   expect([0, 1023, 1536, 1024 ** 3 * 12].map(bytesText)).toEqual([
     "0 B",

@@ -139,10 +139,10 @@ const NOTED_MAX = 20;
 function Noted({ frame, zone }: { frame: TimeFrame; zone: string }) {
   const { error, run } = useAttempt();
   const gone = useSignal<string[]>([]);
-  const own = frame.annotations.value.filter(
+  const visible = frame.annotations.value.filter(
     ({ source, id }) => source === "user" && !gone.value.includes(id),
   );
-  if (own.length === 0) return null;
+  if (visible.length === 0) return null;
   const remove = (id: string) =>
     run(async () => {
       await api.deleteAnnotation(id);
@@ -153,7 +153,7 @@ function Noted({ frame, zone }: { frame: TimeFrame; zone: string }) {
     <section class="noted">
       <h3>In the visible range</h3>
       <ul>
-        {own.slice(-NOTED_MAX).map((annotation) => (
+        {visible.slice(-NOTED_MAX).map((annotation) => (
           <li key={annotation.id}>
             <span class="noted-text">
               {annotation.text}

@@ -104,14 +104,14 @@ export function Combobox<T>(props: Props<T>) {
           ))}
         </ul>
         <p class="combobox-count" role="status">
-          {isOpen ? said(found, text.value ?? "", noun) : ""}
+          {isOpen ? countText(found, text.value ?? "", noun) : ""}
         </p>
       </div>
     </div>
   );
 }
 
-function said<T>(found: FoundState<T> | undefined, text: string, noun: string): string {
+function countText<T>(found: FoundState<T> | undefined, text: string, noun: string): string {
   if (!found) return "Searching…";
   if (found.failed) return found.failed;
   if (found.total === 0) return text ? `No ${noun} match “${text}”` : `No ${noun} yet`;

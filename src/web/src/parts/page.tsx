@@ -17,13 +17,13 @@ interface Props<T> {
   children: (data: T) => ComponentChildren;
 }
 
-export function Page<T>({ title, answer, about, loading, what, children, ...own }: Props<T>) {
+export function Page<T>({ title, answer, about, loading, what, children, ...rest }: Props<T>) {
   const { data, error, reload } = answer;
   useEffect(() => {
     document.title = `${title} · Granary`;
   }, [title]);
   return (
-    <div class={own.class}>
+    <div class={rest.class}>
       <div class="head">
         <h1>{title}</h1>
         {error && data !== undefined && (

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { rowOfKey, rowWindow } from "./row-window";
 
-it("covers every row that is seen, wherever the list stands", () => {
+it("covers every visible row at any scroll position", () => {
   for (let above = -500; above < 220_000; above += 333) {
     const { first, end, places } = rowWindow(above, 900, 44, 5000);
     expect(first * 44).toBeLessThanOrEqual(Math.max(0, above));
@@ -10,12 +10,12 @@ it("covers every row that is seen, wherever the list stands", () => {
   }
 });
 
-it("is empty below a list that became short", () => {
+it("is empty below a list that became shorter", () => {
   const { first, end } = rowWindow(100_000, 900, 44, 3);
   expect(end - first).toBe(0);
 });
 
-it("moves by keys and stays within the list", () => {
+it("moves by keyboard within the list", () => {
   expect(rowOfKey("ArrowDown", 4, 5, 10)).toBe(4);
   expect(rowOfKey("ArrowUp", -1, 5, 10)).toBe(0);
   expect(rowOfKey("PageDown", 0, 50, 10)).toBe(10);

@@ -14,7 +14,7 @@ interface Props {
   shortcut?: string;
 }
 
-export function Search({ label, placeholder, param, text, class: own = "", shortcut }: Props) {
+export function Search({ label, placeholder, param, text, class: extra = "", shortcut }: Props) {
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => {
     const focus = (event: KeyboardEvent) => {
@@ -28,7 +28,7 @@ export function Search({ label, placeholder, param, text, class: own = "", short
     return () => removeEventListener("keydown", focus);
   }, [shortcut]);
   return (
-    <label class={`search ${own}`}>
+    <label class={`search ${extra}`}>
       <Icon name="search" />
       <input
         ref={input}

@@ -20,10 +20,10 @@ interface Props {
   children: ComponentChildren;
 }
 
-export function Table({ label, heads, children, ...own }: Props) {
+export function Table({ label, heads, children, ...rest }: Props) {
   return (
     <ScrollX label={label}>
-      <table class={own.class ? `rows ${own.class}` : "rows"}>
+      <table class={rest.class ? `rows ${rest.class}` : "rows"}>
         <thead>
           <tr>
             {heads.map((head) => {

@@ -11,7 +11,7 @@ function searchOf(queries: PanelQuery[]): URLSearchParams {
 }
 
 describe("queries in an address", () => {
-  test("come out as they went in", () => {
+  test("are read as they were written", () => {
     const queries: PanelQuery[] = [
       { kind: "metric", metric: "cpu", tags: "host=a,core=0", group_by: "host,core", top: 5 },
       { kind: "promql", expression: 'rate(x{a="&=?#"}[5m])', legend: "{{host}}", hidden: true },
@@ -20,12 +20,12 @@ describe("queries in an address", () => {
     expect(queriesOf(new URLSearchParams(searchOf(queries).toString()))).toEqual(queries);
   });
 
-  test("have no number where there is one", () => {
+  test("have no number when there is only one", () => {
     const search = searchOf([{ kind: "metric", metric: "up", tags: "host=a" }]);
     expect(search.toString()).toBe("metric=up&tags=host%3Da");
   });
 
-  test("that ask for nothing are left out, and leave no gap", () => {
+  test("that are incomplete are omitted without a gap", () => {
     const search = searchOf([
       { kind: "metric", metric: "", tags: "host=a" },
       { kind: "promql", expression: "1" },
@@ -33,7 +33,7 @@ describe("queries in an address", () => {
     expect([...search.keys()]).toEqual(["expression"]);
   });
 
-  test("with numbers that are none ask for all series", () => {
+  test("with an invalid number request all series", () => {
     for (const top of ["0", "-1", "x", "1001", "1e3", ""]) {
       expect(queriesOf(new URLSearchParams({ metric: "up", top }))).toEqual([
         { kind: "metric", metric: "up", tags: "" },
@@ -41,7 +41,7 @@ describe("queries in an address", () => {
     }
   });
 
-  test("beyond the twelfth are not kept", () => {
+  test("beyond the twelfth are dropped", () => {
     const many = Array.from({ length: 40 }, (_, at): PanelQuery => {
       return { kind: "metric", metric: `m${at}`, tags: "" };
     });

@@ -26,9 +26,9 @@ const keyOf = (name: Name, index: number) => (index === 0 ? name : `${name}.${in
 /** The parameters of these queries, with `undefined` for those to remove. */
 export function paramsOf(queries: readonly PanelQuery[]): Record<string, string | undefined> {
   const params: Record<string, string | undefined> = {};
-  const said = queries.filter(saysSomething).slice(0, QUERIES_MAX);
+  const complete = queries.filter(isComplete).slice(0, QUERIES_MAX);
   for (let index = 0; index < QUERIES_MAX; index++) {
-    const query = said[index];
+    const query = complete[index];
     const values = query ? valuesOf(query) : {};
     for (const name of NAMES) params[keyOf(name, index)] = values[name];
   }
@@ -36,7 +36,7 @@ export function paramsOf(queries: readonly PanelQuery[]): Record<string, string 
 }
 
 /** Whether a query is complete. */
-export function saysSomething(query: PanelQuery): boolean {
+export function isComplete(query: PanelQuery): boolean {
   return (query.kind === "metric" ? query.metric : query.expression).trim() !== "";
 }
 

@@ -139,8 +139,8 @@ function Values({ facet, metric, references, chosen, isOpen, onToggle }: ValuesP
 /** The first values, including the chosen one. */
 function firstOf(values: Shown[], chosen: string | undefined): Shown[] {
   const first = values.slice(0, FEW);
-  const own = values.find(({ value }) => value === chosen);
-  return own && !first.includes(own) ? [own, ...first.slice(0, FEW - 1)] : first;
+  const current = values.find(({ value }) => value === chosen);
+  return current && !first.includes(current) ? [current, ...first.slice(0, FEW - 1)] : first;
 }
 
 interface ValueProps {

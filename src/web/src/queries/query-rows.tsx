@@ -4,7 +4,7 @@ import type { PanelQuery } from "../api/types";
 import { Icon, type IconName } from "../parts/icon";
 import { PromqlEditor } from "../parts/promql-editor/promql-editor";
 import "../styles/queries.css";
-import { letterOf, QUERIES_MAX, saysSomething } from "./address";
+import { letterOf, QUERIES_MAX, isComplete } from "./address";
 import { MetricRow } from "./metric-row";
 
 export interface QueryRowsProps {
@@ -192,6 +192,6 @@ function Actions({ queries, onChange, onActive, query, at, add }: ActionsProps) 
         onActive(Math.max(0, at - 1));
       };
     }
-    return saysSomething(query) ? () => onChange([NO_METRIC]) : undefined;
+    return isComplete(query) ? () => onChange([NO_METRIC]) : undefined;
   }
 }

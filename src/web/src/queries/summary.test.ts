@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { nextOrder, ordered, summaryOf } from "./summary";
 
-test("empty slots count for nothing, and zero is a number", () => {
+test("empty slots are ignored, and zero is a number", () => {
   expect(summaryOf([null, 0, 4, undefined, null])).toEqual({ last: 4, min: 0, max: 4, avg: 2 });
   expect(summaryOf([3, null])).toMatchObject({ last: 3 });
   expect(summaryOf([null, NaN])).toEqual({ last: null, min: null, max: null, avg: null });
 });
 
-test("rows are ordered by a column, those without a number last both ways", () => {
+test("rows are sorted by a column, and rows without a number come last in both directions", () => {
   const values = [1, null, 3, 0];
   const read = (row: number) => values[row];
   expect(ordered(4, { column: 0, isDown: true }, read)).toEqual([2, 0, 3, 1]);
@@ -15,7 +15,7 @@ test("rows are ordered by a column, those without a number last both ways", () =
   expect(ordered(4, { column: -1, isDown: true }, read)).toEqual([3, 2, 1, 0]);
 });
 
-test("a column is ordered by its largest numbers first, times as they went", () => {
+test("a column is sorted in descending order first, and times in ascending order", () => {
   const first = nextOrder({ column: -1, isDown: false }, 2);
   expect(first).toEqual({ column: 2, isDown: true });
   expect(nextOrder(first, 2)).toEqual({ column: 2, isDown: false });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { namesOf, selectionOf, tagsOf, toggled } from "./tags";
 
-test("a value is chosen, exchanged, and given up", () => {
+test("a value is chosen, replaced and removed", () => {
   let tags = toggled("", "host", "web1");
   tags = toggled(tags, "core", "0");
   expect(tags).toBe("host=web1,core=0");
@@ -10,7 +10,7 @@ test("a value is chosen, exchanged, and given up", () => {
   expect(toggled(tags, "host", "web2")).toBe("core=0");
 });
 
-test("only the first equals sign of a pair divides", () => {
+test("only the first equals sign of a pair separates name and value", () => {
   expect([...selectionOf("query=a=b, host = c ")]).toEqual([
     ["query", "a=b"],
     ["host", "c"],
@@ -18,7 +18,7 @@ test("only the first equals sign of a pair divides", () => {
   expect(tagsOf(selectionOf("query=a=b"))).toBe("query=a=b");
 });
 
-test("what the daemon would cut apart stands in quotes, and is read from them", () => {
+test("values that contain separators are quoted, and read from quotes", () => {
   expect(tagsOf(new Map([["host", "web1 <b>"]]))).toBe("host=web1 <b>");
   expect(tagsOf(new Map([["mount", "/a,b"]]))).toBe('mount="/a,b"');
   for (const value of ["a,b", " a", "a ", '"a"', 'a,"\\', "C:\\", "a=b"]) {
@@ -30,7 +30,7 @@ test("what the daemon would cut apart stands in quotes, and is read from them", 
   }
 });
 
-test("what is not written to its end is read as far as it goes", () => {
+test("an incomplete filter is read as far as possible", () => {
   expect([...selectionOf('a=1,b="x,y')]).toEqual([
     ["a", "1"],
     ["b", "x,y"],
@@ -38,7 +38,7 @@ test("what is not written to its end is read as far as it goes", () => {
   expect([...selectionOf("a=1,host")]).toEqual([["a", "1"]]);
 });
 
-test("names lie between commas", () => {
+test("names are separated by commas", () => {
   expect(namesOf(" host, ,core")).toEqual(["host", "core"]);
   expect(namesOf(undefined)).toEqual([]);
 });

@@ -32,8 +32,8 @@ function word(text: string, ends: RegExp): [string, string] {
   const rest = text.slice(whole.length);
   const at = rest.search(ends);
   const end = at < 0 ? rest.length : at;
-  const own = inside === undefined ? rest.slice(0, end).trim() : inside.replace(/\\(.)/g, "$1");
-  return [own, rest.slice(end)];
+  const first = inside === undefined ? rest.slice(0, end).trim() : inside.replace(/\\(.)/g, "$1");
+  return [first, rest.slice(end)];
 }
 
 export function tagsOf(selection: Selection): string {

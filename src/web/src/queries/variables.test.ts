@@ -11,24 +11,24 @@ const metric = (tags: string, more = {}): PanelQuery => ({
 const promql = (expression: string): PanelQuery => ({ kind: "promql", expression });
 
 describe("a metric's query", () => {
-  test("asks for the value that was chosen", () => {
+  test("requests the chosen value", () => {
     const tags = "host=$host,core=${core}";
     expect(asked([metric(tags)], { host: ["a$1"], core: ["0"] })).toEqual([
       metric("host=a$1,core=0"),
     ]);
   });
 
-  test("asks for a value with a comma as one", () => {
+  test("requests a value with a comma as one value", () => {
     expect(asked([metric("mount=$mount,core=0")], { mount: ["/a,b"] })).toEqual([
       metric('mount="/a,b",core=0'),
     ]);
   });
 
-  test("asks for any where all are chosen", () => {
+  test("requests any value when all are chosen", () => {
     expect(asked([metric("host=$host,core=0")], { host: [] })).toEqual([metric("core=0")]);
   });
 
-  test("becomes one for each of several values, which stay apart when merged", () => {
+  test("becomes one query for each of several values, which stay separate when merged", () => {
     const query = metric("host=$host", { merge: true });
     expect(asked([query], { host: ["a", "b"] })).toEqual([
       metric("host=a", { merge: true, group_by: "host" }),
@@ -36,11 +36,11 @@ describe("a metric's query", () => {
     ]);
   });
 
-  test("does not take a longer name for a shorter one", () => {
+  test("does not mistake a longer name for a shorter one", () => {
     expect(asked([metric("host=$hostname")], { host: ["a"] })).toEqual([metric("host=$hostname")]);
   });
 
-  test("becomes no more than fifty", () => {
+  test("becomes at most fifty queries", () => {
     const many = Array.from({ length: 40 }, (_, at) => `v${at}`);
     const all = asked([metric("a=$a,b=$b")], { a: many, b: many });
     expect(all.length).toBe(50);
@@ -51,7 +51,7 @@ describe("an expression", () => {
   const check = (expression: string, host: string[], expected: string) =>
     expect(asked([promql(expression)], { host })).toEqual([promql(expected)]);
 
-  test("compares with one value, and matches several or all", () => {
+  test("is equal to one value, and matches several or all by a pattern", () => {
     check('up{host="$host"}', ["a"], 'up{host="a"}');
     check('up{host="$host"}', ["a", "b.c"], 'up{host=~"(a|b\\\\.c)"}');
     check('up{host!="$host"}', ["a", "b"], 'up{host!~"(a|b)"}');
@@ -60,21 +60,21 @@ describe("an expression", () => {
     check('up{host="${host}.net"}', [], 'up{host=~".*\\\\.net"}');
   });
 
-  test("cannot be left by a value with quotes", () => {
+  test("cannot be broken by a value with quotes", () => {
     check('up{host="$host"}', ['"} or x{a="'], 'up{host="\\"} or x{a=\\""}');
   });
 
-  test("keeps what is no variable", () => {
+  test("keeps texts that are no variables", () => {
     check('up{host=~"a$"} > $other', ["x"], 'up{host=~"a$"} > $other');
   });
 });
 
-test("titles name what was chosen", () => {
+test("titles contain the chosen values", () => {
   expect(titled("CPU of $host, ${x}", { host: ["a", "b"] })).toBe("CPU of a, b, ${x}");
   expect(titled("CPU of $host", { host: [] })).toBe("CPU of all");
 });
 
-test("values come from the address, one where one is allowed", () => {
+test("values are read from the address, one for a variable with a single value", () => {
   const params = new URLSearchParams("var.host=a&var.host=b&var.dc=x&var.dc=y&var.dc=");
   const variables = [
     { name: "host", tag: "host", multi: false },

@@ -52,8 +52,9 @@ function metricAsked(query: MetricQuery, chosen: Chosen): MetricQuery[] {
   let all: MetricQuery[] = [{ ...query, ...grouped(query, chosen) }];
   for (const name of named(`${query.tags} ${query.metric}`, chosen)) {
     const values = chosen[name] ?? [];
-    if (values.length === 0) all = all.map((one) => ({ ...one, tags: without(one.tags, name) }));
-    else all = all.flatMap((one) => values.map((value) => filled(one, name, value)));
+    if (values.length === 0)
+      all = all.map((expanded) => ({ ...expanded, tags: without(expanded.tags, name) }));
+    else all = all.flatMap((expanded) => values.map((value) => filled(expanded, name, value)));
     all = all.slice(0, EXPANDED_MAX);
   }
   return all;
@@ -72,7 +73,9 @@ function grouped(query: MetricQuery, chosen: Chosen): Partial<MetricQuery> {
 
 function filled(query: MetricQuery, name: string, value: string): MetricQuery {
   const fill = (text: string) => text.replace(referenceTo(name), () => value);
-  const pairs = [...selectionOf(query.tags)].map(([tag, own]) => [fill(tag), fill(own)] as const);
+  const pairs = [...selectionOf(query.tags)].map(
+    ([tag, value]) => [fill(tag), fill(value)] as const,
+  );
   return { ...query, metric: fill(query.metric), tags: tagsOf(new Map(pairs)) };
 }
 

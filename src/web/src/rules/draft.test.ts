@@ -19,9 +19,9 @@ const draft = (changes: Partial<RuleDraft> = {}): RuleDraft => ({
   ...changes,
 });
 
-it("asks for the numbers that are drawn", () => {
-  const of = (own: MetricQuery, kind: "gauge" | "counter" | "delta", display?: "total") =>
-    expressionOf(own, { kind, display });
+it("requests the drawn numbers", () => {
+  const of = (query: MetricQuery, kind: "gauge" | "counter" | "delta", display?: "total") =>
+    expressionOf(query, { kind, display });
   expect(of(query(), "gauge")).toBe("load");
   expect(of(query({ tags: 'host=web1,mount="/a,b"' }), "gauge")).toBe(
     'load{host="web1",mount="/a,b"}',
@@ -36,7 +36,7 @@ it("asks for the numbers that are drawn", () => {
   expect(expressionOf(promql, { kind: undefined, display: undefined })).toBe("sum(load)");
 });
 
-it("compares the whole of an expression", () => {
+it("compares the whole expression", () => {
   expect(comparedOf(draft())).toBe("load > 5");
   expect(comparedOf(draft({ expression: "a and b", operator: "<=" }))).toBe("(a and b) <= 5");
   expect(comparedOf(draft({ expression: 'a{x="b or c"}' }))).toBe('a{x="b or c"} > 5');
@@ -70,7 +70,7 @@ it("says what is missing", () => {
   expect(nameOfAlert("Network received (eth0)")).toBe("NetworkReceivedEth0");
 });
 
-it("takes a threshold with a unit, in that of what is compared", () => {
+it("converts a threshold to the unit of the compared expression", () => {
   const bytes = { word: "bytes", perSecond: true };
   expect(comparedOf(draft({ value: "1e6" }))).toBe("load > 1e6");
   expect(comparedOf(draft({ value: "5GB" }))).toBe("load > 5000000000");

@@ -26,7 +26,7 @@ export function ruleOf({ wish, series, frameDisplay }: Shown): {
   const { title, queries, display, derive } = wish;
   // Metrics of a derived chart are not all drawn, but have one kind.
   const drawnOf = (metric: string) =>
-    series.find((one) => one.metric === metric) ?? (derive && series[0]);
+    series.find((line) => line.metric === metric) ?? (derive && series[0]);
   const of = (query: MetricQuery) => {
     const drawn = drawnOf(query.metric);
     const known = drawn?.display as Display | undefined;

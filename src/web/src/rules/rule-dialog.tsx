@@ -36,7 +36,10 @@ export function RuleDialog({ draft: first, expressions, onClose }: RuleDialogPro
   const change = (changes: Partial<RuleDraft>) => (draft.value = { ...draft.value, ...changes });
   // The unit of an edited expression is unknown.
   const compare = (expression: string) =>
-    change({ expression, unit: expressions.find((own) => own.expression === expression)?.unit });
+    change({
+      expression,
+      unit: expressions.find((choice) => choice.expression === expression)?.unit,
+    });
   const { name, expression, operator, value, lasting, severity, summary } = draft.value;
   const text = ruleFile(draft.value);
   const fault = faultOf(draft.value);
@@ -49,9 +52,9 @@ export function RuleDialog({ draft: first, expressions, onClose }: RuleDialogPro
             <label class="labelled">
               Series
               <select value={expression} onInput={(event) => compare(event.currentTarget.value)}>
-                {[...new Set([expression, ...expressions.map((own) => own.expression)])].map(
-                  (one) => (
-                    <option key={one}>{one}</option>
+                {[...new Set([expression, ...expressions.map((choice) => choice.expression)])].map(
+                  (word) => (
+                    <option key={word}>{word}</option>
                   ),
                 )}
               </select>
@@ -67,8 +70,8 @@ export function RuleDialog({ draft: first, expressions, onClose }: RuleDialogPro
                   change({ operator: event.currentTarget.value as RuleDraft["operator"] })
                 }
               >
-                {OPERATORS.map((one) => (
-                  <option key={one}>{one}</option>
+                {OPERATORS.map((word) => (
+                  <option key={word}>{word}</option>
                 ))}
               </select>
             </label>
@@ -94,9 +97,9 @@ export function RuleDialog({ draft: first, expressions, onClose }: RuleDialogPro
                 value={severity}
                 onInput={(event) => change({ severity: event.currentTarget.value })}
               >
-                {SEVERITIES.map((one) => (
-                  <option key={one} value={one}>
-                    {one || "none"}
+                {SEVERITIES.map((word) => (
+                  <option key={word} value={word}>
+                    {word || "none"}
                   </option>
                 ))}
               </select>
@@ -169,16 +172,16 @@ function hintOf(draft: RuleDraft): string | undefined {
     : `equals ${number}${draft.unit?.word ? ` ${draft.unit.word}` : ""}`;
 }
 
-interface Said {
+interface CheckResult {
   isGood: boolean;
   words: string;
 }
 
 /** The daemon's check of the file, and the rule's current matches. */
 function Checked({ text, compared }: { text: string; compared: string }) {
-  const said = useSignal<Said | undefined>(undefined);
+  const result = useSignal<CheckResult | undefined>(undefined);
   useEffect(() => {
-    said.value = undefined;
+    result.value = undefined;
     const abort = new AbortController();
     const ask = async () => {
       try {
@@ -186,11 +189,11 @@ function Checked({ text, compared }: { text: string; compared: string }) {
         const { data } = await api.query({ query: compared }, abort.signal);
         const count = data?.result.length ?? 0;
         const found = count === 0 ? "nothing" : counted(count, "alert");
-        said.value = { isGood: true, words: `Valid. It matches ${found} now.` };
+        result.value = { isGood: true, words: `Valid. It matches ${found} now.` };
       } catch (cause) {
         if (abort.signal.aborted) return;
         const words = cause instanceof ApiError ? cause.message : String(cause);
-        said.value = { isGood: false, words };
+        result.value = { isGood: false, words };
       }
     };
     const timer = setTimeout(() => void ask(), PAUSE_MS);
@@ -199,11 +202,11 @@ function Checked({ text, compared }: { text: string; compared: string }) {
       abort.abort();
     };
   }, [text, compared]);
-  if (!said.value) return <p class="muted">Checking…</p>;
-  if (!said.value.isGood) return <Problem message={said.value.words} />;
+  if (!result.value) return <p class="muted">Checking…</p>;
+  if (!result.value.isGood) return <Problem message={result.value.words} />;
   return (
     <p class="rule-good" role="status">
-      <Icon name="check" /> {said.value.words}
+      <Icon name="check" /> {result.value.words}
     </p>
   );
 }

@@ -8,7 +8,7 @@ function colours(block = ""): Map<string, string> {
   return new Map([...pairs].map(([, name = "", value = ""]) => [name, value]));
 }
 
-test("the ground that is dark by the system is the one that is dark by choice", () => {
+test("the system's dark background equals the chosen dark background", () => {
   const [bySystem, byChoice] = blocks.map(colours);
   expect([...(bySystem?.keys() ?? [])]).toEqual(["--bg", "--text"]);
   for (const [name, value] of bySystem ?? []) expect(byChoice?.get(name)).toBe(value);

@@ -79,7 +79,7 @@ function Tiles({ listed, groups, isTold }: TilesProps) {
   const failing = rules.filter(({ health }) => health === "err").length;
   const missed = groups.reduce((sum, group) => sum + group.missedEvaluations, 0);
   const count = (state: string) =>
-    listed.filter((one) => !isSilenced(one) && one.alert.state === state).length;
+    listed.filter((row) => !isSilenced(row) && row.alert.state === state).length;
   const silenced = listed.filter(isSilenced).length;
   return (
     <div class="tiles">

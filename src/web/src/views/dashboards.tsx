@@ -1,4 +1,4 @@
-/** The dashboards there are; to open one, make one, bring one in, or take one away. */
+/** The list of dashboards; actions open, create, import and delete one. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { ApiError, api } from "../api/client";
@@ -137,7 +137,7 @@ function DeleteDialog(props: { entry: DashboardEntry; onClose: () => void; onDon
     onDone();
     onClose();
   };
-  const said = (cause: unknown) => {
+  const errorText = (cause: unknown) => {
     if (!(cause instanceof ApiError && cause.word === "conflict")) return causeText(cause);
     onDone();
     return "The dashboard was changed after this list was loaded. Review it before you delete it.";
@@ -148,7 +148,7 @@ function DeleteDialog(props: { entry: DashboardEntry; onClose: () => void; onDon
       action="Delete"
       isReady={!busy.value}
       error={error.value}
-      onSubmit={() => void run(remove, said)}
+      onSubmit={() => void run(remove, errorText)}
       onClose={onClose}
     >
       <p>The dashboard is deleted for everyone. The series that it shows stay.</p>

@@ -1,4 +1,4 @@
-/** Any metric or expression, drawn and as a table. All of it is in the address. */
+/** Any metric or expression, as a chart and as a table. All state is in the address. */
 import { useComputed, useSignal } from "@preact/signals";
 import { useCallback, useEffect } from "preact/hooks";
 import type { ChartPanel, PanelQuery } from "../api/types";
@@ -11,7 +11,7 @@ import { readState } from "../chart/state";
 import { AnnotateButton } from "../parts/annotate";
 import { Icon } from "../parts/icon";
 import { Empty } from "../parts/states";
-import { letterOf, saysSomething } from "../queries/address";
+import { letterOf, isComplete } from "../queries/address";
 import { Facets } from "../queries/facets";
 import { displayOf, NumberChoice } from "../queries/number-choice";
 import { NO_METRIC, QueryRows } from "../queries/query-rows";
@@ -33,13 +33,13 @@ export function Explore() {
   useEffect(() => {
     document.title = "Explore · Granary";
   }, []);
-  const said = useComputed(() => queries.value.filter(saysSomething));
-  const shown = useComputed(() => said.value.filter(({ hidden }) => !hidden));
+  const complete = useComputed(() => queries.value.filter(isComplete));
+  const shown = useComputed(() => complete.value.filter(({ hidden }) => !hidden));
   const onData = useCallback((next: ChartData) => (data.value = next), []);
   const onFailures = useCallback((next: Failure[]) => (failures.value = next), []);
   const at = Math.min(active.value, queries.value.length - 1);
   const query = queries.value[at];
-  const title = titleOf(said.value);
+  const title = titleOf(complete.value);
   const display = displayOf(number.value);
   const hasTags = query?.kind === "metric" && query.metric !== "";
   return (
@@ -50,8 +50,8 @@ export function Explore() {
         <button
           type="button"
           class="button primary"
-          disabled={said.value.length === 0}
-          onClick={() => (panel.value = panelOf(title, said.value))}
+          disabled={complete.value.length === 0}
+          onClick={() => (panel.value = panelOf(title, complete.value))}
         >
           <Icon name="dashboards" /> Save to a dashboard
         </button>
@@ -79,9 +79,11 @@ export function Explore() {
         <div class="explore-shown">
           {shown.value.length === 0 ? (
             <section class="card">
-              <Empty title={said.value.length > 0 ? "All queries are hidden" : "No queries yet"}>
+              <Empty
+                title={complete.value.length > 0 ? "All queries are hidden" : "No queries yet"}
+              >
                 <p>
-                  {said.value.length > 0
+                  {complete.value.length > 0
                     ? "Show a query to draw it."
                     : "Search for a metric by name, or enter PromQL."}
                 </p>
@@ -93,7 +95,7 @@ export function Explore() {
               <Chart
                 id="explore"
                 title={title}
-                queries={said.value}
+                queries={complete.value}
                 frame={frame}
                 display={display}
                 fill
@@ -114,13 +116,13 @@ export function Explore() {
   );
 }
 
-/** What a chart of these queries is called; the same while an expression is written. */
+/** The title of the chart; constant while an expression is edited. */
 function titleOf(queries: readonly PanelQuery[]): string {
   const names = queries.map((query) => (query.kind === "metric" ? query.metric : "PromQL"));
   return [...new Set(names)].slice(0, 3).join(", ") || "Explore";
 }
 
-/** The chart as it is drawn, for a dashboard. */
+/** The drawn chart as a panel of a dashboard. */
 function panelOf(title: string, queries: PanelQuery[]): ChartPanel {
   const { log, stacked } = readState(address.peek().params, "explore");
   const display = displayOf(number.peek());
@@ -132,9 +134,9 @@ function panelOf(title: string, queries: PanelQuery[]): ChartPanel {
   };
 }
 
-/** What went wrong, by the rows of its queries. */
+/** Errors by row of the queries. */
 function errorsOf(rows: readonly PanelQuery[], failures: readonly Failure[]) {
-  const places = rows.flatMap((query, row) => (saysSomething(query) ? [row] : []));
+  const places = rows.flatMap((query, row) => (isComplete(query) ? [row] : []));
   const errors = failures.map(({ at, message }) => [places[at] ?? at, message] as const);
   return Object.fromEntries(errors);
 }

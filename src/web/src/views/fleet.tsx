@@ -1,4 +1,4 @@
-/** The fleet: every host, whether it is up, and how it did in the last hour. */
+/** The fleet: every host, its state, and its last hour. */
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { address, setParams } from "../app/address";
@@ -18,7 +18,7 @@ import "../styles/tiles.css";
 import "./fleet/fleet.css";
 
 const HOSTS_EVERY_MS = 10_000;
-/** The lines have a point a minute. */
+/** The sparklines have a point per minute. */
 const LINES_EVERY_MS = 20_000;
 
 export function Fleet() {
@@ -141,7 +141,7 @@ function Hosts({ answer, lines, linesFailed, remove }: HostsProps) {
   );
 }
 
-/** Places of the names in their own order, found again when there are other names. */
+/** Ranks of the names by natural order, computed again when the names change. */
 function useRanks(answer: HostsAnswer): Map<string, number> {
   const known = useRef<{ names: string[]; ranks: Map<string, number> }>({
     names: [],
@@ -153,8 +153,8 @@ function useRanks(answer: HostsAnswer): Map<string, number> {
 }
 
 /**
- * The order on screen. While it is held, because somebody points at a row or walks the rows, it
- * stays as it was: nothing moves under the mouse. A choice of theirs orders at once.
+ * The order on screen. It is held while the reader points at a row or moves through the rows, so
+ * that nothing moves under the mouse. A choice of the reader sorts at once.
  */
 function useHeld(
   fresh: readonly string[],

@@ -1,4 +1,4 @@
-/** A host: what it says of itself, and charts of all that it sends. */
+/** A host: its properties, and charts of all its metrics. */
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { api } from "../api/client";
@@ -21,7 +21,7 @@ import "../styles/tiles.css";
 import "./host/host.css";
 
 const NONE: SeriesEntry[] = [];
-/** New metrics of a host are looked for this often. */
+/** The interval of checking for new metrics of a host. */
 const SERIES_EVERY_MS = 60_000;
 
 export function HostView() {
@@ -54,7 +54,7 @@ function Host({ name }: { name: string }) {
   );
 }
 
-/** Asks for the charts that are seen first before it is known whether the host has them: most have. */
+/** Requests the charts at the top before the host's metrics are known: most hosts have them. */
 function askEarly(frame: TimeFrame, name: string): void {
   const { display: frameDisplay } = frame.choice.peek();
   for (const chart of sectionsOf(name, FIRST_METRICS).flatMap(({ charts }) => charts)) {
@@ -78,13 +78,13 @@ function Metrics({ frame, name }: MetricsProps) {
     },
     { everyMs: SERIES_EVERY_MS },
   ).value;
-  // While it is rendered: the answers are on their way before anything is drawn. Behind the question
-  // for the series, without which nothing is: a browser asks for six things at a time.
+  // During rendering: the requests are sent before anything is drawn, but after the request for the
+  // series, which everything depends on: a browser sends six requests at a time.
   useMemo(() => askEarly(frame, name), [frame]);
   const series = useSteady(data?.series ?? NONE);
   const metrics = useMemo(() => new Set(series.map(({ metric }) => metric)), [series]);
   const sections = useMemo(() => sectionsOf(name, metrics), [name, metrics]);
-  // The first paint has what is seen first; the rest comes with the next one.
+  // The first paint contains only the visible charts; the rest follows with the next one.
   const isWhole = useSignal(false);
   const isSome = sections.length > 0;
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** How the daemon is: health, ingest, limits, and who sends what. */
+/** The status of the daemon: health, ingest, limits and senders. */
 import type { StatusAnswer } from "../api/types";
 import { Ago } from "../parts/ago";
 import { Callout } from "../parts/callout";
@@ -80,7 +80,7 @@ function Tiles({ status, rates }: { status: StatusAnswer; rates: Map<string, num
   return (
     <div class="tiles">
       <div class="tile">
-        <span class="tile-label">Samples a second</span>
+        <span class="tile-label">Samples per second</span>
         <span class="tile-value num">{rates ? countText(sum(rates.values())) : "…"}</span>
         <span class="tile-hint num">
           {countText(sum(status.protocols.map(({ accepted }) => accepted)))} since start

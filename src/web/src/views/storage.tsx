@@ -1,4 +1,4 @@
-/** The storage: what lies on the disk and in memory, and each document with its bytes. */
+/** The storage: data on disk and in memory, and each document with its bytes. */
 import { api } from "../api/client";
 import { useResource } from "../api/resource";
 import { counted } from "../model/words";

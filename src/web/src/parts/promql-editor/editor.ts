@@ -8,7 +8,6 @@ import {
   closeBrackets,
   closeBracketsKeymap,
   completionKeymap,
-  type CompletionSource,
 } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import {
@@ -20,12 +19,8 @@ import {
 import { EditorState, Prec, StateEffect, StateField, type Extension } from "@codemirror/state";
 import { Decoration, EditorView, keymap, placeholder, type DecorationSet } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
-import {
-  LanguageType,
-  newCompleteStrategy,
-  promQLLanguage,
-} from "@prometheus-io/codemirror-promql";
-import { promqlFetch } from "../../api/client";
+import { LanguageType, promQLLanguage } from "@prometheus-io/codemirror-promql";
+import { completions } from "./completions";
 import type { Complaint } from "./place";
 
 export interface EditorOptions {
@@ -117,17 +112,6 @@ const typedOver = EditorView.domEventHandlers({
     return true;
   },
 });
-
-let shared: CompletionSource | undefined;
-
-/** Names, labels and values from the daemon, cached for all editors. */
-function completions(): CompletionSource {
-  if (shared) return shared;
-  const remote = { httpMethod: "GET" as const, apiPrefix: "/api/v1", fetchFn: promqlFetch };
-  const strategy = newCompleteStrategy({ remote, maxMetricsMetadata: 5000 });
-  shared = strategy.promQL.bind(strategy);
-  return shared;
-}
 
 const complain = StateEffect.define<Complaint | undefined>();
 const mark = Decoration.mark({ class: "cm-complaint" });

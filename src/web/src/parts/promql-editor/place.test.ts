@@ -3,14 +3,14 @@ import { complaintOf } from "./place";
 
 const PREFIX = 'invalid parameter "query": ';
 
-function check(said: string, expression: string, underlined: string | undefined, message: string) {
-  const complaint = complaintOf(said, expression);
+function check(error: string, expression: string, underlined: string | undefined, message: string) {
+  const complaint = complaintOf(error, expression);
   const { at } = complaint;
   expect(at && expression.slice(at.from, at.to)).toBe(underlined);
   expect(complaint.message).toBe(message);
 }
 
-test("a complaint is shown at the word where it begins", () => {
+test("an error is shown at the word where it begins", () => {
   const message = "expected type range vector";
   check(`${PREFIX}1:5: parse error: ${message}`, "sum(rate(foo))", "rate", message);
   check(`${PREFIX}3:3: parse error: unknown`, "sum(\n  a +\n  bogus(x))", "bogus", "unknown");
@@ -22,11 +22,11 @@ test("columns are bytes", () => {
   check("1:13: parse error: x", '"größe" + bogus(x)', "bogus", "x");
 });
 
-test("a complaint about the end is shown at the last character", () => {
+test("an error at the end is shown at the last character", () => {
   check("1:4: parse error: unexpected end of input", "a +", "+", "unexpected end of input");
 });
 
-test("a complaint without a place, or with one that is not there, has none", () => {
+test("an error without a position, or with an invalid one, has no place", () => {
   check(
     `${PREFIX}parse error: unclosed left parenthesis`,
     "sum(",

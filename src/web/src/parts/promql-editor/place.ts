@@ -11,8 +11,8 @@ const PLACE = /(?:^|: )(\d{1,6}):(\d{1,6}): /;
 const WORD = /^(?:[\w:.]+|"[^"\n]*"?|.)/u;
 
 /** Reads `2:5: parse error: …`: a line, and a column in bytes, both counted from 1. */
-export function complaintOf(said: string, expression: string): Complaint {
-  const plain = said.replace(/^invalid parameter "query": /, "");
+export function complaintOf(error: string, expression: string): Complaint {
+  const plain = error.replace(/^invalid parameter "query": /, "");
   const place = PLACE.exec(plain);
   const message = (place ? plain.replace(PLACE, "") : plain).replace(/^parse error: /, "");
   if (!place) return { message, at: undefined };

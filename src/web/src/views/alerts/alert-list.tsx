@@ -102,12 +102,12 @@ export function Rows({ listed, silences, onChange }: RowsProps) {
   return (
     <>
       <ul class="alert-rows">
-        {rows.map((one) => (
+        {rows.map((row) => (
           <Row
-            key={one.key}
-            listed={one}
-            silences={silences.filter(({ id }) => one.alert.silencedBy?.includes(id))}
-            onDo={(what) => (doing.value = { what, alert: one.alert })}
+            key={row.key}
+            listed={row}
+            silences={silences.filter(({ id }) => row.alert.silencedBy?.includes(id))}
+            onDo={(what) => (doing.value = { what, alert: row.alert })}
           />
         ))}
       </ul>

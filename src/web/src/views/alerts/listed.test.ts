@@ -38,7 +38,7 @@ const group = (...rules: AlertingRule[]): RuleGroup => ({
   rules,
 });
 
-it("lists what fires first, then the worst, then the newest; what is silenced comes last", () => {
+it("lists firing alerts first, then the worst, then the newest; silenced ones come last", () => {
   const alerts = [
     alert({ host: "pending" }, { state: "pending" }),
     alert({ host: "old", severity: "warning" }),
@@ -54,9 +54,9 @@ it("lists what fires first, then the worst, then the newest; what is silenced co
   expect(chosen(listed, "warning", "firing")).toHaveLength(2);
 });
 
-it("names rules so that each is found again", () => {
+it("gives each rule a name by which it is found", () => {
   const twins = group(rule([], { labels: { severity: "a" } }), rule([]), rule([], { name: "Low" }));
-  const names = twins.rules.map((one) => nameOfRule(twins, one));
+  const names = twins.rules.map((twin) => nameOfRule(twins, twin));
   expect(names).toEqual(["own/High/1", "own/High/2", "own/Low"]);
   for (const [k, name] of names.entries()) {
     expect(ruleNamed([twins], name)?.rule).toBe(twins.rules[k]);
@@ -64,9 +64,9 @@ it("names rules so that each is found again", () => {
   expect(ruleNamed([twins], "own/None")).toBeUndefined();
 });
 
-it("tells the labels that others of the rule do not have", () => {
-  const own = alert({ severity: "page", team: "db", host: "web1", cpu: "0" });
-  expect(ownLabels({ alert: own, rule: rule([], { labels: { team: "db" } }) })).toEqual([
+it("shows the labels that distinguish an alert from others of its rule", () => {
+  const single = alert({ severity: "page", team: "db", host: "web1", cpu: "0" });
+  expect(ownLabels({ alert: single, rule: rule([], { labels: { team: "db" } }) })).toEqual([
     ["cpu", "0"],
     ["host", "web1"],
   ]);

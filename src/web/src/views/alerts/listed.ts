@@ -43,7 +43,7 @@ export function alertsOf(groups: readonly RuleGroup[]): ListedAlert[] {
 
 /** Firing alerts come before pending ones, then the worst, then the newest. */
 function inOrder(a: ListedAlert, b: ListedAlert): number {
-  const state = (one: ListedAlert) => (isSilenced(one) ? 2 : one.alert.state === "firing" ? 0 : 1);
+  const state = (row: ListedAlert) => (isSilenced(row) ? 2 : row.alert.state === "firing" ? 0 : 1);
   return (
     state(a) - state(b) ||
     rank(a.alert) - rank(b.alert) ||
@@ -55,10 +55,10 @@ function inOrder(a: ListedAlert, b: ListedAlert): number {
 /** The alerts in a state that have all words of a text in a label or annotation. */
 export function chosen(listed: readonly ListedAlert[], text: string, state: string): ListedAlert[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  return listed.filter((one) => {
-    const { alert } = one;
-    const own = isSilenced(one) ? "silenced" : alert.state;
-    if (state !== "" && state !== own) return false;
+  return listed.filter((row) => {
+    const { alert } = row;
+    const shownState = isSilenced(row) ? "silenced" : alert.state;
+    if (state !== "" && state !== shownState) return false;
     const texts = [...Object.entries(alert.labels), ...Object.entries(alert.annotations)];
     const all = texts.map(([name, value]) => `${name}=${value}`.toLowerCase()).join("\n");
     return words.every((word) => all.includes(word));
@@ -84,7 +84,7 @@ export function nameOfRule(group: RuleGroup, rule: Rule): string {
 
 export function ruleNamed(groups: readonly RuleGroup[], name: string) {
   for (const group of groups) {
-    const rule = group.rules.find((one) => nameOfRule(group, one) === name);
+    const rule = group.rules.find((row) => nameOfRule(group, row) === name);
     if (rule) return { group, rule };
   }
   return undefined;

@@ -24,7 +24,7 @@ interface Props {
 
 export function RulePage({ group, rule, listed, silences, onChange }: Props) {
   const name = nameOfRule(group, rule);
-  const own = listed.filter((one) => one.group === group && one.rule === rule);
+  const ofRule = listed.filter((row) => row.group === group && row.rule === rule);
   return (
     <>
       <div class="head rule-head">
@@ -40,12 +40,12 @@ export function RulePage({ group, rule, listed, silences, onChange }: Props) {
         <RuleState rule={rule} />
       </div>
       <Facts group={group} rule={rule} />
-      {rule.type === "alerting" && own.length > 0 && (
+      {rule.type === "alerting" && ofRule.length > 0 && (
         <section class="card section">
           <div class="card-head">
             <h2>Active alerts</h2>
           </div>
-          <Rows listed={own} silences={silences} onChange={onChange} />
+          <Rows listed={ofRule} silences={silences} onChange={onChange} />
         </section>
       )}
       <Measured key={name} rule={rule} />

@@ -92,7 +92,7 @@ function Matchers({ draft }: PartProps) {
   const { matchers } = draft.value;
   const set = (next: SilenceMatcher[]) => (draft.value = { ...draft.value, matchers: next });
   const change = (at: number, changes: Partial<SilenceMatcher>) =>
-    set(matchers.map((one, k) => (k === at ? { ...one, ...changes } : one)));
+    set(matchers.map((matcher, k) => (k === at ? { ...matcher, ...changes } : matcher)));
   return (
     <fieldset class="matchers">
       <legend>Matching labels</legend>
@@ -195,7 +195,7 @@ function Windows({ draft }: PartProps) {
       <div class="chips" role="group" aria-label="Weekdays">
         {WEEKDAYS.map((day) => {
           const isChosen = weekdays.includes(day);
-          const others = weekdays.filter((one) => one !== day);
+          const others = weekdays.filter((other) => other !== day);
           return (
             <button
               key={day}

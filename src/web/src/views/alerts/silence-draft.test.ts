@@ -10,7 +10,7 @@ const ready = (changes: Partial<SilenceDraft> = {}) => ({
   ...changes,
 });
 
-it("is about one alert at first, for two hours by the clocks of the reader", () => {
+it("covers one alert at first, for two hours by the reader's clock", () => {
   const draft = ready();
   expect(faultOf(draft, "ann")).toBeUndefined();
   expect(silenceOf(draft, " ann ")).toEqual({
@@ -26,7 +26,7 @@ it("is about one alert at first, for two hours by the clocks of the reader", () 
   });
 });
 
-it("comes again on weekdays where that is chosen", () => {
+it("recurs on the chosen weekdays", () => {
   const draft = ready({ isRecurring: true, weekdays: ["monday"], from: "22:00", until: "01:00" });
   expect(silenceOf(draft, "ann").recurring).toEqual({
     weekdays: ["monday"],
@@ -36,7 +36,7 @@ it("comes again on weekdays where that is chosen", () => {
   });
 });
 
-it("shows the whole time of what comes again, which may have no end", () => {
+it("shows the bounds of a recurring silence, which may have no end", () => {
   const silence: Silence = {
     id: "s2",
     status: { state: "pending" },
@@ -60,7 +60,7 @@ it("says what is missing", () => {
   const matchers = (name: string, value: string) => [
     { name, value, isRegex: false, isEqual: true },
   ];
-  for (const [changes, said] of [
+  for (const [changes, problem] of [
     [{ matchers: matchers(" ", "x") }, "Enter a label"],
     [{ matchers: matchers("host", "") }, "a value for each label"],
     [{ end: "" }, "start and end."],
@@ -70,12 +70,12 @@ it("says what is missing", () => {
     [{ isRecurring: true, from: "" }, "start and end time"],
     [{ isRecurring: true, windowZone: "Mars" }, "time zone"],
   ] as const) {
-    expect(faultOf(ready(changes as Partial<SilenceDraft>), "ann"), said).toContain(said);
+    expect(faultOf(ready(changes as Partial<SilenceDraft>), "ann"), problem).toContain(problem);
   }
   expect(faultOf(ready(), " ")).toBe("Enter an author.");
 });
 
-it("changes one that is in force, and makes another of one that is over", () => {
+it("edits an active silence, and recreates an expired one", () => {
   const silence: Silence = {
     id: "s1",
     status: { state: "active" },

@@ -1,4 +1,4 @@
-/** The windows over a dashboard, of which one is open at a time. */
+/** The dialogs of a dashboard, of which one is open at a time. */
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import type { Dashboard, Panel, Variable } from "../../api/types";
@@ -18,7 +18,7 @@ interface Props {
   open: Dialogs | undefined;
   name: string;
   dashboard: Dashboard;
-  /** What it is called where it is kept now. */
+  /** The name under which the dashboard is stored. */
   savedTitle: string;
   frame: TimeFrame;
   chosen: Chosen;

@@ -1,4 +1,4 @@
-/** The title of a dashboard with what can be done to it. */
+/** The title of a dashboard, with its actions. */
 import type { Dashboard } from "../../api/types";
 import type { TimeFrame } from "../../chart/frame";
 import { Menu } from "../../chart/menu";
@@ -21,7 +21,7 @@ interface Props {
   onUndo: () => void;
   onAdd: (kind: "chart" | "text") => void;
   onOpen: (dialog: "variables" | "save-as") => void;
-  /** The time frame that is shown becomes the dashboard's own. */
+  /** Makes the shown time frame the dashboard's default. */
   onFrame: () => void;
   onExport: () => void;
 }

@@ -1,4 +1,4 @@
-/** A dashboard that was loaded: its panels, and while it is edited what is done to them. */
+/** A loaded dashboard: its panels, and the reader's edits. */
 import { useComputed, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { ApiError, api } from "../../api/client";
@@ -62,7 +62,7 @@ export function Board({ loaded, onReload }: Props) {
     draft.value = next;
     isTyping.current = false;
   };
-  /** Letters of a title are undone together. */
+  /** Consecutive edits of a title are undone together. */
   const retitle = (title: string) => {
     if (isTyping.current) draft.value = { ...draft.value, title };
     else change({ ...draft.value, title });

@@ -1,4 +1,7 @@
-/** Somebody else saved the dashboard meanwhile: says so, and leaves nobody's work to chance. */
+/**
+ * A conflict: another reader saved the dashboard meanwhile. The dialog lets the reader choose a
+ * version.
+ */
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
 import type { Dashboard } from "../../api/types";
@@ -8,10 +11,10 @@ import { Loading } from "../../parts/states";
 
 interface Props {
   name: string;
-  /** The version that is there now; `null` where it was deleted. */
+  /** The stored version; `null` if it was deleted. */
   found: number | null;
   onClose: () => void;
-  /** Fails where it could not be kept, again. */
+  /** Rejects when saving fails again. */
   onOverwrite: (version: number | null) => Promise<void>;
   onSaveAs: () => void;
   onTakeTheirs: () => void;

@@ -14,7 +14,7 @@ import {
   withoutPanel,
 } from "./draft";
 
-test("titles become names that the daemon takes", () => {
+test("titles become names that the daemon accepts", () => {
   expect(slugOf("Größe: CPU & Memory!")).toBe("gro-e-cpu-memory");
   for (const title of ["x".repeat(99), "a ".repeat(60), "--A--", "Ünï"]) {
     expect(isSlug(slugOf(title)), title).toBe(true);
@@ -22,7 +22,7 @@ test("titles become names that the daemon takes", () => {
   expect(slugOf("日本")).toBe("");
 });
 
-test("a name that is taken gets a number, and stays short enough", () => {
+test("a name in use gets a number and stays within the limit", () => {
   expect(freeName("hosts", ["hosts", "hosts-2"])).toBe("hosts-3");
   expect(freeName("", [])).toBe("dashboard");
   const long = "x".repeat(64);
@@ -33,7 +33,7 @@ describe("panels", () => {
   const twoOf = (dashboard: Dashboard) =>
     withPanel(withPanel(dashboard, chartPanel("a", [])), textPanel());
 
-  test("get identifiers and places of their own", () => {
+  test("get new identifiers and free places", () => {
     const { panels } = twoOf(emptyDashboard("x"));
     expect(panels.map(({ id, x, y }) => [id, x, y])).toEqual([
       ["p1", 0, 0],
@@ -41,14 +41,14 @@ describe("panels", () => {
     ]);
   });
 
-  test("are copied to below themselves, and taken away without a hole", () => {
+  test("are copied below themselves, and removed without a gap", () => {
     const copied = withCopy(twoOf(emptyDashboard("x")), "p1");
     expect(copied.panels.at(-1)).toMatchObject({ id: "p3", title: "a", x: 0, y: 8 });
     expect(withoutPanel(copied, "p1").panels.at(-1)).toMatchObject({ id: "p3", x: 0, y: 0 });
   });
 });
 
-test("variables are told what is wrong with them", () => {
+test("each error in variables is described", () => {
   const variable = (name: string, tag = "host") => ({ name, tag, multi: false });
   expect(faultOf([variable("a"), variable("b")])).toBeUndefined();
   expect(faultOf([variable("a"), variable("a")])).toContain("Two");
@@ -57,7 +57,7 @@ test("variables are told what is wrong with them", () => {
   expect(faultOf([variable("a", "")])).toContain("tag");
 });
 
-test("what was exported is read, bare or as the daemon answers it", () => {
+test("an export is read, as a bare dashboard or as the daemon's answer", () => {
   const dashboard = emptyDashboard("x");
   expect(readDashboard(JSON.stringify(dashboard))).toEqual(dashboard);
   expect(readDashboard(JSON.stringify({ name: "x", version: 3, dashboard }))).toEqual(dashboard);

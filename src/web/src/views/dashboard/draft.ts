@@ -1,4 +1,4 @@
-/** Changes to a dashboard, each a new one: the old one is what undoing comes back to. */
+/** Edits of a dashboard. Each returns a new dashboard, so that the old one can be restored. */
 import type {
   ChartPanel,
   Dashboard,
@@ -20,7 +20,7 @@ export function slugOf(title: string): string {
 
 export const isSlug = (name: string) => /^[a-z0-9-]{1,64}$/.test(name);
 
-/** The first of `name`, `name-2`, `name-3`, … that nobody has. */
+/** The first of `name`, `name-2`, `name-3`, … that is free. */
 export function freeName(name: string, taken: readonly string[]): string {
   const base = name || "dashboard";
   for (let count = 1; ; count++) {
@@ -34,7 +34,7 @@ export function emptyDashboard(title: string): Dashboard {
   return { schema: 1, title, variables: [], panels: [] };
 }
 
-/** An identifier that no panel has. */
+/** An unused identifier of a panel. */
 export function newId(panels: readonly Panel[]): string {
   for (let count = panels.length + 1; ; count++) {
     const id = `p${count}`;
@@ -50,14 +50,14 @@ export function textPanel(): TextPanel {
   return { id: "", title: "", kind: "text", text: "", x: 0, y: 0, w: 6, h: 4 };
 }
 
-/** Adds a panel where there is room for it. */
+/** Adds a panel at the first free place. */
 export function withPanel(dashboard: Dashboard, panel: Panel): Dashboard {
   const { panels } = dashboard;
   const place = freePlace(panels, panel.w, panel.h);
   return { ...dashboard, panels: [...panels, { ...panel, ...place, id: newId(panels) }] };
 }
 
-/** A copy lies right below its original. */
+/** A copy is placed directly below its original. */
 export function withCopy(dashboard: Dashboard, id: string): Dashboard {
   const { panels } = dashboard;
   const original = panels.find((panel) => panel.id === id);
@@ -77,7 +77,7 @@ export function withChanged(dashboard: Dashboard, panel: Panel): Dashboard {
 
 export const isVariableName = (name: string) => /^\w{1,64}$/.test(name);
 
-/** What is wrong with variables; `undefined` when nothing is. */
+/** The error in the variables; `undefined` without one. */
 export function faultOf(variables: readonly Variable[]): string | undefined {
   const names = variables.map(({ name }) => name);
   const odd = names.find((name) => !isVariableName(name));
@@ -91,7 +91,7 @@ export function faultOf(variables: readonly Variable[]): string | undefined {
   return variables.some(({ tag }) => tag === "") ? "Enter a tag for each variable." : undefined;
 }
 
-/** Reads what was exported; says what it is not, where it is no dashboard at all. */
+/** Reads an exported dashboard; returns an error for anything else. */
 export function readDashboard(text: string): Dashboard | string {
   let read: unknown;
   try {
@@ -102,6 +102,6 @@ export function readDashboard(text: string): Dashboard | string {
   if (typeof read !== "object" || read === null || Array.isArray(read)) {
     return "This JSON is not a dashboard: an object with a title and panels is expected.";
   }
-  // What is wrong within it, the daemon says by its place.
+  // The daemon reports errors inside of the dashboard, with their place.
   return ("dashboard" in read ? read.dashboard : read) as Dashboard;
 }

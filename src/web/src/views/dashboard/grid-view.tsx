@@ -1,10 +1,19 @@
-/** The panels in their grid; while it is edited they are moved and resized by pointer and keys. */
+/** The panels in their grid. In edit mode, pointer and keyboard move and resize them. */
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";
 import type { Panel } from "../../api/types";
 import { Icon } from "../../parts/icon";
-import { COLUMNS, moved, put, resized, ROW_PX, said, type Direction, type Placed } from "./grid";
+import {
+  COLUMNS,
+  moved,
+  put,
+  resized,
+  ROW_PX,
+  placeText,
+  type Direction,
+  type Placed,
+} from "./grid";
 
 interface Props {
   panels: readonly Panel[];
@@ -19,7 +28,7 @@ export type PanelAction = "edit" | "copy" | "remove";
 interface Drag {
   id: string;
   isResize: boolean;
-  /** Where the pointer was, in the page. */
+  /** The position of the pointer in the page. */
   x: number;
   y: number;
   from: readonly Panel[];
@@ -36,13 +45,13 @@ export function GridView({ panels, isEditing, onMoved, onAction, render }: Props
   const grid = useRef<HTMLDivElement>(null);
   const drag = useRef<Drag | undefined>(undefined);
   const preview = useSignal<Panel[] | undefined>(undefined);
-  const told = useSignal("");
+  const announcement = useSignal("");
   const shown = preview.value ?? inReadingOrder(panels);
 
   const begin = (event: PointerEvent, panel: Panel, isResize: boolean) => {
     if (event.button !== 0 || !(event.currentTarget instanceof Element)) return;
     event.currentTarget.setPointerCapture(event.pointerId);
-    // The order of the elements stays while one is dragged: it would lose the pointer.
+    // The order of the elements is fixed during a drag: a moved element would lose the pointer.
     const from = inReadingOrder(panels);
     drag.current = { id: panel.id, isResize, x: event.pageX, y: event.pageY, from };
     preview.value = from;
@@ -71,8 +80,8 @@ export function GridView({ panels, isEditing, onMoved, onAction, render }: Props
     onMoved(next);
   };
   const tell = (next: readonly Panel[], id: string) => {
-    const panel = next.find((one) => one.id === id);
-    if (panel) told.value = `${nameOf(panel)}: ${said(panel)}`;
+    const panel = next.find((other) => other.id === id);
+    if (panel) announcement.value = `${nameOf(panel)}: ${placeText(panel)}`;
   };
   const byKey = (event: KeyboardEvent, panel: Panel) => {
     const way = WAYS[event.key];
@@ -84,7 +93,7 @@ export function GridView({ panels, isEditing, onMoved, onAction, render }: Props
       onMoved(next);
       tell(next, panel.id);
     } else {
-      told.value = `${nameOf(panel)} cannot move further ${way}`;
+      announcement.value = `${nameOf(panel)} cannot move further ${way}`;
     }
   };
 
@@ -141,7 +150,7 @@ export function GridView({ panels, isEditing, onMoved, onAction, render }: Props
         </div>
       ))}
       <p class="hidden-text" role="status">
-        {told.value}
+        {announcement.value}
       </p>
     </div>
   );
@@ -168,7 +177,7 @@ function Actions({ panel, onAction }: { panel: Panel; onAction: Props["onAction"
   );
 }
 
-/** What a panel is called where it has no title. */
+/** The label of a panel without a title. */
 export function nameOf(panel: Panel): string {
   if (panel.title) return panel.title;
   return panel.kind === "text" ? "Text" : "Chart";

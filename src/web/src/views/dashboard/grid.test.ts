@@ -6,17 +6,17 @@ const placesOf = (panels: Placed[]) =>
   Object.fromEntries(panels.map(({ id, x, y, w, h }) => [id, [x, y, w, h].join(" ")]));
 
 describe("panels", () => {
-  test("fall up to the top or on to another", () => {
+  test("move up to the top or to another panel", () => {
     const all = settled([panel("a", 0, 9), panel("b", 0, 20), panel("c", 6, 3)]);
     expect(placesOf(all)).toEqual({ a: "0 0 6 4", b: "0 4 6 4", c: "6 0 6 4" });
   });
 
-  test("keep within the columns, and a size that can be seen", () => {
+  test("stay within the columns and above the minimum size", () => {
     expect(within({ x: 11, y: -3, w: 40, h: 0 })).toEqual({ x: 0, y: 0, w: 12, h: 2 });
     expect(within({ x: 11, y: 1.4, w: 3, h: 900 })).toEqual({ x: 9, y: 1, w: 3, h: 40 });
   });
 
-  test("make room for one that is put on them", () => {
+  test("make room for a panel placed on them", () => {
     const all = [panel("a", 0, 0, 12), panel("b", 0, 4, 12), panel("c", 0, 8, 12)];
     expect(placesOf(put(all, "c", { y: 0 }))).toEqual({
       a: "0 4 12 4",
@@ -25,12 +25,12 @@ describe("panels", () => {
     });
   });
 
-  test("of one size change places when one is dragged on to the other beside it", () => {
+  test("of equal size swap places when one is dragged on its neighbour", () => {
     const all = [panel("a", 0, 0), panel("b", 6, 0)];
     expect(placesOf(put(all, "a", { x: 5 }))).toEqual({ a: "6 0 6 4", b: "0 0 6 4" });
   });
 
-  test("never overlap, whatever is done to them", () => {
+  test("never overlap after any sequence of edits", () => {
     let seed = 7;
     const random = (below: number) => {
       seed = (seed * 1103515245 + 12345) % 2147483648;
@@ -44,9 +44,9 @@ describe("panels", () => {
     for (let round = 0; round < 500; round++) {
       const id = `p${random(12)}`;
       all = put(all, id, { x: random(12), y: random(40), w: random(13), h: random(9) });
-      for (const one of all) {
+      for (const panel of all) {
         for (const other of all) {
-          if (one.id !== other.id) expect(overlap(one, other), `round ${round}`).toBe(false);
+          if (panel.id !== other.id) expect(overlap(panel, other), `round ${round}`).toBe(false);
         }
       }
       expect(settled(all)).toEqual(all);
@@ -57,7 +57,7 @@ describe("panels", () => {
 describe("by keyboard", () => {
   const all = [panel("a", 0, 0, 12, 5), panel("b", 0, 5, 12, 3)];
 
-  test("a panel goes past the next one", () => {
+  test("a panel moves past its neighbour", () => {
     expect(placesOf(moved(all, "b", "up"))).toEqual({ b: "0 0 12 3", a: "0 3 12 5" });
     expect(placesOf(moved(all, "a", "down"))).toEqual({ b: "0 0 12 3", a: "0 3 12 5" });
   });
@@ -76,7 +76,7 @@ describe("by keyboard", () => {
   });
 });
 
-test("a new panel takes the first hole that it fits", () => {
+test("a new panel takes the first free place of its size", () => {
   const all = [panel("a", 0, 0), panel("b", 0, 4, 12)];
   expect(freePlace(all, 6, 4)).toEqual({ x: 6, y: 0, w: 6, h: 4 });
   expect(freePlace(all, 6, 5)).toEqual({ x: 0, y: 8, w: 6, h: 5 });

@@ -1,6 +1,6 @@
 /**
- * Where panels lie: 12 columns, rows that end nowhere. Panels never overlap, and none hangs in the
- * air: each lies at the top or on another.
+ * The places of panels: 12 columns, any number of rows. Panels never overlap and never float: each
+ * is at the top or directly below another.
  */
 
 export const COLUMNS = 12;
@@ -20,7 +20,7 @@ export interface Placed extends Place {
   id: string;
 }
 
-/** A place within the columns and sizes there are. */
+/** The place, limited to the columns and to valid sizes. */
 export function within(place: Place): Place {
   const w = clamp(place.w, WIDTH_MIN, COLUMNS);
   const h = clamp(place.h, HEIGHT_MIN, HEIGHT_MAX);
@@ -35,7 +35,10 @@ export function overlap(a: Place, b: Place): boolean {
   return a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
 }
 
-/** Lets all panels fall up; of those that want the same row, `first` is put before the others. */
+/**
+ * Moves all panels up as far as possible; of panels that compete for a row, `first` is placed
+ * first.
+ */
 export function settled<P extends Placed>(panels: readonly P[], first?: string): P[] {
   const order = [...panels].sort((a, b) => {
     const isFirst = Number(b.id === first) - Number(a.id === first);
@@ -54,7 +57,7 @@ export function settled<P extends Placed>(panels: readonly P[], first?: string):
   return panels.flatMap((panel) => done.get(panel.id) ?? []);
 }
 
-/** Puts a panel elsewhere, or gives it another size; what is in its way makes room. */
+/** Moves or resizes a panel; panels in its way are moved aside. */
 export function put<P extends Placed>(panels: readonly P[], id: string, to: Partial<Place>): P[] {
   const from = panels.find((panel) => panel.id === id);
   if (!from) return [...panels];
@@ -62,7 +65,7 @@ export function put<P extends Placed>(panels: readonly P[], id: string, to: Part
   const met = panels.filter((panel) => panel.id !== id && overlap(panel, place));
   const [other] = met;
   const isSwap = met.length === 1 && other && other.w === place.w && other.h === place.h;
-  // Equal panels change places: else the one that was met would leave a hole beside it.
+  // Panels of equal size swap places: otherwise the replaced panel would leave a gap.
   const isAside = isSwap && other.y === from.y && covers(place, other);
   const moved = panels.map((panel) => {
     if (panel.id === id) return { ...panel, ...place, ...(isAside ? at(other) : {}) };
@@ -73,14 +76,14 @@ export function put<P extends Placed>(panels: readonly P[], id: string, to: Part
 
 const at = ({ x, y }: Place) => ({ x, y });
 
-/** Whether more than half of `b` lies under `a`. */
+/** Whether `a` covers more than half of `b`. */
 function covers(a: Place, b: Place): boolean {
   return Math.abs(a.x - b.x) * 2 < b.w && Math.abs(a.y - b.y) * 2 < b.h;
 }
 
 export type Direction = "left" | "right" | "up" | "down";
 
-/** Moves a panel one step: the next place in that direction where something changes. */
+/** Moves a panel one step: to the next place in that direction that changes the layout. */
 export function moved<P extends Placed>(panels: readonly P[], id: string, way: Direction): P[] {
   const from = panels.find((panel) => panel.id === id);
   if (!from) return [...panels];
@@ -106,7 +109,7 @@ export function resized<P extends Placed>(panels: readonly P[], id: string, way:
   return put(panels, id, { w: Math.min(w, COLUMNS - from.x), h });
 }
 
-/** The first place of this size, from the top, that is free; below all others at the latest. */
+/** The topmost free place of this size; below all panels at the latest. */
 export function freePlace(panels: readonly Placed[], w: number, h: number): Place {
   const last = Math.max(0, ...panels.map((panel) => panel.y + panel.h));
   for (let y = 0; y <= last; y++) {
@@ -118,8 +121,8 @@ export function freePlace(panels: readonly Placed[], w: number, h: number): Plac
   return { x: 0, y: last, w, h };
 }
 
-/** As somebody who cannot see it is told. */
-export function said(place: Place): string {
+/** The announcement for screen readers. */
+export function placeText(place: Place): string {
   return (
     `column ${place.x + 1} of ${COLUMNS}, row ${place.y + 1}, ` +
     `${place.w} columns wide, ${place.h} rows high`

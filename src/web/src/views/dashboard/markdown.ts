@@ -1,6 +1,6 @@
 /**
- * The part of Markdown that text panels have: headings, paragraphs, lists, code, bold, emphasis and
- * links to http and https. It is read to a tree, never to HTML.
+ * The part of Markdown that text panels support: headings, paragraphs, lists, code, bold, emphasis
+ * and links to http and https. It is parsed to a tree, never to HTML.
  */
 
 export type Inline =
@@ -14,7 +14,7 @@ export type Block =
   | { kind: "list"; ordered: boolean; items: Inline[][] }
   | { kind: "code"; text: string };
 
-/** Characters that are read of a text; the rest is not shown. */
+/** The most characters of a text that are parsed; the rest is not shown. */
 const TEXT_MAX = 50_000;
 const NESTED_MAX = 4;
 
@@ -53,7 +53,7 @@ export function blocksOf(markdown: string): Block[] {
   return blocks;
 }
 
-/** An item goes on with the list right above it, or begins one. */
+/** An item continues the list directly above it, or begins one. */
 function addItem(blocks: Block[], above: string | undefined, ordered: boolean, item: Inline[]) {
   const last = blocks.at(-1);
   const goesOn = last?.kind === "list" && last.ordered === ordered && above?.trim() !== "";
@@ -88,7 +88,7 @@ function marked(match: RegExpExecArray, depth: number): Inline {
   return { kind: "link", href: safe, of: inlinesOf(label ?? "", depth + 1) };
 }
 
-/** Where a link may lead: http and https alone. */
+/** Permitted link targets: http and https only. */
 export function safeHref(href: string): string | undefined {
   if (!/^https?:\/\//i.test(href)) return undefined;
   try {

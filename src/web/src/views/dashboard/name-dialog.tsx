@@ -1,4 +1,4 @@
-/** Asks for a title and a name, for a dashboard that is to be kept under a new one. */
+/** A dialog for the title and name of a new dashboard. */
 import { useSignal } from "@preact/signals";
 import { ApiError } from "../../api/client";
 import { causeText, useAttempt } from "../../parts/attempt";
@@ -9,25 +9,25 @@ interface Props {
   heading: string;
   action: string;
   title: string;
-  /** Names that there are already. */
+  /** The names in use. */
   taken: readonly string[];
   onClose: () => void;
-  /** Fails where it could not be kept. */
+  /** Rejects when saving fails. */
   onSave: (name: string, title: string) => Promise<void>;
 }
 
 export function NameDialog({ heading, action, taken, onClose, onSave, ...given }: Props) {
   const title = useSignal(given.title);
-  const own = useSignal<string | undefined>(undefined);
+  const typed = useSignal<string | undefined>(undefined);
   const { busy, error, run } = useAttempt();
-  const name = own.value ?? freeName(slugOf(title.value), taken);
+  const name = typed.value ?? freeName(slugOf(title.value), taken);
   const save = () => {
     if (title.value.trim() === "") error.value = "Enter a title.";
     else if (!isSlug(name)) error.value = NO_SLUG;
     else
       void run(
         () => onSave(name, title.value.trim()),
-        (cause) => said(cause, name),
+        (cause) => saveError(cause, name),
       );
   };
   return (
@@ -46,7 +46,7 @@ export function NameDialog({ heading, action, taken, onClose, onSave, ...given }
         value={title.value}
         onText={(text) => (title.value = text)}
       />
-      <NameField name={name} onName={(text) => (own.value = text)} />
+      <NameField name={name} onName={(text) => (typed.value = text)} />
     </FormDialog>
   );
 }
@@ -67,8 +67,8 @@ export function NameField({ name, onName }: { name: string; onName: (name: strin
   );
 }
 
-/** Why a dashboard could not be kept under a name. */
-export function said(cause: unknown, name: string): string {
+/** The error of saving a dashboard under a name. */
+export function saveError(cause: unknown, name: string): string {
   if (cause instanceof ApiError && cause.word === "conflict") {
     return `There is a dashboard called ${name} already: give it another name.`;
   }

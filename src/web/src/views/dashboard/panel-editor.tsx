@@ -1,4 +1,4 @@
-/** A panel to be changed: its queries with what they draw, or its text with how it looks. */
+/** The editor of a panel: its queries with their display, or its text with a preview. */
 import { useSignal } from "@preact/signals";
 import { useCallback } from "preact/hooks";
 import type { ChartPanel, Panel, TextPanel, Variable } from "../../api/types";
@@ -7,7 +7,7 @@ import type { Failure } from "../../chart/data";
 import type { TimeFrame } from "../../chart/frame";
 import { Dialog, DialogFoot, TextField } from "../../parts/dialog";
 import { Empty } from "../../parts/states";
-import { letterOf, saysSomething } from "../../queries/address";
+import { letterOf, isComplete } from "../../queries/address";
 import { Facets } from "../../queries/facets";
 import { NumberChoice } from "../../queries/number-choice";
 import { NO_METRIC, QueryRows } from "../../queries/query-rows";
@@ -39,12 +39,12 @@ export function ChartEditor(props: ChartProps) {
   const onFailures = useCallback((next: Failure[]) => (failures.value = next), []);
   const change = (part: Partial<ChartPanel>) => (draft.value = { ...draft.value, ...part });
   const { queries, display } = draft.value;
-  const said = queries.filter(saysSomething);
+  const complete = queries.filter(isComplete);
   const at = Math.min(active.value, queries.length - 1);
   const query = queries[at];
   const done = () => {
     const title = draft.value.title.trim() || titleOf(draft.value);
-    onDone({ ...draft.value, title, queries: said });
+    onDone({ ...draft.value, title, queries: complete });
   };
   return (
     <Dialog title={isNew ? "New chart" : "Edit chart"} wide onClose={onClose}>
@@ -86,7 +86,7 @@ export function ChartEditor(props: ChartProps) {
           />
         ) : null}
         <div class="explore-shown panel-preview">
-          {said.length === 0 ? (
+          {complete.length === 0 ? (
             <section class="card">
               <Empty title="No queries yet">
                 <p>Search for a metric by name, or enter PromQL.</p>
@@ -96,7 +96,7 @@ export function ChartEditor(props: ChartProps) {
             <Chart
               id="preview"
               title="Preview"
-              queries={asked(said, chosen)}
+              queries={asked(complete, chosen)}
               frame={frame}
               display={display}
               stacked={draft.value.stacked}
@@ -110,7 +110,7 @@ export function ChartEditor(props: ChartProps) {
       </div>
       <DialogFoot
         action={isNew ? "Add" : "Apply"}
-        isReady={said.length > 0}
+        isReady={complete.length > 0}
         onClose={onClose}
         onDone={done}
       />
@@ -118,10 +118,10 @@ export function ChartEditor(props: ChartProps) {
   );
 }
 
-/** What went wrong, by the rows; a query that variables made several of counts for its row. */
+/** Errors by row; an error of a query that variables expanded belongs to its row. */
 function errorsOf({ queries }: ChartPanel, failures: readonly Failure[], chosen: Chosen) {
   const rows = queries.flatMap((query, row) =>
-    saysSomething(query) ? asked([query], chosen).map(() => row) : [],
+    isComplete(query) ? asked([query], chosen).map(() => row) : [],
   );
   return Object.fromEntries(failures.map(({ at, message }) => [rows[at] ?? 0, message]));
 }

@@ -1,4 +1,4 @@
-/** A text panel's text, as elements: nothing of it is ever read as HTML. */
+/** The text of a panel, as elements: nothing in it is ever parsed as HTML. */
 import type { ComponentChildren } from "preact";
 import { blocksOf, type Block, type Inline } from "./markdown";
 

@@ -1,4 +1,4 @@
-/** What is chosen on top of a dashboard: values of tags, in the address. */
+/** The choices above a dashboard: values of tags, in the address. */
 import { useSignal } from "@preact/signals";
 import { address, go } from "../../app/address";
 import { valuesOfTag } from "../../api/client";
@@ -33,7 +33,7 @@ function Choice({ variable, values }: { variable: Variable; values: readonly str
   );
 }
 
-/** Values that are listed without being searched for. */
+/** The most values listed without a search. */
 const LISTED_MAX = 100;
 
 function Values({ variable, values }: { variable: Variable; values: readonly string[] }) {

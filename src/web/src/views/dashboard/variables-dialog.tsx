@@ -1,4 +1,4 @@
-/** The variables of a dashboard, to be changed. */
+/** The editor for the variables of a dashboard. */
 import { useSignal } from "@preact/signals";
 import type { Variable } from "../../api/types";
 import { FormDialog, TextField } from "../../parts/dialog";
@@ -15,7 +15,9 @@ export function VariablesDialog({ variables, onClose, onDone }: Props) {
   const draft = useSignal<Variable[]>(structuredClone([...variables]));
   const fault = useSignal<string | undefined>(undefined);
   const change = (at: number, part: Partial<Variable>) => {
-    draft.value = draft.value.map((one, index) => (index === at ? { ...one, ...part } : one));
+    draft.value = draft.value.map((variable, index) =>
+      index === at ? { ...variable, ...part } : variable,
+    );
   };
   const done = () => {
     const trimmed = draft.value.map(({ name, tag, metric, multi }) => ({
@@ -28,7 +30,7 @@ export function VariablesDialog({ variables, onClose, onDone }: Props) {
     if (fault.value === undefined) onDone(trimmed);
   };
   const add = () => {
-    const name = draft.value.some((one) => one.name === "host") ? "" : "host";
+    const name = draft.value.some((variable) => variable.name === "host") ? "" : "host";
     draft.value = [...draft.value, { name, tag: name, multi: true }];
   };
   return (

@@ -1,4 +1,4 @@
-/** Brings in a dashboard that was exported: a file, or its text. */
+/** Imports an exported dashboard: from a file, or from its text. */
 import { useSignal } from "@preact/signals";
 import { useId } from "preact/hooks";
 import { api } from "../../api/client";
@@ -7,19 +7,19 @@ import { useAttempt } from "../../parts/attempt";
 import { FormDialog } from "../../parts/dialog";
 import { Icon } from "../../parts/icon";
 import { freeName, isSlug, readDashboard, slugOf } from "../dashboard/draft";
-import { NameField, NO_SLUG, said } from "../dashboard/name-dialog";
+import { NameField, NO_SLUG, saveError } from "../dashboard/name-dialog";
 
-/** A file larger than this is no dashboard. */
+/** A larger file is rejected as no dashboard. */
 const FILE_BYTES_MAX = 4 * 1024 * 1024;
 
 export function ImportDialog({ taken, onClose }: { taken: string[]; onClose: () => void }) {
   const text = useSignal("");
-  const own = useSignal<string | undefined>(undefined);
+  const typed = useSignal<string | undefined>(undefined);
   const { busy, error, run } = useAttempt();
   const file = useId();
   const read = text.value.trim() === "" ? undefined : readDashboard(text.value);
   const title = typeof read === "object" && typeof read.title === "string" ? read.title : "";
-  const name = own.value ?? freeName(slugOf(title), taken);
+  const name = typed.value ?? freeName(slugOf(title), taken);
 
   const choose = async (chosen: File | undefined) => {
     if (!chosen) return;
@@ -35,7 +35,7 @@ export function ImportDialog({ taken, onClose }: { taken: string[]; onClose: () 
         await api.saveDashboard(name, null, read);
         go(`/dashboards/${name}`);
       };
-      void run(save, (cause) => said(cause, name));
+      void run(save, (cause) => saveError(cause, name));
     }
   };
 
@@ -82,7 +82,7 @@ export function ImportDialog({ taken, onClose }: { taken: string[]; onClose: () 
           }}
         />
       </label>
-      <NameField name={name} onName={(text) => (own.value = text)} />
+      <NameField name={name} onName={(text) => (typed.value = text)} />
     </FormDialog>
   );
 }

@@ -1,4 +1,4 @@
-/** Puts a chart into a dashboard, of those there are or a new one. */
+/** Adds a chart to a dashboard, existing or new. */
 import { useSignal } from "@preact/signals";
 import { ApiError, api } from "../../api/client";
 import { useResource } from "../../api/resource";
@@ -14,7 +14,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** How often it is tried when others save at the same time. */
+/** The number of attempts when others save at the same time. */
 const TRIES_MAX = 5;
 
 async function addTo(name: string, panel: ChartPanel): Promise<void> {
@@ -38,7 +38,7 @@ export function SaveDialog({ panel, onClose }: Props) {
   const { busy, error, run } = useAttempt();
   const saved = useSignal<string | undefined>(undefined);
   const all = found.data?.dashboards ?? [];
-  const own = all.filter(({ builtin }) => !builtin);
+  const editable = all.filter(({ builtin }) => !builtin);
 
   const save = () => {
     const named = { ...panel, title: title.value.trim() };
@@ -95,7 +95,7 @@ export function SaveDialog({ panel, onClose }: Props) {
           onChange={(event) => (target.value = event.currentTarget.value)}
         >
           <option value="">New dashboard</option>
-          {own.map((entry) => (
+          {editable.map((entry) => (
             <option key={entry.name} value={entry.name}>
               {entry.title || entry.name}
             </option>

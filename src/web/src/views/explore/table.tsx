@@ -1,4 +1,4 @@
-/** What a chart draws, as tables: a line for each series, or a row for each slot. */
+/** The drawn values as tables: a row for each series, or a row for each slot. */
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { param, setParams } from "../../app/address";
@@ -84,11 +84,11 @@ const NUMBERS: readonly { key: keyof Summary; label: string }[] = [
   { key: "avg", label: "Average" },
 ];
 
-/** A line for each series. */
+/** A row for each series. */
 function Summaries({ data }: { data: ChartData }) {
   const order = useSignal<Order>({ column: -1, isDown: false });
   const summaries = useMemo(() => {
-    // A part of a slot is no slot: it would be the least of all.
+    // An incomplete slot is left out: it would be the minimum.
     const closed = closedCount(data.times, data.incompleteFrom);
     return data.series.map(({ values }) => summaryOf(values.slice(0, closed)));
   }, [data]);
@@ -133,14 +133,14 @@ function fullName({ metric, tags, label }: DrawnSeries): string {
   return metric ? seriesName(metric, tags) : label;
 }
 
-/** As the styles have it. */
+/** The row height, as in the styles. */
 const ROW_PX = 32;
-/** Rows beyond what is seen, on either side. */
+/** Rows drawn beyond the visible ones, on each side. */
 const SPARE = 12;
-/** Rows that pass by before others are made. */
+/** The window of drawn rows moves in steps of this many rows. */
 const STEP_PX = 6 * ROW_PX;
 
-/** A row for each slot, of which those are made that are seen. */
+/** A row for each slot; only the visible rows are drawn. */
 function Rows({ data }: { data: ChartData }) {
   const order = useSignal<Order>({ column: -1, isDown: true });
   const seen = useSignal({ top: 0, height: 480 });
@@ -216,7 +216,7 @@ function Rows({ data }: { data: ChartData }) {
   );
 }
 
-/** The room of rows that are not made. */
+/** The space of rows that are not drawn. */
 function Space({ rows, columns }: { rows: number; columns: number }) {
   if (rows <= 0) return null;
   return (

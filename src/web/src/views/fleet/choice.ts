@@ -1,4 +1,4 @@
-/** What is chosen in the fleet, read from the address and written to it. */
+/** The reader's choices in the fleet, read from the address and written to it. */
 import type { HostState } from "../../api/types";
 import { COLUMNS, descendingFirst, type Choice, type Column } from "./order";
 
@@ -19,13 +19,13 @@ export function choiceOf(params: URLSearchParams): Choice {
   };
 }
 
-/** `cpu`, or `-cpu` from the largest on; the worst states first need no word. */
+/** `cpu`, or `-cpu` in descending order; the default order, worst states first, is not written. */
 export function sortParam(column: Column, descending: boolean): string | undefined {
   if (column === "state" && descending) return undefined;
   return descending ? `-${column}` : column;
 }
 
-/** Another column, or the same the other way round. */
+/** Chooses another column, or reverses the order of the same one. */
 export function nextSort(choice: Choice, column: Column): string | undefined {
   const descending = choice.column === column ? !choice.descending : descendingFirst(column);
   return sortParam(column, descending);
@@ -63,7 +63,7 @@ export function tagsParam(tags: Choice["tags"]): string {
     .join(",");
 }
 
-/** The tags with one value more, or one less. */
+/** The tags with one value added, or removed. */
 export function withTag(tags: Choice["tags"], name: string, value: string): string {
   const changed = new Map([...tags].map(([name, values]) => [name, new Set(values)]));
   const values = changed.get(name) ?? new Set<string>();

@@ -1,4 +1,4 @@
-/** What the columns of the fleet are called. */
+/** The titles of the fleet's columns. */
 import type { Column } from "./order";
 
 export const COLUMN_NAMES: Record<Column, { short: string; long: string }> = {

@@ -1,4 +1,4 @@
-/** Search, and tags to choose from: each says how many hosts it would show. */
+/** A search, and tags to filter by: each value shows the number of its hosts. */
 import { useSignal, type Signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { setParams } from "../../app/address";
@@ -8,9 +8,9 @@ import { nextSort, withTag } from "./choice";
 import { COLUMNS, tagCounts, type Choice, type Row, type TagCounts } from "./order";
 import { COLUMN_NAMES } from "./columns";
 
-/** Chips to choose in the row; all others are behind the button. */
+/** The most chips in the row; the button shows all others. */
 const CHIPS_MAX = 12;
-/** Values of a tag that are listed, the most hosts first. */
+/** The most values listed for a tag, those with the most hosts first. */
 const VALUES_MAX = 50;
 
 export function Filters({ rows, choice }: { rows: Row[]; choice: Choice }) {
@@ -34,7 +34,7 @@ export function Filters({ rows, choice }: { rows: Row[]; choice: Choice }) {
   );
 }
 
-/** Stands in for the heads of columns where there are cards. */
+/** Replaces the column heads where hosts are cards. */
 function SortBy({ choice }: { choice: Choice }) {
   return (
     <label class="field sort-by">
@@ -76,7 +76,8 @@ function Chips({ tags, choice, isOpen }: ChipsProps) {
   const chosen = tags.flatMap(chipsOf).filter((chip) => chip.chosen);
   const common: Chip[] = [];
   for (const tag of tags) {
-    // All values of a tag or none; one that tells single hosts apart is no good as a chip.
+    // A row shows all values of a tag or none; a tag that differs for each host makes no useful
+    // chips.
     const others = chipsOf(tag).filter((chip) => !chip.chosen && chip.hosts > 0);
     if (common.length + others.length <= CHIPS_MAX) common.push(...others);
   }

@@ -1,4 +1,4 @@
-/** No hosts yet: how to get the first. */
+/** The page without hosts: how to add the first one. */
 import { useSignal } from "@preact/signals";
 import { Icon } from "../../parts/icon";
 
@@ -10,7 +10,7 @@ export function FirstHost() {
       await navigator.clipboard.writeText(command);
       copied.value = true;
     } catch {
-      // Without a clipboard the text is there to be marked by hand.
+      // Without access to the clipboard, the reader can select the text.
     }
   };
   return (

@@ -1,4 +1,4 @@
-/** The rows of the fleet: a grid that scrolls with the page, by mouse and by keys. */
+/** The rows of the fleet: a grid that scrolls with the page, by mouse and by keyboard. */
 import { useSignal } from "@preact/signals";
 import { useCallback, useEffect, useRef } from "preact/hooks";
 import { go, hostPath, setParams } from "../../app/address";
@@ -13,15 +13,15 @@ import { COLUMNS, type Choice, type Column, type Row } from "./order";
 
 const ROW_HEIGHT = 44;
 const CARD_HEIGHT = 96;
-/** The page's own places lie over the lower end of small screens. */
+/** On small screens the navigation covers the lower end. */
 const PLACES_HEIGHT = 60;
 
 interface Props {
   rows: Row[];
   choice: Choice;
-  /** Whether sparklines are there, so that none is none and not one that loads. */
+  /** Whether sparklines are loaded, so that a missing one is not shown as loading. */
   hasLines: boolean;
-  /** Said while somebody points at a row or walks the rows. */
+  /** Called when the reader begins or stops pointing at a row or moving through rows. */
   hold: (held: boolean) => void;
   remove: (host: string) => void;
 }
@@ -31,7 +31,7 @@ export function FleetTable({ rows, choice, hasLines, hold, remove }: Props) {
   const rowHeight = isNarrow ? CARD_HEIGHT : ROW_HEIGHT;
   const grid = useRef<HTMLDivElement>(null);
   const head = useRef<HTMLDivElement>(null);
-  /** The host that the keys are at, whatever its place. */
+  /** The host that has the keyboard focus, whatever its row. */
   const at = useSignal<string | undefined>(undefined);
   const active = at.value === undefined ? -1 : rows.findIndex(({ host }) => host.host === at.value);
   const held = useHold(hold);
@@ -41,7 +41,7 @@ export function FleetTable({ rows, choice, hasLines, hold, remove }: Props) {
     const headHeight = head.current?.getBoundingClientRect().height ?? 0;
     const rowTop = (list?.getBoundingClientRect().top ?? 0) + index * rowHeight;
     const low = innerHeight - (isNarrow ? PLACES_HEIGHT : 0);
-    // Whole pixels, away from the edge: scrolling has no others.
+    // Whole pixels, rounded away from the edge: scroll positions have no fractions.
     if (rowTop < headHeight)
       scrollBy({ top: Math.floor(rowTop - headHeight), behavior: "instant" });
     else if (rowTop + rowHeight > low)
@@ -123,7 +123,7 @@ export function FleetTable({ rows, choice, hasLines, hold, remove }: Props) {
   );
 }
 
-/** Held while the pointer is over the list, or the keys are in it. */
+/** The order is held while the pointer is over the list, or the keyboard focus is in it. */
 function useHold(hold: (held: boolean) => void) {
   const by = useRef({ pointer: false, focus: false });
   useEffect(() => () => hold(false), []);
@@ -140,7 +140,8 @@ function useHold(hold: (held: boolean) => void) {
 function ColumnHead({ column, choice }: { column: Column; choice: Choice }) {
   const isSorted = choice.column === column;
   const direction = choice.descending ? "descending" : "ascending";
-  // The address of the same hosts in the other order: a link to share, opened without a step back.
+  // The address of the same hosts in another order: a link to share, opened without a new step in
+  // the browser's history.
   const onClick = () => setParams({ sort: nextSort(choice, column) }, { replace: true });
   return (
     <div role="columnheader" class={`cell col-${column}`} aria-sort={isSorted ? direction : "none"}>

@@ -1,4 +1,4 @@
-/** One host: a row, or a card on small screens. Drawn again only when something of it changed. */
+/** A host: a row, or a card on small screens. It is drawn again only when its data changes. */
 import { Component } from "preact";
 import { hostPath } from "../../app/address";
 import type { HostLines, HostState, Spark } from "../../api/types";

@@ -26,7 +26,7 @@ function shown(hosts: Host[], search: string, lines: Record<string, HostLines> =
 }
 
 describe("order", () => {
-  it("shows the worst states first unless told otherwise, and those alike by name", () => {
+  it("shows the worst states first by default, and equal states by name", () => {
     const hosts = [
       host("web-10"),
       host("web-2"),
@@ -43,11 +43,11 @@ describe("order", () => {
     expect(shown(hosts, "sort=cpu", lines)).toEqual(["low", "high", "none", "null"]);
   });
 
-  it("sorts names the other way round when asked to", () => {
+  it("sorts names in descending order on request", () => {
     expect(shown([host("a"), host("b"), host("c")], "sort=-host")).toEqual(["c", "b", "a"]);
   });
 
-  it("puts the longest silence and the longest uptime first where it descends", () => {
+  it("puts the oldest ping and the longest uptime first in descending order", () => {
     const hosts = [host("old", { pinged: 1, booted: 5 }), host("new", { pinged: 9, booted: 1 })];
     expect(shown(hosts, "sort=-pinged")).toEqual(["old", "new"]);
     expect(shown(hosts, "sort=-uptime")).toEqual(["new", "old"]);
@@ -67,12 +67,12 @@ describe("filter", () => {
     expect(shown(hosts, "q=nothing")).toEqual([]);
   });
 
-  it("takes one value of each name that is chosen", () => {
+  it("requires one of the chosen values of each tag", () => {
     expect(shown(hosts, "tags=role=db,role=web,dc=eu")).toEqual(["db-1", "web-1"]);
     expect(shown(hosts, "tags=role=db&state=down")).toEqual(["db-2"]);
   });
 
-  it("counts what each value would show with the other choices as they are", () => {
+  it("counts the hosts of each value given the other choices", () => {
     const choice = choiceOf(new URLSearchParams("tags=role=db"));
     expect(tagCounts(rowsOf(hosts, undefined), choice)).toEqual([
       {
@@ -92,7 +92,7 @@ describe("filter", () => {
     ]);
   });
 
-  it("keeps a choice that no host has any more, so that it can be taken back", () => {
+  it("keeps a choice that no host matches, so that it can be removed", () => {
     const choice = choiceOf(new URLSearchParams("tags=role=gone"));
     const role = tagCounts(rowsOf(hosts, undefined), choice).find(({ name }) => name === "role");
     expect(role?.values.find(({ value }) => value === "gone")).toEqual({
@@ -102,15 +102,15 @@ describe("filter", () => {
     });
   });
 
-  it("takes hosts named after what objects have for hosts", () => {
+  it("accepts hosts with the names of object properties", () => {
     const odd = [host("constructor"), host("__proto__")];
     expect(shown(odd, "sort=-cpu")).toEqual(["__proto__", "constructor"]);
     expect(shown(odd, "tags=toString=x")).toEqual([]);
   });
 });
 
-describe("order that is held", () => {
-  it("stays as it was, without the hosts that are gone, new ones left out", () => {
+describe("held order", () => {
+  it("keeps its order, without removed and new hosts", () => {
     expect(heldOrder(["c", "a", "b"], new Set(["a", "b", "c", "d"]))).toEqual(["c", "a", "b"]);
     expect(heldOrder(["c", "a", "b"], new Set(["a", "b"]))).toEqual(["a", "b"]);
   });

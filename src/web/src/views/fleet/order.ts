@@ -1,4 +1,6 @@
-/** Which hosts the fleet shows, and in which order: pure functions of the answers and the choice. */
+/**
+ * The hosts that the fleet shows, and their order: pure functions of the answers and the choices.
+ */
 import type { Host, HostLines, HostState, Tags } from "../../api/types";
 
 export const COLUMNS = [
@@ -16,12 +18,12 @@ export const COLUMNS = [
 
 export type Column = (typeof COLUMNS)[number];
 
-/** What somebody chose: all of it is in the address. */
+/** The reader's choices: all of them are in the address. */
 export interface Choice {
-  /** Words that are all in the name or the tags. */
+  /** Words that must all occur in the name or the tags. */
   q: string;
   state: HostState | undefined;
-  /** Values by tag name: one of them, of each name. */
+  /** Values by tag name: a host has one of the values of each name. */
   tags: ReadonlyMap<string, ReadonlySet<string>>;
   column: Column;
   descending: boolean;
@@ -31,18 +33,18 @@ export interface Choice {
 export interface Row {
   host: Host;
   lines: HostLines | undefined;
-  /** Where words are searched in, in lower case. */
+  /** The text that is searched, in lower case. */
   text: string;
 }
 
 const BADNESS: Record<HostState, number> = { up: 0, stopped: 1, late: 2, down: 3 };
 
-/** Whether no agent of a host is expected to be heard now. */
+/** Whether no ping of a host is expected now. */
 export function isAway({ state }: Host): boolean {
   return state === "down" || state === "stopped";
 }
 
-/** Columns that begin with their smallest value when they are chosen. */
+/** Columns that begin in ascending order when they are chosen. */
 const ASCENDING_FIRST: readonly Column[] = ["host", "version"];
 
 export function descendingFirst(column: Column): boolean {
@@ -71,7 +73,7 @@ function hasTags(tags: Tags, chosen: Choice["tags"], except?: string): boolean {
   return true;
 }
 
-/** The rows that fit; `except` leaves one tag's choice out, to count what else could be chosen. */
+/** The matching rows; `except` ignores one tag's filter, to count its other values. */
 export function filtered(rows: readonly Row[], choice: Choice, except?: string): Row[] {
   const words = choice.q.toLowerCase().split(/\s+/).filter(Boolean);
   return rows.filter(
@@ -82,7 +84,7 @@ export function filtered(rows: readonly Row[], choice: Choice, except?: string):
   );
 }
 
-/** What a column is sorted by; `undefined` stands last in both directions. */
+/** The value to sort by; `undefined` comes last in both directions. */
 function keyOf({ host, lines }: Row, column: Column): number | string | undefined {
   switch (column) {
     case "state":
@@ -102,14 +104,16 @@ function keyOf({ host, lines }: Row, column: Column): number | string | undefine
   }
 }
 
-/** Names as people count: `web-2` before `web-10`. */
+/** Natural order of names: `web-2` before `web-10`. */
 const byName = new Intl.Collator("en", { numeric: true }).compare;
 
 function compareKeys(a: number | string, b: number | string): number {
   return typeof a === "number" && typeof b === "number" ? a - b : byName(String(a), String(b));
 }
 
-/** The rows in order; those alike by name. `ranks` are the names' places in their own order. */
+/**
+ * The sorted rows; equal rows are sorted by name. `ranks` are the places of names in their order.
+ */
 export function sorted(
   rows: readonly Row[],
   choice: Pick<Choice, "column" | "descending">,
@@ -132,18 +136,18 @@ export function sorted(
   return keyed.map(({ row }) => row);
 }
 
-/** The place of each name: comparing them is dear, and they seldom change. */
+/** The rank of each name: comparing names is slow, and they seldom change. */
 export function ranksOf(names: readonly string[]): Map<string, number> {
   return new Map([...names].sort(byName).map((name, place) => [name, place]));
 }
 
-/** A tag with the values that hosts have, the most hosts first. */
+/** A tag with the values that hosts have, those with the most hosts first. */
 export interface TagCounts {
   name: string;
   values: { value: string; hosts: number; chosen: boolean }[];
 }
 
-/** Counts what each value would show, the other choices as they are. */
+/** Counts the hosts of each value, given the other choices. */
 export function tagCounts(rows: readonly Row[], choice: Choice): TagCounts[] {
   const names = new Set(rows.flatMap(({ host }) => Object.keys(host.tags)));
   return [...names].sort(byName).map((name) => {
@@ -163,7 +167,7 @@ export function tagCounts(rows: readonly Row[], choice: Choice): TagCounts[] {
   });
 }
 
-/** The order that is shown while it is held: what is still there, as it stood. */
+/** The held order: the remaining hosts in their previous order. */
 export function heldOrder(held: readonly string[], fresh: ReadonlySet<string>): string[] {
   return held.filter((name) => fresh.has(name));
 }

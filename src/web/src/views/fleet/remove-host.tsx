@@ -1,4 +1,4 @@
-/** Asks before a host is taken off the list. */
+/** A dialog that confirms the removal of a host from the list. */
 import type { Signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { api } from "../../api/client";
@@ -6,7 +6,7 @@ import { causeText, useAttempt } from "../../parts/attempt";
 import { FormDialog } from "../../parts/dialog";
 
 interface Props {
-  /** The host that is to go; `undefined` while none is. */
+  /** The host to remove; `undefined` without one. */
   host: Signal<string | undefined>;
   removed: () => void;
 }

@@ -1,4 +1,4 @@
-/** What can be done with a host. */
+/** The actions on a host. */
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { go, hostPath, href } from "../../app/address";
@@ -15,7 +15,7 @@ interface Props {
 export function RowMenu({ host, isActive, remove }: Props) {
   const isOpen = useSignal(false);
   const button = useRef<HTMLButtonElement>(null);
-  // A row that is used again for another host has no business with the menu of the one before.
+  // A row that is reused for another host closes the menu.
   useEffect(() => {
     isOpen.value = false;
   }, [host.host]);
@@ -44,7 +44,7 @@ export function RowMenu({ host, isActive, remove }: Props) {
   );
 }
 
-/** Whether there is more room above a button than below it. */
+/** Whether there is more space above a button than below it. */
 function isLow(button: HTMLElement | null): boolean {
   return (button?.getBoundingClientRect().bottom ?? 0) > innerHeight - 200;
 }

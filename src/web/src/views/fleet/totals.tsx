@@ -1,4 +1,4 @@
-/** What the fleet comes to: hosts by state, samples a second, alerts. */
+/** The totals of the fleet: hosts by state, samples per second, alerts. */
 import { setParams, param } from "../../app/address";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
@@ -18,7 +18,7 @@ const STATES: { state: HostState; label: string; hint: string }[] = [
 const chosen = param("state");
 
 export function Totals({ hosts }: { hosts: HostsAnswer | undefined }) {
-  // Stopped hosts are rare: they have a tile only while there are some.
+  // Stopped hosts are rare: their tile is shown only when there are any.
   const isShown = ({ state }: { state: HostState }) =>
     state !== "stopped" || chosen.value === state || (hosts?.totals[state] ?? 0) > 0;
   return (
@@ -46,7 +46,7 @@ export function Totals({ hosts }: { hosts: HostsAnswer | undefined }) {
   );
 }
 
-/** Rules that fire, by the daemon's own rules. */
+/** The firing alerts of the daemon's own rules. */
 function Alerts() {
   const { data, error } = useResource("rules", (signal) => api.alertingRules(signal), {
     everyMs: 15_000,
@@ -89,7 +89,7 @@ function Samples() {
   return (
     <a class="tile" href="/status">
       <span class="tile-label">
-        Samples a second
+        Samples per second
         <Icon name="right" />
       </span>
       <span class="tile-value num">

@@ -1,4 +1,7 @@
-/** Every metric of a host, by the first word of its name; charts of a group are made when it is opened. */
+/**
+ * Every metric of a host, grouped by the first word of its name; the charts of a group are created
+ * when it is opened.
+ */
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import type { SeriesEntry } from "../../api/types";
@@ -12,7 +15,7 @@ import { Search } from "../../parts/search";
 import { groupsOf, matching, type Group, type MetricCount } from "./groups";
 import { tagsOfHost } from "./sections";
 
-/** Charts of a group that are shown at first, and lines of a chart. */
+/** Charts of a group that are shown at first, and the most lines of a chart. */
 const CHARTS_MAX = 24;
 const LINES_MAX = 20;
 
@@ -20,7 +23,7 @@ interface AllMetricsProps {
   frame: TimeFrame;
   name: string;
   series: readonly SeriesEntry[];
-  /** Whether the first groups are open: where there is nothing else to see. */
+  /** Whether the first groups are open: when nothing else is shown. */
   isOpen: boolean;
 }
 

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import type { ChartData, DrawnSeries } from "../../chart/data";
 import { byOperation, percent, sharesOf } from "./derive";
 
-function one(metric: string, values: DrawnSeries["values"], tags = {}): DrawnSeries {
+function lineOf(metric: string, values: DrawnSeries["values"], tags = {}): DrawnSeries {
   const unit = { word: "seconds", perSecond: true };
   return {
     key: metric,
@@ -29,38 +29,38 @@ function data(...series: DrawnSeries[]): ChartData {
   };
 }
 
-it("makes shares of all cores, gaps stay gaps and idle time is left out", () => {
+it("computes shares of all cores, keeps gaps, and omits idle time", () => {
   const { series } = sharesOf([]).series(
-    data(one("system_cpu_user", [1, null, 0]), one("system_cpu_idle", [3, null, 4])),
+    data(lineOf("system_cpu_user", [1, null, 0]), lineOf("system_cpu_idle", [3, null, 4])),
   );
   expect(series.map(({ label, values }) => [label, values])).toEqual([["user", [25, null, 0]]]);
 });
 
-it("divides time by operations, and has no time where there were none", () => {
+it("divides time by operations, without a value when there were none", () => {
   const tags = { disk: "sda" };
   const { series } = byOperation.series(
-    data(one("d_latency_read", [0.5, 0, null], tags), one("d_iops_read", [100, 0, 3], tags)),
+    data(lineOf("d_latency_read", [0.5, 0, null], tags), lineOf("d_iops_read", [100, 0, 3], tags)),
   );
   expect(series.map(({ label, values }) => [label, values])).toEqual([
     ["sda read", [0.005, null, null]],
   ]);
 });
 
-it("does not divide by operations of another disk", () => {
-  const read = one("d_latency_read", [1, 1, 1], { disk: "a" });
-  const other = one("d_iops_read", [1, 1, 1], { disk: "b" });
+it("does not divide by the operations of another disk", () => {
+  const read = lineOf("d_latency_read", [1, 1, 1], { disk: "a" });
+  const other = lineOf("d_iops_read", [1, 1, 1], { disk: "b" });
   expect(byOperation.series(data(read, other)).series).toEqual([]);
 });
 
-it("reads seconds in a second as percent", () => {
-  expect(percent.series(data(one("busy", [0.5, null, 0]))).series[0]?.values).toEqual([
+it("converts seconds per second to percent", () => {
+  expect(percent.series(data(lineOf("busy", [0.5, null, 0]))).series[0]?.values).toEqual([
     50,
     null,
     0,
   ]);
 });
 
-it("asks for the same numbers in rules", () => {
+it("requests the same numbers in rules", () => {
   const of = (metric: string) => `rate(${metric}[5m])`;
   const cpu = sharesOf(["cpu_user", "cpu_idle"]);
   expect(cpu.expression("cpu_user", of)).toBe(

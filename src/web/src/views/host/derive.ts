@@ -1,4 +1,7 @@
-/** Series that are made of others: shares of all, times of one operation. And how rules ask for the same. */
+/**
+ * Series derived from others, such as shares of a total or times of one operation, and the same in
+ * PromQL for rules.
+ */
 import type { ChartData, DrawnSeries } from "../../chart/data";
 import type { Derive } from "../../chart/wish";
 import { isSame } from "../../model/same";
@@ -22,8 +25,8 @@ function last(metric: string): string {
 }
 
 /**
- * Times of all states as percent of their sum, which is what all cores had. Idle time is not drawn:
- * it is what is left up to the top.
+ * The times of all states as percent of their sum, the time of all cores. Idle time is not drawn:
+ * it is the rest up to 100.
  */
 export function sharesOf(metrics: readonly string[]): Derive {
   return {
@@ -41,31 +44,34 @@ function shares(data: ChartData): ChartData {
   );
   const series = data.series
     .filter(({ metric }) => !isIdle(metric))
-    .map((one) => ({
-      ...one,
-      label: last(one.metric),
+    .map((line) => ({
+      ...line,
+      label: last(line.metric),
       unit: PERCENT,
-      values: both(one.values, sums, (value, sum) => (sum > 0 ? (100 * value) / sum : null)),
+      values: both(line.values, sums, (value, sum) => (sum > 0 ? (100 * value) / sum : null)),
     }));
   return { ...data, series };
 }
 
-/** Seconds in a second as percent of the time. */
+/** Seconds per second as percent of the time. */
 export const percent: Derive = {
   series: percentOf,
   expression: (metric, of) => `100 * ${of(metric)}`,
 };
 
 function percentOf(data: ChartData): ChartData {
-  const series = data.series.map((one) => ({
-    ...one,
+  const series = data.series.map((line) => ({
+    ...line,
     unit: PERCENT,
-    values: one.values.map((value): Slot => (typeof value === "number" ? value * 100 : value)),
+    values: line.values.map((value): Slot => (typeof value === "number" ? value * 100 : value)),
   }));
   return { ...data, series };
 }
 
-/** The time of one operation: time spent by operations made. Without any there is no time. */
+/**
+ * The time of one operation: time spent divided by operations. Without operations there is no
+ * value.
+ */
 export const byOperation: Derive = {
   series: timeOfOperations,
   expression: (metric, of) =>
@@ -77,7 +83,7 @@ const operationsOf = (time: string) => time.replace("_latency_", "_iops_");
 
 function timeOfOperations(data: ChartData): ChartData {
   const find = (metric: string, like: DrawnSeries) =>
-    data.series.find((one) => one.metric === metric && isSame(one.tags, like.tags));
+    data.series.find((line) => line.metric === metric && isSame(line.tags, like.tags));
   const series = data.series
     .filter(({ metric }) => isTime(metric))
     .flatMap((time): DrawnSeries[] => {

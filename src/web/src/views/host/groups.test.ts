@@ -4,7 +4,7 @@ import { firstWord, groupsOf, matching } from "./groups";
 const of = (...metrics: string[]) =>
   metrics.map((metric) => ({ metric, tags: {}, kind: "gauge" as const, unit: "" }));
 
-it("takes what stands before the first separator as the first word", () => {
+it("treats the text before the first separator as the first word", () => {
   const names = ["system_load_1m", "http.requests", "up", "_odd", "a:b", ""];
   expect(names.map(firstWord)).toEqual(["system", "http", "up", "_odd", "a", ""]);
 });
@@ -22,7 +22,7 @@ it("counts the series of each metric", () => {
   ]);
 });
 
-it("finds names that hold every word, in any case", () => {
+it("finds names that contain every word, ignoring case", () => {
   const groups = groupsOf(of("system_disk_bytes", "system_net_bytes", "swap"));
   expect(matching(groups, "BYTES net").flatMap(({ metrics }) => metrics)).toEqual([
     { metric: "system_net_bytes", series: 1 },

@@ -3,7 +3,7 @@ import type { SeriesEntry } from "../../api/types";
 
 export interface MetricCount {
   metric: string;
-  /** How many series it has. */
+  /** The number of series. */
   series: number;
 }
 
@@ -12,12 +12,12 @@ export interface Group {
   metrics: MetricCount[];
 }
 
-/** What stands before the first `_`, `.`, `:`, `/` or `-` of a name. */
+/** The part of a name before the first `_`, `.`, `:`, `/` or `-`. */
 export function firstWord(metric: string): string {
   return /^[^_.:/-]+/.exec(metric)?.[0] ?? metric;
 }
 
-/** Groups and their metrics, each in order of name. */
+/** Groups and their metrics, each sorted by name. */
 export function groupsOf(series: readonly SeriesEntry[]): Group[] {
   const counts = new Map<string, number>();
   for (const { metric } of series) counts.set(metric, (counts.get(metric) ?? 0) + 1);
@@ -31,7 +31,7 @@ export function groupsOf(series: readonly SeriesEntry[]): Group[] {
   return [...groups].map(([word, metrics]) => ({ word, metrics }));
 }
 
-/** What is left of the groups when names must hold every word of a text. */
+/** The groups, limited to metrics whose names contain every word of a text. */
 export function matching(groups: readonly Group[], text: string): Group[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const holds = ({ metric }: MetricCount) =>

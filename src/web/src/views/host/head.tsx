@@ -1,4 +1,4 @@
-/** What a host says of itself: whether it is there, since when, by which agents. */
+/** The head of a host: its state, since when, and its agents. */
 import { api } from "../../api/client";
 import { useResource, type Resource } from "../../api/resource";
 import type { Host, HostAgent, HostsAnswer } from "../../api/types";
@@ -10,12 +10,12 @@ import type { ComponentChildren } from "preact";
 
 const EVERY_MS = 10_000;
 const STATES = { up: "Up", late: "Late", down: "Down", stopped: "Stopped" } as const;
-/** A clock that differs by less is right enough. */
+/** A smaller offset of the clock is not shown. */
 const SKEW_TOLD_MS = 2000;
 
 interface HeadProps {
   name: string;
-  /** What can be done with the host. */
+  /** The actions on the host. */
   children?: ComponentChildren;
 }
 
@@ -23,7 +23,7 @@ export function HostHead({ name, children }: HeadProps) {
   const answer = useResource(`host ${name}`, (signal) => api.hosts({ host: name }, signal), {
     everyMs: EVERY_MS,
   });
-  const host = answer.value.data?.hosts.find((one) => one.host === name);
+  const host = answer.value.data?.hosts.find((entry) => entry.host === name);
   return (
     <header class="host-head">
       <div class="head">
@@ -44,7 +44,7 @@ export function HostHead({ name, children }: HeadProps) {
   );
 }
 
-/** A list without the host says that no agent pings; a request that failed says nothing of it. */
+/** A list without the host means that no agent sends pings; a failed request means nothing. */
 function NoFacts({ answer: { data, error } }: { answer: Resource<HostsAnswer> }) {
   if (data) {
     return <p class="host-facts muted">No agent pings for this host, so its state is unknown.</p>;

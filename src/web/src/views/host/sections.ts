@@ -1,4 +1,4 @@
-/** The charts of a host, in the order in which one looks for what is wrong. */
+/** The charts of a host, in the order in which one searches for a fault. */
 import type { ChartProps } from "../../chart/chart";
 import type { MetricQuery } from "../../api/types";
 import { tagsOf } from "../../queries/tags";
@@ -6,7 +6,7 @@ import { byOperation, percent, sharesOf } from "./derive";
 
 export type HostChart = Omit<ChartProps, "frame">;
 
-/** A chart of any host: the metrics of which it is made. */
+/** A chart of any host: the metrics that it uses. */
 type Plain = Omit<HostChart, "queries"> & { metrics: readonly string[] };
 
 export interface Section {
@@ -134,19 +134,19 @@ const SECTIONS: { title: string; charts: Plain[] }[] = [
   },
 ];
 
-/** What any host agent sends of what is seen first. */
+/** The metrics at the top of the view that every host agent sends. */
 export const FIRST_METRICS: ReadonlySet<string> = new Set(
   SECTIONS.flatMap(({ charts }) => charts)
     .slice(0, 2)
     .flatMap(({ metrics }) => metrics),
 );
 
-/** What asks for the series of a host. */
+/** The parameters that request the series of a host. */
 export function tagsOfHost(host: string): string {
   return tagsOf(new Map([["host", host]]));
 }
 
-/** The sections of which a host sends anything. */
+/** The sections for which a host has metrics. */
 export function sectionsOf(host: string, metrics: ReadonlySet<string>): Section[] {
   const tags = tagsOfHost(host);
   const query = (metric: string): MetricQuery => ({ kind: "metric", metric, tags });

@@ -1,4 +1,4 @@
-/** Samples by protocol, and what became of requests. */
+/** Samples by protocol, and requests by their outcome. */
 import type { StatusAnswer } from "../../api/types";
 import { Empty } from "../../parts/states";
 import { Table, numbers } from "../../parts/table";

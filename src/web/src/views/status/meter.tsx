@@ -1,4 +1,4 @@
-/** How full something is, as a bar that warns where it is nearly full. */
+/** A bar that shows a share, in a warning colour when it is nearly full. */
 import { levelOf } from "./shares";
 
 export function Meter({ share, plain }: { share: number; plain?: boolean }) {

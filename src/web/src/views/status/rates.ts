@@ -1,10 +1,10 @@
-/** How fast something counts up, from two answers of the daemon. */
+/** Rates of counters, computed from two answers of the daemon. */
 import type { StatusAnswer } from "../../api/types";
 
-/** What an answer says about ingest, at one time. */
+/** The ingest counters of an answer, and their time. */
 export type Counted = Pick<StatusAnswer, "now" | "started" | "protocols">;
 
-/** Samples accepted a second, by protocol; `null` while there is nothing to compare with. */
+/** Accepted samples per second, by protocol; `null` without an earlier answer. */
 export function ratesOf(before: Counted | undefined, after: Counted): Map<string, number> | null {
   // A daemon that was restarted counts from 0.
   if (!before || before.started !== after.started || after.now <= before.now) return null;
@@ -18,10 +18,12 @@ export function ratesOf(before: Counted | undefined, after: Counted): Map<string
   );
 }
 
-/** Rates are those of so long: senders send each ten seconds, and some each minute. */
+/** The time over which rates are computed: senders send every ten seconds, some every minute. */
 const WINDOW_MS = 30_000;
 
-/** The answers to compare the next with, the oldest first. A restart forgets those before. */
+/**
+ * The answers to compare the next one with, the oldest first. A restart discards the earlier ones.
+ */
 export function remembered<T extends Counted>(before: readonly T[], newest: T): T[] {
   const kept = before.filter(
     ({ now, started }) =>

@@ -1,4 +1,4 @@
-/** Samples that were refused: why, how many, and some of them. */
+/** Refused samples: reasons, counts and examples. */
 import type { StatusAnswer } from "../../api/types";
 import { Ago } from "../../parts/ago";
 import { countText } from "../../model/words";

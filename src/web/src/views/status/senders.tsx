@@ -1,4 +1,4 @@
-/** Who sends how much: by series, to see who causes the cardinality, or by samples. */
+/** Senders by number of series, which shows the source of high cardinality, or by samples. */
 import { useSignal } from "@preact/signals";
 import { param, setParams } from "../../app/address";
 import type { StatusAnswer } from "../../api/types";
@@ -16,7 +16,7 @@ const COLUMNS: { column: SenderColumn; name: string; isNumber: boolean }[] = [
   { column: "heard", name: "Last batch", isNumber: true },
 ];
 
-/** Senders that are listed before somebody asks for all. */
+/** Senders listed before the reader shows all. */
 const FIRST = 12;
 
 const by = param("senders", "series");

@@ -1,11 +1,11 @@
 /** Shares of a whole and of limits. */
 import type { StatusAnswer } from "../../api/types";
 
-/** From here on a limit is near, and from there on nearly reached. */
+/** From the first share on, a limit is near; from the second on, it is nearly reached. */
 const NEAR = 0.8;
 const REACHED = 0.95;
 
-/** A part of a whole; 0 where there is no whole. */
+/** A part of a whole; 0 for an empty whole. */
 export function shareOf(part: number, whole: number): number {
   return whole > 0 ? part / whole : 0;
 }
@@ -18,7 +18,7 @@ export function levelOf(share: number): Level {
 
 type Limit = StatusAnswer["limits"][number];
 
-/** The nearest limits first; those that say 0 are none, and come last. */
+/** The limits, sorted by their share; a limit of 0 means none and comes last. */
 export function nearestFirst(limits: readonly Limit[]): Limit[] {
   const share = ({ used, max }: Limit) => shareOf(used, max);
   return [...limits].sort((a, b) => share(b) - share(a) || a.name.localeCompare(b.name));

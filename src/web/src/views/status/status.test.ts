@@ -9,37 +9,37 @@ const answer = (now: number, accepted: number, started = 0): Counted => ({
 });
 
 describe("rates", () => {
-  it("are what was accepted between two answers, by the daemon's clock", () => {
+  it("are the samples accepted between two answers, by the daemon's clock", () => {
     expect(ratesOf(answer(1000, 100), answer(3000, 300))).toEqual(new Map([["native", 100]]));
   });
 
-  it("are not known from one answer, from the same one, or across a restart", () => {
+  it("are unknown from one answer, from equal answers, or across a restart", () => {
     expect(ratesOf(undefined, answer(1000, 1))).toBe(null);
     expect(ratesOf(answer(1000, 1), answer(1000, 1))).toBe(null);
     expect(ratesOf(answer(1000, 900), answer(2000, 10, 1500))).toBe(null);
   });
 
-  it("count a protocol that is new from nothing", () => {
+  it("count a new protocol from zero", () => {
     const before = { ...answer(0, 0), protocols: [] };
     expect(ratesOf(before, answer(1000, 7))).toEqual(new Map([["native", 7]]));
   });
 });
 
 describe("answers to compare with", () => {
-  it("are those of half a minute, the oldest first", () => {
+  it("reach back half a minute, the oldest first", () => {
     let before: Counted[] = [];
     for (const now of [0, 10_000, 20_000, 35_000]) before = remembered(before, answer(now, 1));
     expect(before.map(({ now }) => now)).toEqual([10_000, 20_000, 35_000]);
   });
 
-  it("are none from before a restart, and none twice", () => {
+  it("contain none from before a restart, and none twice", () => {
     const before = [answer(1000, 900, 0), answer(3000, 5, 2000)];
     expect(remembered(before, answer(3000, 5, 2000))).toEqual([answer(3000, 5, 2000)]);
   });
 });
 
 describe("limits", () => {
-  it("stand with the nearest first", () => {
+  it("are sorted by the share that is reached", () => {
     const limit = (name: string, used: number, max: number) => ({ name, used, max, setting: "" });
     const limits = [limit("far", 1, 100), limit("near", 9, 10), limit("none", 5, 0)];
     expect(nearestFirst(limits).map(({ name }) => name)).toEqual(["near", "far", "none"]);
@@ -51,7 +51,7 @@ describe("limits", () => {
   });
 });
 
-it("sorts senders by what is asked", () => {
+it("sorts senders by the chosen number", () => {
   const a = { agent: "a", series: 1, samples: 9, heard: 5 };
   const b = { agent: "b", series: 2, samples: 3, heard: 7 };
   expect(sendersBy([a, b], "series")).toEqual([b, a]);

@@ -1,4 +1,4 @@
-/** The daemon's status, asked for again and again, and how fast it counts. */
+/** The daemon's status, refreshed regularly, with rates of its counters. */
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { api } from "../../api/client";
@@ -6,13 +6,13 @@ import { useResource, type Resource } from "../../api/resource";
 import type { StatusAnswer } from "../../api/types";
 import { ratesOf, remembered, sum } from "./rates";
 
-/** How soon the second answer comes: without it there are no rates. */
+/** The delay of the second answer, which the first rates need. */
 const SECOND_ANSWER_MS = 1500;
-/** How long an agent pauses between rounds, unless told otherwise. */
+/** The default pause of an agent between rounds. */
 const PAUSE_MS = 10_000;
 
 export interface LiveStatus extends Resource<StatusAnswer> {
-  /** Samples a second by protocol; `null` until two answers are there. */
+  /** Samples per second by protocol; `null` until the second answer. */
   rates: Map<string, number> | null;
 }
 
@@ -26,7 +26,7 @@ export function useStatus(everyMs: number): LiveStatus {
     const oldest = before.current[0];
     const found = ratesOf(oldest, value.data);
     before.current = remembered(before.current, value.data);
-    // Nothing in a second or two is no rate of 0: senders pause for ten.
+    // No samples within a second or two do not mean a rate of 0: senders pause for ten seconds.
     const isLong = value.data.now - (oldest?.now ?? value.data.now) >= PAUSE_MS;
     if (found && (isLong || sum(found.values()) > 0)) rates.value = found;
   }, [value.data]);

@@ -52,7 +52,7 @@ export function Checkpoints({ storage }: { storage: StorageAnswer }) {
                 </span>
               </th>
               {COLUMNS.map((column) => (
-                <Bar key={column.name} column={column} own={checkpoint} all={checkpoints} />
+                <Bar key={column.name} column={column} checkpoint={checkpoint} all={checkpoints} />
               ))}
             </tr>
           ))}
@@ -62,8 +62,16 @@ export function Checkpoints({ storage }: { storage: StorageAnswer }) {
   );
 }
 
-function Bar({ column, own, all }: { column: Column; own: Checkpoint; all: Checkpoint[] }) {
-  const value = column.of(own);
+function Bar({
+  column,
+  checkpoint,
+  all,
+}: {
+  column: Column;
+  checkpoint: Checkpoint;
+  all: Checkpoint[];
+}) {
+  const value = column.of(checkpoint);
   const most = Math.max(...all.map((checkpoint) => column.of(checkpoint)));
   return (
     <td class="num bytes-cell">

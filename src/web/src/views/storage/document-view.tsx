@@ -1,4 +1,4 @@
-/** One document: where its cells are, the document nested, and its bytes. */
+/** One document: the place of its cells, its nested form, and its bytes. */
 import { useMemo } from "preact/hooks";
 import { setParams } from "../../app/address";
 import { preferredZone } from "../../app/preferences";
@@ -158,7 +158,7 @@ function Neighbour({ to, label, icon }: { to: number; label: string; icon: "left
 }
 
 const COLUMNS = ["n", "sum", "min", "max", "first", "last"] as const;
-/** Rows that are shown; a month of an hour's slots has more. */
+/** The most rows shown; a month of hourly slots has more. */
 const CELLS_MAX = 12;
 
 function CellTable({ title, cells }: { title: string; cells: StoredCell[] }) {

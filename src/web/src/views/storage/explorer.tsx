@@ -1,4 +1,4 @@
-/** Chooses a series, a granularity and a time, and shows the document that is stored for them. */
+/** A choice of series, granularity and time, and the document stored for them. */
 import { address, setParams } from "../../app/address";
 import { preferredZone } from "../../app/preferences";
 import { api, now as daemonNow } from "../../api/client";
@@ -13,12 +13,12 @@ import { TagFields } from "./tag-fields";
 
 const METRICS_MAX = 50;
 
-/** What is chosen; all of it is in the address. */
+/** The reader's choices; all of them are in the address. */
 interface Choice {
   metric: string;
   tags: string;
   resolution: string;
-  /** `undefined` for now. */
+  /** `undefined` means now. */
   time: number | undefined;
 }
 
@@ -120,7 +120,7 @@ function Time({ time }: { time: number | undefined }) {
   );
 }
 
-/** Tags until one series is left, then its document. */
+/** A choice of tags until one series remains, then its document. */
 function OneSeries({ choice }: { choice: Choice }) {
   const { metric, tags } = choice;
   const facets = useResource(
@@ -128,7 +128,7 @@ function OneSeries({ choice }: { choice: Choice }) {
     async (signal) => ({ asked: tags, ...(await api.facets({ metric, tags }, signal)) }),
     { isKeptBetween: true },
   ).value;
-  // The answer before is of other tags: what it counts is not what would be shown.
+  // The previous answer is for other tags: its counts do not hold here.
   const count = facets.data?.asked === tags ? facets.data.series : undefined;
   return (
     <>
@@ -169,7 +169,7 @@ function Stored({ choice }: { choice: Choice }) {
     (signal) => api.storedDocument({ metric, tags, resolution, time: time ?? daemonNow() }, signal),
     { everyMs: time === undefined ? 10_000 : undefined, isKeptBetween: true },
   ).value;
-  // While the daemon is away what was there stays; the page says so.
+  // During an outage, the previous document stays; the page shows a banner.
   if (found.error && (found.error.status !== 0 || !found.data)) {
     return <Failed message={found.error.message} />;
   }

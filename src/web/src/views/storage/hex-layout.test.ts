@@ -18,7 +18,7 @@ function runs(total: number, parts: Part[], perRow = 8) {
 }
 
 describe("rows of bytes", () => {
-  it("cut parts at the ends of rows and tell what lies between them", () => {
+  it("divide parts at the ends of rows and label the bytes between them", () => {
     expect(runs(20, [part(4, 8, "sum"), part(12, 4, "n")])).toEqual([
       { offset: 0, runs: ["0-4", "4-8 sum"] },
       { offset: 8, runs: ["8-12 sum", "12-16 n"] },
@@ -26,7 +26,7 @@ describe("rows of bytes", () => {
     ]);
   });
 
-  it("have each byte once, whatever is said of them", () => {
+  it("contain each byte once, whatever the layout claims", () => {
     const odd = [part(2, 6), part(4, 2), part(5, 9), part(30, 90), part(200, 4)];
     const places = hexRows(40, odd, 8).flatMap(({ runs }) =>
       runs.flatMap(({ from, to }) => Array.from({ length: to - from }, (_, k) => from + k)),
@@ -34,12 +34,12 @@ describe("rows of bytes", () => {
     expect(places).toEqual(Array.from({ length: 40 }, (_, k) => k));
   });
 
-  it("are none of no bytes", () => {
+  it("are absent without bytes", () => {
     expect(hexRows(0, [part(0, 4)], 16)).toEqual([]);
   });
 });
 
-it("puts header and cells in the order in which they lie", () => {
+it("sorts header and cells by offset", () => {
   const column = (name: string, offset: number) => ({ name, offset, length: 4, value: 1 });
   const document = {
     start: 0,
@@ -63,7 +63,7 @@ it("puts header and cells in the order in which they lie", () => {
 });
 
 describe("bytes", () => {
-  it("are read from digits up to the first that is none", () => {
+  it("are read up to the first invalid digit", () => {
     expect([...bytesOfHex("00ffA1")]).toEqual([0, 255, 161]);
     expect([...bytesOfHex("0102x3")]).toEqual([1, 2]);
     expect([...bytesOfHex("012")]).toEqual([1]);

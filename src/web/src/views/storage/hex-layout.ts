@@ -1,20 +1,20 @@
-/** Which bytes of a document are what, in rows of a hex view. Pure. */
+/** The meaning of each byte of a document, arranged in rows of a hex view. Pure. */
 import type { StoredDocumentAnswer, StoredSlot } from "../../api/types";
 
 export type StoredDocument = NonNullable<StoredDocumentAnswer["document"]>;
 
-/** Bytes that mean something: of the header, or a number of a slot's cell. */
+/** Bytes with a meaning: a field of the header, or a number of a slot's cell. */
 export interface Part {
   offset: number;
   length: number;
   name: string;
   value: number | null;
-  /** Its slot; -1 of the header. */
+  /** The slot; -1 for the header. */
   slot: number;
   isEmpty: boolean;
 }
 
-/** Bytes of one row that belong together: `part` is undefined for what only holds BSON together. */
+/** Consecutive bytes of one part within a row: `part` is undefined for BSON's structure. */
 export interface Run {
   from: number;
   to: number;
@@ -26,7 +26,7 @@ export interface HexRow {
   runs: Run[];
 }
 
-/** All parts in the order in which they lie. */
+/** All parts, sorted by offset. */
 export function partsOf(document: StoredDocument): Part[] {
   const header = (document.header ?? []).map((part) => ({ ...part, slot: -1, isEmpty: false }));
   const cells = document.slots.flatMap((slot, index) =>
@@ -35,7 +35,7 @@ export function partsOf(document: StoredDocument): Part[] {
   return [...header, ...cells].sort((a, b) => a.offset - b.offset);
 }
 
-/** The bytes cut into rows, and those into runs that do not cross a part's edge. */
+/** The bytes, divided into rows, and these into runs within one part. */
 export function hexRows(total: number, parts: readonly Part[], bytesPerRow: number): HexRow[] {
   const rows: HexRow[] = [];
   const add = (from: number, to: number, part: Part | undefined) => {
@@ -49,7 +49,7 @@ export function hexRows(total: number, parts: readonly Part[], bytesPerRow: numb
   };
   let at = 0;
   for (const part of parts) {
-    // What the daemon says may not lie beyond the bytes, nor over what was said already.
+    // A part of the answer may neither exceed the bytes nor overlap an earlier part.
     const from = Math.max(at, part.offset);
     const to = Math.min(total, part.offset + part.length);
     if (to <= from) continue;
@@ -61,7 +61,7 @@ export function hexRows(total: number, parts: readonly Part[], bytesPerRow: numb
   return rows;
 }
 
-/** Bytes of hexadecimal digits; what is none ends them. */
+/** The bytes of hexadecimal digits, up to the first invalid digit. */
 export function bytesOfHex(hex: string): Uint8Array {
   const digits = /^(?:[0-9a-f]{2})*/i.exec(hex)?.[0] ?? "";
   return Uint8Array.from({ length: digits.length / 2 }, (_, k) =>
@@ -75,14 +75,14 @@ export function hexText(bytes: Uint8Array, from: number, to: number): string {
   return Array.from(bytes.subarray(from, to), (byte) => PAIRS[byte] ?? "").join(" ");
 }
 
-/** Letters that can be shown; a point for the others. */
+/** Printable characters; a point for all others. */
 export function letters(bytes: Uint8Array, from: number, to: number): string {
   return Array.from(bytes.subarray(from, to), (byte) =>
     byte > 32 && byte < 127 ? String.fromCharCode(byte) : "·",
   ).join("");
 }
 
-/** The columns that slots have, in the order in which they lie. */
+/** The columns of slots, sorted by offset. */
 export function columnsOf(slots: readonly StoredSlot[]): string[] {
   return slots[0]?.columns.map(({ name }) => name) ?? [];
 }

@@ -1,4 +1,4 @@
-/** The bytes of a document: each number of a cell has a border and its column's colour. */
+/** The bytes of a document: each number of a cell has a border and the colour of its column. */
 import { useMemo, useRef } from "preact/hooks";
 import { preferredZone } from "../../app/preferences";
 import { now } from "../../api/client";
@@ -30,7 +30,7 @@ export function HexView({ document, bytes }: Props) {
     () => hexRows(bytes.length, partsOf(document), perRow),
     [document, bytes, perRow],
   );
-  // Rows are drawn once for each document: marks change classes alone.
+  // Rows are drawn once for each document: marks only change classes.
   const drawn = useMemo(
     () => rows.map((row) => <Row key={row.offset} row={row} bytes={bytes} />),
     [rows, bytes],
@@ -80,7 +80,7 @@ function Row({ row, bytes }: { row: HexRow; bytes: Uint8Array }) {
   );
 }
 
-/** The columns of a cell, in the order in which they lie: each has a colour. */
+/** The columns of a cell in stored order: each has a colour. */
 const PLACES = ["n", "first_at", "last_at", "sum", "min", "max", "first", "last"];
 
 function Bytes({ run, bytes }: { run: Run; bytes: Uint8Array }) {
@@ -101,7 +101,7 @@ function Bytes({ run, bytes }: { run: Run; bytes: Uint8Array }) {
   );
 }
 
-/** What the bytes say that are pointed at. */
+/** The meaning of the pointed bytes. */
 function Pointed({ document }: { document: StoredDocument }) {
   const to = mark.value;
   return (
@@ -122,11 +122,11 @@ interface PointedProps {
 }
 
 function PointedText({ document, slot, column }: PointedProps) {
-  const own = document.slots[slot];
-  const parts = own ? own.columns : (document.header ?? []);
+  const cell = document.slots[slot];
+  const parts = cell ? cell.columns : (document.header ?? []);
   const part = parts.find(({ name }) => name === column);
-  const which = own
-    ? `slot ${slot}, ${whenText(preferredZone.value, own.start, now())}`
+  const which = cell
+    ? `slot ${slot}, ${whenText(preferredZone.value, cell.start, now())}`
     : "of the header";
   if (!part) {
     const length = parts.reduce((total, { length }) => total + length, 0);
@@ -136,7 +136,7 @@ function PointedText({ document, slot, column }: PointedProps) {
         <span>
           {length} bytes in {parts.length} columns
         </span>
-        {own?.n === 0 && <span>empty</span>}
+        {cell?.n === 0 && <span>empty</span>}
       </>
     );
   }
@@ -149,7 +149,7 @@ function PointedText({ document, slot, column }: PointedProps) {
         bytes {part.offset} to {last}
       </span>
       <span>{part.length} long</span>
-      {own?.n === 0 ? (
+      {cell?.n === 0 ? (
         <span>empty</span>
       ) : (
         <span>

@@ -15,14 +15,14 @@ function partition(start: number, end: number, bytes = 1): Partition {
   };
 }
 
-it("reaches from the oldest partition to the newest, and always to now", () => {
+it("spans the oldest to the newest partition, and always includes now", () => {
   expect(scaleOf([partition(20, 30), partition(0, 10)], 25)).toEqual({ start: 0, end: 30 });
   expect(scaleOf([partition(20, 30)], 90)).toEqual({ start: 20, end: 90 });
   expect(scaleOf([partition(20, 30)], 5)).toEqual({ start: 5, end: 30 });
   expect(scaleOf([], 5)).toBe(undefined);
 });
 
-it("lays blocks by their time and fills them by their bytes", () => {
+it("places blocks by time and fills them by bytes", () => {
   const blocks = blocksOf([partition(0, 10, 25), partition(10, 40, 100)], { start: 0, end: 40 });
   expect(blocks.map(({ left, width, fill }) => [left, width, fill])).toEqual([
     [0, 25, 25],
@@ -30,7 +30,7 @@ it("lays blocks by their time and fills them by their bytes", () => {
   ]);
 });
 
-it("keeps what lies outside at the edges", () => {
+it("limits partitions outside to the edges", () => {
   expect(placeOf({ start: 10, end: 20 }, 0)).toBe(0);
   expect(placeOf({ start: 10, end: 20 }, 99)).toBe(100);
 });

@@ -1,13 +1,13 @@
-/** Where the partitions of a granularity lie on its time line. */
+/** The positions of a granularity's partitions on its time line. */
 import type { Partition, StoredGranularity } from "../../api/types";
 
-/** A stretch of time that is drawn from edge to edge. */
+/** A time range, drawn from edge to edge. */
 export interface Scale {
   start: number;
   end: number;
 }
 
-/** From the oldest partition to the newest, now and what is still to come of its partition too. */
+/** From the oldest partition to the end of the newest one, at least to now. */
 export function scaleOf(partitions: readonly Partition[], now: number): Scale | undefined {
   if (partitions.length === 0) return undefined;
   const start = Math.min(now, ...partitions.map(({ start }) => start));
@@ -23,10 +23,10 @@ export function placeOf(scale: Scale, at: number): number {
 
 export interface Block {
   partition: Partition;
-  /** Percent of the lane. */
+  /** The width in percent of the lane. */
   left: number;
   width: number;
-  /** Percent of the largest partition's bytes. */
+  /** The bytes in percent of the largest partition's. */
   fill: number;
 }
 
@@ -52,7 +52,7 @@ export const STATE_TEXTS: Record<PartitionState, { word: string; means: string }
   sealed: { word: "Sealed", means: "has ended, its documents are compressed" },
 };
 
-/** What all partitions of a granularity take. */
+/** The bytes of all partitions of a granularity. */
 export function bytesOf({ partitions }: StoredGranularity): number {
   return partitions.reduce((total, { bytes }) => total + bytes, 0);
 }

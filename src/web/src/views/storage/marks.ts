@@ -1,17 +1,17 @@
-/** Which cell somebody points at, in the tree or among the bytes: both mark it. */
+/** The pointed cell: tree and bytes both mark it. */
 import { signal, useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
 
 export interface Mark {
-  /** -1 of the header. */
+  /** -1 for the header. */
   slot: number;
-  /** "" for all of the slot's. */
+  /** The empty text for all columns of the slot. */
   column: string;
 }
 
 export const mark = signal<Mark | undefined>(undefined);
 
-/** The mark of an element, or of what it stands in. */
+/** The mark of an element, or of its nearest container. */
 function markOf(target: EventTarget | null): Mark | undefined {
   const element = target instanceof Element ? target.closest("[data-slot]") : null;
   if (!(element instanceof HTMLElement)) return undefined;
@@ -21,15 +21,15 @@ function markOf(target: EventTarget | null): Mark | undefined {
   };
 }
 
-/** Points at something, or at nothing; the same again changes nothing. */
+/** Points at a cell, or at nothing; pointing at the same cell changes nothing. */
 export function point(to: Mark | undefined): void {
   const now = mark.peek();
   if (now?.slot !== to?.slot || now?.column !== to?.column) mark.value = to;
 }
 
 /**
- * Marks in the document what is pointed at: few elements change, and none is rendered again.
- * Brings the first of them into view where none is.
+ * Marks the pointed cell in the document: few elements change, and none is rendered again. Scrolls
+ * to the first one if none is visible.
  */
 function applyMark(box: HTMLElement, to: Mark | undefined, follow: boolean): void {
   for (const old of box.querySelectorAll(".marked, .marked-slot")) {
@@ -48,7 +48,9 @@ function applyMark(box: HTMLElement, to: Mark | undefined, follow: boolean): voi
   }
 }
 
-/** Marks within a box what is pointed at; what is returned is told what is pointed at there. */
+/**
+ * Marks the pointed cell within a box; the returned function receives events of the pointer there.
+ */
 export function useMarks(box: { readonly current: HTMLElement | null }): (event: Event) => void {
   const isPointedHere = useRef(false);
   useSignalEffect(() => {

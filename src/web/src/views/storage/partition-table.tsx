@@ -1,4 +1,4 @@
-/** The same partitions as a table. */
+/** The partitions as a table. */
 import { useSignal } from "@preact/signals";
 import type { StorageAnswer } from "../../api/types";
 import { preferredZone } from "../../app/preferences";

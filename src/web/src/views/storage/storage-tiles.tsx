@@ -1,4 +1,4 @@
-/** What the storage comes to, place by place. */
+/** The totals of the storage, by place. */
 import type { ComponentChildren } from "preact";
 import type { StorageAnswer } from "../../api/types";
 import { preferredZone } from "../../app/preferences";

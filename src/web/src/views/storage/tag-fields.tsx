@@ -1,4 +1,4 @@
-/** The tags that lead from a metric to one series: chosen one by one, or written at once. */
+/** The tags that identify one series of a metric: chosen one by one, or typed together. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { setParams } from "../../app/address";
@@ -75,7 +75,7 @@ interface TagFieldProps {
   onChoose: (value: string) => void;
 }
 
-/** Few values are a list to choose from, many are searched. */
+/** Few values are a list; many values are searched. */
 function TagField({ facet, metric, chosen, onChoose }: TagFieldProps) {
   const { name, values, values_total } = facet;
   const any = `any of ${values_total.toLocaleString("en")}`;
@@ -111,7 +111,7 @@ function TagField({ facet, metric, chosen, onChoose }: TagFieldProps) {
   );
 }
 
-/** Values of a tag that hold a text, "" for any of them among the first. */
+/** Values of a tag that contain a text; the first values for an empty text. */
 async function findValues(name: string, metric: string, text: string, signal: AbortSignal) {
   const all = await valuesOfTag(name, metric, signal);
   const words = text.toLowerCase();
@@ -120,7 +120,7 @@ async function findValues(name: string, metric: string, text: string, signal: Ab
   return { total: found.length, items: [...any, ...found.slice(0, VALUES_MAX)] };
 }
 
-/** The values to choose from, the chosen one among them. */
+/** The values to choose from, including the chosen one. */
 function optionsOf(facet: Facet, chosen: string | undefined): string[] {
   const values = facet.values.map(({ value }) => value).filter((value) => value !== "");
   return chosen === undefined || values.includes(chosen) ? values : [chosen, ...values];

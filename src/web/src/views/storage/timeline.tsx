@@ -1,4 +1,4 @@
-/** The partitions of each granularity on a time line of its own. */
+/** The partitions of each granularity, on one time line each. */
 import { useSignal, type Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { Partition, StorageAnswer, StoredGranularity } from "../../api/types";
@@ -75,7 +75,7 @@ function Detail({ name, partition, now }: { name: string; partition: Partition; 
   );
 }
 
-/** Ticks whose text fits between the edges. */
+/** Ticks whose label fits between the edges. */
 function ticksOf(scale: Scale): { place: number; text: string }[] {
   const edge = narrow.value ? 9 : 3;
   return timeTicks(preferredZone.value, scale.start, scale.end, narrow.value ? 4 : 9)
@@ -83,7 +83,7 @@ function ticksOf(scale: Scale): { place: number; text: string }[] {
     .filter(({ place }) => place >= edge && place <= 100 - edge);
 }
 
-/** A tick's two lines in one: the day before the time, the year behind the day. */
+/** The two lines of a tick in one: the day before the time, the year after the day. */
 function tickText(text: string): string {
   const lines = text.split("\n");
   return (text.includes(":") ? lines.reverse() : lines).join(" ");
@@ -92,7 +92,7 @@ function tickText(text: string): string {
 interface LaneProps {
   lane: StoredGranularity;
   now: number;
-  /** The file that is pointed at. */
+  /** The pointed file. */
   shown: Signal<string | undefined>;
 }
 
@@ -141,7 +141,7 @@ function Blocks({ lane, now, shown }: LaneProps) {
   const open = blocks.findIndex(({ partition }) => partition.state === "open");
   const stop = at.value >= 0 && at.value < blocks.length ? at.value : Math.max(0, open);
   useEffect(() => {
-    // Focus follows the arrow keys, and comes from nowhere else.
+    // Focus follows the arrow keys only.
     const button = row.current?.children[at.value];
     if (row.current?.contains(document.activeElement) && button instanceof HTMLElement)
       button.focus();
@@ -190,7 +190,7 @@ function Blocks({ lane, now, shown }: LaneProps) {
   );
 }
 
-/** The first document of a partition, for the series that is chosen below. */
+/** The first document of a partition, for the series chosen below. */
 function choiceIn(lane: StoredGranularity, partition: Partition): Record<string, string> {
   return { resolution: lane.name, time: String(partition.start) };
 }

@@ -1,10 +1,10 @@
-/** Instants and stretches of time in a zone's clocks, as short as they can be told. */
+/** Short texts for instants and time ranges, by the clock of a zone. */
 import { DAY, clockAt, dayText, timeText, type Clock } from "../../model/zone";
 
-/** From this length on a stretch is told in days. */
+/** A range of at least this length is written in days. */
 const LONG = 20 * DAY;
 
-/** `22 Nov 04:05`, with the year where it is not this one. */
+/** `22 Nov 04:05`, with the year if it is not the current one. */
 export function whenText(zone: string, at: number, now: number): string {
   const clock = clockAt(zone, at);
   return `${dateOf(clock, clockAt(zone, now))} ${timeText(clock)}`;

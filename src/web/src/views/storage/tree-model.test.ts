@@ -22,7 +22,7 @@ it("numbers the cells of a document as its slots", () => {
   ]);
 });
 
-it("counts slots on through the minutes of an hour, in the order of their numbers", () => {
+it("continues the slots through the minutes of an hour, in numeric order", () => {
   const nested = { values: { "10": { "0": { n: 1 } }, "9": { "30": { n: 1 }, "0": { n: 1 } } } };
   expect(flat(treeOf(nested)).filter((line) => line.includes("#"))).toEqual([
     "values #-1",
@@ -34,17 +34,17 @@ it("counts slots on through the minutes of an hour, in the order of their number
   ]);
 });
 
-it("takes no tag for a cell, whatever it is called", () => {
+it("never mistakes a tag for a cell, whatever its name", () => {
   const nodes = treeOf({ tags: { n: "<b>" }, values: {} });
   expect(flat(nodes)).toEqual(["tags #-1", ' n="<b>"', "values #-1"]);
 });
 
-it("shows nothing of what is no document", () => {
+it("shows nothing for an invalid document", () => {
   expect(treeOf(null)).toEqual([]);
   expect(treeOf("text")).toEqual([]);
 });
 
-it("writes numbers as they are stored, but for digits that say nothing", () => {
+it("writes stored numbers without insignificant digits", () => {
   expect([0.1 + 0.2, 1e21, -3, null].map(numberText)).toEqual([
     "0.3",
     "1e+21",

@@ -1,15 +1,15 @@
-/** A document as it is nested, with the slot that each of its cells is. Pure. */
+/** The nested form of a document, with the slot of each of its cells. Pure. */
 
 export type Node =
   | { kind: "value"; name: string; text: string; slot: number; column: string }
   | { kind: "group"; name: string; slot: number; summary: string; isEmpty: boolean; nodes: Node[] };
 
-/** Deeper than any document goes. */
+/** No document is nested deeper. */
 const DEPTH_MAX = 8;
 
 /**
  * The tree of a nested document. The objects below `values` that have an `n` are cells: they are
- * the slots of the document, in their order.
+ * the slots of the document, in order.
  */
 export function treeOf(nested: unknown): Node[] {
   let slots = 0;
@@ -20,10 +20,10 @@ export function treeOf(nested: unknown): Node[] {
     const entries = Object.entries(value).sort(byNumber);
     const isCell = isValues && "n" in value;
     const slot = isCell ? slots++ : -1;
-    const nodes = entries.map(([own, inner]): Node =>
+    const nodes = entries.map(([key, inner]): Node =>
       isCell
-        ? { kind: "value", name: own, text: textOf(inner), slot, column: own }
-        : walk(own, inner, isValues || own === "values", depth + 1),
+        ? { kind: "value", name: key, text: textOf(inner), slot, column: key }
+        : walk(key, inner, isValues || key === "values", depth + 1),
     );
     const isEmpty = isCell && value.n === 0;
     return { kind: "group", name, slot, nodes, isEmpty, summary: summaryOf(nodes, isCell) };
@@ -50,7 +50,7 @@ function textOf(value: unknown): string {
   return JSON.stringify(value);
 }
 
-/** As it is stored, but for digits that say nothing. */
+/** The stored number, without insignificant digits. */
 export function numberText(value: number | null): string {
   if (value === null) return "not a finite number";
   return Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(12)));

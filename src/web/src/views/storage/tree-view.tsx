@@ -1,4 +1,7 @@
-/** The document nested, as BSON is written out: groups open and close, cells know their bytes. */
+/**
+ * The nested form of a document, as BSON: groups open and close, and cells are linked to their
+ * bytes.
+ */
 import { useSignal } from "@preact/signals";
 import { useMemo, useRef } from "preact/hooks";
 import type { StoredDocument } from "./hex-layout";

@@ -1,0 +1,43 @@
+/**
+ * Completion of PromQL: Prometheus' grammar decides which words fit at a position, and the words
+ * are those of the daemon's own parser.
+ */
+import type { Completion, CompletionSource } from "@codemirror/autocomplete";
+import { newCompleteStrategy } from "@prometheus-io/codemirror-promql";
+import { promqlFetch } from "../../api/client";
+
+/** Words of the library that the daemon's parser rejects: operators of native histograms. */
+const UNKNOWN = new Set(["</", ">/"]);
+
+/** Words of the daemon that the library lacks, by a word that fits at the same positions. */
+const ADDED: Record<string, readonly Completion[]> = {
+  abs: ["holt_winters", "integral", "max_of", "min_of"].map((label) => ({
+    label,
+    detail: "function",
+    type: "function",
+  })),
+  offset: [{ label: "anchored" }, { label: "smoothed" }],
+};
+
+let shared: CompletionSource | undefined;
+
+/** Names, labels and values from the daemon, cached for all editors. */
+export function completions(): CompletionSource {
+  const remote = { httpMethod: "GET" as const, apiPrefix: "/api/v1", fetchFn: promqlFetch };
+  const strategy = newCompleteStrategy({ remote, maxMetricsMetadata: 5000 });
+  shared ??= inDaemonsWords(strategy.promQL.bind(strategy));
+  return shared;
+}
+
+/** A source of completions with the daemon's words instead of the library's. */
+export function inDaemonsWords(source: CompletionSource): CompletionSource {
+  return async (context) => {
+    const result = await source(context);
+    return result && { ...result, options: result.options.flatMap(daemonsWords) };
+  };
+}
+
+function daemonsWords(word: Completion): readonly Completion[] {
+  if (UNKNOWN.has(word.label)) return [];
+  return [word, ...(ADDED[word.label] ?? [])];
+}
