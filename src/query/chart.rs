@@ -1,4 +1,4 @@
-//! Charts: one point for each slot of a range, of series or of several merged into one.
+//! Charts: one point per slot, for single series or merged series.
 
 use std::ops::Range;
 
@@ -22,31 +22,32 @@ use crate::{
     store::Store,
 };
 
-/// What is asked.
+/// A request for a chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChartRequest {
-    /// Which series.
+    /// The series to show.
     pub selector: Selector,
-    /// Other metrics whose series with the same tags are shown as well.
+    /// Other metrics whose series with the same tags are also shown.
     pub others: Vec<String>,
-    /// How wide the slots are.
+    /// The width of the slots.
     pub resolution: Resolution,
-    /// From when to when, end exclusive; widened to whole slots.
+    /// The time range, end exclusive; it is extended to whole slots.
     pub range: Range<UnixMillis>,
-    /// Which numbers are shown; one by kind when there is none.
+    /// The numbers to show; when empty, the kind of each series decides.
     pub displays: Vec<Display>,
-    /// Where days begin; UTC when `None`.
+    /// The time zone of calendar slots; UTC when `None`.
     pub time_zone: Option<TimeZone>,
-    /// Slots, at most, when the resolution is left to the daemon.
+    /// Maximum number of slots with automatic resolution.
     pub points: Option<usize>,
-    /// What is merged.
+    /// The merging of series into lines.
     pub merge: Merge,
-    /// Which lines are shown; all when `None`.
+    /// The ranking of lines; `None` shows all lines.
     pub rank: Option<Rank>,
 }
 
 impl ChartRequest {
-    /// Each series by itself, with the number that its kind suggests, in UTC.
+    /// Creates a request that shows each series as a line, with the number that suits its kind, in
+    /// UTC.
     pub fn new(selector: Selector, resolution: Resolution, range: Range<UnixMillis>) -> Self {
         Self {
             selector,
@@ -61,7 +62,7 @@ impl ChartRequest {
         }
     }
 
-    /// The series of all metrics, in order; together no more than may match.
+    /// Selects the series of all metrics, in order. The limit applies to their total.
     fn select(
         &self,
         store: &Store,
@@ -81,52 +82,52 @@ impl ChartRequest {
     }
 }
 
-/// The answer.
+/// A chart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChartAnswer {
-    /// Granularity of the points, or unit of the calendar.
+    /// The granularity of the points, or the calendar unit.
     pub resolution: String,
-    /// Where days begin, when it was asked for.
+    /// The time zone of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
     /// Start of the first slot, Unix milliseconds.
     pub start: i64,
     /// End of the last slot, Unix milliseconds.
     pub end: i64,
-    /// Start of the first slot that is not over yet: its numbers will change.
+    /// Start of the first slot that has not ended; its numbers may change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incomplete_from: Option<i64>,
-    /// The series in order of metric and tags, or best first.
+    /// The lines in order of metric and tags, or best first.
     pub series: Vec<ChartSeries>,
-    /// What a reader should know, such as that a part comes from a coarser granularity.
+    /// Remarks for the reader, for example that a part comes from a coarser granularity.
     pub notes: Vec<String>,
 }
 
-/// One series of a chart, or one number of it.
+/// A line: one displayed number of a series or of merged series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChartSeries {
-    /// Which series; of merged ones what they have in common.
+    /// The series; for merged series, the metric and tags that they share.
     #[serde(flatten)]
     pub series: SeriesEntry,
-    /// How many series are merged, when any are.
+    /// The number of merged series, when series are merged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merged: Option<usize>,
-    /// Which number of each slot is shown.
+    /// The displayed number.
     pub display: String,
-    /// Slot start in Unix milliseconds and number; `None` where the slot is empty.
+    /// The start of each slot in Unix milliseconds and the number; `None` for an empty slot.
     pub points: Vec<Point>,
 }
 
 type Point = (i64, Option<f64>);
 
-/// Slots that are shown between checks of the budget.
+/// Number of slots between checks of the budget.
 const SLOTS_AT_A_TIME: usize = 4096;
 
-/// Answers a chart request.
+/// Answers a request for a chart.
 ///
 /// # Errors
-/// When the resolution is not known, the answer too large, the budget used up, or the store cannot
-/// be read.
+/// When the resolution is unknown, the answer is too large, the budget is used up, or the store
+/// cannot be read.
 pub fn chart(
     store: &Store,
     budget: &Budget,
@@ -170,7 +171,7 @@ pub fn chart(
     })
 }
 
-/// Which lines of a chart are shown, and from what they are made.
+/// The inputs from which the lines of a chart are built.
 struct Shown<'a> {
     store: &'a Store,
     budget: &'a Budget,
@@ -181,7 +182,7 @@ struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    /// The lines that are shown, in their order.
+    /// Builds the lines in their order.
     fn lines(&self, groups: Vec<Group>) -> Result<Vec<ChartSeries>, QueryError> {
         let (axis, request) = (self.axis, self.request);
         self.take(&groups)?;
@@ -197,18 +198,18 @@ impl Shown<'_> {
                 reader.merge_next(&mut cells)?;
             }
             let kind = group.entry.kind;
-            let own = Display::of_kind(kind);
+            let display = Display::of_kind(kind);
             let mut displays: Vec<_> =
                 request.displays.iter().map(|display| display.for_kind(kind)).collect();
             if displays.is_empty() {
-                displays.push(own);
+                displays.push(display);
             }
             match (&mut ranking, request.rank) {
                 (Some(ranking), Some(rank)) => {
                     let by = rank.by.map_or(displays[0], |by| by.for_kind(kind));
                     let closed = self.closed();
                     let width = closed.iter().map(|(_, width)| width).sum();
-                    // A line that has nothing yet but the slot under way goes by that.
+                    // A line that only has the current slot is ranked by that slot.
                     let closed = by.of_cell(&over_range(&cells[..closed.len()]), width);
                     let number = closed.or_else(|| by.of_cell(&over_range(&cells), width));
                     ranking.push(number, self.group_lines(&cells, &group, &displays)?);
@@ -220,7 +221,7 @@ impl Shown<'_> {
         Ok(shown)
     }
 
-    /// Takes the memory of all lines that are held at a time, and of the cells of one.
+    /// Charges the memory of the lines that are held at a time, and of one line's cells.
     fn take(&self, groups: &[Group]) -> Result<(), QueryError> {
         let held = self.request.rank.map_or(usize::MAX, Ranking::<Vec<ChartSeries>>::held_max);
         let entries = groups.iter().take(held).map(|group| group.entry.bytes());
@@ -231,7 +232,7 @@ impl Shown<'_> {
         Ok(self.budget.take(points.saturating_add(entries))?)
     }
 
-    /// The slots that are over, which decide an order; all when none is.
+    /// Returns the slots that have ended, by which lines are ranked; all slots when none has ended.
     fn closed(&self) -> &[(i64, i64)] {
         let slots = self.axis.slots();
         let open = self.axis.incomplete_from(self.now);
@@ -269,7 +270,7 @@ impl Shown<'_> {
     }
 }
 
-/// All slots as one cell; the number of a slot stands for its time.
+/// Merges all slots into one cell. The index of a slot takes the place of its time.
 fn over_range(cells: &[Cell]) -> Cell {
     let mut all = Cell::EMPTY;
     for (index, cell) in (0..).zip(cells) {

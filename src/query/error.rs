@@ -4,28 +4,31 @@
 
 use crate::{query::budget::OverBudget, store::StoreError};
 
-/// Why there is no answer.
+/// The reason why a query has no answer, with the status that Prometheus' API returns for it.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
-    /// The request cannot be answered as it is.
+    /// The request or the expression is invalid; Prometheus: 400 `bad_data`.
     #[error("{0}")]
     Invalid(String),
-    /// The answer would be larger than allowed.
+    /// The values do not allow an evaluation; Prometheus: 422 `execution`.
+    #[error("{0}")]
+    Execution(String),
+    /// A limit is exceeded; the text names it and the remedy. Prometheus: 422 `execution`.
     #[error("{0}")]
     TooMuch(String),
-    /// The queries under way hold what it needs.
+    /// Running queries use the memory that this query needs; Prometheus: 503 `unavailable`.
     #[error("{0}")]
     Busy(String),
-    /// It took too long.
+    /// The query exceeded its time limit; Prometheus: 503 `timeout`.
     #[error("{0}")]
     Timeout(String),
-    /// The store cannot be read.
+    /// The store cannot be read; Prometheus: 500 `internal`.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl QueryError {
-    /// See [`StoreError::is_settled`].
+    /// Returns true when running the query again may succeed; see [`StoreError::is_settled`].
     pub fn is_settled(&self) -> bool {
         matches!(self, Self::Store(cause) if cause.is_settled())
     }
@@ -34,9 +37,9 @@ impl QueryError {
 impl From<OverBudget> for QueryError {
     fn from(cause: OverBudget) -> Self {
         match cause {
-            OverBudget::Memory => {
-                Self::Busy(format!("{cause} (limits.query_memory_max): ask for less, or later"))
-            }
+            OverBudget::Memory => Self::Busy(format!(
+                "{cause} (limits.query_memory_max): ask for less, or try again later"
+            )),
             OverBudget::Time => Self::Timeout(format!(
                 "{cause}: ask for a shorter range, a coarser resolution or fewer series, or raise \
                  limits.query_timeout"

@@ -1,8 +1,9 @@
-//! Answers from the store: charts, documents, lists of series and senders, `PromQL`, pipelines, tails, exports.
+//! Queries of the store: charts, documents, lists of series and senders, `PromQL`, pipelines,
+//! tails, exports.
 //!
-//! Must never know: HTTP, how settings are read. A request comes as a checked struct with the `budget` that it
-//! may use, and the answer goes as a struct that serializes. Rooms from the ground up: `time` and `budget`, `cells`
-//! and `series`, then one room for each kind of answer.
+//! Must never know: HTTP, how settings are read. A request is a checked struct, each query runs
+//! within a `budget`, and the answer is a struct that serializes. Rooms from the ground up: `time`
+//! and `budget`, `cells` and `series`, then one room for each kind of answer.
 
 mod budget;
 mod cells;
@@ -38,10 +39,10 @@ pub use overview::{
 pub(crate) use pipeline::fuzz as fuzz_aggregate;
 pub use pipeline::{AggregateAnswer, AggregateRequest, aggregate};
 pub use promql::{
-    Labels, MatrixSeries, Points, PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest,
-    PromqlSettings, PromqlValue, STEPS_MAX, VectorSample, check_promql, check_rule_promql,
-    evaluate, evaluate_vector, format_promql, lengths_of_plain_promql, measured_promql, promql,
-    promql_tree, quantile_of_buckets, series_matchers,
+    Labels, MatrixSeries, Points, PromqlAnswer, PromqlLimits, PromqlRequest, PromqlSettings,
+    PromqlValue, STEPS_MAX, VectorSample, check_promql, check_rule_promql, evaluate,
+    evaluate_vector, format_promql, lengths_of_plain_promql, measured_promql, promql, promql_tree,
+    quantile_of_buckets, series_matchers,
 };
 pub use series::{
     AskedSeries, Cardinality, ChangeAnswer, ChangedSeries, FacetsAnswer, FindAnswer, FindRequest,

@@ -159,10 +159,7 @@ fn queries_are_limited_in_series_and_points() {
         String::from_utf8(output.stderr).unwrap()
     };
     let many = refused(&["chart", "--metric", "cpu"]);
-    assert!(
-        many.contains("8 series match, more than 4: name more tags or merge or rank them"),
-        "{many}"
-    );
+    assert!(many.contains("8 series match, more than 4: add tags or merge or rank them"), "{many}");
     let words = ["chart", "--metric", "cpu", "--tags", "c=a1", "--resolution", "1m", "--range"];
     let long = refused(&[&words[..], &["10h"]].concat());
     assert!(long.contains("limits.query_points_max"), "{long}");

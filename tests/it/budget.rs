@@ -5,7 +5,7 @@ use std::time::Duration;
 use granary::{
     model::{Kind, Moment, UnixMillis},
     query::{
-        Budget, ChartRequest, Merge, PromqlError, PromqlSettings, PromqlValue, QueryLimits,
+        Budget, ChartRequest, Merge, PromqlSettings, PromqlValue, QueryError, QueryLimits,
         QueryResources, Resolution, Scheduler, Selector, chart, evaluate,
     },
 };
@@ -44,9 +44,9 @@ fn a_role_evaluates_an_expression_within_a_budget() {
     drop(budget);
     assert_eq!(resources.memory_free(), SETTINGS.memory_max);
     let late = ask(&resources.budget(Duration::ZERO));
-    assert!(matches!(late, Err(PromqlError::Timeout(_))), "{late:?}");
+    assert!(matches!(late, Err(QueryError::Timeout(_))), "{late:?}");
     let scarce = ask(&Budget::of_memory(100));
-    assert!(matches!(scarce, Err(PromqlError::Busy(_))), "{scarce:?}");
+    assert!(matches!(scarce, Err(QueryError::Busy(_))), "{scarce:?}");
 }
 
 #[test]

@@ -110,7 +110,7 @@ fn slots_finer_than_readings_show_the_true_rate_and_auto_shows_no_finer_ones() {
     };
     let answer = filled.chart(auto, range);
     assert_eq!(answer.resolution, "15s");
-    assert_eq!(answer.notes, ["readings come each 10s: slots of 1s would be finer"]);
+    assert_eq!(answer.notes, ["readings arrive every 10s: slots of 1s would be finer"]);
 }
 
 #[test]

@@ -43,7 +43,9 @@ pub(crate) fn refused(
 /// Returns the response to a failed query.
 pub(crate) fn query_error(cause: &QueryError) -> HttpResponse {
     match cause {
-        QueryError::Invalid(message) => error(StatusCode::BAD_REQUEST, "invalid", message),
+        QueryError::Invalid(message) | QueryError::Execution(message) => {
+            error(StatusCode::BAD_REQUEST, "invalid", message)
+        }
         QueryError::TooMuch(message) => {
             error(StatusCode::UNPROCESSABLE_ENTITY, "too_much", message)
         }

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     model::UnixMillis,
     query::{
-        PromqlAnswer, PromqlError, PromqlRequest, PromqlValue, format_promql, promql, promql_tree,
+        PromqlAnswer, PromqlRequest, PromqlValue, QueryError, format_promql, promql, promql_tree,
     },
 };
 
@@ -82,22 +82,22 @@ fn truncate(value: &mut PromqlValue, limit: usize) -> bool {
 }
 
 /// Returns the fault for an expression in the parameter `query`.
-fn of_query(cause: PromqlError) -> Fault {
-    if let PromqlError::BadData(message) = cause {
+fn of_query(cause: QueryError) -> Fault {
+    if let QueryError::Invalid(message) = cause {
         return Fault::parameter("query", message);
     }
     of(cause)
 }
 
 /// Returns Prometheus' fault for an error.
-pub(super) fn of(cause: PromqlError) -> Fault {
+pub(super) fn of(cause: QueryError) -> Fault {
     let kind = match &cause {
-        PromqlError::BadData(_) => FaultKind::BadData,
-        PromqlError::Execution(_) => FaultKind::Execution,
-        PromqlError::TooMuch(_) => FaultKind::TooMuch,
-        PromqlError::Busy(_) => FaultKind::Busy,
-        PromqlError::Timeout(_) => FaultKind::Timeout,
-        PromqlError::Store(cause) => {
+        QueryError::Invalid(_) => FaultKind::BadData,
+        QueryError::Execution(_) => FaultKind::Execution,
+        QueryError::TooMuch(_) => FaultKind::TooMuch,
+        QueryError::Busy(_) => FaultKind::Busy,
+        QueryError::Timeout(_) => FaultKind::Timeout,
+        QueryError::Store(cause) => {
             let detail: &dyn std::error::Error = cause;
             if !cause.is_settled() {
                 tracing::error!(cause = detail, "a query failed");

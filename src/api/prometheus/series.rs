@@ -16,7 +16,7 @@ use super::{
 use crate::{
     model::UnixMillis,
     query::{
-        Labels, PromqlError, list_label_names, list_label_values, select_series, series_matchers,
+        Labels, QueryError, list_label_names, list_label_values, select_series, series_matchers,
         with_samples_since,
     },
 };
@@ -130,7 +130,7 @@ fn selected(call: &Call<'_>, since: Option<UnixMillis>) -> Result<Option<Vec<Lab
 }
 
 fn too_much(message: String) -> Fault {
-    query::of(PromqlError::TooMuch(message))
+    query::of(QueryError::TooMuch(message))
 }
 
 fn limited<T>(

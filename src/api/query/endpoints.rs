@@ -211,7 +211,7 @@ pub(super) async fn respond<P: Send + 'static, T: Serialize>(
 
 pub(in crate::api) fn outcome(cause: &QueryError) -> QueryOutcome {
     match cause {
-        QueryError::Invalid(_) => QueryOutcome::Invalid,
+        QueryError::Invalid(_) | QueryError::Execution(_) => QueryOutcome::Invalid,
         QueryError::TooMuch(_) => QueryOutcome::TooMuch,
         QueryError::Busy(_) => QueryOutcome::Busy,
         QueryError::Timeout(_) => QueryOutcome::Timeout,

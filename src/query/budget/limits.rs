@@ -1,23 +1,24 @@
-//! Bounds of the size of one answer.
+//! Limits for the size of one answer.
 //!
-//! Must never know: what is asked, settings.
+//! Must never know: what is queried, settings.
 
-/// Lines of a chart, series of a list or of a tail: a reader looks at fewer.
+/// Maximum number of lines of a chart, and of series in a list or a tail: more than a reader looks
+/// at.
 const LINES_MAX: usize = 1000;
 
-/// Bounds of one answer.
+/// Limits of one answer.
 #[derive(Debug, Clone, Copy)]
 pub struct QueryLimits {
-    /// Lines of a chart, series of a list or of a tail.
+    /// Maximum number of lines of a chart, and of series in a list or a tail.
     pub lines_max: usize,
-    /// Series that may be read.
+    /// Maximum number of series to read.
     pub series_max: usize,
-    /// Slots that may be read, and points or rows of the answer.
+    /// Maximum number of slots to read, and of points or rows in the answer.
     pub points_max: usize,
 }
 
 impl QueryLimits {
-    /// Bounds of what is read. At most 1000 series are shown.
+    /// Creates limits for reading. An answer shows at most 1000 series.
     pub fn new(series_max: usize, points_max: usize) -> Self {
         Self { lines_max: LINES_MAX.min(series_max), series_max, points_max }
     }

@@ -1,7 +1,7 @@
-//! The memory that all queries share: what one takes beyond it is refused, not the daemon
-//! ended for want of memory.
+//! The memory that all queries share. A query that exceeds it fails, instead of the daemon running
+//! out of memory.
 //!
-//! Must never know: what is kept in it.
+//! Must never know: what the memory is used for.
 
 use std::{
     cell::Cell,
@@ -11,30 +11,30 @@ use std::{
     },
 };
 
-/// All of it. Cheap to clone.
+/// The shared memory. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct MemoryPool {
     free: Arc<AtomicUsize>,
 }
 
 impl MemoryPool {
-    /// So many bytes.
+    /// Creates a pool with a number of bytes.
     pub(super) fn new(total: usize) -> Self {
         Self { free: Arc::new(AtomicUsize::new(total)) }
     }
 
-    /// What one query takes: nothing yet.
+    /// Creates an empty reservation for a query.
     pub(super) fn reservation(&self) -> Reservation {
         Reservation { free: self.free.clone(), taken: Cell::new(0) }
     }
 
-    /// Bytes that nobody has taken.
+    /// Returns the number of free bytes.
     pub(super) fn free(&self) -> usize {
         self.free.load(Ordering::Relaxed)
     }
 }
 
-/// What one query has taken of the memory that all share; given back when it is dropped.
+/// The memory of one query. Dropping the reservation releases it.
 #[derive(Debug)]
 pub struct Reservation {
     free: Arc<AtomicUsize>,
@@ -42,7 +42,7 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Takes more; false when there is not so much left.
+    /// Reserves more memory; returns false when there is not enough.
     pub(super) fn take(&self, bytes: usize) -> bool {
         let less = |free: usize| free.checked_sub(bytes);
         let taken = self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
@@ -52,12 +52,12 @@ impl Reservation {
         taken
     }
 
-    /// Bytes taken.
+    /// Returns the number of reserved bytes.
     pub(super) fn bytes(&self) -> usize {
         self.taken.get()
     }
 
-    /// Gives back what is more than this.
+    /// Releases memory beyond a number of bytes.
     pub(super) fn keep(&self, bytes: usize) {
         let surplus = self.taken.get().saturating_sub(bytes);
         self.taken.set(self.taken.get() - surplus);
@@ -78,13 +78,13 @@ mod tests {
     #[test]
     fn what_is_taken_is_given_back() {
         let memory = MemoryPool::new(100);
-        let (one, other) = (memory.reservation(), memory.reservation());
-        assert!(one.take(60) && other.take(40) && !other.take(1) && other.take(0));
-        one.keep(10);
-        assert!(other.take(50) && !other.take(1));
-        drop(one);
-        assert!(other.take(10) && !other.take(1));
-        drop(other);
+        let (first, second) = (memory.reservation(), memory.reservation());
+        assert!(first.take(60) && second.take(40) && !second.take(1) && second.take(0));
+        first.keep(10);
+        assert!(second.take(50) && !second.take(1));
+        drop(first);
+        assert!(second.take(10) && !second.take(1));
+        drop(second);
         assert_eq!(memory.free(), 100);
     }
 }

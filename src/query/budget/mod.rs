@@ -1,17 +1,16 @@
-//! What one query may take of the daemon: turns on the cores, bytes of the memory that all queries
-//! share, and time.
+//! The resources of one query: turns on the cores, memory that all queries share, and time.
 //!
-//! Must never know: what is asked, who asks (a request, or a role of the daemon), settings.
+//! Must never know: what is queried, who asks (a request, or a role of the daemon), settings.
 //!
-//! Every query is given a [`Budget`] and calls two of its methods. [`Budget::check`] stands where work
-//! comes in pieces of a few hundred microseconds: before each series, each chunk of names, rows or
-//! cells. It waits for a turn, lets others go first when a turn is over, and ends a query whose time
-//! is over or for which nobody waits any more. [`Budget::take`] stands before what is large is built.
-//! Neither is called with a lock held.
+//! Every query receives a [`Budget`] and calls two of its methods. It calls [`Budget::check`]
+//! between units of work of a few hundred microseconds: before each series, and before each chunk
+//! of names, rows or cells. `check` waits for a turn, lets other queries run when the turn is over,
+//! and ends a query whose time is over or whose client has disconnected. It calls [`Budget::take`]
+//! before it allocates large memory. Neither is called while holding a lock.
 
+pub(super) mod cache;
 mod limits;
 mod memory;
-pub(super) mod remembered;
 mod retry;
 mod scheduler;
 #[cfg(test)]
@@ -31,44 +30,44 @@ pub use retry::run_until_settled;
 pub use scheduler::Scheduler;
 
 use crate::clock::Stopwatch;
+use cache::QueryCache;
 use memory::MemoryPool;
-use remembered::Remembered;
 use scheduler::Turn;
 
-/// What all queries share. Cheap to clone.
+/// The resources that all queries share. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct QueryResources {
     scheduler: Scheduler,
     memory: MemoryPool,
-    remembered: Remembered,
+    cache: QueryCache,
 }
 
 impl QueryResources {
-    /// Turns as they are given out there, and so many bytes; for the queries of one store.
+    /// Creates the resources for the queries of one store.
     pub fn new(scheduler: Scheduler, memory_max: usize) -> Self {
-        let (memory, remembered) = (MemoryPool::new(memory_max), Remembered::new());
-        Self { scheduler, memory, remembered }
+        let (memory, cache) = (MemoryPool::new(memory_max), QueryCache::new());
+        Self { scheduler, memory, cache }
     }
 
-    /// What one query may take, which has so much time from now on, its wait for a turn included.
+    /// Creates the budget of a query. Its time limit includes waiting for a turn.
     pub fn budget(&self, time_max: Duration) -> Budget {
         Budget(Some(Limited {
             turn: self.scheduler.turn(),
             memory: self.memory.reservation(),
-            remembered: self.remembered.clone(),
+            cache: self.cache.clone(),
             watch: Stopwatch::start(),
             time_max,
             is_abandoned: Arc::default(),
         }))
     }
 
-    /// Bytes that no query has taken.
+    /// Returns the number of free bytes.
     pub fn memory_free(&self) -> usize {
         self.memory.free()
     }
 }
 
-/// What one query may take. What it has taken is given back when it is dropped.
+/// The resources of one query. Dropping the budget returns its memory.
 #[derive(Debug)]
 pub struct Budget(Option<Limited>);
 
@@ -76,27 +75,27 @@ pub struct Budget(Option<Limited>);
 struct Limited {
     turn: Turn,
     memory: Reservation,
-    remembered: Remembered,
+    cache: QueryCache,
     watch: Stopwatch,
     time_max: Duration,
     is_abandoned: Arc<AtomicBool>,
 }
 
-/// Why a query must end.
+/// The reason why a query must end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum OverBudget {
-    /// Its time is over.
+    /// The query's time is over.
     #[error("the query timed out")]
     Time,
-    /// The client has gone.
+    /// The client has disconnected.
     #[error("nobody waits for the answer")]
     Abandoned,
-    /// The queries under way have taken the memory that there is.
-    #[error("the queries under way take all memory that they may")]
+    /// The running queries use all of the shared memory.
+    #[error("running queries use all memory for queries")]
     Memory,
 }
 
-/// Who waits for an answer: when this is dropped, the query ends at its next check.
+/// A handle of the client. When it is dropped, the query ends at its next check.
 #[derive(Debug)]
 pub struct Waiter(Arc<AtomicBool>);
 
@@ -107,60 +106,60 @@ impl Drop for Waiter {
 }
 
 impl Budget {
-    /// All that there is, without turns: for tools that own their process, and tests.
+    /// A budget without limits, for tools with a process of their own, and for tests.
     pub const UNLIMITED: Self = Self(None);
 
-    /// So many bytes and no other bound, for tools and tests.
+    /// Creates a budget with limited memory and no other limits, for tools and tests.
     pub fn of_memory(memory_max: usize) -> Self {
         QueryResources::new(Scheduler::for_this_machine(), memory_max).budget(Duration::MAX)
     }
 
-    /// Goes on with a turn, or says why the query must end. Cheap while the turn lasts.
+    /// Waits for a turn unless the query has one. Cheap during a turn.
     ///
     /// # Errors
-    /// When the time is over, or nobody waits for the answer.
+    /// When the time is over, or the client has disconnected.
     pub fn check(&self) -> Result<(), OverBudget> {
-        let Some(own) = &self.0 else { return Ok(()) };
-        // The clock is read once: this stands before each of many small series.
+        let Some(limited) = &self.0 else { return Ok(()) };
+        // The clock is read once per check, because there is a check for each of many small series.
         let now = Stopwatch::start();
-        own.is_over_at(&now)?;
-        own.turn.hold(&now, || own.is_over_at(&Stopwatch::start()))
+        limited.is_over_at(&now)?;
+        limited.turn.hold(&now, || limited.is_over_at(&Stopwatch::start()))
     }
 
-    /// Takes so many bytes until the query ends.
+    /// Reserves memory until the query ends.
     ///
     /// # Errors
-    /// When there are not so many left.
+    /// When there is not enough free memory.
     pub fn take(&self, bytes: usize) -> Result<(), OverBudget> {
-        let is_taken = self.0.as_ref().is_none_or(|own| own.memory.take(bytes));
+        let is_taken = self.0.as_ref().is_none_or(|limited| limited.memory.take(bytes));
         if is_taken { Ok(()) } else { Err(OverBudget::Memory) }
     }
 
-    /// Bytes taken.
+    /// Returns the number of reserved bytes.
     pub fn taken(&self) -> usize {
-        self.0.as_ref().map_or(0, |own| own.memory.bytes())
+        self.0.as_ref().map_or(0, |limited| limited.memory.bytes())
     }
 
-    /// Gives back what was taken beyond so many bytes.
+    /// Releases memory beyond a number of bytes.
     pub fn keep(&self, bytes: usize) {
-        if let Some(own) = &self.0 {
-            own.memory.keep(bytes);
+        if let Some(limited) = &self.0 {
+            limited.memory.keep(bytes);
         }
     }
 
-    /// What queries before this one found out.
-    pub(super) fn remembered(&self) -> Option<&Remembered> {
-        self.0.as_ref().map(|own| &own.remembered)
+    /// Returns the cache that queries share.
+    pub(super) fn cache(&self) -> Option<&QueryCache> {
+        self.0.as_ref().map(|limited| &limited.cache)
     }
 
-    /// Lets the query end when nobody waits for it any more.
+    /// Returns a handle that ends the query when it is dropped.
     pub fn waiter(&self) -> Waiter {
-        Waiter(self.0.as_ref().map_or_else(Arc::default, |own| own.is_abandoned.clone()))
+        Waiter(self.0.as_ref().map_or_else(Arc::default, |limited| limited.is_abandoned.clone()))
     }
 
-    /// Gives the turn back; the answer keeps what memory it takes until it is read.
+    /// Releases the turn. The answer keeps its memory until it has been sent.
     pub fn into_reservation(self) -> Option<Reservation> {
-        self.0.map(|own| own.memory)
+        self.0.map(|limited| limited.memory)
     }
 }
 

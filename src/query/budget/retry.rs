@@ -1,19 +1,19 @@
-//! A query is run again when what stopped it is over by the time it is told.
+//! Retries of queries whose error no longer exists by the time it would be reported.
 //!
-//! So a write that failed, which closes its file to whoever reads it, breaks no query under way,
-//! and the query that meets damage first has the answer that the next one would have. Must never
-//! know: what is asked.
+//! For example, a failed write closes its file for all readers; a running query then succeeds when
+//! it is repeated. The same applies to a query that is the first to meet damage. Must never know:
+//! what is queried.
 
 use crate::query::Budget;
 
-/// Runs of a query, at most: each may meet one more damaged place.
+/// Maximum number of runs. Each run may meet another damaged place.
 const RUNS_MAX: usize = 8;
 
-/// Runs a query until it has an answer, or a fault that would come again. What a run took of the
-/// memory is given back before the next.
+/// Runs a query until it succeeds or fails with an error that a retry would not fix. The memory of
+/// a run is released before the next run.
 ///
 /// # Errors
-/// That of the last run.
+/// The error of the last run.
 pub fn run_until_settled<T, E>(
     budget: &Budget,
     mut run: impl FnMut() -> Result<T, E>,
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_that_is_settled_is_met_by_nobody_and_any_other_is_told_at_once() {
+    fn settled_errors_are_retried_and_others_are_returned_at_once() {
         let check = |faults: &[&'static str], runs: usize, expected| {
             let run = Cell::new(0);
             let outcome = run_until_settled(

@@ -1,9 +1,11 @@
-//! Which queries evaluate: few at a time, in turns, those first that have used little.
+//! The scheduler of queries: a few run at a time, in turns, and queries that have used little run
+//! first.
 //!
-//! Must never know: what is evaluated. An evaluation holds the catalog's lock for moments. Were there
-//! more evaluations than cores, one of them would lose its core in such a moment, and the writer would
-//! wait until it is scheduled again. A query that has used much waits for those that have not; of
-//! two that have used about as much, which both hold memory, the earlier one goes on.
+//! Must never know: what is evaluated. An evaluation holds the catalog's lock for short moments.
+//! With more evaluations than cores, one of them could be preempted in such a moment, and the
+//! writer would wait until it is scheduled again. A query that has used much waits for queries that
+//! have used little. Of two queries that have used about as much, and both of which hold memory,
+//! the earlier one continues.
 
 use std::{cell::Cell, sync::Arc, thread::available_parallelism, time::Duration};
 
@@ -12,18 +14,19 @@ use parking_lot::{Condvar, Mutex};
 use super::OverBudget;
 use crate::clock::Stopwatch;
 
-/// How far queries give way: a tenth of the share of a thread that does not.
+/// The niceness of query threads: a tenth of the CPU share of a normal thread.
 const NICENESS: i32 = 10;
-/// How long a query evaluates while others wait.
+/// Length of a turn while other queries wait.
 const SLICE: Duration = Duration::from_millis(5);
-/// A query that has used so many times as many slices as another waits for it.
+/// Factor between the classes of used slices. A query waits for queries of a lower class.
 const CLASS_FACTOR: u32 = 4;
-/// One of so many turns goes to the earliest query, whatever it has used: none waits for ever.
+/// One in this number of turns goes to the earliest query, whatever it has used, so that no query
+/// starves.
 const EARLIEST_EVERY: u64 = 4;
-/// How often one that waits looks whether to give up.
+/// The interval at which a waiting query checks whether it should end.
 const GIVE_UP_CHECK: Duration = Duration::from_millis(20);
 
-/// Gives out turns. Cheap to clone.
+/// The scheduler. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Scheduler(Arc<Queue>);
 
@@ -36,37 +39,37 @@ struct Queue {
 
 #[derive(Debug)]
 struct State {
-    /// Turns that nobody has.
+    /// Number of free turns.
     free: usize,
     waiting: Vec<Place>,
-    /// Queries so far.
+    /// Number of queries so far.
     queries: u64,
-    /// Turns given out so far.
+    /// Number of turns so far.
     given: u64,
 }
 
-/// Where a query stands in the queue.
+/// The position of a query in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
-    /// Grows with what it has used.
+    /// The class, which grows with the used slices.
     class: u32,
-    /// In the order in which they came.
+    /// The query's number, in order of arrival.
     query: u64,
 }
 
 impl Scheduler {
-    /// So many evaluations at a time, each for so long while others wait.
+    /// Creates a scheduler with a number of concurrent evaluations and the length of a turn.
     pub fn new(at_a_time: usize, slice: Duration) -> Self {
         let state = State { free: at_a_time.max(1), waiting: Vec::new(), queries: 0, given: 0 };
         Self(Arc::new(Queue { slice, state: Mutex::new(state), changed: Condvar::new() }))
     }
 
-    /// As many as leave half of the cores to ingest.
+    /// Creates a scheduler that leaves half of the cores to ingest.
     pub fn for_this_machine() -> Self {
         Self::new(available_parallelism().map_or(1, usize::from) / 2, SLICE)
     }
 
-    /// The place of a new query; it has no turn yet.
+    /// Adds a query, which has no turn yet.
     pub(super) fn turn(&self) -> Turn {
         let query = {
             let mut state = self.0.state.lock();
@@ -82,18 +85,19 @@ impl Scheduler {
         }
     }
 
-    /// Queries that wait for a turn.
+    /// Returns the number of waiting queries.
     pub fn waiting(&self) -> usize {
         self.0.state.lock().waiting.len()
     }
 
-    /// Turns given out so far.
+    /// Returns the number of turns so far.
     pub fn given(&self) -> u64 {
         self.0.state.lock().given
     }
 }
 
-/// Lets ingest go first: Linux has a niceness for each thread.
+/// Lowers the priority of the thread in favour of ingest. On Linux, each thread has its own
+/// niceness.
 fn give_way() {
     thread_local! {
         static IS_NICE: Cell<bool> = const { Cell::new(false) };
@@ -101,28 +105,28 @@ fn give_way() {
     if IS_NICE.replace(true) {
         return;
     }
-    // Without a number of a process both are about this thread.
+    // Without a process ID, both calls refer to the current thread.
     let set = rustix::process::getpriority_process(None)
-        .and_then(|own| rustix::process::setpriority_process(None, own + NICENESS));
+        .and_then(|niceness| rustix::process::setpriority_process(None, niceness + NICENESS));
     if let Err(cause) = set {
-        tracing::debug!(%cause, "queries will not give way to ingest");
+        tracing::debug!(%cause, "query threads run at normal priority");
     }
 }
 
-/// One query's turn, once it has one, until it is dropped.
+/// The turns of one query.
 #[derive(Debug)]
 pub(super) struct Turn {
     queue: Arc<Queue>,
     query: u64,
     is_held: Cell<bool>,
-    /// Slices that are over.
+    /// Number of slices used.
     slices: Cell<u32>,
     slice: Cell<Stopwatch>,
 }
 
 impl Turn {
-    /// Returns with a turn: the one that is held while its slice lasts, else the next, for which it
-    /// waits until `is_over` has an error. The thread is nice from then on.
+    /// Returns when the query has a turn: immediately while its slice lasts, otherwise after
+    /// waiting. Stops waiting when `is_over` returns an error. Lowers the priority of the thread.
     pub(super) fn hold(
         &self,
         now: &Stopwatch,
@@ -146,7 +150,8 @@ impl Turn {
     }
 }
 
-/// One that has not used up its first slice, as most of a dashboard never do, goes before all that have.
+/// Returns the class of a query. Queries within their first slice, as most of a dashboard's,
+/// precede all others.
 fn class(slices: u32) -> u32 {
     slices.checked_ilog(CLASS_FACTOR).map_or(0, |class| class + 1)
 }
@@ -161,31 +166,31 @@ impl Drop for Turn {
 }
 
 impl Queue {
-    /// Waits for a turn, after the one that is held is given back.
+    /// Releases the current turn and waits for the next.
     fn enter(
         &self,
-        own: Place,
+        place: Place,
         is_held: bool,
         is_over: impl Fn() -> Result<(), OverBudget>,
     ) -> Result<(), OverBudget> {
         let mut state = self.state.lock();
         state.free += usize::from(is_held);
-        state.waiting.push(own);
+        state.waiting.push(place);
         let mut outcome = Ok(());
-        if state.free == 0 || state.next() != Some(own) {
+        if state.free == 0 || state.next() != Some(place) {
             self.changed.notify_all();
         }
-        while outcome.is_ok() && (state.free == 0 || state.next() != Some(own)) {
+        while outcome.is_ok() && (state.free == 0 || state.next() != Some(place)) {
             self.changed.wait_for(&mut state, GIVE_UP_CHECK);
             outcome = is_over();
         }
-        state.waiting.retain(|place| *place != own);
+        state.waiting.retain(|waiting| *waiting != place);
         if outcome.is_ok() {
             state.free -= 1;
             state.given += 1;
         }
         if state.free > 0 && !state.waiting.is_empty() {
-            // Who waits behind it may be the next.
+            // A query behind this one may be next.
             self.changed.notify_all();
         }
         outcome
@@ -193,7 +198,7 @@ impl Queue {
 }
 
 impl State {
-    /// Who gets the next turn.
+    /// Returns the query that gets the next turn.
     fn next(&self) -> Option<Place> {
         if self.given % EARLIEST_EVERY == EARLIEST_EVERY - 1 {
             return self.waiting.iter().copied().min_by_key(|place| place.query);
@@ -223,7 +228,7 @@ mod tests {
         Err(OverBudget::Time)
     }
 
-    /// A turn is over at each look.
+    /// Creates a scheduler whose turns end at every check.
     fn scheduler(at_a_time: usize) -> Scheduler {
         Scheduler::new(at_a_time, Duration::ZERO)
     }
@@ -290,7 +295,7 @@ mod tests {
             while scheduler.waiting() == 0 {
                 std::thread::yield_now();
             }
-            // It ends only because the long one gives its turn back.
+            // The short query ends only because the long one releases its turn.
             while !short.is_finished() {
                 long.hold(&Stopwatch::start(), never).unwrap();
             }

@@ -1,5 +1,5 @@
-//! Every kind of query under its budget: it lets others go first, ends when its time is over or
-//! nobody waits, and gives back what it took.
+//! Every kind of query within its budget: a query lets others run, ends at its time limit or when
+//! its client disconnects, and returns its memory.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const LIMITS: QueryLimits = QueryLimits { lines_max: 100, series_max: 100, point
 const MEMORY: usize = 64 << 20;
 const LONG: Duration = Duration::from_secs(600);
 
-/// Ten series of two hours of minutes.
+/// Creates ten series with two hours of minutes.
 fn filled() -> (Store, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = setup::open(dir.path(), NOW);
@@ -59,7 +59,7 @@ fn run_pipeline(store: &Store, budget: &Budget, text: &str) -> Result<(), QueryE
     aggregate(store, budget, &request, &LIMITS, NOW).map(drop)
 }
 
-/// Each kind of query, and whether it takes memory of the shared one.
+/// Every kind of query, by name.
 const KINDS: [(&str, Run); 9] = [
     ("chart", |store, budget| {
         let minute = Resolution::Named("1m".into());
@@ -93,7 +93,7 @@ const KINDS: [(&str, Run); 9] = [
     }),
 ];
 
-/// One turn at a time, which is over at each check.
+/// Creates resources with one turn at a time, which ends at every check.
 fn resources() -> QueryResources {
     QueryResources::new(Scheduler::new(1, Duration::ZERO), MEMORY)
 }
@@ -104,7 +104,7 @@ fn another_query_gets_its_turn_while_any_is_under_way() {
     for (name, run) in KINDS {
         let resources = resources();
         let budget = resources.budget(LONG);
-        // It has used much already.
+        // The query has already used several slices.
         let used = (0..16).map(|_| budget.check().unwrap()).count() as u64;
         std::thread::scope(|scope| {
             let other = scope.spawn(|| resources.budget(LONG).check());
@@ -112,7 +112,7 @@ fn another_query_gets_its_turn_while_any_is_under_way() {
                 std::thread::yield_now();
             }
             run(&store, &budget).unwrap();
-            // It has the turn again: the other one had it meanwhile.
+            // The query has its turn back; the other query ran in between.
             let given = resources.scheduler.given();
             assert!(resources.scheduler.waiting() == 0 && given > used + 1, "{name}: {given}");
             other.join().unwrap().unwrap();
@@ -152,12 +152,12 @@ fn what_a_query_builds_is_taken_of_the_memory_that_all_share() {
         run(&store, &budget).unwrap();
         let taken = budget.taken();
         assert!(taken > 1000 && resources.memory_free() == MEMORY - taken, "{name}: {taken}");
-        // With a little less there is no answer.
+        // With slightly less memory, the query fails.
         let scarce = Budget::of_memory(taken - 1);
         let refused = run(&store, &scarce).unwrap_err();
         assert!(matches!(refused, QueryError::Busy(_)), "{name}: {refused}");
         assert!(refused.to_string().contains("limits.query_memory_max"), "{name}: {refused}");
-        // The answer keeps it until it is read.
+        // The answer keeps its memory until it has been sent.
         let kept = budget.into_reservation();
         assert_eq!(resources.memory_free(), MEMORY - taken);
         drop(kept);

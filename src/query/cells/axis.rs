@@ -1,4 +1,4 @@
-//! The slots of a chart: of a granularity as they are, or merged to buckets of the calendar.
+//! The slots of a chart: slots of a granularity, or calendar buckets.
 //!
 //! Must never know: which series are shown, or how.
 
@@ -26,32 +26,31 @@ use crate::{
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 86_400_000;
 
-/// What the slots depend on.
+/// The inputs from which the slots are chosen.
 pub(crate) struct AxisRequest<'a> {
     pub(crate) resolution: &'a Resolution,
     pub(crate) range: &'a Range<UnixMillis>,
     pub(crate) zone: Option<&'a TimeZone>,
-    /// Slots at most, when the resolution is left to the daemon.
+    /// Maximum number of slots with automatic resolution.
     pub(crate) points: Option<usize>,
-    /// Series that are read.
+    /// Number of series to read.
     pub(crate) series: usize,
-    /// Lines that are shown of them.
+    /// Number of lines to show.
     pub(crate) lines: usize,
-    /// What tells how often readings come, where slots must not be finer when the resolution is
-    /// left to the daemon.
+    /// Source of the spacing of readings. Automatic resolution is never finer than that spacing.
     pub(crate) readings: Option<&'a Readings<'a>>,
 }
 
 /// The slots of a chart and the granularities that they are read from.
 #[derive(Debug)]
 pub(crate) struct Axis {
-    /// Width of the slots, or the calendar's unit.
+    /// The slot width, or the name of the calendar unit.
     pub(crate) resolution: String,
-    /// Which granularity is read where, oldest part first.
+    /// The granularity of each part of the range, oldest part first.
     pub(crate) segments: Vec<Segment>,
-    /// Start and width of each slot, ascending.
+    /// The start and width of each slot, in ascending order.
     slots: Vec<(i64, i64)>,
-    /// What a reader should know.
+    /// Remarks for the reader of the chart.
     pub(crate) notes: Vec<String>,
 }
 
@@ -59,7 +58,7 @@ impl Axis {
     /// Chooses the slots.
     ///
     /// # Errors
-    /// When the resolution is not known, or there are too many slots.
+    /// When the resolution is unknown, or there are too many slots.
     pub(crate) fn plan(
         coverage: &Coverage<'_>,
         request: &AxisRequest<'_>,
@@ -74,7 +73,7 @@ impl Axis {
                 let points = request.points.unwrap_or(AUTO_POINTS);
                 let points = points.min(request.slots_max(limits)).max(1);
                 let (width, note) = request.auto(coverage, points)?;
-                if request.is_elsewhere() && width % DAY_MS == 0 {
+                if request.has_local_zone() && width % DAY_MS == 0 {
                     let unit = request.local_days(width / DAY_MS, points);
                     return Self::of_calendar(coverage, unit, request, limits);
                 }
@@ -113,7 +112,7 @@ impl Axis {
         request.check_points(slots.len(), limits)?;
         let resolution = Span::Fixed(width).to_string();
         let mut notes = coverage.notes(granularity, &segments, request.range);
-        if request.is_elsewhere() && width > HOUR_MS {
+        if request.has_local_zone() && width > HOUR_MS {
             notes.push(format!(
                 "the slots of {resolution} begin by UTC; resolution=day, week or month gives those \
                  of the time zone"
@@ -156,37 +155,37 @@ impl Axis {
         Ok(Self { resolution: unit.name().into_owned(), segments, slots, notes })
     }
 
-    /// Number of slots.
+    /// Returns the number of slots.
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Start and width of each slot.
+    /// Returns the start and width of each slot.
     pub(crate) fn slots(&self) -> &[(i64, i64)] {
         &self.slots
     }
 
-    /// Start of the first slot, or `at` when there is none.
+    /// Returns the start of the first slot, or `at` when there are no slots.
     pub(crate) fn start_or(&self, at: UnixMillis) -> i64 {
         self.slots.first().map_or(at.0, |(start, _)| *start)
     }
 
-    /// End of the last slot, or `at` when there is none.
+    /// Returns the end of the last slot, or `at` when there are no slots.
     pub(crate) fn end_or(&self, at: UnixMillis) -> i64 {
         self.slots.last().map_or(at.0, |(start, width)| start + width)
     }
 
-    /// Start of the slot that is not over yet; the last one, unless the range lies ahead.
+    /// Returns the start of the first slot that ends after `now`.
     pub(crate) fn incomplete_from(&self, now: UnixMillis) -> Option<i64> {
         let over = self.slots.partition_point(|(start, width)| start + width <= now.0);
         self.slots.get(over).map(|(start, _)| *start)
     }
 
-    /// Moves what a counter grew in a gap to the slots that the gap covers. A slot without a reading
-    /// has the rate of the gap as its smallest and largest.
+    /// Distributes a counter's growth in a gap over the slots of the gap. A slot without a reading
+    /// gets the rate of the gap as its min and max.
     pub(crate) fn spread(&self, SlotGap { gap, slot_start }: &SlotGap, cells: &mut [Cell]) {
         let (from, to) = gap.times();
-        // A slot of a granularity that does not end where one of the axis does is in one as a whole.
+        // A stored slot that crosses a border of the axis counts entirely in one slot of the axis.
         let carried = |edge: i64| if edge <= *slot_start { gap.carried(edge) } else { 0.0 };
         let first = self.slots.partition_point(|(start, width)| start + width <= from);
         let touched = self.slots.iter().zip(cells).skip(first);
@@ -198,9 +197,9 @@ impl Axis {
         }
     }
 
-    /// Merges the slots of one series and segment, ascending, into this axis' cells.
+    /// Merges the slots of one series and segment, in ascending order, into the cells of this axis.
     pub(crate) fn merge(&self, filled: &[Slot], cells: &mut [Cell]) {
-        assert_eq!(cells.len(), self.slots.len(), "one cell a slot");
+        assert_eq!(cells.len(), self.slots.len(), "one cell per slot");
         let mut index = 0;
         for slot in filled {
             while self.slots.get(index + 1).is_some_and(|(next, _)| *next <= slot.start.0) {
@@ -212,11 +211,11 @@ impl Axis {
     }
 }
 
-/// A cell as part of a slot that begins some time earlier. Offsets in a slot that is longer than
-/// they can tell are counted in longer units than milliseconds.
+/// Returns a cell whose offsets count from the start of a wider slot. When the offsets do not fit
+/// into 32 bits, their unit is longer than a millisecond.
 fn within(width: i64, later: i64, cell: &Cell) -> Cell {
     let unit = width / i64::from(u32::MAX) + 1;
-    let offset = |own: u32| u32::try_from((later + i64::from(own)) / unit).unwrap_or(0);
+    let offset = |at: u32| u32::try_from((later + i64::from(at)) / unit).unwrap_or(0);
     Cell { first_at: offset(cell.first_at), last_at: offset(cell.last_at), ..*cell }
 }
 
@@ -233,17 +232,17 @@ impl AxisRequest<'_> {
         self.zone.cloned().unwrap_or(TimeZone::UTC)
     }
 
-    fn is_elsewhere(&self) -> bool {
+    fn has_local_zone(&self) -> bool {
         self.zone.is_some_and(|zone| *zone != TimeZone::UTC)
     }
 
-    /// Slots of a line, at most.
+    /// Returns the maximum number of slots of a line.
     fn slots_max(&self, limits: &QueryLimits) -> usize {
         limits.points_max / self.lines.max(self.series).max(1)
     }
 
-    /// The width of slots that is left to the daemon, and what a reader should know of it: slots are
-    /// not finer than readings come.
+    /// Returns the slot width for automatic resolution, and a remark when slots are wider because
+    /// of the spacing of the readings.
     fn auto(
         &self,
         coverage: &Coverage<'_>,
@@ -251,7 +250,7 @@ impl AxisRequest<'_> {
     ) -> Result<(i64, Option<String>), QueryError> {
         let finest = auto_width(coverage, self.range, points, 0);
         let Some(readings) = self.readings else { return Ok((finest, None)) };
-        // They may come a little late.
+        // Readings may arrive a little late.
         let is_finer = |spacing: &f64| *spacing > finest as f64 * 1.1;
         let Some(spacing) = readings.spacing_ms(finest)?.filter(is_finer) else {
             return Ok((finest, None));
@@ -259,14 +258,14 @@ impl AxisRequest<'_> {
         let width = auto_width(coverage, self.range, points, (spacing * 0.9) as i64);
         let seconds = |ms: f64| Span::Fixed(((ms / 1000.0).round() as i64).max(1) * 1000);
         let note = format!(
-            "readings come each {}: slots of {} would be finer",
+            "readings arrive every {}: slots of {} would be finer",
             seconds(spacing),
             Span::Fixed(finest)
         );
         Ok((width, Some(note)))
     }
 
-    /// Days of the zone, so many together that their slots are not more than `points`.
+    /// Returns a number of local days that gives at most `points` slots.
     fn local_days(&self, days: i64, points: usize) -> CalendarUnit {
         let mut unit = CalendarUnit::of_days(days);
         for doubled in (1..32).map(|times| days.saturating_mul(1 << times)) {
@@ -278,7 +277,7 @@ impl AxisRequest<'_> {
         unit
     }
 
-    /// Refuses to read more slots than allowed.
+    /// Rejects a query that would read too many slots.
     fn check(
         &self,
         coverage: &Coverage<'_>,
@@ -288,7 +287,7 @@ impl AxisRequest<'_> {
         let slots = coverage.slots_of(segments);
         if slots.saturating_mul(self.series.max(1) as i64) > limits.points_max as i64 {
             return Err(QueryError::TooMuch(format!(
-                "{} series of {slots} slots are more than {} that may be read: ask for a shorter \
+                "{} series of {slots} slots are more than {} that a query may read: ask for a shorter \
                  range, a coarser resolution or fewer series, or raise limits.query_points_max",
                 self.series, limits.points_max
             )));

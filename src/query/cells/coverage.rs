@@ -1,6 +1,6 @@
-//! Which granularities of a store hold a range.
+//! The granularities of a store that contain a range.
 //!
-//! Must never know: what is asked.
+//! Must never know: what is queried.
 
 use std::ops::Range;
 
@@ -10,8 +10,8 @@ use crate::{
     store::Store,
 };
 
-/// The stretches that each granularity of the store holds. Granularities that were removed from the settings
-/// are included where they hold a part of the range.
+/// Returns the time ranges that each granularity of the store contains. Granularities that were
+/// removed from the settings are included where they contain a part of the range.
 pub(crate) fn coverage<'a>(
     store: &'a Store,
     range: &Range<UnixMillis>,
@@ -21,7 +21,7 @@ pub(crate) fn coverage<'a>(
     let retired = gaps.split_off(living.count());
     let all = store.all_granularities().iter().enumerate();
     let retired = all.skip(living.count()).zip(retired);
-    retired.fold(Coverage::new(living, gaps, now), |coverage, ((index, own), gaps)| {
-        coverage.with_retired(GranularityIndex(index), own, gaps, range, now)
+    retired.fold(Coverage::new(living, gaps, now), |coverage, ((index, granularity), gaps)| {
+        coverage.with_retired(GranularityIndex(index), granularity, gaps, range, now)
     })
 }

@@ -1,6 +1,6 @@
-//! Cells along an axis of slots: what is read for charts and documents, and for `PromQL` beyond its windows.
+//! Cells along an axis of slots, for charts and documents, and for `PromQL` beyond its windows.
 //!
-//! Must never know: what is asked, how an answer looks.
+//! Must never know: what is queried, how an answer looks.
 
 pub(super) mod axis;
 pub(super) mod coverage;

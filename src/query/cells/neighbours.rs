@@ -1,9 +1,10 @@
-//! The readings of counters next to a range: what they grew in a gap that crosses an edge of the
-//! range is spread over both sides of it, so that a part of a chart shows what the whole shows.
+//! Readings of counters next to a range. A counter's growth in a gap that crosses an edge of the
+//! range is spread over both sides of the edge, so that a part of a chart shows the same values as
+//! the whole.
 //!
-//! Most series have a reading in the slots beside the range. For the others, coarser granularities
-//! are read, whose cells hold their first and last reading with its time, up to [`GAP_MAX_MS`]
-//! away. Charts and PromQL search here. Must never know: what is shown.
+//! Most series have a reading in the slots next to the range. For the others, the search continues
+//! in coarser granularities, whose cells contain the first and last reading with its time, up to
+//! [`GAP_MAX_MS`] away. Charts and PromQL use this search. Must never know: what is shown.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -17,13 +18,13 @@ use crate::{
     store::{Columns, Slot, Store},
 };
 
-/// Slots beside the range that are asked before coarser ones.
+/// Slots next to the range that are searched before coarser granularities.
 const NEAR_SLOTS: i64 = 2;
-/// Slots that are read again at the granularity of the range, at most, each for all series that
-/// have their reading there.
-const AGAIN_MAX: usize = 64;
+/// Maximum number of slots that are read again at the granularity of the range. One slot covers all
+/// series whose nearest reading is in it.
+const REFINED_SLOTS_MAX: usize = 64;
 
-/// The readings of a counter's slot at either end of it.
+/// The first and last reading of a counter's slot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ends {
     first: Reading,
@@ -33,7 +34,7 @@ pub(crate) struct Ends {
     spacing_ms: f64,
 }
 
-/// A gap between two slots, and where the later one begins.
+/// A gap between two slots, with the start of the later slot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SlotGap {
     pub(crate) gap: Gap,
@@ -41,7 +42,7 @@ pub(crate) struct SlotGap {
 }
 
 impl Ends {
-    /// The ends of a slot; `None` when it has no reading.
+    /// Returns the readings of a slot; `None` when the slot is empty.
     pub(crate) fn of(slot: &Slot) -> Option<Self> {
         let Slot { start: UnixMillis(start), cell } = slot;
         let at = |offset: u32| start + i64::from(offset);
@@ -54,7 +55,7 @@ impl Ends {
         })
     }
 
-    /// The gap from this slot to a later one, if anything is spread over it.
+    /// Returns the gap from this slot to a later one; `None` when no growth is spread over it.
     #[inline]
     pub(crate) fn gap_to(&self, after: &Self, width_ms: i64) -> Option<SlotGap> {
         let spacing = self.spacing_ms.min(after.spacing_ms);
@@ -75,14 +76,14 @@ pub(in crate::query) struct Neighbours<'a> {
     pub(in crate::query) store: &'a Store,
     pub(in crate::query) budget: &'a Budget,
     pub(in crate::query) coverage: &'a Coverage<'a>,
-    /// The granularity of the range at that edge.
+    /// The granularity of the range at this edge.
     pub(in crate::query) granularity: GranularityIndex,
     pub(in crate::query) edge: UnixMillis,
     pub(in crate::query) side: Side,
 }
 
 impl Neighbours<'_> {
-    /// The slot of each series that is nearest to the edge; `None` where there is none.
+    /// Returns the slot of each series that is nearest to the edge; `None` without one.
     ///
     /// # Errors
     /// When the store cannot be read, or the budget is used up.
@@ -107,47 +108,47 @@ impl Neighbours<'_> {
         Ok(found)
     }
 
-    /// Ranges from the edge on, each with the granularity that is asked.
+    /// Returns the ranges to search, from the edge outwards, each with its granularity.
     fn ladder(&self) -> Vec<(GranularityIndex, Range<UnixMillis>)> {
         let granularities = self.coverage.granularities();
         let width = |index| granularities[index].width_ms;
         let near = NEAR_SLOTS * width(self.granularity);
         let mut out = Vec::new();
-        let (mut own, mut at) = (self.granularity, self.edge);
+        let (mut granularity, mut at) = (self.granularity, self.edge);
         let furthest = match self.side {
             Side::Before => self.edge.minus(GAP_MAX_MS),
             Side::After => self.edge.plus(GAP_MAX_MS),
         };
         for step in 0.. {
-            let is_coarsest = own.0 + 1 >= granularities.count();
+            let is_coarsest = granularity.0 + 1 >= granularities.count();
             let border = |from: UnixMillis| match (is_coarsest && step > 0, self.side) {
                 (true, _) => furthest,
                 (false, Side::Before) if step == 0 => from.minus(near),
                 (false, Side::After) if step == 0 => from.plus(near),
-                (false, Side::Before) => granularities[own.coarser()].slot_start(from),
+                (false, Side::Before) => granularities[granularity.coarser()].slot_start(from),
                 (false, Side::After) => {
-                    let coarser = &granularities[own.coarser()];
+                    let coarser = &granularities[granularity.coarser()];
                     coarser.slot_start(from.minus(1)).plus(coarser.width_ms)
                 }
             };
             let next = border(at);
             match self.side {
-                Side::Before => out.push((own, next.max(furthest)..at)),
-                Side::After => out.push((own, at..next.min(furthest))),
+                Side::Before => out.push((granularity, next.max(furthest)..at)),
+                Side::After => out.push((granularity, at..next.min(furthest))),
             }
             at = next;
             if step > 0 {
                 if is_coarsest {
                     break;
                 }
-                own = own.coarser();
+                granularity = granularity.coarser();
             }
         }
         out.retain(|(_, range)| range.start < range.end);
         out
     }
 
-    /// Fills in what one range tells of the series that are missing.
+    /// Searches one range for the series that are still missing.
     fn fill(
         &self,
         granularity: GranularityIndex,
@@ -174,7 +175,7 @@ impl Neighbours<'_> {
         Ok(())
     }
 
-    /// The nearest slot whose readings all lie on this side of the edge.
+    /// Returns the nearest slot whose readings are all on this side of the edge.
     fn nearest(&self, slots: &[Slot]) -> Option<Slot> {
         let is_beside = |slot: &&Slot| {
             Ends::of(slot).is_some_and(|ends| match self.side {
@@ -189,32 +190,33 @@ impl Neighbours<'_> {
         .copied()
     }
 
-    /// Reads slots that were found at coarser granularities again at that of the range, as far as
-    /// they are kept there: the spacing of readings is the one that the whole range would tell.
+    /// Replaces slots from coarser granularities by slots at the granularity of the range, where
+    /// those are still stored. The spacing of the readings then equals the spacing over the whole
+    /// range.
     fn refine(
         &self,
         series: &[SeriesId],
         coarse: &[usize],
         found: &mut [Option<Slot>],
     ) -> Result<(), QueryError> {
-        let own = &self.coverage.granularities()[self.granularity];
+        let granularity = &self.coverage.granularities()[self.granularity];
         let mut by_slot: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
         for place in coarse {
             let Some(ends) = found[*place].as_ref().and_then(Ends::of) else { continue };
             let at = if self.side == Side::Before { ends.last.at } else { ends.first.at };
-            by_slot.entry(own.slot_start(UnixMillis(at)).0).or_default().push(*place);
+            by_slot.entry(granularity.slot_start(UnixMillis(at)).0).or_default().push(*place);
         }
-        for (start, places) in by_slot.into_iter().take(AGAIN_MAX) {
+        for (start, places) in by_slot.into_iter().take(REFINED_SLOTS_MAX) {
             let start = UnixMillis(start);
-            let range = start..start.plus(own.width_ms);
+            let range = start..start.plus(granularity.width_ms);
             if !self.coverage.is_whole(self.granularity, &range) {
                 continue;
             }
-            let mut again = vec![None; places.len()];
+            let mut refined = vec![None; places.len()];
             let ids: Vec<_> = places.iter().map(|place| series[*place]).collect();
             let mut missing = (0..ids.len()).collect();
-            self.fill(self.granularity, range, &ids, &mut missing, &mut again)?;
-            for (place, slot) in places.into_iter().zip(again) {
+            self.fill(self.granularity, range, &ids, &mut missing, &mut refined)?;
+            for (place, slot) in places.into_iter().zip(refined) {
                 if slot.is_some() {
                     found[place] = slot;
                 }

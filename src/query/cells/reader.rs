@@ -1,8 +1,8 @@
-//! Reads the cells of series along an axis, some series at a time, and spreads what counters grew
-//! in gaps over the slots of the gaps.
+//! A reader of the cells of series along an axis. It reads a number of series at a time, and
+//! spreads the growth of counters in gaps over the slots of the gaps.
 //!
-//! Must never know: what is shown of them. Each view holds up the writer for a moment, and the
-//! longer, the more series it is of.
+//! Must never know: what is shown. Creating a view blocks the writer for a moment; the time grows
+//! with the number of series.
 
 use crate::{
     model::{Cell, GranularityIndex, Kind, SeriesId, UnixMillis},
@@ -15,28 +15,28 @@ use crate::{
     store::{Columns, Slot, Store, View},
 };
 
-/// Series that are read with one view of each segment.
+/// Number of series that share one view of each segment.
 const SERIES_PER_VIEW: usize = 1024;
 
-/// Views of the parts of an axis, of some series at a time.
+/// A reader with one view per segment, for a number of series at a time.
 pub(crate) struct CellReader<'a> {
     store: &'a Store,
     budget: &'a Budget,
     axis: &'a Axis,
-    /// In the order in which they are read.
+    /// The series, in the order in which they are read.
     series: Vec<SeriesId>,
     next: usize,
     views: Vec<View>,
     filled: Vec<Slot>,
-    /// Slots that memory is taken for.
+    /// Slots for which the budget has already been charged.
     taken: usize,
-    /// `None`: cells are as they are stored.
+    /// The stored ranges, for spreading growth over gaps; `None` returns cells as stored.
     coverage: Option<&'a Coverage<'a>>,
-    /// What is beside the axis, of each series of the views that is a counter.
+    /// The slots around the axis, for each series of the views that is a counter.
     counters: Vec<Option<Beside>>,
 }
 
-/// A counter's slots before the axis and behind it.
+/// A counter's slots before and after the axis.
 #[derive(Debug, Clone, Copy, Default)]
 struct Beside {
     before: Option<Ends>,
@@ -44,7 +44,7 @@ struct Beside {
 }
 
 impl<'a> CellReader<'a> {
-    /// Reads cells as they are stored.
+    /// Creates a reader that returns cells as stored.
     pub(crate) fn new(
         store: &'a Store,
         budget: &'a Budget,
@@ -56,7 +56,7 @@ impl<'a> CellReader<'a> {
         Self { store, budget, axis, series, next, views, filled, taken, coverage, counters }
     }
 
-    /// Spreads what counters grew in gaps, also across the ends of the axis.
+    /// Spreads the growth of counters over gaps, including gaps that cross the ends of the axis.
     #[must_use]
     pub(crate) fn spreading(self, coverage: &'a Coverage<'a>) -> Self {
         Self { coverage: Some(coverage), ..self }
@@ -72,17 +72,17 @@ impl<'a> CellReader<'a> {
         if place == 0 {
             let ids = &self.series[self.next..self.series.len().min(self.next + SERIES_PER_VIEW)];
             let segments = self.axis.segments.iter();
-            // Those of the series before are given up first.
+            // Drop the previous views first.
             self.views.clear();
-            for own in segments {
-                self.views.push(self.store.view(own.stored, own.range.clone(), ids)?);
+            for segment in segments {
+                self.views.push(self.store.view(segment.stored, segment.range.clone(), ids)?);
             }
             self.counters = self.beside(ids)?;
         }
         self.next += 1;
         let width_ms = self.store.granularities()[GranularityIndex::FINEST].width_ms;
         let beside = self.counters.get(place).copied().flatten();
-        let mut before = beside.and_then(|own| own.before);
+        let mut before = beside.and_then(|counter| counter.before);
         for view in &self.views {
             self.budget.check()?;
             view.slots_into(id, Columns::ALL, &mut self.filled)?;
@@ -92,21 +92,24 @@ impl<'a> CellReader<'a> {
             self.axis.merge(&self.filled, cells);
             if beside.is_some() {
                 for ends in self.filled.iter().filter_map(Ends::of) {
-                    if let Some(gap) = before.and_then(|own| own.gap_to(&ends, width_ms)) {
+                    if let Some(gap) =
+                        before.and_then(|ends_before| ends_before.gap_to(&ends, width_ms))
+                    {
                         self.axis.spread(&gap, cells);
                     }
                     before = Some(ends);
                 }
             }
         }
-        let after = beside.and_then(|own| own.after);
-        if let Some(gap) = before.zip(after).and_then(|(own, after)| own.gap_to(&after, width_ms)) {
+        let after = beside.and_then(|counter| counter.after);
+        if let Some(gap) = before.zip(after).and_then(|(ends, after)| ends.gap_to(&after, width_ms))
+        {
             self.axis.spread(&gap, cells);
         }
         Ok(())
     }
 
-    /// What is beside the axis, of the counters among some series.
+    /// Returns the slots around the axis for the counters among `ids`.
     fn beside(&self, ids: &[SeriesId]) -> Result<Vec<Option<Beside>>, QueryError> {
         let Some(coverage) = self.coverage else { return Ok(Vec::new()) };
         let segments = &self.axis.segments;
@@ -130,16 +133,16 @@ impl<'a> CellReader<'a> {
             let slots = search.of(&ids)?;
             Ok::<Vec<_>, QueryError>(slots.iter().map(|slot| Ends::of(slot.as_ref()?)).collect())
         };
-        // What has no reading since the range began has none that ends a gap in it.
+        // A series without a reading since the start of the range cannot end a gap in it.
         let places = reach(&out, first.range.start);
         let found = find(first, first.range.start, Side::Before, &places)?;
         for (place, before) in places.into_iter().zip(found) {
-            out[place] = out[place].map(|own| Beside { before, ..own });
+            out[place] = out[place].map(|counter| Beside { before, ..counter });
         }
         let places = reach(&out, last.range.end);
         let found = find(last, last.range.end, Side::After, &places)?;
         for (place, after) in places.into_iter().zip(found) {
-            out[place] = out[place].map(|own| Beside { after, ..own });
+            out[place] = out[place].map(|counter| Beside { after, ..counter });
         }
         Ok(out)
     }

@@ -1,4 +1,4 @@
-//! How often readings of series come, as their newest cells tell.
+//! The spacing of readings, taken from the newest cells of a few series.
 //!
 //! Must never know: what is shown.
 
@@ -11,12 +11,12 @@ use crate::{
     store::{Columns, Store},
 };
 
-/// Series that are looked at, evenly picked of all.
+/// Maximum number of series in the sample; they are evenly spaced among all series.
 const SERIES_MAX: usize = 16;
-/// Readings of a cell that tell their spacing, at least.
+/// Minimum number of readings in a cell for its spacing to count.
 const READINGS_MIN: u32 = 3;
 
-/// What readings of some series are asked for.
+/// A search for the spacing of readings.
 pub(crate) struct Readings<'a> {
     pub(crate) store: &'a Store,
     pub(crate) budget: &'a Budget,
@@ -26,7 +26,7 @@ pub(crate) struct Readings<'a> {
 }
 
 impl<'a> Readings<'a> {
-    /// Those of a few of many series.
+    /// Creates a search over a few of the given series.
     pub(crate) fn of(
         (store, budget): (&'a Store, &'a Budget),
         coverage: &'a Coverage<'a>,
@@ -37,8 +37,9 @@ impl<'a> Readings<'a> {
         Self { store, budget, coverage, series: series.step_by(step).collect(), range }
     }
 
-    /// The mean time between two readings, in milliseconds, of the series that is read most often;
-    /// `None` when no cell wider than `width_ms` has enough readings at the end of the range.
+    /// Returns the mean time between two readings, in milliseconds, of the series with the most
+    /// frequent readings. Returns `None` when no cell wider than `width_ms` has enough readings at
+    /// the end of the range.
     ///
     /// # Errors
     /// When the store cannot be read, or the budget is used up.
@@ -48,10 +49,12 @@ impl<'a> Readings<'a> {
         let end = self.range.end.min(last.plus(1));
         let granularities = self.coverage.granularities().as_slice();
         let mut slots = Vec::new();
-        for (index, own) in
-            granularities.iter().enumerate().filter(|(_, own)| own.width_ms > width_ms)
+        for (index, granularity) in granularities
+            .iter()
+            .enumerate()
+            .filter(|(_, granularity)| granularity.width_ms > width_ms)
         {
-            let range = own.slot_start(end.minus(1)).minus(own.width_ms)..end;
+            let range = granularity.slot_start(end.minus(1)).minus(granularity.width_ms)..end;
             let stored = self.coverage.stored(GranularityIndex(index));
             let view = self.store.view(stored, range, &self.series)?;
             let mut least = f64::INFINITY;

@@ -1,7 +1,7 @@
-//! The levels of a month: days, their hours, and their minutes, each with the sums of all that is
-//! below, read from the granularities that hold them whole.
+//! The levels of a month: days, hours and minutes, each with the sums of the levels below, read
+//! from granularities that are stored for the whole level.
 //!
-//! Must never know: HTTP, or how a document is shown. All times are UTC.
+//! Must never know: HTTP, or how a document is displayed. All times are UTC.
 
 use std::ops::Range;
 
@@ -14,62 +14,63 @@ use crate::{
     store::{Columns, Store, View},
 };
 
-/// Width of each level's parts, outermost first.
+/// Width of the parts of each level, outermost first.
 pub(crate) const PARTS_MS: [i64; 3] = [86_400_000, 3_600_000, 60_000];
 
 /// A month of one series: days > hours > minutes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LevelsDocument {
-    /// Which series.
+    /// The series.
     #[serde(flatten)]
     pub series: SeriesEntry,
     /// Start of the month.
     pub date: Timestamp,
-    /// Samples of the month.
+    /// Number of samples in the month.
     pub num_samples: u64,
-    /// Sum over the month: of a counter, its increase.
+    /// Sum over the month; for a counter, its increase.
     pub total_samples: f64,
-    /// Every day of the month, also empty ones; none where no granularity of a day or finer is
-    /// kept.
+    /// Every day of the month, including empty days. Days are missing when no granularity of a day
+    /// or finer is stored.
     pub days: Vec<LevelPart>,
 }
 
 /// A day, an hour or a minute.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LevelPart {
-    /// When it begins.
+    /// The start of the part.
     pub date: Timestamp,
-    /// Samples in it.
+    /// Number of samples in the part.
     pub num_samples: u64,
-    /// Sum over it.
+    /// Sum over the part.
     pub total_samples: f64,
-    /// Every hour of a day, where a granularity of an hour or finer is kept for the whole day.
+    /// Every hour of a day, when a granularity of an hour or finer is stored for the whole day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hours: Option<Vec<LevelPart>>,
-    /// Every minute of an hour, where a granularity of a minute or finer is kept for the day.
+    /// Every minute of an hour, when a granularity of a minute or finer is stored for the whole
+    /// day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minutes: Option<Vec<LevelPart>>,
 }
 
-/// Where the parts of one level are read.
+/// The stored ranges of one level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Rung {
     part_ms: i64,
-    /// What is read: whole days, ascending.
+    /// The ranges to read: whole days, in ascending order.
     segments: Vec<Segment>,
     /// The days of the segments.
     kept: Vec<Range<i64>>,
 }
 
-/// Which granularities the levels of some months are read from.
+/// The granularities from which the levels of some months are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ladder {
-    /// Whole months.
+    /// The range in whole months.
     pub(crate) range: Range<UnixMillis>,
     rungs: Vec<Rung>,
 }
 
-/// A ladder with the views it reads from.
+/// A ladder with the views that it reads from.
 pub(crate) struct OpenLadder {
     pub(crate) ladder: Ladder,
     views: Vec<Vec<View>>,
@@ -79,15 +80,16 @@ pub(crate) struct OpenLadder {
 #[derive(Debug)]
 pub(crate) struct Parts {
     part_ms: i64,
-    /// The days that are kept, ascending.
+    /// The stored days, in ascending order.
     kept: Vec<Range<i64>>,
-    /// The parts that are not empty, ascending.
+    /// The non-empty parts, in ascending order.
     filled: Vec<(i64, Cell)>,
 }
 
 impl Ladder {
-    /// The levels of the months that overlap `range`, `depth` of them: 1 days, 2 with hours, 3
-    /// with minutes. Below the days only those that overlap `fine` are read.
+    /// Plans the levels of the months that overlap `range`. `depth` is 1 for days, 2 for days and
+    /// hours, 3 for days, hours and minutes. Below the days, only parts that overlap `fine` are
+    /// read.
     pub(crate) fn new(
         coverage: &Coverage<'_>,
         range: &Range<UnixMillis>,
@@ -109,13 +111,13 @@ impl Ladder {
                 fine.start.max(range.start)..fine.end.min(range.end).max(range.start)
             };
             let mut segments = coverage.segments(granularity, whole_days(&within));
-            segments.retain(|own| own.granularity <= granularity);
+            segments.retain(|segment| segment.granularity <= granularity);
             rungs.push(Rung::new(part_ms, &segments));
         }
         Self { range, rungs }
     }
 
-    /// Parts of one series, empty ones too.
+    /// Returns the number of parts of one series, including empty parts.
     pub(crate) fn parts(&self) -> i64 {
         let parts = |rung: &Rung| -> i64 {
             rung.kept.iter().map(|days| (days.end - days.start) / rung.part_ms).sum()
@@ -123,7 +125,7 @@ impl Ladder {
         self.rungs.iter().map(parts).sum()
     }
 
-    /// The months of the ladder.
+    /// Returns the months of the ladder.
     pub(crate) fn months(&self) -> impl Iterator<Item = Range<UnixMillis>> + use<> {
         let end = self.range.end;
         let starts = std::iter::successors(Some(self.range.start), |start| {
@@ -132,21 +134,22 @@ impl Ladder {
         starts.take_while(move |start| *start < end).map(month)
     }
 
-    /// Begins to read.
+    /// Creates the views.
     pub(crate) fn open(self, store: &Store, ids: &[SeriesId]) -> Result<OpenLadder, QueryError> {
-        let view = |own: &Segment| Ok(store.view(own.stored, own.range.clone(), ids)?);
+        let view =
+            |segment: &Segment| Ok(store.view(segment.stored, segment.range.clone(), ids)?);
         let views = self.rungs.iter().map(|rung| rung.segments.iter().map(view).collect());
         let views = views.collect::<Result<_, QueryError>>()?;
         Ok(OpenLadder { ladder: self, views })
     }
 }
 
-/// The month that begins at a time.
+/// Returns the month that begins at a time.
 fn month(start: UnixMillis) -> Range<UnixMillis> {
     start..Span::Months(1).next(start)
 }
 
-/// The days that overlap a range.
+/// Returns the whole days that overlap a range.
 fn whole_days(range: &Range<UnixMillis>) -> Range<UnixMillis> {
     let border = |at: i64| at.div_euclid(PARTS_MS[0]).saturating_mul(PARTS_MS[0]);
     UnixMillis(border(range.start.0))
@@ -154,7 +157,7 @@ fn whole_days(range: &Range<UnixMillis>) -> Range<UnixMillis> {
 }
 
 impl Rung {
-    /// Of the whole days of segments.
+    /// Creates a rung from the whole days of segments.
     fn new(part_ms: i64, segments: &[Segment]) -> Self {
         let mut kept: Vec<Range<i64>> = Vec::new();
         for Segment { range, .. } in segments {
@@ -164,15 +167,15 @@ impl Rung {
             }
         }
         let day = |at: i64| at.div_euclid(PARTS_MS[0]) * PARTS_MS[0];
-        let whole = kept.into_iter().map(|own| day(own.start + PARTS_MS[0] - 1)..day(own.end));
-        let kept: Vec<_> = whole.filter(|own| !own.is_empty()).collect();
-        let inside = |own: &Segment| {
-            let days = kept
-                .iter()
-                .find(|days| days.start < own.range.end.0 && own.range.start.0 < days.end)?;
+        let whole = kept.into_iter().map(|days| day(days.start + PARTS_MS[0] - 1)..day(days.end));
+        let kept: Vec<_> = whole.filter(|days| !days.is_empty()).collect();
+        let inside = |segment: &Segment| {
+            let days = kept.iter().find(|days| {
+                days.start < segment.range.end.0 && segment.range.start.0 < days.end
+            })?;
             let (start, end) = (UnixMillis(days.start), UnixMillis(days.end));
-            let range = own.range.start.max(start)..own.range.end.min(end);
-            Some(Segment { range, ..own.clone() })
+            let range = segment.range.start.max(start)..segment.range.end.min(end);
+            Some(Segment { range, ..segment.clone() })
         };
         let segments = segments.iter().filter_map(inside).collect();
         Self { part_ms, segments, kept }
@@ -180,8 +183,8 @@ impl Rung {
 }
 
 impl OpenLadder {
-    /// The parts of a series at each level, outermost first. Their memory is the
-    /// caller's to take.
+    /// Returns the parts of a series at each level, outermost first. The caller charges their
+    /// memory to the budget.
     pub(crate) fn read(&self, series: SeriesId, budget: &Budget) -> Result<Vec<Parts>, QueryError> {
         let mut out = Vec::with_capacity(self.views.len());
         let mut slots = Vec::new();
@@ -206,7 +209,7 @@ impl OpenLadder {
 }
 
 impl OpenLadder {
-    /// The parts of several series as one.
+    /// Returns the merged parts of several series.
     pub(crate) fn read_merged(
         &self,
         series: &[SeriesId],
@@ -214,10 +217,10 @@ impl OpenLadder {
     ) -> Result<Vec<Parts>, QueryError> {
         let mut all: Vec<Parts> = Vec::new();
         for id in series {
-            for (index, own) in self.read(*id, budget)?.into_iter().enumerate() {
+            for (index, level_parts) in self.read(*id, budget)?.into_iter().enumerate() {
                 match all.get_mut(index) {
-                    Some(parts) => parts.merge(&own),
-                    None => all.push(own),
+                    Some(parts) => parts.merge(&level_parts),
+                    None => all.push(level_parts),
                 }
             }
         }
@@ -238,31 +241,31 @@ impl Parts {
         });
     }
 
-    /// Bytes that they take.
+    /// Returns the memory of the parts in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.filled.capacity() * size_of::<(i64, Cell)>()
     }
 
-    /// The cell of the part that begins at `at`; `None` where it is empty.
+    /// Returns the cell of the part that begins at `at`; `None` for an empty part.
     pub(crate) fn cell(&self, at: i64) -> Option<&Cell> {
         let found = self.filled.binary_search_by_key(&at, |(start, _)| *start).ok()?;
         self.filled.get(found).map(|(_, cell)| cell)
     }
 
-    /// Starts of the parts within a range that are kept.
+    /// Returns the starts of the stored parts within a range.
     pub(crate) fn starts(&self, range: Range<i64>) -> impl Iterator<Item = i64> {
-        let within = move |own: &Range<i64>| own.start.max(range.start)..own.end.min(range.end);
-        self.kept.iter().map(within).flat_map(|own| own.step_by(self.part_ms as usize))
+        let within = move |days: &Range<i64>| days.start.max(range.start)..days.end.min(range.end);
+        self.kept.iter().map(within).flat_map(|days| days.step_by(self.part_ms as usize))
     }
 
-    /// The parts within a range that are not empty.
+    /// Returns the non-empty parts within a range.
     pub(crate) fn filled(&self, range: Range<i64>) -> &[(i64, Cell)] {
         let from = self.filled.partition_point(|(at, _)| *at < range.start);
         let to = self.filled.partition_point(|(at, _)| *at < range.end);
         self.filled.get(from..to).unwrap_or_default()
     }
 
-    /// The months in which anything is.
+    /// Returns the months with at least one non-empty part.
     pub(crate) fn months(&self) -> Vec<Range<UnixMillis>> {
         let mut months: Vec<Range<UnixMillis>> = Vec::new();
         for (at, _) in &self.filled {
@@ -274,7 +277,7 @@ impl Parts {
     }
 }
 
-/// The document of a month; `None` when nothing fell into it.
+/// Builds the document of a month; `None` when the month is empty.
 ///
 /// # Errors
 /// When the budget is used up.
@@ -296,7 +299,7 @@ pub(crate) fn levels_document(
     }))
 }
 
-/// The parts of the outermost level over a range; `None` where that level is not kept.
+/// Returns the parts of the outermost level over a range; `None` when the level is not stored.
 fn below(
     parts: &[Parts],
     range: Range<i64>,
@@ -307,10 +310,10 @@ fn below(
     budget.take(level.starts(range.clone()).count() * size_of::<LevelPart>())?;
     let part = |at: i64| {
         let cell = level.cell(at).copied().unwrap_or_default();
-        let own = at..at + level.part_ms;
+        let part_range = at..at + level.part_ms;
         let (hours, minutes) = match level.part_ms {
-            part if part == PARTS_MS[0] => (below(finer, own, budget)?, None),
-            part if part == PARTS_MS[1] => (None, below(finer, own, budget)?),
+            part if part == PARTS_MS[0] => (below(finer, part_range, budget)?, None),
+            part if part == PARTS_MS[1] => (None, below(finer, part_range, budget)?),
             _ => (None, None),
         };
         Ok(LevelPart {
@@ -354,16 +357,18 @@ mod tests {
         let levels: Vec<_> =
             ladder.rungs.iter().map(|rung| rung.segments[0].granularity.0).collect();
         assert_eq!(levels, [3, 2, 0]);
-        // Hours are kept for 9 weeks from a Monday, minutes for two days; whole days are read.
+        // Hours are stored for 9 weeks from a Monday, minutes for two days; only whole days are
+        // read.
         assert_eq!(kept(&ladder.rungs[0]), ["2026-08-01 to 2026-12-01"]);
         assert_eq!(kept(&ladder.rungs[1]), ["2026-09-14 to 2026-11-22"]);
         assert_eq!(kept(&ladder.rungs[2]), ["2026-11-20 to 2026-11-22"]);
         assert_eq!(Ladder::new(&coverage, &range, &range, 1).parts(), 31 + 30 + 31 + 30);
-        // Days that are not complete are made of hours, and hours that are not are left out.
+        // Incomplete days are read from hours, and incomplete hours are left out.
         gaps[3].complete_since = at("2026-11-01T00:00:00Z");
         gaps[2].holes.push(at("2026-11-02T03:00:00Z")..at("2026-11-02T05:00:00Z"));
         let ladder = Ladder::new(&Coverage::new(&set, gaps, now), &range, &range, 3);
-        let levels: Vec<_> = ladder.rungs[0].segments.iter().map(|own| own.granularity.0).collect();
+        let levels: Vec<_> =
+            ladder.rungs[0].segments.iter().map(|segment| segment.granularity.0).collect();
         assert_eq!(levels, [3, 2, 3]);
         assert_eq!(
             kept(&ladder.rungs[1]),

@@ -1,4 +1,4 @@
-//! Documents nested, as the levels of a month, and unfolded into rows.
+//! Documents in three forms: nested as stored, by levels of a month, and as rows.
 //!
 //! Must never know: HTTP.
 
@@ -39,53 +39,53 @@ use crate::{
 };
 
 const DAY_MS: i64 = 86_400_000;
-/// Slots that become rows between checks of the budget.
+/// Number of slots between checks of the budget.
 const SLOTS_AT_A_TIME: usize = 512;
 
-/// What is asked.
+/// A request for documents.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DocumentsRequest {
-    /// Which series.
+    /// The series.
     pub selector: Selector,
-    /// Granularity of the documents; of rows any width.
+    /// The granularity of the documents; rows may have any width.
     pub resolution: Resolution,
-    /// Documents that overlap this range are given whole.
+    /// The time range; documents that overlap it are returned whole.
     pub range: Range<UnixMillis>,
-    /// What they look like.
+    /// The form of the documents.
     pub form: DocumentsForm,
-    /// Which number an unfolded row shows; by kind when `None`.
+    /// The displayed number of a row; `None` lets the kind decide.
     pub display: Option<Display>,
-    /// Where hours, days and months begin; UTC when `None`.
+    /// The time zone of hours, days and months; UTC when `None`.
     pub time_zone: Option<TimeZone>,
-    /// Slots of a series, at most, when the resolution is left to the daemon.
+    /// Maximum number of slots of a series with automatic resolution.
     pub points: Option<usize>,
-    /// What is merged.
+    /// The merging of series.
     pub merge: Merge,
 }
 
-/// What documents look like.
+/// The form of documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DocumentsForm {
-    /// As they are stored: the slots by number.
+    /// The stored form: slots by number.
     #[default]
     Nested,
-    /// A month each: days > hours > minutes.
+    /// One document per month: days > hours > minutes.
     Levels,
-    /// A row of date and value for each slot.
+    /// One row with date and value per slot.
     Rows,
 }
 
-/// The answer: documents, or rows when they are unfolded. The notes are what a reader should know,
-/// such as that a part comes from a coarser granularity.
+/// Documents or rows. The notes are remarks for the reader, for example that a part comes from a
+/// coarser granularity.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 #[expect(missing_docs, reason = "the types say it")]
 pub enum DocumentsAnswer {
-    /// In order of series and time.
+    /// Documents in order of series and time.
     Documents { documents: Vec<NestedDocument>, notes: Vec<String> },
-    /// In order of series and time.
+    /// Months in order of series and time.
     Levels { documents: Vec<LevelsDocument>, notes: Vec<String> },
-    /// In order of time, then series; a slot without samples has a row without a value.
+    /// Rows in order of time, then series. The row of an empty slot has no value.
     Rows { rows: Vec<Row>, notes: Vec<String> },
 }
 
@@ -94,19 +94,19 @@ pub enum DocumentsAnswer {
 pub struct Row {
     /// Start of the slot, RFC 3339.
     pub date: String,
-    /// The number that is shown; `None` where the slot is empty.
+    /// The displayed number; `None` for an empty slot.
     pub value: Option<f64>,
-    /// What is measured.
+    /// The metric's name.
     pub metric: String,
-    /// Where.
+    /// The tags.
     pub tags: BTreeMap<String, String>,
 }
 
 /// Answers a request for documents.
 ///
 /// # Errors
-/// When the resolution is not known, the answer too large, the budget used up, or the store cannot
-/// be read.
+/// When the resolution is unknown, the answer is too large, the budget is used up, or the store
+/// cannot be read.
 pub fn documents(
     store: &Store,
     budget: &Budget,
@@ -150,7 +150,7 @@ pub(crate) fn check_count(
     Ok(())
 }
 
-/// A request and what it is answered from.
+/// A request with everything that is needed to answer it.
 struct Asked<'a> {
     store: &'a Store,
     budget: &'a Budget,
@@ -182,7 +182,8 @@ impl Asked<'_> {
         Axis::plan(&self.coverage, &asked, self.limits)
     }
 
-    /// Hands out the cells of each group: as they are kept, or with what counters grew in gaps spread.
+    /// Calls `visit` with the cells of each group, either as stored or with the growth of counters
+    /// spread over gaps.
     fn read(
         &self,
         axis: &Axis,
@@ -247,18 +248,18 @@ impl Asked<'_> {
             granularity_of_documents(&self.coverage, resolution, &(start..end), points)?;
         let granularities = self.coverage.granularities();
         let zone = self.request.time_zone.as_ref();
-        let nesting = |own| Nesting::new(own, zone, end.0.saturating_sub(start.0));
+        let nesting = |granularity| Nesting::new(granularity, zone, end.0.saturating_sub(start.0));
         let nestings: Vec<_> = granularities.iter().map(nesting).collect();
-        let own = &nestings[granularity.0];
-        let resolution = match own.local_slot() {
+        let nesting = &nestings[granularity.0];
+        let resolution = match nesting.local_slot() {
             Some(unit) => Resolution::Calendar(unit),
             None => Resolution::Named(granularities[granularity].name.clone()),
         };
-        let mut axis = self.axis(groups, &resolution, &own.whole(&self.request.range))?;
-        // Where a coarser granularity goes on, its documents do.
+        let mut axis = self.axis(groups, &resolution, &nesting.whole(&self.request.range))?;
+        // Where a coarser granularity takes over, so do its documents.
         let of_width = |width: i64| {
             let coarser = granularity_of_width(granularities, width);
-            let coarser = coarser.filter(|_| own.local_slot().is_none());
+            let coarser = coarser.filter(|_| nesting.local_slot().is_none());
             &nestings[coarser.map_or(granularity, |coarser| coarser.max(granularity)).0]
         };
         let mut documents = Vec::new();
@@ -277,14 +278,14 @@ impl Asked<'_> {
         let request = self.request;
         if request.resolution != Resolution::Auto || request.points.is_some() {
             return refused(
-                "form=levels has every level that is kept; leave resolution and points out",
+                "form=levels returns every stored level; leave resolution and points out",
             );
         }
         if request.time_zone.as_ref().is_some_and(|zone| *zone != TimeZone::UTC) {
-            return refused("form=levels has the days of UTC; use nested or rows with tz");
+            return refused("form=levels uses days in UTC; use nested or rows with tz");
         }
         let members: Vec<_> = groups.iter().flat_map(|group| &group.members).copied().collect();
-        // More days than points are refused before the months are listed.
+        // Check the number of days before listing the months.
         let days = (request.range.end.0 - request.range.start.0) / DAY_MS;
         check_count(days, members.len(), self.limits)?;
         let everything = UnixMillis::MIN..UnixMillis::MAX;

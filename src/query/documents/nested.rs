@@ -1,5 +1,5 @@
-//! Documents in the nested form that MMS made familiar: the slots by number, and of seconds an
-//! hour as minutes of seconds.
+//! Documents in the nested form that MongoDB's MMS made popular: slots by number. An hour of
+//! one-second slots is nested as minutes of seconds.
 //!
 //! Must never know: the store, HTTP.
 
@@ -14,49 +14,50 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use crate::model::{Cell, Granularity, Span, UnixMillis};
 use crate::query::{Budget, CalendarUnit, QueryError, SeriesEntry, time::calendar::local_time};
 
-/// Bytes that a slot of a document takes: nodes of a map that grows at its end are half full.
+/// Memory of a slot in a document. Nodes of a map that grows at its end are half full.
 pub(crate) const SLOT_BYTES: usize = 2 * size_of::<(SlotNumber, SlotValue)>();
-/// Slots that are put into documents between checks of the budget.
+/// Number of slots between checks of the budget.
 const SLOTS_AT_A_TIME: usize = 1024;
 
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
 const DAY_MS: i64 = 24 * HOUR_MS;
 
-/// A document, nested.
+/// A document in nested form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NestedDocument {
-    /// Which series; of merged ones what they have in common.
+    /// The series; for merged series, the metric and tags that they share.
     #[serde(flatten)]
     pub series: SeriesEntry,
-    /// Start of the document, RFC 3339, under a name that tells its span: `timestamp_minute`,
-    /// `timestamp_hour`, `timestamp_day`, `timestamp_month`, or `timestamp` for other spans.
+    /// The start of the document, RFC 3339, under a name that depends on the span:
+    /// `timestamp_minute`, `timestamp_hour`, `timestamp_day`, `timestamp_month`, or `timestamp` for
+    /// other spans.
     #[serde(flatten)]
     pub timestamp: BTreeMap<String, String>,
-    /// Width of each slot.
+    /// The slot width.
     pub resolution: String,
-    /// How many series are merged, when any are.
+    /// The number of merged series, when series are merged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merged: Option<usize>,
-    /// Samples in the document.
+    /// Number of samples in the document.
     pub num_samples: u64,
-    /// Sum over the document: of a counter, its increase.
+    /// Sum over the document; for a counter, its increase.
     pub total_samples: f64,
-    /// The totals of the minutes of an hour of seconds.
+    /// The totals of each minute, in an hour of seconds.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub minutes: BTreeMap<SlotNumber, MinuteTotals>,
-    /// By slot number: every slot is there, an empty one has `n` 0.
+    /// The slots by number. Empty slots are included, with `n` 0.
     pub values: SlotValues,
 }
 
 /// The totals of a minute.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct MinuteTotals {
-    /// When it begins.
+    /// The start of the minute.
     pub timestamp_minute: String,
-    /// Samples in it.
+    /// Number of samples in the minute.
     pub num_samples: u64,
-    /// Sum over it.
+    /// Sum over the minute.
     pub total_samples: f64,
 }
 
@@ -80,14 +81,14 @@ impl<'de> Deserialize<'de> for SlotNumber {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum SlotValues {
-    /// By number.
+    /// Slots by number.
     Slots(BTreeMap<SlotNumber, SlotValue>),
-    /// By minute and number in it.
+    /// Slots by minute and by number within the minute.
     Minutes(BTreeMap<SlotNumber, BTreeMap<SlotNumber, SlotValue>>),
 }
 
 impl SlotValues {
-    /// All slots.
+    /// Returns all slots.
     pub fn all(&self) -> Vec<&SlotValue> {
         match self {
             Self::Slots(slots) => slots.values().collect(),
@@ -101,19 +102,19 @@ impl SlotValues {
 pub struct SlotValue {
     /// Number of samples.
     pub n: u32,
-    /// Sum; see [`Cell`].
+    /// Sum of the values; see [`Cell`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sum: Option<f64>,
-    /// Smallest.
+    /// Smallest value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min: Option<f64>,
-    /// Largest.
+    /// Largest value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<f64>,
-    /// First in time.
+    /// First value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<f64>,
-    /// Last in time.
+    /// Last value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<f64>,
 }
@@ -132,22 +133,22 @@ impl SlotValue {
     }
 }
 
-/// How the documents of a granularity cut time.
+/// The division of time into the documents of a granularity.
 #[derive(Debug, Clone)]
 pub(crate) struct Nesting {
     granularity: Granularity,
     document: Span,
     zone: TimeZone,
-    /// The calendar's unit that a document is in a zone that is not UTC.
+    /// The calendar unit of a document in a zone other than UTC.
     unit: Option<CalendarUnit>,
 }
 
 impl Nesting {
-    /// In UTC as they are stored, elsewhere those of the local calendar; documents of a minute are
-    /// gathered to hours when as much is asked.
-    pub(crate) fn new(granularity: &Granularity, zone: Option<&TimeZone>, asked_ms: i64) -> Self {
+    /// Creates the nesting of a granularity: stored documents in UTC, the local calendar in other
+    /// zones. For long ranges, documents of a minute are combined to hours.
+    pub(crate) fn new(granularity: &Granularity, zone: Option<&TimeZone>, range_ms: i64) -> Self {
         let zone = zone.cloned().unwrap_or(TimeZone::UTC);
-        let gathers = granularity.document == Span::Fixed(MINUTE_MS) && asked_ms >= HOUR_MS;
+        let gathers = granularity.document == Span::Fixed(MINUTE_MS) && range_ms >= HOUR_MS;
         let document = if gathers { Span::Fixed(HOUR_MS) } else { granularity.document };
         let unit = match document {
             Span::Fixed(HOUR_MS) => Some(CalendarUnit::Hour),
@@ -161,7 +162,7 @@ impl Nesting {
         Self { granularity: granularity.clone(), document, zone, unit }
     }
 
-    /// The calendar's unit that a slot is in this zone; `None` when it is as it is stored.
+    /// Returns the calendar unit of a slot in this zone; `None` when slots are as stored.
     pub(crate) fn local_slot(&self) -> Option<CalendarUnit> {
         let is_day = self.granularity.width_ms == DAY_MS;
         match (self.unit, self.granularity.width_ms) {
@@ -171,7 +172,7 @@ impl Nesting {
         }
     }
 
-    /// Start of the document that holds a time.
+    /// Returns the start of the document that contains a time.
     fn start_of(&self, at: UnixMillis) -> UnixMillis {
         match self.unit {
             Some(unit) => unit.start_of(at, &self.zone),
@@ -179,7 +180,7 @@ impl Nesting {
         }
     }
 
-    /// A range widened to whole documents.
+    /// Extends a range to whole documents.
     pub(crate) fn whole(&self, range: &Range<UnixMillis>) -> Range<UnixMillis> {
         let last = self.start_of(range.end.minus(1));
         let end = match self.unit {
@@ -189,7 +190,7 @@ impl Nesting {
         self.start_of(range.start)..end
     }
 
-    /// The number of a slot in its document.
+    /// Returns the number of a slot in its document.
     fn number(&self, start: UnixMillis, slot: UnixMillis) -> u32 {
         let days = || {
             let date = |at: UnixMillis| at.timestamp().to_zoned(self.zone.clone()).date();
@@ -206,7 +207,7 @@ impl Nesting {
         self.document != self.granularity.document
     }
 
-    /// The document that begins at a time, with no slots yet.
+    /// Returns an empty document that begins at a time.
     fn empty(
         &self,
         entry: &SeriesEntry,
@@ -253,11 +254,11 @@ impl Nesting {
     }
 }
 
-/// The documents of one line that hold samples, from its slots, ascending; `of_width` tells how
-/// those of a width are nested.
+/// Builds the non-empty documents of one line from its slots, in ascending order. `of_width`
+/// returns the nesting for a slot width.
 ///
 /// # Errors
-/// When the budget is used up.
+/// When the budget is used up. When the budget is used up.
 pub(crate) fn nest<'n>(
     entry: &SeriesEntry,
     merged: Option<usize>,
@@ -281,7 +282,7 @@ pub(crate) fn nest<'n>(
     Ok(documents.into_values().filter(|document| document.num_samples > 0).collect())
 }
 
-/// One document as it is stored, empty slots too.
+/// Builds one document as stored, including empty slots.
 pub(crate) fn nest_stored(
     entry: &SeriesEntry,
     granularity: &Granularity,
@@ -294,7 +295,7 @@ pub(crate) fn nest_stored(
     document
 }
 
-/// Under which name documents of a span have their start.
+/// Returns the name of the timestamp field of documents with a span.
 pub(crate) fn timestamp_name(document: Span) -> &'static str {
     match document {
         Span::Fixed(MINUTE_MS) => "timestamp_minute",

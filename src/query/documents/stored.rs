@@ -1,6 +1,6 @@
-//! One document as it is stored, with its bytes, and where the cells of its slots lie now.
+//! One document as stored, with its bytes, and the places of the cells of its slots.
 //!
-//! Must never know: HTTP, how documents are laid out.
+//! Must never know: HTTP, how documents are encoded.
 
 use serde::Serialize;
 
@@ -14,66 +14,66 @@ use crate::{
     store::{DocumentState, PartitionInfo, Slot, Store, StoredDocument, StoredPart, Whereabouts},
 };
 
-/// Series looked at in one hold of the dictionary's lock.
+/// Maximum number of series to look up; two are enough to report that the selector is ambiguous.
 const SERIES_MAX: usize = 2;
-/// What a byte of a document takes in an answer, about.
+/// Approximate memory of a document's byte in an answer.
 const BYTES_PER_BYTE: usize = 64;
 
-/// What is asked.
+/// A request for a stored document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredDocumentRequest {
-    /// It must leave one series.
+    /// The selector; it must match exactly one series.
     pub selector: Selector,
-    /// Name of a granularity; the finest when `None`.
+    /// The name of a granularity; the finest when `None`.
     pub granularity: Option<String>,
-    /// The document that holds this time, and its slot.
+    /// A time in the document and in the slot of interest.
     pub time: UnixMillis,
 }
 
-/// The answer.
+/// A stored document.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StoredDocumentAnswer {
-    /// Whose it is.
+    /// The series of the document.
     pub series: StoredSeries,
     /// Name of the granularity.
     pub granularity: String,
-    /// Where the cells of the slot that holds the time lie.
+    /// The place of the cells of the requested slot.
     pub state: CellPlace,
-    /// The partition of the document, when there is one.
+    /// The partition of the document, if it exists.
     pub partition: Option<StoredPartition>,
-    /// The document, when it is there.
+    /// The document, if it exists.
     pub document: Option<ShownDocument>,
-    /// Cells of its slots that are in the head.
+    /// Cells of the document's slots in the head.
     pub head: Vec<StoredCell>,
-    /// Those that are in memory, and durable in the journal.
+    /// Cells of the document's slots in memory; they are durable in the journal.
     pub memory: Vec<StoredCell>,
 }
 
-/// A series with its number.
+/// A series with its ID.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StoredSeries {
-    /// In this store.
+    /// The ID in this store.
     pub id: u32,
-    /// What it is.
+    /// The metric, tags, kind and unit.
     #[serde(flatten)]
     pub entry: SeriesEntry,
 }
 
-/// Where the cells of a slot lie, the newest of them when in several places.
+/// The place of the cells of a slot; the newest place when there are several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CellPlace {
-    /// In no document, and nowhere else: there are none.
+    /// The slot has no cells, and there is no document.
     None,
-    /// There are none; the document was made ahead of its time.
+    /// The slot has no cells; the document was preallocated.
     Shell,
-    /// In an open document, or, when it has others only, there are none.
+    /// The document is open. The slot's cells, if any, are in the document.
     Open,
-    /// Likewise in a sealed one.
+    /// The document is sealed. The slot's cells, if any, are in the document.
     Sealed,
-    /// In the head.
+    /// The cells are in the head.
     Head,
-    /// In memory, and durable in the journal.
+    /// The cells are in memory, and durable in the journal.
     Memory,
 }
 
@@ -81,12 +81,12 @@ pub enum CellPlace {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the types say it")]
 pub struct StoredPartition {
-    /// Below the data directory.
+    /// The file's path, relative to the data directory.
     pub file: String,
     pub start: i64,
     pub end: i64,
     pub bytes: u64,
-    /// From when on retention drops it.
+    /// The time from which retention removes the partition.
     pub dropped_at: i64,
 }
 
@@ -97,7 +97,7 @@ pub struct ShownDocument {
     pub start: i64,
     pub end: i64,
     pub bytes_hex: String,
-    /// What is not of a slot.
+    /// The parts of the document that belong to no slot.
     pub header: Vec<ShownPart>,
     pub nested: NestedDocument,
     pub slots: Vec<ShownSlot>,
@@ -106,15 +106,15 @@ pub struct ShownDocument {
 /// A slot of a document.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ShownSlot {
-    /// When it begins.
+    /// The start of the slot.
     pub start: i64,
-    /// Samples in it.
+    /// Number of samples in the slot.
     pub n: u32,
-    /// Where its first number lies. The others of its columns may lie elsewhere.
+    /// The offset of the first column. Other columns may be elsewhere.
     pub offset: usize,
-    /// Bytes that its numbers take together.
+    /// Total length of the columns in bytes.
     pub length: usize,
-    /// Its numbers.
+    /// The columns of the slot.
     pub columns: Vec<ShownPart>,
 }
 
@@ -128,7 +128,7 @@ pub struct ShownPart {
     pub value: Option<f64>,
 }
 
-/// A cell that is in no document.
+/// A cell that is not in a document.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "see Cell")]
 pub struct StoredCell {
@@ -141,10 +141,11 @@ pub struct StoredCell {
     pub last: Option<f64>,
 }
 
-/// Shows a document.
+/// Reads a stored document.
 ///
 /// # Errors
-/// When not one series matches, the granularity is not known, or the store cannot be read.
+/// When the selector does not match exactly one series, the granularity is unknown, or the store
+/// cannot be read.
 pub fn stored_document(
     store: &Store,
     budget: &Budget,
@@ -155,27 +156,29 @@ pub fn stored_document(
     let index = granularity(store, request.granularity.as_deref())?;
     let granularity = store.granularity(index);
     let found = store.whereabouts(index, id, request.time)?;
-    budget.take(found.document.as_ref().map_or(0, |own| own.bytes.len() * BYTES_PER_BYTE))?;
+    budget.take(
+        found.document.as_ref().map_or(0, |document| document.bytes.len() * BYTES_PER_BYTE),
+    )?;
     let entry = SeriesEntry::new(&info);
     let slot = granularity.slot_start(request.time);
     let state = place(&found, slot);
     let Whereabouts { range, span, partition, document, head, memory } = found;
     let document = document.map(|stored| {
-        let own = Granularity { document: span, ..granularity.clone() };
-        show(&entry, &own, range, &stored)
+        let stored_granularity = Granularity { document: span, ..granularity.clone() };
+        show(&entry, &stored_granularity, range, &stored)
     });
     Ok(StoredDocumentAnswer {
         series: StoredSeries { id: id.0, entry },
         granularity: granularity.name.clone(),
         state,
-        partition: partition.map(|own| StoredPartition::new(own, granularity)),
+        partition: partition.map(|info| StoredPartition::new(info, granularity)),
         document,
         head: head.iter().map(StoredCell::new).collect(),
         memory: memory.iter().map(StoredCell::new).collect(),
     })
 }
 
-/// The series that matches, when it is the only one.
+/// Returns the matching series, if exactly one matches.
 fn only_series(store: &Store, selector: &Selector) -> Result<(SeriesId, SeriesInfo), QueryError> {
     let dictionary = store.dictionary();
     let ids = dictionary.select(&selector.matchers());
@@ -185,7 +188,7 @@ fn only_series(store: &Store, selector: &Selector) -> Result<(SeriesId, SeriesIn
     match (known.pop(), known.is_empty()) {
         (Some(only), true) => Ok(only),
         (Some(_), false) => Err(QueryError::Invalid(format!(
-            "{} series match: name more tags, so that one is left",
+            "{} series match: add tags until one is left",
             ids.len()
         ))),
         (None, _) => {
@@ -198,16 +201,16 @@ fn only_series(store: &Store, selector: &Selector) -> Result<(SeriesId, SeriesIn
 fn granularity(store: &Store, name: Option<&str>) -> Result<GranularityIndex, QueryError> {
     let Some(name) = name else { return Ok(GranularityIndex::FINEST) };
     let all = store.all_granularities();
-    let found = all.iter().position(|own| own.name == name).map(GranularityIndex);
+    let found = all.iter().position(|granularity| granularity.name == name).map(GranularityIndex);
     found.ok_or_else(|| {
-        let names: Vec<_> = all.iter().map(|own| own.name.as_str()).collect();
+        let names: Vec<_> = all.iter().map(|granularity| granularity.name.as_str()).collect();
         let names = names.join(", ");
-        QueryError::Invalid(format!("resolution={name:?} is no granularity; use one of {names}"))
+        QueryError::Invalid(format!("resolution={name:?} is not a granularity; use one of {names}"))
     })
 }
 
 fn place(found: &Whereabouts, slot: UnixMillis) -> CellPlace {
-    let has = |cells: &[Slot]| cells.iter().any(|own| own.start == slot);
+    let has = |cells: &[Slot]| cells.iter().any(|stored| stored.start == slot);
     if has(&found.memory) {
         return CellPlace::Memory;
     }

@@ -1,26 +1,26 @@
-//! The hosts that ping, as they are listed.
+//! A list of the hosts that send pings.
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::{HostStatus, HostTotals, UnixMillis};
 
-/// The hosts that were asked for.
+/// The selected hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostsAnswer {
-    /// What the time is, Unix milliseconds.
+    /// The current time, Unix milliseconds.
     pub now: i64,
     /// Silence after which a host is late, in milliseconds.
     pub late_after_ms: i64,
     /// Silence after which a host is down, in milliseconds.
     pub down_after_ms: i64,
-    /// How many of them are in each state.
+    /// Number of hosts in each state.
     pub totals: HostTotals,
     /// The hosts by name.
     pub hosts: Vec<HostStatus>,
 }
 
 impl HostsAnswer {
-    /// Of hosts as they are at a time.
+    /// Creates the answer for hosts at a time.
     pub fn new(
         hosts: Vec<HostStatus>,
         (late_after_ms, down_after_ms): (i64, i64),
@@ -33,7 +33,7 @@ impl HostsAnswer {
         Self { now: now.0, late_after_ms, down_after_ms, totals, hosts }
     }
 
-    /// Bytes that it takes, about.
+    /// Returns the approximate memory of the answer in bytes.
     pub fn bytes(hosts: &[HostStatus]) -> usize {
         const HOST_BYTES: usize = 768;
         let tags = |host: &HostStatus| {
@@ -43,9 +43,9 @@ impl HostsAnswer {
     }
 }
 
-/// What was removed.
+/// The hosts that were removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostsRemoved {
-    /// How many hosts.
+    /// Number of hosts.
     pub total: usize,
 }

@@ -1,4 +1,4 @@
-//! Answers about the whole store: its files, the hosts, the senders, a line of each host.
+//! Answers about the whole store: files, hosts, senders, and sparklines of each host.
 //!
 //! Must never know: HTTP.
 

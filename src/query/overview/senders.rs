@@ -1,4 +1,4 @@
-//! The senders that number their batches, as they are listed.
+//! A list of the senders that number their batches.
 
 use std::collections::BTreeSet;
 
@@ -9,25 +9,25 @@ use crate::{
     store::{SenderInfo, Store},
 };
 
-/// The senders that were asked for, by name.
+/// The selected senders, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SendersAnswer {
-    /// How many.
+    /// Number of senders.
     pub total: usize,
-    /// All of them.
+    /// The senders.
     pub senders: Vec<SenderEntry>,
 }
 
-/// What is known of a sender.
+/// The state of a sender.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SenderEntry {
-    /// Its name.
+    /// The sender's name.
     pub agent: String,
-    /// When the last batch of it was accepted, Unix milliseconds.
+    /// The time at which its last batch was accepted, Unix milliseconds.
     pub heard: i64,
-    /// Series that it made known.
+    /// Number of series that it registered.
     pub series: usize,
-    /// The epochs that are remembered, the latest first.
+    /// The epochs, the latest first.
     pub epochs: Vec<SenderEpoch>,
 }
 
@@ -36,18 +36,18 @@ pub struct SenderEntry {
 pub struct SenderEpoch {
     /// The epoch.
     pub epoch: i64,
-    /// The highest number that was accepted.
+    /// The highest accepted number.
     pub seq: u64,
 }
 
-/// What was removed, or would be.
+/// The senders that were removed, or that a dry run would remove.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SendersRemoved {
-    /// How many.
+    /// Number of senders.
     pub total: usize,
-    /// Whether nothing was changed.
+    /// True when nothing was changed.
     pub dry_run: bool,
-    /// Those that would go.
+    /// The senders that a dry run would remove.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub senders: Vec<SenderEntry>,
 }
@@ -58,8 +58,8 @@ impl From<SendersAnswer> for SendersRemoved {
     }
 }
 
-/// The senders of these names, all when there is none, whose names begin with `prefix`, and of which no
-/// batch was accepted for `idle_ms`.
+/// Returns the senders whose name is in `names` (any name if empty) and begins with `prefix`, and
+/// whose last accepted batch is older than `idle_ms`.
 pub fn senders(
     store: &Store,
     names: &BTreeSet<String>,
@@ -67,18 +67,19 @@ pub fn senders(
     idle_ms: Option<i64>,
     now: UnixMillis,
 ) -> SendersAnswer {
-    let is_named = |own: &SenderInfo| {
-        own.name.starts_with(prefix) && (names.is_empty() || names.contains(&*own.name))
+    let is_named = |sender: &SenderInfo| {
+        sender.name.starts_with(prefix) && (names.is_empty() || names.contains(&*sender.name))
     };
-    let is_idle =
-        |own: &SenderInfo| idle_ms.is_none_or(|idle_ms| own.window.heard() < now.minus(idle_ms));
-    let all = store.senders().into_iter().filter(|own| is_named(own) && is_idle(own));
+    let is_idle = |sender: &SenderInfo| {
+        idle_ms.is_none_or(|idle_ms| sender.window.heard() < now.minus(idle_ms))
+    };
+    let all = store.senders().into_iter().filter(|sender| is_named(sender) && is_idle(sender));
     let senders: Vec<_> = all
-        .map(|own| SenderEntry {
-            agent: own.name.to_string(),
-            heard: own.window.heard().0,
-            series: own.series,
-            epochs: own
+        .map(|sender| SenderEntry {
+            agent: sender.name.to_string(),
+            heard: sender.window.heard().0,
+            series: sender.series,
+            epochs: sender
                 .window
                 .epochs()
                 .rev()

@@ -1,6 +1,6 @@
-//! What the store has on disk and in memory: partitions, journal, head, catalog.
+//! The store's disk and memory usage: partitions, journal, head, catalog.
 //!
-//! Must never know: HTTP, the roles that fill and drop any of it.
+//! Must never know: HTTP, the roles that write and remove data.
 
 use std::ops::Range;
 
@@ -12,87 +12,88 @@ use crate::{
     store::{CheckpointBounds, PartitionInfo, Store},
 };
 
-/// Partitions of which documents are counted, at most: each is a file that is read.
+/// Maximum number of partitions whose documents are counted; each requires reading a file.
 const COUNTED_MAX: usize = 1000;
 
-/// The answer.
+/// The usage of the store.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "the types say it")]
 pub struct StorageAnswer {
     pub now: i64,
-    /// That all files take on the disk.
+    /// Bytes of all files on disk.
     pub bytes: u64,
     pub series: usize,
-    /// Those of the settings, then those that are not in them any more.
+    /// The granularities of the settings, followed by removed ones that still have files.
     pub granularities: Vec<StoredGranularity>,
     pub journal: StoredJournal,
     pub head: StoredBytes,
     pub catalog: BoundedBytes,
     pub objects: StoredBytes,
-    /// Files that were set aside.
+    /// Files that were set aside because of damage.
     pub damaged: Vec<String>,
 }
 
-/// A granularity and its files.
+/// A granularity and its partitions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the types say it")]
 pub struct StoredGranularity {
     pub name: String,
     pub slot_ms: i64,
     pub retention: String,
-    /// Ascending.
+    /// The partitions in ascending order.
     pub partitions: Vec<ListedPartition>,
 }
 
 /// A partition in the list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ListedPartition {
-    /// Its file.
+    /// The file of the partition.
     #[serde(flatten)]
     pub partition: StoredPartition,
-    /// How its time lies to now.
+    /// The state of the partition.
     pub state: PartitionState,
-    /// Documents, shells among them; `None` when they are not counted.
+    /// Number of documents, including shells; `None` when they were not counted.
     pub documents: Option<u64>,
-    /// Shells made ahead of their time; `None` when that is not known.
+    /// Number of preallocated shells; `None` when unknown.
     pub shells: Option<u64>,
 }
 
-/// How a partition's time lies to now.
+/// The state of a partition at the current time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PartitionState {
-    /// It begins later.
+    /// The partition begins in the future.
     Ahead,
-    /// Now lies in it.
+    /// The partition contains the current time.
     Open,
-    /// It has ended; what is late is still patched in.
+    /// The partition has ended. Late samples still update its documents.
     Over,
-    /// It has ended, and all of its documents are compressed; what is late lies beside them, or opens them again.
+    /// The partition has ended and its documents are compressed. Late samples are stored next to
+    /// them, or open them again.
     Sealed,
 }
 
 /// The journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StoredJournal {
-    /// Bytes of records that wait for a checkpoint.
+    /// Bytes of records since the last checkpoint.
     pub bytes: usize,
-    /// With more, one is due.
+    /// Size at which a checkpoint is due.
     pub bytes_max: usize,
-    /// How many records they are.
+    /// Number of records since the last checkpoint.
     pub records: u64,
-    /// Bytes that the file takes.
+    /// Size of the journal's files.
     pub file_bytes: u64,
 }
 
-/// A size.
+/// A size in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the name says it")]
 pub struct StoredBytes {
     pub bytes: u64,
 }
 
-/// A size and how large it may become.
+/// A size in bytes and its limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct BoundedBytes {
@@ -100,8 +101,8 @@ pub struct BoundedBytes {
     pub bytes_max: usize,
 }
 
-/// Says what the store has. `shells` knows how many were made for the documents of a granularity
-/// that lie in a range.
+/// Reports the usage of the store. `shells` returns the number of preallocated documents of a
+/// granularity in a range.
 pub fn storage(
     store: &Store,
     bounds: &CheckpointBounds,
@@ -123,12 +124,12 @@ pub fn storage(
             shells,
         }
     };
-    let granularities = store.all_granularities().iter().enumerate().map(|(index, own)| {
+    let granularities = store.all_granularities().iter().enumerate().map(|(index, granularity)| {
         let of_it = partitions.iter().filter(|info| info.id.granularity.0 == index);
         StoredGranularity {
-            name: own.name.clone(),
-            slot_ms: own.width_ms,
-            retention: own.retention.to_string(),
+            name: granularity.name.clone(),
+            slot_ms: granularity.width_ms,
+            retention: granularity.retention.to_string(),
             partitions: of_it.map(listed).collect(),
         }
     });

@@ -1,17 +1,16 @@
-//! Documents on their way through a pipeline.
+//! Documents in a pipeline.
 //!
 //! Must never know: stages, or where documents come from.
 
 use super::{quota::Taken, value::Fields};
 use crate::query::QueryError;
 
-/// A document on its way, with what it takes.
+/// A document with the quota that it uses.
 pub(super) struct Document<'a> {
-    /// Its fields.
     pub(super) fields: Fields,
-    /// What they take of the quota.
+    /// The quota that the fields use.
     pub(super) taken: Taken<'a>,
 }
 
-/// Documents on their way.
+/// A stream of documents.
 pub(super) type Documents<'a> = Box<dyn Iterator<Item = Result<Document<'a>, QueryError>> + 'a>;

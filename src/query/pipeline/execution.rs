@@ -1,8 +1,8 @@
-//! The execution of a pipeline: how documents flow through its stages.
+//! Execution of a pipeline: a stream of documents passes through the stages.
 //!
-//! Must never know: the store, and how stages are written. Documents come one by one; only
-//! `$group`, `$sort` and the answer hold them, each within a bound, and the work of all is bounded
-//! too.
+//! Must never know: the store, the syntax of stages. Documents are processed one at a time. Only
+//! `$group`, `$sort` and the answer hold documents, each within a limit, and the total work is
+//! limited too.
 
 use std::{
     cell::Cell,
@@ -12,9 +12,10 @@ use std::{
 };
 
 use super::{
-    accumulator::{Accumulator, Gathered},
+    accumulator::Accumulator,
     document::{Document, Documents},
     expression::Expression,
+    operator::Gathered,
     order::{Key, compare},
     path::Path,
     quota::{Quota, Taken},
@@ -23,13 +24,13 @@ use super::{
 };
 use crate::query::QueryError;
 
-/// Rows that are compared between checks of the budget.
+/// Number of rows compared between checks of the budget.
 const ROWS_AT_A_TIME: usize = 1024;
 
 /// Runs documents through all stages.
 ///
 /// # Errors
-/// When more is held or done than the budget has, or the source fails.
+/// When a quota or the budget is used up, or the source fails.
 pub(super) fn run<'a>(
     stages: &'a [Stage],
     source: Documents<'a>,
@@ -38,7 +39,7 @@ pub(super) fn run<'a>(
     run_at(stages, source, quota, None)
 }
 
-/// Runs documents through all stages; `place` is the stage that these are a part of.
+/// Runs documents through the stages; `place` is the index of the stage that contains these stages.
 fn run_at<'a>(
     stages: &'a [Stage],
     source: Documents<'a>,
@@ -114,7 +115,7 @@ impl Stage {
     }
 }
 
-/// Every expression sees the document as it came.
+/// Every expression sees the original document.
 fn add<'a>(
     document: Document<'a>,
     added: &[(Path, Expression)],
@@ -131,19 +132,19 @@ fn add<'a>(
     Ok(Document { fields, taken })
 }
 
-/// The document once for each element of a list.
+/// Returns a copy of the document for each element of a list.
 fn elements<'a>(document: Document<'a>, path: &'a Path, keeps_empty: bool) -> Documents<'a> {
     let Document { mut fields, mut taken } = document;
     match path.take(&mut fields) {
         Some(Value::List(values)) if !values.is_empty() => {
-            // Lives as long as the values that are still to come.
+            // The list's quota is held until its last element has been copied.
             let whole = taken;
             Box::new(values.into_iter().map(move |value| {
                 let mut taken = whole.another();
                 taken.take_sized(value.size())?;
-                let mut own = taken.copy_fields(&fields)?;
-                path.set(&mut own, value, &mut taken)?;
-                Ok(Document { fields: own, taken })
+                let mut copy = taken.copy_fields(&fields)?;
+                path.set(&mut copy, value, &mut taken)?;
+                Ok(Document { fields: copy, taken })
             }))
         }
         None | Some(Value::Null | Value::List(_)) => {
@@ -187,7 +188,7 @@ fn sort_rows<K>(
     held: &Taken<'_>,
     order: impl Fn(&K, &K) -> Ordering,
 ) -> Result<(), QueryError> {
-    // What waits in vain for a turn here ends right after.
+    // An error of the budget ends the query right after the sort.
     let (budget, compared) = (held.budget(), Cell::new(0_usize));
     rows.sort_by(|(a, _), (b, _)| {
         compared.set(compared.get() + 1);
@@ -200,7 +201,7 @@ fn sort_rows<K>(
     Ok(())
 }
 
-/// Documents that a stage held, one after the other.
+/// Returns the documents that a stage held as a stream.
 fn of_held<'a>(
     documents: impl Iterator<Item = Result<Fields, QueryError>> + 'a,
     held: Taken<'a>,
@@ -231,7 +232,8 @@ fn grouped<'a>(
     if !by_count {
         return Ok(of_held(documents.map(Ok), held));
     }
-    let count = |fields: &Fields| fields.iter().nth(1).map_or(Value::Null, |(_, own)| own.clone());
+    let count =
+        |fields: &Fields| fields.iter().nth(1).map_or(Value::Null, |(_, value)| value.clone());
     let mut rows: Vec<_> = documents.map(|fields| (count(&fields), fields)).collect();
     sort_rows(&mut rows, &held, |a, b| compare(b, a))?;
     Ok(of_held(rows.into_iter().map(|(_, fields)| Ok(fields)), held))
@@ -250,14 +252,15 @@ fn gather(
     Ok(())
 }
 
-/// The document of a group.
+/// Builds the document of a group.
 fn shown(id: Value, fields: &Accumulators, gathered: Vec<Gathered>) -> Fields {
-    let own = fields.iter().zip(gathered);
-    let own = own.map(|((name, own), gathered)| (name.clone(), own.finish(gathered)));
-    std::iter::once(("_id".into(), id)).chain(own).collect()
+    let shown = fields.iter().zip(gathered);
+    let shown = shown.map(|((name, shown), gathered)| (name.clone(), shown.finish(gathered)));
+    std::iter::once(("_id".into(), id)).chain(shown).collect()
 }
 
-/// As many groups of about as many documents, in the order of a value; equal values stay together.
+/// Creates a number of groups of about equal size in the order of a value. Equal values share a
+/// group.
 fn bucketed<'a>(
     input: impl Iterator<Item = Result<Document<'a>, QueryError>>,
     by: &Expression,
@@ -297,7 +300,7 @@ fn bucketed<'a>(
     Ok(of_held(documents.into_iter().map(Ok), held))
 }
 
-/// One document with what each of several pipelines makes of the same documents.
+/// Returns one document with the results of several pipelines over the same documents.
 fn faceted<'a>(
     input: impl Iterator<Item = Result<Document<'a>, QueryError>>,
     facets: &'a [(Arc<str>, Vec<Stage>)],
@@ -335,13 +338,13 @@ fn replaced<'a>(
     match expression.evaluate(&fields, &mut taken)? {
         Some(Value::Fields(fields)) => Ok(Document { fields, taken }),
         other => {
-            let kind = other.map_or("nothing", |own| own.kind());
+            let kind = other.map_or("nothing", |value| value.kind());
             Err(QueryError::Invalid(format!("$replaceRoot takes a document, not {kind}")))
         }
     }
 }
 
-/// The different values of a field, those in lists one by one.
+/// Returns the distinct values of a field; elements of lists count one by one.
 fn distinct<'a>(
     input: impl Iterator<Item = Result<Document<'a>, QueryError>>,
     path: &Path,

@@ -1,7 +1,7 @@
-//! Queries in MongoDB's words over the documents of the store: pipelines, and `find`, `count` and
-//! `distinct` as pipelines.
+//! MongoDB queries over the documents of the store: pipelines, and `find`, `count` and `distinct`
+//! as pipelines.
 //!
-//! Must never know: HTTP. `collections` alone knows the store; the rest is pure.
+//! Must never know: HTTP. Only `collections` reads the store; the rest is pure.
 
 #![allow(
     clippy::wildcard_enum_match_arm,
@@ -13,8 +13,10 @@ mod collections;
 mod document;
 mod execution;
 mod expression;
+mod operator;
 mod order;
 mod path;
+mod pattern;
 mod predicate;
 mod projection;
 mod pushdown;
@@ -36,17 +38,17 @@ pub use request::AggregateRequest;
 use request::Shape;
 use value::{Fields, Value};
 
-/// The answer.
+/// The answer to a query.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AggregateAnswer {
     #[serde(flatten)]
     found: Found,
-    /// Why there was nothing to begin with.
+    /// The reason why no document was found.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
 
-/// What came out of the last stage.
+/// The result of the last stage.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 enum Found {
@@ -62,11 +64,11 @@ impl Found {
             Shape::Documents => Self::Documents { documents },
             Shape::One => Self::One { document: documents.pop() },
             Shape::Count => {
-                let n = documents.first().and_then(|own| own.get("n")?.as_whole());
+                let n = documents.first().and_then(|document| document.get("n")?.as_whole());
                 Self::Count { n: n.unwrap_or(0) }
             }
             Shape::Values => {
-                let ids = documents.into_iter().filter_map(|own| own.into_iter().next());
+                let ids = documents.into_iter().filter_map(|document| document.into_iter().next());
                 Self::Values { values: ids.map(|(_, value)| value).collect() }
             }
         }
@@ -85,7 +87,8 @@ impl Found {
 /// Runs a pipeline.
 ///
 /// # Errors
-/// When it would read or hold too much, the budget is used up, or the store cannot be read.
+/// When the pipeline would read or hold too much, the budget is used up, or the store cannot be
+/// read.
 pub fn aggregate(
     store: &Store,
     budget: &Budget,
@@ -114,12 +117,12 @@ pub fn aggregate(
     Ok(AggregateAnswer { found, notes: why.into_iter().collect() })
 }
 
-/// For fuzzing: reads a request and runs it over a document of its own making.
+/// Entry point for fuzzing: parses a request and runs it over a fixed document.
 pub(crate) fn fuzz(text: &str, now: UnixMillis) {
     let Ok(request) = AggregateRequest::read(text, now) else { return };
     let part = |at: i64| {
-        let own = [("date".into(), Value::Date(now.plus(at))), ("views".into(), Value::Int(at))];
-        Value::Fields(own.into_iter().collect())
+        let fields = [("date".into(), Value::Date(now.plus(at))), ("views".into(), Value::Int(at))];
+        Value::Fields(fields.into_iter().collect())
     };
     let document = [
         ("host".into(), Value::text("web1")),
@@ -128,8 +131,8 @@ pub(crate) fn fuzz(text: &str, now: UnixMillis) {
     ];
     let document: Fields = document.into_iter().collect();
     let quota = Quota::new(1000, &Budget::UNLIMITED);
-    let own = |fields| Ok(document::Document { fields, taken: quota.begin(0) });
-    let source = Box::new(std::iter::repeat_n(document, 3).map(own));
+    let as_document = |fields| Ok(document::Document { fields, taken: quota.begin(0) });
+    let source = Box::new(std::iter::repeat_n(document, 3).map(as_document));
     if let Ok(documents) = execution::run(&request.stages, source, &quota) {
         assert!(documents.len() <= 1000);
         assert!(serde_json::to_vec(&documents).is_ok());

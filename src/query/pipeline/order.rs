@@ -1,14 +1,14 @@
-//! How values compare: one order for sorting, grouping, conditions and expressions.
+//! The order of values, for sorting, grouping, conditions and expressions.
 //!
-//! Tags are texts, so a text that spells a number counts as this number: it is sorted among
-//! numbers, before all other texts, and compares with a number as a number. Two texts are equal only
-//! when they are spelled alike. Must never know: stages.
+//! Tags are texts. A text that spells a number is sorted among the numbers, before all other texts,
+//! and compares with a number as a number. Two texts are equal only when their spelling is equal.
+//! Must never know: stages.
 
 use std::{cmp::Ordering, sync::Arc};
 
 use super::{notation::date, value::Value};
 
-/// The order of all values, for sorting and grouping: only values of one spelling are equal.
+/// Compares values for sorting and grouping. Only values with the same spelling are equal.
 pub(super) fn compare(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Int(a), Value::Int(b)) => a.cmp(b),
@@ -40,7 +40,7 @@ fn rank(value: &Value, number: Option<&Value>) -> u8 {
     number.unwrap_or(value).rank()
 }
 
-/// How two values compare in a condition; `None` when they are of different kinds.
+/// Compares two values in a condition; `None` when their types differ.
 pub(super) fn order(a: &Value, b: &Value) -> Option<Ordering> {
     match (a, b) {
         (Value::Text(_), Value::Text(_)) => Some(compare(a, b)),
@@ -51,12 +51,12 @@ pub(super) fn order(a: &Value, b: &Value) -> Option<Ordering> {
     }
 }
 
-/// How two values compare in an expression, which orders values of different kinds, too.
+/// Compares two values in an expression, where values of different types are ordered too.
 pub(super) fn order_all(a: &Value, b: &Value) -> Ordering {
     order(a, b).unwrap_or_else(|| compare(a, b))
 }
 
-/// Zero has no sign, and NaN comes before all numbers.
+/// Compares numbers. Zero has no sign, and NaN precedes all numbers.
 fn compare_numbers(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Int(a), Value::Int(b)) => a.cmp(b),
@@ -69,7 +69,8 @@ fn compare_numbers(a: &Value, b: &Value) -> Ordering {
     }
 }
 
-/// Exact also where a float has no digits left for a whole number: the order must be one of all.
+/// Compares exactly, even where a float cannot represent the integer; otherwise the order would not
+/// be total.
 fn compare_whole(whole: i64, float: f64) -> Ordering {
     if float.is_nan() {
         return Ordering::Greater;
@@ -164,7 +165,7 @@ mod tests {
     }
 
     proptest! {
-        /// Sorts and groups rest on it.
+        /// Sorting and grouping rely on a total order.
         #[test]
         fn the_order_is_total(a in any_value(), b in any_value(), c in any_value()) {
             prop_assert_eq!(compare(&a, &b), compare(&b, &a).reverse());
@@ -177,7 +178,7 @@ mod tests {
             prop_assert_eq!(order(&a, &b), order(&b, &a).map(Ordering::reverse));
         }
 
-        /// A tag compares with a number as the number that it spells does.
+        /// A tag compares with a number like the number that it spells.
         #[test]
         fn texts_that_spell_numbers_compare_as_these(tag in -2000..2000_i32, literal in -2000..2000_i32) {
             let (tag, literal) = (f64::from(tag) / 8.0, f64::from(literal) / 8.0);

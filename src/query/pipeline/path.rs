@@ -1,6 +1,6 @@
-//! The way along a path to a field, into documents and through lists.
+//! Paths to fields, through documents and lists.
 //!
-//! Must never know: what is done with the values there.
+//! Must never know: the use of the values.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::query::QueryError;
 
-/// The way to a field: `days.date`.
+/// The path to a field, such as `days.date`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Path(Vec<Arc<str>>);
 
@@ -18,10 +18,10 @@ impl Path {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let names: Vec<Arc<str>> = text.split('.').map(Into::into).collect();
         if names.len() > DEPTH_MAX || names.iter().any(|name| name.is_empty()) {
-            return Err(format!("{text:?} is no field path"));
+            return Err(format!("{text:?} is not a field path"));
         }
         if let Some(name) = names.iter().find(|name| name.starts_with('$')) {
-            return Err(format!("{name:?} in {text:?} is no field name"));
+            return Err(format!("{name:?} in {text:?} is not a field name"));
         }
         Ok(Self(names))
     }
@@ -34,7 +34,8 @@ impl Path {
         self.0.iter().map(|name| &**name).eq(text.split('.'))
     }
 
-    /// A copy of what an expression sees there: through a list, of what each of its documents has.
+    /// Returns a copy of the value that an expression sees. For a list, this is the list of its
+    /// documents' values.
     pub(super) fn get(
         &self,
         document: &Fields,
@@ -44,7 +45,7 @@ impl Path {
         document.get(first).map_or(Ok(None), |value| copy_along(rest, value, taken))
     }
 
-    /// Takes what is there and leaves `Null` in its place; not through lists.
+    /// Removes the value and leaves `Null` in its place. Does not enter lists.
     pub(super) fn take(&self, document: &mut Fields) -> Option<Value> {
         let (last, before) = self.0.split_last()?;
         let mut fields = document;
@@ -55,7 +56,8 @@ impl Path {
         fields.get_mut(last).map(|value| std::mem::replace(value, Value::Null))
     }
 
-    /// Puts a value there; documents on the way are made, in lists it goes into each.
+    /// Sets the value. Missing documents on the path are created; in a list, the value of each
+    /// document is set.
     pub(super) fn set(
         &self,
         document: &mut Fields,
@@ -69,8 +71,9 @@ impl Path {
         remove_along(&self.0, document);
     }
 
-    /// Hands out every value that a condition sees there: through lists, by a number also to one
-    /// position in a list, and the elements of a list at the end; `visit` tells whether to stop. Returns whether it was stopped.
+    /// Calls `visit` with every value that a condition sees, until it returns true. Conditions see
+    /// each document of a list, the element at a numeric position, and the elements of a final
+    /// list. Returns true when `visit` did.
     pub(super) fn any(&self, document: &Fields, visit: &mut dyn FnMut(&Value) -> bool) -> bool {
         let Some((first, rest)) = self.0.split_first() else { return false };
         document.get(first).is_some_and(|value| any_along(rest, value, visit))
@@ -107,7 +110,7 @@ fn any_along(names: &[Arc<str>], value: &Value, visit: &mut dyn FnMut(&Value) ->
             fields.get(first).is_some_and(|value| any_along(rest, value, visit))
         }
         (Some((first, rest)), Value::List(values)) => {
-            // A number is a position in the list, or a field of the documents in it.
+            // A number is a position in the list, or the name of a field of its documents.
             let position = Some(first).filter(|name| is_number(name));
             let position = position.and_then(|name| name.parse::<usize>().ok());
             let there = position.and_then(|position| values.get(position));
@@ -121,7 +124,7 @@ fn any_along(names: &[Arc<str>], value: &Value, visit: &mut dyn FnMut(&Value) ->
     }
 }
 
-/// Whether a name is a position as MongoDB writes it: digits, without a zero before them.
+/// Returns true when a name is a position as MongoDB writes it: digits without leading zeros.
 fn is_number(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_digit()) && (name == "0" || !name.starts_with('0'))
 }
@@ -142,8 +145,8 @@ fn set_along(
         Some(Value::List(values)) => {
             for element in values {
                 if let Value::Fields(inner) = element {
-                    let own = taken.copy(&value)?;
-                    set_along(rest, inner, own, taken)?;
+                    let copy = taken.copy(&value)?;
+                    set_along(rest, inner, copy, taken)?;
                 }
             }
         }

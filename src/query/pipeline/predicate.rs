@@ -1,28 +1,21 @@
 //! The conditions of `$match`.
 //!
-//! Must never know: stages. `pushdown.rs` reads from them which series and times are wanted.
+//! Must never know: stages. `pushdown.rs` derives the required series and times from them.
 
 use std::{cmp::Ordering, sync::Arc};
 
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 
 use super::{
     expression::Expression,
     notation::date,
     order::order,
     path::Path,
+    pattern::pattern,
     quota::Taken,
     value::{Fields, Value},
 };
-use crate::{
-    model::UnixMillis,
-    query::{QueryError, series::go_regex},
-};
-
-/// Bytes that a compiled pattern takes, at most; its cache takes twice as many.
-const PATTERN_BYTES_MAX: usize = 128 << 10;
-/// Levels of groups in a pattern, at most.
-const PATTERN_DEPTH_MAX: u32 = 50;
+use crate::{model::UnixMillis, query::QueryError};
 
 /// A condition on a document.
 #[derive(Debug, Clone)]
@@ -31,7 +24,7 @@ pub(super) enum Predicate {
     Any(Vec<Predicate>),
     None(Vec<Predicate>),
     Field(Path, Test),
-    /// `$expr`.
+    /// The condition `$expr`.
     Computed(Box<Expression>),
 }
 
@@ -55,15 +48,15 @@ pub(super) enum Comparison {
     LessOrEqual,
 }
 
-/// What a field is compared with.
+/// A literal to compare with.
 #[derive(Debug, Clone)]
 pub(super) struct Literal {
     pub(super) value: Value,
-    /// The value read as a date, for fields that are dates.
+    /// The literal as a date, for comparison with dates.
     date: Option<UnixMillis>,
 }
 
-/// Hands values to a function until it returns true; returns whether it did.
+/// Calls a function with values until it returns true; returns true when it did.
 type Values<'v> = dyn Fn(&mut dyn FnMut(&Value) -> bool) -> bool + 'v;
 
 impl Literal {
@@ -76,7 +69,7 @@ impl Literal {
         self.date
     }
 
-    /// How a value compares; `None` when they are of different kinds.
+    /// Compares a value with the literal; `None` when their types differ.
     fn order(&self, value: &Value) -> Option<Ordering> {
         match value {
             Value::Date(at) => self.date.map(|date| at.cmp(&date)),
@@ -86,10 +79,10 @@ impl Literal {
 }
 
 impl Predicate {
-    /// Reads the document of a `$match`.
+    /// Parses the document of a `$match`.
     ///
     /// # Errors
-    /// With what is not known and what is.
+    /// When the condition is invalid; the message names the known operators.
     pub(super) fn parse(value: &Value) -> Result<Self, String> {
         let Value::Fields(fields) = value else {
             return Err("a condition is a document, such as {host: \"web1\"}".to_owned());
@@ -124,24 +117,26 @@ impl Predicate {
         }
     }
 
-    /// Whether it holds for a document; `taken` counts what expressions make.
+    /// Returns true when a document matches. Values that expressions create are charged to `taken`.
     ///
     /// # Errors
-    /// When an expression cannot be computed.
+    /// When an expression cannot be evaluated.
     pub(super) fn holds(
         &self,
         document: &Fields,
         taken: &mut Taken<'_>,
     ) -> Result<bool, QueryError> {
-        let (own, wanted) = match self {
-            Self::All(own) => (own, false),
-            Self::Any(own) | Self::None(own) => (own, true),
+        let (predicates, wanted) = match self {
+            Self::All(predicates) => (predicates, false),
+            Self::Any(predicates) | Self::None(predicates) => (predicates, true),
             Self::Field(path, test) => return Ok(test.holds(path, document)),
             Self::Computed(expression) => {
-                return Ok(expression.evaluate(document, taken)?.is_some_and(|own| own.holds()));
+                return Ok(expression
+                    .evaluate(document, taken)?
+                    .is_some_and(|value| value.holds()));
             }
         };
-        for predicate in own {
+        for predicate in predicates {
             if predicate.holds(document, taken)? == wanted {
                 return Ok(matches!(self, Self::Any(_)));
             }
@@ -149,11 +144,12 @@ impl Predicate {
         Ok(!matches!(self, Self::Any(_)))
     }
 
-    /// Hands out every field that is looked at; `None` for an expression, which may look at any.
+    /// Calls `visit` with every field that the condition reads; `None` for an expression, which may
+    /// read any field.
     pub(super) fn for_each_field(&self, visit: &mut dyn FnMut(Option<&Path>)) {
         match self {
-            Self::All(own) | Self::Any(own) | Self::None(own) => {
-                for predicate in own {
+            Self::All(predicates) | Self::Any(predicates) | Self::None(predicates) => {
+                for predicate in predicates {
                     predicate.for_each_field(visit);
                 }
             }
@@ -162,11 +158,11 @@ impl Predicate {
         }
     }
 
-    /// Hands out the tests that a document must all pass.
+    /// Calls `visit` with the tests that every matching document passes.
     pub(super) fn for_each_must(&self, visit: &mut dyn FnMut(&Path, &Test)) {
         match self {
-            Self::All(own) => {
-                for predicate in own {
+            Self::All(predicates) => {
+                for predicate in predicates {
                     predicate.for_each_must(visit);
                 }
             }
@@ -177,7 +173,7 @@ impl Predicate {
 }
 
 impl Test {
-    /// Reads what stands behind a field: a value, a pattern, or a document of conditions.
+    /// Parses the condition of a field: a value, a pattern, or a document of operators.
     fn parse(value: &Value) -> Result<Vec<Self>, String> {
         let Value::Fields(fields) = value else { return Ok(vec![Self::equal(value)]) };
         if !fields.iter().any(|(name, _)| name.starts_with('$')) {
@@ -237,7 +233,7 @@ impl Test {
         self.holds_for(&|visit| path.any(document, visit))
     }
 
-    /// Whether it holds for a field with this text, or without the field.
+    /// Returns true when a field with this text, or a missing field, passes the test.
     pub(super) fn holds_for_text(&self, text: Option<&str>) -> bool {
         let value = text.map(Value::text);
         self.holds_for(&|visit| value.as_ref().is_some_and(visit))
@@ -256,7 +252,7 @@ impl Test {
         }
     }
 
-    /// Whether only a few values of a field can pass, so that it pays to look for these.
+    /// Returns true when few values of a field pass, so that searching for them pays off.
     pub(super) fn is_narrow(&self) -> bool {
         match self {
             Self::Compare(comparison, literal) => {
@@ -267,7 +263,8 @@ impl Test {
         }
     }
 
-    /// Whether it compares with a number, which only numbers and texts that spell one pass.
+    /// Returns true when the test compares with a number, which only numbers and texts that spell a
+    /// number pass.
     pub(super) fn wants_number(&self) -> bool {
         match self {
             Self::Compare(_, literal) => literal.value.number().is_some(),
@@ -276,7 +273,7 @@ impl Test {
         }
     }
 
-    /// The only text that passes, when there is just one.
+    /// Returns the only text that passes, if there is exactly one.
     pub(super) fn only_text(&self) -> Option<&str> {
         match self {
             Self::Compare(Comparison::Equal, literal) => {
@@ -285,40 +282,6 @@ impl Test {
             _ => None,
         }
     }
-}
-
-/// Compiles a pattern, which may be a document of its own.
-pub(super) fn pattern(value: &Value, options: Option<&Value>) -> Result<Regex, String> {
-    let (value, options) = match value {
-        Value::Fields(fields) => {
-            (fields.get("$regex").unwrap_or(value), fields.get("$options").or(options))
-        }
-        _ => (value, options),
-    };
-    let Some(text) = value.as_text() else {
-        return Err("$regex takes a pattern as a text".to_owned());
-    };
-    let options = match options {
-        None => "",
-        Some(Value::Text(options)) => options,
-        Some(_) => return Err("$options takes letters of imsx".to_owned()),
-    };
-    if let Some(other) = options.chars().find(|c| !"imsxu".contains(*c)) {
-        return Err(format!("$options: {other} is not known; use letters of imsx"));
-    }
-    RegexBuilder::new(&go_regex::translated(text))
-        .case_insensitive(options.contains('i'))
-        .multi_line(options.contains('m'))
-        .dot_matches_new_line(options.contains('s'))
-        .ignore_whitespace(options.contains('x'))
-        .size_limit(PATTERN_BYTES_MAX)
-        .dfa_size_limit(2 * PATTERN_BYTES_MAX)
-        .nest_limit(PATTERN_DEPTH_MAX)
-        .build()
-        .map_err(|cause| match cause {
-            regex::Error::CompiledTooBig(_) => format!("$regex: {text:?} becomes too large"),
-            other => format!("$regex: {other}"),
-        })
 }
 
 impl Comparison {
@@ -333,7 +296,7 @@ impl Comparison {
         if any(&mut |value| literal.order(value).is_some_and(accepts)) {
             return true;
         }
-        // Nothing equals null.
+        // A missing value equals null.
         literal.value == Value::Null && accepts(Ordering::Equal) && !any(&mut |_| true)
     }
 }

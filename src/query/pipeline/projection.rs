@@ -1,4 +1,4 @@
-//! What `$project` keeps, leaves out and computes.
+//! The fields that `$project` keeps, removes and computes.
 //!
 //! Must never know: other stages.
 
@@ -13,16 +13,16 @@ use super::{
 };
 use crate::query::QueryError;
 
-/// The fields of a document that are shown.
+/// The fields of a document to show.
 #[derive(Debug, Clone)]
 pub(super) enum Projection {
-    /// Only these.
+    /// Only these fields.
     Include(Vec<(Arc<str>, Shown)>),
-    /// All but these.
+    /// All fields except these.
     Exclude(Vec<Path>),
 }
 
-/// How a field is shown.
+/// The display of a field.
 #[derive(Debug, Clone)]
 pub(super) enum Shown {
     AsItIs,
@@ -31,10 +31,10 @@ pub(super) enum Shown {
 }
 
 impl Projection {
-    /// Reads the document of a `$project`.
+    /// Parses the document of a `$project`.
     ///
     /// # Errors
-    /// With what does not go together.
+    /// When the fields contradict each other.
     pub(super) fn parse(value: &Value) -> Result<Self, String> {
         let Value::Fields(fields) = value else {
             return Err("takes a document, such as {host: 1, total: \"$sum\"}".to_owned());
@@ -76,9 +76,9 @@ impl Projection {
     ) -> Result<Document<'a>, QueryError> {
         match self {
             Self::Include(shown) => {
-                let mut own = taken.another();
-                let fields = include(shown, &fields, &fields, &mut own)?;
-                Ok(Document { fields, taken: own })
+                let mut shown_taken = taken.another();
+                let fields = include(shown, &fields, &fields, &mut shown_taken)?;
+                Ok(Document { fields, taken: shown_taken })
             }
             Self::Exclude(paths) => {
                 for path in paths {
@@ -129,16 +129,16 @@ fn shown(value: &Value) -> Result<Shown, String> {
     }
 }
 
-/// What is shown of `own`, a part of the document `whole`.
+/// Returns the shown fields of `part`, a part of the document `whole`.
 fn include(
     tree: &[(Arc<str>, Shown)],
-    own: &Fields,
+    part: &Fields,
     whole: &Fields,
     taken: &mut Taken<'_>,
 ) -> Result<Fields, QueryError> {
     taken.take(1)?;
     let mut out = Fields::default();
-    for (name, value) in own.iter() {
+    for (name, value) in part.iter() {
         match tree.iter().find(|(known, _)| known == name) {
             Some((_, Shown::AsItIs)) => out.set(name.clone(), taken.copy(value)?),
             Some((_, Shown::Parts(parts))) => {
@@ -156,7 +156,7 @@ fn include(
                     out.set(name.clone(), value);
                 }
             }
-            Shown::Parts(parts) if own.get(name).is_none() => {
+            Shown::Parts(parts) if part.get(name).is_none() => {
                 let made = include(parts, &Fields::default(), whole, taken)?;
                 if made.len() > 0 {
                     out.set(name.clone(), Value::Fields(made));
@@ -178,11 +178,11 @@ fn include_value(
         Value::Fields(fields) => Some(Value::Fields(include(tree, fields, whole, taken)?)),
         Value::List(values) => {
             taken.take(1)?;
-            let mut own = Vec::new();
+            let mut shown_values = Vec::new();
             for value in values {
-                own.extend(include_value(tree, value, whole, taken)?);
+                shown_values.extend(include_value(tree, value, whole, taken)?);
             }
-            Some(Value::List(own))
+            Some(Value::List(shown_values))
         }
         Value::Null
         | Value::Bool(_)

@@ -1,8 +1,8 @@
-//! What is pushed down to reading: which series, which times and how deep a pipeline can see at all, read
-//! from its first stages, so that nothing else is read.
+//! Predicate pushdown: derives from the first stages which series, times and levels a pipeline
+//! needs, so that nothing else is read.
 //!
-//! Must never know: the store. What is found may be too much and is never too little: the stages
-//! themselves decide.
+//! Must never know: the store. The result may contain too much but never too little; the stages
+//! make the final decision.
 
 use std::{collections::BTreeSet, ops::Range, sync::Arc};
 
@@ -15,24 +15,24 @@ use super::{
 };
 use crate::model::UnixMillis;
 
-/// Fields that hold other fields: to name one is to want all that is in it.
+/// Fields that contain other fields. A pipeline that names one needs all of its content.
 const CONTAINERS: [&str; 4] = ["days", "hours", "minutes", "counts"];
 
-/// Which of the names in a document are wanted.
+/// The names in a document that a pipeline needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Words {
     /// Every name and text of the pipeline.
     words: BTreeSet<String>,
-    /// Documents are shown, or passed on, whole.
+    /// True when whole documents are shown or passed on.
     everything: bool,
 }
 
 impl Words {
     pub(super) fn of(pipeline: &Value, stages: &[Stage]) -> Self {
         let everything = !stages.iter().any(narrows);
-        let mut own = Self { words: BTreeSet::new(), everything };
-        own.note_stages(pipeline, stages);
-        own
+        let mut words = Self { words: BTreeSet::new(), everything };
+        words.note_stages(pipeline, stages);
+        words
     }
 
     fn note_stages(&mut self, pipeline: &Value, stages: &[Stage]) {
@@ -55,10 +55,10 @@ impl Words {
             Value::Text(text) => {
                 self.note_text(text, passes_through || !text.starts_with('$'));
             }
-            Value::List(values) => values.iter().for_each(|own| self.note(own, passes_through)),
+            Value::List(values) => values.iter().for_each(|value| self.note(value, passes_through)),
             Value::Fields(fields) => {
                 for (name, value) in fields.iter() {
-                    // A name is kept as it is only by `name: 1`.
+                    // A name is shown unchanged only by `name: 1`.
                     let is_kept = matches!(value, Value::Bool(true)) || value.number().is_some();
                     let shows = !passes_through && is_kept;
                     self.note_text(name, !shows);
@@ -77,27 +77,27 @@ impl Words {
         self.words.extend(names.map(str::to_owned));
     }
 
-    /// Whether a field of this name is wanted.
+    /// Returns true when the pipeline needs a field with this name.
     pub(super) fn wants(&self, name: &str) -> bool {
         self.everything || self.words.contains(name)
     }
 
-    /// The names that are wanted; `None` when all are.
+    /// Returns the needed names; `None` when all are needed.
     pub(super) fn names(&self) -> Option<impl Iterator<Item = &str>> {
         (!self.everything).then(|| self.words.iter().map(String::as_str))
     }
 }
 
-/// What the first stages ask of the fields of the documents that come from the store.
+/// The conditions of the first stages on documents from the store.
 #[derive(Debug, Clone)]
 pub(super) struct Wanted {
-    /// Tests that fields must pass, which may be tags.
+    /// Tests that fields must pass; the fields may be tags.
     pub(super) tests: Vec<(String, Test)>,
-    /// `date` of the document.
+    /// The range of the document's `date`.
     pub(super) dates: Range<UnixMillis>,
-    /// `date` of the elements of `days`, once those are documents of their own.
+    /// The range of `days.date`, after the days were unwound.
     pub(super) days: Range<UnixMillis>,
-    /// Paths of lists that are left out before anything sees them.
+    /// Paths of lists that are removed before any stage uses them.
     pub(super) hidden: BTreeSet<String>,
 }
 
@@ -105,7 +105,7 @@ impl Wanted {
     pub(super) fn of(pipeline: &Value, stages: &[Stage]) -> Self {
         let always = UnixMillis::MIN..UnixMillis::MAX;
         let hidden = hidden(pipeline, stages);
-        let mut own = Self { tests: Vec::new(), dates: always.clone(), days: always, hidden };
+        let mut wanted = Self { tests: Vec::new(), dates: always.clone(), days: always, hidden };
         let mut unwound: Vec<&Path> = Vec::new();
         let mut sees_all_days = false;
         for stage in stages {
@@ -117,7 +117,7 @@ impl Wanted {
                             path.is_none_or(|path| path.names().first().is_some_and(is_days));
                         sees_all_days |= is_whole && names_days;
                     });
-                    own.note(predicate, &unwound);
+                    wanted.note(predicate, &unwound);
                 }
                 Stage::Unwind { path, .. } => unwound.push(path),
                 Stage::Group { .. }
@@ -134,9 +134,9 @@ impl Wanted {
             }
         }
         if sees_all_days {
-            own.days = UnixMillis::MIN..UnixMillis::MAX;
+            wanted.days = UnixMillis::MIN..UnixMillis::MAX;
         }
-        own
+        wanted
     }
 
     fn note(&mut self, predicate: &Predicate, unwound: &[&Path]) {
@@ -156,7 +156,7 @@ impl Wanted {
     }
 }
 
-/// Whether no later stage sees more of a document than this one names.
+/// Returns true when later stages see no more of a document than this stage names.
 fn narrows(stage: &Stage) -> bool {
     match stage {
         Stage::Group { .. }
@@ -164,7 +164,7 @@ fn narrows(stage: &Stage) -> bool {
         | Stage::Distinct(_)
         | Stage::Buckets { .. }
         | Stage::Project(Projection::Include(_)) => true,
-        Stage::Facet(facets) => facets.iter().all(|(_, own)| own.iter().any(narrows)),
+        Stage::Facet(facets) => facets.iter().all(|(_, inner)| inner.iter().any(narrows)),
         Stage::Match(_)
         | Stage::Unwind { .. }
         | Stage::Replace(_)
@@ -176,7 +176,7 @@ fn narrows(stage: &Stage) -> bool {
     }
 }
 
-/// The paths that a `$project` leaves out, when no stage before it names any list.
+/// Returns the paths that a `$project` removes, provided that no earlier stage names a list.
 fn hidden(pipeline: &Value, stages: &[Stage]) -> BTreeSet<String> {
     let Value::List(values) = pipeline else { return BTreeSet::new() };
     for (stage, value) in stages.iter().zip(values) {
@@ -200,7 +200,7 @@ fn is_days(name: &Arc<str>) -> bool {
     &**name == "days"
 }
 
-/// Leaves out the times that a test rules out; both ends may stay a moment too far out.
+/// Excludes the times that fail a test; either end may include a moment too much.
 fn narrow(range: &mut Range<UnixMillis>, test: &Test) {
     let Test::Compare(comparison, literal) = test else { return };
     let Some(at) = literal.as_date() else { return };

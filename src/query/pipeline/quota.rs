@@ -1,5 +1,5 @@
-//! How many values a pipeline may hold and make: they are taken from it before they are built, and
-//! with them the memory of the query's budget.
+//! Limits for the values that a pipeline holds and creates. Values and their memory are charged
+//! before they are created.
 //!
 //! Must never know: stages, the store.
 
@@ -8,25 +8,26 @@ use std::cell::Cell;
 use super::value::{DEPTH_MAX, Fields, Value};
 use crate::query::{Budget, QueryError};
 
-/// Values that may pass through stages or be made by them, as a multiple of those that may be held.
+/// Maximum number of values that stages process or create, as a multiple of the values that they
+/// may hold.
 const STEPS_PER_HELD: usize = 40;
 
-/// Bytes that a value takes with its name, and with what its list has in reserve.
+/// Memory of a value with its name, including the reserve of its list.
 const VALUE_BYTES: usize = 96;
 
-/// Bytes are asked for so many at a time.
+/// Memory is charged to the budget in steps of this size.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Values that are read or made between checks of the budget.
+/// Number of values read or created between checks of the budget.
 const VALUES_AT_A_TIME: usize = 2048;
 
-/// What a pipeline may hold and make.
+/// The quota of a pipeline.
 pub(super) struct Quota<'a> {
     values_max: usize,
     steps: Cell<usize>,
-    /// Bytes of all that lives.
+    /// Bytes of all live values.
     bytes: Cell<usize>,
-    /// Bytes that were asked for: as many as ever lived.
+    /// Bytes charged to the budget: the maximum of live bytes so far.
     asked: Cell<usize>,
     /// Values since the last check.
     unchecked: Cell<usize>,
@@ -34,14 +35,14 @@ pub(super) struct Quota<'a> {
 }
 
 impl<'a> Quota<'a> {
-    /// So many values at one place, and bytes as they are given.
+    /// Creates a quota with a maximum number of values per stage.
     pub(super) fn new(values_max: usize, budget: &'a Budget) -> Self {
         let (steps, bytes) = (Cell::new(0), Cell::new(0));
         let (asked, unchecked) = (Cell::new(0), Cell::new(0));
         Self { values_max, steps, bytes, asked, unchecked, budget }
     }
 
-    /// The query's budget, for work that is not counted in values.
+    /// Returns the query's budget, for work that is not counted in values.
     pub(super) fn budget(&self) -> &'a Budget {
         self.budget
     }
@@ -56,7 +57,7 @@ impl<'a> Quota<'a> {
         Ok(())
     }
 
-    /// Nothing yet, for a document or a stage that holds many.
+    /// Begins an empty share of the quota for a document or a stage.
     pub(super) fn begin(&'a self, stage: usize) -> Taken<'a> {
         Taken { quota: self, stage, values: 0, bytes: 0 }
     }
@@ -87,7 +88,7 @@ impl<'a> Quota<'a> {
     }
 }
 
-/// What one document takes, or the documents that a stage holds; given back when it is dropped.
+/// The share of a document, or of a stage that holds documents. Dropping the share returns it.
 pub(super) struct Taken<'a> {
     quota: &'a Quota<'a>,
     stage: usize,
@@ -96,14 +97,14 @@ pub(super) struct Taken<'a> {
 }
 
 impl<'a> Taken<'a> {
-    /// Takes so many bytes.
+    /// Charges bytes.
     pub(super) fn take_bytes(&mut self, bytes: usize) -> Result<(), QueryError> {
         self.quota.grow(bytes)?;
         self.bytes += bytes;
         Ok(())
     }
 
-    /// Takes so many values that are read, not made.
+    /// Charges values that are read, not created.
     pub(super) fn take_read(&mut self, values: usize) -> Result<(), QueryError> {
         let all = self.values.saturating_add(values);
         if all > self.quota.values_max {
@@ -119,31 +120,31 @@ impl<'a> Taken<'a> {
         Ok(())
     }
 
-    /// Takes so many values that are made.
+    /// Charges values that are created.
     pub(super) fn take(&mut self, values: usize) -> Result<(), QueryError> {
         self.quota.step(values)?;
         self.take_read(values)
     }
 
-    /// Copies a value.
+    /// Copies a value and charges the copy.
     pub(super) fn copy(&mut self, value: &Value) -> Result<Value, QueryError> {
         self.take_sized(value.size())?;
         Ok(value.clone())
     }
 
-    /// Copies a document.
+    /// Copies a document and charges the copy.
     pub(super) fn copy_fields(&mut self, fields: &Fields) -> Result<Fields, QueryError> {
         self.take_sized(fields.size())?;
         Ok(fields.clone())
     }
 
-    /// Takes what a value is of; `None` is one that nests too deep.
+    /// Charges a value of a known size; `None` means that it is nested too deep.
     pub(super) fn take_sized(&mut self, size: Option<usize>) -> Result<(), QueryError> {
         self.take(size.ok_or_else(|| self.too_deep())?)
     }
 
-    /// Lets a document into a stage: what was made on the way to it and is not in it any more is
-    /// given back.
+    /// Moves a document to a stage. Temporary values that are no longer part of the document are
+    /// released.
     pub(super) fn enter(&mut self, stage: usize, document: &Fields) -> Result<(), QueryError> {
         self.stage = stage;
         let size = document.size().ok_or_else(|| self.too_deep())?;
@@ -158,7 +159,7 @@ impl<'a> Taken<'a> {
         self.quota.budget()
     }
 
-    /// Nothing yet, at the same stage.
+    /// Begins an empty share at the same stage.
     pub(super) fn another(&self) -> Taken<'a> {
         self.quota.begin(self.stage)
     }

@@ -1,7 +1,7 @@
-//! What is asked, as it is written: a command such as `{"find": "1h", "filter": {...}}`, a pipeline
-//! alone, or the shell's `db.NAME.find({...})`.
+//! Requests in three forms: a command such as `{"find": "1h", "filter": {...}}`, a pipeline, or the
+//! shell's `db.NAME.find({...})`.
 //!
-//! Must never know: the store. Everything becomes a pipeline.
+//! Must never know: the store. Every request is converted to a pipeline.
 
 use std::ops::Range;
 
@@ -17,13 +17,14 @@ use crate::{
     query::{QueryError, Selector},
 };
 
-/// Patterns of a request, at most: each is compiled.
+/// Maximum number of patterns in a request.
 const PATTERNS_MAX: usize = 20;
 
-/// What is asked.
+/// A parsed request.
 #[derive(Debug, Clone)]
 pub struct AggregateRequest {
-    /// A granularity's name: its slots; any other or none: months with their levels.
+    /// The collection: the name of a granularity for its slots, anything else for months with their
+    /// levels.
     pub(super) collection: Option<String>,
     pub(super) selector: Selector,
     pub(super) range: Option<Range<UnixMillis>>,
@@ -33,7 +34,7 @@ pub struct AggregateRequest {
     pub(super) shape: Shape,
 }
 
-/// How the answer looks.
+/// The form of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     Documents,
@@ -43,7 +44,7 @@ pub(super) enum Shape {
     Values,
 }
 
-/// What a command does.
+/// The operation of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verb {
     Aggregate,
@@ -53,7 +54,7 @@ enum Verb {
     Distinct,
 }
 
-/// The words of commands and methods.
+/// The names of commands and methods.
 const VERBS: [(&str, Verb); 7] = [
     ("aggregate", Verb::Aggregate),
     ("find", Verb::Find),
@@ -64,7 +65,7 @@ const VERBS: [(&str, Verb); 7] = [
     ("distinct", Verb::Distinct),
 ];
 
-/// What every command may say besides.
+/// Fields that every command accepts.
 const OF_ALL: [&str; 6] = ["collection", "metric", "tags", "start", "end", "range"];
 
 impl Verb {
@@ -81,10 +82,10 @@ impl Verb {
         }
     }
 
-    /// The fields of its document besides [`OF_ALL`].
+    /// Returns the fields of a command, in addition to [`OF_ALL`].
     fn fields(self) -> &'static [&'static str] {
         match self {
-            // The last two change nothing here.
+            // `cursor` and `allowDiskUse` are accepted and ignored.
             Self::Aggregate => &["pipeline", "cursor", "allowDiskUse"],
             Self::Find => &["filter", "projection", "sort", "skip", "limit"],
             Self::FindOne => &["filter", "projection", "sort", "skip"],
@@ -93,7 +94,7 @@ impl Verb {
         }
     }
 
-    /// The names of a method's arguments, in their order.
+    /// Returns the names of a method's arguments in order.
     fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::Aggregate => &["pipeline", "options"],
@@ -105,10 +106,10 @@ impl Verb {
 }
 
 impl AggregateRequest {
-    /// Reads a command, a pipeline alone, or the shell's `db.NAME.find({...})`.
+    /// Parses a command, a pipeline, or the shell's `db.NAME.find({...})`.
     ///
     /// # Errors
-    /// With the place and what to write instead.
+    /// When the request is invalid; the message names the place and the remedy.
     pub fn read(text: &str, now: UnixMillis) -> Result<Self, QueryError> {
         match notation::read(text).map_err(QueryError::Invalid)? {
             Read::Calls { collection, calls } => {
@@ -158,12 +159,12 @@ impl AggregateRequest {
     }
 }
 
-/// The collection and verb of a document.
+/// Returns the collection and verb of a document.
 fn of_document(fields: &Fields) -> Result<(Option<String>, Verb), String> {
     let mut commands =
-        fields.iter().filter_map(|(name, own)| Some((name, Verb::named(name)?, own)));
-    let (name, verb, collection) = if let Some((name, verb, own)) = commands.next() {
-        (&**name, verb, own)
+        fields.iter().filter_map(|(name, value)| Some((name, Verb::named(name)?, value)));
+    let (name, verb, collection) = if let Some((name, verb, value)) = commands.next() {
+        (&**name, verb, value)
     } else {
         let is_find = |name: &&str| fields.get(name).is_some();
         let is_find = Verb::Find.fields().iter().any(is_find) && fields.get("pipeline").is_none();
@@ -174,8 +175,8 @@ fn of_document(fields: &Fields) -> Result<(Option<String>, Verb), String> {
         return Err(format!("{name} is not the only command"));
     }
     let known = || OF_ALL.iter().chain(verb.fields());
-    let is_known = |own: &str| own == name || known().any(|known| *known == own);
-    if let Some((other, _)) = fields.iter().find(|(own, _)| !is_known(own)) {
+    let is_known = |field: &str| field == name || known().any(|known| *known == field);
+    if let Some((other, _)) = fields.iter().find(|(field, _)| !is_known(field)) {
         let known: Vec<_> = known().copied().collect();
         return Err(format!("{other} is not known; use {}", known.join(", ")));
     }
@@ -186,7 +187,7 @@ fn of_document(fields: &Fields) -> Result<(Option<String>, Verb), String> {
     }
 }
 
-/// The verb of a method, and its arguments by their names with what is called on its result.
+/// Returns the verb of a method, and its arguments by name, including those of chained methods.
 fn of_calls(calls: Vec<Call>) -> Result<(Verb, Fields), String> {
     let mut calls = calls.into_iter();
     let Some(Call { method, arguments }) = calls.next() else {
@@ -200,9 +201,9 @@ fn of_calls(calls: Vec<Call>) -> Result<(Verb, Fields), String> {
     let mut fields = Fields::default();
     for (name, argument) in names.iter().zip(arguments) {
         match (*name, argument) {
-            // Those of find are told by methods, those of aggregate change nothing here.
+            // Options of `find` are set by chained methods; options of `aggregate` are ignored.
             ("options", Value::Fields(options)) if verb == Verb::Count => {
-                options.into_iter().for_each(|(name, own)| fields.set(name, own));
+                options.into_iter().for_each(|(name, value)| fields.set(name, value));
             }
             ("options", _) => {}
             (name, argument) => fields.set(name.into(), argument),
@@ -212,14 +213,14 @@ fn of_calls(calls: Vec<Call>) -> Result<(Verb, Fields), String> {
         let argument = arguments.pop();
         let is_find = verb == Verb::Find && arguments.is_empty();
         match (&*method, argument) {
-            ("sort" | "skip" | "limit" | "projection", Some(own)) if is_find => {
-                fields.set(method.into(), own);
+            ("sort" | "skip" | "limit" | "projection", Some(argument)) if is_find => {
+                fields.set(method.into(), argument);
             }
             ("count" | "size" | "itcount", None) if is_find => verb = Verb::Count,
             ("toArray" | "pretty", None) => {}
             _ => {
                 return Err(format!(
-                    ".{method} is not known here; behind find stand .sort({{...}}), .skip(n), \
+                    ".{method} is not known here; find accepts .sort({{...}}), .skip(n), \
                      .limit(n), .projection({{...}}), .count() and .toArray()"
                 ));
             }
@@ -230,26 +231,27 @@ fn of_calls(calls: Vec<Call>) -> Result<(Verb, Fields), String> {
 
 fn unknown_method(method: &str) -> String {
     if method.starts_with("update") || method.starts_with("insert") {
-        return format!("{method} brings samples: send it to POST /api/v1/update");
+        return format!("{method} writes samples: send it to POST /api/v1/update");
     }
     let known = VERBS.map(|(name, _)| name).join(", ");
     format!("{method} is not known; use one of {known}")
 }
 
-/// A stage as it is written, and as it was read.
+/// A stage as written and as parsed.
 type Written = (Value, Stage);
 
-/// The pipeline that does what a command asks: filter, sort, skip, limit, projection.
+/// Converts a command to a pipeline: filter, sort, skip, limit, projection.
 fn written(verb: Verb, fields: &Fields) -> Result<Vec<Written>, String> {
     let mut out = Vec::new();
     let mut add = |name: &str, place: &str, argument: &Value| {
         let stage = Stage::parse(name, argument).map_err(|fault| format!("{place}: {fault}"))?;
-        let own = std::iter::once((name.into(), argument.clone())).collect();
-        out.push((Value::Fields(own), stage));
+        let fields = std::iter::once((name.into(), argument.clone())).collect();
+        out.push((Value::Fields(fields), stage));
         Ok::<_, String>(())
     };
-    let is_given =
-        |own: &&Value| !matches!(own, Value::Null) && **own != Value::Fields(Fields::default());
+    let is_given = |value: &&Value| {
+        !matches!(value, Value::Null) && **value != Value::Fields(Fields::default())
+    };
     let given = |name: &str| fields.get(name).filter(is_given);
     if let Some(filter) = given("filter").or_else(|| given("query")) {
         add("$match", "filter", filter)?;
@@ -257,16 +259,17 @@ fn written(verb: Verb, fields: &Fields) -> Result<Vec<Written>, String> {
     if let Some(sort) = given("sort") {
         add("$sort", "sort", sort)?;
     }
-    if let Some(skip) = given("skip").filter(|own| own.number() != Some(0.0)) {
+    if let Some(skip) = given("skip").filter(|count| count.number() != Some(0.0)) {
         add("$skip", "skip", skip)?;
     }
-    // A limit of 0 is none, and one below 0 asks for one batch, which all answers are.
+    // A limit of 0 means no limit. A negative limit requests a single batch, like every answer
+    // here.
     let limit = if verb == Verb::FindOne { Some(&Value::Int(1)) } else { given("limit") };
     let limit = match limit {
         Some(Value::Int(limit)) => Some(Value::Int(limit.saturating_abs())),
         other => other.cloned(),
     };
-    if let Some(limit) = limit.filter(|own| own.number() != Some(0.0)) {
+    if let Some(limit) = limit.filter(|count| count.number() != Some(0.0)) {
         add("$limit", "limit", &limit)?;
     }
     match verb {
@@ -285,15 +288,15 @@ fn written(verb: Verb, fields: &Fields) -> Result<Vec<Written>, String> {
     Ok(out)
 }
 
-/// How many patterns a value has in it.
+/// Returns the number of patterns in a value.
 fn patterns(value: &Value) -> usize {
     match value {
         Value::List(values) => values.iter().map(patterns).sum(),
         Value::Fields(fields) => {
-            let own = |(name, value): (&std::sync::Arc<str>, &Value)| {
+            let count = |(name, value): (&std::sync::Arc<str>, &Value)| {
                 usize::from(matches!(&**name, "$regex" | "$regexMatch")) + patterns(value)
             };
-            fields.iter().map(own).sum()
+            fields.iter().map(count).sum()
         }
         _ => 0,
     }
@@ -329,9 +332,9 @@ fn range(fields: &Fields, now: UnixMillis) -> Result<Option<Range<UnixMillis>>, 
         None | Some(Value::Null) => Ok(None),
         Some(value) => {
             let at =
-                value.as_date().or_else(|| value.as_text().and_then(|own| notation::date(own)));
+                value.as_date().or_else(|| value.as_text().and_then(|text| notation::date(text)));
             at.map(Some).ok_or_else(|| {
-                QueryError::Invalid(format!("{name} is no time; use \"2026-11-21T08:00:00Z\""))
+                QueryError::Invalid(format!("{name} is not a time; use \"2026-11-21T08:00:00Z\""))
             })
         }
     };

@@ -1,6 +1,6 @@
-//! The stages of a pipeline, as they are written.
+//! The stages of a pipeline and their syntax.
 //!
-//! Must never know: the store, and how documents flow through them.
+//! Must never know: the store, the execution of stages.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use super::{
 };
 use crate::query::QueryError;
 
-/// Stages of a pipeline, at most.
+/// Maximum number of stages in a pipeline.
 const STAGES_MAX: usize = 50;
 
-/// One stage.
+/// A stage.
 #[derive(Debug, Clone)]
 pub(super) enum Stage {
     Match(Predicate),
@@ -28,26 +28,26 @@ pub(super) enum Stage {
     Group {
         id: Expression,
         fields: Vec<(Arc<str>, Accumulator)>,
-        /// In order of the first field, largest first, instead of the ids.
+        /// True for descending order of the first field, false for the order of the IDs.
         by_count: bool,
     },
-    /// `$bucketAuto`: so many groups of about as many documents.
+    /// The stage `$bucketAuto`: a number of groups of about equal size.
     Buckets {
         by: Expression,
         count: usize,
         fields: Vec<(Arc<str>, Accumulator)>,
     },
-    /// The same documents through several pipelines.
+    /// Several pipelines over the same documents.
     Facet(Vec<(Arc<str>, Vec<Stage>)>),
     Project(Projection),
     AddFields(Vec<(Path, Expression)>),
     Replace(Expression),
-    /// Paths, and whether ascending.
+    /// Paths, each with true for ascending order.
     Sort(Vec<(Path, bool)>),
     Limit(usize),
     Skip(usize),
     Count(Arc<str>),
-    /// The different values of a field, for `distinct`.
+    /// The distinct values of a field, for `distinct`.
     Distinct(Path),
 }
 
@@ -55,17 +55,17 @@ const KNOWN: &str = "$match, $unwind, $group, $bucket, $bucketAuto, $sortByCount
                      $addFields, $set, $unset, $replaceRoot, $replaceWith, $sort, $limit, $skip or \
                      $count";
 
-/// Reads the stages of a pipeline.
+/// Parses the stages of a pipeline.
 ///
 /// # Errors
-/// With the number of the stage, from 0, and what is wrong.
+/// When a stage is invalid; the message contains the index of the stage, from 0.
 pub(super) fn parse(pipeline: &Value) -> Result<Vec<Stage>, QueryError> {
     let Value::List(values) = pipeline else {
         return Err(QueryError::Invalid("pipeline is a list of stages".to_owned()));
     };
     let stages = parse_list(values, "pipeline").map_err(QueryError::Invalid)?;
     let inside = |stage: &Stage| match stage {
-        Stage::Facet(facets) => facets.iter().map(|(_, own)| own.len()).sum(),
+        Stage::Facet(facets) => facets.iter().map(|(_, stages)| stages.len()).sum(),
         _ => 0,
     };
     let count = stages.len() + stages.iter().map(inside).sum::<usize>();
@@ -80,7 +80,7 @@ fn parse_list(stages: &[Value], place: &str) -> Result<Vec<Stage>, String> {
         let single = if let Value::Fields(fields) = stage { fields.single() } else { None };
         let Some((name, argument)) = single else {
             return Err(format!(
-                "{place}[{index}] is no stage; a stage is a document with one of {KNOWN}"
+                "{place}[{index}] is not a stage; a stage is a document with one of {KNOWN}"
             ));
         };
         Stage::parse(name, argument).map_err(|fault| format!("{place}[{index}]: {name}: {fault}"))
@@ -89,10 +89,10 @@ fn parse_list(stages: &[Value], place: &str) -> Result<Vec<Stage>, String> {
 }
 
 impl Stage {
-    /// Reads a stage.
+    /// Parses a stage.
     ///
     /// # Errors
-    /// With what is wrong.
+    /// When the stage is invalid.
     pub(super) fn parse(name: &str, argument: &Value) -> Result<Self, String> {
         match name {
             "$match" => Ok(Self::Match(Predicate::parse(argument)?)),
@@ -136,7 +136,7 @@ impl Stage {
     }
 }
 
-/// Refuses fields that are not known.
+/// Rejects unknown fields.
 fn only(fields: &Fields, known: &[&str]) -> Result<(), String> {
     match fields.iter().find(|(name, _)| !known.contains(&&***name)) {
         Some((other, _)) => Err(format!("{other} is not known; use {}", known.join(" and "))),
@@ -184,18 +184,18 @@ fn accumulators<'v>(
         if Path::parse(name)?.names().len() > 1 {
             return Err(format!("{name} may not have dots"));
         }
-        let own = Accumulator::parse(value).map_err(|fault| format!("{name}: {fault}"))?;
-        Ok((name.clone(), own))
+        let accumulator = Accumulator::parse(value).map_err(|fault| format!("{name}: {fault}"))?;
+        Ok((name.clone(), accumulator))
     };
     fields.map(field).collect()
 }
 
-/// What groups show that are told nothing else.
+/// Returns the default output of a group: the number of documents.
 fn counted() -> Vec<(Arc<str>, Accumulator)> {
     vec![("count".into(), Accumulator::count())]
 }
 
-/// The `output` of buckets.
+/// Parses the `output` of buckets.
 fn output(fields: &Fields) -> Result<Vec<(Arc<str>, Accumulator)>, String> {
     match fields.get("output") {
         None => Ok(counted()),
@@ -204,7 +204,7 @@ fn output(fields: &Fields) -> Result<Vec<(Arc<str>, Accumulator)>, String> {
     }
 }
 
-/// `$bucket` is a `$group` by the bucket's lower boundary.
+/// Converts a `$bucket` to a `$group` by the bucket's lower boundary.
 fn bucket(argument: &Value) -> Result<Stage, String> {
     let fields = document(argument, "{groupBy: \"$max\", boundaries: [0, 10, 100]}")?;
     only(fields, &["groupBy", "boundaries", "default", "output"])?;

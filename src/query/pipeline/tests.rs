@@ -1,4 +1,4 @@
-//! Pipelines over documents of the tests' own, as MongoDB would answer them.
+//! Pipelines over fixed documents, with the answers of MongoDB.
 
 use super::*;
 use crate::setup::NOW;
@@ -19,12 +19,12 @@ fn documents() -> Vec<Fields> {
 fn found(text: &str) -> Result<Found, QueryError> {
     let request = AggregateRequest::read(text, NOW)?;
     let quota = Quota::new(1000, &Budget::UNLIMITED);
-    let own = |fields| Ok(document::Document { fields, taken: quota.begin(0) });
-    let source = Box::new(documents().into_iter().map(own));
+    let as_document = |fields| Ok(document::Document { fields, taken: quota.begin(0) });
+    let source = Box::new(documents().into_iter().map(as_document));
     Ok(Found::new(request.shape, execution::run(&request.stages, source, &quota)?))
 }
 
-/// The documents, or what is asked instead of documents.
+/// Returns the documents, or the result of a command, as text.
 fn run(text: &str) -> String {
     match found(text).unwrap() {
         Found::Documents { documents } => serde_json::to_string(&documents).unwrap(),
@@ -32,7 +32,7 @@ fn run(text: &str) -> String {
     }
 }
 
-/// Why a pipeline that can be read cannot be run.
+/// Returns the error of a valid pipeline that fails to run.
 fn run_fault(text: &str) -> String {
     AggregateRequest::read(text, NOW).unwrap();
     found(text).unwrap_err().to_string()
@@ -55,7 +55,7 @@ fn conditions_choose_documents() {
     assert_eq!(hosts("{$nor: [{n: 1}, {sum: -1}]}"), r#"[{"n":3}]"#);
     assert_eq!(hosts("{rack: {$exists: true}}"), r#"[{"n":2}]"#);
     assert_eq!(hosts("{rack: null}"), r#"[{"n":3},{"n":1}]"#);
-    // Tags are texts; one that spells a number compares with numbers, and is sorted among them.
+    // Tags are texts. A tag that spells a number compares with numbers and is sorted among them.
     assert_eq!(hosts("{rack: 7}"), r#"[{"n":2}]"#);
     assert_eq!(hosts("{rack: {$gt: 6, $lte: 7.5}}"), r#"[{"n":2}]"#);
     assert_eq!(hosts("{rack: {$lt: 7}}"), "[]");
@@ -71,7 +71,7 @@ fn conditions_choose_documents() {
     assert_eq!(hosts("{host: {$in: [/^b$/, 7]}}"), r#"[{"n":1}]"#);
     assert_eq!(hosts("{n: /3/}"), "[]");
     assert_eq!(hosts("{'list.x': 2}"), r#"[{"n":3}]"#);
-    // A number is a position, and a field of the documents in the list.
+    // A number is a position in a list, or a field of its documents.
     assert_eq!(hosts("{'list.0.x': 1}"), r#"[{"n":3}]"#);
     assert_eq!(hosts("{'list.1.x': 1}"), "[]");
     assert_eq!(hosts("{'list.1': {x: 2}}"), r#"[{"n":3}]"#);
@@ -109,7 +109,7 @@ fn values_fall_into_buckets_and_facets() {
         run_fault("[{$bucket: {groupBy: '$host', boundaries: ['a', 'b']}}]"),
         "$bucket: \"b\" falls into no bucket; give a default"
     );
-    // A tag is a number there, too.
+    // Tags that spell numbers fall into the buckets of numbers.
     assert_eq!(
         run("[{$match: {rack: '7'}}, {$bucket: {groupBy: '$rack', boundaries: [5, 10]}}]"),
         r#"[{"_id":5,"count":1}]"#
@@ -150,7 +150,7 @@ fn dates_are_cut_and_written_as_mongodb_does() {
         let shown = run(&pipeline);
         shown.trim_start_matches("[{\"x\":").trim_end_matches("}]").trim_matches('"').to_owned()
     };
-    // 28 March 2026, 23:30, a Saturday; in Berlin already Sunday, 00:30.
+    // The date is 28 March 2026, 23:30, a Saturday; in Berlin it is Sunday, 00:30.
     let text = |format: &str, zone: &str| {
         one(&format!(
             "{{$dateToString: {{date: '$date', format: '{format}', timezone: '{zone}'}}}}"
@@ -225,7 +225,7 @@ fn commands_and_methods_are_pipelines() {
     assert_eq!(run("{distinct: '1h', key: 'rack'}"), r#"{"values":["7"]}"#);
     let request = AggregateRequest::read("db.getCollection('5m').find()", NOW).unwrap();
     assert_eq!(request.collection.as_deref(), Some("5m"));
-    // Only what is shown is read.
+    // Only fields that are shown are read.
     let words =
         AggregateRequest::read("db.m.find({host: 'a'}, {butterflies: 1})", NOW).unwrap().words;
     assert!(words.wants("butterflies") && !words.wants("days"));
@@ -290,7 +290,7 @@ fn faults_name_the_stage_and_what_is_known() {
     check("{find: 'a', count: 'b'}", ["find is not the only command", ""]);
     check("db.a.find({}).oops()", [".oops is not known", ".limit(n)"]);
     check("db.a.mapReduce()", ["mapReduce is not known", "countDocuments"]);
-    check("db.a.updateOne({}, {})", ["updateOne brings samples", "/api/v1/update"]);
+    check("db.a.updateOne({}, {})", ["updateOne writes samples", "/api/v1/update"]);
     check("[{$group: {_id: 1, x: {$median: 1}}}]", ["x: $median is not known", "$addToSet"]);
     check("[{$group: {x: {$sum: 1}}}]", ["_id is missing", "_id: null"]);
     check("[{$project: {x: {$map: []}}}]", ["$map is not known", "$dateTrunc"]);
@@ -298,7 +298,7 @@ fn faults_name_the_stage_and_what_is_known() {
     check("[{$project: {x: 1, 'x.y': 1}}]", ["pipeline[0]", "x is given twice"]);
     check("[{$sort: {x: 2}}]", ["x takes 1 or -1", "pipeline[0]"]);
     check("[{$limit: 0}]", ["takes a number from 1 on", "$limit"]);
-    check("[{$match: {}, $limit: 1}]", ["pipeline[0] is no stage", "$skip"]);
+    check("[{$match: {}, $limit: 1}]", ["pipeline[0] is not a stage", "$skip"]);
     check("{stages: []}", ["stages is not known", "pipeline"]);
     check("{pipeline: [], range: 'soon'}", ["range:", "no length of time"]);
     check("[{$unwind: 'days'}]", ["takes a field path", "\"$days\""]);
@@ -311,11 +311,11 @@ fn faults_name_the_stage_and_what_is_known() {
 fn what_is_held_and_done_is_bounded() {
     let refused = |pipeline: &str, documents: usize| {
         let request = AggregateRequest::read(pipeline, NOW).unwrap();
-        let own =
+        let fields =
             |i: usize| -> Fields { std::iter::once(("i".into(), Value::Int(i as i64))).collect() };
         let quota = Quota::new(100, &Budget::UNLIMITED);
-        let own = |i| Ok(document::Document { fields: own(i), taken: quota.begin(0) });
-        let source = Box::new((0..documents).map(own));
+        let as_document = |i| Ok(document::Document { fields: fields(i), taken: quota.begin(0) });
+        let source = Box::new((0..documents).map(as_document));
         let run = execution::run(&request.stages, source, &quota);
         run.map(|documents| documents.len()).unwrap_err().to_string()
     };
@@ -324,7 +324,7 @@ fn what_is_held_and_done_is_bounded() {
     assert!(refused("[{$group: {_id: '$i'}}, {$limit: 1}]", 200).contains("pipeline[0]"));
     assert!(refused("[{$group: {_id: 1, all: {$push: '$i'}}}]", 200).contains("pipeline[0]"));
     assert!(refused("[{$match: {i: -1}}]", 5000).contains("pass through the pipeline"));
-    // What is made is counted before it is there.
+    // Values are charged before they are created.
     let doubled: Vec<_> = (0..8).map(|n| format!("{{$addFields: {{a{n}: '$$ROOT'}}}}")).collect();
     let doubled = doubled.join(",");
     assert!(refused(&format!("[{doubled}]"), 1).contains("would hold more than 100 values"));
@@ -346,7 +346,7 @@ fn the_first_stages_say_what_is_read() {
         (request.wanted, request.words)
     };
     let day = |text: &str| notation::date(text).unwrap();
-    let (own, words) = wanted(
+    let (conditions, words) = wanted(
         "[{$match: {location: 1, scientist: {$in: ['a', 'b']}, $or: [{x: 1}, {y: 1}]}},
           {$unwind: '$days'},
           {$match: {$and: [{'days.date': {$gte: ISODate('2015-08-18')}},
@@ -354,18 +354,19 @@ fn the_first_stages_say_what_is_read() {
           {$project: {_id: 0, butterflies: '$days.butterflies'}},
           {$match: {butterflies: 3}}]",
     );
-    let names: Vec<_> = own.tests.iter().map(|(name, _)| &**name).collect();
+    let names: Vec<_> = conditions.tests.iter().map(|(name, _)| &**name).collect();
     assert_eq!(names, ["location", "scientist"]);
-    let passes = |index: usize, text: &str| own.tests[index].1.holds_for_text(Some(text));
+    let passes = |index: usize, text: &str| conditions.tests[index].1.holds_for_text(Some(text));
     assert!(passes(0, "1") && passes(0, "1.0") && !passes(0, "2") && passes(1, "b"));
-    assert_eq!(own.days, day("2015-08-18")..day("2015-08-20").plus(1));
+    assert_eq!(conditions.days, day("2015-08-18")..day("2015-08-20").plus(1));
     assert!(words.wants("butterflies") && !words.wants("honeybees") && !words.wants("hours"));
-    // Before the days are documents of their own, a condition on them is one on the month.
-    let (own, _) = wanted("[{$match: {'days.date': {$gte: '2015-08-18'}}}, {$unwind: '$days'}]");
-    assert_eq!(own.days, UnixMillis::MIN..UnixMillis::MAX);
-    // What is counted first is not what is matched later.
-    let (own, _) = wanted("[{$limit: 3}, {$match: {host: 'a'}}]");
-    assert!(own.tests.is_empty());
+    // Before the days are unwound, a condition on them applies to the month.
+    let (conditions, _) =
+        wanted("[{$match: {'days.date': {$gte: '2015-08-18'}}}, {$unwind: '$days'}]");
+    assert_eq!(conditions.days, UnixMillis::MIN..UnixMillis::MAX);
+    // A count before the condition prevents the pushdown.
+    let (conditions, _) = wanted("[{$limit: 3}, {$match: {host: 'a'}}]");
+    assert!(conditions.tests.is_empty());
     for whole in [
         "[{$unwind: '$days'}]",
         "[{$project: {days: 1}}]",

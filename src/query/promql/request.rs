@@ -1,56 +1,57 @@
-//! What is asked of PromQL, and the bounds of one answer.
+//! A PromQL request, and the limits of its answer.
 //!
-//! Must never know: HTTP, how anything is computed.
+//! Must never know: HTTP, how values are computed.
 
 use crate::{
     model::UnixMillis,
-    query::{Budget, promql::value::error::PromqlError},
+    query::{Budget, QueryError},
 };
 
-/// What is asked.
+/// A PromQL request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromqlRequest {
     /// The expression.
     pub query: String,
-    /// The first, or of an instant query the only, evaluation time.
+    /// The first evaluation time; the only one for an instant query.
     pub start: UnixMillis,
     /// The last evaluation time, inclusive.
     pub end: UnixMillis,
-    /// Between evaluation times, in milliseconds; 0 for an instant query at `start`.
+    /// The step between evaluation times, in milliseconds; 0 for an instant query at `start`.
     pub step_ms: i64,
-    /// How old a sample may be that still counts as the value of a series, in milliseconds.
+    /// The lookback in milliseconds: the maximum age of a sample that still counts as the value of
+    /// a series.
     pub lookback_ms: i64,
-    /// Whether metric names that no longer fit are dropped at the end only, not where they stop
-    /// fitting.
+    /// True when metric names are dropped at the end of the evaluation, false when they are dropped
+    /// by each operation.
     pub delayed_name_removal: bool,
 }
 
-/// Bounds of one answer.
+/// The limits of one answer.
 #[derive(Clone, Copy)]
 pub struct PromqlLimits<'a> {
-    /// Series that a selector may match, at most.
+    /// Maximum number of series that a selector may match.
     pub series_max: usize,
-    /// Steps times series of the answer and of every value on the way to it, and cells loaded, at
-    /// most.
+    /// Maximum number of points (steps times series) of the answer and of every intermediate value,
+    /// and of cells read.
     pub points_max: usize,
-    /// Evaluation times of a range query, at most.
+    /// Maximum number of evaluation times of a range query.
     pub steps_max: usize,
-    /// Bytes of the expression, at most.
+    /// Maximum length of an expression in bytes.
     pub query_bytes_max: usize,
-    /// Bytes that a compiled pattern may take, at most.
+    /// Maximum size of a compiled pattern in bytes.
     pub regex_bytes_max: usize,
-    /// Turns, memory and time.
+    /// The turns, memory and time of the query.
     pub budget: &'a Budget,
 }
 
 impl PromqlLimits<'_> {
-    /// Takes memory until the query ends.
+    /// Reserves memory until the query ends.
     ///
     /// # Errors
-    /// When there is not so much left.
-    pub fn take(&self, bytes: usize) -> Result<(), PromqlError> {
+    /// When there is not enough free memory.
+    pub fn take(&self, bytes: usize) -> Result<(), QueryError> {
         self.budget.take(bytes).map_err(|cause| {
-            PromqlError::Busy(format!(
+            QueryError::Busy(format!(
                 "{cause}: try again, ask for a shorter range, a larger step or fewer series, or \
                  raise limits.query_memory_max"
             ))

@@ -1,9 +1,9 @@
-//! Checks of rules' expressions before their evaluation: lengths, comparisons, syntax.
+//! Checks of rules' expressions before they are evaluated: syntax, durations, comparisons.
 //!
-//! Must never know: values, the store, what a rule is for.
+//! Must never know: values, the store, the purpose of a rule.
 
 use super::{
-    parsed::Parsed,
+    parse::parse,
     request::PromqlLimits,
     selectors::matchers::matchers_of,
     syntax::{
@@ -11,26 +11,27 @@ use super::{
         span::SyntaxError,
         tree::{Expr, Shift, Subquery, ValueType},
     },
-    value::{error::PromqlError, steps::QueryTimes},
+    value::steps::QueryTimes,
 };
+use crate::query::QueryError;
 
-/// Checks an expression that is evaluated again and again, its patterns included.
+/// Checks an expression that is evaluated regularly, including its patterns.
 ///
 /// # Errors
-/// When it is no expression, or none that has one value for each series.
-pub fn check_rule_promql(query: &str, limits: &PromqlLimits<'_>) -> Result<(), PromqlError> {
-    let parsed = Parsed::new(query, limits)?;
+/// When the expression is invalid, or is neither an instant vector nor a scalar.
+pub fn check_rule_promql(query: &str, limits: &PromqlLimits<'_>) -> Result<(), QueryError> {
+    let parsed = parse(query, limits)?;
     let kind = parsed.tree.value_type();
     if matches!(kind, ValueType::Matrix | ValueType::Text) {
         let problem = format!("it is a {kind}; a rule needs an instant vector or a scalar");
-        return Err(PromqlError::BadData(problem));
+        return Err(QueryError::Invalid(problem));
     }
-    check_lengths(&parsed.tree).map_err(|error| PromqlError::BadData(error.in_text(query)))?;
+    check_lengths(&parsed.tree).map_err(|error| QueryError::Invalid(error.in_text(query)))?;
     let mut selectors = parsed.tree.selectors().into_iter();
     selectors.try_for_each(|selector| matchers_of(selector, limits).map(drop))
 }
 
-/// Checks the lengths of time that are calculated: a rule is evaluated at one time.
+/// Checks calculated durations. A rule is evaluated at one time.
 fn check_lengths(expression: &Expr) -> Result<(), SyntaxError> {
     let (windows, shift) = match expression {
         Expr::Vector(selector) => (vec![], Some(&selector.shift)),
@@ -55,32 +56,34 @@ fn check_lengths(expression: &Expr) -> Result<(), SyntaxError> {
     expression.children().into_iter().try_for_each(check_lengths)
 }
 
-/// The expression before a final comparison with a number; `None` without such a comparison.
+/// Returns the expression before a final comparison with a number; `None` without such a
+/// comparison.
 ///
 /// # Errors
-/// When it is no expression.
+/// When the expression is invalid.
 pub fn measured_promql(
     query: &str,
     limits: &PromqlLimits<'_>,
-) -> Result<Option<String>, PromqlError> {
-    let parsed = Parsed::new(query, limits)?;
+) -> Result<Option<String>, QueryError> {
+    let parsed = parse(query, limits)?;
     let Expr::Binary(compared) = parsed.tree.without_parens() else { return Ok(None) };
     let is_number = matches!(compared.right.without_parens(), Expr::Number(_));
     let is_filter = compared.operator.is_comparison() && !compared.return_bool;
     Ok((is_filter && is_number).then(|| syntax::formatted(&compared.left)))
 }
 
-/// The lengths of time by which an expression looks back, in milliseconds, when each of its series is
-/// found however many others there are, and at the evaluation's time only; else `None`.
+/// Returns the durations by which a plain expression looks back, in milliseconds. An expression is
+/// plain when each series of its result is independent of other series and of other times; `None`
+/// when it is not.
 ///
 /// # Errors
-/// When it is no expression.
+/// When the expression is invalid.
 pub fn lengths_of_plain_promql(
     query: &str,
     limits: &PromqlLimits<'_>,
-) -> Result<Option<Vec<i64>>, PromqlError> {
+) -> Result<Option<Vec<i64>>, QueryError> {
     let mut lengths = Vec::new();
-    let parsed = Parsed::new(query, limits)?;
+    let parsed = parse(query, limits)?;
     Ok(is_plain(&parsed.tree, &mut lengths).then_some(lengths))
 }
 

@@ -1,5 +1,5 @@
-//! PromQL as the daemon bounds it: from settings and a budget to the limits of one query, and for a
-//! role without HTTP an expression's value at one time.
+//! PromQL with the daemon's settings: the limits of one query, and the value of an expression at
+//! one time for roles without HTTP.
 //!
 //! Must never know: HTTP, how an expression is evaluated.
 
@@ -8,38 +8,38 @@ use std::time::Duration;
 use crate::{
     model::{Moment, UnixMillis},
     query::{
-        Budget, Labels, PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest, PromqlValue,
+        Budget, Labels, PromqlAnswer, PromqlLimits, PromqlRequest, PromqlValue, QueryError,
         VectorSample, promql, run_until_settled,
     },
     store::Store,
 };
 
-/// Steps of a range query, at most (Prometheus' limit, which its clients know).
+/// Maximum number of steps of a range query; clients of Prometheus rely on its limit.
 pub const STEPS_MAX: usize = 11_000;
-/// Bytes of an expression.
+/// Maximum length of an expression in bytes.
 const QUERY_BYTES_MAX: usize = 64 << 10;
-/// Bytes of a compiled pattern.
+/// Maximum size of a compiled pattern in bytes.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
-/// Bounds of `PromQL` queries.
+/// The settings of `PromQL` queries.
 #[derive(Debug, Clone, Copy)]
 pub struct PromqlSettings {
-    /// How long a query may take, with its wait for its turn.
+    /// Time limit of a query, including the wait for a turn.
     pub timeout: Duration,
-    /// How old a sample may be that still counts as the value of a series.
+    /// Maximum age of a sample that still counts as the value of a series.
     pub lookback: Duration,
-    /// Whether metric names that no longer fit are dropped at the end only.
+    /// True when metric names are dropped at the end of the evaluation.
     pub delayed_name_removal: bool,
-    /// Series that a selector may match.
+    /// Maximum number of series that a selector may match.
     pub series_max: usize,
-    /// Points on the way to an answer.
+    /// Maximum number of points of an answer and of intermediate values.
     pub points_max: usize,
-    /// Bytes that the cells and values of all queries under way may take.
+    /// Maximum memory of the cells and values of all running queries, in bytes.
     pub memory_max: usize,
 }
 
 impl PromqlSettings {
-    /// The limits of a query with this budget.
+    /// Returns the limits of a query with a budget.
     pub fn limits<'a>(&self, budget: &'a Budget) -> PromqlLimits<'a> {
         PromqlLimits {
             series_max: self.series_max,
@@ -52,11 +52,11 @@ impl PromqlSettings {
     }
 }
 
-/// The value of an expression at a time. Waits for a turn; the budget's turn and memory are given back
-/// when it is dropped.
+/// Evaluates an expression at one time. Waits for a turn; dropping the budget releases turn and
+/// memory.
 ///
 /// # Errors
-/// See [`PromqlError`].
+/// See [`QueryError`]. See [`QueryError`].
 pub fn evaluate(
     store: &Store,
     budget: &Budget,
@@ -64,7 +64,7 @@ pub fn evaluate(
     expression: &str,
     at: UnixMillis,
     now: Moment,
-) -> Result<PromqlAnswer, PromqlError> {
+) -> Result<PromqlAnswer, QueryError> {
     let request = PromqlRequest {
         query: expression.to_owned(),
         start: at,
@@ -75,13 +75,14 @@ pub fn evaluate(
     };
     let limits = settings.limits(budget);
     let run = || promql(store, &request, &limits, now.earliest());
-    run_until_settled(budget, run, PromqlError::is_settled)
+    run_until_settled(budget, run, QueryError::is_settled)
 }
 
-/// The series of an expression at a time, each with one value; a number is a series without labels.
+/// Evaluates an expression at one time to series with one value each. A number becomes a series
+/// without labels.
 ///
 /// # Errors
-/// With the reason when there is no answer, or one of another kind.
+/// The reason why the expression has no answer, or is neither a vector nor a number.
 pub fn evaluate_vector(
     store: &Store,
     budget: &Budget,

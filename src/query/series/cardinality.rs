@@ -1,6 +1,6 @@
-//! The metrics, tags and values with most series, as in Prometheus' `status/tsdb`.
+//! The metrics, tags and tag values with the most series, as in Prometheus' `status/tsdb`.
 //!
-//! Must never know: HTTP, cells. The dictionary's lock is held for a part of the values at a time.
+//! Must never know: HTTP, cells. The dictionary is locked for one chunk of values at a time.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -8,11 +8,11 @@ use serde::Serialize;
 
 use crate::{
     model::{METRIC_TAG, SeriesId, UnixMillis},
-    query::{PromqlError, PromqlLimits, series::listing::check_time, series::selector::CHUNK},
+    query::{PromqlLimits, QueryError, series::listing::check_time, series::selector::CHUNK},
     store::Store,
 };
 
-/// The numbers of series, by what they have in common.
+/// Cardinality statistics in Prometheus' format.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cardinality {
@@ -23,30 +23,30 @@ pub struct Cardinality {
     series_count_by_label_value_pair: Vec<Count>,
 }
 
-/// All series together.
+/// Statistics over all series.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct HeadStats {
     num_series: usize,
     num_label_pairs: u64,
-    /// There are no chunks here.
+    /// Granary has no chunks: always 0.
     chunk_count: u64,
     min_time: i64,
     max_time: i64,
 }
 
-/// A number and what it counts.
+/// A name and its count.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 struct Count {
     name: String,
     value: u64,
 }
 
-/// The largest numbers that were met.
+/// The entries with the largest counts.
 #[derive(Debug)]
 struct Largest {
     count: usize,
-    /// The smallest on top; of equal ones the name that comes last.
+    /// The smallest count on top; among equal counts, the name that sorts last.
     heap: BinaryHeap<Reverse<(u64, Reverse<String>)>>,
 }
 
@@ -56,8 +56,8 @@ impl Largest {
     }
 
     fn add(&mut self, value: u64, name: impl FnOnce() -> String) {
-        let is_beaten =
-            self.heap.len() >= self.count && self.heap.peek().is_some_and(|own| own.0.0 > value);
+        let is_beaten = self.heap.len() >= self.count
+            && self.heap.peek().is_some_and(|smallest| smallest.0.0 > value);
         if is_beaten || self.count == 0 {
             return;
         }
@@ -73,15 +73,15 @@ impl Largest {
     }
 }
 
-/// Counts the series of all tags and values; `count` of each are named.
+/// Counts series, tag values and bytes; each list contains the `count` largest entries.
 ///
 /// # Errors
-/// When the time is over, or there is no memory left.
+/// When the query times out, or its memory is used up.
 pub fn cardinality(
     store: &Store,
     count: usize,
     limits: &PromqlLimits<'_>,
-) -> Result<Cardinality, PromqlError> {
+) -> Result<Cardinality, QueryError> {
     let [mut metrics, mut values, mut bytes, mut pairs] = [(); 4].map(|()| Largest::new(count));
     let mut label_pairs = 0;
     for tag in store.dictionary().tag_names() {
@@ -108,8 +108,8 @@ pub fn cardinality(
         bytes.add(value_bytes, || tag.to_string());
     }
     let partitions = store.partitions();
-    let oldest = partitions.iter().map(|own| own.id.start).min();
-    // Without samples as Prometheus says it of an empty head.
+    let oldest = partitions.iter().map(|partition| partition.id.start).min();
+    // Without samples, the times are those that Prometheus reports for an empty head.
     let latest = latest_sample(store, limits)?;
     let oldest = oldest.or(latest).unwrap_or(UnixMillis(i64::MAX));
     Ok(Cardinality {
@@ -130,13 +130,13 @@ pub fn cardinality(
 fn latest_sample(
     store: &Store,
     limits: &PromqlLimits<'_>,
-) -> Result<Option<UnixMillis>, PromqlError> {
+) -> Result<Option<UnixMillis>, QueryError> {
     let ids = store.dictionary().id_count() as u32;
     let mut latest = None;
     for first in (0..ids).step_by(CHUNK) {
         check_time(limits)?;
         let part: Vec<_> = (first..ids.min(first + CHUNK as u32)).map(SeriesId).collect();
-        let last = store.last_samples(&part).into_iter().flatten().map(|own| own.at).max();
+        let last = store.last_samples(&part).into_iter().flatten().map(|sample| sample.at).max();
         latest = latest.max(last);
     }
     Ok(latest)
@@ -152,7 +152,8 @@ mod tests {
         for (value, name) in [(1, "z"), (5, "b"), (5, "a"), (9, "c"), (5, "d"), (2, "e")] {
             largest.add(value, || name.to_owned());
         }
-        let names: Vec<_> = largest.done().into_iter().map(|own| (own.name, own.value)).collect();
+        let names: Vec<_> =
+            largest.done().into_iter().map(|count| (count.name, count.value)).collect();
         let expected = [("c", 9), ("a", 5), ("b", 5)].map(|(name, value)| (name.to_owned(), value));
         assert_eq!(names, expected);
         let mut none = Largest::new(0);

@@ -1,7 +1,7 @@
-//! The tags of a metric's series, each value with the number of its series, as faceted search has them.
+//! Faceted search: the tags of a metric's series, and the number of series for each tag value.
 //!
-//! The values of a tag that is filtered are counted as if it were not: else the only value left
-//! would be the chosen one. Must never know: HTTP, cells.
+//! The values of a filtered tag are counted without that filter; otherwise only the selected value
+//! would remain. Must never know: HTTP, cells.
 
 use std::{
     cmp::Reverse,
@@ -17,23 +17,23 @@ use crate::{
     store::Store,
 };
 
-/// Tags of an answer, at most: those that most series have.
+/// Maximum number of tags in an answer. Tags with the most series take precedence.
 const TAGS_MAX: usize = 200;
-/// Values of a tag in an answer, at most.
+/// Maximum number of values per tag in an answer.
 const VALUES_MAX: usize = 50;
-/// What a value that is counted takes besides its text, about.
+/// Approximate memory of a counted value, without its text.
 const VALUE_BYTES: usize = 64;
 
-/// What there is to choose from.
+/// The tags of the selected series.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FacetsAnswer {
-    /// Series that match.
+    /// Number of matching series.
     pub series: usize,
-    /// How many tags they have.
+    /// Number of tags, including those that are left out.
     pub tags_total: usize,
-    /// The tags by name; where there are too many, those that most series have.
+    /// The tags by name. When there are too many, tags with the most series take precedence.
     pub tags: Vec<TagFacet>,
-    /// Why none matches.
+    /// The reason why no series matches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -41,39 +41,38 @@ pub struct FacetsAnswer {
 /// A tag and its values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TagFacet {
-    /// The tag's name.
+    /// The name of the tag.
     pub name: String,
-    /// How many values it has.
+    /// Number of values, including those that are left out.
     pub values_total: usize,
-    /// Those that most series have, these first; equal ones by their text.
+    /// The values with the most series, in descending order of series, then by text.
     pub values: Vec<ValueFacet>,
 }
 
 /// A value of a tag.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ValueFacet {
-    /// The value.
     pub value: String,
-    /// Series that have it, and all other tags that are asked for.
+    /// Number of series that have this value and match all filters of other tags.
     pub series: usize,
 }
 
-/// Series by the values of one tag; senders choose the values.
+/// The number of series per value of a tag. Senders choose the values.
 type Values = HashMap<Box<str>, usize, RandomState>;
 
-/// Series that were counted.
+/// Running counts.
 #[derive(Default)]
 struct Count {
-    /// Those that match.
+    /// Number of series that match all filters.
     series: usize,
     tags: BTreeMap<Box<str>, Values>,
-    /// Bytes of names and values that came since it was asked last.
+    /// Bytes of names and values that are not charged to the budget yet.
     new_bytes: usize,
 }
 
 impl Count {
-    /// Counts a series where it belongs: a series that lacks one filter's value alone counts for
-    /// the values of that filter's tag.
+    /// Counts a series. A series that misses the filters of one tag only is counted among the
+    /// values of that tag.
     fn add(&mut self, key: &SeriesKey, filters: &[(String, String)]) {
         let is_met = |(name, value): &&(String, String)| key.tag(name) == Some(value);
         let mut missed = filters.iter().filter(|filter| !is_met(filter)).map(|(name, _)| name);
@@ -123,7 +122,7 @@ impl TagFacet {
     }
 }
 
-/// Counts the series of a metric by their tags.
+/// Counts the series of a metric by tag value.
 ///
 /// # Errors
 /// When the budget is used up.

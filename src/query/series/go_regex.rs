@@ -1,19 +1,20 @@
-//! From Prometheus' language of patterns, which is Go's, to that of the `regex` library.
+//! Translation of Go's regular expressions, which Prometheus uses, to the syntax of the `regex`
+//! crate.
 //!
-//! They differ in what classes such as `\w` hold, ASCII there and Unicode here, in operators within
-//! brackets, which Go has none of, in braces that are no repetition, and in `\Q`.
+//! The two differ in classes such as `\w` (ASCII in Go, Unicode in `regex`), in set operators
+//! within brackets, which Go lacks, in braces that are no repetition, and in `\Q`.
 
 use std::str::Chars;
 
 const DIGITS: &str = "0-9";
 const SPACES: &str = r"\t\n\f\r\x20";
 const WORDS: &str = "0-9A-Za-z_";
-/// No number of repetitions is longer, and a pattern may be full of braces.
+/// Maximum length of a repetition in braces: a bound for the search of the closing brace.
 const REPETITION_BYTES_MAX: usize = 24;
-/// Nor is the name of a class.
+/// Maximum length of a class name.
 const CLASS_NAME_BYTES_MAX: usize = 16;
 
-/// A pattern that means here what the given one means to Prometheus. What is no pattern stays none.
+/// Translates a pattern to one with the same meaning. Invalid patterns stay invalid.
 pub(crate) fn translated(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 8);
     let mut rest = pattern.chars();
@@ -28,7 +29,7 @@ pub(crate) fn translated(pattern: &str) -> String {
     out
 }
 
-/// Whether what follows a brace makes it a repetition.
+/// Returns true when a brace followed by `rest` begins a repetition.
 fn repeats(rest: &str) -> bool {
     let bytes = &rest.as_bytes()[..rest.len().min(REPETITION_BYTES_MAX)];
     let Some(end) = bytes.iter().position(|byte| *byte == b'}') else { return false };
@@ -38,7 +39,7 @@ fn repeats(rest: &str) -> bool {
         && bounds.next().is_none_or(|text| text.is_empty() || number(text))
 }
 
-/// What an escape behind a backslash holds, when it is a class, and whether it is all but that.
+/// Returns the members of a class such as `\d`, and true when the class is negated.
 fn class(name: char) -> Option<(&'static str, bool)> {
     let members = match name.to_ascii_lowercase() {
         'd' => DIGITS,
@@ -49,12 +50,12 @@ fn class(name: char) -> Option<(&'static str, bool)> {
     Some((members, name.is_ascii_uppercase()))
 }
 
-/// An escape outside of brackets.
+/// Translates an escape outside of brackets.
 fn escape(rest: &mut Chars<'_>, out: &mut String) {
     let Some(name) = rest.clone().next() else { return out.push('\\') };
-    if let Some((members, but)) = class(name) {
+    if let Some((members, is_negated)) = class(name) {
         rest.next();
-        out.extend([if but { "[^" } else { "[" }, members, "]"]);
+        out.extend([if is_negated { "[^" } else { "[" }, members, "]"]);
     } else if matches!(name, 'b' | 'B') {
         rest.next();
         out.push_str(if name == 'b' { r"(?-u:\b)" } else { r"(?-u:\B)" });
@@ -69,7 +70,7 @@ fn escape(rest: &mut Chars<'_>, out: &mut String) {
     }
 }
 
-/// An escape that both languages know, or none does.
+/// Copies an escape that needs no translation.
 fn copy_escape(rest: &mut Chars<'_>, out: &mut String) {
     out.push('\\');
     let Some(name) = rest.next() else { return };
@@ -84,7 +85,7 @@ fn copy_escape(rest: &mut Chars<'_>, out: &mut String) {
     }
 }
 
-/// Brackets and what is in them: characters, ranges, and classes by name.
+/// Translates a bracket expression: characters, ranges and named classes.
 fn brackets(rest: &mut Chars<'_>, out: &mut String) {
     out.push('[');
     if rest.as_str().starts_with('^') {
@@ -102,9 +103,9 @@ fn brackets(rest: &mut Chars<'_>, out: &mut String) {
             let (name, after) = rest.as_str().split_at(length + 4);
             out.push_str(name);
             *rest = after.chars();
-        } else if let Some((members, but)) = class_in_brackets(rest) {
+        } else if let Some((members, is_negated)) = class_in_brackets(rest) {
             rest.nth(1);
-            out.extend(if but { ["[^", members, "]"] } else { ["", members, ""] });
+            out.extend(if is_negated { ["[^", members, "]"] } else { ["", members, ""] });
         } else {
             character(rest, out);
             let mut ahead = rest.clone();
@@ -116,7 +117,7 @@ fn brackets(rest: &mut Chars<'_>, out: &mut String) {
     }
 }
 
-/// Where the name of a class such as `[:alpha:]` ends.
+/// Returns the length of the name of a class such as `[:alpha:]`.
 fn class_name_end(after: &str) -> Option<usize> {
     let name = &after.as_bytes()[..after.len().min(CLASS_NAME_BYTES_MAX)];
     name.windows(2).position(|end| end == b":]")
@@ -126,7 +127,7 @@ fn class_in_brackets(rest: &Chars<'_>) -> Option<(&'static str, bool)> {
     class(rest.as_str().strip_prefix('\\')?.chars().next()?)
 }
 
-/// One character within brackets, which is no operator.
+/// Translates a literal character within brackets.
 fn character(rest: &mut Chars<'_>, out: &mut String) {
     match rest.next() {
         Some('\\') => copy_escape(rest, out),

@@ -1,47 +1,47 @@
-//! Which series are merged into one, and which of them are shown.
+//! Grouping of series into lines, and ranking of lines.
 //!
-//! Must never know: cells or slots beyond the one number that decides an order.
+//! Must never know: cells or slots, apart from the number by which lines are ranked.
 
 use std::collections::BTreeMap;
 
 use crate::model::{Cell, Kind, SeriesId, SeriesInfo, SeriesKey, UnixMillis};
 use crate::query::{Budget, Display, QueryError, QueryLimits, SeriesEntry};
 
-/// A slot that has just begun counts as so long.
+/// Minimum elapsed time of the current slot, for rates.
 const SHORTEST_MS: i64 = 1000;
 
-/// How series become lines of a chart.
+/// The merging of series into lines of a chart.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Merge {
-    /// Each is a line.
+    /// Each series is a line.
     #[default]
     Nothing,
-    /// All are one line.
+    /// All series form one line.
     All,
-    /// Those with the same values of these tags are one line.
+    /// Series with equal values of these tags form one line.
     By(Vec<String>),
 }
 
-/// Which lines are shown.
+/// A selection of the highest or lowest lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rank {
-    /// How many.
+    /// Number of lines to show.
     pub count: usize,
-    /// By which number over the range; the one that is shown when `None`.
+    /// The number to rank by; the displayed number when `None`.
     pub by: Option<Display>,
-    /// The smallest instead of the largest.
+    /// True for the lowest lines, false for the highest.
     pub lowest: bool,
 }
 
-/// Series that are one line.
+/// The series of one line.
 #[derive(Debug)]
 pub(crate) struct Group {
-    /// What they have in common.
+    /// The metric and tags that all members share.
     pub(crate) entry: SeriesEntry,
-    /// Whether they are merged, were it only one.
+    /// True when the line is the result of merging, even of a single series.
     pub(crate) merged: bool,
     pub(crate) members: Vec<SeriesId>,
-    /// Whether all are of one kind.
+    /// True when all members have the same kind.
     pub(crate) is_one_kind: bool,
 }
 
@@ -75,9 +75,9 @@ impl Group {
 }
 
 impl Group {
-    /// The number of a slot, given by its start and width. A rate over the slot under way goes by
-    /// the time that has passed; of a counter it is no larger than between any two readings, for
-    /// the slot's first increase began before it.
+    /// Returns the displayed number of a slot, given the slot's start and width. In the current
+    /// slot, a rate is taken over the elapsed time. The rate of a counter is limited to the largest
+    /// rate between two readings, because the first increase in the slot began before the slot.
     pub(crate) fn number(
         &self,
         display: Display,
@@ -96,10 +96,10 @@ impl Group {
     }
 }
 
-/// Puts series, in order of their keys, into groups in order of the tags.
+/// Groups series. `found` is in order of keys, and the result is in order of tags.
 ///
 /// # Errors
-/// When there is no memory for them.
+/// When the query's memory is used up.
 pub(crate) fn group(
     found: &[(SeriesId, SeriesInfo)],
     merge: &Merge,
@@ -111,7 +111,7 @@ pub(crate) fn group(
             let entries = found.iter().map(|(_, info)| SeriesEntry::bytes_of(info));
             size_of::<Group>() * found.len() + entries.sum::<usize>()
         }
-        // A reference, an id, and the values of its tags.
+        // A reference, an ID, and the values of the tags.
         Merge::All | Merge::By(_) => found.len() * 4 * size_of::<usize>(),
     };
     budget.take(bytes)?;
@@ -142,7 +142,7 @@ fn groups(found: &[(SeriesId, SeriesInfo)], merge: &Merge) -> Vec<Group> {
     }
 }
 
-/// Refuses more lines than an answer may have.
+/// Rejects a query with more lines than an answer may have.
 pub(crate) fn check_lines(lines: usize, limits: &QueryLimits) -> Result<(), QueryError> {
     if lines > limits.lines_max {
         return Err(QueryError::TooMuch(format!(
@@ -154,16 +154,16 @@ pub(crate) fn check_lines(lines: usize, limits: &QueryLimits) -> Result<(), Quer
 }
 
 fn common_tags<'a>(mut keys: impl Iterator<Item = &'a SeriesKey>) -> BTreeMap<String, String> {
-    let own = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    let owned_pair = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
     let mut tags: BTreeMap<_, _> =
-        keys.next().map(|key| key.tags().map(own).collect()).unwrap_or_default();
+        keys.next().map(|key| key.tags().map(owned_pair).collect()).unwrap_or_default();
     for key in keys {
         tags.retain(|name, value| key.tag(name) == Some(value));
     }
     tags
 }
 
-/// Keeps the first of lines in the order of a number, best first.
+/// The highest or lowest lines so far.
 pub(crate) struct Ranking<T> {
     rank: Rank,
     lines: Vec<(f64, T)>,
@@ -174,12 +174,12 @@ impl<T> Ranking<T> {
         Self { rank, lines: Vec::new() }
     }
 
-    /// Lines that are held at a time, at most.
+    /// Returns the maximum number of lines in memory.
     pub(crate) fn held_max(rank: Rank) -> usize {
         rank.count.saturating_mul(2).saturating_add(8)
     }
 
-    /// Takes a line; one without a number is never shown.
+    /// Adds a line. Lines without a number are dropped.
     pub(crate) fn push(&mut self, number: Option<f64>, line: T) {
         let Some(number) = number else { return };
         self.lines.push((number, line));
@@ -189,13 +189,13 @@ impl<T> Ranking<T> {
     }
 
     fn cut(&mut self) {
-        // Lines of equal numbers stay in their order.
+        // The sort is stable: equal lines keep their order.
         let lowest = self.rank.lowest;
         self.lines.sort_by(|(a, _), (b, _)| if lowest { a.total_cmp(b) } else { b.total_cmp(a) });
         self.lines.truncate(self.rank.count);
     }
 
-    /// The lines that are shown, best first.
+    /// Returns the ranked lines, best first.
     pub(crate) fn finish(mut self) -> impl Iterator<Item = T> {
         self.cut();
         self.lines.into_iter().map(|(_, line)| line)
@@ -228,11 +228,11 @@ mod tests {
             });
             shown.collect::<Vec<_>>()
         };
-        let own = |tags: &str, ids: &[u32]| (tags.to_owned(), ids.to_vec());
-        assert_eq!(members(&Merge::All), [own("z", &[0, 1, 2, 3])]);
+        let group = |tags: &str, ids: &[u32]| (tags.to_owned(), ids.to_vec());
+        assert_eq!(members(&Merge::All), [group("z", &[0, 1, 2, 3])]);
         assert_eq!(
             members(&Merge::By(vec!["host".into()])),
-            [own("", &[3]), own("a", &[1]), own("b", &[0, 2])]
+            [group("", &[3]), group("a", &[1]), group("b", &[0, 2])]
         );
         assert_eq!(members(&Merge::Nothing).len(), 4);
         assert!(groups(&[], &Merge::All).is_empty());

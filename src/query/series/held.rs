@@ -1,4 +1,5 @@
-//! The times that the store holds of some series, which an import asks for before it sends samples.
+//! The time range in which the store already contains samples of a series. Imports ask for it
+//! before they send samples.
 //!
 //! Must never know: HTTP, who asks.
 
@@ -13,23 +14,23 @@ use crate::{
     store::{Columns, Slot, Store},
 };
 
-/// Series of one request, at most.
+/// Maximum number of series in a request.
 pub const HELD_SERIES_MAX: usize = 500;
-/// Slots of a series that are read, at most.
+/// Maximum number of slots to read per series.
 const SLOTS_MAX: i64 = 4096;
-/// Wide limits: the store has no series beyond those of the settings.
+/// Limits for parsing keys, wider than any limits of the settings.
 const LIMITS: SeriesLimits =
     SeriesLimits { tags_max: 1024, name_bytes_max: 16_384, value_bytes_max: 65_536 };
 
-/// A request for the times of some series.
+/// A request for the stored time ranges of some series.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeldRequest {
-    /// The series, each with a range of times.
+    /// The series, each with a time range.
     pub series: Vec<AskedSeries>,
 }
 
-/// A series and a range of times.
+/// A series and a time range.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AskedSeries {
@@ -42,11 +43,11 @@ pub struct AskedSeries {
     end: i64,
 }
 
-/// The answer.
+/// The stored time ranges.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldAnswer {
-    /// Of each series, in the order asked, the first and the last time within the range that the
-    /// store holds, Unix milliseconds; nothing when it holds none.
+    /// The first and the last stored time within the range of each requested series, in the order
+    /// of the request, in Unix milliseconds; `None` when the store has no samples in the range.
     pub held: Vec<Option<(i64, i64)>>,
 }
 
@@ -58,11 +59,11 @@ impl AskedSeries {
     }
 }
 
-/// Looks for the samples of some series. Where the ranges are long, coarse slots answer: samples
-/// between a slot's first and last are taken to be there.
+/// Finds the stored time ranges of some series. For long ranges, coarse slots are read, and the
+/// time between the first and the last sample of a slot counts as stored.
 ///
 /// # Errors
-/// When too many series are asked for, the budget is used up, or the store cannot be read.
+/// When the request has too many series, the budget is used up, or the store cannot be read.
 pub fn held(
     store: &Store,
     budget: &Budget,
@@ -75,11 +76,11 @@ pub fn held(
     }
     let mut held = vec![None; request.series.len()];
     let known = request.series.iter().enumerate();
-    let known = known.filter(|(_, own)| own.start <= own.end);
+    let known = known.filter(|(_, asked)| asked.start <= asked.end);
     let known: Vec<_> =
-        known.filter_map(|(place, own)| Some((place, own, own.id(store)?))).collect();
-    let start = known.iter().map(|(_, own, _)| own.start).min();
-    let end = known.iter().map(|(_, own, _)| own.end).max();
+        known.filter_map(|(place, asked)| Some((place, asked, asked.id(store)?))).collect();
+    let start = known.iter().map(|(_, asked, _)| asked.start).min();
+    let end = known.iter().map(|(_, asked, _)| asked.end).max();
     let (Some(start), Some(end)) = (start, end) else { return Ok(HeldAnswer { held }) };
     let range = UnixMillis(start).max(UnixMillis::MIN)
         ..UnixMillis(end).min(UnixMillis::MAX.minus(1)).plus(1);
@@ -91,15 +92,15 @@ pub fn held(
     let mut filled = Vec::new();
     for segment in coverage.segments(finest(&coverage, &range), range) {
         let view = store.view(segment.stored, segment.range.clone(), &ids)?;
-        for (place, own, id) in &known {
+        for (place, asked, id) in &known {
             budget.check()?;
             view.slots_into(*id, Columns::ALL, &mut filled)?;
-            let own = own.start..=own.end;
+            let asked = asked.start..=asked.end;
             let found = filled.iter().filter(|slot| !slot.cell.is_empty()).map(times);
             for (first, last) in
-                found.filter(|(first, last)| first <= own.end() && last >= own.start())
+                found.filter(|(first, last)| first <= asked.end() && last >= asked.start())
             {
-                let (first, last) = (first.max(*own.start()), last.min(*own.end()));
+                let (first, last) = (first.max(*asked.start()), last.min(*asked.end()));
                 let (earliest, latest) = held[*place].unwrap_or((first, last));
                 held[*place] = Some((earliest.min(first), latest.max(last)));
             }
@@ -108,16 +109,16 @@ pub fn held(
     Ok(HeldAnswer { held })
 }
 
-/// The finest granularity that has no more slots than may be read.
+/// Returns the finest granularity whose number of slots is within the limit.
 fn finest(coverage: &Coverage<'_>, range: &Range<UnixMillis>) -> GranularityIndex {
     let all = coverage.granularities();
     let length = range.end.since(range.start);
-    let fits = |(_, own): &(usize, &Granularity)| length / own.width_ms < SLOTS_MAX;
+    let fits = |(_, granularity): &(usize, &Granularity)| length / granularity.width_ms < SLOTS_MAX;
     let index = all.iter().enumerate().find(fits).map_or(all.count() - 1, |(index, _)| index);
     GranularityIndex(index)
 }
 
-/// Times of the first and the last sample of a slot.
+/// Returns the times of the first and the last sample of a slot.
 fn times(slot: &Slot) -> (i64, i64) {
     let at = |offset: u32| slot.start.0 + i64::from(offset);
     (at(slot.cell.first_at), at(slot.cell.last_at))

@@ -1,34 +1,69 @@
-//! What there is to select: names of labels, their values, metrics.
+//! Lists of label names, label values, metrics and series.
 //!
-//! Must never know: HTTP, cells. The dictionary's lock is held for a part of a list at a time.
+//! Must never know: HTTP, cells. The dictionary is locked for one chunk of a list at a time.
+
+use serde::{Deserialize, Serialize};
 
 use crate::{
     model::{Kind, METRIC_TAG, SeriesId, SeriesInfo, UnixMillis},
-    query::{PromqlError, PromqlLimits, series::selector::CHUNK},
+    query::{
+        Budget, PromqlLimits, QueryError, QueryLimits, Selector, SeriesEntry,
+        series::{selector::CHUNK, suggestion},
+    },
     store::Store,
 };
 
-/// A metric, as its first series knows it.
+/// A metric with the metadata of its first series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedMetric {
-    /// Its name.
+    /// The name of the metric.
     pub name: String,
-    /// How its values are to be read.
+    /// The kind of the first series.
     pub kind: Kind,
-    /// Their unit; empty when there is none.
+    /// The unit of the first series; empty when it has none.
     pub unit: String,
 }
 
-/// The names of all labels in order, `__name__` among them; only those of series that have samples
-/// since a time, when one is given.
+/// The answer to a search for series.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeriesAnswer {
+    /// Number of matching series.
+    pub total: usize,
+    /// The first matching series, in order of metric and tags.
+    pub series: Vec<SeriesEntry>,
+    /// The reason why no series matches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// Lists the matching series.
 ///
 /// # Errors
-/// When the time is over, or there is no memory left.
+/// When the budget is used up.
+pub fn series(
+    store: &Store,
+    budget: &Budget,
+    selector: &Selector,
+    limits: &QueryLimits,
+) -> Result<SeriesAnswer, QueryError> {
+    let page = selector.page(store, budget, (None, None), limits.lines_max, |_| {})?;
+    let (total, found) = page.map_or((0, Vec::new()), |page| (page.total, page.series));
+    budget.take(found.iter().map(|(_, info)| SeriesEntry::bytes_of(info)).sum())?;
+    let series = found.iter().map(|(_, info)| SeriesEntry::new(info)).collect();
+    let why = (total == 0).then(|| suggestion::note(store, selector)).flatten();
+    Ok(SeriesAnswer { total, series, notes: why.into_iter().collect() })
+}
+
+/// Lists the names of all labels in order, including `__name__`. With `since`, only labels of
+/// series that have samples since then are listed.
+///
+/// # Errors
+/// When the query times out, or its memory is used up.
 pub fn list_label_names(
     store: &Store,
     since: Option<UnixMillis>,
     limits: &PromqlLimits<'_>,
-) -> Result<Vec<String>, PromqlError> {
+) -> Result<Vec<String>, QueryError> {
     let mut names = Vec::new();
     for name in store.dictionary().tag_names() {
         let mut is_live = since.is_none();
@@ -45,17 +80,17 @@ pub fn list_label_names(
     Ok(names)
 }
 
-/// The values of a label, in order; only those of series that have samples since a time, when one
-/// is given.
+/// Lists the values of a label in order. With `since`, only values of series that have samples
+/// since then are listed.
 ///
 /// # Errors
-/// When the time is over, or there is no memory left.
+/// When the query times out, or its memory is used up.
 pub fn list_label_values(
     store: &Store,
     name: &str,
     since: Option<UnixMillis>,
     limits: &PromqlLimits<'_>,
-) -> Result<Vec<String>, PromqlError> {
+) -> Result<Vec<String>, QueryError> {
     let mut all: Vec<String> = Vec::new();
     visit_values(store, name, since, limits, |value| {
         all.push(value.into());
@@ -64,14 +99,14 @@ pub fn list_label_values(
     Ok(all)
 }
 
-/// Hands out the values of a label in order, while `visit` wants more.
+/// Calls `visit` with the values of a label in order, until it returns false.
 fn visit_values(
     store: &Store,
     name: &str,
     since: Option<UnixMillis>,
     limits: &PromqlLimits<'_>,
     mut visit: impl FnMut(Box<str>) -> bool,
-) -> Result<(), PromqlError> {
+) -> Result<(), QueryError> {
     let mut after: Option<Box<str>> = None;
     loop {
         check_time(limits)?;
@@ -91,16 +126,16 @@ fn visit_values(
     }
 }
 
-/// Only the series that have samples since a time, when one is given.
+/// Removes the series without samples since a time, when a time is given.
 ///
 /// # Errors
-/// When the time is over.
+/// When the query times out.
 pub fn with_samples_since(
     store: &Store,
     found: Vec<(SeriesId, SeriesInfo)>,
     since: Option<UnixMillis>,
     limits: &PromqlLimits<'_>,
-) -> Result<Vec<(SeriesId, SeriesInfo)>, PromqlError> {
+) -> Result<Vec<(SeriesId, SeriesInfo)>, QueryError> {
     let Some(since) = since else { return Ok(found) };
     let mut kept = Vec::with_capacity(found.len());
     for part in found.chunks(CHUNK) {
@@ -108,21 +143,21 @@ pub fn with_samples_since(
         let ids: Vec<_> = part.iter().map(|(id, _)| *id).collect();
         let last = store.last_samples(&ids);
         let live =
-            part.iter().zip(last).filter(|(_, last)| last.is_some_and(|own| own.at >= since));
-        kept.extend(live.map(|(own, _)| own.clone()));
+            part.iter().zip(last).filter(|(_, last)| last.is_some_and(|sample| sample.at >= since));
+        kept.extend(live.map(|(series, _)| series.clone()));
     }
     Ok(kept)
 }
 
-/// The metrics in order, or only the one that is wanted.
+/// Lists the metrics in order, or only the metric `wanted`.
 ///
 /// # Errors
-/// When the time is over, or there is no memory left.
+/// When the query times out, or its memory is used up.
 pub fn list_metrics(
     store: &Store,
     wanted: Option<&str>,
     limits: &PromqlLimits<'_>,
-) -> Result<Vec<ListedMetric>, PromqlError> {
+) -> Result<Vec<ListedMetric>, QueryError> {
     let names = match wanted {
         Some(name) => vec![name.to_owned()],
         None => list_label_values(store, METRIC_TAG, None, limits)?,
@@ -144,12 +179,12 @@ pub fn list_metrics(
     Ok(all)
 }
 
-/// Ends a list that takes too long.
-pub(crate) fn check_time(limits: &PromqlLimits<'_>) -> Result<(), PromqlError> {
+/// Returns an error when a list exceeds the query's time limit.
+pub(crate) fn check_time(limits: &PromqlLimits<'_>) -> Result<(), QueryError> {
     if limits.budget.check().is_err() {
         let message =
-            "query timed out in a list of names: name fewer, or raise limits.query_timeout";
-        return Err(PromqlError::Timeout(message.to_owned()));
+            "query timed out while listing names: list fewer names, or raise limits.query_timeout";
+        return Err(QueryError::Timeout(message.to_owned()));
     }
     Ok(())
 }

@@ -1,20 +1,20 @@
-//! Matchers as Prometheus has them.
+//! Label matchers with Prometheus' semantics.
 //!
-//! Must never know: expressions, values, the store. A tag that a series lacks counts as an empty one.
+//! Must never know: expressions, values, the store. A missing tag matches as an empty one.
 
 use std::sync::Arc;
 
 use regex::{Regex, RegexBuilder};
 
 use crate::model::{METRIC_TAG, SeriesKey};
-use crate::query::{PromqlError, PromqlLimits, series::go_regex};
+use crate::query::{PromqlLimits, QueryError, series::go_regex};
 
-/// Bytes that most compiled patterns stay below.
+/// Initial size limit of a compiled pattern. Most patterns stay below it.
 const PATTERN_BYTES: usize = 128 << 10;
-/// What a pattern remembers of texts that it was tried on takes so many times what it takes itself.
+/// Size limit of a pattern's lazy DFA cache, as a multiple of the compiled pattern.
 const CACHES: usize = 2;
 
-/// How a tag's value is compared.
+/// A comparison with the value of a tag.
 #[derive(Debug, Clone)]
 pub enum MatchOperator {
     /// `=`
@@ -27,22 +27,22 @@ pub enum MatchOperator {
     NotPattern(Arc<Regex>),
 }
 
-/// What a series must fulfil. The metric's name is the tag `__name__`.
+/// A condition on a tag of a series. The metric's name is the tag `__name__`.
 #[derive(Debug, Clone)]
 pub struct SeriesMatcher {
-    /// The tag's name.
+    /// The name of the tag.
     pub tag: String,
-    /// What its value must be.
+    /// The comparison with the value of the tag.
     pub operator: MatchOperator,
 }
 
 impl SeriesMatcher {
-    /// A matcher for one value.
+    /// Creates a matcher for one value.
     pub fn equal(tag: &str, value: &str) -> Self {
         Self { tag: tag.to_owned(), operator: MatchOperator::Equal(value.to_owned()) }
     }
 
-    /// Whether a value fulfils it.
+    /// Returns true when a value matches.
     pub fn matches(&self, value: &str) -> bool {
         match &self.operator {
             MatchOperator::Equal(wanted) => value == wanted,
@@ -60,26 +60,27 @@ impl SeriesMatcher {
     }
 }
 
-/// Compiles a pattern that must match whole values. It takes memory before it is built: as little
-/// as it needs, up to the bound of one pattern. One that was compiled lately is taken as it is.
+/// Compiles a pattern that must match whole values, or returns a recently compiled one. Memory is
+/// charged to the budget before the pattern is compiled: a small size first, then more, up to the
+/// limit of one pattern.
 ///
 /// # Errors
-/// When it is no pattern, too large, or there is no memory left for it.
-pub fn whole_pattern(pattern: &str, limits: &PromqlLimits<'_>) -> Result<Arc<Regex>, PromqlError> {
-    let remembered = limits.budget.remembered();
-    if let Some(known) = remembered.and_then(|own| own.pattern(pattern)) {
+/// When the pattern is invalid or too large, or the query's memory is used up.
+pub fn whole_pattern(pattern: &str, limits: &PromqlLimits<'_>) -> Result<Arc<Regex>, QueryError> {
+    let cache = limits.budget.cache();
+    if let Some(known) = cache.and_then(|cache| cache.pattern(pattern)) {
         return Ok(known);
     }
     let (compiled, bytes) = compile(pattern, limits)?;
     let compiled = Arc::new(compiled);
-    if let Some(remembered) = remembered.filter(|_| bytes <= PATTERN_BYTES) {
-        remembered.keep_pattern(pattern, compiled.clone());
+    if let Some(cache) = cache.filter(|_| bytes <= PATTERN_BYTES) {
+        cache.keep_pattern(pattern, compiled.clone());
     }
     Ok(compiled)
 }
 
-/// Compiles a pattern; says what it may take.
-fn compile(pattern: &str, limits: &PromqlLimits<'_>) -> Result<(Regex, usize), PromqlError> {
+/// Compiles a pattern and returns it with its size limit.
+fn compile(pattern: &str, limits: &PromqlLimits<'_>) -> Result<(Regex, usize), QueryError> {
     let whole = format!("^(?s:{})$", go_regex::translated(pattern));
     let bytes_max = limits.regex_bytes_max;
     let mut bytes = PATTERN_BYTES.min(bytes_max);
@@ -95,14 +96,14 @@ fn compile(pattern: &str, limits: &PromqlLimits<'_>) -> Result<(Regex, usize), P
                 bytes = bytes.saturating_mul(4).min(bytes_max);
             }
             Err(regex::Error::CompiledTooBig(_)) => {
-                return Err(PromqlError::BadData(format!(
+                return Err(QueryError::Invalid(format!(
                     "the pattern {pattern:?} takes more than {bytes_max} bytes when compiled: use \
                      a simpler one"
                 )));
             }
             other => {
                 return other.map(|compiled| (compiled, bytes)).map_err(|cause| {
-                    PromqlError::BadData(format!("error parsing regexp: {cause}"))
+                    QueryError::Invalid(format!("error parsing regexp: {cause}"))
                 });
             }
         }
@@ -114,8 +115,8 @@ mod tests {
     use super::*;
     use crate::query::Budget;
 
-    /// Patterns of this bound.
-    fn compiled(pattern: &str, budget: &Budget) -> Result<Arc<Regex>, PromqlError> {
+    /// Compiles a pattern with a size limit of 1 MiB.
+    fn compiled(pattern: &str, budget: &Budget) -> Result<Arc<Regex>, QueryError> {
         let limits = PromqlLimits {
             series_max: 1,
             points_max: 1,
@@ -145,7 +146,7 @@ mod tests {
             let found = compiled(pattern, &plenty).unwrap().is_match(value);
             assert_eq!(found, expected, "{pattern} {value}");
         }
-        assert!(matches!(compiled("(", &plenty), Err(PromqlError::BadData(_))));
+        assert!(matches!(compiled("(", &plenty), Err(QueryError::Invalid(_))));
         let bomb = compiled("((a{1000}){1000}){1000}", &plenty).unwrap_err().to_string();
         assert!(bomb.contains("when compiled: use a simpler one"), "{bomb}");
     }
@@ -156,8 +157,8 @@ mod tests {
         let built = (0..100).take_while(|i| compiled(&format!("a{i}.*"), &memory).is_ok()).count();
         assert!((8..=12).contains(&built), "{built}");
         let refused = compiled("a", &memory).unwrap_err();
-        assert!(matches!(refused, PromqlError::Busy(_)), "{refused}");
-        // A large one takes more.
+        assert!(matches!(refused, QueryError::Busy(_)), "{refused}");
+        // A large pattern needs more.
         let memory = Budget::of_memory(64 << 20);
         assert!(compiled("(a|bc){3000}", &memory).is_ok());
         assert!(memory.taken() > 1 << 20, "{}", memory.taken());

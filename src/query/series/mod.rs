@@ -1,6 +1,6 @@
-//! Series: selectors and matchers, searches, lists of names and values, and what deleting would remove.
+//! Series: selectors and matchers, searches, lists of names and values, previews of changes.
 //!
-//! Must never know: cells, how an answer is drawn.
+//! Must never know: cells, how an answer is displayed.
 
 mod cardinality;
 mod facets;
@@ -20,10 +20,11 @@ pub use facets::{FacetsAnswer, TagFacet, ValueFacet, facets};
 pub use grouping::{Merge, Rank};
 pub use held::{AskedSeries, HELD_SERIES_MAX, HeldAnswer, HeldRequest, held};
 pub use listing::{
-    ListedMetric, list_label_names, list_label_values, list_metrics, with_samples_since,
+    ListedMetric, SeriesAnswer, list_label_names, list_label_values, list_metrics, series,
+    with_samples_since,
 };
 pub use matchers::{MatchOperator, SeriesMatcher, whole_pattern};
 pub use preview::{ChangeAnswer, ChangedSeries, NewName, preview};
 pub use search::{FindAnswer, FindRequest, FoundMetric, find};
 pub use selection::select_series;
-pub use selector::{Selector, SeriesAnswer, SeriesEntry, series};
+pub use selector::{Selector, SeriesEntry};

@@ -1,4 +1,4 @@
-//! What deleting or renaming series comes to: the answer, and a look at it before it is done.
+//! The answer to deleting or renaming series, and its preview.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,38 +10,38 @@ use crate::{
     store::{ChangeRefusal, SeriesChange, Store},
 };
 
-/// The answer to a change of series.
+/// The result of a change of series.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ChangeAnswer {
-    /// Series that are changed.
+    /// Number of changed series.
     pub total: usize,
-    /// Whether they would be changed only.
+    /// True when the change is only previewed.
     pub dry_run: bool,
-    /// The first of them as they were, in order of their ids; for a dry run only.
+    /// The first changed series before the change, in order of their IDs; only in a preview.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<ChangedSeries>,
 }
 
-/// One series that would be changed.
+/// A series before and after a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedSeries {
-    /// Which series, as it is now.
+    /// The series before the change.
     #[serde(flatten)]
     pub series: SeriesEntry,
-    /// What it would be called; nothing when it would be deleted.
+    /// The new name; `None` when the series would be deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renamed_to: Option<NewName>,
-    /// The series that it would become a part of.
+    /// The series that this series would be merged into.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merged_into: Option<NewName>,
 }
 
-/// Metric and tags that a series would have.
+/// The metric and tags of a renamed series.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewName {
-    /// What is measured.
+    /// The metric's name.
     pub metric: String,
-    /// Where.
+    /// The tags.
     pub tags: BTreeMap<String, String>,
 }
 
@@ -52,10 +52,10 @@ impl NewName {
     }
 }
 
-/// Says what a change would do, and does nothing.
+/// Describes the effect of a change without applying it.
 ///
 /// # Errors
-/// When the change would be refused.
+/// When the change would be rejected.
 pub fn preview(
     store: &Store,
     change: &SeriesChange,
@@ -63,9 +63,9 @@ pub fn preview(
 ) -> Result<ChangeAnswer, ChangeRefusal> {
     let updates = store.planned(change)?;
     let dictionary = store.dictionary();
-    // The first series of a new name is renamed; the others are merged into that.
+    // The first series with a new name is renamed; the others are merged into it.
     let renamed: HashMap<_, _> =
-        updates.iter().filter_map(|own| Some((own.id, own.key.as_ref()?))).collect();
+        updates.iter().filter_map(|update| Some((update.id, update.key.as_ref()?))).collect();
     let shown = updates.iter().take(limits.lines_max).filter_map(|update| {
         let series = SeriesEntry::new(&dictionary.info(update.id)?);
         let renamed_to = update.key.as_ref().map(NewName::new);

@@ -1,7 +1,7 @@
-//! Metrics by words of their names.
+//! Search for metrics by words in their names.
 //!
-//! Must never know: HTTP. Every name is looked at, because words may stand anywhere in it; the
-//! dictionary's lock is held for a part of them at a time, and what is kept is bounded.
+//! Must never know: HTTP. A word may occur anywhere in a name, so every name is compared. The
+//! dictionary is locked for one chunk of names at a time, and the number of results is limited.
 
 use std::collections::BinaryHeap;
 
@@ -13,46 +13,47 @@ use crate::{
     store::Store,
 };
 
-/// Names looked at in one hold of the dictionary's lock: new series wait meanwhile.
+/// Number of names compared while the dictionary is locked. Registration of new series waits
+/// meanwhile.
 const CHUNK: usize = 2048;
-/// Metrics of an answer, at most.
+/// Maximum number of metrics in an answer.
 const METRICS_MAX: usize = 1000;
-/// Metrics of an answer when no number is given.
+/// Default number of metrics in an answer.
 const METRICS_DEFAULT: usize = 50;
-/// Bytes of what is looked for, at most: no name is longer by default.
+/// Maximum length of the search text in bytes. By default, no name is longer.
 const TEXT_BYTES_MAX: usize = 256;
 
-/// Words that a metric's name must have.
+/// A search for metrics whose names contain all words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FindRequest {
-    /// In lower case.
+    /// The words in lower case.
     words: Vec<String>,
     count: usize,
 }
 
-/// A metric that was found.
+/// A metric that matches a search.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoundMetric {
-    /// Its name.
+    /// The name of the metric.
     pub metric: String,
-    /// How the values of its first series are to be read.
+    /// The kind of the first series.
     pub kind: Kind,
-    /// Their unit; empty when there is none.
+    /// The unit of the first series; empty when it has none.
     pub unit: String,
-    /// How many series it has.
+    /// Number of series of the metric.
     pub series: usize,
 }
 
-/// The metrics whose names have all words.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FindAnswer {
-    /// How many there are.
+    /// Number of matching metrics.
     pub total: usize,
-    /// The best of them, best first.
+    /// The best matches, best first.
     pub metrics: Vec<FoundMetric>,
 }
 
-/// Where in a name a word stands; the first is the best.
+/// The position of a word in a name, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     Beginning,
@@ -60,18 +61,18 @@ enum Place {
     Within,
 }
 
-/// How well a name fits: a smaller one fits better.
+/// The rank of a name; lower is better.
 type Rank = (usize, usize);
 
 impl FindRequest {
-    /// The words of a text, and how many metrics are wanted.
+    /// Creates a search from a text and a maximum number of results.
     ///
     /// # Errors
-    /// When the text is too long, or more is wanted than an answer holds.
+    /// When the text is too long, or the number exceeds the limit.
     pub fn new(text: &str, count: Option<usize>) -> Result<Self, QueryError> {
         if text.len() > TEXT_BYTES_MAX {
             return Err(QueryError::Invalid(format!(
-                "q has {} bytes, more than {TEXT_BYTES_MAX}: give fewer words",
+                "q has {} bytes, more than {TEXT_BYTES_MAX}: use fewer words",
                 text.len()
             )));
         }
@@ -85,7 +86,8 @@ impl FindRequest {
         Ok(Self { words, count })
     }
 
-    /// How well a name fits; `None` when it lacks a word. `lower` is room for the name in lower case.
+    /// Returns the rank of a name; `None` when a word is missing. `lower` is a buffer for the name
+    /// in lower case.
     fn rank(&self, name: &str, lower: &mut String) -> Option<Rank> {
         lower.clear();
         if name.is_ascii() {
@@ -96,27 +98,29 @@ impl FindRequest {
         }
         let places = self.words.iter().map(|word| Some(place(name, lower, word)? as usize));
         let worse = places.sum::<Option<usize>>()?;
-        // Where nothing is looked for, the order is that of the names.
+        // Without words, the order is alphabetical.
         Some((worse, if self.words.is_empty() { 0 } else { name.len() }))
     }
 }
 
-/// The best place of a word in a name; `lower` is the name in lower case.
+/// Returns the best position of a word in a name; `lower` is the name in lower case.
 fn place(name: &str, lower: &str, word: &str) -> Option<Place> {
     let (bytes, word) = (lower.as_bytes(), word.as_bytes());
     let is_camel_case = name.len() == lower.len();
     let found = bytes.windows(word.len()).enumerate().filter(|(_, part)| *part == word);
     let places = found.map(|(at, _)| {
         let Some(before) = at.checked_sub(1) else { return Place::Beginning };
-        let own = name.as_bytes();
+        let bytes = name.as_bytes();
         let begins_word = !bytes[before].is_ascii_alphanumeric() && bytes[before].is_ascii()
-            || is_camel_case && own[at].is_ascii_uppercase() && own[before].is_ascii_lowercase();
+            || is_camel_case
+                && bytes[at].is_ascii_uppercase()
+                && bytes[before].is_ascii_lowercase();
         if begins_word { Place::WordBoundary } else { Place::Within }
     });
     places.min()
 }
 
-/// Finds metrics.
+/// Searches for metrics.
 ///
 /// # Errors
 /// When the budget is used up.
@@ -126,7 +130,7 @@ pub fn find(
     request: &FindRequest,
 ) -> Result<FindAnswer, QueryError> {
     let (mut total, mut lower) = (0, String::new());
-    // The best ones so far, the last of them on top.
+    // A heap of the best matches, the worst of them on top.
     let mut best: BinaryHeap<(Rank, Box<str>)> = BinaryHeap::new();
     let mut after = None;
     loop {

@@ -1,4 +1,4 @@
-//! From matchers to the series that fulfil them.
+//! The series that match a set of matchers.
 //!
 //! Must never know: expressions, values.
 
@@ -7,28 +7,28 @@ use std::sync::Arc;
 use crate::{
     model::{METRIC_TAG, SeriesId, SeriesInfo, SeriesKey},
     query::{
-        MatchOperator, PromqlError, PromqlLimits, SeriesMatcher,
-        budget::remembered::{Matched, Selection},
+        MatchOperator, PromqlLimits, QueryError, SeriesMatcher,
+        budget::cache::{Matched, Selection},
         promql::Labels,
         series::selector::CHUNK,
     },
     store::{Matcher, Store},
 };
 
-/// Sets of matchers, of which a series must fulfil one.
+/// Sets of matchers; a series must match all matchers of one set.
 type MatcherSets = Vec<Vec<SeriesMatcher>>;
 
-/// The series that match all matchers, in order of their ids, with what is known of them.
+/// Returns the series that match all matchers, in order of their IDs, with their metadata.
 ///
-/// The dictionary is held for a few hundred series at a time.
+/// The dictionary is locked for a few hundred series at a time.
 ///
 /// # Errors
-/// When more than the limits' `series_max` match, the time is over, or there is no memory left.
+/// When more than `series_max` series match, the query times out, or its memory is used up.
 pub fn select_series(
     store: &Store,
     matchers: &[SeriesMatcher],
     limits: &PromqlLimits<'_>,
-) -> Result<Vec<(SeriesId, SeriesInfo)>, PromqlError> {
+) -> Result<Vec<(SeriesId, SeriesInfo)>, QueryError> {
     let candidates = candidates(store, matchers, limits)?;
     let ids = matching(store, &candidates, limits, |key| fulfils(key, matchers))?;
     let mut found = Vec::with_capacity(ids.len());
@@ -41,29 +41,31 @@ pub fn select_series(
     Ok(found)
 }
 
-/// The series that match all matchers of one of the sets, in order of their ids; the text tells these
-/// sets from others. Where they were found before, only series that came since are looked at.
+/// Returns the series that match all matchers of one of the sets, in order of their IDs. `text`
+/// identifies the sets in the cache. For a cached result, only series that were created since are
+/// compared.
 ///
 /// # Errors
 /// See [`select_series`].
 pub(crate) fn select_again(
     store: &Store,
     text: &str,
-    sets: &dyn Fn() -> Result<MatcherSets, PromqlError>,
+    sets: &dyn Fn() -> Result<MatcherSets, QueryError>,
     limits: &PromqlLimits<'_>,
-) -> Result<Matched, PromqlError> {
+) -> Result<Matched, QueryError> {
     let (generation, count) = {
         let dictionary = store.dictionary();
         (dictionary.generation(), dictionary.id_count())
     };
-    let remembered = limits.budget.remembered();
-    let known = remembered.and_then(|own| own.selection(text));
-    let known = known.filter(|own| own.generation == generation && own.looked_at <= count);
+    let remembered = limits.budget.cache();
+    let known = remembered.and_then(|cache| cache.selection(text));
+    let known =
+        known.filter(|selection| selection.generation == generation && selection.compared <= count);
     let found = match known {
-        Some(known) if known.looked_at == count => return Ok(known.matched),
-        // No more than are looked at anyway.
-        Some(known) if count - known.looked_at <= known.matched.ids.len().max(CHUNK) => {
-            let new: Vec<_> = (known.looked_at..count).map(|id| SeriesId(id as u32)).collect();
+        Some(known) if known.compared == count => return Ok(known.matched),
+        // A selection is reused only when comparing the new series costs less than a full search.
+        Some(known) if count - known.compared <= known.matched.ids.len().max(CHUNK) => {
+            let new: Vec<_> = (known.compared..count).map(|id| SeriesId(id as u32)).collect();
             let sets = sets()?;
             let fulfil = |key: &SeriesKey| sets.iter().any(|set| fulfils(key, set));
             let new = matching(store, &new, limits, fulfil)?;
@@ -82,25 +84,25 @@ pub(crate) fn select_again(
             }
             found.sort_unstable();
             found.dedup();
-            // Those that came meanwhile may be there or not.
+            // Series that were created meanwhile may or may not be included.
             found.truncate(found.partition_point(|id| (id.0 as usize) < count));
             in_order(store, found.into(), limits)?
         }
     };
     if let Some(remembered) = remembered {
-        let selection = Selection { generation, looked_at: count, matched: found.clone() };
+        let selection = Selection { generation, compared: count, matched: found.clone() };
         remembered.keep_selection(text, selection);
     }
     Ok(found)
 }
 
-/// The series, which ascend, with their places in the order of labels: to compare labels takes longer
-/// than to read a few slots of each.
+/// Returns the ascending series with their positions in label order. Comparing labels takes longer
+/// than reading a few slots of each series.
 fn in_order(
     store: &Store,
     ids: Arc<[SeriesId]>,
     limits: &PromqlLimits<'_>,
-) -> Result<Matched, PromqlError> {
+) -> Result<Matched, QueryError> {
     check_count(ids.len(), limits)?;
     let mut labels = Vec::with_capacity(ids.len());
     for chunk in ids.chunks(CHUNK) {
@@ -110,7 +112,7 @@ fn in_order(
         labels.extend(chunk.iter().map(|id| dictionary.key(*id).cloned().map(Labels::of_key)));
     }
     let mut order: Vec<u32> = (0..ids.len() as u32).collect();
-    order.sort_by(|one, next| labels[*one as usize].cmp(&labels[*next as usize]));
+    order.sort_by(|left, right| labels[*left as usize].cmp(&labels[*right as usize]));
     let mut places = vec![0; ids.len()];
     for (place, index) in (0..).zip(order) {
         places[index as usize] = place;
@@ -122,13 +124,13 @@ fn fulfils(key: &SeriesKey, matchers: &[SeriesMatcher]) -> bool {
     matchers.iter().all(|matcher| matcher.matches_key(key))
 }
 
-/// Those of the series whose keys match.
+/// Returns the series whose keys match.
 fn matching(
     store: &Store,
     candidates: &[SeriesId],
     limits: &PromqlLimits<'_>,
     matches: impl Fn(&SeriesKey) -> bool,
-) -> Result<Vec<SeriesId>, PromqlError> {
+) -> Result<Vec<SeriesId>, QueryError> {
     let mut found = Vec::new();
     for chunk in candidates.chunks(CHUNK) {
         check_time(limits)?;
@@ -142,23 +144,23 @@ fn matching(
     Ok(found)
 }
 
-fn check_count(count: usize, limits: &PromqlLimits<'_>) -> Result<(), PromqlError> {
+fn check_count(count: usize, limits: &PromqlLimits<'_>) -> Result<(), QueryError> {
     let series_max = limits.series_max;
     if count <= series_max {
         return Ok(());
     }
-    Err(PromqlError::TooMuch(format!(
+    Err(QueryError::TooMuch(format!(
         "more than {series_max} series match: name more labels or raise limits.query_series_max"
     )))
 }
 
-/// Series that may match: by the index where a matcher names a value, else by the values of one
-/// tag that must be there, else all.
+/// Returns a superset of the matching series: by the index when a matcher requires a value, else by
+/// the values of one required tag, else all series.
 fn candidates(
     store: &Store,
     matchers: &[SeriesMatcher],
     limits: &PromqlLimits<'_>,
-) -> Result<Vec<SeriesId>, PromqlError> {
+) -> Result<Vec<SeriesId>, QueryError> {
     let equal: Vec<_> = matchers
         .iter()
         .filter_map(|matcher| match &matcher.operator {
@@ -194,10 +196,10 @@ fn candidates(
     Ok(ids)
 }
 
-fn check_time(limits: &PromqlLimits<'_>) -> Result<(), PromqlError> {
+fn check_time(limits: &PromqlLimits<'_>) -> Result<(), QueryError> {
     if limits.budget.check().is_err() {
-        return Err(PromqlError::Timeout(
-            "query timed out in series selection: name more labels or raise \
+        return Err(QueryError::Timeout(
+            "query timed out while selecting series: add label matchers or raise \
              limits.query_timeout"
                 .to_owned(),
         ));

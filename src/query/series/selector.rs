@@ -1,4 +1,4 @@
-//! Which series are meant.
+//! Selection of series by metric and tags.
 
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -6,75 +6,64 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     model::{Kind, METRIC_TAG, SeriesId, SeriesInfo, SeriesKey},
-    query::{Budget, QueryError, QueryLimits, series::suggestion},
+    query::{Budget, QueryError, QueryLimits},
     store::{Matcher, Store},
 };
 
-/// Series or values looked at in one hold of the dictionary's lock: new ones wait meanwhile.
+/// Number of series or values processed while the dictionary is locked. Registration of new series
+/// waits meanwhile.
 pub(crate) const CHUNK: usize = 512;
-/// What an entry takes besides its texts, about.
+/// Approximate memory of an entry, without its texts.
 const ENTRY_BYTES: usize = 768;
 
-/// A metric, if one is named, and the tags that its series must have.
+/// An optional metric, and tag values that a series must have.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selector {
-    /// The metric's name; any when `None`.
+    /// The metric's name; `None` selects any metric.
     pub metric: Option<String>,
-    /// Tag values that must match.
+    /// Required tag values.
     pub tags: Vec<(String, String)>,
 }
 
 /// A series in an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeriesEntry {
-    /// What is measured.
+    /// The metric's name.
     pub metric: String,
-    /// Where.
+    /// The tags.
     pub tags: BTreeMap<String, String>,
-    /// How values are to be read.
+    /// The kind of the values.
     pub kind: Kind,
-    /// Unit of the values; empty when there is none.
+    /// The unit of the values; empty when there is none.
     pub unit: String,
 }
 
-/// The answer to a search for series.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SeriesAnswer {
-    /// Series that match.
-    pub total: usize,
-    /// The first of them, in order of metric and tags.
-    pub series: Vec<SeriesEntry>,
-    /// Why none matches.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
-}
-
-/// Some of the series that match.
+/// A page of the matching series.
 #[derive(Debug)]
 pub(crate) struct SeriesPage {
-    /// All that match.
+    /// Number of matching series on all pages.
     pub(crate) total: usize,
-    /// Those up to the one that was named, in order.
+    /// Number of matching series before this page.
     pub(crate) before: usize,
-    /// The last one made known.
+    /// The newest series that is included in the pages.
     pub(crate) upto: Option<u32>,
-    /// Those of the page, in order.
+    /// The series of the page, in order.
     pub(crate) series: Vec<(SeriesId, SeriesInfo)>,
 }
 
 impl SeriesEntry {
-    /// Bytes that the entry of a series takes, about.
+    /// Returns the approximate memory of the entry of a series.
     pub(crate) fn bytes_of(info: &SeriesInfo) -> usize {
         ENTRY_BYTES + text_bytes(info)
     }
 
-    /// Bytes that it takes, about.
+    /// Returns the approximate memory of the entry.
     pub(crate) fn bytes(&self) -> usize {
         let tags = self.tags.iter().map(|(name, value)| name.len() + value.len());
         ENTRY_BYTES + self.metric.len() + tags.sum::<usize>()
     }
 
-    /// An entry for a series.
+    /// Creates an entry for a series.
     pub fn new(info: &SeriesInfo) -> Self {
         let tags = info.key.tags();
         Self {
@@ -92,7 +81,7 @@ fn text_bytes(info: &SeriesInfo) -> usize {
 }
 
 impl Selector {
-    /// The same as the dictionary takes it.
+    /// Converts the selector to the dictionary's matchers.
     pub fn matchers(&self) -> Vec<Matcher> {
         let metric = self.metric.iter().map(|metric| (METRIC_TAG, metric));
         let tags = self.tags.iter().map(|(tag, value)| (tag.as_str(), value));
@@ -102,9 +91,9 @@ impl Selector {
             .collect()
     }
 
-    /// The first `count` series that match, in order of metric and tags, of those that lie behind the
-    /// series `after` and were not made known after the series `upto`. `visit` sees all that match.
-    /// `None` when `after` is none of them.
+    /// Returns the first `count` matching series after the series `after`, in order of metric and
+    /// tags. Series newer than `upto` are left out. `visit` is called with every matching series.
+    /// Returns `None` when `after` does not match.
     ///
     /// # Errors
     /// When the budget is used up.
@@ -128,7 +117,7 @@ impl Selector {
             Some(_) => return Ok(None),
         };
         let (mut total, mut before) = (0, 0);
-        // The first ones so far, the last of them on top.
+        // A heap of the first series so far, the last of them on top.
         let mut first: BinaryHeap<(SeriesKey, SeriesId)> = BinaryHeap::new();
         for chunk in ids.chunks(CHUNK) {
             budget.check()?;
@@ -159,8 +148,8 @@ impl Selector {
         Ok(Some(SeriesPage { total, before, upto, series }))
     }
 
-    /// The same, refused when they are more than an answer may hold, or, when they become fewer
-    /// lines, than may be read.
+    /// Returns the matching series in order of their keys. The limit is that of an answer's lines,
+    /// or, when series are merged into fewer lines, that of series to read.
     pub(crate) fn select_within(
         &self,
         store: &Store,
@@ -171,7 +160,7 @@ impl Selector {
         self.select_up_to(store, budget, series_max(limits, merges), |_| true)
     }
 
-    /// Those of them that `keep` keeps.
+    /// Returns the matching series for which `keep` returns true, in order of their keys.
     pub(crate) fn select_where(
         &self,
         store: &Store,
@@ -211,8 +200,8 @@ impl Selector {
     }
 }
 
-/// The number of series that may match, and the remedy against more. Series that are merged or ranked are read
-/// and not all shown.
+/// Returns the maximum number of matching series, and the remedy when more match. The limit is
+/// higher when series are merged or ranked, because then not all of them are shown.
 pub(crate) fn series_max(limits: &QueryLimits, merges: bool) -> (usize, &'static str) {
     if merges {
         return (limits.series_max, "raise limits.query_series_max");
@@ -220,36 +209,16 @@ pub(crate) fn series_max(limits: &QueryLimits, merges: bool) -> (usize, &'static
     (limits.lines_max, "merge or rank them")
 }
 
-/// Refuses more series than may match.
+/// Rejects a query that matches too many series.
 pub(crate) fn check_count(count: usize, (max, remedy): (usize, &str)) -> Result<(), QueryError> {
     if count <= max {
         return Ok(());
     }
-    Err(QueryError::TooMuch(format!(
-        "{count} series match, more than {max}: name more tags or {remedy}"
-    )))
+    Err(QueryError::TooMuch(format!("{count} series match, more than {max}: add tags or {remedy}")))
 }
 
-/// Takes the memory of series that are found.
+/// Charges the memory of series to the budget.
 fn take(budget: &Budget, found: &[(SeriesId, SeriesInfo)]) -> Result<(), QueryError> {
     let texts: usize = found.iter().map(|(_, info)| text_bytes(info)).sum();
     Ok(budget.take(texts + size_of_val(found))?)
-}
-
-/// Lists the series that match.
-///
-/// # Errors
-/// When the budget is used up.
-pub fn series(
-    store: &Store,
-    budget: &Budget,
-    selector: &Selector,
-    limits: &QueryLimits,
-) -> Result<SeriesAnswer, QueryError> {
-    let page = selector.page(store, budget, (None, None), limits.lines_max, |_| {})?;
-    let (total, found) = page.map_or((0, Vec::new()), |page| (page.total, page.series));
-    budget.take(found.iter().map(|(_, info)| SeriesEntry::bytes_of(info)).sum())?;
-    let series = found.iter().map(|(_, info)| SeriesEntry::new(info)).collect();
-    let why = (total == 0).then(|| suggestion::note(store, selector)).flatten();
-    Ok(SeriesAnswer { total, series, notes: why.into_iter().collect() })
 }

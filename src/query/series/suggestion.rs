@@ -1,6 +1,6 @@
-//! Why nothing matches: which name is not known, and what it may have been meant to be.
+//! Suggestions when no series matches: the unknown name, and the nearest known names.
 //!
-//! Must never know: who asks. What is compared is bounded, whatever the store holds.
+//! Must never know: who asks. The number of compared names is limited.
 
 use std::collections::BTreeSet;
 
@@ -10,18 +10,18 @@ use crate::{
     store::{Matcher, Store},
 };
 
-/// Names that are compared, at most.
+/// Maximum number of names to compare.
 const NAMES_MAX: usize = 10_000;
-/// Series whose tags are looked at, at most.
+/// Maximum number of series whose tags are compared.
 const SERIES_MAX: usize = 10_000;
-/// Bytes of a name that are compared, at most.
+/// Maximum length of a compared name, in bytes.
 const NAME_BYTES_MAX: usize = 100;
-/// Names that are told.
-const TOLD_MAX: usize = 3;
-/// Below this likeness, of 1, a name is no help.
-const LIKENESS_MIN: f64 = 0.7;
+/// Maximum number of suggested names.
+const SUGGESTED_MAX: usize = 3;
+/// Minimum similarity of a suggested name, between 0 and 1.
+const SIMILARITY_MIN: f64 = 0.7;
 
-/// Says why no series matches; `None` when one does, or when nothing was named.
+/// Returns the reason why no series matches; `None` when a series matches or the selector is empty.
 pub(crate) fn note(store: &Store, selector: &Selector) -> Option<String> {
     if !store.dictionary().select(&selector.matchers()).is_empty() {
         return None;
@@ -35,11 +35,11 @@ pub(crate) fn note(store: &Store, selector: &Selector) -> Option<String> {
     Some(if names.is_empty() {
         format!("no metric is called {metric}: the daemon has no series yet")
     } else {
-        format!("no metric is called {metric}{}", told(&nearest(metric, &names)))
+        format!("no metric is called {metric}{}", suggestion(&nearest(metric, &names)))
     })
 }
 
-/// Which tag of the selector no series has.
+/// Returns the first tag of the selector that no series has, as text.
 fn tags_note(store: &Store, selector: &Selector, whose: &str) -> Option<String> {
     let of_metric = Selector { metric: selector.metric.clone(), tags: Vec::new() };
     let ids = store.dictionary().select(&of_metric.matchers());
@@ -66,7 +66,7 @@ fn tags_note(store: &Store, selector: &Selector, whose: &str) -> Option<String> 
     (!pairs.is_empty()).then(|| format!("{whose} has all of {}", pairs.join(", ")))
 }
 
-/// What `read` finds in the names of series.
+/// Returns the texts that `read` extracts from the keys of series.
 fn texts(
     store: &Store,
     ids: &[SeriesId],
@@ -80,7 +80,7 @@ fn texts(
     found
 }
 
-/// The names that are most like the one that was asked for, best first.
+/// Returns the names that are most similar to `asked`, best first.
 fn nearest<'n, T: AsRef<str> + 'n>(
     asked: &str,
     known: impl IntoIterator<Item = &'n T>,
@@ -92,19 +92,19 @@ fn nearest<'n, T: AsRef<str> + 'n>(
     let short = known.into_iter().map(AsRef::as_ref).filter(|name| name.len() <= NAME_BYTES_MAX);
     let mut found: Vec<(f64, &str)> = short
         .map(|name| {
-            let own = name.to_lowercase();
-            let holds = !lower.is_empty() && (own.contains(&lower) || lower.contains(&own));
-            let longest = lower.chars().count().max(own.chars().count()).max(1);
-            let likeness = 1.0 - strsim::osa_distance(&lower, &own) as f64 / longest as f64;
-            (if holds { likeness.max(LIKENESS_MIN) } else { likeness }, name)
+            let known = name.to_lowercase();
+            let contains = !lower.is_empty() && (known.contains(&lower) || lower.contains(&known));
+            let longest = lower.chars().count().max(known.chars().count()).max(1);
+            let similarity = 1.0 - strsim::osa_distance(&lower, &known) as f64 / longest as f64;
+            (if contains { similarity.max(SIMILARITY_MIN) } else { similarity }, name)
         })
-        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
+        .filter(|(similarity, _)| *similarity >= SIMILARITY_MIN)
         .collect();
     found.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
-    found.into_iter().take(TOLD_MAX).map(|(_, name)| name).collect()
+    found.into_iter().take(SUGGESTED_MAX).map(|(_, name)| name).collect()
 }
 
-fn told(names: &[&str]) -> String {
+fn suggestion(names: &[&str]) -> String {
     match names {
         [] => String::new(),
         [name] => format!("; the nearest is {name}"),
@@ -112,18 +112,18 @@ fn told(names: &[&str]) -> String {
     }
 }
 
-/// The nearest texts, or where none is near, some.
+/// Formats the nearest texts; when none is near, the first few texts.
 fn near_or_some(asked: &str, all: &BTreeSet<String>) -> String {
     let near = nearest(asked, all);
     if !near.is_empty() || all.is_empty() {
-        return told(&near);
+        return suggestion(&near);
     }
-    let few: Vec<_> = all.iter().take(TOLD_MAX).map(String::as_str).collect();
+    let few: Vec<_> = all.iter().take(SUGGESTED_MAX).map(String::as_str).collect();
     let more = match all.len() - few.len() {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!("; there is {}{more}", few.join(", "))
+    format!("; known: {}{more}", few.join(", "))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Pages of an export: the cells of some series at a time, in order of series and time.
+//! Pages of an export: the cells of several series, in order of series and time.
 //!
-//! Must never know: HTTP, or the format that is written.
+//! Must never know: HTTP, or the output format.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,44 +22,44 @@ use crate::{
     store::{Columns, Slot, Store},
 };
 
-/// Slots of a page; one series may have more.
+/// Target number of slots on a page. A single series may have more.
 const PAGE_SLOTS: i64 = 100_000;
-/// Bytes that a cell of a page takes, with what its list has in reserve.
+/// Memory of a cell on a page, including the reserve of its list.
 const CELL_BYTES: usize = 2 * size_of::<NumberedCell>();
 
-/// What is asked.
+/// A request for a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportRequest {
-    /// Which series.
+    /// The series to export.
     pub selector: Selector,
-    /// Granularity of the documents.
+    /// The granularity of the documents.
     pub resolution: Resolution,
-    /// Documents that overlap this range are given whole.
+    /// The time range; documents that overlap it are exported whole.
     pub range: Range<UnixMillis>,
-    /// The last series of the page before.
+    /// The last series of the previous page.
     pub after: Option<u32>,
-    /// Series that came later than this one are left out, so that all pages see the same ones.
+    /// The newest series to include, so that all pages contain the same series.
     pub upto: Option<u32>,
 }
 
-/// Some series of an export.
+/// A page of an export.
 #[derive(Debug, Serialize)]
 pub struct ExportPage {
-    /// Series of all pages.
+    /// Number of series on all pages.
     total: usize,
-    /// Series up to the end of this page.
+    /// Number of series up to the end of this page.
     done: usize,
-    /// For the next request; nothing when this is the last page.
+    /// The parameter `after` of the next request; `None` on the last page.
     after: Option<u32>,
-    /// For the next request.
+    /// The parameter `upto` of the next request.
     upto: Option<u32>,
     start: i64,
     end: i64,
     resolution: String,
     width_ms: i64,
-    /// Under which name documents have their start.
+    /// The name of the documents' timestamp field.
     timestamp: &'static str,
-    /// The names of all tags of all series.
+    /// The tag names of all series.
     tags: BTreeSet<String>,
     series: Vec<ExportSeries>,
 }
@@ -78,7 +78,8 @@ struct ExportDocument {
     cells: Vec<NumberedCell>,
 }
 
-/// `[slot, n, last_at, sum, min, max, first, last]`; NaN and the infinite are text.
+/// A cell, serialized as `[slot, n, last_at, sum, min, max, first, last]`; NaN and infinity are
+/// text.
 #[derive(Debug)]
 struct NumberedCell(usize, Cell);
 
@@ -90,7 +91,7 @@ impl Serialize for NumberedCell {
         tuple.serialize_element(&cell.n)?;
         tuple.serialize_element(&cell.last_at)?;
         let [min, max] = match (cell.min, cell.max) {
-            // A counter without a neighbour in its slot has no rate.
+            // A counter's only reading in a slot has no rate.
             (f64::INFINITY, f64::NEG_INFINITY) => [None; 2],
             (min, max) => [Some(min), Some(max)],
         };
@@ -107,7 +108,7 @@ impl Serialize for NumberedCell {
 /// Reads a page.
 ///
 /// # Errors
-/// When the resolution is not known, one series alone is too large, the budget is used up, or the
+/// When the resolution is unknown, a single series is too large, the budget is used up, or the
 /// store cannot be read.
 pub fn export(
     store: &Store,
@@ -116,7 +117,8 @@ pub fn export(
     limits: &QueryLimits,
     now: UnixMillis,
 ) -> Result<ExportPage, QueryError> {
-    // Unless it is named, one that takes no samples any more holds too little of the range.
+    // Automatic resolution ignores granularities that no longer receive samples, because they
+    // contain too little of the range.
     let held = if request.resolution == Resolution::Auto { &(now..now) } else { &request.range };
     let coverage = coverage(store, held, now);
     let index =
@@ -140,7 +142,7 @@ pub fn export(
         })?;
     let Some(SeriesPage { total, before, upto, series: page }) = found else {
         let after = request.after.unwrap_or_default();
-        return Err(QueryError::Invalid(format!("after={after} is none of the series that match")));
+        return Err(QueryError::Invalid(format!("after={after} is not a matching series")));
     };
     let ids: Vec<_> = page.iter().map(|(id, _)| *id).collect();
     let view = store.view(coverage.stored(index), range, &ids)?;

@@ -1,4 +1,4 @@
-//! Answers in pieces: pages of an export, and the live tail.
+//! Answers in parts: pages of an export, and the live tail.
 //!
 //! Must never know: HTTP.
 

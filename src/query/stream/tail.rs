@@ -1,7 +1,7 @@
-//! The live tail: which cells of some series changed since the last look.
+//! The live tail: cells of some series that changed since the last poll.
 //!
-//! A look reads the slot under way and the ones just before it, as a chart would; what comes late
-//! for older slots is not shown. Nothing is kept of a look but these cells.
+//! A poll reads the current slot and a few slots before it, as a chart would. Late samples for
+//! older slots are not shown. Only these cells are kept between polls.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,54 +17,56 @@ use crate::{
     store::Store,
 };
 
-/// Slots before the one under way that are looked at.
+/// Number of slots before the current slot that a poll reads.
 const SLOTS_BACK: i64 = 2;
 
-/// What is asked.
+/// A request for a tail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TailRequest {
-    /// Which series.
+    /// The series to follow.
     pub selector: Selector,
-    /// How wide the slots are; the finest granularity when it is left to the daemon.
+    /// The slot width; automatic resolution uses the finest granularity.
     pub resolution: Resolution,
-    /// How far in the future samples may be, in milliseconds.
+    /// The accepted clock difference of senders, in milliseconds: samples may be this far in the
+    /// future.
     pub ahead_ms: i64,
 }
 
-/// What changed since the last look.
+/// The changes since the last poll.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TailEvent {
-    /// Width of the slots.
+    /// The slot width.
     pub resolution: String,
-    /// Looks that were left out because the client was slow; their changes are in this one.
+    /// Number of polls that were skipped because the client was slow. This event includes their
+    /// changes.
     pub skipped: u64,
-    /// The cells that are new or changed, as they are now, by slot and series.
+    /// New and changed cells, by slot and series.
     pub cells: Vec<TailCell>,
 }
 
 /// One cell of a series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TailCell {
-    /// Which series.
+    /// The series.
     #[serde(flatten)]
     pub series: SeriesEntry,
     /// Start of the slot, Unix milliseconds.
     pub start: i64,
     /// Number of samples.
     pub n: u32,
-    /// Sum of values, or total increase.
+    /// The sum of the values, or the total increase.
     pub sum: Option<f64>,
-    /// Smallest value, or smallest rate; `None` without a neighbour to make a rate with.
+    /// The smallest value or rate; `None` when a rate lacks a second reading.
     pub min: Option<f64>,
-    /// Largest value, or largest rate.
+    /// The largest value or rate.
     pub max: Option<f64>,
-    /// First value in time, and milliseconds from the slot's start.
+    /// The first value.
     pub first: Option<f64>,
-    /// See `first`.
+    /// The offset of the first value from the start of the slot, in milliseconds.
     pub first_at: u32,
-    /// Last value in time, and milliseconds from the slot's start.
+    /// The last value.
     pub last: Option<f64>,
-    /// See `last`.
+    /// The offset of the last value from the start of the slot, in milliseconds.
     pub last_at: u32,
 }
 
@@ -76,7 +78,7 @@ impl TailCell {
     }
 }
 
-/// A tail, with what its last look showed.
+/// A tail with the cells of its last poll.
 #[derive(Debug)]
 pub struct Tail {
     store: Store,
@@ -84,20 +86,19 @@ pub struct Tail {
     limits: QueryLimits,
     granularity: GranularityIndex,
     found: Vec<(SeriesId, SeriesInfo)>,
-    /// What the dictionary was when the series were found: ids given, and generation.
+    /// The number of IDs and the generation of the dictionary when the series were selected.
     dictionary: (usize, u64),
-    /// The last journal record at the last look.
+    /// The last journal record at the last poll.
     record: Option<u64>,
-    /// The cells at the last look, by slot and series.
+    /// The cells at the last poll, by slot and series.
     known: BTreeMap<(i64, SeriesId), Cell>,
 }
 
 impl Tail {
-    /// Finds the series; nothing is looked at yet.
+    /// Selects the series; the first poll reads them.
     ///
     /// # Errors
-    /// When the resolution is not known, more series match than an answer may hold, or the budget is
-    /// used up.
+    /// When the resolution is unknown, too many series match, or the budget is used up.
     pub fn new(
         store: &Store,
         budget: &Budget,
@@ -120,11 +121,10 @@ impl Tail {
         Ok(Self { store, request, limits, granularity, found, dictionary, record: None, known })
     }
 
-    /// The cells that are new or changed since the last look, in order of time and series.
+    /// Returns the cells that are new or changed since the last poll, in order of time and series.
     ///
     /// # Errors
-    /// When by now more series match than an answer may hold, the budget is used up, or the store
-    /// cannot be read.
+    /// When too many series match by now, the budget is used up, or the store cannot be read.
     pub fn look(&mut self, budget: &Budget, now: UnixMillis) -> Result<TailEvent, QueryError> {
         let granularity = self.store.granularities()[self.granularity].clone();
         let mut event =
@@ -157,12 +157,12 @@ impl Tail {
             TailCell::new(SeriesEntry::new(&self.found[*place].1), *start, cell)
         });
         event.cells = cells.collect();
-        // Only now, so that what a failed look did not show is shown by the next.
+        // Updated last, so that a failed poll is repeated in full.
         (self.known, self.record) = (seen, Some(record));
         Ok(event)
     }
 
-    /// Finds the series again when there are new ones, or changed ones.
+    /// Selects the series again when the dictionary has changed.
     fn find(&mut self, budget: &Budget) -> Result<(), QueryError> {
         let dictionary = self.store.dictionary();
         let now = (dictionary.id_count(), dictionary.generation());
@@ -208,7 +208,7 @@ mod tests {
         let slot = store.granularities().as_slice()[0].slot_start(NOW).0;
         add(&mut appender, "a", NOW, 2.0);
         add(&mut appender, "b", NOW.minus(60_000), 3.0);
-        // Too old to be tailed.
+        // The sample is too old for the tail.
         add(&mut appender, "b", NOW.minus(600_000), 9.0);
         let selector = Selector { metric: Some("load".into()), tags: vec![] };
         let request = TailRequest { selector, resolution: Resolution::Auto, ahead_ms: 600_000 };
@@ -221,7 +221,7 @@ mod tests {
         store.checkpoint(NOW).unwrap();
         add(&mut appender, "a", NOW, 5.0);
         assert_eq!(shown(&mut tail, NOW), [row("a", slot, 2, 7.0)]);
-        // A new series is seen, and a sample of the near future.
+        // The tail includes new series, and samples in the near future.
         add(&mut appender, "c", NOW.plus(60_000), 1.0);
         assert_eq!(shown(&mut tail, NOW), [row("c", slot + 60_000, 1, 1.0)]);
         let change = |host: &str| {

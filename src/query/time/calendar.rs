@@ -1,5 +1,5 @@
-//! Buckets of the calendar in a time zone: from hours to years, as long as they are there, also on
-//! the days when clocks are changed.
+//! Calendar buckets in a time zone, from hours to years. Their lengths follow changes of the local
+//! clock.
 //!
 //! Must never know: series or the store. Charts and the pipeline's `$dateTrunc` call it.
 
@@ -13,33 +13,33 @@ use jiff::{
 
 use crate::model::UnixMillis;
 
-/// Two weeks, and several days, are counted from this Monday.
+/// Monday from which buckets of two weeks and of several days are counted.
 const ANCHOR: Date = jiff::civil::date(1970, 1, 5);
 const HOUR_MS: i64 = 3_600_000;
 
-/// How long the buckets are by the calendar.
+/// The length of calendar buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CalendarUnit {
-    /// From minute 0 to minute 0 of the local clock, cut where clocks are changed in between.
+    /// Local clock hours. A change of the clock within an hour splits the bucket.
     Hour,
-    /// From midnight to midnight, of 23 to 25 hours.
+    /// Local days from midnight to midnight: 23 to 25 hours.
     Day,
-    /// From Monday on.
+    /// Weeks that begin on Monday.
     Week,
-    /// Two weeks, the first of which began on Monday, 5 January 1970.
+    /// Two weeks that begin on a Monday, counted from 5 January 1970.
     TwoWeeks,
-    /// From the first of the month on.
+    /// Months that begin on their first day.
     Month,
-    /// From the first of January, April, July or October on.
+    /// Quarters that begin in January, April, July and October.
     Quarter,
-    /// From the first of January on.
+    /// Years that begin on 1 January.
     Year,
-    /// So many days together, counted from Monday, 5 January 1970.
+    /// Several days, counted from Monday, 5 January 1970.
     Days(i32),
 }
 
 impl CalendarUnit {
-    /// The units that have a name, shortest first.
+    /// The units that have a name, from the shortest to the longest.
     pub const NAMED: [(Self, &'static str); 7] = [
         (Self::Hour, "hour"),
         (Self::Day, "day"),
@@ -50,12 +50,12 @@ impl CalendarUnit {
         (Self::Year, "year"),
     ];
 
-    /// The unit of this name.
+    /// Returns the unit with a name.
     pub fn named(name: &str) -> Option<Self> {
         Self::NAMED.into_iter().find(|(_, known)| *known == name).map(|(unit, _)| unit)
     }
 
-    /// So many days.
+    /// Returns the unit for a number of days.
     pub fn of_days(days: i64) -> Self {
         match i32::try_from(days) {
             Ok(1) => Self::Day,
@@ -64,7 +64,6 @@ impl CalendarUnit {
         }
     }
 
-    /// Its name.
     pub fn name(self) -> Cow<'static, str> {
         if let Self::Days(days) = self {
             return format!("{days}d").into();
@@ -72,7 +71,7 @@ impl CalendarUnit {
         Self::NAMED.into_iter().find(|(unit, _)| *unit == self).map_or("", |(_, name)| name).into()
     }
 
-    /// Start of the bucket that holds `at`.
+    /// Returns the start of the bucket that contains `at`.
     pub fn start_of(self, at: UnixMillis, zone: &TimeZone) -> UnixMillis {
         let local = at.timestamp().to_zoned(zone.clone());
         match self {
@@ -87,7 +86,7 @@ impl CalendarUnit {
         }
     }
 
-    /// Start of the bucket that follows the one that begins at `start`.
+    /// Returns the start of the bucket after the one that begins at `start`.
     pub fn next(self, start: UnixMillis, zone: &TimeZone) -> UnixMillis {
         let date = start.timestamp().to_zoned(zone.clone()).date();
         let length = match self {
@@ -101,7 +100,7 @@ impl CalendarUnit {
             Self::Days(days) => jiff::Span::new().try_days(days).unwrap_or_else(|_| 10_000.years()),
         };
         let next = midnight(self.first_date(date).saturating_add(length), zone);
-        // Only the end of the calendar stands still.
+        // At the end of the calendar, the addition saturates.
         if next > start { next } else { UnixMillis::LATEST }
     }
 
@@ -123,8 +122,8 @@ impl CalendarUnit {
         }
     }
 
-    /// The borders of the buckets that overlap a range: one more than there are buckets, or `None`
-    /// when there are more than `buckets_max`.
+    /// Returns the borders of the buckets that overlap a range: one more than there are buckets, or
+    /// `None` when there are more than `buckets_max` buckets.
     pub fn borders(
         self,
         range: &Range<UnixMillis>,
@@ -144,20 +143,20 @@ impl CalendarUnit {
     }
 }
 
-/// The time zone of this name, or so many hours and minutes from UTC: `+02:00`.
+/// Parses the name of a time zone, or an offset from UTC such as `+02:00`.
 ///
 /// # Errors
-/// When there is none, with what to write instead.
+/// When the name is unknown; the message names alternatives.
 pub fn time_zone(name: &str) -> Result<TimeZone, String> {
     TimeZone::get(name).ok().or_else(|| offset(name)).ok_or_else(|| {
         format!(
-            "tz={name:?} is no time zone; use a name such as Europe/Berlin, Asia/Kolkata or UTC, or \
+            "tz={name:?} is not a time zone; use a name such as Europe/Berlin, Asia/Kolkata or UTC, or \
              an offset such as +02:00"
         )
     })
 }
 
-/// How [`time_zone`] knows it.
+/// Returns the name by which [`time_zone`] finds the zone.
 pub fn zone_name(zone: &TimeZone) -> String {
     let offset = || {
         let seconds = zone.to_fixed_offset().map_or(0, jiff::tz::Offset::seconds);
@@ -168,7 +167,7 @@ pub fn zone_name(zone: &TimeZone) -> String {
     zone.iana_name().map_or_else(offset, str::to_owned)
 }
 
-/// A time as RFC 3339 in a zone.
+/// Formats a time as RFC 3339 in a zone.
 pub(crate) fn local_time(at: UnixMillis, zone: &TimeZone) -> String {
     if *zone == TimeZone::UTC {
         return at.to_string();
@@ -176,7 +175,7 @@ pub(crate) fn local_time(at: UnixMillis, zone: &TimeZone) -> String {
     at.timestamp().to_zoned(zone.clone()).strftime("%Y-%m-%dT%H:%M:%S%.f%:z").to_string()
 }
 
-/// `+02:00`, `+0200` or `+02`; in a query a plus that is not escaped comes as a space.
+/// Parses `+02:00`, `+0200` or `+02`. An unescaped plus in a query string arrives as a space.
 fn offset(text: &str) -> Option<TimeZone> {
     let (sign, digits) = match text.split_at_checked(1)? {
         ("+" | " ", digits) => (1, digits),
@@ -202,7 +201,7 @@ fn monday(date: Date) -> Date {
     date.saturating_sub(i64::from(date.weekday().to_monday_zero_offset()).days())
 }
 
-/// The first moment of a date: later than 00:00 where that hour does not exist.
+/// Returns the first moment of a date, which is later than 00:00 when that hour does not exist.
 pub(crate) fn midnight(date: Date, zone: &TimeZone) -> UnixMillis {
     local(date.to_datetime(jiff::civil::Time::midnight()), zone)
 }
@@ -215,7 +214,7 @@ fn millis(zoned: &Zoned) -> UnixMillis {
     UnixMillis(zoned.timestamp().as_millisecond())
 }
 
-/// From minute 0, or from the last change of clocks when that was later.
+/// Returns the last full hour of the local clock, or the last clock change when that was later.
 fn hour_start(at: &Zoned) -> UnixMillis {
     let floor = millis(at).0 - into_hour(at);
     let zone = at.time_zone();
@@ -226,7 +225,7 @@ fn hour_start(at: &Zoned) -> UnixMillis {
     change.map_or(UnixMillis(floor), |change| UnixMillis(change.timestamp().as_millisecond()))
 }
 
-/// Up to minute 0, or to the next change of clocks when that is earlier.
+/// Returns the next full hour of the local clock, or the next clock change when that is earlier.
 fn next_hour(start: UnixMillis, zone: &TimeZone) -> UnixMillis {
     let local = start.timestamp().to_zoned(zone.clone());
     let end = start.plus(HOUR_MS - into_hour(&local));
@@ -240,7 +239,7 @@ fn next_hour(start: UnixMillis, zone: &TimeZone) -> UnixMillis {
     change.map_or(end, |change| UnixMillis(change.timestamp().as_millisecond()))
 }
 
-/// Milliseconds since minute 0 of the local clock.
+/// Returns the milliseconds since the last full hour of the local clock.
 fn into_hour(local: &Zoned) -> i64 {
     let seconds = i64::from(local.minute()) * 60 + i64::from(local.second());
     seconds * 1000 + i64::from(local.millisecond())
@@ -256,7 +255,7 @@ mod tests {
         UnixMillis(text.parse::<jiff::Timestamp>().unwrap().as_millisecond())
     }
 
-    /// Lengths in hours of the buckets of a range.
+    /// Returns the lengths of the buckets of a range, in hours.
     fn lengths(unit: CalendarUnit, zone: &str, from: &str, to: &str) -> Vec<f64> {
         let zone = time_zone(zone).unwrap();
         let borders = unit.borders(&(at(from)..at(to)), &zone, 1000).unwrap();
@@ -272,7 +271,7 @@ mod tests {
         let start = CalendarUnit::Day.start_of(at("2026-11-20T18:15:00Z"), &kathmandu);
         assert_eq!(start, at("2026-11-20T18:15:00Z"));
         assert_eq!(CalendarUnit::Day.start_of(start.minus(1), &kathmandu), start.minus(86_400_000));
-        // Samoa had no 30 December 2011; Santiago has no midnight on the day of the change.
+        // Samoa skipped 30 December 2011. Santiago has no midnight on the day of the change.
         let samoa = lengths(
             CalendarUnit::Day,
             "Pacific/Apia",
@@ -308,7 +307,7 @@ mod tests {
     fn hours_follow_changes_of_half_an_hour() {
         let hours = |zone, from, to| lengths(CalendarUnit::Hour, zone, from, to);
         let zone = "Australia/Lord_Howe";
-        // 02:00 is followed by 02:30 in October, and in April by 01:30 again.
+        // In October, 02:00 is followed by 02:30; in April, by 01:30 again.
         let spring = hours(zone, "2026-10-03T14:40:00Z", "2026-10-03T16:10:00Z");
         assert_eq!(spring, [1.0, 0.5, 1.0]);
         let autumn = hours(zone, "2026-04-04T14:10:00Z", "2026-04-04T16:00:00Z");

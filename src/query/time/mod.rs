@@ -1,4 +1,4 @@
-//! Slots and buckets of time: calendar units in a zone, the resolution of an answer, times as text.
+//! Slots and time buckets: calendar units in a zone, the resolution of an answer, times as text.
 //!
 //! Must never know: the store, series.
 

@@ -1,7 +1,7 @@
-//! How wide the slots of an answer are: as asked, or as fine as a number of points allows.
+//! The width of an answer's slots: requested by name, or the finest that a number of points allows.
 //!
-//! Must never know: series. Slots of a width that is no granularity's own are merged from those of
-//! the coarsest granularity that divides it.
+//! Must never know: series. When no granularity has the requested width, slots are merged from the
+//! coarsest granularity that divides it.
 
 use std::{collections::BTreeSet, ops::Range, str::FromStr};
 
@@ -11,23 +11,22 @@ use crate::{
     query::{CalendarUnit, QueryError},
 };
 
-/// Slots of a chart whose resolution is left to the daemon, at most, unless told otherwise.
+/// Maximum number of slots of a chart with automatic resolution, unless the request sets one.
 pub(crate) const AUTO_POINTS: usize = 1500;
 const DAY_MS: i64 = 86_400_000;
-/// A thousand years.
+/// The widest slot: a thousand years.
 const WIDEST_MS: i64 = 365_250 * DAY_MS;
 
-/// Seconds of the widths that slots are merged to when the resolution is left to the daemon; what
-/// is wider is doubled.
+/// Slot widths, in seconds, for automatic resolution. Wider slots double in width.
 const AUTO_SECONDS: [i64; 14] =
     [5, 15, 30, 60, 300, 900, 1800, 3600, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800];
 
 /// Width of an answer's slots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resolution {
-    /// The finest that gives a readable number of points.
+    /// The finest resolution that gives a readable number of points.
     Auto,
-    /// A granularity or a multiple of one, by name.
+    /// A granularity, or a multiple of one, by name.
     Named(String),
     /// Buckets of the calendar.
     Calendar(CalendarUnit),
@@ -45,29 +44,29 @@ impl FromStr for Resolution {
     }
 }
 
-/// The coarsest granularity whose slots make those of a width.
+/// Returns the coarsest granularity whose slots divide a width.
 pub(crate) fn granularity_of_width(
     granularities: &GranularitySet,
     width_ms: i64,
 ) -> Option<GranularityIndex> {
-    granularities.coarsest_by_width(|own_ms| width_ms % own_ms == 0)
+    granularities.coarsest_by_width(|stored_ms| width_ms % stored_ms == 0)
 }
 
-/// Start of the slot of a width that holds a time: weeks and what is longer begin on a Monday.
+/// Returns the start of the slot that contains a time. Slots of whole weeks begin on Monday.
 pub(crate) fn slot_start(width_ms: i64, at: UnixMillis) -> UnixMillis {
     Span::Fixed(width_ms).start_of(at)
 }
 
-/// A range widened to whole slots of a width.
+/// Extends a range to whole slots of a width.
 pub(crate) fn whole_slots(width_ms: i64, range: &Range<UnixMillis>) -> Range<UnixMillis> {
     let end = slot_start(width_ms, range.end.minus(1)).plus(width_ms);
     slot_start(width_ms, range.start)..end
 }
 
-/// The width of this name.
+/// Parses a slot width.
 ///
 /// # Errors
-/// When no granularity divides it.
+/// When no granularity divides the width.
 pub(crate) fn named_width(granularities: &GranularitySet, name: &str) -> Result<i64, QueryError> {
     let width = match name.parse() {
         Ok(Span::Fixed(ms)) => Some(ms),
@@ -83,8 +82,8 @@ pub(crate) fn named_width(granularities: &GranularitySet, name: &str) -> Result<
     })
 }
 
-/// The narrowest width, not below `least_ms`, whose slots over a range are not more than `points` and
-/// that is held whole over it; when none is, the narrowest that fits.
+/// Returns the narrowest width, at least `least_ms`, that gives at most `points` slots over a range
+/// and is stored for all of the range. When none is, returns the narrowest width that fits.
 pub(crate) fn auto_width(
     coverage: &Coverage<'_>,
     range: &Range<UnixMillis>,
@@ -92,26 +91,27 @@ pub(crate) fn auto_width(
     least_ms: i64,
 ) -> i64 {
     let granularities = coverage.granularities();
-    let own = granularities.iter().map(|own| own.width_ms);
+    let stored = granularities.iter().map(|granularity| granularity.width_ms);
     let merged = AUTO_SECONDS.iter().map(|seconds| seconds * 1000);
     let doubled = std::iter::successors(Some(14 * DAY_MS), |width| width.checked_mul(2));
     let widths: BTreeSet<_> =
-        own.chain(merged).chain(doubled.take_while(|width| *width < WIDEST_MS)).collect();
+        stored.chain(merged).chain(doubled.take_while(|width| *width < WIDEST_MS)).collect();
     let fits = |width: &(i64, GranularityIndex)| {
         let slots = whole_slots(width.0, range);
         (slots.end.0 - slots.start.0) / width.0 <= points as i64
     };
-    let mut made = widths
+    let mut available = widths
         .range(least_ms..)
         .filter_map(|width| Some((*width, granularity_of_width(granularities, *width)?)));
-    let fitting: Vec<_> = made.clone().filter(fits).collect();
-    let whole =
-        fitting.iter().find(|(width, own)| coverage.makes_whole(*own, &whole_slots(*width, range)));
-    let found = whole.or(fitting.first()).copied().or_else(|| made.next_back());
+    let fitting: Vec<_> = available.clone().filter(fits).collect();
+    let whole = fitting.iter().find(|(width, granularity)| {
+        coverage.makes_whole(*granularity, &whole_slots(*width, range))
+    });
+    let found = whole.or(fitting.first()).copied().or_else(|| available.next_back());
     found.map_or(DAY_MS, |(width, _)| width)
 }
 
-/// The granularity whose documents are asked for.
+/// Returns the granularity whose documents a request selects.
 pub(crate) fn granularity_of_documents(
     coverage: &Coverage<'_>,
     resolution: &Resolution,
@@ -140,7 +140,7 @@ pub(crate) fn granularity_of_documents(
 }
 
 fn names(granularities: &GranularitySet) -> String {
-    let names: Vec<_> = granularities.iter().map(|own| &*own.name).collect();
+    let names: Vec<_> = granularities.iter().map(|granularity| &*granularity.name).collect();
     names.join(", ")
 }
 

@@ -1,12 +1,12 @@
 //! A time in an answer: RFC 3339 in UTC.
 //!
-//! Must never know: what happened then.
+//! Must never know: what a time refers to.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
 use crate::model::UnixMillis;
 
-/// A time that is written as RFC 3339.
+/// A time that serializes as RFC 3339.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(pub UnixMillis);
 

@@ -132,7 +132,7 @@ fn more_series_may_be_merged_and_ranked_than_shown() {
     fleet(&daemon);
     let message = refused(&daemon, &format!("{TWO_HOURS} --merge"));
     assert!(
-        message.contains("more than 2: name more tags or raise limits.query_series_max"),
+        message.contains("more than 2: add tags or raise limits.query_series_max"),
         "{message}"
     );
 }

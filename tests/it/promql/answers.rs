@@ -6,7 +6,7 @@ use std::time::Duration;
 use granary::{
     model::Kind,
     query::{
-        Budget, PromqlError, PromqlLimits, QueryResources, Scheduler, SeriesMatcher, promql,
+        Budget, PromqlLimits, QueryError, QueryResources, Scheduler, SeriesMatcher, promql,
         select_series, series_matchers,
     },
 };
@@ -178,11 +178,11 @@ fn queries_beyond_a_limit_are_refused() {
         assert!(error.contains(part), "{query}: {error}");
     }
     let long = bench.ask("1", 0, 24 * HOUR, SECOND).unwrap_err();
-    assert!(matches!(&long, PromqlError::BadData(text) if text.contains("11000 points")), "{long}");
+    assert!(matches!(&long, QueryError::Invalid(text) if text.contains("11000 points")), "{long}");
     let budget = QueryResources::new(Scheduler::for_this_machine(), 0).budget(Duration::ZERO);
     let expired = PromqlLimits { budget: &budget, ..LIMITS };
     let late = promql(&bench.store, &request("load", DAY, DAY, 0), &expired, NOW);
-    assert!(matches!(late, Err(PromqlError::Timeout(_))));
+    assert!(matches!(late, Err(QueryError::Timeout(_))));
 }
 
 #[test]

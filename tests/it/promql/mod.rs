@@ -10,7 +10,7 @@ mod windows;
 
 use granary::{
     model::{Kind, SeriesId, UnixMillis},
-    query::{Budget, PromqlAnswer, PromqlError, PromqlLimits, PromqlRequest, PromqlValue, promql},
+    query::{Budget, PromqlAnswer, PromqlLimits, PromqlRequest, PromqlValue, QueryError, promql},
     store::{Appender, Store},
 };
 
@@ -75,7 +75,7 @@ impl Bench {
         start: i64,
         end: i64,
         step: i64,
-    ) -> Result<PromqlAnswer, PromqlError> {
+    ) -> Result<PromqlAnswer, QueryError> {
         let delayed_name_removal = self.delayed_name_removal;
         let request = PromqlRequest { delayed_name_removal, ..request(query, start, end, step) };
         promql(&self.store, &request, &LIMITS, NOW)

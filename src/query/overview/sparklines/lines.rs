@@ -1,30 +1,30 @@
-//! The numbers of one host, and the line that they become: one character a point.
+//! The numbers of one host, and their encoding as a line with one character per point.
 //!
 //! Must never know: which series they come from.
 
 use serde::{Deserialize, Serialize};
 
-/// Steps of a line's characters.
+/// The characters of a line, from the lowest step to the highest.
 const STEPS: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// What a line shows of a host.
+/// The quantity of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shown {
-    /// Percent of the time in which the cores were busy.
+    /// Percentage of time in which cores were busy.
     Cpu,
-    /// Percent of memory that is used.
+    /// Percentage of used memory.
     Memory,
-    /// Percent that is used of the file system that is fullest.
+    /// Used percentage of the fullest file system.
     Disk,
-    /// Bytes a second, in and out.
+    /// Bytes per second, received and sent.
     Network,
 }
 
 impl Shown {
     pub(super) const ALL: [Self; 4] = [Self::Cpu, Self::Memory, Self::Disk, Self::Network];
 
-    /// What the highest step stands for, where that is always the same.
-    fn most(self) -> Option<f32> {
+    /// Returns the fixed number of the highest step, for percentages.
+    fn fixed_max(self) -> Option<f32> {
         match self {
             Self::Cpu | Self::Memory | Self::Disk => Some(100.0),
             Self::Network => None,
@@ -32,34 +32,34 @@ impl Shown {
     }
 }
 
-/// A line as it is sent.
+/// An encoded line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Spark {
-    /// The newest number; `None` where the last slot has none.
+    /// The newest number; `None` when the last slot is empty.
     pub last: Option<f32>,
-    /// What the highest of 62 steps stands for.
+    /// The number of the highest of 62 steps.
     pub max: f32,
-    /// A character for each slot: `.` where there is no number, else 0-9A-Za-z.
+    /// One character per slot: `.` when the slot is empty, else 0-9A-Za-z.
     pub line: String,
 }
 
-/// The numbers of a host: of each line so many slots, `NaN` where there is none.
+/// The numbers of a host: the slots of one line after another, `NaN` for an empty slot.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Numbers {
     slots: usize,
     all: Box<[f32]>,
-    /// The fullest file system when it was last known: its mount point, and percent.
+    /// The mount point and percentage of the fullest file system.
     pub(super) fullest: Option<(Box<str>, f32)>,
 }
 
 impl Numbers {
-    /// None yet.
+    /// Creates empty numbers.
     pub(super) fn new(slots: usize) -> Self {
         let all = vec![f32::NAN; slots * Shown::ALL.len()].into();
         Self { slots, all, fullest: None }
     }
 
-    /// Bytes that they take.
+    /// Returns the memory in bytes.
     pub(super) fn bytes(slots: usize) -> usize {
         size_of::<Self>() + slots * Shown::ALL.len() * size_of::<f32>()
     }
@@ -70,41 +70,41 @@ impl Numbers {
 
     /// Sets the number of a slot.
     pub(super) fn set(&mut self, shown: Shown, slot: usize, number: f32) {
-        let own = self.all.chunks_mut(self.slots).nth(shown as usize);
-        if let Some(own) = own.and_then(|own| own.get_mut(slot)) {
-            *own = number;
+        let line = self.all.chunks_mut(self.slots).nth(shown as usize);
+        if let Some(line) = line.and_then(|line| line.get_mut(slot)) {
+            *line = number;
         }
     }
 
-    /// Moves on by some slots, of which nothing is known yet.
+    /// Shifts all lines and clears the new slots.
     pub(super) fn shift(&mut self, by: usize) {
         let by = by.min(self.slots);
-        for own in self.all.chunks_mut(self.slots) {
-            own.rotate_left(by);
-            own[self.slots - by..].fill(f32::NAN);
+        for line in self.all.chunks_mut(self.slots) {
+            line.rotate_left(by);
+            line[self.slots - by..].fill(f32::NAN);
         }
     }
 
-    /// Whether there is any number.
+    /// Returns true when all slots are empty.
     pub(super) fn is_empty(&self) -> bool {
         self.all.iter().all(|number| number.is_nan())
     }
 
-    /// A line; `None` where there is no number.
+    /// Encodes a line; `None` when it is empty.
     pub(super) fn spark(&self, shown: Shown) -> Option<Spark> {
         let numbers = self.line(shown);
         let largest = numbers.iter().copied().fold(f32::NAN, f32::max);
         if largest.is_nan() {
             return None;
         }
-        let max = shown.most().unwrap_or(largest);
+        let max = shown.fixed_max().unwrap_or(largest);
         let last = numbers.last().copied().filter(|number| !number.is_nan());
         let line = numbers.iter().map(|number| step(*number, max)).collect();
         Some(Spark { last, max, line })
     }
 }
 
-/// The character of a number.
+/// Returns the character of a number.
 fn step(number: f32, max: f32) -> char {
     if number.is_nan() {
         return '.';

@@ -1,6 +1,7 @@
-//! Which series lines are made of, of which host each is, and what it adds.
+//! The series that contribute to sparklines, with their hosts and their roles.
 //!
-//! The names are those of the host agent, see agents/host/METRICS.md. Must never know: cells.
+//! The metric names are those of the host agent, see agents/host/METRICS.md. Must never know:
+//! cells.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,18 +11,18 @@ use crate::{
     store::{Matcher, Store},
 };
 
-/// What a series adds to the lines of its host.
+/// The contribution of a series to the lines of its host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Part {
     /// Seconds in which cores were busy.
     Busy,
-    /// Seconds in which they were not.
+    /// Seconds in which cores were idle.
     Idle,
-    /// Bytes of memory.
+    /// Used memory in bytes.
     MemoryUsed,
-    /// The same.
+    /// Total memory in bytes.
     MemoryTotal,
-    /// Percent used of the file system that is mounted there.
+    /// Used percentage of the file system with this mount point.
     Disk(Arc<str>),
     /// Bytes sent or received.
     Network,
@@ -41,26 +42,26 @@ const METRICS: [(&str, Part); 12] = [
     ("system_network_bytes_in", Part::Network),
     ("system_network_bytes_out", Part::Network),
 ];
-/// Its series have a tag `mount`.
+/// The metric of file systems; its series have a tag `mount`.
 const DISK: &str = "disk_partition_space_percent_used";
 
-/// The series of a store that lines are made of.
+/// The series of a store that contribute to sparklines.
 #[derive(Debug, Default)]
 pub(super) struct Members {
-    /// Of which dictionary: its generation, and how many series it has.
+    /// The dictionary's generation and number of series at the last update.
     of: Option<(u64, usize)>,
     pub(super) hosts: Vec<Arc<str>>,
-    /// By id: of which host, and what it adds.
+    /// The IDs, with the index of the host and the contribution.
     pub(super) series: Vec<(SeriesId, u32, Part)>,
 }
 
 impl Members {
-    /// Bytes that they take, about.
+    /// Returns the approximate memory in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.hosts.len() * 64 + size_of_val(self.series.as_slice())
     }
 
-    /// Looks for them again, if the dictionary has changed.
+    /// Updates the members when the dictionary has changed.
     pub(super) fn update(&mut self, store: &Store, budget: &Budget) -> Result<(), QueryError> {
         let of = {
             let dictionary = store.dictionary();

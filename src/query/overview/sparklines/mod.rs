@@ -1,8 +1,9 @@
-//! The last hour of all hosts in one answer: a line each for CPU, memory, disk and network.
+//! Sparklines: the last hour of all hosts in one answer, with one line each for CPU, memory, disk
+//! and network.
 //!
-//! Lines are kept from one answer to the next, and only the newest slots are read again; from time
-//! to time all are, for what came late. One answer is made at a time, and serves who asks within
-//! some seconds. Must never know: HTTP, which hosts ping.
+//! The lines are kept between answers, and only the newest slots are read again; every few minutes,
+//! all slots are read for late samples. One answer is built at a time and is shared for some
+//! seconds. Must never know: HTTP, which hosts send pings.
 
 mod lines;
 mod members;
@@ -26,22 +27,23 @@ use lines::{Numbers, Shown};
 use members::Members;
 use sums::Sums;
 
-/// How long an answer serves others.
+/// The time for which an answer is shared.
 const FRESH_MS: i64 = 10_000;
-/// Width of a slot, where a granularity makes it.
+/// The slot width, if a granularity divides it.
 const SLOT_MS: i64 = 60_000;
-/// What lines show.
+/// The time range of the lines.
 const RANGE_MS: i64 = 3_600_000;
-/// The budget bounds what is read.
+/// The limits are open, because the budget limits the query.
 const LIMITS: QueryLimits = QueryLimits {
     lines_max: i64::MAX as usize,
     series_max: i64::MAX as usize,
     points_max: i64::MAX as usize,
 };
-/// Slots that are read again with each answer: the last ones are not complete when they are over.
-const AGAIN: usize = 5;
-/// How often all slots are read again, for what came later than that.
-const ALL_AGAIN_MS: i64 = 300_000;
+/// Number of newest slots that are read for each answer. Samples may arrive shortly after their
+/// slot has ended.
+const NEWEST_SLOTS: usize = 5;
+/// The interval at which all slots are read again.
+const FULL_READ_EVERY_MS: i64 = 300_000;
 
 /// The lines of all hosts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -50,13 +52,13 @@ pub struct SparklinesAnswer {
     pub start: i64,
     /// Width of a slot in milliseconds.
     pub step_ms: i64,
-    /// Slots of a line, all of them over.
+    /// Number of slots of a line; all of them have ended.
     pub points: usize,
-    /// By name.
+    /// The lines by host name.
     pub hosts: BTreeMap<String, HostLines>,
 }
 
-/// The lines of one host, those of which there is any number.
+/// The lines of one host; lines without a number are missing.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "`Shown` explains each")]
 pub struct HostLines {
@@ -68,7 +70,7 @@ pub struct HostLines {
     pub disk: Option<Spark>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<Spark>,
-    /// The file system that was fullest when any was last known.
+    /// The fullest file system at the time of the last reading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filesystem: Option<FullestFilesystem>,
 }
@@ -76,13 +78,13 @@ pub struct HostLines {
 /// A file system.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FullestFilesystem {
-    /// Where it is mounted.
+    /// The mount point.
     pub mount: String,
-    /// How much of it is used.
+    /// The used percentage.
     pub used_percent: f32,
 }
 
-/// An answer that several share.
+/// An answer that several requests share.
 #[derive(Debug, Clone)]
 pub struct SharedSparklines(Arc<SparklinesAnswer>);
 
@@ -92,10 +94,10 @@ impl Serialize for SharedSparklines {
     }
 }
 
-/// What is kept from one answer to the next.
+/// The state that is kept between answers.
 #[derive(Debug, Default)]
 pub struct Sparklines {
-    /// Held while an answer is made.
+    /// The lock is held while an answer is built.
     state: Mutex<State>,
     latest: Mutex<Option<(UnixMillis, Arc<SparklinesAnswer>)>>,
 }
@@ -105,7 +107,7 @@ struct State {
     members: Members,
     numbers: BTreeMap<Arc<str>, Numbers>,
     window: Window,
-    /// When all slots were read.
+    /// The time at which all slots were read.
     all_at: Option<UnixMillis>,
 }
 
@@ -118,7 +120,7 @@ struct Window {
 }
 
 impl Window {
-    /// The last slots that are over.
+    /// Returns the newest slots that have ended.
     fn at(store: &Store, now: UnixMillis) -> Self {
         let granularities = store.granularities();
         let is_made = granularity_of_width(granularities, SLOT_MS).is_some();
@@ -141,17 +143,20 @@ impl Window {
 }
 
 impl Sparklines {
-    /// An answer that is not old.
+    /// Returns the latest answer if it is fresh.
     pub fn latest(&self, now: UnixMillis) -> Option<SharedSparklines> {
         let latest = self.latest.lock();
         let is_fresh = |at: &UnixMillis| (0..FRESH_MS).contains(&now.since(*at));
-        latest.as_ref().filter(|(at, _)| is_fresh(at)).map(|(_, own)| SharedSparklines(own.clone()))
+        latest
+            .as_ref()
+            .filter(|(at, _)| is_fresh(at))
+            .map(|(_, answer)| SharedSparklines(answer.clone()))
     }
 
-    /// Reads what lines are made of, so that the next answer has only the newest slots to read.
+    /// Reads the slots in advance, so that the next answer only needs to read the newest slots.
     ///
     /// # Errors
-    /// As [`Sparklines::answer`].
+    /// See [`Sparklines::answer`].
     pub fn prepare(
         &self,
         store: &Store,
@@ -161,7 +166,7 @@ impl Sparklines {
         self.state.lock().read(store, budget, now)
     }
 
-    /// The lines as they are now, or were some seconds ago.
+    /// Returns the current lines, or the shared answer of the last seconds.
     ///
     /// # Errors
     /// When the store cannot be read, or the budget is used up.
@@ -189,45 +194,46 @@ impl State {
         now: UnixMillis,
     ) -> Result<SparklinesAnswer, QueryError> {
         self.read(store, budget, now)?;
-        let hosts = self.numbers.iter().map(|(name, own)| (name.to_string(), host_lines(own)));
+        let hosts =
+            self.numbers.iter().map(|(name, numbers)| (name.to_string(), host_lines(numbers)));
         let Window { start, width, slots } = self.window;
         Ok(SparklinesAnswer { start, step_ms: width, points: slots, hosts: hosts.collect() })
     }
 
-    /// Brings the numbers up to date.
+    /// Updates the numbers.
     fn read(&mut self, store: &Store, budget: &Budget, now: UnixMillis) -> Result<(), QueryError> {
         let series = self.members.series.len();
         self.members.update(store, budget)?;
         if self.members.series.len() != series {
-            // The samples of new ones may begin long ago.
+            // Samples of new series may begin in the past.
             self.all_at = None;
         }
         let window = Window::at(store, now);
         let numbers = self.members.hosts.len() * Numbers::bytes(window.slots);
         budget.take(self.members.bytes() + numbers * 2)?;
         let from = self.move_to(window, now);
-        // Until all is well: what is lacking after a failure is read again.
+        // After a failure, the next answer reads all slots again.
         let all_at = self.all_at.take();
         let sums = Sums::read(&self.members, store, budget, window, from, now)?;
         sums.into_numbers(&self.members.hosts, &mut self.numbers, budget)?;
-        self.numbers.retain(|_, own| !own.is_empty());
+        self.numbers.retain(|_, numbers| !numbers.is_empty());
         self.all_at = if from == 0 { Some(now) } else { all_at };
         Ok(())
     }
 
-    /// Moves what is known to where lines begin now; gives the first slot that must be read.
+    /// Shifts the numbers to a new window and returns the first slot to read.
     fn move_to(&mut self, window: Window, now: UnixMillis) -> usize {
         let before = std::mem::replace(&mut self.window, window);
         let by = (window.start - before.start) / window.width;
         let is_same = (before.width, before.slots) == (window.width, window.slots);
-        let is_due = self.all_at.is_none_or(|at| !(0..ALL_AGAIN_MS).contains(&now.since(at)));
+        let is_due = self.all_at.is_none_or(|at| !(0..FULL_READ_EVERY_MS).contains(&now.since(at)));
         let by = usize::try_from(by).ok().filter(|by| *by < window.slots);
         match by {
             Some(by) if is_same && !is_due => {
-                for own in self.numbers.values_mut() {
-                    own.shift(by);
+                for numbers in self.numbers.values_mut() {
+                    numbers.shift(by);
                 }
-                window.slots.saturating_sub(by + AGAIN)
+                window.slots.saturating_sub(by + NEWEST_SLOTS)
             }
             _ => {
                 self.numbers.clear();

@@ -1,6 +1,6 @@
-//! What the series of each host add up to, slot by slot.
+//! Sums over the series of each host, slot by slot.
 //!
-//! Must never know: what is kept from one answer to the next.
+//! Must never know: the state that is kept between answers.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -20,7 +20,7 @@ use crate::{
     store::Store,
 };
 
-/// What the series of one host add up to in a slot.
+/// The sum over the series of one host in a slot.
 #[derive(Debug, Clone, Default)]
 struct Sum {
     busy: f64,
@@ -66,7 +66,7 @@ impl Sum {
 pub(super) struct Sums {
     window: Window,
     from: usize,
-    /// Of each host, slot by slot.
+    /// The sums of each host, slot by slot.
     by_host: Vec<Sum>,
 }
 
@@ -103,7 +103,7 @@ impl Sums {
             cells.fill(Cell::EMPTY);
             reader.merge_next(&mut cells)?;
             for ((start, width), cell) in axis.slots().iter().zip(&cells) {
-                // A coarser slot stands for none of these.
+                // Slots of a coarser granularity match no slot of a line.
                 let slot = window.slot_of(*start).filter(|_| *width == window.width);
                 let Some(slot) = slot.and_then(|slot| slot.checked_sub(from)) else { continue };
                 sums[*host as usize * slots + slot].add(part, cell);
@@ -112,7 +112,7 @@ impl Sums {
         Ok(Self { window, from, by_host: sums })
     }
 
-    /// Puts what was read in place of what was known of these slots.
+    /// Replaces the previous numbers of the slots that were read.
     pub(super) fn into_numbers(
         self,
         hosts: &[Arc<str>],
@@ -122,23 +122,23 @@ impl Sums {
         let slots = self.window.slots - self.from;
         for (name, sums) in hosts.iter().zip(self.by_host.chunks(slots)) {
             budget.check()?;
-            let own = numbers.entry(name.clone());
-            let own = own.or_insert_with(|| Numbers::new(self.window.slots));
+            let line_numbers = numbers.entry(name.clone());
+            let line_numbers = line_numbers.or_insert_with(|| Numbers::new(self.window.slots));
             for (slot, sum) in (self.from..).zip(sums) {
                 for (shown, number) in sum.numbers(self.window.width) {
-                    own.set(shown, slot, number.map_or(f32::NAN, |number| number as f32));
+                    line_numbers.set(shown, slot, number.map_or(f32::NAN, |number| number as f32));
                 }
             }
             let fullest = sums.iter().rev().find_map(|sum| sum.fullest.clone());
             if let Some((mount, percent)) = fullest {
-                own.fullest = Some(((&*mount).into(), percent));
+                line_numbers.fullest = Some(((&*mount).into(), percent));
             }
         }
         Ok(())
     }
 }
 
-/// Places of the series that have samples since a time.
+/// Returns the indexes of the series that have samples since a time.
 fn living(members: &Members, store: &Store, since: UnixMillis) -> Vec<usize> {
     const AT_ONCE: usize = 4096;
     let mut living = Vec::new();

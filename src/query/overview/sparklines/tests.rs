@@ -1,4 +1,4 @@
-//! Lines against what was sent, as time goes on.
+//! Tests of lines over time.
 
 use super::*;
 use crate::{
@@ -7,29 +7,29 @@ use crate::{
     store::Appender,
 };
 
-/// Before this the daemon has nothing.
+/// The time of the first sample.
 const FIRST: i64 = NOW.0 - NOW.0 % HOUR;
 
 fn host_series(host: &str) -> Vec<SeriesInfo> {
-    let own = |metric: &str, tags: &[(&str, &str)], kind| {
+    let host_metric = |metric: &str, tags: &[(&str, &str)], kind| {
         let tags: Vec<_> = tags.iter().copied().chain([("host", host)]).collect();
         setup::series(metric, &tags, kind)
     };
     vec![
-        own("system_cpu_user", &[], Kind::Counter),
-        own("system_cpu_idle", &[], Kind::Counter),
-        own("system_memory_used", &[], Kind::Gauge),
-        own("system_memory_total", &[], Kind::Gauge),
-        own("disk_partition_space_percent_used", &[("mount", "/")], Kind::Gauge),
-        own("disk_partition_space_percent_used", &[("mount", "/var")], Kind::Gauge),
-        own("system_network_bytes_in", &[("interface", "eth0")], Kind::Counter),
-        own("system_network_bytes_out", &[("interface", "eth0")], Kind::Counter),
-        own("another", &[], Kind::Gauge),
+        host_metric("system_cpu_user", &[], Kind::Counter),
+        host_metric("system_cpu_idle", &[], Kind::Counter),
+        host_metric("system_memory_used", &[], Kind::Gauge),
+        host_metric("system_memory_total", &[], Kind::Gauge),
+        host_metric("disk_partition_space_percent_used", &[("mount", "/")], Kind::Gauge),
+        host_metric("disk_partition_space_percent_used", &[("mount", "/var")], Kind::Gauge),
+        host_metric("system_network_bytes_in", &[("interface", "eth0")], Kind::Counter),
+        host_metric("system_network_bytes_out", &[("interface", "eth0")], Kind::Counter),
+        host_metric("another", &[], Kind::Gauge),
     ]
 }
 
-/// A minute's readings: 25 % of the cores busy, memory half used, `/var` fuller from minute 30 on,
-/// 100 bytes a second in and 20 out.
+/// Appends one minute of readings: cores 25 % busy, memory half used, `/var` fuller from minute 30
+/// on, 100 bytes per second received and 20 sent.
 fn minute(appender: &mut Appender, series: &[SeriesId], minute: i64) {
     let at = FIRST + minute * MINUTE;
     let seconds = minute as f64 * 60.0;
@@ -86,24 +86,24 @@ fn lines_say_what_was_sent() {
     }
     let answer = answer(&Sparklines::default(), &store, 60);
     assert_eq!((answer.start, answer.step_ms, answer.points), (FIRST, MINUTE, 60));
-    let own = &answer.hosts["web"];
-    let cpu = own.cpu.as_ref().unwrap();
-    // The first reading has none before it; a quarter of 61 is step 15. Counters go on in a gap.
+    let web = &answer.hosts["web"];
+    let cpu = web.cpu.as_ref().unwrap();
+    // The first reading has no predecessor; a quarter of 61 is step 15. Counters continue in a gap.
     assert_eq!(cpu.line, format!(".{}", "F".repeat(59)));
     assert_eq!((cpu.last, cpu.max), (Some(25.0), 100.0));
-    let memory = own.memory.as_ref().unwrap();
+    let memory = web.memory.as_ref().unwrap();
     assert_eq!((memory.last, memory.line.starts_with("VV")), (Some(50.0), true));
     assert_eq!(memory.line.chars().skip(40).take(4).collect::<String>(), "...V");
-    let disk = own.disk.as_ref().unwrap();
+    let disk = web.disk.as_ref().unwrap();
     assert_eq!(
         (disk.last, disk.line.chars().nth(29), disk.line.chars().nth(30)),
         (Some(90.0), Some('O'), Some('t'))
     );
-    let network = own.network.as_ref().unwrap();
+    let network = web.network.as_ref().unwrap();
     assert_eq!(network.last, Some(120.0));
     // The increase over the gap counts in each of its slots.
     assert_eq!((network.max, network.line.chars().nth(41)), (120.0, Some('z')));
-    let filesystem = own.filesystem.as_ref().unwrap();
+    let filesystem = web.filesystem.as_ref().unwrap();
     assert_eq!((&*filesystem.mount, filesystem.used_percent), ("/var", 90.0));
 }
 

@@ -1,8 +1,8 @@
-//! The collections that a pipeline begins with: their documents, read from the store one by one.
+//! The collections of the store: their documents, read one at a time.
 //!
-//! The only room that reads the store. A collection named after a granularity holds its slots, every
-//! other name stands for the months: one document a tag set, days > hours > minutes, with a field for
-//! each metric. Must never know: stages.
+//! The only room of the pipeline that reads the store. A collection named after a granularity
+//! contains its slots. Any other name stands for the months: one document per tag set, days > hours
+//! > minutes, with a field per metric. Must never know: stages.
 
 mod months;
 mod selection;
@@ -26,10 +26,10 @@ pub(super) enum Collection {
 }
 
 impl Collection {
-    /// Decides what is read and begins.
+    /// Opens a collection.
     ///
     /// # Errors
-    /// When it is too much, the budget is used up, or the store cannot be read.
+    /// When the query would read too much, the budget is used up, or the store cannot be read.
     pub(super) fn open(
         store: &Store,
         budget: &Budget,
@@ -39,7 +39,9 @@ impl Collection {
     ) -> Result<Self, QueryError> {
         let granularities = store.granularities();
         let all = store.all_granularities();
-        let named = request.collection.and_then(|name| all.iter().position(|own| own.name == name));
+        let named = request
+            .collection
+            .and_then(|name| all.iter().position(|granularity| granularity.name == name));
         let (oldest, latest) = kept(&granularities[granularities.coarsest()], now);
         let asked = request.range.cloned().unwrap_or(oldest..latest);
         let Some(index) = named.map(GranularityIndex) else {
@@ -54,7 +56,7 @@ impl Collection {
         Ok(Self::Slots(Slots { view, granularity: granularity.clone(), found }))
     }
 
-    /// The documents, in order of series and time.
+    /// Returns the documents in order of series and time.
     pub(super) fn documents<'a>(&'a self, quota: &'a Quota<'a>) -> Documents<'a> {
         match self {
             Self::Months(months) => months.documents(quota),
@@ -63,7 +65,7 @@ impl Collection {
     }
 }
 
-/// From when on a granularity is kept, and the latest time that samples can have by now.
+/// Returns the earliest time that a granularity retains, and the latest possible time of a sample.
 fn kept(granularity: &Granularity, now: UnixMillis) -> (UnixMillis, UnixMillis) {
     let from = granularity.partition_start(granularity.retention.before(now).plus(1));
     (from, now.plus(PARTS_MS[0]))

@@ -1,7 +1,6 @@
-//! Months as documents: one for each tag set, days > hours > minutes below it, with a field for
-//! each metric.
+//! Months as documents: one per tag set, with days > hours > minutes, and a field per metric.
 //!
-//! Must never know: how series are chosen, and the slots of single series.
+//! Must never know: how series are selected, and the slots of single series.
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
@@ -21,18 +20,19 @@ use crate::{
     store::Store,
 };
 
-/// Names of the lists of a month's levels.
+/// Names of the lists of each level.
 const LISTS: [&str; 3] = ["days", "hours", "minutes"];
 
-/// The field name of a metric, and its series.
+/// The field name of a metric, and the ID of its series.
 type Metric = (Arc<str>, SeriesId);
 
-/// Months of tag sets, each a document.
+/// The documents of months.
 pub(in crate::query::pipeline) struct Months {
     open: OpenLadder,
-    /// Tags, and the metrics that have them.
+    /// The tag sets with their metrics.
     sets: Vec<(Fields, Vec<Metric>)>,
-    /// Which days are in the documents, if any are; their own sums are of the whole month.
+    /// The days in the documents, if days are shown; the sums of the document always cover the
+    /// whole month.
     days: Option<Range<i64>>,
     with_total: bool,
     with_counts: bool,
@@ -47,7 +47,7 @@ pub(super) fn months(
     now: UnixMillis,
 ) -> Result<Months, QueryError> {
     let found = select(store, budget, request, limits, false)?;
-    // A month is seen when its own date is wanted and it has days that are.
+    // A month is read when its date matches and at least one of its days does.
     let day = |at: UnixMillis, up: i64| {
         (at.0.saturating_add(up)).div_euclid(PARTS_MS[0]).saturating_mul(PARTS_MS[0])
     };
@@ -74,17 +74,17 @@ pub(super) fn months(
     Ok(Months { open, sets, days, with_total, with_counts })
 }
 
-/// Whether a pipeline sees the list at a depth.
+/// Returns true when a pipeline sees the list at a depth.
 fn shows(request: &CollectionRequest<'_>, depth: usize) -> bool {
     LISTS.get(depth).is_some_and(|list| request.words.wants(list))
         && (0..=depth).all(|outer| !request.wanted.hidden.contains(&LISTS[..=outer].join(".")))
 }
 
 impl Months {
-    /// A document for each tag set and month.
+    /// Returns a document for each tag set and month.
     pub(super) fn documents<'a>(&'a self, quota: &'a Quota<'a>) -> Documents<'a> {
         Box::new(self.sets.iter().flat_map(move |(tags, series)| -> Documents<'a> {
-            // Lives as long as the cells that are read.
+            // The quota is held as long as the cells that were read.
             let mut held = quota.begin(0);
             let read = |(name, id): &Metric| {
                 let parts = self.open.read(*id, quota.budget())?;
@@ -106,7 +106,7 @@ impl Months {
         }))
     }
 
-    /// The document of a month; `None` when nothing fell into it.
+    /// Builds the document of a month; `None` when the month is empty.
     fn month<'a>(
         &self,
         tags: &Fields,
@@ -149,7 +149,7 @@ impl Months {
         Ok(Some(Document { fields: out, taken }))
     }
 
-    /// How many samples a part has: of all its metrics, and of each.
+    /// Sets the number of samples of a part: of all its metrics, and per metric.
     fn set_counts(&self, part: &mut Fields, counts: Fields) {
         if self.with_total {
             let counted = counts.iter().filter_map(|(_, count)| count.as_whole());
@@ -160,7 +160,7 @@ impl Months {
         }
     }
 
-    /// The parts of one level over a range; `None` where the level is not kept.
+    /// Returns the parts of one level over a range; `None` when the level is not stored.
     fn list(
         &self,
         levels: &[(Arc<str>, Vec<Parts>)],
@@ -171,14 +171,14 @@ impl Months {
         let parts = levels.first().and_then(|(_, parts)| parts.get(depth));
         let Some(parts) = parts else { return Ok(None) };
         let part = |at: i64| {
-            // The part, its date, its two counts and the list below it.
+            // One value each for the part, its date, its two counts and its list.
             taken.take_read(5)?;
             let mut out = Fields::default();
             out.set("date".into(), Value::Date(UnixMillis(at)));
             let mut counts = Fields::default();
             for (name, parts) in levels {
                 let cell = parts.get(depth).and_then(|parts| parts.cell(at));
-                // What is empty has no field: it is neither zero nor counted in an average.
+                // Empty cells have no field, so that averages do not count them.
                 if let Some(cell) = cell.filter(|cell| cell.n > 0) {
                     taken.take_read(if self.with_counts { 2 } else { 1 })?;
                     out.set(name.clone(), Value::Float(cell.sum));

@@ -1,4 +1,4 @@
-//! Which series a pipeline can see, and what their names are as fields of a document.
+//! Selection of the series that a pipeline can see, and their names as fields of documents.
 //!
 //! Must never know: stages, how documents are built.
 
@@ -18,7 +18,7 @@ use crate::{
     store::Store,
 };
 
-/// Fields of the documents that are no tags.
+/// Fields of documents that are not tags.
 const OWN_FIELDS: [&str; 15] = [
     "_id",
     "counts",
@@ -37,7 +37,7 @@ const OWN_FIELDS: [&str; 15] = [
     "value",
 ];
 
-/// What is to be read.
+/// A request to read a collection.
 pub(in crate::query::pipeline) struct CollectionRequest<'a> {
     pub(in crate::query::pipeline) collection: Option<&'a str>,
     pub(in crate::query::pipeline) selector: &'a Selector,
@@ -46,36 +46,36 @@ pub(in crate::query::pipeline) struct CollectionRequest<'a> {
     pub(in crate::query::pipeline) wanted: &'a Wanted,
 }
 
-/// What both ranges have in common.
+/// Returns the intersection of two ranges.
 pub(super) fn overlap(a: &Range<UnixMillis>, b: &Range<UnixMillis>) -> Range<UnixMillis> {
     let start = a.start.max(b.start);
     start..a.end.min(b.end).max(start)
 }
 
-/// What the first stages ask of series.
+/// The conditions of the first stages on series.
 struct Asked<'a> {
     selector: Selector,
-    /// Tests of tags, and of the metric where that is a field.
+    /// Tests of tags, and of the metric when it is a field.
     tests: Vec<(&'a str, &'a Test)>,
     has_metric_field: bool,
 }
 
 impl<'a> Asked<'a> {
-    /// `None` when no series can pass.
+    /// Returns the conditions; `None` when no series can pass.
     fn of(
         store: &Store,
         budget: &Budget,
         request: &'a CollectionRequest<'a>,
         has_metric_field: bool,
     ) -> Result<Option<Self>, QueryError> {
-        let mut own =
+        let mut asked =
             Self { selector: request.selector.clone(), tests: Vec::new(), has_metric_field };
         for (name, test) in &request.wanted.tests {
-            if own.is_metric(name) {
-                if let (None, Some(metric)) = (&own.selector.metric, test.only_text()) {
-                    own.selector.metric = Some(metric.to_owned());
+            if asked.is_metric(name) {
+                if let (None, Some(metric)) = (&asked.selector.metric, test.only_text()) {
+                    asked.selector.metric = Some(metric.to_owned());
                 }
-                own.tests.push((name, test));
+                asked.tests.push((name, test));
                 continue;
             }
             let is_field = OWN_FIELDS.contains(&name.as_str());
@@ -86,14 +86,14 @@ impl<'a> Asked<'a> {
                 let mut texts = texts_that_pass(store, budget, name, test)?;
                 match (texts.pop(), texts.is_empty()) {
                     (None, _) => return Ok(None),
-                    (Some(text), true) => own.selector.tags.push((name.clone(), text)),
-                    (Some(_), false) => own.tests.push((name, test)),
+                    (Some(text), true) => asked.selector.tags.push((name.clone(), text)),
+                    (Some(_), false) => asked.tests.push((name, test)),
                 }
             } else {
-                own.tests.push((name, test));
+                asked.tests.push((name, test));
             }
         }
-        Ok(Some(own))
+        Ok(Some(asked))
     }
 
     fn is_metric(&self, name: &str) -> bool {
@@ -108,7 +108,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Whether a field of this name holds the sums of a metric.
+/// Returns true when a field contains the sums of a metric.
 fn names_metric(store: &Store, budget: &Budget, name: &str) -> Result<bool, QueryError> {
     let is_same = |metric: &str| {
         metric.len() == name.len()
@@ -119,7 +119,7 @@ fn names_metric(store: &Store, budget: &Budget, name: &str) -> Result<bool, Quer
     Ok(found)
 }
 
-/// Says which tag is compared with a number though none of its values is one.
+/// Describes a tag that is compared with a number although none of its values is one.
 pub(in crate::query::pipeline) fn note_of_texts(
     store: &Store,
     budget: &Budget,
@@ -140,7 +140,7 @@ pub(in crate::query::pipeline) fn note_of_texts(
     Ok(None)
 }
 
-/// The values of a tag that pass a test.
+/// Returns the values of a tag that pass a test.
 fn texts_that_pass(
     store: &Store,
     budget: &Budget,
@@ -175,7 +175,7 @@ fn each_value(
     }
 }
 
-/// The series whose fields a pipeline can see.
+/// Returns the series whose fields a pipeline can see.
 pub(super) fn select(
     store: &Store,
     budget: &Budget,
@@ -188,7 +188,7 @@ pub(super) fn select(
     };
     let mut selector = std::mem::take(&mut asked.selector);
     let fits = |info: &SeriesInfo| asked.fits(info);
-    // Samples of all metrics are counted.
+    // The total count includes samples of all metrics.
     let names_all = has_metric_field || request.words.wants("num_samples");
     let is_seen =
         |info: &SeriesInfo| names_all || request.words.wants(&field_name(info.key.metric()));
@@ -196,7 +196,7 @@ pub(super) fn select(
     let (Some(names), None, []) = (names, &selector.metric, &selector.tags[..]) else {
         let found =
             selector.select_where(store, budget, limits, |info| fits(info) && is_seen(info))?;
-        // A pipeline that names no metric counts documents of any.
+        // A pipeline without a metric counts documents of any metric.
         let counts_any = found.is_empty() && !has_metric_field;
         return if counts_any {
             selector.select_where(store, budget, limits, fits)
@@ -223,13 +223,14 @@ pub(super) fn select(
     Ok(found)
 }
 
-/// A metric's name as the name of a field: dots would be steps of a path.
+/// Returns the field name of a metric. Dots are replaced, because they separate the steps of a
+/// path.
 pub(super) fn field_name(metric: &str) -> String {
     metric.replace('.', "_")
 }
 
-/// The fields of tags.
+/// Returns the fields of tags.
 pub(super) fn tag_fields<'a>(tags: impl Iterator<Item = (&'a str, &'a str)>) -> Fields {
-    let own = tags.filter(|(name, _)| !OWN_FIELDS.contains(name));
-    own.map(|(name, value)| (name.into(), Value::text(value))).collect()
+    let pairs = tags.filter(|(name, _)| !OWN_FIELDS.contains(name));
+    pairs.map(|(name, value)| (name.into(), Value::text(value))).collect()
 }

@@ -1,6 +1,6 @@
-//! The slots of a granularity as documents, one for each series and slot.
+//! The slots of a granularity as documents, one per series and slot.
 //!
-//! Must never know: how series are chosen, and the months.
+//! Must never know: how series are selected, and the months.
 
 use super::selection::tag_fields;
 use crate::{
@@ -16,10 +16,10 @@ use crate::{
     store::{Slot, View},
 };
 
-/// Values of a row besides its tags, and the row.
+/// Number of values in a document, including the document itself but not its tags.
 const ROW_VALUES: usize = 12;
 
-/// Slots of series, each a document.
+/// The documents of slots.
 pub(in crate::query::pipeline) struct Slots {
     pub(super) view: View,
     pub(super) granularity: Granularity,
@@ -27,12 +27,12 @@ pub(in crate::query::pipeline) struct Slots {
 }
 
 impl Slots {
-    /// A document for each series and slot.
+    /// Returns a document for each series and slot.
     pub(super) fn documents<'a>(&'a self, quota: &'a Quota<'a>) -> Documents<'a> {
         Box::new(self.found.iter().flat_map(move |(id, info)| -> Documents<'a> {
             let tags = tag_fields(info.key.tags());
             let read = || {
-                // Lives as long as the slots that are read.
+                // The quota is held as long as the slots that were read.
                 quota.budget().check()?;
                 let slots = self.view.slots(*id)?;
                 let mut held = quota.begin(0);

@@ -1,14 +1,13 @@
 //! Functions of values: arithmetic and comparisons.
 //!
-//! Must never know: documents. What is missing or null makes null; an argument of a kind that does
-//! not fit is an error, as in MongoDB.
+//! Must never know: documents. Missing or null arguments result in null; an argument of a wrong
+//! type is an error, as in MongoDB.
 
 use std::{cmp::Ordering, ops::RangeInclusive};
 
-use super::unfit;
 use crate::query::{QueryError, pipeline::value::Value};
 
-/// What is computed of arguments.
+/// A function of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::query::pipeline) enum Function {
     Add,
@@ -29,7 +28,7 @@ pub(in crate::query::pipeline) enum Function {
     IfNull,
 }
 
-/// Every function with the number of its arguments.
+/// The functions, with their numbers of arguments.
 const FUNCTIONS: [(&str, Function, RangeInclusive<usize>); 16] = [
     ("$add", Function::Add, 1..=64),
     ("$subtract", Function::Subtract, 2..=2),
@@ -72,7 +71,7 @@ impl Function {
         )
     }
 
-    /// What a comparison says of an order.
+    /// Returns the result of a comparison for an order.
     pub(super) fn of_order(self, order: Ordering) -> Value {
         Value::Bool(match self {
             Self::NotEqual => order.is_ne(),
@@ -91,7 +90,7 @@ impl Function {
     }
 }
 
-/// A function of values.
+/// Calls a function.
 pub(super) fn call(function: Function, arguments: Vec<Value>) -> Result<Value, QueryError> {
     let mut values = arguments.into_iter();
     let mut next = || values.next().unwrap_or(Value::Null);
@@ -111,7 +110,7 @@ pub(super) fn call(function: Function, arguments: Vec<Value>) -> Result<Value, Q
     })
 }
 
-/// An argument as a number or a date, or null.
+/// Converts an argument to a number, a date or null.
 fn operand(function: Function, value: Value) -> Result<Value, QueryError> {
     let takes_dates = matches!(function, Function::Add | Function::Subtract);
     match value {
@@ -159,7 +158,7 @@ fn whole_millis(value: &Value) -> i64 {
     value.as_whole().or_else(|| value.number().map(|number| number.round() as i64)).unwrap_or(0)
 }
 
-/// The sum of numbers, or of a date and milliseconds; `Null` of anything else.
+/// Returns the sum of numbers, or of a date and milliseconds; otherwise `Null`.
 pub(in crate::query::pipeline) fn add(a: &Value, b: &Value) -> Value {
     match (a, b) {
         (Value::Date(at), Value::Int(_) | Value::Float(_)) => Value::Date(at.plus(whole_millis(b))),
@@ -168,7 +167,7 @@ pub(in crate::query::pipeline) fn add(a: &Value, b: &Value) -> Value {
     }
 }
 
-/// Whole numbers stay whole while they fit.
+/// Calculates with integers as long as the result fits, else with floats.
 fn numbers(
     a: &Value,
     b: &Value,
@@ -181,4 +180,13 @@ fn numbers(
         return Value::Int(number);
     }
     a.number().zip(b.number()).map_or(Value::Null, |(a, b)| Value::Float(float(a, b)))
+}
+
+/// Returns the error for a value of a type that a function does not accept.
+pub(super) fn unfit(name: &str, value: &Value, wanted: &str) -> QueryError {
+    let shown = match value {
+        Value::Text(text) => format!(" ({:?})", text.chars().take(40).collect::<String>()),
+        _ => String::new(),
+    };
+    QueryError::Invalid(format!("{name} takes {wanted}, not {}{shown}", value.kind()))
 }

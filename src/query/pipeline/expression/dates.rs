@@ -1,7 +1,7 @@
-//! Parts of dates, dates as texts, and the beginnings of periods, as MongoDB counts them.
+//! Parts of dates, formatting of dates, and truncation to periods, as in MongoDB.
 //!
-//! Must never know: documents. Weeks begin on Sunday unless told otherwise, and periods of several
-//! units are counted from 1 January 2000.
+//! Must never know: documents. Weeks begin on Sunday by default, and periods of several units are
+//! counted from 1 January 2000.
 
 use std::fmt::Write;
 
@@ -21,16 +21,16 @@ use crate::{
     },
 };
 
-/// What `$dateTrunc` takes.
+/// The options of `$dateTrunc`.
 pub(super) const OF_TRUNCATION: [&str; 5] = ["date", "unit", "binSize", "timezone", "startOfWeek"];
-/// What `$dateToString` takes.
+/// The options of `$dateToString`.
 pub(super) const OF_TEXT: [&str; 4] = ["date", "format", "timezone", "onNull"];
-/// What `$dateToParts` takes.
+/// The options of `$dateToParts`.
 pub(super) const OF_PARTS: [&str; 3] = ["date", "timezone", "iso8601"];
-/// Values that `$dateToParts` makes, with their document.
+/// Number of values in the result of `$dateToParts`, including the document.
 pub(super) const PARTS_VALUES: usize = 8;
 
-/// Periods of several units are counted from here, a Saturday.
+/// The origin of periods of several units, a Saturday.
 const REFERENCE: Date = jiff::civil::date(2000, 1, 1);
 const MONTHS: [&str; 12] = [
     "January",
@@ -104,10 +104,10 @@ impl DatePart {
             Self::Year => local.year().into(),
             Self::Month => local.month().into(),
             Self::DayOfMonth => local.day().into(),
-            // Counted from Sunday = 1.
+            // Sunday is 1.
             Self::DayOfWeek => local.weekday().to_sunday_one_offset().into(),
             Self::DayOfYear => local.day_of_year().into(),
-            // Days before the first Sunday of a year are in week 0.
+            // Days before the first Sunday of a year belong to week 0.
             Self::Week => {
                 let weekday = i64::from(local.weekday().to_sunday_zero_offset());
                 (i64::from(local.day_of_year()) + 6 - weekday) / 7
@@ -123,7 +123,7 @@ impl DatePart {
     }
 }
 
-/// All parts of a date as a document.
+/// Returns all parts of a date as a document.
 pub(super) fn parts(local: &Zoned, iso: bool) -> Value {
     let dates = if iso {
         [
@@ -144,18 +144,18 @@ pub(super) fn parts(local: &Zoned, iso: bool) -> Value {
     Value::Fields(all.map(|(name, part)| (name.into(), part.of(local))).collect())
 }
 
-/// How a date is written as a text.
+/// The format of a date.
 #[derive(Debug, Clone)]
 pub(in crate::query::pipeline) struct DateFormat(Box<str>);
 
 impl DateFormat {
-    /// Reads the `format` of a `$dateToString`; ISO 8601 when there is none.
+    /// Parses the `format` of a `$dateToString`; the default is ISO 8601.
     pub(super) fn parse(format: Option<&Value>, zone: &TimeZone) -> Result<Self, String> {
         let text = match format {
             None if *zone == TimeZone::UTC => "%Y-%m-%dT%H:%M:%S.%LZ",
             None => "%Y-%m-%dT%H:%M:%S.%L",
             Some(Value::Text(text)) => text,
-            Some(_) => return Err("format is a text, such as \"%Y-%m-%d\"".to_owned()),
+            Some(_) => return Err("format must be a text, such as \"%Y-%m-%d\"".to_owned()),
         };
         let mut rest = text.chars();
         while let Some(c) = rest.next() {
@@ -201,7 +201,7 @@ fn write_part(letter: char, local: &Zoned, out: &mut String) {
         other => {
             let sign = if minutes < 0 { '-' } else { '+' };
             let (hours, rest) = (minutes.abs() / 60, minutes.abs() % 60);
-            // Writing to a text cannot fail.
+            // Writing to a string cannot fail.
             let written = match other {
                 'z' => write!(out, "{sign}{hours:02}{rest:02}"),
                 'Z' => write!(out, "{minutes}"),
@@ -215,11 +215,11 @@ fn write_part(letter: char, local: &Zoned, out: &mut String) {
     write!(out, "{:0width$}", part.number(local)).ok();
 }
 
-/// Periods of a `$dateTrunc`.
+/// The periods of a `$dateTrunc`.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::query::pipeline) struct Truncation {
     unit: Unit,
-    /// Units of a period, from 1 on.
+    /// Number of units in a period, at least 1.
     count: i64,
     first_weekday: Weekday,
 }
@@ -231,7 +231,7 @@ enum Unit {
     Days,
     Weeks,
     Months(i64),
-    /// A unit that charts have and MongoDB has not.
+    /// A calendar unit of charts that MongoDB lacks.
     Calendar(CalendarUnit),
 }
 
@@ -251,7 +251,7 @@ const UNITS: [(&str, Unit); 10] = [
 const HOUR_MS: i64 = 3_600_000;
 
 impl Truncation {
-    /// Reads what stands beside date and time zone.
+    /// Parses the options of a `$dateTrunc`, apart from date and time zone.
     pub(super) fn parse(fields: &Fields) -> Result<Self, String> {
         let named = fields.get("unit").and_then(Value::as_text);
         let unit = named.and_then(|name| UNITS.iter().find(|(known, _)| **known == **name));
@@ -321,12 +321,12 @@ fn weekday(name: &str) -> Option<Weekday> {
     Weekday::from_monday_zero_offset(found as i8).ok()
 }
 
-/// A time by the clocks of a zone.
+/// Converts a time to the local time of a zone.
 pub(super) fn local(at: UnixMillis, zone: &TimeZone) -> Zoned {
     at.timestamp().to_zoned(zone.clone())
 }
 
-/// The options of a date expression; no others are known.
+/// Returns the options of a date expression; unknown options are an error.
 pub(super) fn options<'v>(
     name: &str,
     argument: &'v Value,
@@ -335,13 +335,13 @@ pub(super) fn options<'v>(
     let Value::Fields(fields) = argument else {
         return Err(format!("{name} takes {{{}}}", known.join(", ")));
     };
-    if let Some((other, _)) = fields.iter().find(|(own, _)| !known.contains(&&***own)) {
+    if let Some((other, _)) = fields.iter().find(|(field, _)| !known.contains(&&***field)) {
         return Err(format!("{name}: {other} is not known; use {}", known.join(", ")));
     }
     Ok(fields)
 }
 
-/// A date, alone or with its `timezone`.
+/// Parses a date with an optional `timezone`.
 pub(super) fn date_and_zone(
     name: &str,
     argument: &Value,
@@ -351,7 +351,9 @@ pub(super) fn date_and_zone(
             let [date] = &values[..] else { return Err(format!("{name} takes one date")) };
             return Ok((Expression::parse(date)?, TimeZone::UTC));
         }
-        Value::Fields(fields) if !fields.single().is_some_and(|(own, _)| own.starts_with('$')) => {
+        Value::Fields(fields)
+            if !fields.single().is_some_and(|(field, _)| field.starts_with('$')) =>
+        {
             fields
         }
         other => return Ok((Expression::parse(other)?, TimeZone::UTC)),

@@ -1,9 +1,9 @@
-//! Expressions: what a stage computes from a document.
+//! Expressions, which compute a value from a document.
 //!
-//! Must never know: stages. Parsed once, then evaluated for each document; both depths are
-//! bounded by that of the pipeline as it was read.
+//! Must never know: stages. An expression is parsed once and evaluated for each document. Both
+//! recursions are limited by the depth of the request.
 
-mod arithmetic;
+pub(super) mod arithmetic;
 mod dates;
 
 use std::sync::Arc;
@@ -12,21 +12,20 @@ use jiff::tz::TimeZone;
 use regex::Regex;
 
 use self::{
-    arithmetic::{Function, call},
+    arithmetic::{Function, call, unfit},
     dates::{DateFormat, DatePart, Truncation},
 };
 use super::{
-    accumulator::Operator,
+    operator::Operator,
     order::{compare, order_all},
     path::Path,
-    predicate::pattern,
+    pattern::pattern,
     quota::Taken,
     value::{Fields, Value},
 };
 use crate::query::QueryError;
-pub(super) use arithmetic::add;
 
-/// An expression as it was read.
+/// A parsed expression.
 #[derive(Debug, Clone)]
 pub(super) enum Expression {
     Literal(Value),
@@ -41,12 +40,12 @@ pub(super) enum Expression {
     DateTrunc(Truncation, Box<Expression>, TimeZone),
     DateToString(Box<DateToString>),
     RegexMatch(Box<Expression>, Arc<Regex>),
-    /// What an accumulator makes of a list, or of several values.
+    /// The result of an accumulator over a list or several arguments.
     Gathered(Operator, Vec<Expression>),
     Bucket(Box<Bucket>),
 }
 
-/// A date as a text.
+/// The arguments of `$dateToString`.
 #[derive(Debug, Clone)]
 pub(super) struct DateToString {
     date: Expression,
@@ -55,27 +54,27 @@ pub(super) struct DateToString {
     on_null: Option<Expression>,
 }
 
-/// Which bucket a value falls into: the lower boundary, or a default.
+/// The bucket of a value: its lower boundary, or a default.
 #[derive(Debug, Clone)]
 pub(super) struct Bucket {
     by: Expression,
-    /// Ascending.
+    /// The boundaries in ascending order.
     boundaries: Vec<Value>,
     default: Option<Value>,
 }
 
 impl Expression {
-    /// Reads an expression.
+    /// Parses an expression.
     ///
     /// # Errors
-    /// With what is not known and what is.
+    /// When the expression is invalid; the message names the known operators.
     pub(super) fn parse(value: &Value) -> Result<Self, String> {
         Ok(match value {
             Value::Text(text) => match text.strip_prefix('$') {
                 Some("$ROOT" | "$CURRENT") => Self::Root,
                 Some(path) if path.starts_with('$') => {
                     let below =
-                        ["$ROOT.", "$CURRENT."].iter().find_map(|own| path.strip_prefix(own));
+                        ["$ROOT.", "$CURRENT."].iter().find_map(|prefix| path.strip_prefix(prefix));
                     if let Some(path) = below {
                         return Ok(Self::Path(Path::parse(path)?));
                     }
@@ -117,8 +116,8 @@ impl Expression {
                 let (date, zone) = dates::date_and_zone(name, argument)?;
                 let format = DateFormat::parse(fields.get("format"), &zone)?;
                 let on_null = fields.get("onNull").map(Self::parse).transpose()?;
-                let own = DateToString { date, zone, format, on_null };
-                return Ok(Self::DateToString(Box::new(own)));
+                let arguments = DateToString { date, zone, format, on_null };
+                return Ok(Self::DateToString(Box::new(arguments)));
             }
             "$dateToParts" => {
                 let fields = dates::options(name, argument, &dates::OF_PARTS)?;
@@ -157,10 +156,10 @@ impl Expression {
         Ok(Self::Call(function, arguments))
     }
 
-    /// The bucket of a value, for `$bucket`.
+    /// Parses the arguments of `$bucket`.
     ///
     /// # Errors
-    /// When the boundaries do not ascend, or the default lies among them.
+    /// When the boundaries do not ascend, or the default lies between them.
     pub(super) fn bucket(
         by: &Value,
         boundaries: &Value,
@@ -195,10 +194,10 @@ impl Expression {
         Ok(Self::Bucket(Box::new(Bucket { by, boundaries, default })))
     }
 
-    /// The value for a document; `None` where a path leads nowhere.
+    /// Evaluates the expression for a document; `None` when a field is missing.
     ///
     /// # Errors
-    /// When what it makes is not to be had, or an argument is of a kind that does not fit.
+    /// When a quota is used up, or an argument has a wrong type.
     pub(super) fn evaluate(
         &self,
         document: &Fields,
@@ -211,8 +210,10 @@ impl Expression {
             Self::Fields(fields) => {
                 taken.take(1)?;
                 let mut out = Vec::new();
-                for (name, own) in fields {
-                    out.extend(own.evaluate(document, taken)?.map(|value| (name.clone(), value)));
+                for (name, expression) in fields {
+                    out.extend(
+                        expression.evaluate(document, taken)?.map(|value| (name.clone(), value)),
+                    );
                 }
                 Some(Value::Fields(out.into_iter().collect()))
             }
@@ -244,30 +245,30 @@ impl Expression {
     }
 
     fn evaluate_date(&self, document: &Fields, taken: &mut Taken<'_>) -> Result<Value, QueryError> {
-        let mut date = |own: &Self, name: &str| match own.evaluate(document, taken)? {
+        let mut date = |expression: &Self, name: &str| match expression.evaluate(document, taken)? {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Date(at)) => Ok(Some(at)),
             Some(other) => Err(unfit(name, &other, "a date")),
         };
         let found = match self {
-            Self::DatePart(part, own, zone) => {
-                date(own, part.name())?.map(|at| part.of(&dates::local(at, zone)))
+            Self::DatePart(part, expression, zone) => {
+                date(expression, part.name())?.map(|at| part.of(&dates::local(at, zone)))
             }
-            Self::DateParts(own, zone, iso) => {
-                let at = date(own, "$dateToParts")?;
+            Self::DateParts(expression, zone, iso) => {
+                let at = date(expression, "$dateToParts")?;
                 taken.take(dates::PARTS_VALUES)?;
                 at.map(|at| dates::parts(&dates::local(at, zone), *iso))
             }
-            Self::DateTrunc(truncation, own, zone) => {
-                date(own, "$dateTrunc")?.map(|at| Value::Date(truncation.start_of(at, zone)))
+            Self::DateTrunc(truncation, expression, zone) => {
+                date(expression, "$dateTrunc")?.map(|at| Value::Date(truncation.start_of(at, zone)))
             }
-            Self::DateToString(own) => match date(&own.date, "$dateToString")? {
+            Self::DateToString(options) => match date(&options.date, "$dateToString")? {
                 Some(at) => {
-                    let text = own.format.text(&dates::local(at, &own.zone));
+                    let text = options.format.text(&dates::local(at, &options.zone));
                     taken.take(1 + text.len() / 64)?;
                     Some(Value::Text(text.into()))
                 }
-                None => match &own.on_null {
+                None => match &options.on_null {
                     Some(on_null) => on_null.evaluate(document, taken)?,
                     None => None,
                 },
@@ -296,15 +297,6 @@ impl Bucket {
     }
 }
 
-/// A value of a kind that a function does not take.
-fn unfit(name: &str, value: &Value, wanted: &str) -> QueryError {
-    let shown = match value {
-        Value::Text(text) => format!(" ({:?})", text.chars().take(40).collect::<String>()),
-        _ => String::new(),
-    };
-    QueryError::Invalid(format!("{name} takes {wanted}, not {}{shown}", value.kind()))
-}
-
 fn unknown(name: &str) -> String {
     let known = Function::names().chain(DatePart::names()).chain(Operator::names_of_list());
     let others = ["$dateTrunc", "$dateToString", "$dateToParts", "$regexMatch", "$literal"];
@@ -325,7 +317,7 @@ fn parse_all(values: &[Value]) -> Result<Vec<Expression>, String> {
     values.iter().map(Expression::parse).collect()
 }
 
-/// One argument needs no list.
+/// Parses the arguments of a function. A single argument needs no list.
 fn arguments(argument: &Value) -> Result<Vec<Expression>, String> {
     match argument {
         Value::List(values) => parse_all(values),
@@ -333,17 +325,18 @@ fn arguments(argument: &Value) -> Result<Vec<Expression>, String> {
     }
 }
 
-/// The values of expressions; nothing is `Null`.
+/// Evaluates expressions; missing values become `Null`.
 fn evaluate_all(
     expressions: &[Expression],
     document: &Fields,
     taken: &mut Taken<'_>,
 ) -> Result<Vec<Value>, QueryError> {
-    let value = |own: &Expression| Ok(own.evaluate(document, taken)?.unwrap_or(Value::Null));
+    let value =
+        |expression: &Expression| Ok(expression.evaluate(document, taken)?.unwrap_or(Value::Null));
     expressions.iter().map(value).collect()
 }
 
-/// `None` where what is chosen leads nowhere.
+/// Evaluates a function with lazy arguments; `None` when the chosen field is missing.
 fn evaluate_call(
     function: Function,
     arguments: &[Expression],
@@ -351,20 +344,20 @@ fn evaluate_call(
     taken: &mut Taken<'_>,
 ) -> Result<Option<Value>, QueryError> {
     let mut value = |index: usize| -> Result<Option<Value>, QueryError> {
-        let found = arguments.get(index).map(|own| own.evaluate(document, taken));
+        let found = arguments.get(index).map(|argument| argument.evaluate(document, taken));
         Ok(found.transpose()?.flatten())
     };
-    // Only what is chosen is made.
+    // Only the chosen argument is evaluated.
     match function {
         Function::Cond => {
-            let chosen = if value(0)?.is_some_and(|own| own.holds()) { 1 } else { 2 };
+            let chosen = if value(0)?.is_some_and(|value| value.holds()) { 1 } else { 2 };
             value(chosen)
         }
         Function::IfNull => {
             let last = arguments.len().saturating_sub(1);
             for index in 0..last {
                 let found = value(index)?;
-                if found.as_ref().is_some_and(|own| *own != Value::Null) {
+                if found.as_ref().is_some_and(|value| *value != Value::Null) {
                     return Ok(found);
                 }
             }
@@ -373,7 +366,7 @@ fn evaluate_call(
         Function::And | Function::Or => {
             let wanted = function == Function::Or;
             for index in 0..arguments.len() {
-                if value(index)?.is_some_and(|own| own.holds()) == wanted {
+                if value(index)?.is_some_and(|value| value.holds()) == wanted {
                     return Ok(Some(Value::Bool(wanted)));
                 }
             }
@@ -381,7 +374,7 @@ fn evaluate_call(
         }
         _ if function.is_comparison() => {
             let (a, b) = (value(0)?, value(1)?);
-            // A field that is not there comes before null.
+            // A missing field precedes null.
             let order = match (&a, &b) {
                 (Some(a), Some(b)) => order_all(a, b),
                 _ => a.is_some().cmp(&b.is_some()),

@@ -1,17 +1,17 @@
-//! `count_values`: an aggregation that makes labels of values.
+//! `count_values`, an aggregation that turns values into labels.
 //!
 //! Must never know: the store.
 
 use std::collections::HashMap;
 
 use super::groups::Group;
+use crate::query::QueryError;
 use crate::{
     model::METRIC_TAG,
     query::promql::{
         context::Context,
         syntax::tree::Grouping,
         value::{
-            error::PromqlError,
             labels::Labels,
             numbers::text_of,
             series::{ABSENT, Series, is_present},
@@ -20,24 +20,24 @@ use crate::{
     },
 };
 
-/// What a new series takes for its labels, about: those of its group are shared.
+/// Approximate memory of the labels of a new series; the labels of its group are shared.
 const COUNTED_BYTES: usize = 512;
 
-/// How many series of a group have each value, which becomes a label of this name.
+/// Counts the series of a group with each value. The value becomes a label.
 pub(super) fn count_values(
     input: &[Series],
     groups: Vec<Group>,
     name: &str,
     grouping: Option<&Grouping>,
     context: &Context<'_>,
-) -> Result<Vec<Series>, PromqlError> {
+) -> Result<Vec<Series>, QueryError> {
     let (steps, bounds) = (context.steps, context.bounds);
     if !is_label_name(name) {
-        return Err(PromqlError::Execution(format!("invalid label name {}", quoted(name))));
+        return Err(QueryError::Execution(format!("invalid label name {}", quoted(name))));
     }
-    // What `without` takes away it takes away after the value was put there.
+    // `without` also removes the label that contains the value.
     let dropped = matches!(grouping, Some(Grouping::Except(names))
-        if name == METRIC_TAG || names.iter().any(|own| own == name));
+        if name == METRIC_TAG || names.iter().any(|excluded| excluded == name));
     let mut places: HashMap<Labels, usize> = HashMap::new();
     let mut out: Vec<Series> = Vec::new();
     for group in groups {
@@ -63,8 +63,8 @@ pub(super) fn count_values(
                     out.push(Series { labels, drop_metric, values });
                     out.len() - 1
                 };
-                let own = &mut out[place].values[at];
-                *own = if is_present(*own) { *own + 1.0 } else { 1.0 };
+                let count = &mut out[place].values[at];
+                *count = if is_present(*count) { *count + 1.0 } else { 1.0 };
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Aggregations that take one value after the other, series by series: sums and the like.
+//! Aggregations that process one value after another, series by series, such as sums.
 //!
 //! Must never know: the store, how series were grouped.
 
@@ -9,7 +9,7 @@ use crate::query::promql::value::{
     steps::Steps,
 };
 
-/// One series for each group.
+/// Aggregates each group to one series.
 pub(super) fn folded<F: Fold>(input: &[Series], groups: Vec<Group>, steps: &Steps) -> Vec<Series> {
     let aggregated = |group: Group| Series {
         values: fold_group::<F>(&group.members, input, steps),
@@ -35,7 +35,7 @@ fn fold_group<F: Fold>(members: &[usize], input: &[Series], steps: &Steps) -> Ve
     states.into_iter().map(|state| state.map_or(ABSENT, Fold::end)).collect()
 }
 
-/// An aggregation that takes one value after the other.
+/// An aggregation that processes one value after another.
 pub(super) trait Fold {
     fn begin(value: f64) -> Self;
     fn take(&mut self, value: f64);
@@ -128,7 +128,7 @@ impl Fold for Most {
     }
 }
 
-/// Mean square distance from the mean. Without compensation, as Prometheus has it here.
+/// The population variance, without compensation, as in Prometheus' aggregation.
 pub(super) struct Spread {
     count: f64,
     mean: f64,

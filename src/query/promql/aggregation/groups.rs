@@ -1,4 +1,4 @@
-//! Which series are aggregated together: by the labels that `by` keeps, or that `without` leaves.
+//! Grouping of series by labels, for `by` and `without`.
 //!
 //! Must never know: values.
 
@@ -14,17 +14,17 @@ use crate::query::promql::{
     },
 };
 
-/// Series that are aggregated together, by index.
+/// A group of series, by index.
 pub(super) struct Group {
-    /// What their labels have in common.
+    /// The labels that all members share.
     pub(super) labels: Labels,
-    /// Whether the metric's name of any of them no longer fits.
+    /// True when the metric's name does not apply to a member.
     pub(super) drop_metric: bool,
-    /// Which series of the input.
+    /// The indexes of the members in the input.
     pub(super) members: Vec<usize>,
 }
 
-/// The groups of an input.
+/// Returns the groups of an input.
 pub(super) fn grouped(input: &[Series], grouping: Option<&Grouping>) -> Vec<Group> {
     let mut places: HashMap<Vec<u8>, usize, RandomState> = HashMap::default();
     let mut groups: Vec<Group> = Vec::new();
@@ -48,7 +48,7 @@ pub(super) fn grouped(input: &[Series], grouping: Option<&Grouping>) -> Vec<Grou
     groups
 }
 
-/// Writes what the labels of a group have in common, so that two groups differ.
+/// Writes the labels that the members of a group share, as the key of the group.
 fn write_shared(labels: &Labels, grouping: Option<&Grouping>, out: &mut Vec<u8>) {
     let mut write = |text: &str| {
         out.extend_from_slice(&text.len().to_le_bytes());
@@ -62,7 +62,7 @@ fn write_shared(labels: &Labels, grouping: Option<&Grouping>, out: &mut Vec<u8>)
         }
         Some(Grouping::Except(names)) => {
             for (name, value) in labels.iter() {
-                if is_kept_without_metric(name) && !names.iter().any(|own| own == name) {
+                if is_kept_without_metric(name) && !names.iter().any(|excluded| excluded == name) {
                     write(name);
                     write(value);
                 }

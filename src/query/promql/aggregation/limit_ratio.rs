@@ -1,26 +1,26 @@
-//! `limit_ratio`: keeps a part of the series as they are.
+//! `limit_ratio`, which keeps a part of the series unchanged.
 //!
 //! Must never know: the store, the tree.
 
 use xxhash_rust::xxh64::xxh64;
 
+use crate::query::QueryError;
 use crate::query::promql::value::{
     annotations::Notes,
-    error::PromqlError,
     labels::Labels,
     numbers::text_of,
     series::{ABSENT, Series},
 };
 
-/// `limit_ratio`: about this part of the series, always the same ones; a negative ratio keeps the
-/// others.
+/// Keeps about this ratio of the series, always the same ones. A negative ratio keeps the
+/// complement.
 pub(super) fn limit_ratio(
     mut input: Vec<Series>,
     numbers: &[f64],
     notes: &Notes<'_>,
-) -> Result<Vec<Series>, PromqlError> {
+) -> Result<Vec<Series>, QueryError> {
     if numbers.iter().any(|ratio| ratio.is_nan()) {
-        return Err(PromqlError::Execution("Ratio value is NaN".to_owned()));
+        return Err(QueryError::Execution("Ratio value is NaN".to_owned()));
     }
     for series in &mut input {
         let place = place_of(&series.labels);
@@ -45,7 +45,7 @@ pub(super) fn limit_ratio(
     Ok(input)
 }
 
-/// A number from 0 to 1 that depends on the labels only.
+/// Returns a number from 0 to 1 that only depends on the labels.
 fn place_of(labels: &Labels) -> f64 {
     let mut bytes = Vec::new();
     for text in labels.iter().flat_map(|(name, value)| [name, value]) {

@@ -1,7 +1,7 @@
-//! Aggregations: many series of a group to one, or to some of them.
+//! Aggregations of the series of a group to one series, or to a selection of them.
 //!
-//! Sums and the like go series by series; what needs a group's values side by side goes time by time.
-//! Must never know: the store, how the input was evaluated.
+//! Aggregations such as sums process series after series; those that compare the values of a group
+//! process time after time. Must never know: the store, how the input was evaluated.
 
 mod count_values;
 mod fold;
@@ -9,11 +9,11 @@ mod groups;
 mod limit_ratio;
 mod topk;
 
+use crate::query::QueryError;
 use crate::query::promql::{
     context::Context,
     syntax::{operator::Aggregation, tree::Grouping},
     value::{
-        error::PromqlError,
         numbers::{Mean, Sum, quantile},
         series::{ABSENT, Series, Value, is_present},
         steps::Steps,
@@ -22,14 +22,14 @@ use crate::query::promql::{
 use fold::{Count, Deviation, Exists, Least, Most, Spread, folded};
 use groups::{Group, grouped};
 
-/// What an aggregation makes of its input and its parameter, which is the call's first argument.
+/// Evaluates an aggregation. The parameter is the first argument of the call.
 pub(crate) fn aggregate(
     operation: Aggregation,
     grouping: Option<&Grouping>,
     parameter: Option<Value>,
     input: Vec<Series>,
     context: &Context<'_>,
-) -> Result<Vec<Series>, PromqlError> {
+) -> Result<Vec<Series>, QueryError> {
     let (steps, notes) = (context.steps, context.notes.at_argument(0));
     let groups = grouped(&input, grouping);
     context.bounds.check_time()?;
@@ -58,16 +58,16 @@ pub(crate) fn aggregate(
     })
 }
 
-fn numbers(parameter: Option<Value>) -> Result<Vec<f64>, PromqlError> {
+fn numbers(parameter: Option<Value>) -> Result<Vec<f64>, QueryError> {
     match parameter {
         Some(Value::Scalar(numbers)) => Ok(numbers),
-        Some(Value::Vector(_) | Value::Text(_)) | None => Err(PromqlError::BadData(
+        Some(Value::Vector(_) | Value::Text(_)) | None => Err(QueryError::Invalid(
             "parse error: expected type scalar in aggregation parameter".to_owned(),
         )),
     }
 }
 
-/// One number for each group and time, from the values that are there.
+/// Calculates one number per group and time from the values that are present.
 fn by_time(
     input: &[Series],
     groups: Vec<Group>,

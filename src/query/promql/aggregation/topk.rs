@@ -1,29 +1,30 @@
-//! Aggregations that keep so many series of each group as they are: `topk`, `bottomk` and `limitk`.
+//! Aggregations that keep a number of series of each group unchanged: `topk`, `bottomk` and
+//! `limitk`.
 //!
 //! Must never know: the store, the tree.
 
 use std::cmp::Ordering;
 
 use super::groups::Group;
+use crate::query::QueryError;
 use crate::query::promql::{
     syntax::operator::Aggregation,
     value::{
-        error::PromqlError,
         numbers::text_of,
         series::{ABSENT, Series, is_present},
         steps::Steps,
     },
 };
 
-/// `topk`, `bottomk` and `limitk`: so many series of each group, of equal ones the first. At a
-/// single time the picked ones come in the order of the pick.
+/// Keeps a number of series of each group; among equal values, the first. At a single time, the
+/// series are returned in the order of their selection.
 pub(super) fn topk(
     operation: Aggregation,
     mut input: Vec<Series>,
     groups: &[Group],
     numbers: &[f64],
     steps: &Steps,
-) -> Result<Vec<Series>, PromqlError> {
+) -> Result<Vec<Series>, QueryError> {
     let mut is_picked = vec![false; input.len()];
     let (mut picked, mut order) = (Vec::new(), Vec::new());
     for (at, number) in numbers.iter().enumerate() {
@@ -36,9 +37,9 @@ pub(super) fn topk(
             if operation == Aggregation::Limitk {
                 picked.truncate(count);
             } else {
-                keep_first(&mut picked, count, |one, next| {
-                    let [value, other] = [one, next].map(|index| input[*index].values[at]);
-                    best_first(value, other, operation == Aggregation::Topk).then(one.cmp(next))
+                keep_first(&mut picked, count, |left, right| {
+                    let [value, other] = [left, right].map(|index| input[*index].values[at]);
+                    best_first(value, other, operation == Aggregation::Topk).then(left.cmp(right))
                 });
             }
             for index in &picked {
@@ -61,7 +62,7 @@ pub(super) fn topk(
     Ok(input)
 }
 
-/// Keeps the first ones in an order, in that order.
+/// Keeps the first elements of an order, in that order.
 fn keep_first(
     all: &mut Vec<usize>,
     count: usize,
@@ -74,22 +75,22 @@ fn keep_first(
     all.sort_unstable_by(order);
 }
 
-fn checked_count(number: f64) -> Result<usize, PromqlError> {
+fn checked_count(number: f64) -> Result<usize, QueryError> {
     if number.is_nan() {
-        return Err(PromqlError::Execution("Parameter value is NaN".to_owned()));
+        return Err(QueryError::Execution("Parameter value is NaN".to_owned()));
     }
     if number.abs() >= i64::MAX as f64 {
         let text = text_of(number);
-        return Err(PromqlError::Execution(format!("Scalar value {text} overflows int64")));
+        return Err(QueryError::Execution(format!("Scalar value {text} overflows int64")));
     }
     Ok(if number < 1.0 { 0 } else { number as usize })
 }
 
-/// NaN comes last in either direction.
-fn best_first(one: f64, next: f64, largest: bool) -> Ordering {
-    match (one.is_nan(), next.is_nan()) {
-        (false, false) if largest => next.partial_cmp(&one).unwrap_or(Ordering::Equal),
-        (false, false) => one.partial_cmp(&next).unwrap_or(Ordering::Equal),
-        (one, next) => one.cmp(&next),
+/// Compares values, best first. NaN is last in either direction.
+fn best_first(left: f64, right: f64, largest: bool) -> Ordering {
+    match (left.is_nan(), right.is_nan()) {
+        (false, false) if largest => right.partial_cmp(&left).unwrap_or(Ordering::Equal),
+        (false, false) => left.partial_cmp(&right).unwrap_or(Ordering::Equal),
+        (left, right) => left.cmp(&right),
     }
 }

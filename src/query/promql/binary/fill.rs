@@ -1,4 +1,4 @@
-//! `fill`, `fill_left` and `fill_right`: what stands in for series that are missing on one side of
+//! `fill`, `fill_left` and `fill_right`: default values for series that are missing on one side of
 //! an operator (Prometheus, docs/querying/operators.md).
 //!
 //! Must never know: what the operator computes.
@@ -12,7 +12,7 @@ use crate::query::promql::{
     },
 };
 
-/// Adds to either side a series for each group and time in which only the other has values.
+/// Adds a series to either side for each group and time in which only the other side has values.
 pub(super) fn fill(
     left: &mut Vec<Series>,
     right: &mut Vec<Series>,
@@ -21,10 +21,14 @@ pub(super) fn fill(
     steps: &Steps,
 ) {
     let groups = groups(left, right, matching);
-    let there = |all: &[Series], own: fn(&Group) -> &[usize]| -> Vec<Vec<bool>> {
-        groups.iter().map(|group| any_present(own(group).iter().map(|i| &all[*i]), steps)).collect()
+    let there = |all: &[Series], side: fn(&Group) -> &[usize]| -> Vec<Vec<bool>> {
+        groups
+            .iter()
+            .map(|group| any_present(side(group).iter().map(|i| &all[*i]), steps))
+            .collect()
     };
-    let (on_left, on_right) = (there(left, |own| &own.left), there(right, |own| &own.right));
+    let (on_left, on_right) =
+        (there(left, |group| &group.left), there(right, |group| &group.right));
     let stand_ins = |value: f64, there: &[Vec<bool>], missing: &[Vec<bool>]| {
         let sides = there.iter().zip(missing);
         let filled = groups.iter().zip(sides).map(|(group, (there, missing))| {
@@ -43,11 +47,11 @@ pub(super) fn fill(
     }
 }
 
-/// Times at which any series has a value.
+/// Returns for each time whether any series has a value.
 pub(super) fn any_present<'a>(all: impl Iterator<Item = &'a Series>, steps: &Steps) -> Vec<bool> {
     let mut any = vec![false; steps.count];
-    for one in all {
-        for (any, value) in any.iter_mut().zip(&one.values) {
+    for series in all {
+        for (any, value) in any.iter_mut().zip(&series.values) {
             *any |= is_present(*value);
         }
     }

@@ -1,7 +1,7 @@
-//! Vector matching: which series of one side meet which of the other.
+//! Vector matching: the series of one side that match series of the other.
 //!
-//! Series are grouped by the labels that they are matched on; what meets is decided anew at each
-//! time, because series come and go. Must never know: the store, values.
+//! Series are grouped by the labels of the matching. Matches are determined for each time, because
+//! series begin and end. Must never know: the store, values.
 
 use std::collections::HashMap;
 
@@ -11,21 +11,21 @@ use crate::query::promql::{
     value::{labels::Labels, series::Series},
 };
 
-/// How series are matched.
+/// The matching of series.
 pub(super) struct Matching<'a> {
     labels: &'a [String],
-    /// Only these labels count, not all others.
+    /// True for `on`, false for `ignoring`.
     on: bool,
-    /// Labels that the result takes from the one side.
+    /// Labels that the result takes from the "one" side.
     included: &'a [String],
-    /// Which side may have several series that meet one.
+    /// The side that may have several series per match.
     pub(super) many: Many,
-    /// Comparisons give 1 or 0.
+    /// True when comparisons return 1 or 0.
     pub(super) return_bool: bool,
 }
 
 impl<'a> Matching<'a> {
-    /// As the modifiers of an operator say.
+    /// Creates the matching from the modifiers of an operator.
     pub(super) fn new(binary: &'a Binary) -> Self {
         let labels = binary.matching.labels.as_ref();
         Self {
@@ -37,12 +37,12 @@ impl<'a> Matching<'a> {
         }
     }
 
-    /// The labels that two series must share to meet.
+    /// Returns the labels that two series must share to match.
     fn signature(&self, labels: &Labels) -> Labels {
         if self.on { labels.only(self.labels) } else { labels.without(self.labels) }
     }
 
-    /// The labels of what two series give.
+    /// Returns the labels of the result of two series.
     pub(super) fn result(&self, many: &Labels, one: &Labels, operation: Operation) -> Labels {
         let mut labels = many.clone();
         if operation.drops_metric() {
@@ -52,7 +52,7 @@ impl<'a> Matching<'a> {
             labels = if self.on {
                 labels.only(self.labels)
             } else {
-                labels.filtered(|name| !self.labels.iter().any(|own| own == name))
+                labels.filtered(|name| !self.labels.iter().any(|ignored| ignored == name))
             };
         }
         for name in self.included {
@@ -62,7 +62,7 @@ impl<'a> Matching<'a> {
     }
 }
 
-/// Series of both sides that share a signature, by index.
+/// Series of both sides with the same signature, by index.
 #[derive(Default)]
 pub(super) struct Group {
     pub(super) signature: Labels,
@@ -70,14 +70,14 @@ pub(super) struct Group {
     pub(super) right: Vec<usize>,
 }
 
-/// The groups of two sides.
+/// Returns the groups of two sides.
 pub(super) fn groups(left: &[Series], right: &[Series], matching: &Matching<'_>) -> Vec<Group> {
     let mut places: HashMap<Labels, usize> = HashMap::new();
     let mut groups: Vec<Group> = Vec::new();
     let sides = [(left, true), (right, false)];
     for (series, is_left) in sides {
-        for (index, one) in series.iter().enumerate() {
-            let signature = matching.signature(&one.labels);
+        for (index, entry) in series.iter().enumerate() {
+            let signature = matching.signature(&entry.labels);
             let place = *places.entry(signature).or_insert_with_key(|signature| {
                 groups.push(Group { signature: signature.clone(), ..Group::default() });
                 groups.len() - 1

@@ -8,23 +8,21 @@ mod matching;
 mod operators;
 mod vectors;
 
+use crate::query::QueryError;
 use crate::query::promql::{
     context::Context,
     syntax::tree::Binary,
-    value::{
-        error::PromqlError,
-        series::{Series, Value, is_present},
-    },
+    value::series::{Series, Value, is_present},
 };
 use operators::Operation;
 
-/// What an operator makes of its operands.
+/// Evaluates an operator.
 pub(crate) fn operate(
     binary: &Binary,
     left: Value,
     right: Value,
     context: &Context<'_>,
-) -> Result<Value, PromqlError> {
+) -> Result<Value, QueryError> {
     let (operation, return_bool) = (Operation::of(binary.operator), binary.return_bool);
     Ok(match (left, right) {
         (Value::Scalar(mut left), Value::Scalar(right)) => {
@@ -47,7 +45,7 @@ pub(crate) fn operate(
             Value::Vector(vectors::operate(left, right, operation, binary, context)?)
         }
         (Value::Text(_), _) | (_, Value::Text(_)) => {
-            return Err(PromqlError::BadData(
+            return Err(QueryError::Invalid(
                 "parse error: binary expression must contain only scalar and instant vector \
                  types"
                     .to_owned(),
@@ -62,9 +60,9 @@ fn with_numbers(
     drops_metric: bool,
     compute: impl Fn(f64, f64) -> f64,
 ) -> Vec<Series> {
-    for one in &mut series {
-        one.drop_metric |= drops_metric;
-        for (value, number) in one.values.iter_mut().zip(numbers) {
+    for entry in &mut series {
+        entry.drop_metric |= drops_metric;
+        for (value, number) in entry.values.iter_mut().zip(numbers) {
             if is_present(*value) {
                 *value = compute(*value, *number);
             }

@@ -1,15 +1,15 @@
-//! What each binary operator does with two numbers.
+//! Operations of the binary operators on two numbers.
 //!
 //! Must never know: series, the store.
 
 use crate::query::promql::{syntax::operator::Operator, value::series::ABSENT};
 
-/// What an operator does with two numbers.
+/// The operation of an operator.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Operation {
-    /// Yields a number.
+    /// An operation that results in a number.
     Arithmetic(fn(f64, f64) -> f64),
-    /// Yields yes or no: keeps or drops the left value, or 1 or 0 with `bool`.
+    /// A comparison: keeps or drops the left value, or returns 1 or 0 with `bool`.
     Comparison(fn(f64, f64) -> bool),
     /// `and`
     And,
@@ -20,40 +20,39 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    /// The operation of an operator.
+    /// Returns the operation of an operator.
     pub(super) fn of(operator: Operator) -> Self {
         match operator {
-            Operator::Add => Self::Arithmetic(|one, next| one + next),
-            Operator::Subtract => Self::Arithmetic(|one, next| one - next),
-            Operator::Multiply => Self::Arithmetic(|one, next| one * next),
-            Operator::Divide => Self::Arithmetic(|one, next| one / next),
-            Operator::Modulo => Self::Arithmetic(|one, next| one % next),
+            Operator::Add => Self::Arithmetic(|left, right| left + right),
+            Operator::Subtract => Self::Arithmetic(|left, right| left - right),
+            Operator::Multiply => Self::Arithmetic(|left, right| left * right),
+            Operator::Divide => Self::Arithmetic(|left, right| left / right),
+            Operator::Modulo => Self::Arithmetic(|left, right| left % right),
             Operator::Power => Self::Arithmetic(f64::powf),
             Operator::Atan2 => Self::Arithmetic(f64::atan2),
-            Operator::Equal => Self::Comparison(|one, next| one == next),
-            Operator::NotEqual => Self::Comparison(|one, next| one != next),
-            Operator::Greater => Self::Comparison(|one, next| one > next),
-            Operator::Less => Self::Comparison(|one, next| one < next),
-            Operator::GreaterOrEqual => Self::Comparison(|one, next| one >= next),
-            Operator::LessOrEqual => Self::Comparison(|one, next| one <= next),
+            Operator::Equal => Self::Comparison(|left, right| left == right),
+            Operator::NotEqual => Self::Comparison(|left, right| left != right),
+            Operator::Greater => Self::Comparison(|left, right| left > right),
+            Operator::Less => Self::Comparison(|left, right| left < right),
+            Operator::GreaterOrEqual => Self::Comparison(|left, right| left >= right),
+            Operator::LessOrEqual => Self::Comparison(|left, right| left <= right),
             Operator::And => Self::And,
             Operator::Or => Self::Or,
             Operator::Unless => Self::Unless,
         }
     }
 
-    /// The result for two values that are there; [`ABSENT`] where a comparison drops it. `kept` is
-    /// what a comparison keeps.
-    pub(super) fn apply(self, one: f64, next: f64, kept: f64, return_bool: bool) -> f64 {
+    /// Applies the operation to two present values. A comparison results in `kept` or [`ABSENT`].
+    pub(super) fn apply(self, left: f64, right: f64, kept: f64, return_bool: bool) -> f64 {
         match self {
-            Self::Arithmetic(compute) => compute(one, next),
-            Self::Comparison(holds) if return_bool => f64::from(u8::from(holds(one, next))),
-            Self::Comparison(holds) if holds(one, next) => kept,
+            Self::Arithmetic(compute) => compute(left, right),
+            Self::Comparison(holds) if return_bool => f64::from(u8::from(holds(left, right))),
+            Self::Comparison(holds) if holds(left, right) => kept,
             Self::Comparison(_) | Self::And | Self::Or | Self::Unless => ABSENT,
         }
     }
 
-    /// Whether the result is no longer what the metric's name says.
+    /// Returns true when the metric's name does not apply to the result.
     pub(super) fn drops_metric(self) -> bool {
         matches!(self, Self::Arithmetic(_))
     }

@@ -1,6 +1,6 @@
-//! Operators between two vectors: set operators by what meets, arithmetic and comparisons on it.
+//! Operators between two vectors: set operators, arithmetic and comparisons on matching series.
 //!
-//! Must never know: the store, by what labels series are matched.
+//! Must never know: the store, the labels of the matching.
 
 use std::collections::HashMap;
 
@@ -9,25 +9,25 @@ use super::{
     matching::{Group, Matching, groups},
     operators::Operation,
 };
+use crate::query::QueryError;
 use crate::query::promql::{
     context::Context,
     syntax::tree::{Binary, Many},
     value::{
-        error::PromqlError,
         labels::Labels,
         series::{ABSENT, Series, is_present, join_same},
         steps::Steps,
     },
 };
 
-/// What an operator gives between two vectors.
+/// Evaluates an operator between two vectors.
 pub(super) fn operate(
     mut left: Vec<Series>,
     mut right: Vec<Series>,
     operation: Operation,
     binary: &Binary,
     context: &Context<'_>,
-) -> Result<Vec<Series>, PromqlError> {
+) -> Result<Vec<Series>, QueryError> {
     let (matching, steps) = (Matching::new(binary), context.steps);
     if binary.matching.fills() {
         fill(&mut left, &mut right, &binary.matching, &matching, steps);
@@ -47,20 +47,20 @@ pub(super) fn operate(
     }
 }
 
-/// Arithmetic and comparisons; `many` is the left side unless `group_right` says otherwise.
+/// Evaluates arithmetic and comparisons. `many` is the left side, except for `group_right`.
 fn matched(
     many: &[Series],
     one: &[Series],
     operation: Operation,
     matching: &Matching<'_>,
     context: &Context<'_>,
-) -> Result<Vec<Series>, PromqlError> {
+) -> Result<Vec<Series>, QueryError> {
     let steps = context.steps;
     let any = any_present(many.iter(), steps);
     let mut results = Results::default();
     for group in groups(many, one, matching) {
         let partners = partners(&group, one, &any, matching)?;
-        // Times at which a series of the many side has met one already.
+        // Times at which a series of the "many" side already has a match.
         let alone = matching.many != Many::Neither || group.left.len() < 2;
         let mut met = vec![false; if alone { 0 } else { steps.count }];
         for left in group.left.iter().map(|index| &many[*index]) {
@@ -80,15 +80,15 @@ fn matched(
     Ok(results.series)
 }
 
-/// Keeps values where the other side has, or has not, a series of the same signature.
+/// Keeps values at times when the other side has, or lacks, a series with the same signature.
 fn kept_where(
-    mut own: Vec<Series>,
+    mut side: Vec<Series>,
     other: &[Series],
     matching: &Matching<'_>,
     steps: &Steps,
     wanted: bool,
 ) -> Vec<Series> {
-    for group in groups(&own, other, matching) {
+    for group in groups(&side, other, matching) {
         let mut there = vec![false; steps.count];
         for index in &group.right {
             for (there, value) in there.iter_mut().zip(&other[*index].values) {
@@ -96,19 +96,19 @@ fn kept_where(
             }
         }
         for index in &group.left {
-            for (value, there) in own[*index].values.iter_mut().zip(&there) {
+            for (value, there) in side[*index].values.iter_mut().zip(&there) {
                 if *there != wanted {
                     *value = ABSENT;
                 }
             }
         }
     }
-    own.retain(Series::has_values);
-    own
+    side.retain(Series::has_values);
+    side
 }
 
-/// Without groups a series may meet one other at a time, whatever the operator makes of them.
-fn note_met(met: &mut [bool], left: &Series, right: &Series) -> Result<(), PromqlError> {
+/// Records matches; without grouping, a series may match one other series at a time.
+fn note_met(met: &mut [bool], left: &Series, right: &Series) -> Result<(), QueryError> {
     let pairs = left.values.iter().zip(&right.values);
     for (met, (left, right)) in met.iter_mut().zip(pairs) {
         if is_present(*left) && is_present(*right) && std::mem::replace(met, true) {
@@ -135,23 +135,23 @@ fn combined(
             }
             let swapped = matching.many == Many::Right;
             let (left, right) = if swapped { (*one, *many) } else { (*many, *one) };
-            // A comparison keeps the value of the left side, whichever has many.
+            // A comparison keeps the value of the left side, regardless of the grouping.
             operation.apply(left, right, left, matching.return_bool)
         })
         .collect()
 }
 
-/// No partner at this time.
+/// The mark for a time without a match.
 const NOBODY: u32 = u32::MAX;
 
-/// The series of the one side that there is at each time; there may not be two. A single entry
-/// means that it is the same at all times.
+/// Returns the series of the "one" side at each time; there must not be two. A single entry applies
+/// to all times.
 fn partners(
     group: &Group,
     one: &[Series],
     any: &[bool],
     matching: &Matching<'_>,
-) -> Result<Vec<u32>, PromqlError> {
+) -> Result<Vec<u32>, QueryError> {
     if let [only] = group.right[..] {
         return Ok(vec![only as u32]);
     }
@@ -167,7 +167,7 @@ fn partners(
                 let mut two = [&one[*partner as usize].labels, &series.labels];
                 two.sort();
                 let [first, next] = two.map(Labels::in_braces);
-                return Err(PromqlError::Execution(format!(
+                return Err(QueryError::Execution(format!(
                     "found duplicate series for the match group {} on the {side} hand-side of the \
                      operation: [{first}, {next}];many-to-many matching not allowed: matching \
                      labels must be unique on one side",
@@ -180,7 +180,7 @@ fn partners(
     Ok(partners)
 }
 
-/// Those partners that a series meets at any time, each once.
+/// Returns the distinct partners of a series over time.
 fn met_by(series: &Series, partners: &[u32]) -> Vec<u32> {
     if partners.len() == 1 {
         return partners.iter().copied().filter(|partner| *partner != NOBODY).collect();
@@ -193,7 +193,7 @@ fn met_by(series: &Series, partners: &[u32]) -> Vec<u32> {
     met
 }
 
-/// Results, those with the same labels joined.
+/// The results; series with the same labels are joined.
 #[derive(Default)]
 struct Results {
     places: HashMap<Labels, usize>,
@@ -201,27 +201,29 @@ struct Results {
 }
 
 impl Results {
-    fn add(&mut self, series: Series, many: Many) -> Result<(), PromqlError> {
+    fn add(&mut self, series: Series, many: Many) -> Result<(), QueryError> {
         let Some(place) = self.places.get(&series.labels) else {
             self.places.insert(series.labels.clone(), self.series.len());
             self.series.push(series);
             return Ok(());
         };
-        let own = &mut self.series[*place].values;
-        for (own, new) in own.iter_mut().zip(&series.values).filter(|(_, new)| is_present(**new)) {
-            if is_present(*own) {
+        let joined = &mut self.series[*place].values;
+        for (joined, new) in
+            joined.iter_mut().zip(&series.values).filter(|(_, new)| is_present(**new))
+        {
+            if is_present(*joined) {
                 return Err(execution(if many == Many::Neither {
                     "vector cannot contain metrics with the same labelset"
                 } else {
                     "multiple matches for labels: grouping labels must ensure unique matches"
                 }));
             }
-            *own = *new;
+            *joined = *new;
         }
         Ok(())
     }
 }
 
-fn execution(text: &str) -> PromqlError {
-    PromqlError::Execution(text.to_owned())
+fn execution(text: &str) -> QueryError {
+    QueryError::Execution(text.to_owned())
 }

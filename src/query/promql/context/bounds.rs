@@ -1,46 +1,46 @@
-//! What one evaluation may take: time, points, cells, memory.
+//! The limits of one evaluation: time, points, cells, memory.
 //!
-//! Where an evaluation asks for its turn and for memory; selecting and reading ask the query's budget
-//! themselves. Must never know: the tree, what is computed.
+//! Evaluations call this file for turns and memory; selecting and reading use the query's budget
+//! directly. Must never know: the tree, what is computed.
 
 use std::{cell::Cell, sync::Arc};
 
 use regex::Regex;
 
+use crate::query::QueryError;
 use crate::query::{
     promql::{
         request::PromqlLimits,
-        value::{cells::TimedCell, error::PromqlError, series::Value},
+        value::{cells::TimedCell, series::Value},
     },
     whole_pattern,
 };
 
-/// Values of the size of a result that making it takes at a time: two operands, the result, and the
-/// answer's times.
+/// Memory of an operation as a multiple of its result: two operands, the result, and the answer's
+/// times.
 const VALUES_AT_A_TIME: usize = 4;
 
-/// The limits of an answer, and what its evaluation has taken of them.
+/// The limits of a query, and the resources that its evaluation has used.
 pub(crate) struct Bounds<'a> {
-    /// The limits.
     pub(crate) limits: &'a PromqlLimits<'a>,
-    /// Cells read.
+    /// Number of cells read.
     cells: Cell<usize>,
-    /// Memory taken for values so far.
+    /// Memory charged for values so far.
     values: Cell<usize>,
-    /// What values take that wait for others to be evaluated.
+    /// Memory of values that wait for other operands.
     held: Cell<usize>,
 }
 
 impl<'a> Bounds<'a> {
-    /// Nothing is taken yet.
+    /// Creates limits without any use.
     pub(crate) fn new(limits: &'a PromqlLimits<'a>) -> Self {
         Self { limits, cells: Cell::new(0), values: Cell::new(0), held: Cell::new(0) }
     }
 
-    /// Ends an evaluation that takes too long.
-    pub(crate) fn check_time(&self) -> Result<(), PromqlError> {
+    /// Returns an error when the evaluation exceeds its time.
+    pub(crate) fn check_time(&self) -> Result<(), QueryError> {
         if self.limits.budget.check().is_err() {
-            return Err(PromqlError::Timeout(
+            return Err(QueryError::Timeout(
                 "query timed out in expression evaluation: ask for a shorter range, a larger step \
                  or fewer series, or raise limits.query_timeout"
                     .to_owned(),
@@ -49,18 +49,18 @@ impl<'a> Bounds<'a> {
         Ok(())
     }
 
-    /// Takes memory until the query ends.
-    pub(crate) fn take(&self, bytes: usize) -> Result<(), PromqlError> {
+    /// Reserves memory until the query ends.
+    pub(crate) fn take(&self, bytes: usize) -> Result<(), QueryError> {
         self.limits.take(bytes)
     }
 
-    /// Refuses values of more points than allowed, and takes the memory for them before they are
-    /// built: beside what is held meanwhile.
-    pub(crate) fn check_points(&self, series: usize, times: usize) -> Result<(), PromqlError> {
+    /// Rejects values with too many points, and charges their memory before they are built, in
+    /// addition to the values on hold.
+    pub(crate) fn check_points(&self, series: usize, times: usize) -> Result<(), QueryError> {
         let max = self.limits.points_max;
         let points = series.saturating_mul(times);
         if points > max {
-            return Err(PromqlError::TooMuch(format!(
+            return Err(QueryError::TooMuch(format!(
                 "{series} series at {times} times are more than {max} points: ask for a shorter range, \
                  a larger step or fewer series, or raise limits.query_points_max"
             )));
@@ -71,19 +71,19 @@ impl<'a> Bounds<'a> {
         self.take(more)
     }
 
-    /// Counts a value as held, until the guard is dropped: it waits for others to be evaluated.
+    /// Counts a value as on hold until the guard is dropped, while other operands are evaluated.
     pub(crate) fn hold(&self, value: &Value) -> Holding<'_> {
         let bytes = value.bytes();
         self.held.set(self.held.get() + bytes);
         Holding { held: &self.held, bytes }
     }
 
-    /// Counts cells read, and refuses more than allowed.
-    pub(crate) fn count_cells(&self, more: usize) -> Result<(), PromqlError> {
+    /// Counts cells, and rejects more than allowed.
+    pub(crate) fn count_cells(&self, more: usize) -> Result<(), QueryError> {
         let (cells, max) = (self.cells.get() + more, self.limits.points_max);
         self.cells.set(cells);
         if cells > max {
-            return Err(PromqlError::TooMuch(format!(
+            return Err(QueryError::TooMuch(format!(
                 "the query reads more than {max} cells: ask for a shorter range, a larger step \
                  with it or fewer series, or raise limits.query_points_max"
             )));
@@ -92,12 +92,12 @@ impl<'a> Bounds<'a> {
     }
 
     /// Compiles a pattern that must match whole values.
-    pub(crate) fn pattern(&self, pattern: &str) -> Result<Arc<Regex>, PromqlError> {
+    pub(crate) fn pattern(&self, pattern: &str) -> Result<Arc<Regex>, QueryError> {
         whole_pattern(pattern, self.limits)
     }
 }
 
-/// A value that waits counts as held until this is dropped ([`Bounds::hold`]).
+/// A guard of [`Bounds::hold`].
 pub(crate) struct Holding<'a> {
     held: &'a Cell<usize>,
     bytes: usize,

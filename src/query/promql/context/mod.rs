@@ -1,4 +1,4 @@
-//! What functions, operators and aggregations are given beside their values.
+//! The context of functions, operators and aggregations.
 //!
 //! Must never know: the tree, the store, the evaluator.
 
@@ -10,15 +10,15 @@ use super::value::{
 };
 use bounds::Bounds;
 
-/// The surroundings of a calculation.
+/// The context of a calculation.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
-    /// The times that the values are of.
+    /// The times of the values.
     pub(crate) steps: &'a Steps,
     /// The times of the whole query.
     pub(crate) query: &'a QueryRange,
-    /// Where time, points and bytes are asked for.
+    /// The limits for time, points and memory.
     pub(crate) bounds: &'a Bounds<'a>,
-    /// Where warnings and infos go.
+    /// The warnings and infos.
     pub(crate) notes: Notes<'a>,
 }

@@ -1,9 +1,10 @@
-//! Function calls: evaluates the arguments and hands them to the function.
+//! Function calls: evaluates the arguments and calls the function.
 //!
-//! A few functions look at what an argument is, not only at its value: they get that here. Must never
-//! know: what functions compute.
+//! A few functions depend on the syntax of an argument, not only on its value; this file handles
+//! them. Must never know: what functions compute.
 
 use super::expression::{Evaluator, is_range_vector};
+use crate::query::QueryError;
 use crate::{
     policy::query_plan::Detail,
     query::promql::{
@@ -22,7 +23,6 @@ use crate::{
         },
         syntax::tree::{Call, Expr, MatrixSelector},
         value::{
-            error::PromqlError,
             series::{Series, Value},
             steps::Steps,
             windows::Extension,
@@ -32,8 +32,8 @@ use crate::{
 };
 
 impl Evaluator<'_> {
-    /// What a function call comes to.
-    pub(super) fn call(&self, call: &Call, steps: &Steps) -> Result<Value, PromqlError> {
+    /// Evaluates a function call.
+    pub(super) fn call(&self, call: &Call, steps: &Steps) -> Result<Value, QueryError> {
         let (name, arguments) = (call.function.name, call.arguments.as_slice());
         let places = self.places(call.span, arguments);
         let context = Context { notes: self.notes.of_call(&places), ..self.context(steps) };
@@ -57,14 +57,14 @@ impl Evaluator<'_> {
         })
     }
 
-    /// Functions of a range vector, and of numbers beside it.
+    /// Calls a function of a range vector and of further numbers.
     fn range_call(
         &self,
         name: &str,
         function: RangeFunction,
         arguments: &[Expr],
         context: &Context<'_>,
-    ) -> Result<Vec<Series>, PromqlError> {
+    ) -> Result<Vec<Series>, QueryError> {
         if let Some((matrix, extension)) = arguments.iter().find_map(extended) {
             return self.extended_call(name, matrix, extension, context.steps);
         }
@@ -77,30 +77,30 @@ impl Evaluator<'_> {
             }
         }
         let (detail, columns) = (range::detail(name), range::columns(name));
-        let own = Context { notes: context.notes.at_argument(0), ..*context };
+        let argument_context = Context { notes: context.notes.at_argument(0), ..*context };
         let windows = windows.ok_or_else(|| missing(name))?;
         if let Expr::Matrix(matrix) = windows
             && self.has_one_selector
         {
             let (mut series, read) = (Vec::new(), (detail, columns));
             self.selectors.range_in_parts(matrix, context.steps, read, |windows| {
-                series.extend(range::call(name, function, windows, &numbers, &own)?);
+                series.extend(range::call(name, function, windows, &numbers, &argument_context)?);
                 Ok(())
             })?;
             return Ok(series);
         }
         let windows = self.range_vector(windows, context.steps, detail, columns)?;
-        range::call(name, function, &windows, &numbers, &own)
+        range::call(name, function, &windows, &numbers, &argument_context)
     }
 
-    /// Functions of an extended range selector.
+    /// Calls a function of an extended range selector.
     fn extended_call(
         &self,
         name: &str,
         matrix: &MatrixSelector,
         extension: Extension,
         steps: &Steps,
-    ) -> Result<Vec<Series>, PromqlError> {
+    ) -> Result<Vec<Series>, QueryError> {
         let range_ms = matrix.range.positive_millis(self.query.times)?;
         let function = ExtendedFunction::new(name, extension, range_ms)?;
         let is_smoothed = extension == Extension::Smoothed;
@@ -108,8 +108,8 @@ impl Evaluator<'_> {
         let compute = |samples: &[_], to| function.value(samples, to);
         let mut found =
             self.selectors.around(&matrix.selector, steps, range_ms, after_ms, compute)?;
-        for one in &mut found {
-            one.drop_metric = true;
+        for entry in &mut found {
+            entry.drop_metric = true;
         }
         Ok(found)
     }
@@ -118,7 +118,7 @@ impl Evaluator<'_> {
         &self,
         argument: &Expr,
         context: &Context<'_>,
-    ) -> Result<Vec<Series>, PromqlError> {
+    ) -> Result<Vec<Series>, QueryError> {
         let (detail, columns) = (Detail::Aggregates, Columns::NONE);
         let windows = self.range_vector(argument, context.steps, detail, columns)?;
         let found = range::over_windows(&windows, context, |window, _| {
@@ -127,8 +127,8 @@ impl Evaluator<'_> {
         Ok(absent(named_labels(argument), &found, context.steps))
     }
 
-    /// `timestamp`: of a selector the sample's time, of anything else the evaluation time.
-    fn timestamp(&self, argument: &Expr, steps: &Steps) -> Result<Vec<Series>, PromqlError> {
+    /// Evaluates `timestamp`: the time of the sample for a selector, otherwise the evaluation time.
+    fn timestamp(&self, argument: &Expr, steps: &Steps) -> Result<Vec<Series>, QueryError> {
         if let Expr::Vector(selector) = argument.without_parens() {
             let times = self.selectors.instant(selector, steps, Take::Time)?;
             return Ok(functions::mapped(times, |_, time| time));
@@ -137,12 +137,13 @@ impl Evaluator<'_> {
         Ok(functions::mapped(series, |at, _| steps.at(at) as f64 / 1000.0))
     }
 
-    /// `info`: the series of the first argument with labels of the info series that the second one
-    /// selects. Those count whose samples lie where the first selector of the first argument looks.
-    fn info(&self, arguments: &[Expr], context: &Context<'_>) -> Result<Vec<Series>, PromqlError> {
+    /// Evaluates `info`: adds labels of the info series that the second argument selects to the
+    /// series of the first. Info series are read at the times of the first selector of the first
+    /// argument.
+    fn info(&self, arguments: &[Expr], context: &Context<'_>) -> Result<Vec<Series>, QueryError> {
         let steps = context.steps;
         let [base, rest @ ..] = arguments else {
-            return Err(PromqlError::BadData("parse error: info needs an argument".to_owned()));
+            return Err(QueryError::Invalid("parse error: info needs an argument".to_owned()));
         };
         let first = base.selectors().into_iter().next();
         let shift = first.map(|selector| self.selectors.shift(selector)).transpose()?;
@@ -165,7 +166,7 @@ impl Evaluator<'_> {
     }
 }
 
-/// The extended range selector that an expression is.
+/// Returns the extended range selector of an expression, if it is one.
 fn extended(expression: &Expr) -> Option<(&MatrixSelector, Extension)> {
     let Expr::Matrix(matrix) = expression.without_parens() else { return None };
     Some((matrix, matrix.selector.extension?))

@@ -1,45 +1,45 @@
-//! Walks an expression's tree, all evaluation times at once: each node's operands first, then what
-//! is calculated of them.
+//! Evaluation of an expression's tree at all evaluation times at once: the operands of each node
+//! first, then the node.
 //!
 //! Must never know: how cells are read, what functions, operators and aggregations compute.
 
 use super::step_invariant::is_step_invariant;
+use crate::query::QueryError;
 use crate::query::promql::{
     aggregation::aggregate,
     binary::operate,
     context::{Context, bounds::Bounds},
     functions::extended,
-    parsed::Parsed,
     selectors::{Selectors, Take},
+    syntax::ParsedQuery,
     syntax::{
         span::Span,
         tree::{Aggregate, Binary, Expr, ValueType, VectorSelector},
     },
     value::{
         annotations::Notes,
-        error::PromqlError,
         series::{Series, Value, without_names},
         steps::{QueryRange, Steps},
         windows::Extension,
     },
 };
 
-/// What an evaluation needs.
+/// The state of an evaluation.
 pub(super) struct Evaluator<'a> {
     pub(super) selectors: Selectors<'a>,
     pub(super) bounds: &'a Bounds<'a>,
     pub(super) notes: Notes<'a>,
     pub(super) query: QueryRange,
-    pub(super) parsed: &'a Parsed,
-    /// Whether metrics' names that no longer fit are dropped at the end only.
+    pub(super) parsed: &'a ParsedQuery,
+    /// True when metric names are dropped at the end of the evaluation only.
     pub(super) delayed_name_removal: bool,
-    /// Whether no cells are needed twice.
+    /// True when no selector is used twice.
     pub(super) has_one_selector: bool,
 }
 
 impl Evaluator<'_> {
-    /// What an expression comes to at the steps. Range vectors have no value of their own.
-    pub(super) fn value(&self, expression: &Expr, steps: &Steps) -> Result<Value, PromqlError> {
+    /// Evaluates an expression at the steps. A range vector has no value.
+    pub(super) fn value(&self, expression: &Expr, steps: &Steps) -> Result<Value, QueryError> {
         self.bounds.check_time()?;
         self.bounds.check_points(1, steps.count)?;
         if steps.count > 1 && is_step_invariant(expression) {
@@ -55,8 +55,8 @@ impl Evaluator<'_> {
             Expr::Binary(binary) => self.binary(binary, steps)?,
             Expr::Call(call) => self.call(call, steps)?,
             Expr::Matrix(_) | Expr::Subquery(_) => {
-                return Err(PromqlError::BadData(format!(
-                    "{expression} is a range vector: give it to a function such as rate"
+                return Err(QueryError::Invalid(format!(
+                    "{expression} is a range vector: use it in a function such as rate"
                 )));
             }
         };
@@ -66,8 +66,8 @@ impl Evaluator<'_> {
         Ok(Value::Vector(series))
     }
 
-    /// What is the same at all times is evaluated once.
-    fn step_invariant(&self, expression: &Expr, steps: &Steps) -> Result<Value, PromqlError> {
+    /// Evaluates an expression once when it is the same at all times.
+    fn step_invariant(&self, expression: &Expr, steps: &Steps) -> Result<Value, QueryError> {
         let value = self.value(expression, &Steps::instant(steps.start))?;
         if let Value::Vector(series) = &value {
             self.bounds.check_points(series.len(), steps.count)?;
@@ -79,20 +79,20 @@ impl Evaluator<'_> {
         &self,
         selector: &VectorSelector,
         steps: &Steps,
-    ) -> Result<Vec<Series>, PromqlError> {
+    ) -> Result<Vec<Series>, QueryError> {
         match selector.extension {
             None => self.selectors.instant(selector, steps, Take::Value),
             Some(Extension::Smoothed) => {
                 let after_ms = self.selectors.lookback_ms;
                 self.selectors.around(selector, steps, 0, after_ms, extended::smoothed_at)
             }
-            Some(Extension::Anchored) => Err(PromqlError::BadData(
+            Some(Extension::Anchored) => Err(QueryError::Invalid(
                 "parse error: anchored modifier can only be used with range vectors".to_owned(),
             )),
         }
     }
 
-    fn binary(&self, binary: &Binary, steps: &Steps) -> Result<Value, PromqlError> {
+    fn binary(&self, binary: &Binary, steps: &Steps) -> Result<Value, QueryError> {
         let left = self.value(&binary.left, steps)?;
         let held = self.bounds.hold(&left);
         let right = self.value(&binary.right, steps)?;
@@ -100,11 +100,7 @@ impl Evaluator<'_> {
         operate(binary, left, right, &self.context(steps))
     }
 
-    fn aggregate(
-        &self,
-        aggregation: &Aggregate,
-        steps: &Steps,
-    ) -> Result<Vec<Series>, PromqlError> {
+    fn aggregate(&self, aggregation: &Aggregate, steps: &Steps) -> Result<Vec<Series>, QueryError> {
         let Aggregate { operation, parameter, input, grouping, span } = aggregation;
         let first = parameter.as_deref().unwrap_or(input);
         let places = self.places(*span, std::slice::from_ref(first));
@@ -115,27 +111,27 @@ impl Evaluator<'_> {
         aggregate(*operation, grouping.as_ref(), parameter, input, &context)
     }
 
-    /// The value as an instant vector.
+    /// Evaluates an expression to an instant vector.
     pub(super) fn vector(
         &self,
         expression: &Expr,
         steps: &Steps,
-    ) -> Result<Vec<Series>, PromqlError> {
+    ) -> Result<Vec<Series>, QueryError> {
         match self.value(expression, steps)? {
             Value::Vector(series) => Ok(series),
             Value::Scalar(_) | Value::Text(_) => Err(wrong_type(expression, "instant vector")),
         }
     }
 
-    /// The value as one number for each time.
-    pub(super) fn scalar(&self, expression: &Expr, steps: &Steps) -> Result<Vec<f64>, PromqlError> {
+    /// Evaluates an expression to one number per time.
+    pub(super) fn scalar(&self, expression: &Expr, steps: &Steps) -> Result<Vec<f64>, QueryError> {
         match self.value(expression, steps)? {
             Value::Scalar(values) => Ok(values),
             Value::Vector(_) | Value::Text(_) => Err(wrong_type(expression, "scalar")),
         }
     }
 
-    /// Where a call stands in the query, and behind that its arguments.
+    /// Returns the places of a call and of its arguments in the query.
     pub(super) fn places(&self, call: Span, arguments: &[Expr]) -> Vec<String> {
         let spans = std::iter::once(call).chain(arguments.iter().map(Expr::span));
         spans.map(|span| self.parsed.place(span)).collect()
@@ -146,11 +142,11 @@ impl Evaluator<'_> {
     }
 }
 
-pub(super) fn wrong_type(expression: &Expr, wanted: &str) -> PromqlError {
-    PromqlError::BadData(format!("parse error: expected type {wanted}, got {expression}"))
+pub(super) fn wrong_type(expression: &Expr, wanted: &str) -> QueryError {
+    QueryError::Invalid(format!("parse error: expected type {wanted}, got {expression}"))
 }
 
-/// Whether an expression is a range vector.
+/// Returns true when an expression is a range vector.
 pub(super) fn is_range_vector(expression: &Expr) -> bool {
     expression.value_type() == ValueType::Matrix
 }

@@ -1,4 +1,4 @@
-//! From a checked request to an answer: the times, the evaluation, and what becomes of its value.
+//! Evaluation of a request: the times, the value of the expression, and the answer.
 //!
 //! Must never know: HTTP, how cells are read, what functions and operators compute.
 
@@ -9,19 +9,19 @@ mod step_invariant;
 
 use std::cell::RefCell;
 
+use crate::query::QueryError;
 use crate::{
     model::UnixMillis,
     policy::query_plan::Detail,
     query::promql::{
         context::bounds::Bounds,
-        parsed::Parsed,
         request::{PromqlLimits, PromqlRequest},
         selectors::Selectors,
+        syntax::ParsedQuery,
         syntax::tree::Expr,
         value::{
             annotations::{Annotations, Notes},
             answer::{MatrixSeries, Points, PromqlAnswer, PromqlValue, VectorSample},
-            error::PromqlError,
             series::{Series, Value, without_names},
             steps::{QueryRange, QueryTimes, Steps},
             text::shown,
@@ -31,17 +31,17 @@ use crate::{
 };
 use expression::{Evaluator, is_range_vector};
 
-/// Times further from 1970 than this are refused, so that calculations cannot overflow.
+/// Maximum distance of times from 1970, so that calculations cannot overflow.
 const TIME_MAX_MS: i64 = 1_000_000_000_000_000;
 
-/// Evaluates an expression at the request's times.
+/// Evaluates an expression at the times of the request.
 pub(crate) fn answer(
     store: &Store,
-    parsed: &Parsed,
+    parsed: &ParsedQuery,
     request: &PromqlRequest,
     limits: &PromqlLimits<'_>,
     now: UnixMillis,
-) -> Result<PromqlAnswer, PromqlError> {
+) -> Result<PromqlAnswer, QueryError> {
     let (expression, steps) = (&parsed.tree, steps(request, limits)?);
     let query = QueryRange {
         start: steps.start,
@@ -75,12 +75,12 @@ pub(crate) fn answer(
     Ok(PromqlAnswer { value, warnings, infos })
 }
 
-/// The evaluation times.
-fn steps(request: &PromqlRequest, limits: &PromqlLimits<'_>) -> Result<Steps, PromqlError> {
+/// Returns the evaluation times.
+fn steps(request: &PromqlRequest, limits: &PromqlLimits<'_>) -> Result<Steps, QueryError> {
     let (start, end, step_ms) = (request.start.0, request.end.0, request.step_ms);
-    let bad = |problem: &str| Err(PromqlError::BadData(problem.to_owned()));
+    let bad = |problem: &str| Err(QueryError::Invalid(problem.to_owned()));
     if start.abs() > TIME_MAX_MS || end.abs() > TIME_MAX_MS {
-        return bad("times must lie within 30,000 years of 1970");
+        return bad("times must be within 30,000 years of 1970");
     }
     if step_ms == 0 {
         return Ok(Steps::instant(start));
@@ -95,7 +95,7 @@ fn steps(request: &PromqlRequest, limits: &PromqlLimits<'_>) -> Result<Steps, Pr
     }
     let count = ((end - start) / step_ms + 1) as usize;
     if count > limits.steps_max {
-        return Err(PromqlError::BadData(format!(
+        return Err(QueryError::Invalid(format!(
             "exceeded maximum resolution of {} points per timeseries. Try decreasing the query \
              resolution (?step=XX)",
             limits.steps_max
@@ -108,9 +108,9 @@ fn range_answer(
     evaluator: &Evaluator<'_>,
     expression: &Expr,
     steps: &Steps,
-) -> Result<PromqlValue, PromqlError> {
+) -> Result<PromqlValue, QueryError> {
     let not_of = |kind: &str| {
-        PromqlError::BadData(format!(
+        QueryError::Invalid(format!(
             "invalid expression type \"{kind}\" for range query, must be Scalar or instant Vector"
         ))
     };
@@ -127,11 +127,11 @@ fn range_answer(
         points: Points::stepped(steps, series.values),
     };
     let mut all: Vec<_> = series.into_iter().filter(Series::has_values).map(points).collect();
-    all.sort_by(|one, next| one.labels.cmp(&next.labels));
+    all.sort_by(|left, right| left.labels.cmp(&right.labels));
     Ok(PromqlValue::Matrix(all))
 }
 
-fn instant_answer(value: Value, at: i64) -> Result<PromqlValue, PromqlError> {
+fn instant_answer(value: Value, at: i64) -> Result<PromqlValue, QueryError> {
     Ok(match value {
         Value::Text(text) => PromqlValue::String(at, shown(&text)),
         Value::Scalar(values) => {
@@ -149,12 +149,12 @@ fn instant_answer(value: Value, at: i64) -> Result<PromqlValue, PromqlError> {
     })
 }
 
-/// What an instant query for a range vector shows: the readings that are kept.
+/// Returns the answer to an instant query for a range vector: the stored readings.
 fn readings(
     evaluator: &Evaluator<'_>,
     expression: &Expr,
     steps: &Steps,
-) -> Result<Vec<MatrixSeries>, PromqlError> {
+) -> Result<Vec<MatrixSeries>, QueryError> {
     let windows = evaluator.range_vector(expression, steps, Detail::Samples, Columns::ENDS)?;
     let to = windows.shift.of(steps.start);
     let from = to - windows.range_ms;
@@ -176,6 +176,6 @@ fn readings(
             out.push(MatrixSeries { labels, points: Points::listed(points) });
         }
     }
-    out.sort_by(|one, next| one.labels.cmp(&next.labels));
+    out.sort_by(|left, right| left.labels.cmp(&right.labels));
     Ok(out)
 }

@@ -1,10 +1,11 @@
 //! Range vectors: range selectors, and subqueries, which are evaluated once for all their windows.
 //!
-//! Must never know: what functions make of a window.
+//! Must never know: how functions use a window.
 
 use std::rc::Rc;
 
 use super::expression::{Evaluator, wrong_type};
+use crate::query::QueryError;
 use crate::{
     model::Kind,
     policy::query_plan::Detail,
@@ -13,7 +14,6 @@ use crate::{
         syntax::tree::{Expr, Subquery},
         value::{
             cells::TimedCell,
-            error::PromqlError,
             range_vector::{CellMatrix, CellSeries, RangeVector},
             series::{Series, is_present},
             steps::Steps,
@@ -22,21 +22,21 @@ use crate::{
     store::Columns,
 };
 
-/// Step of a subquery that names none: Prometheus' evaluation interval.
+/// The default step of a subquery: Prometheus' evaluation interval.
 const SUBQUERY_STEP_MS: i64 = 60_000;
 
 impl Evaluator<'_> {
-    /// The windows of a range selector or subquery.
+    /// Returns the windows of a range selector or subquery.
     pub(super) fn range_vector(
         &self,
         expression: &Expr,
         steps: &Steps,
         detail: Detail,
         columns: Columns,
-    ) -> Result<RangeVector, PromqlError> {
+    ) -> Result<RangeVector, QueryError> {
         match expression.without_parens() {
             Expr::Matrix(matrix) if matrix.selector.extension.is_some() => {
-                Err(PromqlError::Execution(
+                Err(QueryError::Execution(
                     "the anchored and smoothed modifiers can only be used with: changes, delta, \
                      increase, rate, resets"
                         .to_owned(),
@@ -55,9 +55,8 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Evaluates the inner expression once over all that the windows need, at multiples of its
-    /// step.
-    fn subquery(&self, subquery: &Subquery, steps: &Steps) -> Result<RangeVector, PromqlError> {
+    /// Evaluates the inner expression once over the range of all windows, at multiples of its step.
+    fn subquery(&self, subquery: &Subquery, steps: &Steps) -> Result<RangeVector, QueryError> {
         let (shift, times) = (shift(&subquery.shift, &self.query)?, self.query.times);
         let range_ms = subquery.range.positive_millis(times)?;
         let step = subquery.step.as_ref();
@@ -69,8 +68,8 @@ impl Evaluator<'_> {
         let inner = Steps { start, step_ms, count };
         self.bounds.check_points(1, inner.count)?;
         let series = if count == 0 { Vec::new() } else { self.vector(&subquery.inner, &inner)? };
-        for one in &series {
-            let cells = one.values.iter().filter(|value| is_present(**value)).count();
+        for entry in &series {
+            let cells = entry.values.iter().filter(|value| is_present(**value)).count();
             self.bounds.take(cells * size_of::<TimedCell>())?;
         }
         let samples = |series: Series| CellSeries {

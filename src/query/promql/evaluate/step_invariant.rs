@@ -1,10 +1,10 @@
-//! Step invariant parts of an expression: they are the same at all times, and are evaluated once.
+//! Step-invariant expressions, which have the same value at all times and are evaluated once.
 //!
 //! Must never know: the store, values.
 
 use crate::query::promql::syntax::tree::Expr;
 
-/// Functions whose answer depends on the evaluation time itself.
+/// Functions that depend on the evaluation time.
 const OF_TIME: [&str; 12] = [
     "info",
     "time",
@@ -20,12 +20,12 @@ const OF_TIME: [&str; 12] = [
     "year",
 ];
 
-/// Whether an expression, no mere literal, has the same value at all times.
+/// Returns true when an expression other than a literal has the same value at all times.
 pub(crate) fn is_step_invariant(expression: &Expr) -> bool {
     !matches!(expression, Expr::Number(_) | Expr::Text(_)) && keeps(expression)
 }
 
-/// Whether nothing in an expression depends on the time.
+/// Returns true when no part of an expression depends on the time.
 fn keeps(expression: &Expr) -> bool {
     match expression {
         Expr::Vector(selector) => selector.shift.at.is_some(),
@@ -45,7 +45,7 @@ fn keeps(expression: &Expr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::promql::{Parsed, tests::LIMITS};
+    use crate::query::promql::{parse::parse, tests::LIMITS};
 
     #[test]
     fn what_depends_on_the_time_is_not_step_invariant() {
@@ -66,7 +66,7 @@ mod tests {
             ("max_over_time(up[5m:1m] @ 10)", true),
             ("max_over_time((up @ 10)[5m:1m])", false),
         ] {
-            let expression = Parsed::new(text, &LIMITS).unwrap().tree;
+            let expression = parse(text, &LIMITS).unwrap().tree;
             assert_eq!(is_step_invariant(&expression), expected, "{text}");
         }
     }

@@ -1,4 +1,4 @@
-//! `absent` and `absent_over_time`: 1 where there is nothing.
+//! `absent` and `absent_over_time`, which return 1 when there is no series.
 //!
 //! Must never know: the store, the tree.
 
@@ -8,9 +8,9 @@ use crate::query::promql::value::{
     steps::Steps,
 };
 
-/// 1 where no series has a value.
+/// Returns 1 at times without any value.
 pub(crate) fn absent(labels: Labels, found: &[Series], steps: &Steps) -> Vec<Series> {
-    let missing = |at: usize| !found.iter().any(|one| is_present(one.values[at]));
+    let missing = |at: usize| !found.iter().any(|series| is_present(series.values[at]));
     let values = (0..steps.count).map(|at| if missing(at) { 1.0 } else { ABSENT }).collect();
     let series = Series { labels, drop_metric: false, values };
     if series.has_values() { vec![series] } else { Vec::new() }

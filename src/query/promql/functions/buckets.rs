@@ -1,31 +1,31 @@
-//! One classic histogram at one time: its quantiles, and which part of it lies between two values.
+//! The buckets of a classic histogram at one time: quantiles and fractions.
 //!
 //! Must never know: series, labels, times.
 
 use crate::query::promql::value::numbers::almost_equal;
 
-/// Differences of this part between buckets come from sums of floats, not from the data.
+/// Relative difference between buckets up to which it is attributed to the rounding of floats.
 const NOISE: f64 = 1e-12;
 
-/// How many observations were at most `bound`.
+/// A bucket of a histogram.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Bucket {
-    /// Its upper bound.
+    /// The upper bound.
     pub(super) bound: f64,
-    /// Observations up to there.
+    /// Number of observations up to the bound.
     pub(super) count: f64,
 }
 
-/// One bucket for each bound, whose counts do not fall. None when it is no whole histogram.
-/// Whether counts had to be changed by more than noise is the second answer.
+/// Merges buckets with equal bounds and makes the counts monotonic. Returns `None` for an
+/// incomplete histogram. The second result is true when counts were changed by more than rounding.
 fn whole(mut buckets: Vec<Bucket>, fix: bool) -> Option<(Vec<Bucket>, bool)> {
     if buckets.last().is_none_or(|last| last.bound != f64::INFINITY) {
         return None;
     }
-    buckets.dedup_by(|next, own| {
-        let same = next.bound == own.bound;
+    buckets.dedup_by(|next, bucket| {
+        let same = next.bound == bucket.bound;
         if same {
-            own.count += next.count;
+            bucket.count += next.count;
         }
         same
     });
@@ -48,7 +48,7 @@ fn whole(mut buckets: Vec<Bucket>, fix: bool) -> Option<(Vec<Bucket>, bool)> {
     Some((buckets, fixed))
 }
 
-/// The quantile, linear within its bucket, and whether the counts had to be fixed.
+/// Returns the quantile with linear interpolation, and true when counts were changed.
 pub(super) fn quantile(q: f64, buckets: Vec<Bucket>) -> (f64, bool) {
     if q.is_nan() {
         return (f64::NAN, false);
@@ -76,8 +76,8 @@ pub(super) fn quantile(q: f64, buckets: Vec<Bucket>) -> (f64, bool) {
     (from + (bucket.bound - from) * ((rank - count) / (bucket.count - count)), fixed)
 }
 
-/// The first bucket of at least so many observations. Which one is found where counts are NaN is
-/// what halving finds, as in Prometheus.
+/// Returns the first bucket with at least `rank` observations. With NaN counts, the result of the
+/// binary search is the same as in Prometheus.
 fn first_of(buckets: &[Bucket], rank: f64) -> usize {
     let (mut from, mut to) = (0, buckets.len());
     while from < to {
@@ -87,7 +87,7 @@ fn first_of(buckets: &[Bucket], rank: f64) -> usize {
     from
 }
 
-/// The part of the observations between two values.
+/// Returns the fraction of the observations between two values.
 pub(super) fn fraction(low: f64, high: f64, buckets: Vec<Bucket>) -> f64 {
     let Some((buckets, _)) = whole(buckets, false) else { return f64::NAN };
     let observed = buckets.last().map_or(0.0, |last| last.count);
@@ -100,12 +100,12 @@ pub(super) fn fraction(low: f64, high: f64, buckets: Vec<Bucket>) -> f64 {
     (rank_of(high, &buckets) - rank_of(low, &buckets)) / observed
 }
 
-/// How many observations lie below a value, linear within its bucket. Where a bucket has no lower
-/// bound, all of it does; where it has no upper one, nothing of it.
+/// Returns the number of observations below a value, with linear interpolation. A bucket without a
+/// lower bound counts in full, a bucket without an upper bound not at all.
 fn rank_of(value: f64, buckets: &[Bucket]) -> f64 {
     let mut below = Bucket { bound: f64::NEG_INFINITY, count: 0.0 };
     for bucket in buckets {
-        // The first bucket begins at zero, unless it ends below.
+        // The first bucket begins at zero, unless its upper bound is not positive.
         let from = if below.bound.is_infinite() && bucket.bound > 0.0 { 0.0 } else { below.bound };
         if value <= from {
             return below.count;

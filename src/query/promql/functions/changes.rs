@@ -1,4 +1,4 @@
-//! `changes` and `resets`: how often values differ, or fall, from one sample to the next.
+//! `changes` and `resets`: the number of changed values and of decreases between samples.
 //!
 //! Must never know: the store, the tree.
 
@@ -8,19 +8,20 @@ use crate::{
     query::promql::value::{annotations::Notes, windows::Window},
 };
 
-/// How often a value differs from the one before it.
+/// Counts values that differ from the previous value.
 pub(super) fn changes(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
     let mut changes = 0.0;
     let mut before: Option<f64> = None;
     for portion in window.portions() {
         let cell = portion.cell;
-        let differ = |one: f64, next: f64| one != next && !(one.is_nan() && next.is_nan());
+        let differ =
+            |earlier: f64, later: f64| earlier != later && !(earlier.is_nan() && later.is_nan());
         let entered = before.is_some_and(|before| differ(before, cell.first));
         let pairs = f64::from(portion.steps());
         let inside = match window.kind {
             _ if portion.steps() == 0 => 0.0,
             _ if cell.n == 2 => f64::from(u8::from(differ(cell.first, cell.last))),
-            // Rates between neighbours: none, or all of them.
+            // Rates between readings show whether no value changed or all did.
             Kind::Counter if cell.max <= 0.0 => 0.0,
             Kind::Counter if cell.min > 0.0 => pairs,
             Kind::Gauge | Kind::Delta if cell.min == cell.max => 0.0,
@@ -34,7 +35,7 @@ pub(super) fn changes(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
     Ok(Some(changes))
 }
 
-/// How often a value is smaller than the one before it.
+/// Counts values that are smaller than the previous value.
 pub(super) fn resets(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
     let mut resets = 0.0;
     let mut before: Option<f64> = None;
@@ -47,7 +48,7 @@ pub(super) fn resets(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
             f64::from(u8::from(cell.last < cell.first))
         } else if window.kind == Kind::Counter {
             let earlier = before.or_else(|| window.before().map(|cell| cell.last));
-            // How much was counted up to its first reading, as far as that is known.
+            // The increase up to the first reading, if it is known.
             let to_first = match earlier {
                 Some(earlier) if cell.first < earlier => cell.first,
                 Some(earlier) => cell.first - earlier,

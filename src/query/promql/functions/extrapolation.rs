@@ -1,11 +1,12 @@
-//! Prometheus' rule of how far readings say what happened in a window: from the first reading to the
-//! last, carried on to the window's edges as far as the spacing of the readings makes likely.
+//! Prometheus' extrapolation: the change from the first to the last reading, extended to the
+//! window's edges as far as the spacing of the readings suggests.
 //!
-//! Source: `extrapolatedRate` of Prometheus, promql/functions.go. Must never know: the store, the tree.
+//! Source: `extrapolatedRate` in Prometheus' promql/functions.go. Must never know: the store, the
+//! tree.
 
 use crate::query::promql::value::windows::{Frame, Window};
 
-/// How a series changed from the first reading in a window to the last.
+/// The change of a series from the first reading in a window to the last.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Extent {
     /// Time of the first reading, Unix milliseconds.
@@ -14,20 +15,20 @@ pub(super) struct Extent {
     pub(super) to: f64,
     /// Number of readings.
     pub(super) count: u32,
-    /// The change between the two.
+    /// The change between the two readings.
     pub(super) grown: f64,
-    /// The first value, of a series that cannot have been below zero before it.
+    /// The first value, for series that cannot have been below zero before it.
     pub(super) floor: Option<f64>,
 }
 
 impl Extent {
-    /// How a gauge changed; as a counter, decreases are resets.
+    /// Returns the change of a gauge. With `as_counter`, decreases are resets.
     pub(super) fn of_gauge(window: &Window<'_>, as_counter: bool) -> Option<Self> {
         if !window.frame.cuts_slots {
             let readings = window.readings().map(|(at, value)| (at as f64, value, 1));
             return Self::of_values(readings, as_counter);
         }
-        // A cut cell's readings have estimated values.
+        // The readings of a cut cell have estimated values.
         let ends = window.portions().flat_map(|portion| {
             let (first, last) = (portion.first(), portion.last());
             let others = Some((last.at, last.value, portion.steps()));
@@ -36,7 +37,7 @@ impl Extent {
         Self::of_values(ends.flatten(), as_counter)
     }
 
-    /// By times, values and how many readings each stands for.
+    /// Calculates the change from times, values and the number of readings of each value.
     fn of_values(
         mut values: impl Iterator<Item = (f64, f64, u32)>,
         as_counter: bool,
@@ -54,7 +55,7 @@ impl Extent {
         Some(Self { from: first.0, to: last.0, count, grown, floor })
     }
 
-    /// The change over the whole window.
+    /// Returns the extrapolated change over the whole window.
     pub(super) fn carried_on(&self, frame: &Frame) -> Option<f64> {
         let sampled = (self.to - self.from) / 1000.0;
         if self.count < 2 || sampled <= 0.0 {

@@ -1,4 +1,4 @@
-//! Functions of classic histograms: series that differ by the label `le`.
+//! Functions of classic histograms, whose series differ in the label `le`.
 //!
 //! Must never know: the store, the tree, how a quantile is calculated.
 
@@ -8,11 +8,11 @@ use super::{
     Arguments,
     buckets::{self, Bucket},
 };
+use crate::query::QueryError;
 use crate::query::promql::{
     context::Context,
     value::{
         annotations::Notes,
-        error::PromqlError,
         labels::Labels,
         numbers::open_metrics_text,
         series::{ABSENT, Series, is_present, join_same},
@@ -20,51 +20,52 @@ use crate::query::promql::{
     },
 };
 
-/// The label that holds a bucket's upper bound.
+/// The label with a bucket's upper bound.
 const BOUND_LABEL: &str = "le";
 
-/// A histogram: its labels, and bound and index of each bucket's series.
+/// A histogram: its labels, and the bound and index of each bucket's series.
 struct Histogram {
     labels: Labels,
     members: Vec<(f64, usize)>,
 }
 
-/// `histogram_quantile`: the quantile, and the buckets.
+/// Evaluates `histogram_quantile`.
 pub(super) fn quantile(
     mut arguments: Arguments<'_>,
     context: &Context<'_>,
-) -> Result<Vec<Series>, PromqlError> {
+) -> Result<Vec<Series>, QueryError> {
     let (quantiles, series) = (arguments.scalar()?, arguments.vector()?);
     context.notes.at_argument(0).check_quantiles(&quantiles);
     Ok(of_each(&quantiles, &series, context.steps, &context.notes.at_argument(1)))
 }
 
-/// `histogram_quantiles`: the buckets, the label that tells quantiles apart, and the quantiles. Each
-/// quantile's value is in a series of its own, the quantile as a label.
+/// Evaluates `histogram_quantiles`. The values of each quantile form a series with the quantile as
+/// a label.
 pub(super) fn quantiles(
     mut arguments: Arguments<'_>,
     context: &Context<'_>,
-) -> Result<Vec<Series>, PromqlError> {
+) -> Result<Vec<Series>, QueryError> {
     let (series, label, all) = (arguments.vector()?, arguments.text()?, arguments.scalars()?);
     let (steps, notes) = (context.steps, &context.notes);
     context.bounds.check_points(series.len() * all.len(), steps.count)?;
-    for (index, own) in all.iter().enumerate() {
-        notes.at_argument(index + 2).check_quantiles(own);
+    for (index, values) in all.iter().enumerate() {
+        notes.at_argument(index + 2).check_quantiles(values);
     }
     let mut out = Vec::new();
     for wanted in &all {
         let found = of_each(wanted, &series, steps, notes);
-        // A quantile may be calculated, and another one at each time.
+        // A quantile may be calculated and differ over time.
         let mut texts: Vec<String> = wanted.iter().map(|q| open_metrics_text(*q)).collect();
         let text_at = texts.clone();
         texts.sort();
         texts.dedup();
         for text in texts {
-            out.extend(found.iter().map(|one| {
-                let times = one.values.iter().zip(&text_at);
-                let own = |(value, of): (&f64, &String)| if *of == text { *value } else { ABSENT };
-                let (drop_metric, values) = (one.drop_metric, times.map(own).collect());
-                Series { labels: one.labels.with(&label, &text), drop_metric, values }
+            out.extend(found.iter().map(|entry| {
+                let times = entry.values.iter().zip(&text_at);
+                let at_quantile =
+                    |(value, of): (&f64, &String)| if *of == text { *value } else { ABSENT };
+                let (drop_metric, values) = (entry.drop_metric, times.map(at_quantile).collect());
+                Series { labels: entry.labels.with(&label, &text), drop_metric, values }
             }));
         }
     }
@@ -72,18 +73,18 @@ pub(super) fn quantiles(
     join_same(out)
 }
 
-/// `histogram_fraction`: the lower and the upper bound, and the buckets.
+/// Evaluates `histogram_fraction`.
 pub(super) fn fraction(
     mut arguments: Arguments<'_>,
     context: &Context<'_>,
-) -> Result<Vec<Series>, PromqlError> {
+) -> Result<Vec<Series>, QueryError> {
     let (low, high, series) = (arguments.scalar()?, arguments.scalar()?, arguments.vector()?);
     Ok(by_histogram(&series, context.steps, &context.notes, |at, all, _| {
         buckets::fraction(low[at], high[at], all)
     }))
 }
 
-/// The quantile of each histogram.
+/// Returns the quantile of each histogram.
 fn of_each(quantiles: &[f64], series: &[Series], steps: &Steps, notes: &Notes<'_>) -> Vec<Series> {
     by_histogram(series, steps, notes, |at, all, metric| {
         let (value, fixed) = buckets::quantile(quantiles[at], all);
@@ -130,14 +131,14 @@ fn by_histogram(
     out
 }
 
-/// Gathers the series of each histogram; those without a readable bound are left out.
+/// Groups the series by histogram; series without a valid bound are left out.
 fn histograms(series: &[Series], notes: &Notes<'_>) -> Vec<Histogram> {
     let mut places: HashMap<Labels, usize> = HashMap::new();
     let mut found: Vec<Histogram> = Vec::new();
-    for (index, one) in series.iter().enumerate() {
-        let text = one.labels.get(BOUND_LABEL);
+    for (index, entry) in series.iter().enumerate() {
+        let text = entry.labels.get(BOUND_LABEL);
         let Ok(bound) = text.parse() else {
-            let metric = one.labels.metric();
+            let metric = entry.labels.metric();
             notes.warn(|| {
                 format!(
                     "bucket label {BOUND_LABEL:?} is missing or has a malformed value of {text:?} \
@@ -146,7 +147,7 @@ fn histograms(series: &[Series], notes: &Notes<'_>) -> Vec<Histogram> {
             });
             continue;
         };
-        let labels = one.labels.filtered(|name| name != BOUND_LABEL);
+        let labels = entry.labels.filtered(|name| name != BOUND_LABEL);
         let place = *places.entry(labels).or_insert_with_key(|labels| {
             found.push(Histogram { labels: labels.clone(), members: Vec::new() });
             found.len() - 1
@@ -154,7 +155,7 @@ fn histograms(series: &[Series], notes: &Notes<'_>) -> Vec<Histogram> {
         found[place].members.push((bound, index));
     }
     for histogram in &mut found {
-        histogram.members.sort_by(|one, next| one.0.total_cmp(&next.0));
+        histogram.members.sort_by(|left, right| left.0.total_cmp(&right.0));
     }
     found
 }

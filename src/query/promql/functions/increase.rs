@@ -1,9 +1,9 @@
-//! How much was counted in a window: `increase`, and `rate` by its length.
+//! The increase in a window: `increase` and `rate`.
 //!
-//! A window of whole slots adds up the increases that were stored when the readings came; what a
-//! counter grew in a gap between two readings is spread over the slots of the gap. A window
-//! that cuts slots follows Prometheus' rule: the increase from the first reading inside to the last,
-//! carried on to the window's edges. Must never know: the store, the tree.
+//! A window of whole slots adds up the increases that were stored at ingest; the growth of a
+//! counter in a gap is spread over the slots of the gap. A window that cuts slots follows
+//! Prometheus' rule: the increase from the first reading inside to the last, extrapolated to the
+//! window's edges. Must never know: the store, the tree.
 
 use super::{extrapolation::Extent, window::seconds};
 use crate::{
@@ -19,12 +19,12 @@ use crate::{
     },
 };
 
-/// The increase per second.
+/// Returns the increase per second.
 pub(super) fn rate(window: &Window<'_>) -> Option<f64> {
     increase(window).map(|sum| sum / seconds(window.range_ms()))
 }
 
-/// How much was counted in a window.
+/// Returns the increase in a window.
 pub(super) fn increase(window: &Window<'_>) -> Option<f64> {
     match window.kind {
         Kind::Delta if !window.has_readings() => None,
@@ -35,8 +35,8 @@ pub(super) fn increase(window: &Window<'_>) -> Option<f64> {
     }
 }
 
-/// The increase of a counter in a window of whole slots: what was stored there, of a gap between two
-/// readings the share of the window.
+/// Returns the increase of a counter in a window of whole slots: the stored increases, and the
+/// window's share of gaps.
 fn counted_in_slots(window: &Window<'_>) -> Option<f64> {
     let (cells, Frame { from, to, .. }) = (window.cells(), window.frame);
     let (at_start, at_end) = (gap_before(window, window.lo), gap_before(window, window.hi));
@@ -44,7 +44,7 @@ fn counted_in_slots(window: &Window<'_>) -> Option<f64> {
         let gap = at_start.filter(|gap| gap.covers(from, to))?;
         return Some(gap.carried(to) - gap.carried(from));
     }
-    // The very first reading tells nothing of what was counted before it.
+    // The first reading of a series does not imply an increase before it.
     if at_end.is_none() && cells.iter().all(|cell| cell.max == f64::NEG_INFINITY) {
         return None;
     }
@@ -53,7 +53,7 @@ fn counted_in_slots(window: &Window<'_>) -> Option<f64> {
     Some(sum + carried(at_end, to) - carried(at_start, from))
 }
 
-/// The gap in front of a cell, when it is longer than the counter's own spacing.
+/// Returns the gap before a cell, if it is longer than the counter's usual spacing.
 fn gap_before(window: &Window<'_>, index: usize) -> Option<Gap> {
     let (all, finest_ms) = (window.all, window.frame.finest_ms);
     let (before, after) = (all.get(index.checked_sub(1)?)?, all.get(index)?);
@@ -86,7 +86,7 @@ fn total(numbers: impl Iterator<Item = f64>) -> f64 {
     sum.total()
 }
 
-/// The increase of a counter in a window that cuts slots.
+/// Returns the increase of a counter in a window that cuts slots.
 fn counted_between_slots(window: &Window<'_>) -> Option<f64> {
     let mut portions = window.portions();
     let first = portions.next()?;
@@ -106,8 +106,8 @@ fn counted_between_slots(window: &Window<'_>) -> Option<f64> {
     Extent { from: start.at, to: end.at, count, grown, floor }.carried_on(&window.frame)
 }
 
-/// The increase of a counter in a window with one reading: what was counted since the reading before
-/// it, by the window's share of that time. Prometheus has no answer there.
+/// Returns the increase of a counter in a window with one reading: the increase since the previous
+/// reading, scaled to the window. Prometheus has no value there.
 fn counted_around_one(portion: &Portion<'_>, frame: &Frame) -> Option<f64> {
     let (passed, counted) = portion.since_before()?;
     let at = portion.first().at;
@@ -130,7 +130,7 @@ mod tests {
 
     const SLOT_MS: i64 = 60_000;
 
-    /// The cells of readings at times in seconds, in slots of a minute.
+    /// Returns the cells of readings at times in seconds, in slots of a minute.
     fn cells(kind: Kind, readings: &[(i64, f64)]) -> Vec<TimedCell> {
         let mut state = SeriesState::new(kind);
         let mut slots: Vec<Slot> = Vec::new();
@@ -147,13 +147,13 @@ mod tests {
         out
     }
 
-    /// The increase in the window between two times in seconds.
+    /// Returns the increase in the window between two times in seconds.
     fn increase_in(cells: &[TimedCell], kind: Kind, from: i64, to: i64) -> Option<f64> {
         let frame = Frame::of_minutes(from * 1000, to * 1000);
         increase(&Cursor::default().window(cells, kind, frame))
     }
 
-    /// Readings of each `every` seconds from `first` to before `end`.
+    /// Returns readings every `every` seconds, from `first` to before `end`.
     fn readings(first: i64, every: i64, end: i64, value: impl Fn(i64) -> i64) -> Vec<(i64, f64)> {
         (first..end).step_by(every as usize).map(|at| (at, value(at) as f64)).collect()
     }
@@ -230,7 +230,7 @@ mod tests {
             assert_eq!(found, Some(60.0), "{minute}");
         }
         assert_eq!(increase_in(&gapped, Kind::Counter, 60, 360), Some(300.0));
-        // Readings each five minutes leave no gap, and nothing is spread over a reset.
+        // Readings every five minutes leave no gap, and a reset is not spread.
         let regular = cells(Kind::Counter, &readings(10, 300, 3000, |at| at));
         assert_eq!(increase_in(&regular, Kind::Counter, 600, 660), Some(300.0));
         assert_eq!(increase_in(&regular, Kind::Counter, 660, 720), None);

@@ -1,10 +1,12 @@
-//! `info`: joins the labels of info series, such as `target_info`, to the series they describe.
+//! `info`, which adds the labels of info series, such as `target_info`, to the series that they
+//! describe.
 //!
-//! As in Prometheus (docs/querying/functions.md), an info series describes the series with its
+//! As in Prometheus (docs/querying/functions.md), an info series describes the series with the same
 //! `instance` and `job`. Must never know: how series are read, the tree.
 
 use std::collections::{HashMap, HashSet};
 
+use crate::query::QueryError;
 use crate::{
     model::METRIC_TAG,
     query::{
@@ -12,7 +14,6 @@ use crate::{
         promql::{
             context::{Context, bounds::Bounds},
             value::{
-                error::PromqlError,
                 labels::Labels,
                 series::{ABSENT, Series, is_present, join_same},
             },
@@ -20,25 +21,25 @@ use crate::{
     },
 };
 
-/// The labels by which an info series is found.
+/// The labels that identify an info series.
 const IDENTIFYING: [&str; 2] = ["instance", "job"];
-/// The info series that is meant when none is named.
+/// The default info metric.
 const DEFAULT_METRIC: &str = "target_info";
 
-/// The metrics that are meant when it is only said which ones are not.
+/// The pattern of info metrics when the matchers only exclude names.
 const ANY_METRIC: &str = ".+_info";
 
-/// What the second argument of `info` selects.
+/// The info series that the second argument of `info` selects.
 pub(crate) struct InfoSelector {
-    /// Conditions on an info series, those on its metric's name first.
+    /// The matchers; those on the metric's name come first.
     matchers: Vec<SeriesMatcher>,
-    /// How many of them are on the metric's name.
+    /// Number of matchers on the metric's name.
     on_metric: usize,
 }
 
 impl InfoSelector {
-    /// The conditions given, and those that are meant where none is on the metric's name.
-    pub(crate) fn new(given: Vec<SeriesMatcher>, bounds: &Bounds<'_>) -> Result<Self, PromqlError> {
+    /// Creates a selector, with default matchers when none is on the metric's name.
+    pub(crate) fn new(given: Vec<SeriesMatcher>, bounds: &Bounds<'_>) -> Result<Self, QueryError> {
         let (mut matchers, data): (Vec<_>, Vec<_>) =
             given.into_iter().partition(|matcher: &SeriesMatcher| matcher.tag == METRIC_TAG);
         let says_which = |matcher: &SeriesMatcher| match matcher.operator {
@@ -56,58 +57,62 @@ impl InfoSelector {
         Ok(Self { matchers, on_metric })
     }
 
-    /// All conditions on an info series.
+    /// Returns all matchers.
     pub(crate) fn matchers(&self) -> &[SeriesMatcher] {
         &self.matchers
     }
 
     fn is_info(&self, series: &Series) -> bool {
-        self.matchers[..self.on_metric].iter().all(|own| own.matches(series.labels.metric()))
+        self.matchers[..self.on_metric]
+            .iter()
+            .all(|matcher| matcher.matches(series.labels.metric()))
     }
 
-    /// Conditions on other labels: only these labels are joined, all when there are none.
+    /// Returns the matchers on other labels. Only their labels are added; without matchers, all
+    /// labels are.
     fn data(&self) -> &[SeriesMatcher] {
         &self.matchers[self.on_metric..]
     }
 }
 
-/// The info series that describe one `instance` and `job`, with the times of their samples.
+/// The info series for each pair of `instance` and `job`. Their values are the times of their
+/// samples.
 type Described<'a> = HashMap<[&'a str; 2], Vec<&'a Series>>;
 
-/// The series with labels of the info series that were found, whose values are the times of their
-/// samples.
+/// Adds the labels of info series to the series of `base`. The values of `found` are the times of
+/// the info samples.
 pub(crate) fn joined(
     base: &[Series],
     found: &[Series],
     selector: &InfoSelector,
     context: &Context<'_>,
-) -> Result<Vec<Series>, PromqlError> {
-    let described = described(base, found, |one| selector.is_info(one));
+) -> Result<Vec<Series>, QueryError> {
+    let described = described(base, found, |entry| selector.is_info(entry));
     let mut out = Vec::with_capacity(base.len());
-    for one in base {
+    for entry in base {
         context.bounds.check_time()?;
-        if selector.is_info(one) {
-            // Info series themselves stay as they are.
-            out.push(one.clone());
+        if selector.is_info(entry) {
+            // Info series themselves stay unchanged.
+            out.push(entry.clone());
             continue;
         }
-        let infos = described.get(&identity(&one.labels)).map_or(&[][..], Vec::as_slice);
-        out.extend(described_by(one, infos, selector)?);
+        let infos = described.get(&identity(&entry.labels)).map_or(&[][..], Vec::as_slice);
+        out.extend(described_by(entry, infos, selector)?);
         context.bounds.check_points(out.len(), context.steps.count)?;
     }
     join_same(out)
 }
 
-/// The info series by what they describe. Only those count that agree with some described series in
-/// each identifying label that any of these has.
+/// Groups info series by the pair that they describe. An info series only counts when its
+/// identifying labels match those of some series in `base`.
 fn described<'a>(
     base: &[Series],
     found: &'a [Series],
     is_info: impl Fn(&Series) -> bool,
 ) -> Described<'a> {
     let mut values: [HashSet<&str>; 2] = [HashSet::new(), HashSet::new()];
-    for one in base.iter().filter(|one| !is_info(one)) {
-        for (values, value) in values.iter_mut().zip(identity(&one.labels)) {
+    for entry in base.iter().filter(|entry| !is_info(entry)) {
+        for (values, value) in values.iter_mut().zip(identity(&entry.labels)) {
             if !value.is_empty() {
                 values.insert(value);
             }
@@ -117,11 +122,11 @@ fn described<'a>(
     if values.iter().all(HashSet::is_empty) {
         return described;
     }
-    for one in found {
-        let identity = identity(&one.labels);
+    for entry in found {
+        let identity = identity(&entry.labels);
         let mut pairs = values.iter().zip(identity);
         if pairs.all(|(values, value)| values.is_empty() || values.contains(value)) {
-            described.entry(identity).or_default().push(one);
+            described.entry(identity).or_default().push(entry);
         }
     }
     described
@@ -131,12 +136,12 @@ fn identity(labels: &Labels) -> [&str; 2] {
     IDENTIFYING.map(|name| labels.get(name))
 }
 
-/// One series for each set of labels that it has over time.
+/// Returns one series for each set of labels over time.
 fn described_by(
     base: &Series,
     infos: &[&Series],
     selector: &InfoSelector,
-) -> Result<Vec<Series>, PromqlError> {
+) -> Result<Vec<Series>, QueryError> {
     let mut out: Vec<(Vec<usize>, Option<Series>)> = Vec::new();
     for (time, value) in base.values.iter().enumerate().filter(|(_, value)| is_present(**value)) {
         let current = current(infos, time)?;
@@ -154,8 +159,8 @@ fn described_by(
     Ok(out.into_iter().filter_map(|(_, series)| series).collect())
 }
 
-/// The newest info series of each metric at a time.
-fn current(infos: &[&Series], time: usize) -> Result<Vec<usize>, PromqlError> {
+/// Returns the newest info series of each metric at a time.
+fn current(infos: &[&Series], time: usize) -> Result<Vec<usize>, QueryError> {
     let mut newest: Vec<usize> = Vec::new();
     for (index, info) in infos.iter().enumerate().filter(|(_, info)| is_present(info.values[time]))
     {
@@ -169,7 +174,7 @@ fn current(infos: &[&Series], time: usize) -> Result<Vec<usize>, PromqlError> {
             let mut two = [&infos[*known].labels, &info.labels];
             two.sort();
             let [first, next] = two.map(|labels| format!("{labels} @ {}", (now * 1000.0).round()));
-            return Err(PromqlError::Execution(format!(
+            return Err(QueryError::Execution(format!(
                 "found duplicate series for info metric: existing {first}, new {next}"
             )));
         }
@@ -180,16 +185,16 @@ fn current(infos: &[&Series], time: usize) -> Result<Vec<usize>, PromqlError> {
     Ok(newest)
 }
 
-/// The labels of a series with those of its info series; `None` when conditions on labels rule out
-/// a series without any.
+/// Returns the labels of a series with those of its info series; `None` when a matcher excludes a
+/// series without info labels.
 fn labels(
     base: &Labels,
     current: &[usize],
     infos: &[&Series],
     selector: &InfoSelector,
-) -> Result<Option<Labels>, PromqlError> {
+) -> Result<Option<Labels>, QueryError> {
     let is_wanted = |name: &str| {
-        selector.data().is_empty() || selector.data().iter().any(|own| own.tag == name)
+        selector.data().is_empty() || selector.data().iter().any(|matcher| matcher.tag == name)
     };
     let mut joined = base.clone();
     for index in current {
@@ -199,7 +204,7 @@ fn labels(
             }
             let known = joined.get(name);
             if !known.is_empty() && known != value {
-                return Err(PromqlError::Execution(format!("conflicting label: {name}")));
+                return Err(QueryError::Execution(format!("conflicting label: {name}")));
             }
             joined = joined.with(name, value);
         }

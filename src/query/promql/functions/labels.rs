@@ -1,83 +1,84 @@
-//! Functions that make labels of others.
+//! Functions that derive labels from other labels.
 //!
 //! Must never know: the store, the tree.
 
 use regex::Captures;
 
+use crate::query::QueryError;
 use crate::{
     model::METRIC_TAG,
     query::promql::{
         context::bounds::Bounds,
         value::{
-            error::PromqlError,
             series::{Series, join_same},
             text::{is_label_name, shown},
         },
     },
 };
 
-/// `label_replace`; the texts are destination, replacement, source and pattern.
+/// Evaluates `label_replace`; the texts are destination, replacement, source and pattern.
 pub(super) fn replace(
     mut series: Vec<Series>,
     texts: &[String],
     bounds: &Bounds<'_>,
-) -> Result<Vec<Series>, PromqlError> {
+) -> Result<Vec<Series>, QueryError> {
     let [destination, replacement, source, pattern] = texts else {
-        return Err(PromqlError::BadData("parse error: label_replace needs 5 arguments".into()));
+        return Err(QueryError::Invalid("parse error: label_replace needs 5 arguments".into()));
     };
     let regex = bounds.pattern(pattern).map_err(|cause| match cause {
-        PromqlError::BadData(_) => {
+        QueryError::Invalid(_) => {
             execution(format!("invalid regular expression in label_replace(): {pattern}"))
         }
-        PromqlError::Execution(_)
-        | PromqlError::TooMuch(_)
-        | PromqlError::Busy(_)
-        | PromqlError::Timeout(_)
-        | PromqlError::Store(_) => cause,
+        QueryError::Execution(_)
+        | QueryError::TooMuch(_)
+        | QueryError::Busy(_)
+        | QueryError::Timeout(_)
+        | QueryError::Store(_) => cause,
     })?;
     check_name(destination, "destination label name in label_replace()")?;
     let pieces = pieces(replacement);
-    for one in &mut series {
+    for entry in &mut series {
         bounds.check_time()?;
-        let Some(found) = regex.captures(one.labels.get(source)) else { continue };
+        let Some(found) = regex.captures(entry.labels.get(source)) else { continue };
         let value = made(pieces.iter().map(|piece| piece.of(&found)), bounds)?;
-        set(one, destination, &value);
+        set(entry, destination, &value);
     }
     join_same(series)
 }
 
-/// `label_join`; the texts are destination, separator and sources.
+/// Evaluates `label_join`; the texts are destination, separator and sources.
 pub(super) fn join(
     mut series: Vec<Series>,
     texts: &[String],
     bounds: &Bounds<'_>,
-) -> Result<Vec<Series>, PromqlError> {
+) -> Result<Vec<Series>, QueryError> {
     let [destination, separator, sources @ ..] = texts else {
-        return Err(PromqlError::BadData("parse error: label_join needs 3 arguments".into()));
+        return Err(QueryError::Invalid("parse error: label_join needs 3 arguments".into()));
     };
     check_name(destination, "destination label name in label_join()")?;
     for source in sources {
         check_name(source, "source label name in label_join()")?;
     }
-    for one in &mut series {
+    for entry in &mut series {
         bounds.check_time()?;
         let texts = sources.iter().enumerate().flat_map(|(index, source)| {
             let between = if index > 0 { separator.as_str() } else { "" };
-            [between, one.labels.get(source)]
+            [between, entry.labels.get(source)]
         });
         let value = made(texts, bounds)?;
-        set(one, destination, &value);
+        set(entry, destination, &value);
     }
     join_same(series)
 }
 
-/// A new label's value. It takes memory before it is made: a short query could make very long ones.
+/// Builds the value of a label. Memory is charged first, because a short query could build long
+/// values.
 fn made<'a>(
     parts: impl Iterator<Item = &'a str> + Clone,
     bounds: &Bounds<'_>,
-) -> Result<String, PromqlError> {
+) -> Result<String, QueryError> {
     let bytes: usize = parts.clone().map(str::len).sum();
-    // Once as it is made, once as a label.
+    // The text exists twice: as a string and as a label.
     bounds.take(2 * bytes)?;
     let mut text = String::with_capacity(bytes);
     text.extend(parts);
@@ -91,7 +92,7 @@ fn set(series: &mut Series, name: &str, value: &str) {
     }
 }
 
-fn check_name(name: &str, what: &str) -> Result<(), PromqlError> {
+fn check_name(name: &str, what: &str) -> Result<(), QueryError> {
     if is_label_name(name) {
         Ok(())
     } else {
@@ -99,8 +100,8 @@ fn check_name(name: &str, what: &str) -> Result<(), PromqlError> {
     }
 }
 
-fn execution(text: String) -> PromqlError {
-    PromqlError::Execution(text)
+fn execution(text: String) -> QueryError {
+    QueryError::Execution(text)
 }
 
 /// A part of a replacement.
@@ -112,7 +113,7 @@ enum Piece<'a> {
 }
 
 impl<'a> Piece<'a> {
-    /// What it stands for where the pattern matched.
+    /// Returns the text of the part for a match.
     fn of(&self, found: &'a Captures<'_>) -> &'a str {
         let group = match *self {
             Self::Text(text) => return text,
@@ -123,8 +124,8 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// Takes a replacement apart by the rules of Go: `$1x` is the group `1x`, `$$` is a `$`, and so is
-/// one that begins no name.
+/// Parses a replacement with Go's rules: `$1x` is the group `1x`, `$$` is a `$`, and so is a `$`
+/// that is not followed by a name.
 fn pieces(mut replacement: &str) -> Vec<Piece<'_>> {
     let mut out = Vec::new();
     while let Some((text, after)) = replacement.split_once('$') {
@@ -146,7 +147,7 @@ fn pieces(mut replacement: &str) -> Vec<Piece<'_>> {
     out
 }
 
-/// The name behind a `$`, and what follows it.
+/// Returns the name after a `$`, and the rest of the text.
 fn group_name(text: &str) -> Option<(&str, &str)> {
     let (text, braces) = text.strip_prefix('{').map_or((text, false), |text| (text, true));
     let belongs = |c: char| c.is_alphanumeric() || c == '_';
@@ -191,7 +192,7 @@ mod tests {
         let scarce = Bounds::new(&scarce);
         let many = ["c", &"$0".repeat(100), "a", ".*"].map(str::to_owned);
         let refused = replace(vec![series(&[("a", &long)])], &many, &scarce).unwrap_err();
-        assert!(matches!(refused, PromqlError::Busy(_)), "{refused}");
+        assert!(matches!(refused, QueryError::Busy(_)), "{refused}");
         let sources: Vec<_> = ["c", ""].into_iter().chain(["a"; 100]).map(str::to_owned).collect();
         assert!(join(vec![series(&[("a", &long)])], &sources, &scarce).is_err());
         let bad = ["", "", "a", ""].map(str::to_owned);

@@ -1,26 +1,26 @@
-//! Functions from numbers to a number: mathematics, and parts of a date.
+//! Mathematical functions of numbers, and parts of dates.
 //!
 //! Must never know: labels, the store, the tree. Dates are in UTC.
 
 use super::{Arguments, mapped};
+use crate::query::QueryError;
 use crate::{
     model::UnixMillis,
     query::promql::{
         context::Context,
         value::{
-            error::PromqlError,
             numbers::{larger, smaller},
             series::{ABSENT, Series},
         },
     },
 };
 
-/// What a function of this name comes to.
+/// Evaluates the function with a name.
 pub(super) fn call(
     name: &str,
     mut arguments: Arguments<'_>,
     context: &Context<'_>,
-) -> Result<Vec<Series>, PromqlError> {
+) -> Result<Vec<Series>, QueryError> {
     if let Some(function) = of_time(name) {
         let now = || context.steps.times().map(|at| at as f64 / 1000.0).collect();
         let of_now = arguments.is_empty().then(|| vec![Series::unlabelled(now())]);
@@ -33,26 +33,26 @@ pub(super) fn call(
     }
     let numbers = arguments.scalars()?;
     let function = of_several(name).ok_or_else(|| {
-        PromqlError::Execution(format!("the function {name} is not supported here"))
+        QueryError::Execution(format!("the function {name} is not supported here"))
     })?;
     let mut at_time = [f64::NAN; 2];
     Ok(mapped(series, |at, value| {
-        for (own, all) in at_time.iter_mut().zip(&numbers) {
-            *own = all[at];
+        for (argument, all) in at_time.iter_mut().zip(&numbers) {
+            *argument = all[at];
         }
         function(value, &at_time[..numbers.len().min(2)])
     }))
 }
 
-/// From here on the square of a number hides 1 beside it.
+/// Numbers above this have squares that lose the addition of 1.
 const HUGE: f64 = 268_435_456.0;
 
-/// The logarithm of twice a number, which itself could overflow.
+/// Returns the logarithm of twice a number without overflow.
 fn ln_of_double(value: f64) -> f64 {
     value.ln() + std::f64::consts::LN_2
 }
 
-/// Functions of one number.
+/// Returns a function of one number.
 fn of_one(name: &str) -> Option<fn(f64) -> f64> {
     Some(match name {
         "abs" => f64::abs,
@@ -93,7 +93,7 @@ fn of_one(name: &str) -> Option<fn(f64) -> f64> {
     })
 }
 
-/// Functions of a number and of others that are the same for all series.
+/// Returns a function of a number and of further arguments.
 fn of_several(name: &str) -> Option<fn(f64, &[f64]) -> f64> {
     Some(match name {
         "clamp" => |value, bounds| match *bounds {
@@ -104,7 +104,7 @@ fn of_several(name: &str) -> Option<fn(f64, &[f64]) -> f64> {
         "clamp_max" => |value, bounds| bounds.first().map_or(value, |max| smaller(*max, value)),
         "clamp_min" => |value, bounds| bounds.first().map_or(value, |min| larger(*min, value)),
         "round" => |value, nearest| {
-            // By the inverse, because 0.1 and the like have no exact number.
+            // Uses the inverse, because numbers such as 0.1 have no exact representation.
             let inverse = 1.0 / nearest.first().copied().unwrap_or(1.0);
             (value * inverse + 0.5).floor() / inverse
         },
@@ -112,7 +112,7 @@ fn of_several(name: &str) -> Option<fn(f64, &[f64]) -> f64> {
     })
 }
 
-/// Parts of the date that a number of seconds since 1970 means.
+/// Returns a function of a time in seconds since 1970.
 fn of_time(name: &str) -> Option<fn(f64) -> f64> {
     Some(match name {
         "days_in_month" => |at| f64::from(civil(at).0.date().days_in_month()),
@@ -130,12 +130,12 @@ fn of_time(name: &str) -> Option<fn(f64) -> f64> {
     })
 }
 
-/// After so many years the calendar is the same again, weekdays too.
+/// Number of years after which the calendar repeats, including weekdays.
 const CYCLE_YEARS: i64 = 400;
 const CYCLE_SECONDS: i64 = 146_097 * 86_400;
 
-/// The date in the cycle that begins in 1970, and how many cycles it is apart from it: dates end
-/// in the year 9999, numbers do not.
+/// Returns the date within the cycle that begins in 1970, and the number of cycles. Dates end in
+/// the year 9999, numbers do not.
 fn civil(seconds: f64) -> (jiff::civil::DateTime, i64) {
     let seconds = seconds as i64;
     let date = UnixMillis(seconds.rem_euclid(CYCLE_SECONDS) * 1000).civil();

@@ -1,8 +1,9 @@
-//! The functions: what they compute of arguments that are evaluated already.
+//! Functions of evaluated arguments.
 //!
-//! A function of values is found in [`call`], one of range vectors in `range`; each gets its arguments
-//! and a [`Context`]. Their types are in `syntax/functions.rs`; `absent`, `absent_over_time`, `info` and
-//! `timestamp` have a part in `evaluate/call.rs`. Must never know: the store, the tree, the evaluator.
+//! [`call`] evaluates functions of values, `range` those of range vectors; each receives its
+//! arguments and a [`Context`]. The signatures are in `syntax/functions.rs`. Parts of `absent`,
+//! `absent_over_time`, `info` and `timestamp` are in `evaluate/call.rs`. Must never know: the
+//! store, the tree, the evaluator.
 
 pub(crate) mod absent;
 mod buckets;
@@ -24,39 +25,37 @@ pub(crate) mod window;
 
 use buckets::Bucket;
 
+use crate::query::QueryError;
 use crate::query::promql::{
     context::Context,
-    value::{
-        error::PromqlError,
-        series::{Series, Value, is_present},
-    },
+    value::series::{Series, Value, is_present},
 };
 
-/// A quantile of a classic histogram, by upper bounds and counts up to them.
+/// Returns a quantile of a classic histogram, given upper bounds and cumulative counts.
 pub(crate) fn quantile_of_buckets(quantile: f64, all: &[(f64, f64)]) -> f64 {
     let all = all.iter().map(|(bound, count)| Bucket { bound: *bound, count: *count });
     buckets::quantile(quantile, all.collect()).0
 }
 
-/// The evaluated arguments of a call, taken from the first to the last.
+/// The evaluated arguments of a call, consumed in order.
 pub(crate) struct Arguments<'a> {
     function: &'a str,
     values: std::vec::IntoIter<Value>,
 }
 
 impl<'a> Arguments<'a> {
-    /// The arguments of a function of this name.
+    /// Creates the arguments of a function.
     pub(crate) fn new(function: &'a str, values: Vec<Value>) -> Self {
         Self { function, values: values.into_iter() }
     }
 
-    /// Whether all are taken.
+    /// Returns true when all arguments are consumed.
     fn is_empty(&self) -> bool {
         self.values.as_slice().is_empty()
     }
 
-    /// The next one, which must be an instant vector.
-    fn vector(&mut self) -> Result<Vec<Series>, PromqlError> {
+    /// Returns the next argument, which must be an instant vector.
+    fn vector(&mut self) -> Result<Vec<Series>, QueryError> {
         match self.values.next() {
             Some(Value::Vector(series)) => Ok(series),
             Some(Value::Scalar(_) | Value::Text(_)) => Err(self.wrong_type("instant vector")),
@@ -64,8 +63,8 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// The next one, which must be one number for each time.
-    fn scalar(&mut self) -> Result<Vec<f64>, PromqlError> {
+    /// Returns the next argument, which must be one number per time.
+    fn scalar(&mut self) -> Result<Vec<f64>, QueryError> {
         match self.values.next() {
             Some(Value::Scalar(values)) => Ok(values),
             Some(Value::Vector(_) | Value::Text(_)) => Err(self.wrong_type("scalar")),
@@ -73,8 +72,8 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// The next one, which must be a text.
-    fn text(&mut self) -> Result<String, PromqlError> {
+    /// Returns the next argument, which must be a text.
+    fn text(&mut self) -> Result<String, QueryError> {
         match self.values.next() {
             Some(Value::Text(text)) => Ok(text),
             Some(Value::Vector(_) | Value::Scalar(_)) => Err(self.wrong_type("string")),
@@ -82,8 +81,8 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// All others, which must be numbers for each time.
-    fn scalars(&mut self) -> Result<Vec<Vec<f64>>, PromqlError> {
+    /// Returns all remaining arguments, which must be one number per time.
+    fn scalars(&mut self) -> Result<Vec<Vec<f64>>, QueryError> {
         let mut all = Vec::new();
         while !self.is_empty() {
             all.push(self.scalar()?);
@@ -91,8 +90,8 @@ impl<'a> Arguments<'a> {
         Ok(all)
     }
 
-    /// All others, which must be texts.
-    fn texts(&mut self) -> Result<Vec<String>, PromqlError> {
+    /// Returns all remaining arguments, which must be texts.
+    fn texts(&mut self) -> Result<Vec<String>, QueryError> {
         let mut all = Vec::new();
         while !self.is_empty() {
             all.push(self.text()?);
@@ -100,20 +99,20 @@ impl<'a> Arguments<'a> {
         Ok(all)
     }
 
-    fn wrong_type(&self, wanted: &str) -> PromqlError {
-        PromqlError::BadData(format!(
+    fn wrong_type(&self, wanted: &str) -> QueryError {
+        QueryError::Invalid(format!(
             "parse error: expected type {wanted} in call to {:?}",
             self.function
         ))
     }
 }
 
-/// What a function comes to that is none of range vectors.
+/// Evaluates a function that takes no range vector.
 pub(crate) fn call(
     name: &str,
     mut arguments: Arguments<'_>,
     context: &Context<'_>,
-) -> Result<Value, PromqlError> {
+) -> Result<Value, QueryError> {
     if let Some(values) = scalars::call(name, &mut arguments, context)? {
         return Ok(Value::Scalar(values));
     }
@@ -139,8 +138,8 @@ pub(crate) fn call(
 }
 
 /// A call without an argument that it needs.
-pub(crate) fn missing(name: &str) -> PromqlError {
-    PromqlError::BadData(format!("parse error: an argument is missing in the call to {name:?}"))
+pub(crate) fn missing(name: &str) -> QueryError {
+    QueryError::Invalid(format!("parse error: an argument is missing in the call to {name:?}"))
 }
 
 /// Applies a function to every value; the metric's name no longer fits then.
@@ -148,9 +147,9 @@ pub(crate) fn mapped(
     mut series: Vec<Series>,
     mut function: impl FnMut(usize, f64) -> f64,
 ) -> Vec<Series> {
-    for one in &mut series {
-        one.drop_metric = true;
-        for (at, value) in one.values.iter_mut().enumerate() {
+    for entry in &mut series {
+        entry.drop_metric = true;
+        for (at, value) in entry.values.iter_mut().enumerate() {
             if is_present(*value) {
                 *value = function(at, *value);
             }

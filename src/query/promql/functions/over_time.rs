@@ -1,21 +1,21 @@
-//! Functions over the cells of a window, one number each.
+//! Functions `*_over_time` of the cells in a window.
 //!
-//! A merged cell answers what its aggregates allow. What they do not allow is an error that says
-//! what to use instead. Must never know: the store, the tree.
+//! A merged cell allows whatever its aggregates determine. Otherwise the function fails, and the
+//! error names an alternative. Must never know: the store, the tree.
 
 use super::window::{Answer, RangeFunction, merged, seconds};
+use crate::query::QueryError;
 use crate::{
     model::Kind,
     query::promql::value::{
         annotations::Notes,
-        error::PromqlError,
         numbers::{Mean, Sum, Variance, weighted_quantile},
         portion::Portion,
         windows::Window,
     },
 };
 
-/// The function of this name, if it is one of these.
+/// Returns the function with a name, if it is one of this file.
 pub(super) fn function(name: &str) -> Option<RangeFunction> {
     Some(match name {
         "avg_over_time" => average,
@@ -42,8 +42,8 @@ fn count(window: &Window<'_>) -> f64 {
     window.portions().map(|portion| f64::from(portion.count())).sum()
 }
 
-/// The sum of the values of a portion. Counter cells hold increases in its place.
-fn values_sum(portion: &Portion<'_>, kind: Kind, function: &str) -> Result<f64, PromqlError> {
+/// Returns the sum of the values of a portion. Counter cells have increases in place of values.
+fn values_sum(portion: &Portion<'_>, kind: Kind, function: &str) -> Result<f64, QueryError> {
     if kind != Kind::Counter {
         return Ok(portion.sum());
     }
@@ -52,13 +52,13 @@ fn values_sum(portion: &Portion<'_>, kind: Kind, function: &str) -> Result<f64, 
     Ok(values.iter().map(|(value, times)| value * f64::from(*times)).sum())
 }
 
-/// Hands out the sum of values and the number of readings of each portion.
+/// Calls `visit` with the sum of values and the number of readings of each portion.
 fn each_sum(
     window: &Window<'_>,
     function: &str,
     mut add: impl FnMut(f64, f64),
-) -> Result<(), PromqlError> {
-    // Portions of whole cells would cost a quarter of the evaluation.
+) -> Result<(), QueryError> {
+    // For whole cells, portions would cost a quarter of the evaluation time.
     if window.kind != Kind::Counter && !window.frame.cuts_slots {
         window.cells().iter().for_each(|cell| add(cell.sum, f64::from(cell.n)));
         return Ok(());
@@ -81,16 +81,16 @@ fn average(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
     Ok(Some(mean.mean()))
 }
 
-/// The newest reading in the window.
+/// Returns the newest reading in the window.
 fn last_reading(window: &Window<'_>) -> Option<(i64, f64)> {
     window.readings().last().or_else(|| {
-        // The window lies between the first and the last reading of a cell.
+        // The window is between the first and the last reading of a cell.
         let cell = window.cells().last()?;
         Some((cell.first_at, cell.first))
     })
 }
 
-/// The oldest reading in the window.
+/// Returns the oldest reading in the window.
 fn first_reading(window: &Window<'_>) -> Option<(i64, f64)> {
     window.readings().next().or_else(|| {
         let cell = window.cells().first()?;
@@ -98,7 +98,8 @@ fn first_reading(window: &Window<'_>) -> Option<(i64, f64)> {
     })
 }
 
-/// Time and value of the smallest or largest value. The time is that of the last reading of the cell.
+/// Returns the time and value of the smallest or largest value. The time is that of the cell's last
+/// reading.
 fn extreme(window: &Window<'_>, smallest: bool) -> (i64, f64) {
     let mut found: Option<(i64, f64)> = None;
     for portion in window.portions() {
@@ -111,7 +112,7 @@ fn extreme(window: &Window<'_>, smallest: bool) -> (i64, f64) {
         };
         let value = if smallest { low } else { high };
         let better = found.is_none_or(|(_, best)| {
-            // The last of equal ones, as Prometheus has it.
+            // The last of several equal values, as in Prometheus.
             best.is_nan() || if smallest { value <= best } else { value >= best }
         });
         if better {
@@ -121,7 +122,8 @@ fn extreme(window: &Window<'_>, smallest: bool) -> (i64, f64) {
     found.unwrap_or((window.frame.to, f64::NAN))
 }
 
-/// Every value of a portion with how often it is there in a row; `None` when some are not known.
+/// Returns the values of a portion with their numbers of consecutive occurrences; `None` when some
+/// values are unknown.
 fn known_values(portion: &Portion<'_>, kind: Kind) -> Option<Vec<(f64, u32)>> {
     let cell = portion.cell;
     let is_constant = match kind {
@@ -133,14 +135,14 @@ fn known_values(portion: &Portion<'_>, kind: Kind) -> Option<Vec<(f64, u32)>> {
     }
     let known = [(portion.has_first(), cell.first), (portion.has_last(), cell.last)];
     let known = known.into_iter().filter(|(has, _)| *has).map(|(_, value)| (value, 1));
-    // A lone reading is both the first and the last one.
+    // A single reading is both the first and the last.
     let values: Vec<_> = known.take(portion.count() as usize).collect();
     (values.len() == portion.count() as usize).then_some(values)
 }
 
-/// Every value in the window with how often it is there in a row, in order of time where that is
-/// known.
-fn all_values(window: &Window<'_>, function: &str) -> Result<Vec<(f64, u32)>, PromqlError> {
+/// Returns the values in the window with their numbers of consecutive occurrences, in order of time
+/// if it is known.
+fn all_values(window: &Window<'_>, function: &str) -> Result<Vec<(f64, u32)>, QueryError> {
     let mut values = Vec::with_capacity(window.cells().len());
     for portion in window.portions() {
         let instead = "avg_over_time, min_over_time or max_over_time";
@@ -150,7 +152,7 @@ fn all_values(window: &Window<'_>, function: &str) -> Result<Vec<(f64, u32)>, Pr
     Ok(values)
 }
 
-fn variance(window: &Window<'_>, function: &str) -> Result<f64, PromqlError> {
+fn variance(window: &Window<'_>, function: &str) -> Result<f64, QueryError> {
     let mut variance = Variance::default();
     all_values(window, function)?.iter().for_each(|(value, times)| variance.add(*value, *times));
     Ok(variance.variance())
@@ -159,7 +161,7 @@ fn variance(window: &Window<'_>, function: &str) -> Result<f64, PromqlError> {
 fn quantile_over_time(window: &Window<'_>, arguments: &[f64], notes: &Notes<'_>) -> Answer {
     let q = arguments.first().copied().unwrap_or(f64::NAN);
     notes.check_quantiles(&[q]);
-    // Between the smallest and the largest no value has to be known.
+    // The extremes do not require the other values.
     let (low, high) = (extreme(window, true).1, extreme(window, false).1);
     if window.has_merged() {
         match q {

@@ -1,18 +1,18 @@
-//! Functions of range vectors: called for each series and each of its windows.
+//! Functions of range vectors, evaluated for each series and each of its windows.
 //!
-//! Here is also which functions need more of a slot than its aggregates. Must never know: the store,
-//! the tree, how a function computes.
+//! This file also defines which functions need more than a slot's aggregates. Must never know: the
+//! store, the tree, how a function computes.
 
 use super::{
     over_time, rates,
     window::{Answer, RangeFunction},
 };
+use crate::query::QueryError;
 use crate::{
     policy::query_plan::Detail,
     query::promql::{
         context::Context,
         value::{
-            error::PromqlError,
             range_vector::RangeVector,
             series::{ABSENT, Series},
             windows::{Cursor, Window},
@@ -21,16 +21,16 @@ use crate::{
     store::Columns,
 };
 
-/// Cells that functions look at until the time is checked again.
+/// Number of cells between checks of the time limit.
 const CELLS_BETWEEN_CHECKS: usize = 1_000_000;
 
-/// The function of this name, if it is one of range vectors.
+/// Returns the function with a name, if it is one of range vectors.
 pub(crate) fn function(name: &str) -> Option<RangeFunction> {
     over_time::function(name).or_else(|| rates::function(name))
 }
 
-/// What a function must know of the samples: where they are kept one by one it goes by each of them,
-/// however well a coarser granularity would fit the windows.
+/// Returns the detail that a function needs. Functions of single samples read the granularity that
+/// stores single samples, even when a coarser one would fit the windows.
 pub(crate) fn detail(name: &str) -> Detail {
     match name {
         "changes"
@@ -49,7 +49,7 @@ pub(crate) fn detail(name: &str) -> Detail {
     }
 }
 
-/// What a function reads of cells that are no counter's.
+/// Returns the columns that a function reads from cells of gauges and deltas.
 pub(crate) fn columns(name: &str) -> Columns {
     match name {
         "avg_over_time" | "sum_over_time" => Columns::SUM,
@@ -61,29 +61,29 @@ pub(crate) fn columns(name: &str) -> Columns {
         | "ts_of_first_over_time"
         | "ts_of_last_over_time"
         | "delta" => Columns::ENDS,
-        // Of deltas the sums, of gauges the readings.
+        // Deltas need the sums, gauges the readings.
         "increase" | "rate" => Columns::SUM.and(Columns::ENDS),
         _ => Columns::ALL,
     }
 }
 
-/// What a function comes to; the numbers are its other arguments, for each time.
+/// Evaluates a function. `numbers` are its further arguments at each time.
 pub(crate) fn call(
     name: &str,
     function: RangeFunction,
     windows: &RangeVector,
     numbers: &[Vec<f64>],
     context: &Context<'_>,
-) -> Result<Vec<Series>, PromqlError> {
+) -> Result<Vec<Series>, QueryError> {
     let mut at_time = vec![0.0; numbers.len()];
-    // What a counter grew in a gap is known where it has no reading.
+    // In a gap without readings, the growth of a counter is known.
     let is_increase = matches!(name, "rate" | "increase");
     let mut series = over_windows(windows, context, |window, index| {
         if !is_increase && !window.has_readings() {
             return Ok(None);
         }
-        for (own, all) in at_time.iter_mut().zip(numbers) {
-            *own = all[index];
+        for (argument, all) in at_time.iter_mut().zip(numbers) {
+            *argument = all[index];
         }
         function(window, &at_time, &context.notes)
     })?;
@@ -91,8 +91,8 @@ pub(crate) fn call(
         rates::inform_of_gauges(windows, &series, &context.notes);
     }
     if !matches!(name, "last_over_time" | "first_over_time") {
-        for one in &mut series {
-            one.drop_metric = true;
+        for entry in &mut series {
+            entry.drop_metric = true;
         }
     }
     Ok(series)
@@ -103,7 +103,7 @@ pub(crate) fn over_windows(
     windows: &RangeVector,
     context: &Context<'_>,
     mut function: impl FnMut(&Window<'_>, usize) -> Answer,
-) -> Result<Vec<Series>, PromqlError> {
+) -> Result<Vec<Series>, QueryError> {
     let (steps, bounds) = (context.steps, context.bounds);
     bounds.check_points(windows.cells.series.len(), steps.count)?;
     let frames = windows.frames(steps);

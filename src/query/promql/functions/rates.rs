@@ -1,4 +1,4 @@
-//! Functions of how values change over a window.
+//! Functions of the change of values over a window.
 //!
 //! Must never know: the store, the tree.
 
@@ -9,15 +9,16 @@ use super::{
     regression::{deriv, predict},
     window::{Answer, RangeFunction, seconds},
 };
+use crate::query::QueryError;
 use crate::{
     model::Kind,
     query::promql::value::{
-        annotations::Notes, cells::TimedCell, error::PromqlError, range_vector::RangeVector,
-        series::Series, windows::Window,
+        annotations::Notes, cells::TimedCell, range_vector::RangeVector, series::Series,
+        windows::Window,
     },
 };
 
-/// The function of this name, if it is one of change.
+/// Returns the function with a name, if it is one of this file.
 pub(super) fn function(name: &str) -> Option<RangeFunction> {
     Some(match name {
         "changes" => changes,
@@ -34,15 +35,16 @@ pub(super) fn function(name: &str) -> Option<RangeFunction> {
     })
 }
 
-/// Tells of series under `rate` that are no counters, by their names as Prometheus does.
+/// Adds an info about series under `rate` that are probably not counters, judging by their names as
+/// Prometheus does.
 pub(super) fn inform_of_gauges(windows: &RangeVector, answered: &[Series], notes: &Notes<'_>) {
     let counters = ["_total", "_sum", "_count", "_bucket"];
-    let gauges = windows.cells.series.iter().filter(|one| one.kind == Kind::Gauge);
-    let mut metrics: Vec<_> = gauges.map(|one| one.labels.metric()).collect();
+    let gauges = windows.cells.series.iter().filter(|series| series.kind == Kind::Gauge);
+    let mut metrics: Vec<_> = gauges.map(|series| series.labels.metric()).collect();
     metrics.dedup();
     for metric in metrics {
         let counts = metric.is_empty() || counters.iter().any(|end| metric.ends_with(end));
-        if !counts && answered.iter().any(|one| one.labels.metric() == metric) {
+        if !counts && answered.iter().any(|series| series.labels.metric() == metric) {
             notes.inform(|| {
                 format!(
                     "metric might not be a counter, name does not end in \
@@ -53,12 +55,12 @@ pub(super) fn inform_of_gauges(windows: &RangeVector, answered: &[Series], notes
     }
 }
 
-/// The difference between the window's end and its beginning.
+/// Returns the difference between the end and the start of the window.
 fn delta(window: &Window<'_>) -> Option<f64> {
     Extent::of_gauge(window, false)?.carried_on(&window.frame)
 }
 
-/// The change between the last two readings.
+/// Returns the change between the last two readings.
 fn instant_change(window: &Window<'_>, rate: bool, notes: &Notes<'_>) -> Option<f64> {
     if rate && window.kind != Kind::Gauge {
         return if window.frame.cuts_slots && window.kind == Kind::Counter {
@@ -91,7 +93,7 @@ fn merged_info() -> String {
     "irate and idelta go by slots where several samples were merged into one".to_owned()
 }
 
-/// The increase from the reading before the last one in a window that cuts slots, over their time.
+/// Returns the rate between the last two readings, in a window that cuts slots.
 fn rate_of_last_step(window: &Window<'_>, notes: &Notes<'_>) -> Option<f64> {
     let last = window.last_portion()?;
     if last.cell.is_merged() {
@@ -102,7 +104,7 @@ fn rate_of_last_step(window: &Window<'_>, notes: &Notes<'_>) -> Option<f64> {
     (passed > 0.0 && is_near).then(|| counted / (passed / 1000.0))
 }
 
-/// The increase of the last cell over its time.
+/// Returns the rate of the last cell.
 fn instant_rate(window: &Window<'_>, notes: &Notes<'_>) -> Option<f64> {
     let (last, others) = window.cells().split_last()?;
     if last.is_merged() {
@@ -128,9 +130,9 @@ fn instant_rate(window: &Window<'_>, notes: &Notes<'_>) -> Option<f64> {
 fn smoothing(window: &Window<'_>, arguments: &[f64], _: &Notes<'_>) -> Answer {
     let [smooth, trend] = [0, 1].map(|index| arguments.get(index).copied().unwrap_or(f64::NAN));
     for (factor, name, short) in [(smooth, "smoothing", "sf"), (trend, "trend", "tf")] {
-        // NaN is let through, as in Prometheus: the answer is NaN.
+        // NaN is accepted and results in NaN, as in Prometheus.
         if factor <= 0.0 || factor >= 1.0 {
-            return Err(PromqlError::Execution(format!(
+            return Err(QueryError::Execution(format!(
                 "invalid {name} factor. Expected: 0 < {short} < 1, got: {factor:.6}"
             )));
         }
@@ -161,7 +163,8 @@ mod tests {
         store::Slot,
     };
 
-    /// Cells of 60 s of a counter that is read every `every` seconds and grows by 2 a second.
+    /// Returns cells of 60 s of a counter that is read every `every` seconds and grows by 2 per
+    /// second.
     fn counter(every: i64, kind: Kind) -> Vec<TimedCell> {
         let mut state = SeriesState::new(kind);
         let mut slots: Vec<Slot> = Vec::new();
@@ -192,7 +195,7 @@ mod tests {
                 let found = answer(name, &cells, Kind::Counter, 300_000, 600_000).unwrap();
                 assert_eq!(found, Some(expected), "{name} {every}");
             }
-            // A window that is no whole number of slots does not saw.
+            // The rate is steady in windows that do not consist of whole slots.
             for to in (600_000..660_000).step_by(7000) {
                 let found = answer("rate", &cells, Kind::Counter, to - 90_000, to).unwrap();
                 assert!((found.unwrap() - 2.0).abs() < 1.4, "{every} {to} {found:?}");
@@ -211,7 +214,8 @@ mod tests {
             .iter()
             .map(|(at, value)| TimedCell::sample(*at, *value))
             .collect();
-        // 4 counted over 3 s; 0.75 s to zero at the start, 1 s to the end.
+        // The increase is 4 over 3 s; extrapolated by 0.75 s to zero at the start and by 1 s to the
+        // end.
         let found = answer("increase", &cells, Kind::Gauge, 0, 5000).unwrap();
         assert_eq!(found, Some(4.0 * (3.0 + 0.75 + 1.0) / 3.0));
         assert_eq!(answer("delta", &cells, Kind::Gauge, 0, 5000).unwrap(), Some(0.0));

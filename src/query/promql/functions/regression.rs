@@ -1,8 +1,8 @@
-//! The straight line through a window: `deriv` and `predict_linear`.
+//! Linear regression over a window: `deriv` and `predict_linear`.
 //!
-//! Of merged cells of gauges all samples count, as if they were evenly spaced and their values went
-//! straight from the first to the last around their mean; of others the known readings. Must never
-//! know: the store, the tree.
+//! For merged cells of gauges, all samples count, as if they were evenly spaced and on a straight
+//! line from the first value to the last, around their mean. For other kinds, the known readings
+//! count. Must never know: the store, the tree.
 
 use super::window::seconds;
 use crate::{
@@ -10,20 +10,21 @@ use crate::{
     query::promql::value::{numbers::Sum, portion::Portion, windows::Window},
 };
 
-/// Slope per second.
+/// Returns the slope per second.
 pub(super) fn deriv(window: &Window<'_>) -> Option<f64> {
     let (origin, _) = window.readings().next()?;
     regression(window, origin).map(|(slope, _)| slope)
 }
 
-/// Value so many seconds after the evaluation.
+/// Returns the predicted value a number of seconds after the evaluation.
 pub(super) fn predict(window: &Window<'_>, arguments: &[f64]) -> Option<f64> {
     let ahead = arguments.first().copied().unwrap_or(f64::NAN);
     let (slope, value) = regression(window, window.frame.evaluated_at)?;
     Some(slope * ahead + value)
 }
 
-/// Slope per second and value at `origin` of the line through the window, by least squares.
+/// Returns the slope per second and the value at `origin` of the line through the window, by least
+/// squares.
 fn regression(window: &Window<'_>, origin: i64) -> Option<(f64, f64)> {
     let mut fit = Fit { constant: true, ..Fit::default() };
     if window.kind == Kind::Gauge {
@@ -44,7 +45,7 @@ fn regression(window: &Window<'_>, origin: i64) -> Option<(f64, f64)> {
     Some((slope, y / n - slope * x / n))
 }
 
-/// The sums that the line needs: x is seconds, y the value.
+/// The sums of a regression: x is seconds, y the value.
 #[derive(Default)]
 struct Fit {
     n: f64,
@@ -53,7 +54,7 @@ struct Fit {
     xy: Sum,
     xx: Sum,
     first: Option<f64>,
-    /// Whether all values are the same.
+    /// True when all values are equal.
     constant: bool,
 }
 
@@ -78,7 +79,7 @@ impl Fit {
         let n = f64::from(portion.count());
         let lasted = (last.at - first.at) / 1000.0;
         let middle = start + lasted / 2.0;
-        // Squared distances from the middle of n evenly spaced times.
+        // The squared distances of n evenly spaced times from their mean.
         let squares = lasted * lasted * n * (n + 1.0) / (12.0 * (n - 1.0));
         let slope = if lasted > 0.0 { (last.value - first.value) / lasted } else { 0.0 };
         let sum = portion.sum();

@@ -1,23 +1,23 @@
-//! Functions that give one number for each time.
+//! Functions that return one number per time.
 //!
 //! Must never know: the store, the tree.
 
 use super::Arguments;
+use crate::query::QueryError;
 use crate::query::promql::{
     context::Context,
     value::{
-        error::PromqlError,
         numbers::{larger, smaller},
         series::{Series, is_present},
     },
 };
 
-/// What a function of this name comes to, if it is one of these.
+/// Evaluates the function with a name, if it is one of this file.
 pub(super) fn call(
     name: &str,
     arguments: &mut Arguments<'_>,
     context: &Context<'_>,
-) -> Result<Option<Vec<f64>>, PromqlError> {
+) -> Result<Option<Vec<f64>>, QueryError> {
     let (steps, query) = (context.steps, context.query);
     let seconds = |millis: i64| millis as f64 / 1000.0;
     let constant = |number: f64| Ok(Some(vec![number; steps.count]));
@@ -29,9 +29,9 @@ pub(super) fn call(
         "range" => constant(seconds(query.end - query.start)),
         "step" => constant(seconds(query.step_ms)),
         "min_of" | "max_of" => {
-            let (one, next) = (arguments.scalar()?, arguments.scalar()?);
+            let (left, right) = (arguments.scalar()?, arguments.scalar()?);
             let choose = if name == "min_of" { smaller } else { larger };
-            Ok(Some(one.into_iter().zip(next).map(|(one, next)| choose(one, next)).collect()))
+            Ok(Some(left.into_iter().zip(right).map(|(left, right)| choose(left, right)).collect()))
         }
         "scalar" => {
             let series = arguments.vector()?;
@@ -41,9 +41,10 @@ pub(super) fn call(
     }
 }
 
-/// The value of the only series that has one; NaN when none or several have.
+/// Returns the value of the only series that has one; NaN when none or several have one.
 fn only_value(series: &[Series], at: usize) -> f64 {
-    let mut there = series.iter().map(|one| one.values[at]).filter(|value| is_present(*value));
+    let mut there =
+        series.iter().map(|series| series.values[at]).filter(|value| is_present(*value));
     match (there.next(), there.next()) {
         (Some(value), None) => value,
         _ => f64::NAN,

@@ -1,7 +1,7 @@
-//! Functions that put series in an order.
+//! Functions that sort series.
 //!
-//! An order counts at a single time only: series over time come in order of their labels. Must never
-//! know: the store, the tree.
+//! The order only applies to a single time: series over time are in order of their labels. Must
+//! never know: the store, the tree.
 
 use std::cmp::Ordering;
 
@@ -10,27 +10,27 @@ use crate::query::promql::{
     value::{numbers::ascending, series::Series},
 };
 
-/// `sort` and `sort_desc`.
+/// Evaluates `sort` and `sort_desc`.
 pub(super) fn by_value(
     mut series: Vec<Series>,
     rising: bool,
     context: &Context<'_>,
 ) -> Vec<Series> {
     if is_ordered(context) {
-        series.sort_by(|one, next| {
-            let (one, next) = (one.values[0], next.values[0]);
-            match (one.is_nan(), next.is_nan()) {
-                (false, false) if rising => ascending(one, next),
-                (false, false) => ascending(next, one),
-                // NaN comes last in either direction.
-                (one, next) => one.cmp(&next),
+        series.sort_by(|left, right| {
+            let (left, right) = (left.values[0], right.values[0]);
+            match (left.is_nan(), right.is_nan()) {
+                (false, false) if rising => ascending(left, right),
+                (false, false) => ascending(right, left),
+                // NaN is last in either direction.
+                (left, right) => left.cmp(&right),
             }
         });
     }
     series
 }
 
-/// `sort_by_label` and `sort_by_label_desc`: by the labels named, numbers in them by their size.
+/// Evaluates `sort_by_label` and `sort_by_label_desc`. Numbers in labels are sorted by size.
 pub(super) fn by_labels(
     mut series: Vec<Series>,
     names: &[String],
@@ -38,17 +38,17 @@ pub(super) fn by_labels(
     context: &Context<'_>,
 ) -> Vec<Series> {
     if is_ordered(context) {
-        series.sort_by(|one, next| {
-            let (one, next) = (&one.labels, &next.labels);
-            let by_name = names.iter().map(|name| natural(one.get(name), next.get(name)));
-            let order = by_name.fold(Ordering::Equal, Ordering::then).then_with(|| one.cmp(next));
+        series.sort_by(|left, right| {
+            let (left, right) = (&left.labels, &right.labels);
+            let by_name = names.iter().map(|name| natural(left.get(name), right.get(name)));
+            let order = by_name.fold(Ordering::Equal, Ordering::then).then_with(|| left.cmp(right));
             if rising { order } else { order.reverse() }
         });
     }
     series
 }
 
-/// Whether an order counts; warns where the query asks for several times.
+/// Returns true when the order applies; warns when the query has several times.
 fn is_ordered(context: &Context<'_>) -> bool {
     let is_range = context.query.end != context.query.start;
     if is_range {
@@ -60,27 +60,32 @@ fn is_ordered(context: &Context<'_>) -> bool {
     !is_range && context.steps.count == 1
 }
 
-/// Order of texts in which runs of digits count as numbers.
-fn natural(one: &str, next: &str) -> Ordering {
-    let (mut one, mut next) = (one, next);
+/// Compares texts; runs of digits count as numbers.
+fn natural(left: &str, right: &str) -> Ordering {
+    let (mut left, mut right) = (left, right);
     loop {
-        let (head, rest) = chunk(one);
-        let (next_head, next_rest) = chunk(next);
+        let (head, rest) = chunk(left);
+        let (right_head, right_rest) = chunk(right);
         let digits = |text: &str| text.starts_with(|first: char| first.is_ascii_digit());
-        let order = if digits(head) && digits(next_head) {
-            let [own, other] = [head, next_head].map(|text| text.trim_start_matches('0'));
-            own.len().cmp(&other.len()).then(own.cmp(other)).then(head.len().cmp(&next_head.len()))
+        let order = if digits(head) && digits(right_head) {
+            let [digits, right_digits] =
+                [head, right_head].map(|text| text.trim_start_matches('0'));
+            digits
+                .len()
+                .cmp(&right_digits.len())
+                .then(digits.cmp(right_digits))
+                .then(head.len().cmp(&right_head.len()))
         } else {
-            head.cmp(next_head)
+            head.cmp(right_head)
         };
-        if order != Ordering::Equal || (rest.is_empty() && next_rest.is_empty()) {
-            return order.then(rest.cmp(next_rest));
+        if order != Ordering::Equal || (rest.is_empty() && right_rest.is_empty()) {
+            return order.then(rest.cmp(right_rest));
         }
-        (one, next) = (rest, next_rest);
+        (left, right) = (rest, right_rest);
     }
 }
 
-/// The first run of digits, or of anything else.
+/// Splits off the first run of digits, or of other characters.
 fn chunk(text: &str) -> (&str, &str) {
     let digit = |c: char| c.is_ascii_digit();
     let starts = text.starts_with(digit);
@@ -95,7 +100,7 @@ mod tests {
     #[test]
     fn numbers_in_labels_sort_by_size() {
         let mut texts = vec!["a10", "a9", "b", "a", "10", "9", "a09"];
-        texts.sort_by(|one, next| natural(one, next));
+        texts.sort_by(|left, right| natural(left, right));
         assert_eq!(texts, ["9", "10", "a", "a9", "a09", "a10", "b"]);
     }
 }

@@ -1,26 +1,27 @@
-//! Selectors that reach for samples beyond their windows: `anchored` and `smoothed` (Prometheus,
+//! Selectors that read samples beyond their windows: `anchored` and `smoothed` (Prometheus,
 //! docs/querying/basics.md, "Extended range selectors").
 //!
-//! Must never know: what is computed of the samples.
+//! Must never know: what is computed from the samples.
 
 use super::{Selectors, plan::Needed};
+use crate::query::QueryError;
 use crate::{
     policy::query_plan::Detail,
     query::promql::{
         syntax::tree::VectorSelector,
         value::{
-            error::PromqlError,
+            cells::Sample,
             series::{ABSENT, Series},
             steps::Steps,
-            windows::Sample,
         },
     },
     store::Columns,
 };
 
 impl Selectors<'_> {
-    /// Computes for each series and time from the samples that are known between so far before the
-    /// beginning of the window as the lookback says and `after_ms` behind its end, and from that end.
+    /// Calls `compute` for each series and time with the known samples around the window, and with
+    /// the end of the window. The samples begin at the lookback before the window and end
+    /// `after_ms` after it.
     pub(crate) fn around(
         &self,
         selector: &VectorSelector,
@@ -28,7 +29,7 @@ impl Selectors<'_> {
         range_ms: i64,
         after_ms: i64,
         compute: impl Fn(&[Sample], i64) -> f64,
-    ) -> Result<Vec<Series>, PromqlError> {
+    ) -> Result<Vec<Series>, QueryError> {
         let shift = self.shift(selector)?;
         let reach_ms = range_ms + self.lookback_ms + after_ms;
         let mut windows = self.windows(shift, steps, reach_ms, Detail::Samples);
@@ -46,7 +47,7 @@ impl Selectors<'_> {
                 let hi = samples.partition_point(|sample| sample.0 <= to + after_ms);
                 Ok(if lo < hi { compute(&samples[lo..hi], to) } else { ABSENT })
             };
-            let values = steps.times().map(value).collect::<Result<Vec<_>, PromqlError>>()?;
+            let values = steps.times().map(value).collect::<Result<Vec<_>, QueryError>>()?;
             out.push(Series { labels: series.labels.clone(), drop_metric: false, values });
         }
         out.retain(Series::has_values);

@@ -1,4 +1,4 @@
-//! Instant selectors: one value of each series at each time.
+//! Instant selectors: one value per series and time.
 //!
 //! Must never know: how cells are read, windows of functions.
 
@@ -8,6 +8,7 @@ use super::{
     Selectors,
     plan::{Needed, Wanted},
 };
+use crate::query::QueryError;
 use crate::{
     policy::query_plan::Detail,
     query::{
@@ -15,7 +16,6 @@ use crate::{
         promql::{
             syntax::tree::VectorSelector,
             value::{
-                error::PromqlError,
                 range_vector::{CellMatrix, CellSeries},
                 series::{ABSENT, Series, is_present},
                 steps::{Steps, TimeShift},
@@ -25,23 +25,23 @@ use crate::{
     store::Columns,
 };
 
-/// What is taken of the newest sample.
+/// The property of the newest sample to return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Take {
-    /// Its value.
+    /// The value.
     Value,
-    /// Its time in seconds.
+    /// The time in seconds.
     Time,
 }
 
 impl Selectors<'_> {
-    /// The newest sample of each series at each time.
+    /// Returns the newest sample of each series at each time.
     pub(crate) fn instant(
         &self,
         selector: &VectorSelector,
         steps: &Steps,
         take: Take,
-    ) -> Result<Vec<Series>, PromqlError> {
+    ) -> Result<Vec<Series>, QueryError> {
         let shift = self.shift(selector)?;
         let windows = self.windows(shift, steps, 0, Detail::Aggregates);
         let cells = self.cells(selector, &windows, Needed::Newest, Columns::ENDS)?;
@@ -51,14 +51,13 @@ impl Selectors<'_> {
         })
     }
 
-    /// The times of the newest samples of each series that matches, of samples within certain times
-    /// only.
+    /// Returns the times of the newest samples of each matching series, within a range of times.
     pub(crate) fn newest_times(
         &self,
         matchers: &[SeriesMatcher],
         steps: &Steps,
         within: &RangeInclusive<i64>,
-    ) -> Result<Vec<Series>, PromqlError> {
+    ) -> Result<Vec<Series>, QueryError> {
         let unmoved = TimeShift { at: None, offset_ms: 0 };
         let windows = self.windows(unmoved, steps, 0, Detail::Aggregates);
         let cells = self.cells_matching(&Wanted {
@@ -86,7 +85,7 @@ impl Selectors<'_> {
         cells: &CellMatrix,
         steps: &Steps,
         values: impl Fn(&CellSeries) -> Vec<f64>,
-    ) -> Result<Vec<Series>, PromqlError> {
+    ) -> Result<Vec<Series>, QueryError> {
         self.bounds.check_points(cells.series.len(), steps.count)?;
         let mut out = Vec::with_capacity(cells.series.len());
         for series in &cells.series {
@@ -99,8 +98,8 @@ impl Selectors<'_> {
     }
 }
 
-/// The newest sample of a series up to each of the first times, none of which goes back; it may not
-/// be too old at the second ones.
+/// Returns the newest sample of a series up to each of the first times, which must not decrease,
+/// unless it is older than the second times allow.
 fn newest(
     series: &CellSeries,
     lookback_ms: i64,
@@ -114,7 +113,7 @@ fn newest(
         }
         let cell = next.checked_sub(1).map(|index| &series.cells[index]);
         let Some(cell) = cell.filter(|_| now < series.ended_at) else { return ABSENT };
-        // Between the readings of a cell the series lives, however long a slot is.
+        // A series exists between the readings of a cell, however wide the slot is.
         let inside = cell.last_at > end;
         let (at, value) =
             if inside { (cell.first_at, cell.first) } else { (cell.last_at, cell.last) };

@@ -1,39 +1,39 @@
-//! The matchers of selectors, compiled within bounds.
+//! The matchers of selectors, compiled within limits.
 //!
 //! Must never know: series, values.
 
+use crate::query::QueryError;
 use crate::{
     model::METRIC_TAG,
     query::{
         MatchOperator, SeriesMatcher,
         promql::{
-            parsed::Parsed,
+            parse::parse,
             request::PromqlLimits,
             syntax::tree::{Comparison, Expr, Matcher, VectorSelector},
-            value::{error::PromqlError, labels::Labels},
+            value::labels::Labels,
         },
         whole_pattern,
     },
 };
 
-/// The matchers of a series selector such as `up{job="a"}`, for lists of series: one set for each
-/// alternative.
+/// Parses a series selector such as `up{job="a"}`: one set of matchers for each alternative.
 ///
 /// # Errors
-/// When the text is no selector, or all of its matchers match an empty value.
+/// When the text is not a selector, or all matchers of a set match an empty value.
 pub fn series_matchers(
     text: &str,
     limits: &PromqlLimits<'_>,
-) -> Result<Vec<Vec<SeriesMatcher>>, PromqlError> {
-    let Expr::Vector(selector) = &Parsed::new(text, limits)?.tree else {
-        return Err(PromqlError::BadData(format!(
-            "parse error: {text} is no series selector: write metric{{label=\"value\"}}"
+) -> Result<Vec<Vec<SeriesMatcher>>, QueryError> {
+    let Expr::Vector(selector) = &parse(text, limits)?.tree else {
+        return Err(QueryError::Invalid(format!(
+            "parse error: {text} is not a series selector: use metric{{label=\"value\"}}"
         )));
     };
     matchers_of(selector, limits)
 }
 
-/// The labels for which a selector demands a single value; none of any other expression.
+/// Returns the labels for which a selector requires a single value; empty for any other expression.
 pub(crate) fn named_labels(expression: &Expr) -> Labels {
     let selector = expression.as_selector();
     let Some([set]) = selector.map(|selector| selector.alternatives.as_slice()) else {
@@ -42,7 +42,7 @@ pub(crate) fn named_labels(expression: &Expr) -> Labels {
     let mut pairs: Vec<(&str, &str)> = Vec::new();
     for matcher in set.iter().filter(|matcher| matcher.label != METRIC_TAG) {
         let is_equal = matcher.comparison == Comparison::Equal;
-        // A label named twice has no single value.
+        // A label with several matchers has no single value.
         if let Some(place) = pairs.iter().position(|(name, _)| *name == matcher.label) {
             pairs[place].1 = "";
         } else {
@@ -52,31 +52,31 @@ pub(crate) fn named_labels(expression: &Expr) -> Labels {
     Labels::new(pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
 }
 
-/// The matchers of a selector, one set for each alternative.
+/// Returns the matchers of a selector, one set for each alternative.
 ///
 /// # Errors
 /// When a pattern cannot be compiled, or all matchers of a set match an empty value.
 pub(crate) fn matchers_of(
     selector: &VectorSelector,
     limits: &PromqlLimits<'_>,
-) -> Result<Vec<Vec<SeriesMatcher>>, PromqlError> {
+) -> Result<Vec<Vec<SeriesMatcher>>, QueryError> {
     let sets = conditions_of(selector, limits)?;
     if sets.iter().any(|set| set.iter().all(|matcher| matcher.matches(""))) {
-        return Err(PromqlError::BadData(
+        return Err(QueryError::Invalid(
             "parse error: vector selector must contain at least one non-empty matcher".to_owned(),
         ));
     }
     Ok(sets)
 }
 
-/// The matchers of a selector that may match empty values only.
+/// Returns the matchers of a selector, which may all match empty values.
 ///
 /// # Errors
 /// When a pattern cannot be compiled.
 pub(crate) fn conditions_of(
     selector: &VectorSelector,
     limits: &PromqlLimits<'_>,
-) -> Result<Vec<Vec<SeriesMatcher>>, PromqlError> {
+) -> Result<Vec<Vec<SeriesMatcher>>, QueryError> {
     let name = selector.name.as_deref().map(|name| SeriesMatcher::equal(METRIC_TAG, name));
     let conditions = |set: &Vec<Matcher>| {
         let matchers = set.iter().map(|matcher| compiled(matcher, limits));
@@ -85,7 +85,7 @@ pub(crate) fn conditions_of(
     selector.alternatives.iter().map(conditions).collect()
 }
 
-fn compiled(matcher: &Matcher, limits: &PromqlLimits<'_>) -> Result<SeriesMatcher, PromqlError> {
+fn compiled(matcher: &Matcher, limits: &PromqlLimits<'_>) -> Result<SeriesMatcher, QueryError> {
     let value = matcher.value.as_str();
     let operator = match matcher.comparison {
         Comparison::Equal => MatchOperator::Equal(value.to_owned()),

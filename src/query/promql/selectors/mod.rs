@@ -1,7 +1,7 @@
-//! From a selector to its series: the cells that are read for it, and what they say at each time.
+//! Selectors: the cells that are read for a selector, and its values at each time.
 //!
-//! The only room that reads the store, and each document once. Must never know: functions,
-//! operators, aggregations.
+//! The only room of PromQL that reads the store; it reads each document once. Must never know:
+//! functions, operators, aggregations.
 
 mod extended;
 mod instant;
@@ -13,6 +13,7 @@ mod reading;
 
 use std::cell::RefCell;
 
+use crate::query::QueryError;
 use crate::{
     model::UnixMillis,
     policy::query_plan::{Detail, Windows},
@@ -24,7 +25,6 @@ use crate::{
         },
         value::{
             annotations::Notes,
-            error::PromqlError,
             range_vector::RangeVector,
             steps::{QueryRange, Steps, TimeShift},
         },
@@ -35,11 +35,11 @@ pub(crate) use instant::Take;
 use modifiers::shift;
 use plan::{Needed, Read};
 
-/// Answers selectors.
+/// The evaluation of selectors.
 pub(crate) struct Selectors<'a> {
     store: &'a Store,
     now: UnixMillis,
-    /// How old a sample may be that still counts.
+    /// Maximum age of a sample that still counts as the value of a series.
     pub(crate) lookback_ms: i64,
     query: QueryRange,
     bounds: &'a Bounds<'a>,
@@ -48,7 +48,7 @@ pub(crate) struct Selectors<'a> {
 }
 
 impl<'a> Selectors<'a> {
-    /// Nothing is read yet.
+    /// Creates the evaluation; reads nothing yet.
     pub(crate) fn new(
         store: &'a Store,
         now: UnixMillis,
@@ -61,14 +61,15 @@ impl<'a> Selectors<'a> {
         Self { store, now, lookback_ms, query, bounds, notes, read: RefCell::default() }
     }
 
-    /// The windows of a range selector; of gauges and deltas only columns that are needed.
+    /// Returns the windows of a range selector. For gauges and deltas, only the needed columns are
+    /// read.
     pub(crate) fn range(
         &self,
         selector: &MatrixSelector,
         steps: &Steps,
         detail: Detail,
         columns: Columns,
-    ) -> Result<RangeVector, PromqlError> {
+    ) -> Result<RangeVector, QueryError> {
         let shift = self.shift(&selector.selector)?;
         let range_ms = selector.range.positive_millis(self.query.times)?;
         let windows = self.windows(shift, steps, range_ms, detail);
@@ -76,15 +77,15 @@ impl<'a> Selectors<'a> {
         Ok(RangeVector { cells, range_ms, shift })
     }
 
-    /// The same, the windows of some series at a time, in order of labels; nothing of it is kept for
-    /// another function of the same selector.
+    /// Calls `visit` with the windows of a few series at a time, in order of labels. The cells are
+    /// not kept for other functions of the same selector.
     pub(crate) fn range_in_parts(
         &self,
         selector: &MatrixSelector,
         steps: &Steps,
         (detail, columns): (Detail, Columns),
-        mut visit: impl FnMut(&RangeVector) -> Result<(), PromqlError>,
-    ) -> Result<(), PromqlError> {
+        mut visit: impl FnMut(&RangeVector) -> Result<(), QueryError>,
+    ) -> Result<(), QueryError> {
         let shift = self.shift(&selector.selector)?;
         let range_ms = selector.range.positive_millis(self.query.times)?;
         let windows = self.windows(shift, steps, range_ms, detail);
@@ -92,8 +93,8 @@ impl<'a> Selectors<'a> {
         self.cells_in_parts(&selector.selector, &windows, columns, &mut visit)
     }
 
-    /// Where a selector looks.
-    pub(crate) fn shift(&self, selector: &VectorSelector) -> Result<TimeShift, PromqlError> {
+    /// Returns the time shift of a selector.
+    pub(crate) fn shift(&self, selector: &VectorSelector) -> Result<TimeShift, QueryError> {
         shift(&selector.shift, &self.query)
     }
 

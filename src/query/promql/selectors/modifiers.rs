@@ -1,20 +1,18 @@
-//! The times that selectors and subqueries look at: `@` and `offset`.
+//! The time shift of selectors and subqueries: `@` and `offset`.
 //!
 //! Must never know: series, values.
 
+use crate::query::QueryError;
 use crate::query::promql::{
     syntax::tree::{At, Shift},
-    value::{
-        error::PromqlError,
-        steps::{QueryRange, TimeShift},
-    },
+    value::steps::{QueryRange, TimeShift},
 };
 
-/// Where something looks that has these modifiers.
+/// Evaluates the modifiers of a selector or subquery.
 ///
 /// # Errors
 /// When the offset cannot be calculated at the query's times.
-pub(crate) fn shift(shift: &Shift, query: &QueryRange) -> Result<TimeShift, PromqlError> {
+pub(crate) fn shift(shift: &Shift, query: &QueryRange) -> Result<TimeShift, QueryError> {
     let at = shift.at.map(|at| match at {
         At::Start => query.start,
         At::End => query.end,

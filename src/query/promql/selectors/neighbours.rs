@@ -1,11 +1,12 @@
-//! The readings on either side of a gap that begins before the first window or ends behind the last.
+//! The readings on either side of a gap that begins before the first window or ends after the last.
 //!
-//! What a counter grew in a gap is spread over the slots of the gap, so both readings are needed where
-//! a window shows a part of it. Must never know: what becomes of the cells.
+//! The growth of a counter in a gap is spread over the slots of the gap, so a window over a part of
+//! the gap needs both readings. Must never know: how the cells are used.
 
 use std::ops::Range;
 
 use super::Selectors;
+use crate::query::QueryError;
 use crate::{
     model::{GranularityIndex, Kind, SeriesId, UnixMillis, counter::spread::spacing_ms},
     policy::{
@@ -16,18 +17,17 @@ use crate::{
         cells::neighbours::{Neighbours, Side},
         promql::value::{
             cells::{TimedCell, append_cells},
-            error::PromqlError,
             range_vector::CellSeries,
         },
     },
     store::Slot,
 };
 
-/// The edges beyond which neighbours of windows are searched.
+/// The edges beyond which readings are searched.
 #[derive(Debug)]
 pub(super) struct Around<'a> {
     coverage: Coverage<'a>,
-    /// Beginning of the first window, and end of the last.
+    /// The start of the first window, and the end of the last.
     windows: Range<i64>,
     before: (GranularityIndex, UnixMillis),
     after: (GranularityIndex, UnixMillis),
@@ -35,7 +35,7 @@ pub(super) struct Around<'a> {
 }
 
 impl<'a> Around<'a> {
-    /// The edges of windows that are read from these segments; `None` without any.
+    /// Creates the search beyond the edges of these segments; `None` without segments.
     pub(super) fn new(
         coverage: Coverage<'a>,
         windows: &Windows,
@@ -52,13 +52,13 @@ impl<'a> Around<'a> {
         })
     }
 
-    /// Whether the counter's last reading before the first window is not among the cells.
+    /// Returns true when the counter's last reading before the first window is not among the cells.
     fn lacks_before(&self, series: &CellSeries) -> bool {
         let is_behind = |cell: &TimedCell| cell.last_at > self.windows.start;
         series.kind == Kind::Counter && series.cells.first().is_none_or(is_behind)
     }
 
-    /// Whether the last window ends in a gap.
+    /// Returns true when the last window ends in a gap.
     fn lacks_after(&self, series: &CellSeries, now: UnixMillis) -> bool {
         let Some(last) = series.cells.last() else { return false };
         let spacing = spacing_ms(last.n, last.first_at, last.last_at);
@@ -70,14 +70,14 @@ impl<'a> Around<'a> {
 }
 
 impl Selectors<'_> {
-    /// Adds to the cells of each counter those of its last reading before the first window, and of the
-    /// next one behind the last, where there is a gap.
+    /// Adds to the cells of each counter its last reading before the first window and its next
+    /// reading after the last window, if there is a gap.
     pub(super) fn add_neighbours(
         &self,
         around: &Around<'_>,
         ids: &[SeriesId],
         series: &mut [CellSeries],
-    ) -> Result<(), PromqlError> {
+    ) -> Result<(), QueryError> {
         let places = |lacks: &dyn Fn(&CellSeries) -> bool, series: &[CellSeries]| -> Vec<usize> {
             (0..series.len()).filter(|place| lacks(&series[*place])).collect()
         };
@@ -94,7 +94,7 @@ impl Selectors<'_> {
         Ok(())
     }
 
-    /// The cells of the slot next to an edge, of the series at some places.
+    /// Returns the cells of the slot next to an edge for some of the series.
     fn beside(
         &self,
         around: &Around<'_>,
@@ -102,7 +102,7 @@ impl Selectors<'_> {
         side: Side,
         ids: &[SeriesId],
         places: &[usize],
-    ) -> Result<Vec<Vec<TimedCell>>, PromqlError> {
+    ) -> Result<Vec<Vec<TimedCell>>, QueryError> {
         if places.is_empty() {
             return Ok(Vec::new());
         }

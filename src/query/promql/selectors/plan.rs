@@ -1,11 +1,12 @@
-//! From a selector to what is to be read for it: which series, at which granularities, of which time.
+//! The plan for reading a selector: series, granularities and times.
 //!
-//! The granularity is chosen by `policy/query_plan.rs`; where it is dropped already, the next
-//! coarser one goes on, and a warning says so. Must never know: how cells are read.
+//! `policy/query_plan.rs` chooses the granularity. Where it has already expired, the next coarser
+//! one is used, and a warning says so. Must never know: how cells are read.
 
 use std::rc::Rc;
 
 use super::{Selectors, neighbours::Around};
+use crate::query::QueryError;
 use crate::{
     model::{GranularityIndex, Kind, SeriesId, SeriesInfo, UnixMillis},
     policy::{
@@ -14,10 +15,9 @@ use crate::{
     },
     query::{
         SeriesMatcher,
-        budget::remembered::Matched,
+        budget::cache::Matched,
         cells::coverage::coverage,
         promql::value::{
-            error::PromqlError,
             labels::Labels,
             range_vector::{CellMatrix, CellSeries},
         },
@@ -30,14 +30,14 @@ use crate::{
 /// A series that a selector matches.
 pub(super) struct Selected {
     pub(super) id: SeriesId,
-    /// In the order of labels of all that match.
+    /// The position in label order among all matching series.
     pub(super) place: u32,
     info: SeriesInfo,
     ended_at: i64,
 }
 
 impl From<Selected> for CellSeries {
-    /// Without any cell yet.
+    /// Creates a series without cells.
     fn from(selected: Selected) -> Self {
         Self {
             labels: Labels::of_key(selected.info.key),
@@ -49,27 +49,27 @@ impl From<Selected> for CellSeries {
     }
 }
 
-/// What is to be read for a selector, and from where.
+/// The ranges to read for a selector.
 pub(super) struct Plan<'a> {
     pub(super) key: ReadKey,
     pub(super) columns: Columns,
     pub(super) found: Vec<Selected>,
     pub(super) segments: Vec<Segment>,
-    /// See [`CellMatrix::widths`].
+    /// The slot widths; see [`CellMatrix::widths`].
     pub(super) widths: Vec<(i64, i64)>,
-    /// See [`CellMatrix::finest_ms`].
+    /// The finest slot width; see [`CellMatrix::finest_ms`].
     pub(super) finest_ms: i64,
-    /// Where neighbours of gaps are found, of windows of whole slots.
+    /// The search for readings beyond gaps, for windows of whole slots.
     pub(super) around: Option<Around<'a>>,
 }
 
-/// Finds the matchers of a selector.
-pub(super) type Matchers<'w> = dyn Fn() -> Result<Vec<Vec<SeriesMatcher>>, PromqlError> + 'w;
+/// A function that returns the matchers of a selector.
+pub(super) type Matchers<'w> = dyn Fn() -> Result<Vec<Vec<SeriesMatcher>>, QueryError> + 'w;
 
-/// What is asked for.
+/// A request for the cells of a selector.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted<'w> {
-    /// Tells these matchers from others.
+    /// The text that identifies the matchers.
     pub(super) text: &'w str,
     pub(super) matchers: &'w Matchers<'w>,
     pub(super) windows: &'w Windows,
@@ -77,13 +77,13 @@ pub(super) struct Wanted<'w> {
     pub(super) columns: Columns,
 }
 
-/// A selector's cells, or how to read them.
+/// The cells of a selector, or the plan for reading them.
 pub(super) enum Planned<'a> {
     Read(Rc<CellMatrix>),
     ToRead(Box<Plan<'a>>),
 }
 
-/// What tells what was read for one selector from that of another.
+/// The key of cells that were read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ReadKey {
     selector: String,
@@ -94,7 +94,7 @@ pub(super) struct ReadKey {
     pub(super) needed: Needed,
 }
 
-/// What was read for a selector, and which columns of it.
+/// Cells that were read, with their columns.
 #[derive(Debug, Clone)]
 pub(super) struct Read {
     pub(super) key: ReadKey,
@@ -102,19 +102,18 @@ pub(super) struct Read {
     pub(super) cells: Rc<CellMatrix>,
 }
 
-/// Which cells are needed.
+/// The cells that are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Needed {
-    /// All within the windows.
+    /// All cells within the windows.
     All,
-    /// Of each series at least the newest up to the only time; older ones only where there is none
-    /// lately.
+    /// The newest cell of each series up to the only time, possibly with older ones.
     Newest,
 }
 
 impl<'a> Selectors<'a> {
-    /// What is to be read for a selector.
-    pub(super) fn plan(&self, wanted: &Wanted<'_>) -> Result<Planned<'a>, PromqlError> {
+    /// Plans the reading of a selector.
+    pub(super) fn plan(&self, wanted: &Wanted<'_>) -> Result<Planned<'a>, QueryError> {
         let Wanted { text, matchers, windows, needed, columns } = *wanted;
         let coverage = coverage(self.store, &windows.span(), self.now);
         let granularities = coverage.granularities();
@@ -122,7 +121,8 @@ impl<'a> Selectors<'a> {
         let mut span = windows.span();
         let width_ms = granularities[granularity].width_ms;
         if windows.range_ms > 0 {
-            // The reading before a window says what time the window's first increase covers.
+            // The reading before a window determines the time that the window's first increase
+            // covers.
             span.start = span.start.minus(width_ms);
         }
         let mut segments = coverage.segments(granularity, span.clone());
@@ -131,7 +131,7 @@ impl<'a> Selectors<'a> {
         }
         let width = |segment: &Segment| granularities[segment.granularity].width_ms;
         let cuts_slots = segments.iter().any(|segment| !windows.have_edges_on(width(segment)));
-        // Of cut cells the first and the last value are known.
+        // Cut cells require their first and last value.
         let columns =
             if windows.range_ms > 0 && cuts_slots { columns.and(Columns::ENDS) } else { columns };
         let key = ReadKey {
@@ -142,12 +142,12 @@ impl<'a> Selectors<'a> {
             single: windows.count < 2,
             needed: if windows.count < 2 { needed } else { Needed::All },
         };
-        let before = self.read.borrow().iter().find(|own| own.key == key).cloned();
+        let before = self.read.borrow().iter().find(|read| read.key == key).cloned();
         let columns = match before {
-            Some(own) if own.columns.and(columns) == own.columns => {
-                return Ok(Planned::Read(own.cells));
+            Some(read) if read.columns.and(columns) == read.columns => {
+                return Ok(Planned::Read(read.cells));
             }
-            // Another function will want yet others.
+            // A third function is likely to need further columns.
             Some(_) => Columns::ALL,
             None => columns,
         };
@@ -161,7 +161,8 @@ impl<'a> Selectors<'a> {
         self.warn_of_coarse(&coverage, granularity, &segments);
         let finest_ms = granularities[GranularityIndex::FINEST].width_ms;
         let is_of_whole_slots = windows.range_ms > 0 && !cuts_slots;
-        let widths = segments.iter().map(|own| (own.range.start.0, width(own))).collect();
+        let widths =
+            segments.iter().map(|segment| (segment.range.start.0, width(segment))).collect();
         let around =
             is_of_whole_slots.then(|| Around::new(coverage, windows, &segments, finest_ms));
         let around = around.flatten();
@@ -176,13 +177,13 @@ impl<'a> Selectors<'a> {
         })))
     }
 
-    /// The series that match a selector and have samples at or after a time.
+    /// Returns the series that match a selector and have samples at or after a time.
     fn select(
         &self,
         text: &str,
         matchers: &Matchers<'_>,
         from: UnixMillis,
-    ) -> Result<Vec<Selected>, PromqlError> {
+    ) -> Result<Vec<Selected>, QueryError> {
         let limits = self.bounds.limits;
         let Matched { ids, places } = select_again(self.store, text, matchers, limits)?;
         let mut found = Vec::new();
@@ -198,7 +199,8 @@ impl<'a> Selectors<'a> {
                 Some(Selected { id: *id, place: *place, info, ended_at })
             }));
             drop(dictionary);
-            let labels = found[before..].iter().map(|own| Labels::bytes_of_key(&own.info.key));
+            let labels =
+                found[before..].iter().map(|selected| Labels::bytes_of_key(&selected.info.key));
             limits.take(size_of_val(&found[before..]) + labels.sum::<usize>())?;
         }
         Ok(found)
@@ -211,8 +213,8 @@ impl<'a> Selectors<'a> {
         segments: &[Segment],
     ) {
         let granularities = coverage.granularities();
-        let is_other = |own: &&Segment| {
-            own.granularity > asked || !coverage.is_whole(own.granularity, &own.range)
+        let is_other = |segment: &&Segment| {
+            segment.granularity > asked || !coverage.is_whole(segment.granularity, &segment.range)
         };
         let coarse = segments.iter().rfind(is_other);
         if let Some(Segment { granularity: shown, range, .. }) = coarse {

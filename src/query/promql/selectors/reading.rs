@@ -1,6 +1,6 @@
-//! The cells of a selector's series: each document is read once.
+//! Reading of the cells of a selector's series; each document is read once.
 //!
-//! Must never know: what becomes of the cells.
+//! Must never know: how the cells are used.
 
 use std::rc::Rc;
 
@@ -10,6 +10,7 @@ use super::{
     neighbours::Around,
     plan::{Needed, Plan, Planned, Read, Selected, Wanted},
 };
+use crate::query::QueryError;
 use crate::{
     model::{GranularitySet, Kind, SeriesId, UnixMillis},
     policy::{coverage::Segment, query_plan::Windows},
@@ -17,54 +18,49 @@ use crate::{
         syntax::tree::VectorSelector,
         value::{
             cells::{TimedCell, append_cells},
-            error::PromqlError,
             range_vector::{CellMatrix, CellSeries},
         },
     },
     store::{Columns, Slot, View},
 };
 
-/// Series that are read with one view: each holds up the writer for a moment.
+/// Number of series per view. Creating a view blocks the writer for a moment.
 const SERIES_PER_VIEW: usize = 1024;
-/// Series whose cells are there at a time where functions look at them once: a day of slots of five
-/// minutes takes 18 KB.
+/// Number of series whose cells are in memory at a time when they are used once. A day of slots of
+/// five minutes takes 18 KB per series.
 const SERIES_PER_PART: usize = 8;
 
 impl Selectors<'_> {
-    /// The cells that a selector's windows need.
+    /// Returns the cells that a selector's windows need.
     pub(super) fn cells(
         &self,
         selector: &VectorSelector,
         windows: &Windows,
         needed: Needed,
         columns: Columns,
-    ) -> Result<Rc<CellMatrix>, PromqlError> {
+    ) -> Result<Rc<CellMatrix>, QueryError> {
         let matchers = || matchers_of(selector, self.bounds.limits);
         let text = &selector.series_text();
         self.cells_matching(&Wanted { text, matchers: &matchers, windows, needed, columns })
     }
 
-    /// The cells that windows need of series that match.
-    pub(super) fn cells_matching(
-        &self,
-        wanted: &Wanted<'_>,
-    ) -> Result<Rc<CellMatrix>, PromqlError> {
+    /// Returns the cells that windows of matching series need.
+    pub(super) fn cells_matching(&self, wanted: &Wanted<'_>) -> Result<Rc<CellMatrix>, QueryError> {
         match self.plan(wanted)? {
             Planned::Read(cells) => Ok(cells),
             Planned::ToRead(plan) => self.read(*plan, wanted.windows),
         }
     }
 
-    /// Hands out the cells that a selector's windows need, those of some series at a time, in order of
-    /// labels. They are let go before the next ones are read: so they are near to the core while
-    /// functions look at them.
+    /// Calls `visit` with the cells of a few series at a time, in order of labels. Their memory is
+    /// released before the next series are read, so that the cells stay in the CPU cache.
     pub(super) fn cells_in_parts(
         &self,
         selector: &VectorSelector,
         windows: &Windows,
         columns: Columns,
-        visit: &mut dyn FnMut(Rc<CellMatrix>) -> Result<(), PromqlError>,
-    ) -> Result<(), PromqlError> {
+        visit: &mut dyn FnMut(Rc<CellMatrix>) -> Result<(), QueryError>,
+    ) -> Result<(), QueryError> {
         let matchers = || matchers_of(selector, self.bounds.limits);
         let (text, needed) = (&selector.series_text(), Needed::All);
         let wanted = Wanted { text, matchers: &matchers, windows, needed, columns };
@@ -77,7 +73,7 @@ impl Selectors<'_> {
         }
         let Plan { mut found, segments, widths, columns, finest_ms, around, .. } = *plan;
         let ids: Vec<_> = found.iter().map(|selected| selected.id).collect();
-        let view = |own: &Segment| self.store.view(own.stored, own.range.clone(), &ids);
+        let view = |segment: &Segment| self.store.view(segment.stored, segment.range.clone(), &ids);
         let views = segments.iter().map(view).collect::<Result<Vec<_>, _>>()?;
         found.sort_unstable_by_key(|selected| selected.place);
         let (mut found, mut slots) = (found.into_iter(), Vec::new());
@@ -85,12 +81,12 @@ impl Selectors<'_> {
             let mut part = Vec::with_capacity(SERIES_PER_PART);
             let mut ids = Vec::with_capacity(SERIES_PER_PART);
             for selected in found.by_ref().take(SERIES_PER_PART) {
-                let (id, mut own) = (selected.id, CellSeries::from(selected));
+                let (id, mut series) = (selected.id, CellSeries::from(selected));
                 for view in &views {
-                    self.append(view, id, columns, &mut own, &mut slots)?;
+                    self.append(view, id, columns, &mut series, &mut slots)?;
                 }
                 ids.push(id);
-                part.push(own);
+                part.push(series);
             }
             if let Some(around) = &around {
                 self.add_neighbours(around, &ids, &mut part)?;
@@ -101,7 +97,7 @@ impl Selectors<'_> {
     }
 
     /// Reads the cells of all series.
-    fn read(&self, plan: Plan<'_>, windows: &Windows) -> Result<Rc<CellMatrix>, PromqlError> {
+    fn read(&self, plan: Plan<'_>, windows: &Windows) -> Result<Rc<CellMatrix>, QueryError> {
         let Plan { key, columns, found, segments, widths, finest_ms, around } = plan;
         let places: Vec<_> = found.iter().map(|selected| selected.place).collect();
         let series = match key.needed {
@@ -117,7 +113,7 @@ impl Selectors<'_> {
         let series = series.into_iter().map(|(_, series)| series).collect();
         let cells = Rc::new(CellMatrix { series, widths, finest_ms });
         let mut read = self.read.borrow_mut();
-        read.retain(|own| own.key != key);
+        read.retain(|read| read.key != key);
         read.push(Read { key, columns, cells: cells.clone() });
         Ok(cells)
     }
@@ -128,7 +124,7 @@ impl Selectors<'_> {
         segments: &[Segment],
         columns: Columns,
         around: Option<&Around<'_>>,
-    ) -> Result<Vec<CellSeries>, PromqlError> {
+    ) -> Result<Vec<CellSeries>, QueryError> {
         read_in_parts(found, |ids, series, slots| {
             for segment in segments {
                 let view = self.store.view(segment.stored, segment.range.clone(), ids)?;
@@ -140,14 +136,14 @@ impl Selectors<'_> {
         })
     }
 
-    /// The same, segments from the newest on only until each series has a cell up to a time.
+    /// Reads segments from the newest on, until each series has a cell up to a time.
     fn newest_cells_of(
         &self,
         found: Vec<Selected>,
         newest_first: &[Segment],
         upto: UnixMillis,
         columns: Columns,
-    ) -> Result<Vec<CellSeries>, PromqlError> {
+    ) -> Result<Vec<CellSeries>, QueryError> {
         read_in_parts(found, |ids, series, slots| {
             let mut missing: Vec<usize> = (0..ids.len()).collect();
             for segment in newest_first {
@@ -176,9 +172,9 @@ impl Selectors<'_> {
         columns: Columns,
         series: &mut CellSeries,
         slots: &mut Vec<Slot>,
-    ) -> Result<(), PromqlError> {
+    ) -> Result<(), QueryError> {
         self.bounds.check_time()?;
-        // What a counter's aggregates say depends on its rates.
+        // The meaning of a counter's aggregates depends on its rates.
         let is_plain =
             series.kind != Kind::Counter || [Columns::NONE, Columns::ENDS].contains(&columns);
         view.slots_into(id, if is_plain { columns } else { Columns::ALL }, slots)?;
@@ -188,8 +184,8 @@ impl Selectors<'_> {
     }
 }
 
-/// The segments from the newest on. The newest begins with the slot before that of a time: most series
-/// have a sample there.
+/// Returns the segments from the newest on. The newest one begins with the slot before that of a
+/// time, because most series have a sample there.
 fn newest_first(
     segments: &[Segment],
     granularities: &GranularitySet,
@@ -197,8 +193,8 @@ fn newest_first(
 ) -> Vec<Segment> {
     let mut out: Vec<_> = segments.iter().rev().cloned().collect();
     if let Some(newest) = out.first_mut() {
-        let own = &granularities[newest.granularity];
-        let border = own.slot_start(at).minus(own.width_ms);
+        let granularity = &granularities[newest.granularity];
+        let border = granularity.slot_start(at).minus(granularity.width_ms);
         if border > newest.range.start && border < newest.range.end {
             let older = Segment { range: newest.range.start..border, ..newest.clone() };
             newest.range.start = border;
@@ -208,11 +204,11 @@ fn newest_first(
     out
 }
 
-/// Reads the cells of some series at a time.
+/// Reads the cells of a few series at a time.
 fn read_in_parts(
     found: Vec<Selected>,
-    read: impl Fn(&[SeriesId], &mut [CellSeries], &mut Vec<Slot>) -> Result<(), PromqlError>,
-) -> Result<Vec<CellSeries>, PromqlError> {
+    read: impl Fn(&[SeriesId], &mut [CellSeries], &mut Vec<Slot>) -> Result<(), QueryError>,
+) -> Result<Vec<CellSeries>, QueryError> {
     let mut series = Vec::with_capacity(found.len());
     let mut slots = Vec::new();
     let mut found = found.into_iter();

@@ -158,8 +158,8 @@ fn check_selector(selector: &VectorSelector) -> Result<(), SyntaxError> {
     Ok(())
 }
 
-/// Whether a matcher is fulfilled by a series without the label. Patterns are not compiled here, so
-/// they count as if they were not; `matchers_of` asks them.
+/// Returns true when a series without the label passes the matcher. Patterns are not compiled here
+/// and count as not passing; `matchers_of` checks them.
 fn may_be_empty(matcher: &Matcher) -> bool {
     match matcher.comparison {
         Comparison::Equal => matcher.value.is_empty(),
@@ -178,7 +178,7 @@ fn check_names(selector: &VectorSelector) -> Result<(), SyntaxError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::parse;
+    use super::super::parser::parse;
 
     #[test]
     fn rules_of_types_are_reported_in_the_words_of_prometheus() {

@@ -259,7 +259,7 @@ impl<T: Display> Display for Joined<'_, T> {
     }
 }
 
-/// Names of labels; those that are no words in quotes.
+/// Names of labels; names that are not words are quoted.
 struct Names<'e>(&'e [String]);
 
 impl Display for Names<'_> {

@@ -1,7 +1,7 @@
 //! The functions of the language: their names, and the types of their arguments and results.
 //!
-//! The source is Prometheus (promql/parser/functions.go, docs/querying/functions.md). Must never know:
-//! what they compute.
+//! The source is Prometheus (promql/parser/functions.go, docs/querying/functions.md). Must never
+//! know: what they compute.
 
 use super::value_type::ValueType::{self, Matrix, Scalar, Text, Vector};
 
@@ -12,8 +12,8 @@ pub(crate) struct Function {
     pub(crate) name: &'static str,
     /// The types of its arguments. The last one counts for all that follow.
     pub(crate) arguments: &'static [ValueType],
-    /// How many arguments there are: 0, exactly as many as types; otherwise the last type may be
-    /// missing, and a positive number is how often it may come at most.
+    /// The number of arguments: 0 for exactly as many as types; otherwise the last type is
+    /// optional, and a positive number limits its repetitions.
     pub(crate) variadic: i8,
     /// The type of its result.
     pub(crate) result: ValueType,

@@ -139,7 +139,7 @@ fn type_name(value: ValueType) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::parse, *};
+    use super::{super::parser::parse, *};
 
     fn tree(query: &str) -> Result<Value, super::super::span::SyntaxError> {
         parse(query, usize::MAX).map(|expression| json(&expression))
@@ -153,8 +153,8 @@ mod tests {
         })
     }
 
-    /// Answers of Prometheus 3 (docs, "Parsing a PromQL expressions into a abstract syntax tree", and
-    /// `web/api/v1/translate_ast.go`).
+    /// Answers of Prometheus 3 (docs, "Parsing a PromQL expressions into a abstract syntax tree",
+    /// and `web/api/v1/translate_ast.go`).
     #[test]
     fn trees_have_the_words_of_prometheus() {
         let check = |query: &str, expected: &Value| {

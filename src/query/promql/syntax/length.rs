@@ -1,4 +1,5 @@
-//! Lengths of time in a query: `5m`, seconds, and what is calculated of them, `step()` and `range()`.
+//! Lengths of time in a query: `5m`, seconds, and what is calculated of them, `step()` and
+//! `range()`.
 //!
 //! The source is Prometheus (docs/querying/basics.md, "Arithmetic expressions for durations"). Must
 //! never know: tokens, selectors.
@@ -19,7 +20,7 @@ pub(crate) enum Length {
     Computed(Box<Calculation>, Span),
 }
 
-/// How a length of time is calculated, in seconds.
+/// The calculation of a duration, in seconds.
 #[derive(Debug)]
 pub(crate) enum Calculation {
     /// A number.
@@ -40,7 +41,7 @@ pub(crate) enum Calculation {
     Pick(Pick, Box<Self>, Box<Self>),
 }
 
-/// Which of two lengths of time counts; each has two names.
+/// The choice between two durations; each has two names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pick {
     Min,
@@ -100,7 +101,7 @@ pub(super) fn millis_of(seconds: f64) -> Option<i64> {
 }
 
 impl Calculation {
-    /// Whether the result is the same for all queries.
+    /// Returns true when the result is the same for all queries.
     pub(super) fn is_constant(&self) -> bool {
         match self {
             Self::Seconds(_) | Self::Millis(_) => true,

@@ -141,7 +141,7 @@ fn code_point(letter: char) -> String {
     format!("U+{:04X} {letter:?}", u32::from(letter))
 }
 
-/// Bytes as text: those that are no UTF-8 become the characters that stand for them.
+/// Converts bytes to text: bytes that are not UTF-8 become the characters that represent them.
 pub(super) fn text_of(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| {
         let mut out = String::new();

@@ -1,9 +1,10 @@
 //! PromQL's syntax: from the text of a query to a checked tree, and from the tree to text and JSON.
 //!
 //! The grammar is Prometheus' (`promql/parser/generated_parser.y`, `docs/querying/basics.md` and
-//! `operators.md`) with all that is experimental there, and `or` between the matchers of a selector.
-//! Every node has its span in the text. The parser bounds length and depth while it reads, so what
-//! walks a tree may recurse. Must never know: the store, values of series, how anything is evaluated.
+//! `operators.md`) with all that is experimental there, and `or` between the matchers of a
+//! selector. Every node has its span in the text. The parser bounds length and depth while it
+//! reads, so what walks a tree may recurse. Must never know: the store, values of series, how
+//! anything is evaluated.
 
 mod check;
 mod display;
@@ -14,6 +15,7 @@ pub(crate) mod length;
 mod lexer;
 mod literal;
 pub(crate) mod operator;
+mod parsed_query;
 mod parser;
 pub(crate) mod span;
 mod token;
@@ -23,7 +25,7 @@ mod value_type;
 pub(crate) use format::formatted;
 pub(crate) use json::json;
 pub(crate) use literal::MILLIS_MAX;
-pub(crate) use parser::parse;
+pub(crate) use parsed_query::ParsedQuery;
 
 #[cfg(test)]
 mod tests {

@@ -1,8 +1,7 @@
 //! Binary operators and aggregations: their names, and how tightly operators bind.
 //!
 //! The source is Prometheus' grammar (`promql/parser/generated_parser.y`,
-//! `docs/querying/operators.md`).
-//! Must never know: what they compute.
+//! `docs/querying/operators.md`). Must never know: what they compute.
 
 use std::fmt;
 
@@ -57,7 +56,7 @@ impl Operator {
         }
     }
 
-    /// How tightly the operator binds; a larger number binds tighter.
+    /// Returns the precedence; operators with a larger number bind tighter.
     pub(super) fn precedence(self) -> u8 {
         match self {
             Self::Or => 1,
@@ -80,12 +79,12 @@ impl Operator {
         self.precedence() + u8::from(self != Self::Power)
     }
 
-    /// Whether the operator compares.
+    /// Returns true for comparisons.
     pub(crate) fn is_comparison(self) -> bool {
         self.precedence() == Self::Equal.precedence()
     }
 
-    /// Whether the operator is `and`, `or` or `unless`.
+    /// Returns true for `and`, `or` and `unless`.
     pub(crate) fn is_set(self) -> bool {
         matches!(self, Self::And | Self::Or | Self::Unless)
     }
@@ -146,7 +145,7 @@ impl Aggregation {
         AGGREGATIONS[self as usize].1
     }
 
-    /// Whether a parameter comes before the vector.
+    /// Returns true when the aggregation has a parameter before the vector.
     pub(super) fn has_parameter(self) -> bool {
         AGGREGATIONS[self as usize].2
     }

@@ -64,7 +64,7 @@ impl Grouping {
         }
     }
 
-    /// Whether the named labels are meant.
+    /// True for `on`, false for `ignoring`.
     pub(crate) fn is_only(&self) -> bool {
         matches!(self, Self::Only(_))
     }
@@ -78,20 +78,20 @@ pub(crate) struct Binary {
     pub(crate) left: Box<Expr>,
     /// The operand behind it.
     pub(crate) right: Box<Expr>,
-    /// How series of the two meet.
+    /// The matching of series of the two operands.
     pub(crate) matching: Matching,
-    /// Whether a comparison yields 1 or 0 instead of keeping values.
+    /// True when a comparison returns 1 or 0 instead of keeping values.
     pub(crate) return_bool: bool,
     pub(crate) operator_span: Span,
     pub(crate) span: Span,
 }
 
-/// How series of two operands meet.
+/// The matching of series of two operands.
 #[derive(Debug, Default)]
 pub(crate) struct Matching {
     /// The labels by which they meet; all when there are none.
     pub(crate) labels: Option<Grouping>,
-    /// Which operand may have several series that meet one.
+    /// The operand that may have several series per match.
     pub(crate) many: Many,
     /// Labels that the result takes from the other operand.
     pub(crate) included: Vec<String>,
@@ -102,13 +102,13 @@ pub(crate) struct Matching {
 }
 
 impl Matching {
-    /// Whether missing series have a value.
+    /// Returns true when missing series have a default value.
     pub(crate) fn fills(&self) -> bool {
         self.fill_left.is_some() || self.fill_right.is_some()
     }
 }
 
-/// Which operand may have several series that meet one of the other.
+/// The operand that may have several series per match.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Many {
     /// Series meet in pairs.
@@ -131,7 +131,7 @@ pub(crate) struct Call {
 /// A range selector.
 #[derive(Debug)]
 pub(crate) struct MatrixSelector {
-    /// Which series, and where it looks.
+    /// The series, and their time shift.
     pub(crate) selector: VectorSelector,
     pub(crate) range: Length,
     pub(crate) span: Span,
@@ -141,7 +141,7 @@ pub(crate) struct MatrixSelector {
 #[derive(Debug)]
 pub(crate) struct Number {
     pub(crate) value: f64,
-    /// Whether it is written as a length of time: `5m` is 300.
+    /// True when the number is written as a duration: `5m` is 300.
     pub(crate) is_length: bool,
     pub(crate) span: Span,
 }
@@ -186,9 +186,9 @@ pub(crate) struct VectorSelector {
     /// The matchers: a series is selected that fulfils all of one set. There is at least one set.
     pub(crate) alternatives: Vec<Vec<Matcher>>,
     pub(crate) shift: Shift,
-    /// How it goes beyond its windows.
+    /// The extension beyond the windows.
     pub(crate) extension: Option<Extension>,
-    /// From the name to the last modifier; within a range selector to the brackets.
+    /// The span from the name to the last modifier; within a range selector, up to the brackets.
     pub(crate) span: Span,
 }
 
@@ -201,7 +201,7 @@ pub(crate) struct Matcher {
     pub(crate) value: String,
 }
 
-/// How a matcher compares.
+/// The comparison of a matcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Comparison {
     Equal,
@@ -221,12 +221,12 @@ impl Comparison {
     }
 }
 
-/// Where a selector or a subquery looks.
+/// The time shift of a selector or a subquery.
 #[derive(Debug, Default)]
 pub(crate) struct Shift {
-    /// How long before the time.
+    /// The offset into the past.
     pub(crate) offset: Option<Length>,
-    /// At which time instead of the evaluation's.
+    /// The time that replaces the evaluation time.
     pub(crate) at: Option<At>,
 }
 
@@ -242,7 +242,7 @@ pub(crate) enum At {
 }
 
 impl Expr {
-    /// Where the expression stands.
+    /// Returns the span of the expression.
     pub(crate) fn span(&self) -> Span {
         match self {
             Self::Aggregate(Aggregate { span, .. })

@@ -1,49 +1,49 @@
-//! Annotations: the warnings and infos that go with an answer.
+//! The warnings and infos of an answer.
 //!
-//! Must never know: who gives them.
+//! Must never know: which functions add them.
 
 use std::cell::RefCell;
 
 use super::numbers::text_of;
 
-/// Annotations of an answer, at most, of either sort.
+/// Maximum number of warnings, and of infos, per answer.
 const ANNOTATIONS_MAX: usize = 10;
 
-/// What a reader of the answer should know, each text once.
+/// The annotations of an answer, without duplicates.
 #[derive(Debug, Default)]
 pub(crate) struct Annotations {
-    /// What may be wrong with the answer.
+    /// Possible errors in the answer.
     pub(crate) warnings: Vec<String>,
-    /// What may be wrong with the expression.
+    /// Possible errors in the expression.
     pub(crate) infos: Vec<String>,
 }
 
-/// Annotates the answer, with the place in the query's text that is looked at, if that is known.
+/// Adds annotations, with the place in the query if it is known.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Notes<'a> {
     all: &'a RefCell<Annotations>,
-    /// Where the call stands, and behind that its arguments; empty when not known.
+    /// The places of a call and of its arguments; empty when unknown.
     places: &'a [String],
     place: Option<&'a str>,
 }
 
 impl<'a> Notes<'a> {
-    /// Notes of no place.
+    /// Creates notes without a place.
     pub(crate) fn new(all: &'a RefCell<Annotations>) -> Self {
         Self { all, places: &[], place: None }
     }
 
-    /// Notes of a call: its places are that of the call and those of its arguments.
+    /// Returns notes for a call, given the places of the call and its arguments.
     pub(crate) fn of_call(self, places: &'a [String]) -> Self {
         Self { places, place: None, ..self }
     }
 
-    /// Notes that name the place of the call.
+    /// Returns notes that name the place of the call.
     pub(crate) fn at_call(self) -> Self {
         Self { place: self.places.first().map(String::as_str), ..self }
     }
 
-    /// Notes that name the place of one of the call's arguments.
+    /// Returns notes that name the place of an argument.
     pub(crate) fn at_argument(self, index: usize) -> Self {
         Self { place: self.places.get(index + 1).map(String::as_str), ..self }
     }
@@ -58,7 +58,7 @@ impl<'a> Notes<'a> {
         self.add(&mut self.all.borrow_mut().infos, "PromQL info: ", text);
     }
 
-    /// Warns of quantiles that are none.
+    /// Warns of quantiles outside of 0 to 1.
     pub(crate) fn check_quantiles(&self, quantiles: &[f64]) {
         for q in quantiles.iter().filter(|q| !(0.0..=1.0).contains(*q)) {
             self.warn(|| format!("quantile value should be between 0 and 1, got {}", text_of(*q)));

@@ -1,41 +1,41 @@
-//! What PromQL answers.
+//! The answers of PromQL.
 //!
-//! Must never know: HTTP, how anything is computed.
+//! Must never know: HTTP, how values are computed.
 
 use std::ops::Range;
 
 use super::{labels::Labels, series::is_present, steps::Steps};
 
-/// The answer of a range query is a matrix; that of an instant query is what the expression is.
+/// The value of an expression. A range query results in a matrix.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PromqlValue {
-    /// Unix milliseconds and a number.
+    /// The time in Unix milliseconds, and a number.
     Scalar(i64, f64),
-    /// Unix milliseconds and a text.
+    /// The time in Unix milliseconds, and a text.
     String(i64, String),
-    /// One number a series. In order of labels unless the expression sorts.
+    /// One number per series, in order of labels unless the expression sorts.
     Vector(Vec<VectorSample>),
-    /// Several numbers a series, in order of labels.
+    /// Several numbers per series, in order of labels.
     Matrix(Vec<MatrixSeries>),
 }
 
-/// A series at one time.
+/// The value of a series at one time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VectorSample {
-    /// Which series.
+    /// The labels of the series.
     pub labels: Labels,
     /// The evaluation time, Unix milliseconds.
     pub at: i64,
-    /// Its value.
+    /// The value.
     pub value: f64,
 }
 
-/// A series over time.
+/// The values of a series over time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MatrixSeries {
-    /// Which series.
+    /// The labels of the series.
     pub labels: Labels,
-    /// Its values.
+    /// The values.
     pub points: Points,
 }
 
@@ -45,25 +45,25 @@ pub struct Points(Times);
 
 #[derive(Debug, Clone, PartialEq)]
 enum Times {
-    /// Unix milliseconds and value, ascending.
+    /// Times in Unix milliseconds and values, in ascending order.
     Listed(Vec<(i64, f64)>),
-    /// The time of the first value, how far it is to the next, and the values, as they were
-    /// calculated: some may not be there.
+    /// The time of the first value, the step, and one value per step, which may be
+    /// [`ABSENT`](super::series::ABSENT).
     Stepped(i64, i64, Vec<f64>),
 }
 
 impl Points {
-    /// Values at any times, Unix milliseconds, ascending.
+    /// Creates points from times in Unix milliseconds and values, in ascending order.
     pub fn listed(points: Vec<(i64, f64)>) -> Self {
         Self(Times::Listed(points))
     }
 
-    /// One value for each step, where there is one.
+    /// Creates points from one value per step; absent values are skipped.
     pub(crate) fn stepped(steps: &Steps, values: Vec<f64>) -> Self {
         Self(Times::Stepped(steps.start, steps.step_ms, values))
     }
 
-    /// How many there may be.
+    /// Returns the number of points, including absent ones.
     pub fn places(&self) -> usize {
         match &self.0 {
             Times::Listed(points) => points.len(),
@@ -71,7 +71,7 @@ impl Points {
         }
     }
 
-    /// Hands out the values at some places, each with its place and Unix milliseconds, ascending.
+    /// Calls `visit` with the points in a range of indexes: index, Unix milliseconds and value.
     pub fn for_each(&self, places: Range<usize>, mut visit: impl FnMut(usize, i64, f64)) {
         let places = places.start..places.end.min(self.places());
         match &self.0 {
@@ -90,7 +90,7 @@ impl Points {
         }
     }
 
-    /// Unix milliseconds and value, ascending.
+    /// Returns the times in Unix milliseconds and the values, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = (i64, f64)> {
         let (listed, stepped) = match &self.0 {
             Times::Listed(points) => (&points[..], None),
@@ -103,7 +103,7 @@ impl Points {
         listed.iter().copied().chain(stepped)
     }
 
-    /// Bytes that they take.
+    /// Returns the memory in bytes.
     pub fn bytes(&self) -> usize {
         match &self.0 {
             Times::Listed(points) => size_of_val(&points[..]),
@@ -112,18 +112,18 @@ impl Points {
     }
 }
 
-/// When so many steps are over.
+/// Returns the time after a number of steps.
 fn time_of(start: i64, step_ms: i64, steps: usize) -> i64 {
     start.saturating_add(step_ms.saturating_mul(steps as i64))
 }
 
-/// The answer with what a reader should know of it.
+/// An answer with its annotations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PromqlAnswer {
-    /// The values.
+    /// The value.
     pub value: PromqlValue,
-    /// What may be wrong with the answer, each once.
+    /// Possible errors in the answer, without duplicates.
     pub warnings: Vec<String>,
-    /// What may be wrong with the expression, each once.
+    /// Possible errors in the expression, without duplicates.
     pub infos: Vec<String>,
 }

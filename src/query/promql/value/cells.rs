@@ -1,4 +1,4 @@
-//! Cells with the times of their readings: what is known of a series' samples.
+//! Cells with the times of their readings.
 //!
 //! Must never know: the store, the tree.
 
@@ -7,7 +7,10 @@ use crate::{
     store::Slot,
 };
 
-/// Room of slots is kept if no more than this part of it is not needed.
+/// The time and the value of a known sample.
+pub(crate) type Sample = (i64, f64);
+
+/// The reciprocal of the unused part of a slot buffer up to which the buffer is reused.
 const SURPLUS_PART: usize = 8;
 
 /// A cell with the times of its readings.
@@ -17,22 +20,22 @@ pub(crate) struct TimedCell {
     pub(crate) first_at: i64,
     /// Time of the last reading.
     pub(crate) last_at: i64,
-    /// Samples.
+    /// Number of samples.
     pub(crate) n: u32,
-    /// As in [`Cell`].
+    /// The sum; see [`Cell`].
     pub(crate) sum: f64,
-    /// As in [`Cell`].
+    /// The smallest value or rate; see [`Cell`].
     pub(crate) min: f64,
-    /// As in [`Cell`].
+    /// The largest value or rate; see [`Cell`].
     pub(crate) max: f64,
-    /// As in [`Cell`].
+    /// The first value; see [`Cell`].
     pub(crate) first: f64,
-    /// As in [`Cell`].
+    /// The last value; see [`Cell`].
     pub(crate) last: f64,
 }
 
 impl TimedCell {
-    /// A sample as such.
+    /// Creates a cell from one sample.
     pub(crate) fn sample(at: i64, value: f64) -> Self {
         Self {
             first_at: at,
@@ -59,27 +62,27 @@ impl TimedCell {
         }
     }
 
-    /// Whether samples were merged such that not all of them are known.
+    /// Returns true when some samples of the cell are unknown.
     pub(crate) fn is_merged(&self) -> bool {
         self.n > 2
     }
 
-    /// The two samples of a cell of two.
+    /// Splits a cell of two samples.
     fn split(&self, kind: Kind) -> [Self; 2] {
         let mut first = Self::sample(self.first_at, self.first);
         let mut last = Self::sample(self.last_at, self.last);
         if kind == Kind::Counter {
-            // A decrease is a reset, as when the readings came.
+            // A decrease is a reset, as it was at ingest.
             let grown = self.last - self.first;
             last.sum = if grown < 0.0 { self.last } else { grown };
             first.sum = (self.sum - last.sum).max(0.0);
             let seconds = (self.last_at - self.first_at) as f64 / 1000.0;
             (last.min, last.max) = (last.sum / seconds, last.sum / seconds);
-            // With one rate the first reading had no neighbour before it.
-            let alone = self.min == self.max && first.sum == 0.0;
-            let rate = if alone { f64::NEG_INFINITY } else { self.max };
+            // With a single rate, the first reading has no predecessor.
+            let is_first = self.min == self.max && first.sum == 0.0;
+            let rate = if is_first { f64::NEG_INFINITY } else { self.max };
             (first.min, first.max) = (-rate, rate);
-            if !alone {
+            if !is_first {
                 first.min = self.min;
             }
         }
@@ -87,15 +90,16 @@ impl TimedCell {
     }
 }
 
-/// Appends slots as timed cells, and may keep their room for that. A cell of two samples is two
-/// cells: both are known.
+/// Appends slots as timed cells. Cells of two samples are split, because both samples are known.
+/// The buffer of the slots may be reused for the result.
 pub(crate) fn append_cells(slots: &mut Vec<Slot>, kind: Kind, out: &mut Vec<TimedCell>) {
-    // Most often no cell is split, and nothing is there yet: then they become timed cells where they are.
+    // In the common case, no cell is split and the output is empty: the slots are converted in
+    // place.
     let is_each_one = slots.iter().all(|slot| !matches!(slot.cell.n, 0 | 2));
     let surplus = slots.capacity() - slots.len();
     if is_each_one && out.is_empty() && surplus <= slots.len() / SURPLUS_PART {
-        let own = std::mem::take(slots).into_iter();
-        *out = own.map(|slot| TimedCell::of_slot(slot.start, &slot.cell)).collect();
+        let slots = std::mem::take(slots).into_iter();
+        *out = slots.map(|slot| TimedCell::of_slot(slot.start, &slot.cell)).collect();
         return;
     }
     out.reserve(slots.len());
@@ -123,7 +127,7 @@ mod tests {
         let sums: Vec<_> = out.iter().map(|cell| (cell.last_at, cell.sum, cell.last)).collect();
         assert_eq!(sums, [(61_000, 2.0, 5.0), (63_000, 4.0, 9.0)]);
         assert!(out.iter().all(|cell| cell.max.is_finite()));
-        // The first reading of all has no increase.
+        // The first reading of a series has no increase.
         let mut cell = Cell::reading(1000, 5.0, 0.0, None);
         cell.merge(&Cell::reading(3000, 9.0, 4.0, Some(2.0)));
         out.clear();
@@ -142,13 +146,13 @@ mod tests {
         let mut slots: Vec<_> =
             (0..100).map(|minute| slot(minute, 1 + 2 * (minute as u32 % 3))).collect();
         let others = slots.clone();
-        let mut own = Vec::new();
-        append_cells(&mut slots, Kind::Gauge, &mut own);
+        let mut converted = Vec::new();
+        append_cells(&mut slots, Kind::Gauge, &mut converted);
         assert!(slots.is_empty(), "their room is the cells'");
         let mut behind = vec![TimedCell::sample(-1, 0.0)];
         append_cells(&mut others.clone(), Kind::Gauge, &mut behind);
-        assert_eq!(own, behind[1..]);
-        assert_eq!((own[7].first_at, own[7].n, own[7].first), (420_500, 3, 7.0));
+        assert_eq!(converted, behind[1..]);
+        assert_eq!((converted[7].first_at, converted[7].n, converted[7].first), (420_500, 3, 7.0));
         let mut sparse = Vec::with_capacity(1000);
         sparse.extend_from_slice(&others);
         append_cells(&mut sparse, Kind::Gauge, &mut Vec::new());

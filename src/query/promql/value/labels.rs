@@ -1,4 +1,4 @@
-//! Labels: what tells one series of an answer from another. Cheap to copy.
+//! Labels, which identify the series of an answer. Cheap to clone.
 //!
 //! Must never know: values, times, the store's keys.
 
@@ -11,26 +11,27 @@ use std::{
 
 use crate::model::{METRIC_TAG, SeriesKey};
 
-/// What belongs to a metric and no longer fits what is calculated from it: its name, and its type
-/// and unit where the sender writes them as labels.
+/// Labels that describe the metric and do not apply to values calculated from it: its name, and its
+/// type and unit if the sender writes them as labels.
 const OF_METRIC: [&str; 3] = [METRIC_TAG, "__type__", "__unit__"];
-/// What a label takes besides its texts, and a series besides its labels, about.
+/// Approximate memory of a label, without its texts.
 const LABEL_BYTES: usize = 64;
+/// Approximate memory of a series, without its labels.
 const SERIES_BYTES: usize = 256;
 
-/// Names and values in order of the names, `__name__` among them where the series has one. A
-/// label with an empty value is the same as none, and is never kept.
+/// Names and values in order of the names, including `__name__` if the series has one. A label with
+/// an empty value is a missing label and is never stored.
 #[derive(Clone)]
 pub struct Labels(Form);
 
 #[derive(Clone)]
 enum Form {
-    /// Those of a stored series: its key as it is, with the metric or without.
+    /// The labels of a stored series: its key, with or without the metric.
     Stored(SeriesKey, Metric),
     Made(Arc<[(Arc<str>, Arc<str>)]>),
 }
 
-/// Whether the metric's name counts.
+/// Presence of the metric's name.
 #[derive(Clone, Copy, PartialEq)]
 enum Metric {
     Kept,
@@ -38,9 +39,9 @@ enum Metric {
 }
 
 impl Labels {
-    /// Puts the labels in order, without the empty ones. Of a name given twice the last counts.
+    /// Sorts labels and removes empty ones. For duplicate names, the last value wins.
     pub fn new(mut pairs: Vec<(Arc<str>, Arc<str>)>) -> Self {
-        pairs.sort_by(|one, next| one.0.cmp(&next.0));
+        pairs.sort_by(|left, right| left.0.cmp(&right.0));
         let mut kept: Vec<(Arc<str>, Arc<str>)> = Vec::with_capacity(pairs.len());
         for pair in pairs {
             match kept.last_mut() {
@@ -52,17 +53,18 @@ impl Labels {
         Self(Form::Made(kept.into()))
     }
 
-    /// The labels of a stored series: its tags, and its metric as `__name__`.
+    /// Returns the labels of a stored series: its tags, and its metric as `__name__`.
     pub fn of_key(key: SeriesKey) -> Self {
         Self(Form::Stored(key, Metric::Kept))
     }
 
-    /// What the labels of a stored series take, at most: less while they are as they are stored.
+    /// Returns the maximum memory of the labels of a stored series. They take less until they are
+    /// changed.
     pub fn bytes_of_key(key: &SeriesKey) -> usize {
         SERIES_BYTES + key.as_bytes().len() + key.tags_count() * LABEL_BYTES
     }
 
-    /// Name and value of each label, in order of the names.
+    /// Returns the name and value of each label, in order of the names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let (stored, made) = match &self.0 {
             Form::Stored(key, metric) => (Some((key, *metric)), &[][..]),
@@ -72,29 +74,29 @@ impl Labels {
         stored.into_iter().flat_map(|(key, metric)| with_metric(key, metric)).chain(made)
     }
 
-    /// The value of a label; empty when there is no such label.
+    /// Returns the value of a label; empty when the label is missing.
     pub fn get(&self, name: &str) -> &str {
         match &self.0 {
             Form::Stored(key, Metric::Kept) if name == METRIC_TAG => key.metric(),
             Form::Stored(key, _) => key.tag(name).unwrap_or_default(),
             Form::Made(pairs) => {
-                let found = pairs.iter().find(|(own, _)| **own == *name);
+                let found = pairs.iter().find(|(label, _)| **label == *name);
                 found.map_or("", |(_, value)| value)
             }
         }
     }
 
-    /// The metric's name; empty when there is none.
+    /// Returns the metric's name; empty when it is missing.
     pub fn metric(&self) -> &str {
         self.get(METRIC_TAG)
     }
 
-    /// Whether there is no label at all.
+    /// Returns true when there are no labels.
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
 
-    /// Only the labels for which `keep` says so.
+    /// Returns the labels whose names `keep` accepts.
     pub(crate) fn filtered(&self, keep: impl Fn(&str) -> bool) -> Self {
         if self.iter().all(|(name, _)| keep(name)) {
             return self.clone();
@@ -113,28 +115,30 @@ impl Labels {
         }))
     }
 
-    /// Without the metric's name, type and unit.
+    /// Returns the labels without the metric's name, type and unit.
     pub(crate) fn without_metric(&self) -> Self {
         self.filtered(is_kept_without_metric)
     }
 
-    /// Only the labels named.
+    /// Returns only the named labels.
     pub(crate) fn only(&self, names: &[String]) -> Self {
-        self.filtered(|own| names.iter().any(|name| name == own))
+        self.filtered(|label| names.iter().any(|name| name == label))
     }
 
-    /// Neither the labels named nor the metric's name, type and unit.
+    /// Returns the labels without the named ones and without the metric's name, type and unit.
     pub(crate) fn without(&self, names: &[String]) -> Self {
-        self.filtered(|own| is_kept_without_metric(own) && !names.iter().any(|name| name == own))
+        self.filtered(|label| {
+            is_kept_without_metric(label) && !names.iter().any(|name| name == label)
+        })
     }
 
-    /// As Prometheus writes labels in messages: the metric's name among them.
+    /// Formats labels as in Prometheus' messages, with the metric's name in the braces.
     pub(crate) fn in_braces(&self) -> String {
         let all: Vec<_> = self.iter().map(|(name, value)| format!("{name}={value:?}")).collect();
         format!("{{{}}}", all.join(", "))
     }
 
-    /// With one label set to a value; an empty one takes it away.
+    /// Sets a label; an empty value removes it.
     pub(crate) fn with(&self, name: &str, value: &str) -> Self {
         if self.get(name) == value {
             return self.clone();
@@ -149,12 +153,12 @@ impl Labels {
     }
 }
 
-/// Whether a label still fits what is calculated from a metric.
+/// Returns true when a label applies to values calculated from a metric.
 pub(crate) fn is_kept_without_metric(name: &str) -> bool {
     !OF_METRIC.contains(&name)
 }
 
-/// The tags of a key, the metric among them where its name belongs.
+/// Returns the tags of a key, with the metric's name if it is kept.
 fn with_metric(key: &SeriesKey, metric: Metric) -> impl Iterator<Item = (&str, &str)> {
     let mut metric = (metric == Metric::Kept).then(|| (METRIC_TAG, key.metric()));
     let mut tags = key.tags().peekable();
@@ -166,7 +170,8 @@ fn with_metric(key: &SeriesKey, metric: Metric) -> impl Iterator<Item = (&str, &
     })
 }
 
-/// Whether the metric comes first, and so the key's bytes are in the order of the labels.
+/// Returns true when the metric's name precedes all tags, so that the key's bytes are in label
+/// order.
 fn begins_with_metric(key: &SeriesKey) -> bool {
     match key.tag_bytes().first() {
         Some(b'_') => key.tags().next().is_none_or(|(name, _)| name > METRIC_TAG),
@@ -182,18 +187,19 @@ impl Default for Labels {
 
 impl Ord for Labels {
     fn cmp(&self, other: &Self) -> Ordering {
-        if let (Form::Stored(own, Metric::Kept), Form::Stored(other, Metric::Kept)) =
+        if let (Form::Stored(key, Metric::Kept), Form::Stored(other, Metric::Kept)) =
             (&self.0, &other.0)
-            && begins_with_metric(own)
+            && begins_with_metric(key)
             && begins_with_metric(other)
         {
-            // Each text ends with a byte that is lower than all others.
-            return own.cmp(other);
+            // Texts end with a byte that is lower than all others, so that byte order is label
+            // order.
+            return key.cmp(other);
         }
-        if let (Form::Stored(own, Metric::Dropped), Form::Stored(other, Metric::Dropped)) =
+        if let (Form::Stored(key, Metric::Dropped), Form::Stored(other, Metric::Dropped)) =
             (&self.0, &other.0)
         {
-            return own.tag_bytes().cmp(other.tag_bytes());
+            return key.tag_bytes().cmp(other.tag_bytes());
         }
         self.iter().cmp(other.iter())
     }
@@ -208,10 +214,10 @@ impl PartialOrd for Labels {
 impl PartialEq for Labels {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
-            (Form::Stored(own, metric), Form::Stored(other, also)) if metric == also => {
+            (Form::Stored(key, metric), Form::Stored(other, also)) if metric == also => {
                 match metric {
-                    Metric::Kept => own == other,
-                    Metric::Dropped => own.tag_bytes() == other.tag_bytes(),
+                    Metric::Kept => key == other,
+                    Metric::Dropped => key.tag_bytes() == other.tag_bytes(),
                 }
             }
             _ => self.iter().eq(other.iter()),
@@ -228,7 +234,7 @@ impl Hash for Labels {
 }
 
 impl fmt::Display for Labels {
-    /// As Prometheus writes a series: `metric{name="value", ...}`.
+    /// Formats labels as Prometheus does: `metric{name="value", ...}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let metric = self.metric();
         f.write_str(metric)?;
@@ -277,20 +283,20 @@ mod tests {
             let stored = [0, 1].map(|index| {
                 let tags = tags[index].iter().map(|(name, value)| (name.as_str(), value.as_str()));
                 let key = SeriesKey::new(&metrics[index], tags, &SeriesLimits::default()).unwrap();
-                let own = Labels::of_key(key);
-                if dropped[index] { own.filtered(|name| name != METRIC_TAG) } else { own }
+                let labels = Labels::of_key(key);
+                if dropped[index] { labels.filtered(|name| name != METRIC_TAG) } else { labels }
             });
             let pair = |(name, value): (&str, &str)| (name.into(), value.into());
-            let made = stored.each_ref().map(|own| Labels::new(own.iter().map(pair).collect()));
+            let made = stored.each_ref().map(|labels| Labels::new(labels.iter().map(pair).collect()));
             prop_assert!(stored.each_ref().map(Labels::iter).into_iter().all(Iterator::is_sorted));
-            let hash = |own: &Labels| FixedState::default().hash_one(own);
-            for (own, made) in stored.iter().zip(&made) {
-                prop_assert_eq!(own, made);
-                prop_assert_eq!(hash(own), hash(made));
-                prop_assert_eq!(own.without_metric(), made.without_metric());
-                prop_assert_eq!(own.only(&["a".into()]), made.only(&["a".into()]));
-                prop_assert_eq!(own.with("ab", "c"), made.with("ab", "c"));
-                prop_assert_eq!((own.metric(), own.get("a")), (made.metric(), made.get("a")));
+            let hash = |labels: &Labels| FixedState::default().hash_one(labels);
+            for (labels, made) in stored.iter().zip(&made) {
+                prop_assert_eq!(labels, made);
+                prop_assert_eq!(hash(labels), hash(made));
+                prop_assert_eq!(labels.without_metric(), made.without_metric());
+                prop_assert_eq!(labels.only(&["a".into()]), made.only(&["a".into()]));
+                prop_assert_eq!(labels.with("ab", "c"), made.with("ab", "c"));
+                prop_assert_eq!((labels.metric(), labels.get("a")), (made.metric(), made.get("a")));
             }
             for other in [&stored[1], &made[1]] {
                 prop_assert_eq!(stored[0].cmp(other), made[0].cmp(&made[1]));

@@ -1,13 +1,12 @@
-//! What is calculated with, and what an answer is made of: series with a value for each time, range
-//! vectors, labels, numbers, texts, and errors.
+//! The values of a calculation and of an answer: series with a value per time, range vectors,
+//! labels, numbers, texts.
 //!
-//! Plain values, which depend on nothing else here. Must never know: how the store is read, the tree,
+//! These values depend on nothing else in PromQL. Must never know: how the store is read, the tree,
 //! who evaluates.
 
 pub(crate) mod annotations;
 pub(crate) mod answer;
 pub(crate) mod cells;
-pub(crate) mod error;
 pub(crate) mod labels;
 pub(crate) mod numbers;
 pub(crate) mod portion;

@@ -1,9 +1,8 @@
-//! Arithmetic as Prometheus does it: compensated sums, means, quantiles, and how numbers are
-//! written.
+//! Prometheus' arithmetic: compensated sums, means, quantiles, and the formatting of numbers.
 //!
 //! Must never know: series, times.
 
-/// A sum that does not lose small parts (Neumaier's variant of Kahan's).
+/// A compensated sum (Neumaier's variant of Kahan's algorithm).
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sum {
     sum: f64,
@@ -24,13 +23,13 @@ impl Sum {
         self.sum = total;
     }
 
-    /// The sum.
+    /// Returns the sum.
     pub(crate) fn total(&self) -> f64 {
         if self.sum.is_infinite() { self.sum } else { self.sum + self.lost }
     }
 }
 
-/// A mean that changes to an incremental calculation when the sum would overflow.
+/// A mean that switches to an incremental calculation when the sum would overflow.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Mean {
     count: f64,
@@ -39,7 +38,7 @@ pub(crate) struct Mean {
 }
 
 impl Mean {
-    /// Adds a number that stands for `weight` samples with this sum.
+    /// Adds the sum of `weight` samples.
     pub(crate) fn add_sum(&mut self, sum: f64, weight: f64) {
         if weight == 1.0 || self.incremental {
             return self.add(sum / weight);
@@ -52,10 +51,10 @@ impl Mean {
     pub(crate) fn add(&mut self, value: f64) {
         self.count += 1.0;
         if !self.incremental {
-            let mut next = self.sum;
-            next.add(value);
-            if self.count == 1.0 || !next.sum.is_infinite() {
-                self.sum = next;
+            let mut right = self.sum;
+            right.add(value);
+            if self.count == 1.0 || !right.sum.is_infinite() {
+                self.sum = right;
                 return;
             }
             self.incremental = true;
@@ -67,7 +66,7 @@ impl Mean {
         self.sum.add(value / self.count);
     }
 
-    /// The mean.
+    /// Returns the mean.
     pub(crate) fn mean(&self) -> f64 {
         if self.incremental {
             self.sum.total()
@@ -79,7 +78,7 @@ impl Mean {
     }
 }
 
-/// Mean square distance from the mean, by Welford's method.
+/// The variance of a population, by Welford's method.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Variance {
     count: f64,
@@ -88,7 +87,7 @@ pub(crate) struct Variance {
 }
 
 impl Variance {
-    /// Adds a number so many times.
+    /// Adds a number several times.
     pub(crate) fn add(&mut self, value: f64, times: u32) {
         let times = f64::from(times);
         self.count += times;
@@ -97,21 +96,22 @@ impl Variance {
         self.squares.add(delta * (value - self.mean.total()) * times);
     }
 
-    /// The variance of the whole, not of a sample of it.
+    /// Returns the population variance.
     pub(crate) fn variance(&self) -> f64 {
         self.squares.total() / self.count
     }
 }
 
-/// The q-quantile, linear between neighbours; NaN counts as the smallest. Sorts the values.
+/// Returns the q-quantile with linear interpolation; NaN counts as the smallest value. Sorts the
+/// values.
 pub(crate) fn quantile(q: f64, values: &mut [f64]) -> f64 {
-    values.sort_by(|one, next| ascending(*one, *next));
+    values.sort_by(|left, right| ascending(*left, *right));
     interpolated(q, values.len() as u64, |rank| values[rank as usize])
 }
 
-/// The same of values that are there several times.
+/// Returns the q-quantile of values that occur several times.
 pub(crate) fn weighted_quantile(q: f64, values: &mut [(f64, u32)]) -> f64 {
-    values.sort_by(|one, next| ascending(one.0, next.0));
+    values.sort_by(|left, right| ascending(left.0, right.0));
     let count = values.iter().map(|(_, times)| u64::from(*times)).sum();
     interpolated(q, count, |rank| {
         let mut before = 0;
@@ -123,7 +123,7 @@ pub(crate) fn weighted_quantile(q: f64, values: &mut [(f64, u32)]) -> f64 {
     })
 }
 
-/// The quantile of so many values of which each is known by its rank.
+/// Interpolates a quantile of `count` values, given the value of each rank.
 fn interpolated(q: f64, count: u64, value: impl Fn(u64) -> f64) -> f64 {
     if count == 0 || q.is_nan() {
         return f64::NAN;
@@ -141,28 +141,28 @@ fn interpolated(q: f64, count: u64, value: impl Fn(u64) -> f64) -> f64 {
     value(lower) * (1.0 - weight) + value(upper) * weight
 }
 
-/// Order of values with NaN before all others.
-pub(crate) fn ascending(one: f64, next: f64) -> std::cmp::Ordering {
-    match (one.is_nan(), next.is_nan()) {
-        (false, false) => one.partial_cmp(&next).unwrap_or(std::cmp::Ordering::Equal),
-        (one, next) => next.cmp(&one),
+/// Compares values; NaN precedes all others.
+pub(crate) fn ascending(left: f64, right: f64) -> std::cmp::Ordering {
+    match (left.is_nan(), right.is_nan()) {
+        (false, false) => left.partial_cmp(&right).unwrap_or(std::cmp::Ordering::Equal),
+        (left, right) => right.cmp(&left),
     }
 }
 
-/// Whether two numbers differ by less than the tolerance, as a part of their size.
-pub(crate) fn almost_equal(one: f64, next: f64, tolerance: f64) -> bool {
-    if one == next || (one.is_nan() && next.is_nan()) {
+/// Returns true when two numbers differ by less than a relative tolerance.
+pub(crate) fn almost_equal(left: f64, right: f64, tolerance: f64) -> bool {
+    if left == right || (left.is_nan() && right.is_nan()) {
         return true;
     }
-    let size = one.abs() + next.abs();
-    let difference = (one - next).abs();
-    if one == 0.0 || next == 0.0 || size < f64::MIN_POSITIVE {
+    let size = left.abs() + right.abs();
+    let difference = (left - right).abs();
+    if left == 0.0 || right == 0.0 || size < f64::MIN_POSITIVE {
         return difference < tolerance * f64::MIN_POSITIVE;
     }
     difference / size.min(f64::MAX) < tolerance
 }
 
-/// A number as Prometheus writes it into labels and messages: without an exponent.
+/// Formats a number as Prometheus does in labels and messages: without an exponent.
 pub(crate) fn text_of(value: f64) -> String {
     if value.is_nan() {
         "NaN".to_owned()
@@ -173,7 +173,8 @@ pub(crate) fn text_of(value: f64) -> String {
     }
 }
 
-/// A number as OpenMetrics writes it, and Prometheus into labels of quantiles: `1.0`, `0.25`, `1e-05`.
+/// Formats a number as OpenMetrics does, and Prometheus in labels of quantiles: `1.0`, `0.25`,
+/// `1e-05`.
 pub(crate) fn open_metrics_text(value: f64) -> String {
     if !value.is_finite() {
         return text_of(value);
@@ -189,22 +190,23 @@ pub(crate) fn open_metrics_text(value: f64) -> String {
     if text.contains('.') { text } else { text + ".0" }
 }
 
-/// The larger number: infinity, or else NaN when one of them is. 0 is larger than -0.
-pub(crate) fn larger(one: f64, next: f64) -> f64 {
-    if one == f64::INFINITY || next == f64::INFINITY {
+/// Returns the larger number. Infinity is larger than NaN, NaN is larger than other numbers, and 0
+/// is larger than -0.
+pub(crate) fn larger(left: f64, right: f64) -> f64 {
+    if left == f64::INFINITY || right == f64::INFINITY {
         f64::INFINITY
-    } else if one.is_nan() || next.is_nan() {
+    } else if left.is_nan() || right.is_nan() {
         f64::NAN
-    } else if one.total_cmp(&next).is_lt() {
-        next
+    } else if left.total_cmp(&right).is_lt() {
+        right
     } else {
-        one
+        left
     }
 }
 
-/// The smaller number, as [`larger`] has it.
-pub(crate) fn smaller(one: f64, next: f64) -> f64 {
-    -larger(-one, -next)
+/// Returns the smaller number, in the order of [`larger`].
+pub(crate) fn smaller(left: f64, right: f64) -> f64 {
+    -larger(-left, -right)
 }
 
 #[cfg(test)]

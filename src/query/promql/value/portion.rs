@@ -1,25 +1,25 @@
-//! The portion of a cell's readings that lies in a window.
+//! The readings of a cell that are in a window.
 //!
-//! A cell keeps the number of its readings, and the first and the last of them. Where a window cuts
-//! a cell, its readings are taken as equally spaced, which senders' readings nearly are: so the
-//! number of readings inside is known, and their times. Cells of one or two readings are exact. Must
-//! never know: the store, the tree, windows of other cells.
+//! A cell contains the number of its readings, and its first and last reading. When a window cuts a
+//! cell, its readings are assumed to be equally spaced, as those of most senders are; this gives
+//! the number and the times of the readings in the window. Cells of one or two readings are exact.
+//! Must never know: the store, the tree, windows of other cells.
 
 use super::cells::TimedCell;
 
 /// The readings `lo` to `hi` of a cell, counted from 0.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Portion<'a> {
-    /// The cell that the readings belong to.
+    /// The cell of the readings.
     pub(crate) cell: &'a TimedCell,
-    /// The cell before it, when it is loaded.
+    /// The previous cell, if it is loaded.
     before: Option<&'a TimedCell>,
     lo: u32,
     hi: u32,
 }
 
-/// A reading of a portion: its time in Unix milliseconds, and its value; estimates, unless it is the
-/// first or the last reading of its cell.
+/// A reading of a portion: its time in Unix milliseconds, and its value. Both are estimates, except
+/// for the first and the last reading of a cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Estimate {
     pub(crate) at: f64,
@@ -27,12 +27,12 @@ pub(crate) struct Estimate {
 }
 
 impl<'a> Portion<'a> {
-    /// All readings of a cell.
+    /// Returns all readings of a cell.
     pub(crate) fn whole(cell: &'a TimedCell, before: Option<&'a TimedCell>) -> Self {
         Self { cell, before, lo: 0, hi: cell.n.saturating_sub(1) }
     }
 
-    /// The readings of a cell in the window `(from, to]`; `None` when there is none.
+    /// Returns the readings of a cell in the window `(from, to]`; `None` when there are none.
     pub(crate) fn cut(
         cell: &'a TimedCell,
         before: Option<&'a TimedCell>,
@@ -44,7 +44,7 @@ impl<'a> Portion<'a> {
         }
         let whole = Self::whole(cell, before);
         let lasted = i128::from(cell.last_at - cell.first_at);
-        // The last reading up to a time within the cell.
+        // Index of the last reading up to a time within the cell.
         let index = |at: i64| {
             let reached = i128::from(at - cell.first_at) * i128::from(whole.hi);
             reached.checked_div(lasted).map_or(0, |index| index as u32)
@@ -54,49 +54,50 @@ impl<'a> Portion<'a> {
         (lo <= hi).then_some(Self { lo, hi, ..whole })
     }
 
-    /// Number of readings.
+    /// Returns the number of readings.
     pub(crate) fn count(&self) -> u32 {
         self.hi - self.lo + 1
     }
 
-    /// Number of steps from one reading to the next.
+    /// Returns the number of intervals between readings.
     pub(crate) fn steps(&self) -> u32 {
         self.hi - self.lo
     }
 
-    /// Whether it has all readings of its cell.
+    /// Returns true when the portion contains all readings of its cell.
     pub(crate) fn is_whole(&self) -> bool {
         self.lo == 0 && self.hi == self.steps_of_cell()
     }
 
-    /// Whether it has the cell's first reading.
+    /// Returns true when the portion contains the cell's first reading.
     pub(crate) fn has_first(&self) -> bool {
         self.lo == 0
     }
 
-    /// Whether it has the cell's last reading.
+    /// Returns true when the portion contains the cell's last reading.
     pub(crate) fn has_last(&self) -> bool {
         self.hi == self.steps_of_cell()
     }
 
-    /// Its first reading.
+    /// Returns the first reading.
     pub(crate) fn first(&self) -> Estimate {
         self.reading(self.lo)
     }
 
-    /// Its last reading.
+    /// Returns the last reading.
     pub(crate) fn last(&self) -> Estimate {
         self.reading(self.hi)
     }
 
-    /// Milliseconds from one reading of the cell to the next; `None` when all are of one time.
+    /// Returns the milliseconds between two readings of the cell; `None` when all have the same
+    /// time.
     pub(crate) fn spacing_ms(&self) -> Option<f64> {
         let lasted = self.cell.last_at - self.cell.first_at;
         (lasted > 0).then(|| lasted as f64 / f64::from(self.steps_of_cell()))
     }
 
-    /// Sum of the values of a gauge or delta: those of the cell's first and last reading are known,
-    /// the others are taken as equal.
+    /// Returns the sum of the values of a gauge or delta. The cell's first and last values are
+    /// known; the others are assumed to be equal.
     pub(crate) fn sum(&self) -> f64 {
         let TimedCell { n, sum, first, last, .. } = *self.cell;
         if self.is_whole() {
@@ -109,8 +110,9 @@ impl<'a> Portion<'a> {
         known.sum::<f64>() + if others > 0.0 { each * others } else { 0.0 }
     }
 
-    /// Smallest and largest value of a gauge or delta. The extremes of a cut cell count when at least
-    /// half of its readings are inside, or none whose value is known.
+    /// Returns the smallest and the largest value of a gauge or delta. The extremes of a cut cell
+    /// are used when the portion contains at least half of its readings, or no reading with a known
+    /// value.
     pub(crate) fn extremes(&self) -> (f64, f64) {
         let TimedCell { n, min, max, first, last, .. } = *self.cell;
         if u64::from(self.count()) * 2 >= u64::from(n) {
@@ -124,19 +126,19 @@ impl<'a> Portion<'a> {
         }
     }
 
-    /// What a counter counted from the reading before the cell to the cell's first one; `None` when
-    /// no reading before is known. A decrease is a reset.
+    /// Returns the increase of a counter from the reading before the cell to the cell's first
+    /// reading; `None` when that reading is unknown. A decrease is a reset.
     pub(crate) fn counted_before(&self) -> Option<f64> {
         let cell = self.cell;
         if cell.n == 1 {
-            // What was stored knows of starts, too.
+            // The stored increase also covers the start of a counter.
             return (cell.max > f64::NEG_INFINITY).then_some(cell.sum);
         }
         let before = self.before?;
         Some(if cell.first < before.last { cell.first } else { cell.first - before.last })
     }
 
-    /// What a counter counted within the cell from one reading to the next, on average.
+    /// Returns the mean increase of a counter between two readings of the cell.
     pub(crate) fn counted_each_step(&self) -> f64 {
         let cell = self.cell;
         if cell.n < 2 {
@@ -153,7 +155,7 @@ impl<'a> Portion<'a> {
         counted / f64::from(self.steps_of_cell())
     }
 
-    /// Time and increase, of a counter, from the reading before the portion's last one to that.
+    /// Returns the time and increase of a counter between the last two readings.
     pub(crate) fn last_step(&self) -> Option<(f64, f64)> {
         if self.hi > 0 {
             return Some((self.spacing_ms()?, self.counted_each_step()));
@@ -161,7 +163,8 @@ impl<'a> Portion<'a> {
         self.since_before()
     }
 
-    /// Time and increase, of a counter, from the reading before the portion to its first one.
+    /// Returns the time and increase of a counter from the reading before the portion to its first
+    /// reading.
     pub(crate) fn since_before(&self) -> Option<(f64, f64)> {
         let cell = self.cell;
         if self.lo > 0 {
@@ -171,7 +174,7 @@ impl<'a> Portion<'a> {
             let passed = (cell.first_at - before.last_at) as f64;
             return self.counted_before().map(|counted| (passed, counted));
         }
-        // The rate of a lone reading says since when its increase was counted.
+        // The rate of a cell's only reading implies the time over which its increase was measured.
         let is_lone = cell.n == 1 && cell.max > 0.0 && cell.min == cell.max;
         is_lone.then(|| (cell.sum / cell.max * 1000.0, cell.sum))
     }
@@ -201,7 +204,7 @@ mod tests {
 
     use super::*;
 
-    /// Four readings at 10 to 50 s.
+    /// A cell with four readings from 10 to 50 s.
     const CELL: TimedCell = TimedCell {
         first_at: 10_000,
         last_at: 50_000,

@@ -1,65 +1,69 @@
-//! Range vectors: the cells of several series, and which window of them belongs to which time.
+//! Range vectors: the cells of several series, with the windows over them.
 //!
-//! Must never know: the store, the tree, what functions make of a window.
+//! Must never know: the store, the tree, how functions use a window.
 
 use std::rc::Rc;
 
-use super::{cells::TimedCell, labels::Labels, steps::TimeShift, windows::Sample};
+use super::{
+    cells::{Sample, TimedCell},
+    labels::Labels,
+    steps::TimeShift,
+};
 use crate::model::Kind;
 
 /// Windows over cells.
 pub(crate) struct RangeVector {
-    /// The cells that the windows are of.
+    /// The cells.
     pub(crate) cells: Rc<CellMatrix>,
-    /// Length of a window.
+    /// The length of a window.
     pub(crate) range_ms: i64,
-    /// Where the window of an evaluation time ends.
+    /// The shift from an evaluation time to the end of its window.
     pub(crate) shift: TimeShift,
 }
 
-/// The series of a selector, or of a subquery, with their cells.
+/// The series of a selector or a subquery, with their cells.
 #[derive(Debug)]
 pub(crate) struct CellMatrix {
-    /// In order of labels.
+    /// The series in order of labels.
     pub(crate) series: Vec<CellSeries>,
-    /// From when on cells come from slots of which width, ascending; none for subqueries.
+    /// The start times and the slot widths of the parts of the range, in ascending order; empty for
+    /// subqueries.
     pub(crate) widths: Vec<(i64, i64)>,
-    /// Width of the finest slots that the store keeps; 0 for subqueries.
+    /// The finest slot width of the store; 0 for subqueries.
     pub(crate) finest_ms: i64,
 }
 
-/// One of the series.
+/// A series with its cells.
 #[derive(Debug)]
 pub(crate) struct CellSeries {
-    /// Which series.
+    /// The labels of the series.
     pub(crate) labels: Labels,
-    /// Whether its metric's name no longer fits.
+    /// True when the metric's name does not apply to the values.
     pub(crate) drop_metric: bool,
-    /// How values are to be read.
+    /// The kind of the series.
     pub(crate) kind: Kind,
-    /// There is no value from this time on: the sender said so.
+    /// The time from which a stale marker ends the series.
     pub(crate) ended_at: i64,
-    /// Ascending.
+    /// The cells in ascending order.
     pub(crate) cells: Vec<TimedCell>,
 }
 
 impl CellMatrix {
-    /// The widths of slots as times go forward.
+    /// Returns a cursor over the slot widths, for ascending times.
     pub(crate) fn widths(&self) -> Widths<'_> {
         Widths { all: &self.widths, next: 0 }
     }
 }
 
-/// See [`CellMatrix::widths`].
+/// A cursor over slot widths; see [`CellMatrix::widths`].
 pub(crate) struct Widths<'a> {
     all: &'a [(i64, i64)],
-    /// The first that begins behind the last time that was asked for.
+    /// The index of the first part after the last requested time.
     next: usize,
 }
 
 impl Widths<'_> {
-    /// Width of the slots that hold cells of this time, which may not go back; 0 when there are no
-    /// slots.
+    /// Returns the slot width at a time, or 0 without slots. Times must not decrease.
     pub(crate) fn at(&mut self, at: i64) -> i64 {
         while self.all.get(self.next).is_some_and(|(from, _)| *from <= at) {
             self.next += 1;
@@ -69,7 +73,7 @@ impl Widths<'_> {
 }
 
 impl CellSeries {
-    /// The samples that are known: of a merged cell the first and the last.
+    /// Returns the known samples: the first and the last sample of each cell.
     pub(crate) fn known_samples(&self) -> Vec<Sample> {
         let mut samples = Vec::with_capacity(self.cells.len());
         for cell in &self.cells {

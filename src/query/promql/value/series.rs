@@ -1,19 +1,20 @@
-//! Values on their way through an expression: for each series one number for each time.
+//! Intermediate values of an expression: one number per series and time.
 //!
-//! Must never know: the store, the tree. A number that is not there is [`ABSENT`], because NaN is
-//! a value as good as any.
+//! Must never know: the store, the tree. [`ABSENT`] marks a missing number, because NaN is a valid
+//! value.
 
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use super::{error::PromqlError, labels::Labels};
+use super::labels::Labels;
+use crate::query::QueryError;
 
-/// No value at this time. A NaN that no calculation yields, as in Prometheus' stale markers.
+/// The mark for a missing value: a NaN that no calculation produces, like Prometheus' stale marker.
 pub(crate) const ABSENT: f64 = f64::from_bits(ABSENT_BITS);
 const ABSENT_BITS: u64 = 0x7ff0_0000_0000_0002;
 
-/// Whether there is a value.
+/// Returns true when a value is not missing.
 pub(crate) fn is_present(value: f64) -> bool {
     value.to_bits() != ABSENT_BITS
 }
@@ -21,40 +22,40 @@ pub(crate) fn is_present(value: f64) -> bool {
 /// A series with its values at the steps.
 #[derive(Debug, Clone)]
 pub(crate) struct Series {
-    /// Which series.
+    /// The labels of the series.
     pub(crate) labels: Labels,
-    /// Whether the metric's name no longer fits and goes, at the end if name removal is delayed.
-    /// Until then labels can be made of it, and it tells series apart.
+    /// True when the metric's name does not apply to the values. With delayed name removal it is
+    /// dropped at the end; until then, it identifies the series and is available as a label.
     pub(crate) drop_metric: bool,
-    /// One for each time, [`ABSENT`] where there is none.
+    /// One value per time, or [`ABSENT`].
     pub(crate) values: Vec<f64>,
 }
 
 impl Series {
-    /// Numbers that belong to no series.
+    /// Creates a series without labels.
     pub(crate) fn unlabelled(values: Vec<f64>) -> Self {
         Self { labels: Labels::default(), drop_metric: false, values }
     }
 
-    /// Whether there is any value.
+    /// Returns true when any value is present.
     pub(crate) fn has_values(&self) -> bool {
         self.values.iter().any(|value| is_present(*value))
     }
 }
 
-/// What an expression comes to.
+/// The value of an expression.
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
-    /// One for each time.
+    /// One number per time.
     Scalar(Vec<f64>),
-    /// An instant vector for each time.
+    /// An instant vector per time.
     Vector(Vec<Series>),
-    /// A literal.
+    /// A string literal.
     Text(String),
 }
 
 impl Value {
-    /// With its sign changed.
+    /// Returns the value with its sign changed.
     pub(crate) fn negated(self) -> Self {
         match self {
             Self::Scalar(mut values) => {
@@ -64,9 +65,9 @@ impl Value {
                 Self::Scalar(values)
             }
             Self::Vector(mut series) => {
-                for one in &mut series {
-                    one.drop_metric = true;
-                    let present = one.values.iter_mut().filter(|value| is_present(**value));
+                for entry in &mut series {
+                    entry.drop_metric = true;
+                    let present = entry.values.iter_mut().filter(|value| is_present(**value));
                     present.for_each(|value| *value = -*value);
                 }
                 Self::Vector(series)
@@ -75,14 +76,14 @@ impl Value {
         }
     }
 
-    /// What it is at one time at several times.
+    /// Repeats the value of one time for several times.
     pub(crate) fn repeated(self, count: usize) -> Self {
         let repeat = |values: Vec<f64>| vec![values.first().copied().unwrap_or(ABSENT); count];
         match self {
             Self::Scalar(values) => Self::Scalar(repeat(values)),
             Self::Vector(mut series) => {
-                for one in &mut series {
-                    one.values = repeat(std::mem::take(&mut one.values));
+                for entry in &mut series {
+                    entry.values = repeat(std::mem::take(&mut entry.values));
                 }
                 Self::Vector(series)
             }
@@ -90,54 +91,55 @@ impl Value {
         }
     }
 
-    /// Memory that it takes, about. Labels are shared.
+    /// Returns the approximate memory in bytes. Labels are shared.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Scalar(values) => size_of_val(&values[..]),
-            Self::Vector(series) => {
-                series.iter().map(|one| size_of::<Series>() + size_of_val(&one.values[..])).sum()
-            }
+            Self::Vector(series) => series
+                .iter()
+                .map(|entry| size_of::<Series>() + size_of_val(&entry.values[..]))
+                .sum(),
             Self::Text(text) => text.len(),
         }
     }
 }
 
-/// Drops the metrics' names that no longer fit; what is then the same must not meet.
-pub(crate) fn without_names(mut series: Vec<Series>) -> Result<Vec<Series>, PromqlError> {
-    if !series.iter().any(|one| one.drop_metric) {
+/// Drops metric names that do not apply, and joins series that are then equal.
+pub(crate) fn without_names(mut series: Vec<Series>) -> Result<Vec<Series>, QueryError> {
+    if !series.iter().any(|entry| entry.drop_metric) {
         return Ok(series);
     }
-    for one in series.iter_mut().filter(|one| one.drop_metric) {
-        one.labels = one.labels.without_metric();
-        one.drop_metric = false;
+    for entry in series.iter_mut().filter(|entry| entry.drop_metric) {
+        entry.labels = entry.labels.without_metric();
+        entry.drop_metric = false;
     }
     join_same(series)
 }
 
-/// Joins series with the same labels; where two have a value at one time there is no answer.
-pub(crate) fn join_same(series: Vec<Series>) -> Result<Vec<Series>, PromqlError> {
+/// Joins series with equal labels. It is an error when two of them have a value at the same time.
+pub(crate) fn join_same(series: Vec<Series>) -> Result<Vec<Series>, QueryError> {
     let mut places: HashMap<Labels, usize, RandomState> = HashMap::default();
     places.reserve(series.len());
     let mut out: Vec<Series> = Vec::with_capacity(series.len());
-    for one in series {
-        if let Some(place) = places.get(&one.labels) {
-            join(&mut out[*place].values, &one.values)?;
+    for entry in series {
+        if let Some(place) = places.get(&entry.labels) {
+            join(&mut out[*place].values, &entry.values)?;
         } else {
-            places.insert(one.labels.clone(), out.len());
-            out.push(one);
+            places.insert(entry.labels.clone(), out.len());
+            out.push(entry);
         }
     }
     Ok(out)
 }
 
-fn join(own: &mut [f64], other: &[f64]) -> Result<(), PromqlError> {
-    for (own, other) in own.iter_mut().zip(other).filter(|(_, other)| is_present(**other)) {
-        if is_present(*own) {
-            return Err(PromqlError::Execution(
+fn join(joined: &mut [f64], other: &[f64]) -> Result<(), QueryError> {
+    for (joined, other) in joined.iter_mut().zip(other).filter(|(_, other)| is_present(**other)) {
+        if is_present(*joined) {
+            return Err(QueryError::Execution(
                 "vector cannot contain metrics with the same labelset".to_owned(),
             ));
         }
-        *own = *other;
+        *joined = *other;
     }
     Ok(())
 }

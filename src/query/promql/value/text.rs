@@ -1,29 +1,28 @@
-//! Texts as values: strings of Prometheus may hold bytes that are no UTF-8, ours keep them as characters
-//! that nobody uses.
+//! String values. Prometheus' strings may contain bytes that are not UTF-8; Granary represents them
+//! as unused characters.
 //!
-//! Must never know: how texts are written in a query.
+//! Must never know: the syntax of strings in a query.
 
-/// Bytes of a string that are no UTF-8 are kept as characters from here on, which nobody uses: the
-/// byte is the distance.
+/// The first of the unused characters that represent bytes; the distance from it is the byte.
 const NO_TEXT: u32 = 0x0010_ff00;
 
-/// The character that stands for a byte.
+/// Returns the character that represents a byte.
 pub(crate) fn char_of(byte: u8) -> Option<char> {
     char::from_u32(NO_TEXT + u32::from(byte))
 }
 
-/// The byte that a character stands for.
+/// Returns the byte that a character represents.
 pub(crate) fn byte_of(letter: char) -> Option<u8> {
     u32::from(letter).checked_sub(NO_TEXT).and_then(|byte| u8::try_from(byte).ok())
 }
 
-/// A text as it is shown: what is no UTF-8 is replaced.
+/// Returns a text for display: bytes that are not UTF-8 are replaced.
 pub(crate) fn shown(text: &str) -> String {
     let replaced = |c| if byte_of(c).is_some() { char::REPLACEMENT_CHARACTER } else { c };
     text.chars().map(replaced).collect()
 }
 
-/// A text in quotes, with its bytes that are no UTF-8 as `\xff`.
+/// Returns a text in quotes, with bytes that are not UTF-8 as `\xff`.
 pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::from('"');
     for letter in text.chars() {
@@ -40,7 +39,7 @@ pub(crate) fn quoted(text: &str) -> String {
     out
 }
 
-/// Whether Prometheus takes this as the name of a label: any text does.
+/// Returns true when a text is a valid label name: any non-empty UTF-8 text is.
 pub(crate) fn is_label_name(name: &str) -> bool {
     !name.is_empty() && !name.chars().any(|letter| byte_of(letter).is_some())
 }

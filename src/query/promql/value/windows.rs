@@ -1,45 +1,47 @@
-//! Cells in windows of time.
+//! Cells in time windows.
 //!
-//! A window `(from, to]` whose edges lie on slots' edges holds whole cells: a cell belongs to the
-//! window that its last reading is in, so that windows side by side count every cell once. A window
-//! with an edge inside a slot cuts the cell there, see [`Portion`]. Must never know: the store, the
+//! When both edges of a window `(from, to]` are edges of slots, the window contains whole cells: a
+//! cell belongs to the window that contains its last reading, so that adjacent windows count every
+//! cell once. An edge within a slot cuts the cell, see [`Portion`]. Must never know: the store, the
 //! tree.
 
-use super::{cells::TimedCell, portion::Portion, range_vector::RangeVector, steps::Steps};
+use super::{
+    cells::{Sample, TimedCell},
+    portion::Portion,
+    range_vector::RangeVector,
+    steps::Steps,
+};
 use crate::model::Kind;
 
-/// A sample that is known: its time and its value.
-pub(crate) type Sample = (i64, f64);
-
-/// How a selector goes beyond the edges of its windows.
+/// The extension of a selector beyond the edges of its windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extension {
-    /// To the sample before it.
+    /// An extension to the sample before the window.
     Anchored,
-    /// To the samples on either side.
+    /// An extension to the samples on either side.
     Smoothed,
 }
 
-/// The times of a window, for all series alike.
+/// The times of a window, equal for all series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Frame {
-    /// Where the window begins, exclusive, Unix milliseconds.
+    /// The start of the window, exclusive, Unix milliseconds.
     pub(crate) from: i64,
-    /// Where it ends, inclusive.
+    /// The end of the window, inclusive.
     pub(crate) to: i64,
-    /// Time of the evaluation, which an offset may set apart from the window.
+    /// The evaluation time, which may differ from the end of the window because of an offset.
     pub(crate) evaluated_at: i64,
-    /// Width of the slots that the cells come from; 0 when they are samples as such.
+    /// The slot width of the cells; 0 when the cells are samples.
     pub(crate) width_ms: i64,
-    /// Width of the finest slots that the store keeps; 0 when cells are samples as such.
+    /// The finest slot width of the store; 0 when the cells are samples.
     pub(crate) finest_ms: i64,
-    /// Whether an edge lies inside a slot.
+    /// True when an edge is within a slot.
     pub(crate) cuts_slots: bool,
 }
 
 #[cfg(test)]
 impl Frame {
-    /// A window over slots of a minute.
+    /// Creates a window over slots of a minute.
     pub(crate) fn of_minutes(from: i64, to: i64) -> Self {
         let (width_ms, finest_ms) = (60_000, 60_000);
         let cuts_slots = [from, to].iter().any(|edge| edge.rem_euclid(width_ms) != 0);
@@ -48,7 +50,7 @@ impl Frame {
 }
 
 impl RangeVector {
-    /// The frame of each evaluation time, ascending.
+    /// Returns the frame of each evaluation time, in ascending order.
     pub(crate) fn frames(&self, steps: &Steps) -> Vec<Frame> {
         let finest_ms = self.cells.finest_ms;
         let (mut at_start, mut at_end) = (self.cells.widths(), self.cells.widths());
@@ -67,36 +69,36 @@ impl RangeVector {
 /// The cells of one series in one window.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Window<'a> {
-    /// When it is.
+    /// The times of the window.
     pub(crate) frame: Frame,
-    /// All loaded cells of the series, ascending.
+    /// All loaded cells of the series, in ascending order.
     pub(crate) all: &'a [TimedCell],
-    /// Index of the first cell that has readings in the window.
+    /// The index of the first cell with readings in the window.
     pub(crate) lo: usize,
-    /// Index behind the last one.
+    /// The index after the last cell with readings in the window.
     pub(crate) hi: usize,
-    /// How the values are to be read.
+    /// The kind of the series.
     pub(crate) kind: Kind,
 }
 
 impl<'a> Window<'a> {
-    /// The cells that have readings in it; cut ones too.
+    /// Returns the cells with readings in the window, including cut cells.
     pub(crate) fn cells(&self) -> &'a [TimedCell] {
         &self.all[self.lo..self.hi]
     }
 
-    /// Length in milliseconds.
+    /// Returns the length in milliseconds.
     pub(crate) fn range_ms(&self) -> i64 {
         self.frame.to - self.frame.from
     }
 
-    /// The readings of each cell that are in it, ascending.
+    /// Returns the readings of each cell that are in the window, in ascending order.
     pub(crate) fn portions(&self) -> impl Iterator<Item = Portion<'a>> + use<'a> {
         let window = *self;
         (self.lo..self.hi).filter_map(move |index| window.portion(index))
     }
 
-    /// The last of the portions.
+    /// Returns the last portion.
     pub(crate) fn last_portion(&self) -> Option<Portion<'a>> {
         (self.lo..self.hi).rev().find_map(|index| self.portion(index))
     }
@@ -112,10 +114,11 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// The known readings in it, ascending: of merged cells the first and the last.
+    /// Returns the known readings in the window, in ascending order: the first and the last reading
+    /// of each cell.
     pub(crate) fn readings(&self) -> impl Iterator<Item = Sample> + use<'a> {
         let Frame { from, to, .. } = self.frame;
-        // The next cell may begin at the very end of the window.
+        // The next cell may begin exactly at the end of the window.
         let touching = &self.all[self.lo..(self.hi + 1).min(self.all.len())];
         let readings = touching.iter().flat_map(|cell| {
             let first = (cell.n > 1).then_some((cell.first_at, cell.first));
@@ -124,23 +127,23 @@ impl<'a> Window<'a> {
         readings.filter(move |(at, _)| *at > from && *at <= to)
     }
 
-    /// Whether any reading is in it.
+    /// Returns true when the window contains any reading.
     pub(crate) fn has_readings(&self) -> bool {
         if self.frame.cuts_slots { self.last_portion().is_some() } else { self.lo < self.hi }
     }
 
-    /// The cell before the window, when it is loaded.
+    /// Returns the cell before the window, if it is loaded.
     pub(crate) fn before(&self) -> Option<&'a TimedCell> {
         self.lo.checked_sub(1).map(|index| &self.all[index])
     }
 
-    /// Whether some cell's samples are not all known.
+    /// Returns true when some samples of the cells are unknown.
     pub(crate) fn has_merged(&self) -> bool {
         self.cells().iter().any(TimedCell::is_merged)
     }
 }
 
-/// Moves over a series' cells as windows go forward in time.
+/// A cursor over the cells of a series, for ascending windows.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
     lo: usize,
@@ -148,7 +151,7 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    /// Finds the window of a frame; neither edge may go back.
+    /// Returns the window of a frame. Edges must not decrease.
     pub(crate) fn window<'a>(
         &mut self,
         cells: &'a [TimedCell],
@@ -173,9 +176,9 @@ impl Cursor {
     }
 }
 
-/// Whether the last cell is a reading at the very end of the window, of a slot under way, while the
-/// first one holds the reading at its very beginning, which counts with its slot: a window of one
-/// minute would have 13 readings of five seconds.
+/// Returns true when the last cell is a reading exactly at the end of the window, in the current
+/// slot, while the first cell includes the reading exactly at the start, which counts with its
+/// slot. Otherwise, a window of one minute would have 13 readings of five seconds.
 fn begins_next_slot(cells: &[TimedCell], from: i64, to: i64) -> bool {
     let (Some(first), Some(last)) = (cells.first(), cells.last()) else { return false };
     last.first_at == to && first.first_at == from && first.n > 1

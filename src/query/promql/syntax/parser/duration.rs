@@ -19,7 +19,7 @@ struct Part {
     height: usize,
 }
 
-/// Where a length of time stands, for messages.
+/// The place of a duration, for messages.
 #[derive(Clone, Copy)]
 struct Context<'c> {
     name: &'c str,

@@ -1,8 +1,8 @@
 //! From tokens to a tree, by recursive descent; operators by precedence.
 //!
-//! Two counts bound the depth: how deep the parser has recursed, before it goes deeper, and how high
-//! the tree of an operand is, before a node is put on top. Chains of operators grow without recursion,
-//! but they are as high as they are long. Must never know: types, values.
+//! Two counts bound the depth: how deep the parser has recursed, before it goes deeper, and how
+//! high the tree of an operand is, before a node is put on top. Chains of operators grow without
+//! recursion, but they are as high as they are long. Must never know: types, values.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -25,9 +25,9 @@ use super::{
     tree::{Binary, Expr, Many, Matching, Unary},
 };
 
-/// How deep operators and parentheses may nest: what a small stack holds in any build.
+/// Maximum nesting of operators and parentheses, which fits a small stack in any build.
 pub(crate) const DEPTH_MAX: usize = 128;
-/// Levels of recursion that make no node: the whole query, and a number behind its sign.
+/// Levels of recursion without a node: the whole query, and a number after its sign.
 const LEVELS_WITHOUT_NODE: usize = 2;
 
 /// Parses and checks a query.
@@ -62,7 +62,7 @@ struct Parser<'a> {
     span: Span,
     /// The token before.
     last: Span,
-    /// How deep the parser has recursed.
+    /// The current depth of recursion.
     depth: usize,
 }
 

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::query::promql::value::{steps::QueryTimes, windows::Extension};
 
-/// What a length of time may be.
+/// The values that a duration may have.
 pub(super) const LENGTH: &str = "number, duration, step(), or range()";
 
 impl Parser<'_> {

@@ -1,0 +1,148 @@
+//! A cache of parsed queries, compiled patterns and selected series, by text. Rules and dashboards
+//! repeat the same queries.
+//!
+//! Every entry can be computed again; the least recently used entries are evicted. Must never know:
+//! how entries are computed, who asks.
+
+use std::{fmt, sync::Arc};
+
+use parking_lot::Mutex;
+// The cache without shards: a shard could not store entries larger than its share of the capacity.
+use quick_cache::{Weighter, unsync::Cache};
+use regex::Regex;
+
+use crate::model::SeriesId;
+use crate::query::promql::ParsedQuery;
+
+/// Capacity for the texts of parsed queries, in bytes. A parsed query takes about fifty times its
+/// text.
+const QUERY_BYTES: u64 = 512 << 10;
+/// Maximum number of patterns. A pattern takes at most 400 KiB.
+const PATTERNS_MAX: usize = 32;
+/// Capacity for the series and texts of selections, in bytes.
+const SELECTION_BYTES: u64 = 8 << 20;
+/// Approximate overhead of an entry.
+const ENTRY_BYTES: usize = 128;
+/// Expected number of entries.
+const ENTRIES: usize = 1024;
+
+/// The series that matched a text.
+#[derive(Debug, Clone)]
+pub(crate) struct Selection {
+    /// The dictionary's generation at the time of the selection.
+    pub(crate) generation: u64,
+    /// Series with IDs below this were compared.
+    pub(crate) compared: usize,
+    pub(crate) matched: Matched,
+}
+
+/// Series that matched. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Matched {
+    /// The IDs in ascending order.
+    pub(crate) ids: Arc<[SeriesId]>,
+    /// The position of each series in label order.
+    pub(crate) places: Arc<[u32]>,
+}
+
+/// The cache of one store. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct QueryCache(Arc<Inner>);
+
+struct Inner {
+    queries: Mutex<Cache<Box<str>, Arc<ParsedQuery>, Texts>>,
+    patterns: Mutex<Cache<Box<str>, Arc<Regex>>>,
+    selections: Mutex<Cache<Box<str>, Selection, Ids>>,
+}
+
+#[derive(Clone)]
+struct Texts;
+
+impl Weighter<Box<str>, Arc<ParsedQuery>> for Texts {
+    fn weight(&self, text: &Box<str>, _: &Arc<ParsedQuery>) -> u64 {
+        (text.len() + ENTRY_BYTES) as u64
+    }
+}
+
+#[derive(Clone)]
+struct Ids;
+
+impl Weighter<Box<str>, Selection> for Ids {
+    fn weight(&self, text: &Box<str>, selection: &Selection) -> u64 {
+        let Matched { ids, places } = &selection.matched;
+        (text.len() + size_of_val(&**ids) + size_of_val(&**places) + ENTRY_BYTES) as u64
+    }
+}
+
+impl fmt::Debug for QueryCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QueryCache").field("selections", &self.0.selections.lock().len()).finish()
+    }
+}
+
+impl QueryCache {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Inner {
+            queries: Mutex::new(Cache::with_weighter(ENTRIES, QUERY_BYTES, Texts)),
+            patterns: Mutex::new(Cache::new(PATTERNS_MAX)),
+            selections: Mutex::new(Cache::with_weighter(ENTRIES, SELECTION_BYTES, Ids)),
+        }))
+    }
+
+    /// Returns a parsed query.
+    pub(crate) fn query(&self, text: &str) -> Option<Arc<ParsedQuery>> {
+        self.0.queries.lock().get(text).cloned()
+    }
+
+    /// Stores a parsed query.
+    pub(crate) fn keep_query(&self, text: &str, parsed: Arc<ParsedQuery>) {
+        self.0.queries.lock().insert(text.into(), parsed);
+    }
+
+    /// Returns a compiled pattern.
+    pub(crate) fn pattern(&self, text: &str) -> Option<Arc<Regex>> {
+        self.0.patterns.lock().get(text).cloned()
+    }
+
+    /// Stores a compiled pattern. Patterns larger than the cache are not stored.
+    pub(crate) fn keep_pattern(&self, text: &str, pattern: Arc<Regex>) {
+        self.0.patterns.lock().insert(text.into(), pattern);
+    }
+
+    /// Returns the selection for a text.
+    pub(crate) fn selection(&self, text: &str) -> Option<Selection> {
+        self.0.selections.lock().get(text).cloned()
+    }
+
+    /// Stores the selection for a text.
+    pub(crate) fn keep_selection(&self, text: &str, selection: Selection) {
+        self.0.selections.lock().insert(text.into(), selection);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_size_of_the_cache_is_limited() {
+        let cache = QueryCache::new();
+        let (ids, places) = ((0..100_000).map(SeriesId).collect(), (0..100_000).collect());
+        let matched = Matched { ids, places };
+        let parsed = Arc::new(ParsedQuery::new("up", 100).unwrap());
+        let pattern = Arc::new(Regex::new("a").unwrap());
+        for number in 0..100 {
+            let selection = Selection { generation: 1, compared: 9, matched: matched.clone() };
+            cache.keep_selection(&number.to_string(), selection);
+            cache.keep_pattern(&number.to_string(), pattern.clone());
+            cache.keep_query(&format!("{number:20000}"), parsed.clone());
+        }
+        assert!(cache.0.patterns.lock().len() <= PATTERNS_MAX);
+        assert!(cache.pattern("99").is_some());
+        assert!((1..=QUERY_BYTES).contains(&cache.0.queries.lock().weight()));
+        assert!(cache.0.selections.lock().weight() <= SELECTION_BYTES);
+        assert!(cache.selection("99").is_some());
+        let kept = (0..100).filter(|number| cache.selection(&number.to_string()).is_some());
+        assert!((1..=10).contains(&kept.count()));
+    }
+}

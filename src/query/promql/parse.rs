@@ -1,0 +1,66 @@
+//! Entry points that parse a query: for evaluation, to check it, to format it, as a JSON tree.
+//!
+//! Must never know: the store, how a query is evaluated.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{
+    request::PromqlLimits,
+    syntax::{self, ParsedQuery, span::SyntaxError},
+};
+use crate::query::QueryError;
+
+impl From<SyntaxError> for QueryError {
+    /// Converts an error whose place in the query is unknown here: a duration that depends on the
+    /// times of the query and is invalid.
+    fn from(error: SyntaxError) -> Self {
+        Self::Invalid(format!("parse error: {}", error.message))
+    }
+}
+
+/// Parses a query within the limits.
+pub(super) fn parse(text: &str, limits: &PromqlLimits<'_>) -> Result<ParsedQuery, QueryError> {
+    ParsedQuery::new(text, limits.query_bytes_max).map_err(QueryError::Invalid)
+}
+
+/// Parses a query, or returns it from the cache of recently parsed queries.
+pub(super) fn parse_cached(
+    text: &str,
+    limits: &PromqlLimits<'_>,
+) -> Result<Arc<ParsedQuery>, QueryError> {
+    let cache = limits.budget.cache();
+    if let Some(known) = cache.and_then(|cache| cache.query(text)) {
+        return Ok(known);
+    }
+    let parsed = Arc::new(parse(text, limits)?);
+    if let Some(cache) = cache {
+        cache.keep_query(text, parsed.clone());
+    }
+    Ok(parsed)
+}
+
+/// Checks the syntax and types of an expression. The patterns of `=~` and `!~` are not compiled.
+///
+/// # Errors
+/// When the expression is invalid.
+pub fn check_promql(query: &str, limits: &PromqlLimits<'_>) -> Result<(), QueryError> {
+    parse(query, limits).map(drop)
+}
+
+/// Formats an expression; long expressions span several lines.
+///
+/// # Errors
+/// When the expression is invalid.
+pub fn format_promql(query: &str, limits: &PromqlLimits<'_>) -> Result<String, QueryError> {
+    Ok(syntax::formatted(&parse(query, limits)?.tree))
+}
+
+/// Returns the tree of an expression as JSON, in the format of Prometheus' `parse_query`.
+///
+/// # Errors
+/// When the expression is invalid.
+pub fn promql_tree(query: &str, limits: &PromqlLimits<'_>) -> Result<Value, QueryError> {
+    Ok(syntax::json(&parse(query, limits)?.tree))
+}

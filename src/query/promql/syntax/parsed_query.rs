@@ -1,0 +1,29 @@
+//! A parsed query: the tree, and the text that errors refer to.
+//!
+//! Must never know: how a query is evaluated.
+
+use super::{parser::parse, span::Span, tree::Expr};
+
+/// A query after parsing.
+#[derive(Debug)]
+pub(crate) struct ParsedQuery {
+    pub(crate) tree: Expr,
+    /// The text that the spans of the tree refer to.
+    text: Box<str>,
+}
+
+impl ParsedQuery {
+    /// Parses a query.
+    ///
+    /// # Errors
+    /// When the text has more than `bytes_max` bytes, nests too deep, or is not an expression.
+    pub(crate) fn new(text: &str, bytes_max: usize) -> Result<Self, String> {
+        let tree = parse(text, bytes_max).map_err(|error| error.in_text(text))?;
+        Ok(Self { tree, text: text.into() })
+    }
+
+    /// Returns `line:column` of a span of the query.
+    pub(crate) fn place(&self, span: Span) -> String {
+        span.place(&self.text)
+    }
+}
