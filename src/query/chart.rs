@@ -143,7 +143,7 @@ pub fn chart(
     let coverage = coverage(store, &request.range, now);
     let ids = found.iter().map(|(id, _)| *id);
     let readings = Readings::of((store, budget), &coverage, ids, &request.range);
-    let asked = AxisRequest {
+    let axis_request = AxisRequest {
         resolution: &request.resolution,
         range: &request.range,
         zone: request.time_zone.as_ref(),
@@ -152,7 +152,7 @@ pub fn chart(
         lines: lines * request.displays.len().max(1),
         readings: Some(&readings),
     };
-    let mut axis = Axis::plan(&coverage, &asked, limits)?;
+    let mut axis = Axis::plan(&coverage, &axis_request, limits)?;
     if found.is_empty() {
         axis.notes.extend(suggestion::note(store, &request.selector));
     }
@@ -165,14 +165,14 @@ pub fn chart(
         start: axis.start_or(request.range.start),
         end: axis.end_or(request.range.end),
         incomplete_from: axis.incomplete_from(now),
-        series: Shown { store, budget, coverage: &coverage, axis: &axis, request, now }
+        series: LineBuilder { store, budget, coverage: &coverage, axis: &axis, request, now }
             .lines(groups)?,
         notes: axis.notes,
     })
 }
 
 /// The inputs from which the lines of a chart are built.
-struct Shown<'a> {
+struct LineBuilder<'a> {
     store: &'a Store,
     budget: &'a Budget,
     coverage: &'a Coverage<'a>,
@@ -181,7 +181,7 @@ struct Shown<'a> {
     now: UnixMillis,
 }
 
-impl Shown<'_> {
+impl LineBuilder<'_> {
     /// Builds the lines in their order.
     fn lines(&self, groups: Vec<Group>) -> Result<Vec<ChartSeries>, QueryError> {
         let (axis, request) = (self.axis, self.request);
@@ -198,11 +198,10 @@ impl Shown<'_> {
                 reader.merge_next(&mut cells)?;
             }
             let kind = group.entry.kind;
-            let display = Display::of_kind(kind);
             let mut displays: Vec<_> =
                 request.displays.iter().map(|display| display.for_kind(kind)).collect();
             if displays.is_empty() {
-                displays.push(display);
+                displays.push(Display::of_kind(kind));
             }
             match (&mut ranking, request.rank) {
                 (Some(ranking), Some(rank)) => {
@@ -210,8 +209,8 @@ impl Shown<'_> {
                     let closed = self.closed();
                     let width = closed.iter().map(|(_, width)| width).sum();
                     // A line that only has the current slot is ranked by that slot.
-                    let closed = by.of_cell(&over_range(&cells[..closed.len()]), width);
-                    let number = closed.or_else(|| by.of_cell(&over_range(&cells), width));
+                    let closed = by.of_cell(&merge_slots(&cells[..closed.len()]), width);
+                    let number = closed.or_else(|| by.of_cell(&merge_slots(&cells), width));
                     ranking.push(number, self.group_lines(&cells, &group, &displays)?);
                 }
                 _ => shown.extend(self.group_lines(&cells, &group, &displays)?),
@@ -232,7 +231,8 @@ impl Shown<'_> {
         Ok(self.budget.take(points.saturating_add(entries))?)
     }
 
-    /// Returns the slots that have ended, by which lines are ranked; all slots when none has ended.
+    /// Returns the slots that decide the ranking: those that have ended, or all slots when none has
+    /// ended.
     fn closed(&self) -> &[(i64, i64)] {
         let slots = self.axis.slots();
         let open = self.axis.incomplete_from(self.now);
@@ -271,7 +271,7 @@ impl Shown<'_> {
 }
 
 /// Merges all slots into one cell. The index of a slot takes the place of its time.
-fn over_range(cells: &[Cell]) -> Cell {
+fn merge_slots(cells: &[Cell]) -> Cell {
     let mut all = Cell::EMPTY;
     for (index, cell) in (0..).zip(cells) {
         all.merge(&Cell { first_at: index, last_at: index, ..*cell });

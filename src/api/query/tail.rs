@@ -164,8 +164,8 @@ impl Subscription {
             let budget = self.parts.resources.budget(self.parts.timeout);
             let _waiter = budget.waiter();
             let polled = web::block(move || {
-                let look = || tail.look(&budget, clock.now());
-                let outcome = query::run_until_settled(&budget, look, QueryError::is_settled);
+                let poll = || tail.poll(&budget, clock.now());
+                let outcome = query::run_until_settled(&budget, poll, QueryError::is_settled);
                 (tail, outcome)
             });
             let (tail, outcome) = polled.await.ok()?;

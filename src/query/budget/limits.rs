@@ -1,12 +1,11 @@
-//! Limits for the size of one answer.
+//! Limits of one query: the amount of data that it may read, and the size of its answer.
 //!
 //! Must never know: what is queried, settings.
 
-/// Maximum number of lines of a chart, and of series in a list or a tail: more than a reader looks
-/// at.
+/// Maximum number of lines of a chart, and of series in a list or a tail. Nobody reads more.
 const LINES_MAX: usize = 1000;
 
-/// Limits of one answer.
+/// The limits of one query.
 #[derive(Debug, Clone, Copy)]
 pub struct QueryLimits {
     /// Maximum number of lines of a chart, and of series in a list or a tail.
@@ -18,7 +17,7 @@ pub struct QueryLimits {
 }
 
 impl QueryLimits {
-    /// Creates limits for reading. An answer shows at most 1000 series.
+    /// Creates the limits of a query. Charts, lists and tails show at most 1000 series.
     pub fn new(series_max: usize, points_max: usize) -> Self {
         Self { lines_max: LINES_MAX.min(series_max), series_max, points_max }
     }

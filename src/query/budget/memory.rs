@@ -1,5 +1,5 @@
-//! The memory that all queries share. A query that exceeds it fails, instead of the daemon running
-//! out of memory.
+//! The memory pool that all queries share. A query fails when the pool has too little memory left
+//! for it, so that the daemon itself does not run out of memory.
 //!
 //! Must never know: what the memory is used for.
 
@@ -11,14 +11,14 @@ use std::{
     },
 };
 
-/// The shared memory. Cheap to clone.
+/// The pool of memory. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct MemoryPool {
     free: Arc<AtomicUsize>,
 }
 
 impl MemoryPool {
-    /// Creates a pool with a number of bytes.
+    /// Creates a pool of `total` bytes.
     pub(super) fn new(total: usize) -> Self {
         Self { free: Arc::new(AtomicUsize::new(total)) }
     }
@@ -34,7 +34,7 @@ impl MemoryPool {
     }
 }
 
-/// The memory of one query. Dropping the reservation releases it.
+/// The memory that one query has reserved. Dropping the reservation returns it to the pool.
 #[derive(Debug)]
 pub struct Reservation {
     free: Arc<AtomicUsize>,
@@ -42,14 +42,15 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Reserves more memory; returns false when there is not enough.
+    /// Reserves more memory. Returns false, and reserves nothing, when the pool has too little.
     pub(super) fn take(&self, bytes: usize) -> bool {
-        let less = |free: usize| free.checked_sub(bytes);
-        let taken = self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
-        if taken {
+        let subtract = |free: usize| free.checked_sub(bytes);
+        let is_taken =
+            self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, subtract).is_ok();
+        if is_taken {
             self.taken.set(self.taken.get() + bytes);
         }
-        taken
+        is_taken
     }
 
     /// Returns the number of reserved bytes.
@@ -57,7 +58,7 @@ impl Reservation {
         self.taken.get()
     }
 
-    /// Releases memory beyond a number of bytes.
+    /// Releases all but the first `bytes` bytes.
     pub(super) fn keep(&self, bytes: usize) {
         let surplus = self.taken.get().saturating_sub(bytes);
         self.taken.set(self.taken.get() - surplus);
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_taken_is_given_back() {
+    fn reservations_return_their_memory_to_the_pool() {
         let memory = MemoryPool::new(100);
         let (first, second) = (memory.reservation(), memory.reservation());
         assert!(first.take(60) && second.take(40) && !second.take(1) && second.take(0));

@@ -1,4 +1,5 @@
-//! The resources of one query: turns on the cores, memory that all queries share, and time.
+//! The budget of one query: its turns on the cores, its part of the memory that all queries
+//! share, and its time.
 //!
 //! Must never know: what is queried, who asks (a request, or a role of the daemon), settings.
 //!
@@ -6,7 +7,7 @@
 //! between units of work of a few hundred microseconds: before each series, and before each chunk
 //! of names, rows or cells. `check` waits for a turn, lets other queries run when the turn is over,
 //! and ends a query whose time is over or whose client has disconnected. It calls [`Budget::take`]
-//! before it allocates large memory. Neither is called while holding a lock.
+//! before it allocates a large block of memory. Neither method may be called while a lock is held.
 
 pub(super) mod cache;
 mod limits;
@@ -140,7 +141,7 @@ impl Budget {
         self.0.as_ref().map_or(0, |limited| limited.memory.bytes())
     }
 
-    /// Releases memory beyond a number of bytes.
+    /// Releases all but the first `bytes` bytes.
     pub fn keep(&self, bytes: usize) {
         if let Some(limited) = &self.0 {
             limited.memory.keep(bytes);

@@ -1,16 +1,16 @@
-//! Retries of queries whose error no longer exists by the time it would be reported.
+//! Retries of queries that failed for a reason that no longer exists.
 //!
-//! For example, a failed write closes its file for all readers; a running query then succeeds when
-//! it is repeated. The same applies to a query that is the first to meet damage. Must never know:
-//! what is queried.
+//! A failed write closes its file for all readers, so that running queries fail once. The first
+//! query that reads a damaged place fails too; the damage is then recorded, and the next query
+//! succeeds. Must never know: what is queried.
 
 use crate::query::Budget;
 
-/// Maximum number of runs. Each run may meet another damaged place.
+/// Maximum number of runs of a query. Each run may find another damaged place.
 const RUNS_MAX: usize = 8;
 
-/// Runs a query until it succeeds or fails with an error that a retry would not fix. The memory of
-/// a run is released before the next run.
+/// Runs a query until it succeeds, or fails with an error for which `is_settled` returns false: a
+/// retry would not help. The memory of a run is released before the next run.
 ///
 /// # Errors
 /// The error of the last run.

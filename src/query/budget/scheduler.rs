@@ -1,11 +1,12 @@
 //! The scheduler of queries: a few run at a time, in turns, and queries that have used little run
 //! first.
 //!
-//! Must never know: what is evaluated. An evaluation holds the catalog's lock for short moments.
-//! With more evaluations than cores, one of them could be preempted in such a moment, and the
-//! writer would wait until it is scheduled again. A query that has used much waits for queries that
-//! have used little. Of two queries that have used about as much, and both of which hold memory,
-//! the earlier one continues.
+//! Must never know: what is queried.
+//!
+//! A query holds the catalog's lock for short moments. With more running queries than cores, the
+//! operating system could suspend a query while it holds the lock, and the writer would wait until
+//! that query runs again. Of two queries that have used about the same time, and both of which hold
+//! memory, the earlier one runs first.
 
 use std::{cell::Cell, sync::Arc, thread::available_parallelism, time::Duration};
 
@@ -14,14 +15,13 @@ use parking_lot::{Condvar, Mutex};
 use super::OverBudget;
 use crate::clock::Stopwatch;
 
-/// The niceness of query threads: a tenth of the CPU share of a normal thread.
+/// The niceness that query threads add: a tenth of the CPU share of other threads.
 const NICENESS: i32 = 10;
 /// Length of a turn while other queries wait.
 const SLICE: Duration = Duration::from_millis(5);
-/// Factor between the classes of used slices. A query waits for queries of a lower class.
+/// Ratio of the used slices of two neighbouring classes. Queries of a lower class run first.
 const CLASS_FACTOR: u32 = 4;
-/// One in this number of turns goes to the earliest query, whatever it has used, so that no query
-/// starves.
+/// Every fourth turn goes to the earliest query, whatever its class, so that no query starves.
 const EARLIEST_EVERY: u64 = 4;
 /// The interval at which a waiting query checks whether it should end.
 const GIVE_UP_CHECK: Duration = Duration::from_millis(20);
@@ -48,7 +48,7 @@ struct State {
     given: u64,
 }
 
-/// The position of a query in the queue.
+/// The place of a query in the queue; smaller places come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     /// The class, which grows with the used slices.
@@ -58,9 +58,10 @@ struct Place {
 }
 
 impl Scheduler {
-    /// Creates a scheduler with a number of concurrent evaluations and the length of a turn.
-    pub fn new(at_a_time: usize, slice: Duration) -> Self {
-        let state = State { free: at_a_time.max(1), waiting: Vec::new(), queries: 0, given: 0 };
+    /// Creates a scheduler that runs `running_max` queries at a time. A turn lasts for `slice` while
+    /// other queries wait.
+    pub fn new(running_max: usize, slice: Duration) -> Self {
+        let state = State { free: running_max.max(1), waiting: Vec::new(), queries: 0, given: 0 };
         Self(Arc::new(Queue { slice, state: Mutex::new(state), changed: Condvar::new() }))
     }
 
@@ -96,9 +97,8 @@ impl Scheduler {
     }
 }
 
-/// Lowers the priority of the thread in favour of ingest. On Linux, each thread has its own
-/// niceness.
-fn give_way() {
+/// Lowers the priority of this thread below ingest. On Linux, each thread has a niceness.
+fn lower_priority() {
     thread_local! {
         static IS_NICE: Cell<bool> = const { Cell::new(false) };
     }
@@ -106,10 +106,10 @@ fn give_way() {
         return;
     }
     // Without a process ID, both calls refer to the current thread.
-    let set = rustix::process::getpriority_process(None)
+    let result = rustix::process::getpriority_process(None)
         .and_then(|niceness| rustix::process::setpriority_process(None, niceness + NICENESS));
-    if let Err(cause) = set {
-        tracing::debug!(%cause, "query threads run at normal priority");
+    if let Err(cause) = result {
+        tracing::debug!(%cause, "cannot lower the priority of a query thread");
     }
 }
 
@@ -125,12 +125,12 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// Returns when the query has a turn: immediately while its slice lasts, otherwise after
-    /// waiting. Stops waiting when `is_over` returns an error. Lowers the priority of the thread.
+    /// Continues the turn while its slice lasts; otherwise waits for the next turn, until
+    /// `check_over` returns an error. The first call lowers the priority of the thread.
     pub(super) fn hold(
         &self,
         now: &Stopwatch,
-        is_over: impl Fn() -> Result<(), OverBudget>,
+        check_over: impl Fn() -> Result<(), OverBudget>,
     ) -> Result<(), OverBudget> {
         let is_held = self.is_held.get();
         if is_held {
@@ -139,19 +139,19 @@ impl Turn {
             }
             self.slices.set(self.slices.get().saturating_add(1));
         } else {
-            give_way();
+            lower_priority();
         }
         self.is_held.set(false);
         let place = Place { class: class(self.slices.get()), query: self.query };
-        self.queue.enter(place, is_held, is_over)?;
+        self.queue.enter(place, is_held, check_over)?;
         self.is_held.set(true);
         self.slice.set(Stopwatch::start());
         Ok(())
     }
 }
 
-/// Returns the class of a query. Queries within their first slice, as most of a dashboard's,
-/// precede all others.
+/// Returns the class of a query by the number of slices that it has used up. Class 0 is for
+/// queries in their first slice; most queries of a dashboard finish within it.
 fn class(slices: u32) -> u32 {
     slices.checked_ilog(CLASS_FACTOR).map_or(0, |class| class + 1)
 }
@@ -171,7 +171,7 @@ impl Queue {
         &self,
         place: Place,
         is_held: bool,
-        is_over: impl Fn() -> Result<(), OverBudget>,
+        check_over: impl Fn() -> Result<(), OverBudget>,
     ) -> Result<(), OverBudget> {
         let mut state = self.state.lock();
         state.free += usize::from(is_held);
@@ -182,7 +182,7 @@ impl Queue {
         }
         while outcome.is_ok() && (state.free == 0 || state.next() != Some(place)) {
             self.changed.wait_for(&mut state, GIVE_UP_CHECK);
-            outcome = is_over();
+            outcome = check_over();
         }
         state.waiting.retain(|waiting| *waiting != place);
         if outcome.is_ok() {
@@ -214,12 +214,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_grow_with_the_slices_that_were_used_and_the_first_is_for_those_that_used_none() {
+    fn classes_rise_with_used_slices_and_the_first_class_has_used_none() {
         let classes: Vec<_> = [0, 1, 3, 4, 15, 16].map(class).to_vec();
         assert_eq!(classes, [0, 1, 1, 2, 2, 3]);
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "it is what a turn asks")]
+    #[expect(clippy::unnecessary_wraps, reason = "the signature is that of a turn's check")]
     fn never() -> Result<(), OverBudget> {
         Ok(())
     }
@@ -229,22 +229,22 @@ mod tests {
     }
 
     /// Creates a scheduler whose turns end at every check.
-    fn scheduler(at_a_time: usize) -> Scheduler {
-        Scheduler::new(at_a_time, Duration::ZERO)
+    fn scheduler(running_max: usize) -> Scheduler {
+        Scheduler::new(running_max, Duration::ZERO)
     }
 
-    fn is_at_rest(scheduler: &Scheduler, places: usize) -> bool {
+    fn is_idle(scheduler: &Scheduler, turns: usize) -> bool {
         let state = scheduler.0.state.lock();
-        (state.free, state.waiting.len()) == (places, 0)
+        (state.free, state.waiting.len()) == (turns, 0)
     }
 
     #[test]
-    fn all_get_their_turns_and_never_too_many_at_a_time() {
+    fn every_query_gets_its_turns_and_never_too_many_run_at_a_time() {
         let scheduler = scheduler(2);
-        let (running, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let (running, running_peak) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let work = || {
             let now = running.fetch_add(1, Ordering::SeqCst) + 1;
-            most.fetch_max(now, Ordering::SeqCst);
+            running_peak.fetch_max(now, Ordering::SeqCst);
             running.fetch_sub(1, Ordering::SeqCst);
         };
         std::thread::scope(|scope| {
@@ -259,13 +259,13 @@ mod tests {
                 });
             }
         });
-        assert!(most.load(Ordering::SeqCst) <= 2);
+        assert!(running_peak.load(Ordering::SeqCst) <= 2);
         assert_eq!(scheduler.given(), 4 * 300 + 2 * 3);
-        assert!(is_at_rest(&scheduler, 2));
+        assert!(is_idle(&scheduler, 2));
     }
 
     #[test]
-    fn those_go_first_that_have_used_little_and_of_equals_the_earlier() {
+    fn queries_that_have_used_little_run_first_and_equals_run_in_order_of_arrival() {
         let place = |class, query| Place { class, query };
         let next = |given, waiting: &[Place]| {
             State { free: 1, waiting: waiting.to_vec(), queries: 9, given }.next()
@@ -274,12 +274,12 @@ mod tests {
         for given in 0..3 {
             assert_eq!(next(given, &all), Some(place(1, 4)));
         }
-        assert_eq!(next(3, &all), Some(place(3, 1)), "none waits for ever");
+        assert_eq!(next(3, &all), Some(place(3, 1)), "no query waits forever");
         assert_eq!(next(0, &[]), None);
     }
 
     #[test]
-    fn a_query_that_has_used_little_goes_in_between_one_that_has_used_much() {
+    fn a_query_that_has_used_little_runs_between_the_turns_of_one_that_has_used_much() {
         let scheduler = scheduler(1);
         let long = scheduler.turn();
         for _ in 0..1000 {
@@ -301,18 +301,18 @@ mod tests {
             }
         });
         drop(long);
-        assert!(is_at_rest(&scheduler, 1));
+        assert!(is_idle(&scheduler, 1));
     }
 
     #[test]
-    fn a_wait_can_be_given_up_and_holds_up_nobody() {
+    fn a_query_that_gives_up_its_wait_delays_no_other() {
         let scheduler = scheduler(1);
         let holder = scheduler.turn();
         holder.hold(&Stopwatch::start(), never).unwrap();
         assert_eq!(
             scheduler.turn().hold(&Stopwatch::start(), at_once),
             Err(OverBudget::Time),
-            "it is taken"
+            "the only turn is held"
         );
         let done = AtomicUsize::new(0);
         std::thread::scope(|scope| {
@@ -330,11 +330,11 @@ mod tests {
             while holder.hold(&Stopwatch::start(), at_once).is_ok() {}
             assert!(
                 holder.hold(&Stopwatch::start(), at_once).is_err(),
-                "what gave up has no turn to give back"
+                "a query that gave up holds no turn"
             );
             done.store(1, Ordering::SeqCst);
         });
         drop(holder);
-        assert!(is_at_rest(&scheduler, 1));
+        assert!(is_idle(&scheduler, 1));
     }
 }

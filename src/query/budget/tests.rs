@@ -1,5 +1,5 @@
-//! Every kind of query within its budget: a query lets others run, ends at its time limit or when
-//! its client disconnects, and returns its memory.
+//! Tests that every kind of query keeps to its budget: it lets other queries run, ends at its time
+//! limit or when its client disconnects, and returns its memory.
 
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ const LIMITS: QueryLimits = QueryLimits { lines_max: 100, series_max: 100, point
 const MEMORY: usize = 64 << 20;
 const LONG: Duration = Duration::from_secs(600);
 
-/// Creates ten series with two hours of minutes.
-fn filled() -> (Store, tempfile::TempDir) {
+/// Creates a store with ten series, each with one sample per minute for two hours.
+fn filled_store() -> (Store, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = setup::open(dir.path(), NOW);
     for host in 0..10 {
@@ -38,7 +38,7 @@ fn selector() -> Selector {
     Selector { metric: Some("load".into()), tags: Vec::new() }
 }
 
-fn ask(store: &Store, budget: &Budget, form: DocumentsForm) -> Result<(), QueryError> {
+fn run_documents(store: &Store, budget: &Budget, form: DocumentsForm) -> Result<(), QueryError> {
     let levels = form == DocumentsForm::Levels;
     let minute = Resolution::Named("1m".into());
     let request = DocumentsRequest {
@@ -66,9 +66,9 @@ const KINDS: [(&str, Run); 9] = [
         let request = ChartRequest::new(selector(), minute, NOW.minus(120 * MINUTE)..NOW);
         chart(store, budget, &request, &LIMITS, NOW).map(drop)
     }),
-    ("nested", |store, budget| ask(store, budget, DocumentsForm::Nested)),
-    ("levels", |store, budget| ask(store, budget, DocumentsForm::Levels)),
-    ("rows", |store, budget| ask(store, budget, DocumentsForm::Rows)),
+    ("nested", |store, budget| run_documents(store, budget, DocumentsForm::Nested)),
+    ("levels", |store, budget| run_documents(store, budget, DocumentsForm::Levels)),
+    ("rows", |store, budget| run_documents(store, budget, DocumentsForm::Rows)),
     ("export", |store, budget| {
         let request = ExportRequest {
             selector: selector(),
@@ -89,7 +89,7 @@ const KINDS: [(&str, Run); 9] = [
     ("tail", |store, budget| {
         let (resolution, ahead_ms) = (Resolution::Auto, 1);
         let request = TailRequest { selector: selector(), resolution, ahead_ms };
-        Tail::new(store, budget, request, LIMITS, NOW)?.look(budget, NOW).map(drop)
+        Tail::new(store, budget, request, LIMITS, NOW)?.poll(budget, NOW).map(drop)
     }),
 ];
 
@@ -99,8 +99,8 @@ fn resources() -> QueryResources {
 }
 
 #[test]
-fn another_query_gets_its_turn_while_any_is_under_way() {
-    let (store, _dir) = filled();
+fn another_query_gets_its_turn_while_a_query_of_any_kind_runs() {
+    let (store, _dir) = filled_store();
     for (name, run) in KINDS {
         let resources = resources();
         let budget = resources.budget(LONG);
@@ -121,8 +121,8 @@ fn another_query_gets_its_turn_while_any_is_under_way() {
 }
 
 #[test]
-fn a_query_ends_when_its_time_is_over_or_nobody_waits_and_its_turn_is_free() {
-    let (store, _dir) = filled();
+fn a_query_returns_its_turn_when_its_time_is_over_or_its_client_disconnects() {
+    let (store, _dir) = filled_store();
     for (name, run) in KINDS {
         let resources = resources();
         let late = resources.budget(Duration::ZERO);
@@ -144,15 +144,15 @@ fn a_query_ends_when_its_time_is_over_or_nobody_waits_and_its_turn_is_free() {
 }
 
 #[test]
-fn what_a_query_builds_is_taken_of_the_memory_that_all_share() {
-    let (store, _dir) = filled();
+fn a_query_reserves_the_memory_of_its_answer_from_the_shared_pool() {
+    let (store, _dir) = filled_store();
     for (name, run) in KINDS {
         let resources = resources();
         let budget = resources.budget(LONG);
         run(&store, &budget).unwrap();
         let taken = budget.taken();
         assert!(taken > 1000 && resources.memory_free() == MEMORY - taken, "{name}: {taken}");
-        // With slightly less memory, the query fails.
+        // With one byte less, the query fails.
         let scarce = Budget::of_memory(taken - 1);
         let refused = run(&store, &scarce).unwrap_err();
         assert!(matches!(refused, QueryError::Busy(_)), "{name}: {refused}");

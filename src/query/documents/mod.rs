@@ -119,11 +119,11 @@ pub fn documents(
     let groups = group(&found, &request.merge, budget)?;
     check_lines(groups.len(), limits)?;
     let coverage = coverage(store, &request.range, now);
-    let asked = Asked { store, budget, request, limits, coverage, now };
+    let query = DocumentsQuery { store, budget, request, limits, coverage, now };
     let mut answer = match request.form {
-        DocumentsForm::Levels => asked.levels(&groups),
-        DocumentsForm::Nested => asked.nested(&groups),
-        DocumentsForm::Rows => asked.rows(&groups),
+        DocumentsForm::Levels => query.levels(&groups),
+        DocumentsForm::Nested => query.nested(&groups),
+        DocumentsForm::Rows => query.rows(&groups),
     }?;
     let (DocumentsAnswer::Documents { notes, .. }
     | DocumentsAnswer::Levels { notes, .. }
@@ -151,7 +151,7 @@ pub(crate) fn check_count(
 }
 
 /// A request with everything that is needed to answer it.
-struct Asked<'a> {
+struct DocumentsQuery<'a> {
     store: &'a Store,
     budget: &'a Budget,
     request: &'a DocumentsRequest,
@@ -160,7 +160,7 @@ struct Asked<'a> {
     now: UnixMillis,
 }
 
-impl Asked<'_> {
+impl DocumentsQuery<'_> {
     fn axis(
         &self,
         groups: &[Group],
@@ -170,7 +170,7 @@ impl Asked<'_> {
         let ids: Vec<_> = groups.iter().flat_map(|group| &group.members).copied().collect();
         let from = (self.store, self.budget);
         let readings = Readings::of(from, &self.coverage, ids.into_iter(), range);
-        let asked = AxisRequest {
+        let axis_request = AxisRequest {
             resolution,
             range,
             zone: self.request.time_zone.as_ref(),
@@ -179,7 +179,7 @@ impl Asked<'_> {
             lines: groups.len(),
             readings: Some(&readings),
         };
-        Axis::plan(&self.coverage, &asked, self.limits)
+        Axis::plan(&self.coverage, &axis_request, self.limits)
     }
 
     /// Calls `visit` with the cells of each group, either as stored or with the growth of counters
@@ -216,8 +216,8 @@ impl Asked<'_> {
         let slots = || axis.slots().chunks(SLOTS_AT_A_TIME);
         self.read(&axis, groups, true, |group, cells| {
             let kind = group.entry.kind;
-            let asked = self.request.display.map(|display| display.for_kind(kind));
-            let display = asked.unwrap_or_else(|| Display::of_kind(kind));
+            let requested = self.request.display.map(|display| display.for_kind(kind));
+            let display = requested.unwrap_or_else(|| Display::of_kind(kind));
             let row_bytes = size_of::<Row>() + group.entry.bytes();
             let cells = cells.chunks(SLOTS_AT_A_TIME);
             for ((slots, cells), rows) in
@@ -256,8 +256,8 @@ impl Asked<'_> {
             None => Resolution::Named(granularities[granularity].name.clone()),
         };
         let mut axis = self.axis(groups, &resolution, &nesting.whole(&self.request.range))?;
-        // Where a coarser granularity takes over, so do its documents.
-        let of_width = |width: i64| {
+        // A slot of a coarser granularity belongs to a document of that granularity.
+        let nesting_of_width = |width: i64| {
             let coarser = granularity_of_width(granularities, width);
             let coarser = coarser.filter(|_| nesting.local_slot().is_none());
             &nestings[coarser.map_or(granularity, |coarser| coarser.max(granularity)).0]
@@ -267,7 +267,7 @@ impl Asked<'_> {
             let merged = group.merged.then_some(group.members.len());
             let slots = axis.slots().iter().copied().zip(cells.iter().copied());
             self.budget.take(slots.len() * SLOT_BYTES)?;
-            documents.extend(nest(&group.entry, merged, slots, of_width, self.budget)?);
+            documents.extend(nest(&group.entry, merged, slots, nesting_of_width, self.budget)?);
             Ok(())
         })?;
         Ok(DocumentsAnswer::Documents { documents, notes: std::mem::take(&mut axis.notes) })

@@ -254,7 +254,7 @@ impl Nesting {
     }
 }
 
-/// Builds the non-empty documents of one line from its slots, in ascending order. `of_width`
+/// Builds the non-empty documents of one line from its slots, in ascending order. `nesting_of_width`
 /// returns the nesting for a slot width.
 ///
 /// # Errors
@@ -263,7 +263,7 @@ pub(crate) fn nest<'n>(
     entry: &SeriesEntry,
     merged: Option<usize>,
     slots: impl Iterator<Item = ((i64, i64), Cell)>,
-    of_width: impl Fn(i64) -> &'n Nesting,
+    nesting_of_width: impl Fn(i64) -> &'n Nesting,
     budget: &Budget,
 ) -> Result<Vec<NestedDocument>, QueryError> {
     let mut documents: BTreeMap<(UnixMillis, String), NestedDocument> = BTreeMap::new();
@@ -271,7 +271,7 @@ pub(crate) fn nest<'n>(
         if index.is_multiple_of(SLOTS_AT_A_TIME) {
             budget.check()?;
         }
-        let nesting = of_width(width);
+        let nesting = nesting_of_width(width);
         let start = nesting.start_of(UnixMillis(at));
         let document = match documents.entry((start, nesting.granularity.name.clone())) {
             Entry::Occupied(known) => known.into_mut(),

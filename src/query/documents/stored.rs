@@ -182,10 +182,10 @@ pub fn stored_document(
 fn only_series(store: &Store, selector: &Selector) -> Result<(SeriesId, SeriesInfo), QueryError> {
     let dictionary = store.dictionary();
     let ids = dictionary.select(&selector.matchers());
-    let known = ids.iter().filter_map(|id| Some((*id, dictionary.info(*id)?)));
-    let mut known: Vec<_> = known.take(SERIES_MAX).collect();
+    let series = ids.iter().filter_map(|id| Some((*id, dictionary.info(*id)?)));
+    let mut series: Vec<_> = series.take(SERIES_MAX).collect();
     drop(dictionary);
-    match (known.pop(), known.is_empty()) {
+    match (series.pop(), series.is_empty()) {
         (Some(only), true) => Ok(only),
         (Some(_), false) => Err(QueryError::Invalid(format!(
             "{} series match: add tags until one is left",

@@ -1,17 +1,17 @@
-//! A list of the hosts that send pings.
+//! Answers about hosts that send pings: their list, and the result of a removal.
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::{HostStatus, HostTotals, UnixMillis};
 
-/// The selected hosts.
+/// A list of hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostsAnswer {
     /// The current time, Unix milliseconds.
     pub now: i64,
-    /// Silence after which a host is late, in milliseconds.
+    /// Time without a ping after which a host is late, in milliseconds.
     pub late_after_ms: i64,
-    /// Silence after which a host is down, in milliseconds.
+    /// Time without a ping after which a host is down, in milliseconds.
     pub down_after_ms: i64,
     /// Number of hosts in each state.
     pub totals: HostTotals,
@@ -20,7 +20,7 @@ pub struct HostsAnswer {
 }
 
 impl HostsAnswer {
-    /// Creates the answer for hosts at a time.
+    /// Creates the list of hosts, and counts their states.
     pub fn new(
         hosts: Vec<HostStatus>,
         (late_after_ms, down_after_ms): (i64, i64),
@@ -43,9 +43,9 @@ impl HostsAnswer {
     }
 }
 
-/// The hosts that were removed.
+/// The result of a removal of hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostsRemoved {
-    /// Number of hosts.
+    /// Number of removed hosts.
     pub total: usize,
 }

@@ -1,4 +1,4 @@
-//! A list of the senders that number their batches.
+//! Answers about senders that number their batches: their list, and the result of a removal.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::{
     store::{SenderInfo, Store},
 };
 
-/// The selected senders, by name.
+/// A list of senders, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SendersAnswer {
     /// Number of senders.
@@ -18,7 +18,7 @@ pub struct SendersAnswer {
     pub senders: Vec<SenderEntry>,
 }
 
-/// The state of a sender.
+/// A sender in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SenderEntry {
     /// The sender's name.
@@ -40,7 +40,7 @@ pub struct SenderEpoch {
     pub seq: u64,
 }
 
-/// The senders that were removed, or that a dry run would remove.
+/// The result of a removal of senders, or of its dry run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SendersRemoved {
     /// Number of senders.
@@ -58,7 +58,7 @@ impl From<SendersAnswer> for SendersRemoved {
     }
 }
 
-/// Returns the senders whose name is in `names` (any name if empty) and begins with `prefix`, and
+/// Lists the senders whose name is in `names` (any name if empty) and begins with `prefix`, and
 /// whose last accepted batch is older than `idle_ms`.
 pub fn senders(
     store: &Store,

@@ -125,12 +125,13 @@ pub fn storage(
         }
     };
     let granularities = store.all_granularities().iter().enumerate().map(|(index, granularity)| {
-        let of_it = partitions.iter().filter(|info| info.id.granularity.0 == index);
+        let listed_partitions =
+            partitions.iter().filter(|info| info.id.granularity.0 == index).map(listed);
         StoredGranularity {
             name: granularity.name.clone(),
             slot_ms: granularity.width_ms,
             retention: granularity.retention.to_string(),
-            partitions: of_it.map(listed).collect(),
+            partitions: listed_partitions.collect(),
         }
     });
     let (journal_bytes, records) = store.journal_waiting();

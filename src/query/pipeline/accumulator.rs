@@ -4,8 +4,8 @@
 
 use super::{
     expression::Expression,
-    operator::{Gathered, OPERATORS, Operator},
-    quota::Taken,
+    operator::{Accumulated, OPERATORS, Operator},
+    quota::Share,
     value::{Fields, Value},
 };
 use crate::query::QueryError;
@@ -51,22 +51,22 @@ impl Accumulator {
         Ok(Self { operator: *operator, expression })
     }
 
-    /// Adds a document. Temporary values are charged to `taken`. Returns the number of values that
+    /// Adds a document. Temporary values are charged to `share`. Returns the number of values that
     /// the accumulator now holds in addition; `None` when they are nested too deep.
     pub(super) fn take(
         &self,
-        gathered: &mut Gathered,
+        accumulated: &mut Accumulated,
         document: &Fields,
-        taken: &mut Taken<'_>,
+        share: &mut Share<'_>,
     ) -> Result<Option<usize>, QueryError> {
-        if self.operator == Operator::First && matches!(gathered, Gathered::One(_)) {
+        if self.operator == Operator::First && matches!(accumulated, Accumulated::One(_)) {
             return Ok(Some(0));
         }
-        Ok(self.operator.gather(gathered, self.expression.evaluate(document, taken)?))
+        Ok(self.operator.accumulate(accumulated, self.expression.evaluate(document, share)?))
     }
 
     /// Returns the result of a group.
-    pub(super) fn finish(&self, gathered: Gathered) -> Value {
-        self.operator.finish(gathered)
+    pub(super) fn finish(&self, accumulated: Accumulated) -> Value {
+        self.operator.finish(accumulated)
     }
 }

@@ -2,14 +2,14 @@
 //!
 //! Must never know: stages, or where documents come from.
 
-use super::{quota::Taken, value::Fields};
+use super::{quota::Share, value::Fields};
 use crate::query::QueryError;
 
 /// A document with the quota that it uses.
 pub(super) struct Document<'a> {
     pub(super) fields: Fields,
     /// The quota that the fields use.
-    pub(super) taken: Taken<'a>,
+    pub(super) share: Share<'a>,
 }
 
 /// A stream of documents.

@@ -15,10 +15,10 @@ use super::{
     accumulator::Accumulator,
     document::{Document, Documents},
     expression::Expression,
-    operator::Gathered,
+    operator::Accumulated,
     order::{Key, compare},
     path::Path,
-    quota::{Quota, Taken},
+    quota::{Quota, Share},
     stage::Stage,
     value::{Fields, Value},
 };
@@ -69,14 +69,14 @@ impl Stage {
     ) -> Result<Documents<'a>, QueryError> {
         let input = input.map(move |document| {
             let mut document = document?;
-            document.taken.enter(index, &document.fields)?;
+            document.share.enter(index, &document.fields)?;
             Ok(document)
         });
         Ok(match self {
             Self::Match(predicate) => Box::new(input.filter_map(|document| {
-                let held = document.and_then(|Document { fields, mut taken }| {
-                    let holds = predicate.holds(&fields, &mut taken)?;
-                    Ok(holds.then_some(Document { fields, taken }))
+                let held = document.and_then(|Document { fields, mut share }| {
+                    let holds = predicate.holds(&fields, &mut share)?;
+                    Ok(holds.then_some(Document { fields, share }))
                 });
                 held.transpose()
             })),
@@ -87,8 +87,8 @@ impl Stage {
                 }))
             }
             Self::Project(projection) => Box::new(input.map(move |document| {
-                let Document { fields, taken } = document?;
-                projection.apply(fields, taken)
+                let Document { fields, share } = document?;
+                projection.apply(fields, share)
             })),
             Self::AddFields(added) => Box::new(input.map(move |document| add(document?, added))),
             Self::Limit(count) => Box::new(input.take(*count)),
@@ -96,7 +96,7 @@ impl Stage {
             Self::Count(name) => {
                 let counted = input.map(|document| document.map(|_| 1)).sum::<Result<i64, _>>()?;
                 let fields = std::iter::once((name.clone(), Value::Int(counted))).collect();
-                let document = Document { fields, taken: quota.begin(index) };
+                let document = Document { fields, share: quota.begin(index) };
                 Box::new((counted > 0).then_some(Ok(document)).into_iter())
             }
             Self::Sort(keys) => sorted(input, keys, quota.begin(index))?,
@@ -120,40 +120,40 @@ fn add<'a>(
     document: Document<'a>,
     added: &[(Path, Expression)],
 ) -> Result<Document<'a>, QueryError> {
-    let Document { mut fields, mut taken } = document;
-    let values = added.iter().map(|(_, expression)| expression.evaluate(&fields, &mut taken));
+    let Document { mut fields, mut share } = document;
+    let values = added.iter().map(|(_, expression)| expression.evaluate(&fields, &mut share));
     let values: Vec<_> = values.collect::<Result<_, _>>()?;
     for ((path, _), value) in added.iter().zip(values) {
         match value {
-            Some(value) => path.set(&mut fields, value, &mut taken)?,
+            Some(value) => path.set(&mut fields, value, &mut share)?,
             None => path.remove(&mut fields),
         }
     }
-    Ok(Document { fields, taken })
+    Ok(Document { fields, share })
 }
 
 /// Returns a copy of the document for each element of a list.
 fn elements<'a>(document: Document<'a>, path: &'a Path, keeps_empty: bool) -> Documents<'a> {
-    let Document { mut fields, mut taken } = document;
+    let Document { mut fields, mut share } = document;
     match path.take(&mut fields) {
         Some(Value::List(values)) if !values.is_empty() => {
             // The list's quota is held until its last element has been copied.
-            let whole = taken;
+            let whole = share;
             Box::new(values.into_iter().map(move |value| {
-                let mut taken = whole.another();
-                taken.take_sized(value.size())?;
-                let mut copy = taken.copy_fields(&fields)?;
-                path.set(&mut copy, value, &mut taken)?;
-                Ok(Document { fields: copy, taken })
+                let mut share = whole.another();
+                share.take_sized(value.size())?;
+                let mut copy = share.copy_fields(&fields)?;
+                path.set(&mut copy, value, &mut share)?;
+                Ok(Document { fields: copy, share })
             }))
         }
         None | Some(Value::Null | Value::List(_)) => {
             path.remove(&mut fields);
-            Box::new(keeps_empty.then_some(Ok(Document { fields, taken })).into_iter())
+            Box::new(keeps_empty.then_some(Ok(Document { fields, share })).into_iter())
         }
         Some(single) => {
-            let set = path.set(&mut fields, single, &mut taken);
-            Box::new(std::iter::once(set.map(|()| Document { fields, taken })))
+            let set = path.set(&mut fields, single, &mut share);
+            Box::new(std::iter::once(set.map(|()| Document { fields, share })))
         }
     }
 }
@@ -161,7 +161,7 @@ fn elements<'a>(document: Document<'a>, path: &'a Path, keeps_empty: bool) -> Do
 fn sorted<'a>(
     input: impl Iterator<Item = Result<Document<'a>, QueryError>>,
     keys: &[(Path, bool)],
-    mut held: Taken<'a>,
+    mut held: Share<'a>,
 ) -> Result<Documents<'a>, QueryError> {
     let mut rows: Vec<(Vec<Value>, Fields)> = Vec::new();
     for document in input {
@@ -179,13 +179,13 @@ fn sorted<'a>(
             .map(|((_, ascending), (a, b))| if *ascending { compare(a, b) } else { compare(b, a) });
         orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     })?;
-    Ok(of_held(rows.into_iter().map(|(_, fields)| Ok(fields)), held))
+    Ok(stream_of(rows.into_iter().map(|(_, fields)| Ok(fields)), held))
 }
 
 /// Sorts rows by their keys, within the budget.
 fn sort_rows<K>(
     rows: &mut [(K, Fields)],
-    held: &Taken<'_>,
+    held: &Share<'_>,
     order: impl Fn(&K, &K) -> Ordering,
 ) -> Result<(), QueryError> {
     // An error of the budget ends the query right after the sort.
@@ -202,11 +202,11 @@ fn sort_rows<K>(
 }
 
 /// Returns the documents that a stage held as a stream.
-fn of_held<'a>(
+fn stream_of<'a>(
     documents: impl Iterator<Item = Result<Fields, QueryError>> + 'a,
-    held: Taken<'a>,
+    held: Share<'a>,
 ) -> Documents<'a> {
-    Box::new(documents.map(move |fields| Ok(Document { fields: fields?, taken: held.another() })))
+    Box::new(documents.map(move |fields| Ok(Document { fields: fields?, share: held.another() })))
 }
 
 type Accumulators = [(Arc<str>, Accumulator)];
@@ -215,48 +215,52 @@ fn grouped<'a>(
     input: impl Iterator<Item = Result<Document<'a>, QueryError>>,
     id: &Expression,
     (fields, by_count): (&'a Accumulators, bool),
-    mut held: Taken<'a>,
+    mut held: Share<'a>,
 ) -> Result<Documents<'a>, QueryError> {
-    let mut groups: BTreeMap<Key, Vec<Gathered>> = BTreeMap::new();
+    let mut groups: BTreeMap<Key, Vec<Accumulated>> = BTreeMap::new();
     for document in input {
-        let Document { fields: document, mut taken } = document?;
-        let key = Key(id.evaluate(&document, &mut taken)?.unwrap_or(Value::Null));
+        let Document { fields: document, mut share } = document?;
+        let key = Key(id.evaluate(&document, &mut share)?.unwrap_or(Value::Null));
         if !groups.contains_key(&key) {
             held.take_sized(key.0.size().map(|size| size + fields.len()))?;
         }
-        let gathered = groups.entry(key).or_insert_with(|| vec![Gathered::Nothing; fields.len()]);
-        gather(fields, gathered, &document, &mut taken, &mut held)?;
+        let accumulated =
+            groups.entry(key).or_insert_with(|| vec![Accumulated::Nothing; fields.len()]);
+        accumulate(fields, accumulated, &document, &mut share, &mut held)?;
     }
-    let document = |(Key(id), gathered): (Key, Vec<Gathered>)| shown(id, fields, gathered);
+    let document =
+        |(Key(id), accumulated): (Key, Vec<Accumulated>)| group_document(id, fields, accumulated);
     let documents = groups.into_iter().map(document);
     if !by_count {
-        return Ok(of_held(documents.map(Ok), held));
+        return Ok(stream_of(documents.map(Ok), held));
     }
     let count =
         |fields: &Fields| fields.iter().nth(1).map_or(Value::Null, |(_, value)| value.clone());
     let mut rows: Vec<_> = documents.map(|fields| (count(&fields), fields)).collect();
     sort_rows(&mut rows, &held, |a, b| compare(b, a))?;
-    Ok(of_held(rows.into_iter().map(|(_, fields)| Ok(fields)), held))
+    Ok(stream_of(rows.into_iter().map(|(_, fields)| Ok(fields)), held))
 }
 
-fn gather(
+fn accumulate(
     fields: &Accumulators,
-    gathered: &mut [Gathered],
+    accumulated: &mut [Accumulated],
     document: &Fields,
-    taken: &mut Taken<'_>,
-    held: &mut Taken<'_>,
+    share: &mut Share<'_>,
+    held: &mut Share<'_>,
 ) -> Result<(), QueryError> {
-    for ((_, accumulator), gathered) in fields.iter().zip(gathered) {
-        held.take_sized(accumulator.take(gathered, document, taken)?)?;
+    for ((_, accumulator), accumulated) in fields.iter().zip(accumulated) {
+        held.take_sized(accumulator.take(accumulated, document, share)?)?;
     }
     Ok(())
 }
 
 /// Builds the document of a group.
-fn shown(id: Value, fields: &Accumulators, gathered: Vec<Gathered>) -> Fields {
-    let shown = fields.iter().zip(gathered);
-    let shown = shown.map(|((name, shown), gathered)| (name.clone(), shown.finish(gathered)));
-    std::iter::once(("_id".into(), id)).chain(shown).collect()
+fn group_document(id: Value, fields: &Accumulators, accumulated: Vec<Accumulated>) -> Fields {
+    let results = fields
+        .iter()
+        .zip(accumulated)
+        .map(|((name, accumulator), accumulated)| (name.clone(), accumulator.finish(accumulated)));
+    std::iter::once(("_id".into(), id)).chain(results).collect()
 }
 
 /// Creates a number of groups of about equal size in the order of a value. Equal values share a
@@ -266,12 +270,12 @@ fn bucketed<'a>(
     by: &Expression,
     count: usize,
     fields: &'a Accumulators,
-    mut held: Taken<'a>,
+    mut held: Share<'a>,
 ) -> Result<Documents<'a>, QueryError> {
     let mut rows: Vec<(Value, Fields)> = Vec::new();
     for document in input {
-        let Document { fields, mut taken } = document?;
-        let key = by.evaluate(&fields, &mut taken)?.unwrap_or(Value::Null);
+        let Document { fields, mut share } = document?;
+        let key = by.evaluate(&fields, &mut share)?.unwrap_or(Value::Null);
         held.take_sized(fields.size())?;
         held.take_sized(key.size())?;
         rows.push((key, fields));
@@ -290,14 +294,18 @@ fn bucketed<'a>(
         let high = others.first().or(bucket.last()).map_or(&Value::Null, |(key, _)| key);
         held.take_sized(low.size().zip(high.size()).map(|(a, b)| 1 + a + b + fields.len()))?;
         let range = [("min".into(), low.clone()), ("max".into(), high.clone())];
-        let mut gathered = vec![Gathered::Nothing; fields.len()];
+        let mut accumulated = vec![Accumulated::Nothing; fields.len()];
         for (_, document) in bucket {
-            gather(fields, &mut gathered, document, &mut held.another(), &mut held)?;
+            accumulate(fields, &mut accumulated, document, &mut held.another(), &mut held)?;
         }
-        documents.push(shown(Value::Fields(range.into_iter().collect()), fields, gathered));
+        documents.push(group_document(
+            Value::Fields(range.into_iter().collect()),
+            fields,
+            accumulated,
+        ));
         rest = others;
     }
-    Ok(of_held(documents.into_iter().map(Ok), held))
+    Ok(stream_of(documents.into_iter().map(Ok), held))
 }
 
 /// Returns one document with the results of several pipelines over the same documents.
@@ -314,29 +322,29 @@ fn faceted<'a>(
         held.take_sized(fields.size())?;
         documents.push(fields);
     }
-    let mut taken = quota.begin(index);
+    let mut share = quota.begin(index);
     let mut out = Fields::default();
     for (name, stages) in facets {
         let copy = |fields: &Fields| {
-            let mut taken = held.another();
-            let fields = taken.copy_fields(fields)?;
-            Ok(Document { fields, taken })
+            let mut share = held.another();
+            let fields = share.copy_fields(fields)?;
+            Ok(Document { fields, share })
         };
         let found = run_at(stages, Box::new(documents.iter().map(copy)), quota, Some(index))?;
         let found = Value::List(found.into_iter().map(Value::Fields).collect());
-        taken.take_sized(found.size())?;
+        share.take_sized(found.size())?;
         out.set(name.clone(), found);
     }
-    Ok(Box::new(std::iter::once(Ok(Document { fields: out, taken }))))
+    Ok(Box::new(std::iter::once(Ok(Document { fields: out, share }))))
 }
 
 fn replaced<'a>(
     document: Document<'a>,
     expression: &Expression,
 ) -> Result<Document<'a>, QueryError> {
-    let Document { fields, mut taken } = document;
-    match expression.evaluate(&fields, &mut taken)? {
-        Some(Value::Fields(fields)) => Ok(Document { fields, taken }),
+    let Document { fields, mut share } = document;
+    match expression.evaluate(&fields, &mut share)? {
+        Some(Value::Fields(fields)) => Ok(Document { fields, share }),
         other => {
             let kind = other.map_or("nothing", |value| value.kind());
             Err(QueryError::Invalid(format!("$replaceRoot takes a document, not {kind}")))
@@ -348,7 +356,7 @@ fn replaced<'a>(
 fn distinct<'a>(
     input: impl Iterator<Item = Result<Document<'a>, QueryError>>,
     path: &Path,
-    mut held: Taken<'a>,
+    mut held: Share<'a>,
 ) -> Result<Documents<'a>, QueryError> {
     let mut values: BTreeSet<Key> = BTreeSet::new();
     for document in input {
@@ -365,5 +373,5 @@ fn distinct<'a>(
         fault.map_or(Ok(()), Err)?;
     }
     let document = |Key(value)| Ok(std::iter::once(("_id".into(), value)).collect());
-    Ok(of_held(values.into_iter().map(document), held))
+    Ok(stream_of(values.into_iter().map(document), held))
 }

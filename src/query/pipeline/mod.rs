@@ -32,7 +32,7 @@ use crate::{
     shell::{notation, value},
     store::Store,
 };
-use collections::{Collection, CollectionRequest, note_of_texts};
+use collections::{Collection, CollectionRequest, note_of_text_values};
 use quota::Quota;
 pub use request::AggregateRequest;
 use request::Shape;
@@ -74,7 +74,7 @@ impl Found {
         }
     }
 
-    fn is_nothing(&self) -> bool {
+    fn is_empty(&self) -> bool {
         match self {
             Self::Documents { documents } => documents.is_empty(),
             Self::One { document } => document.is_none(),
@@ -96,23 +96,23 @@ pub fn aggregate(
     limits: &QueryLimits,
     now: UnixMillis,
 ) -> Result<AggregateAnswer, QueryError> {
-    let asked = CollectionRequest {
+    let collection_request = CollectionRequest {
         collection: request.collection.as_deref(),
         selector: &request.selector,
         range: request.range.as_ref(),
-        words: &request.words,
-        wanted: &request.wanted,
+        needed: &request.needed,
+        conditions: &request.conditions,
     };
-    let collection = Collection::open(store, budget, &asked, limits, now)?;
+    let collection = Collection::open(store, budget, &collection_request, limits, now)?;
     let quota = Quota::new(limits.points_max, budget);
     let documents = execution::run(&request.stages, collection.documents(&quota), &quota)?;
     let found = Found::new(request.shape, documents);
-    let why = if !found.is_nothing() {
+    let why = if !found.is_empty() {
         None
     } else if let Some(known) = suggestion::note(store, &request.selector) {
         Some(known)
     } else {
-        note_of_texts(store, budget, &request.wanted)?
+        note_of_text_values(store, budget, &request.conditions)?
     };
     Ok(AggregateAnswer { found, notes: why.into_iter().collect() })
 }
@@ -131,7 +131,7 @@ pub(crate) fn fuzz(text: &str, now: UnixMillis) {
     ];
     let document: Fields = document.into_iter().collect();
     let quota = Quota::new(1000, &Budget::UNLIMITED);
-    let as_document = |fields| Ok(document::Document { fields, taken: quota.begin(0) });
+    let as_document = |fields| Ok(document::Document { fields, share: quota.begin(0) });
     let source = Box::new(std::iter::repeat_n(document, 3).map(as_document));
     if let Ok(documents) = execution::run(&request.stages, source, &quota) {
         assert!(documents.len() <= 1000);

@@ -41,7 +41,7 @@ pub(super) const OPERATORS: [(&str, Operator); 11] = [
 ];
 
 /// The operators that are also expressions, over a list or several arguments.
-const OF_LISTS: [Operator; 6] = [
+const IN_EXPRESSIONS: [Operator; 6] = [
     Operator::Sum,
     Operator::Avg,
     Operator::Min,
@@ -52,7 +52,7 @@ const OF_LISTS: [Operator; 6] = [
 
 /// The intermediate result of an operator.
 #[derive(Debug, Clone)]
-pub(super) enum Gathered {
+pub(super) enum Accumulated {
     Nothing,
     /// The sum and the number of values.
     Numbers(Value, u64),
@@ -86,31 +86,38 @@ impl Spread {
 }
 
 impl Operator {
-    pub(super) fn of_list(name: &str) -> Option<Self> {
+    pub(super) fn named_in_expressions(name: &str) -> Option<Self> {
         let found = OPERATORS
             .iter()
-            .find(|(known, operator)| *known == name && OF_LISTS.contains(operator));
+            .find(|(known, operator)| *known == name && IN_EXPRESSIONS.contains(operator));
         found.map(|(_, operator)| *operator)
     }
 
-    pub(super) fn names_of_list() -> impl Iterator<Item = &'static str> {
-        OPERATORS.iter().filter(|(_, operator)| OF_LISTS.contains(operator)).map(|(name, _)| *name)
+    pub(super) fn names_in_expressions() -> impl Iterator<Item = &'static str> {
+        OPERATORS
+            .iter()
+            .filter(|(_, operator)| IN_EXPRESSIONS.contains(operator))
+            .map(|(name, _)| *name)
     }
 
     /// Combines values that are all available.
-    pub(super) fn of_values(self, values: Vec<Value>) -> Value {
-        let mut gathered = Gathered::Nothing;
+    pub(super) fn combine(self, values: Vec<Value>) -> Value {
+        let mut accumulated = Accumulated::Nothing;
         for value in values {
-            self.gather(&mut gathered, Some(value));
+            self.accumulate(&mut accumulated, Some(value));
         }
-        self.finish(gathered)
+        self.finish(accumulated)
     }
 
-    pub(super) fn gather(self, gathered: &mut Gathered, found: Option<Value>) -> Option<usize> {
+    pub(super) fn accumulate(
+        self,
+        accumulated: &mut Accumulated,
+        found: Option<Value>,
+    ) -> Option<usize> {
         match self {
             Self::StdDevPop | Self::StdDevSamp => {
                 let number = found.and_then(|value| value.counted()?.number());
-                let mut spread = if let Gathered::Spread(spread) = gathered {
+                let mut spread = if let Accumulated::Spread(spread) = accumulated {
                     *spread
                 } else {
                     Spread::default()
@@ -118,18 +125,18 @@ impl Operator {
                 if let Some(number) = number {
                     spread.add(number);
                 }
-                *gathered = Gathered::Spread(spread);
+                *accumulated = Accumulated::Spread(spread);
                 Some(0)
             }
             Self::Sum | Self::Avg | Self::Count => {
                 let number = found.and_then(|value| value.counted());
                 let Some(number) = number else { return Some(0) };
-                match gathered {
-                    Gathered::Numbers(sum, n) => {
+                match accumulated {
+                    Accumulated::Numbers(sum, n) => {
                         *sum = add(sum, &number);
                         *n += 1;
                     }
-                    _ => *gathered = Gathered::Numbers(number, 1),
+                    _ => *accumulated = Accumulated::Numbers(number, 1),
                 }
                 Some(0)
             }
@@ -137,61 +144,63 @@ impl Operator {
                 let Some(value) = found.filter(|value| *value != Value::Null) else {
                     return Some(0);
                 };
-                let is_better = match gathered {
-                    Gathered::One(best) if self == Self::Min => compare(&value, best).is_lt(),
-                    Gathered::One(best) => compare(&value, best).is_gt(),
+                let is_better = match accumulated {
+                    Accumulated::One(best) if self == Self::Min => compare(&value, best).is_lt(),
+                    Accumulated::One(best) => compare(&value, best).is_gt(),
                     _ => true,
                 };
-                if is_better { hold(gathered, value) } else { Some(0) }
+                if is_better { replace(accumulated, value) } else { Some(0) }
             }
-            Self::First | Self::Last => hold(gathered, found.unwrap_or(Value::Null)),
+            Self::First | Self::Last => replace(accumulated, found.unwrap_or(Value::Null)),
             Self::Push => {
                 let Some(value) = found else { return Some(0) };
-                if matches!(gathered, Gathered::Nothing) {
-                    *gathered = Gathered::Many(Vec::new());
+                if matches!(accumulated, Accumulated::Nothing) {
+                    *accumulated = Accumulated::Many(Vec::new());
                 }
-                let Gathered::Many(values) = gathered else { return Some(0) };
+                let Accumulated::Many(values) = accumulated else { return Some(0) };
                 let size = value.size()?;
                 values.push(value);
                 Some(size)
             }
             Self::AddToSet => {
                 let Some(value) = found else { return Some(0) };
-                if matches!(gathered, Gathered::Nothing) {
-                    *gathered = Gathered::Set(BTreeSet::new());
+                if matches!(accumulated, Accumulated::Nothing) {
+                    *accumulated = Accumulated::Set(BTreeSet::new());
                 }
-                let Gathered::Set(values) = gathered else { return Some(0) };
+                let Accumulated::Set(values) = accumulated else { return Some(0) };
                 let size = value.size()?;
                 Some(if values.insert(Key(value)) { size } else { 0 })
             }
         }
     }
 
-    pub(super) fn finish(self, gathered: Gathered) -> Value {
-        match (self, gathered) {
-            (Self::StdDevPop, Gathered::Spread(spread)) => {
+    pub(super) fn finish(self, accumulated: Accumulated) -> Value {
+        match (self, accumulated) {
+            (Self::StdDevPop, Accumulated::Spread(spread)) => {
                 spread.deviation(1).map_or(Value::Null, Value::Float)
             }
-            (_, Gathered::Spread(spread)) => spread.deviation(2).map_or(Value::Null, Value::Float),
-            (Self::Avg, Gathered::Numbers(sum, n)) => {
+            (_, Accumulated::Spread(spread)) => {
+                spread.deviation(2).map_or(Value::Null, Value::Float)
+            }
+            (Self::Avg, Accumulated::Numbers(sum, n)) => {
                 sum.number().map_or(Value::Null, |sum| Value::Float(sum / n as f64))
             }
-            (_, Gathered::Numbers(sum, _)) => sum,
-            (_, Gathered::One(value)) => value,
-            (_, Gathered::Many(values)) => Value::List(values),
-            (_, Gathered::Set(values)) => {
+            (_, Accumulated::Numbers(sum, _)) => sum,
+            (_, Accumulated::One(value)) => value,
+            (_, Accumulated::Many(values)) => Value::List(values),
+            (_, Accumulated::Set(values)) => {
                 Value::List(values.into_iter().map(|Key(value)| value).collect())
             }
-            (Self::Sum | Self::Count, Gathered::Nothing) => Value::Int(0),
-            (Self::Push | Self::AddToSet, Gathered::Nothing) => Value::List(Vec::new()),
-            (_, Gathered::Nothing) => Value::Null,
+            (Self::Sum | Self::Count, Accumulated::Nothing) => Value::Int(0),
+            (Self::Push | Self::AddToSet, Accumulated::Nothing) => Value::List(Vec::new()),
+            (_, Accumulated::Nothing) => Value::Null,
         }
     }
 }
 
-fn hold(gathered: &mut Gathered, value: Value) -> Option<usize> {
+fn replace(accumulated: &mut Accumulated, value: Value) -> Option<usize> {
     let size = value.size()?;
-    *gathered = Gathered::One(value);
+    *accumulated = Accumulated::One(value);
     // The size of a replaced value is not subtracted: the quota is an upper bound. Single values
     // are free.
     Some(size - 1)

@@ -27,11 +27,11 @@ pub(super) fn compare(a: &Value, b: &Value) -> Ordering {
         }
         (Value::Text(a), Value::Text(b)) if a == b => Ordering::Equal,
         _ => match (a.counted(), b.counted()) {
-            (Some(one), Some(other)) => compare_numbers(&one, &other)
+            (Some(number_a), Some(number_b)) => compare_numbers(&number_a, &number_b)
                 .then_with(|| a.rank().cmp(&b.rank()))
                 .then_with(|| a.as_text().cmp(&b.as_text())),
             (None, None) => a.rank().cmp(&b.rank()).then_with(|| a.as_text().cmp(&b.as_text())),
-            (one, other) => rank(a, one.as_ref()).cmp(&rank(b, other.as_ref())),
+            (number_a, number_b) => rank(a, number_a.as_ref()).cmp(&rank(b, number_b.as_ref())),
         },
     }
 }
@@ -180,7 +180,7 @@ mod tests {
 
         /// A tag compares with a number like the number that it spells.
         #[test]
-        fn texts_that_spell_numbers_compare_as_these(tag in -2000..2000_i32, literal in -2000..2000_i32) {
+        fn texts_that_spell_numbers_compare_like_numbers(tag in -2000..2000_i32, literal in -2000..2000_i32) {
             let (tag, literal) = (f64::from(tag) / 8.0, f64::from(literal) / 8.0);
             let expected = tag.partial_cmp(&literal);
             for spelling in [format!("{tag}"), format!("{tag:.3}"), format!("{tag:e}")] {

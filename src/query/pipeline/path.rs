@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::{
-    quota::Taken,
+    quota::Share,
     value::{DEPTH_MAX, Fields, Value},
 };
 use crate::query::QueryError;
@@ -39,10 +39,10 @@ impl Path {
     pub(super) fn get(
         &self,
         document: &Fields,
-        taken: &mut Taken<'_>,
+        share: &mut Share<'_>,
     ) -> Result<Option<Value>, QueryError> {
         let Some((first, rest)) = self.0.split_first() else { return Ok(None) };
-        document.get(first).map_or(Ok(None), |value| copy_along(rest, value, taken))
+        document.get(first).map_or(Ok(None), |value| copy_along(rest, value, share))
     }
 
     /// Removes the value and leaves `Null` in its place. Does not enter lists.
@@ -62,9 +62,9 @@ impl Path {
         &self,
         document: &mut Fields,
         value: Value,
-        taken: &mut Taken<'_>,
+        share: &mut Share<'_>,
     ) -> Result<(), QueryError> {
-        set_along(&self.0, document, value, taken)
+        set_along(&self.0, document, value, share)
     }
 
     pub(super) fn remove(&self, document: &mut Fields) {
@@ -83,18 +83,18 @@ impl Path {
 fn copy_along(
     names: &[Arc<str>],
     value: &Value,
-    taken: &mut Taken<'_>,
+    share: &mut Share<'_>,
 ) -> Result<Option<Value>, QueryError> {
     match (names.split_first(), value) {
-        (None, _) => taken.copy(value).map(Some),
+        (None, _) => share.copy(value).map(Some),
         (Some((first, rest)), Value::Fields(fields)) => {
-            fields.get(first).map_or(Ok(None), |value| copy_along(rest, value, taken))
+            fields.get(first).map_or(Ok(None), |value| copy_along(rest, value, share))
         }
         (Some(_), Value::List(values)) => {
-            taken.take(1)?;
+            share.take(1)?;
             let mut out = Vec::new();
             for value in values {
-                out.extend(copy_along(names, value, taken)?);
+                out.extend(copy_along(names, value, share)?);
             }
             Ok(Some(Value::List(out)))
         }
@@ -133,7 +133,7 @@ fn set_along(
     names: &[Arc<str>],
     fields: &mut Fields,
     value: Value,
-    taken: &mut Taken<'_>,
+    share: &mut Share<'_>,
 ) -> Result<(), QueryError> {
     let Some((first, rest)) = names.split_first() else { return Ok(()) };
     if rest.is_empty() {
@@ -141,19 +141,19 @@ fn set_along(
         return Ok(());
     }
     match fields.get_mut(first) {
-        Some(Value::Fields(inner)) => set_along(rest, inner, value, taken)?,
+        Some(Value::Fields(inner)) => set_along(rest, inner, value, share)?,
         Some(Value::List(values)) => {
             for element in values {
                 if let Value::Fields(inner) = element {
-                    let copy = taken.copy(&value)?;
-                    set_along(rest, inner, copy, taken)?;
+                    let copy = share.copy(&value)?;
+                    set_along(rest, inner, copy, share)?;
                 }
             }
         }
         _ => {
-            taken.take(1)?;
+            share.take(1)?;
             let mut inner = Fields::default();
-            set_along(rest, &mut inner, value, taken)?;
+            set_along(rest, &mut inner, value, share)?;
             fields.set(first.clone(), Value::Fields(inner));
         }
     }

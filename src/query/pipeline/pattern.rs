@@ -41,7 +41,9 @@ pub(super) fn pattern(value: &Value, options: Option<&Value>) -> Result<Regex, S
         .nest_limit(PATTERN_DEPTH_MAX)
         .build()
         .map_err(|cause| match cause {
-            regex::Error::CompiledTooBig(_) => format!("$regex: {text:?} becomes too large"),
+            regex::Error::CompiledTooBig(_) => {
+                format!("$regex: {text:?} is too large when compiled")
+            }
             other => format!("$regex: {other}"),
         })
 }

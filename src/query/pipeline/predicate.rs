@@ -12,7 +12,7 @@ use super::{
     order::order,
     path::Path,
     pattern::pattern,
-    quota::Taken,
+    quota::Share,
     value::{Fields, Value},
 };
 use crate::{model::UnixMillis, query::QueryError};
@@ -117,14 +117,14 @@ impl Predicate {
         }
     }
 
-    /// Returns true when a document matches. Values that expressions create are charged to `taken`.
+    /// Returns true when a document matches. Values that expressions create are charged to `share`.
     ///
     /// # Errors
     /// When an expression cannot be evaluated.
     pub(super) fn holds(
         &self,
         document: &Fields,
-        taken: &mut Taken<'_>,
+        share: &mut Share<'_>,
     ) -> Result<bool, QueryError> {
         let (predicates, wanted) = match self {
             Self::All(predicates) => (predicates, false),
@@ -132,12 +132,12 @@ impl Predicate {
             Self::Field(path, test) => return Ok(test.holds(path, document)),
             Self::Computed(expression) => {
                 return Ok(expression
-                    .evaluate(document, taken)?
+                    .evaluate(document, share)?
                     .is_some_and(|value| value.holds()));
             }
         };
         for predicate in predicates {
-            if predicate.holds(document, taken)? == wanted {
+            if predicate.holds(document, share)? == wanted {
                 return Ok(matches!(self, Self::Any(_)));
             }
         }

@@ -8,7 +8,7 @@ use super::{
     document::Document,
     expression::Expression,
     path::Path,
-    quota::Taken,
+    quota::Share,
     value::{Fields, Value},
 };
 use crate::query::QueryError;
@@ -72,19 +72,19 @@ impl Projection {
     pub(super) fn apply<'a>(
         &self,
         mut fields: Fields,
-        taken: Taken<'a>,
+        share: Share<'a>,
     ) -> Result<Document<'a>, QueryError> {
         match self {
             Self::Include(shown) => {
-                let mut shown_taken = taken.another();
-                let fields = include(shown, &fields, &fields, &mut shown_taken)?;
-                Ok(Document { fields, taken: shown_taken })
+                let mut shown_share = share.another();
+                let fields = include(shown, &fields, &fields, &mut shown_share)?;
+                Ok(Document { fields, share: shown_share })
             }
             Self::Exclude(paths) => {
                 for path in paths {
                     path.remove(&mut fields);
                 }
-                Ok(Document { fields, taken })
+                Ok(Document { fields, share })
             }
         }
     }
@@ -134,15 +134,15 @@ fn include(
     tree: &[(Arc<str>, Shown)],
     part: &Fields,
     whole: &Fields,
-    taken: &mut Taken<'_>,
+    share: &mut Share<'_>,
 ) -> Result<Fields, QueryError> {
-    taken.take(1)?;
+    share.take(1)?;
     let mut out = Fields::default();
     for (name, value) in part.iter() {
         match tree.iter().find(|(known, _)| known == name) {
-            Some((_, Shown::AsItIs)) => out.set(name.clone(), taken.copy(value)?),
+            Some((_, Shown::AsItIs)) => out.set(name.clone(), share.copy(value)?),
             Some((_, Shown::Parts(parts))) => {
-                if let Some(value) = include_value(parts, value, whole, taken)? {
+                if let Some(value) = include_value(parts, value, whole, share)? {
                     out.set(name.clone(), value);
                 }
             }
@@ -152,12 +152,12 @@ fn include(
     for (name, shown) in tree {
         match shown {
             Shown::Computed(expression) => {
-                if let Some(value) = expression.evaluate(whole, taken)? {
+                if let Some(value) = expression.evaluate(whole, share)? {
                     out.set(name.clone(), value);
                 }
             }
             Shown::Parts(parts) if part.get(name).is_none() => {
-                let made = include(parts, &Fields::default(), whole, taken)?;
+                let made = include(parts, &Fields::default(), whole, share)?;
                 if made.len() > 0 {
                     out.set(name.clone(), Value::Fields(made));
                 }
@@ -172,15 +172,15 @@ fn include_value(
     tree: &[(Arc<str>, Shown)],
     value: &Value,
     whole: &Fields,
-    taken: &mut Taken<'_>,
+    share: &mut Share<'_>,
 ) -> Result<Option<Value>, QueryError> {
     Ok(match value {
-        Value::Fields(fields) => Some(Value::Fields(include(tree, fields, whole, taken)?)),
+        Value::Fields(fields) => Some(Value::Fields(include(tree, fields, whole, share)?)),
         Value::List(values) => {
-            taken.take(1)?;
+            share.take(1)?;
             let mut shown_values = Vec::new();
             for value in values {
-                shown_values.extend(include_value(tree, value, whole, taken)?);
+                shown_values.extend(include_value(tree, value, whole, share)?);
             }
             Some(Value::List(shown_values))
         }

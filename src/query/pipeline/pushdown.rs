@@ -20,19 +20,19 @@ const CONTAINERS: [&str; 4] = ["days", "hours", "minutes", "counts"];
 
 /// The names in a document that a pipeline needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Words {
+pub(super) struct NeededNames {
     /// Every name and text of the pipeline.
-    words: BTreeSet<String>,
+    names: BTreeSet<String>,
     /// True when whole documents are shown or passed on.
     everything: bool,
 }
 
-impl Words {
+impl NeededNames {
     pub(super) fn of(pipeline: &Value, stages: &[Stage]) -> Self {
         let everything = !stages.iter().any(narrows);
-        let mut words = Self { words: BTreeSet::new(), everything };
-        words.note_stages(pipeline, stages);
-        words
+        let mut needed = Self { names: BTreeSet::new(), everything };
+        needed.note_stages(pipeline, stages);
+        needed
     }
 
     fn note_stages(&mut self, pipeline: &Value, stages: &[Stage]) {
@@ -74,23 +74,23 @@ impl Words {
         let names = text.trim_start_matches('$').split('.');
         self.everything |= !passes_through
             && names.clone().next_back().is_some_and(|last| CONTAINERS.contains(&last));
-        self.words.extend(names.map(str::to_owned));
+        self.names.extend(names.map(str::to_owned));
     }
 
     /// Returns true when the pipeline needs a field with this name.
-    pub(super) fn wants(&self, name: &str) -> bool {
-        self.everything || self.words.contains(name)
+    pub(super) fn needs(&self, name: &str) -> bool {
+        self.everything || self.names.contains(name)
     }
 
     /// Returns the needed names; `None` when all are needed.
     pub(super) fn names(&self) -> Option<impl Iterator<Item = &str>> {
-        (!self.everything).then(|| self.words.iter().map(String::as_str))
+        (!self.everything).then(|| self.names.iter().map(String::as_str))
     }
 }
 
 /// The conditions of the first stages on documents from the store.
 #[derive(Debug, Clone)]
-pub(super) struct Wanted {
+pub(super) struct Conditions {
     /// Tests that fields must pass; the fields may be tags.
     pub(super) tests: Vec<(String, Test)>,
     /// The range of the document's `date`.
@@ -101,11 +101,12 @@ pub(super) struct Wanted {
     pub(super) hidden: BTreeSet<String>,
 }
 
-impl Wanted {
+impl Conditions {
     pub(super) fn of(pipeline: &Value, stages: &[Stage]) -> Self {
         let always = UnixMillis::MIN..UnixMillis::MAX;
         let hidden = hidden(pipeline, stages);
-        let mut wanted = Self { tests: Vec::new(), dates: always.clone(), days: always, hidden };
+        let mut conditions =
+            Self { tests: Vec::new(), dates: always.clone(), days: always, hidden };
         let mut unwound: Vec<&Path> = Vec::new();
         let mut sees_all_days = false;
         for stage in stages {
@@ -117,7 +118,7 @@ impl Wanted {
                             path.is_none_or(|path| path.names().first().is_some_and(is_days));
                         sees_all_days |= is_whole && names_days;
                     });
-                    wanted.note(predicate, &unwound);
+                    conditions.note(predicate, &unwound);
                 }
                 Stage::Unwind { path, .. } => unwound.push(path),
                 Stage::Group { .. }
@@ -134,9 +135,9 @@ impl Wanted {
             }
         }
         if sees_all_days {
-            wanted.days = UnixMillis::MIN..UnixMillis::MAX;
+            conditions.days = UnixMillis::MIN..UnixMillis::MAX;
         }
-        wanted
+        conditions
     }
 
     fn note(&mut self, predicate: &Predicate, unwound: &[&Path]) {
@@ -183,13 +184,13 @@ fn hidden(pipeline: &Value, stages: &[Stage]) -> BTreeSet<String> {
         if let Stage::Project(Projection::Exclude(paths)) = stage {
             return paths.iter().map(|path| path.names().join(".")).collect();
         }
-        let mut words = Words { words: BTreeSet::new(), everything: false };
-        words.note(value, true);
+        let mut needed = NeededNames { names: BTreeSet::new(), everything: false };
+        needed.note(value, true);
         let makes_others = match stage {
             Stage::Project(_) | Stage::Facet(_) | Stage::Replace(_) => true,
             other => narrows(other),
         };
-        if makes_others || CONTAINERS.iter().any(|name| words.wants(name)) {
+        if makes_others || CONTAINERS.iter().any(|name| needed.needs(name)) {
             break;
         }
     }

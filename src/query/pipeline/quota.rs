@@ -28,7 +28,7 @@ pub(super) struct Quota<'a> {
     /// Bytes of all live values.
     bytes: Cell<usize>,
     /// Bytes charged to the budget: the maximum of live bytes so far.
-    asked: Cell<usize>,
+    charged: Cell<usize>,
     /// Values since the last check.
     unchecked: Cell<usize>,
     budget: &'a Budget,
@@ -38,8 +38,8 @@ impl<'a> Quota<'a> {
     /// Creates a quota with a maximum number of values per stage.
     pub(super) fn new(values_max: usize, budget: &'a Budget) -> Self {
         let (steps, bytes) = (Cell::new(0), Cell::new(0));
-        let (asked, unchecked) = (Cell::new(0), Cell::new(0));
-        Self { values_max, steps, bytes, asked, unchecked, budget }
+        let (charged, unchecked) = (Cell::new(0), Cell::new(0));
+        Self { values_max, steps, bytes, charged, unchecked, budget }
     }
 
     /// Returns the query's budget, for work that is not counted in values.
@@ -58,8 +58,8 @@ impl<'a> Quota<'a> {
     }
 
     /// Begins an empty share of the quota for a document or a stage.
-    pub(super) fn begin(&'a self, stage: usize) -> Taken<'a> {
-        Taken { quota: self, stage, values: 0, bytes: 0 }
+    pub(super) fn begin(&'a self, stage: usize) -> Share<'a> {
+        Share { quota: self, stage, values: 0, bytes: 0 }
     }
 
     fn step(&self, values: usize) -> Result<(), QueryError> {
@@ -78,10 +78,10 @@ impl<'a> Quota<'a> {
 
     fn grow(&self, bytes: usize) -> Result<(), QueryError> {
         let bytes = self.bytes.get().saturating_add(bytes);
-        if let Some(more) = bytes.checked_sub(self.asked.get()).filter(|more| *more > 0) {
+        if let Some(more) = bytes.checked_sub(self.charged.get()).filter(|more| *more > 0) {
             let more = more.max(PIECE_BYTES);
             self.budget.take(more)?;
-            self.asked.set(self.asked.get() + more);
+            self.charged.set(self.charged.get() + more);
         }
         self.bytes.set(bytes);
         Ok(())
@@ -89,14 +89,14 @@ impl<'a> Quota<'a> {
 }
 
 /// The share of a document, or of a stage that holds documents. Dropping the share returns it.
-pub(super) struct Taken<'a> {
+pub(super) struct Share<'a> {
     quota: &'a Quota<'a>,
     stage: usize,
     values: usize,
     bytes: usize,
 }
 
-impl<'a> Taken<'a> {
+impl<'a> Share<'a> {
     /// Charges bytes.
     pub(super) fn take_bytes(&mut self, bytes: usize) -> Result<(), QueryError> {
         self.quota.grow(bytes)?;
@@ -150,7 +150,7 @@ impl<'a> Taken<'a> {
         let size = document.size().ok_or_else(|| self.too_deep())?;
         self.quota.step(size)?;
         let surplus = self.values.saturating_sub(size);
-        self.give_back(surplus, surplus * VALUE_BYTES);
+        self.release(surplus, surplus * VALUE_BYTES);
         Ok(())
     }
 
@@ -160,11 +160,11 @@ impl<'a> Taken<'a> {
     }
 
     /// Begins an empty share at the same stage.
-    pub(super) fn another(&self) -> Taken<'a> {
+    pub(super) fn another(&self) -> Share<'a> {
         self.quota.begin(self.stage)
     }
 
-    fn give_back(&mut self, values: usize, bytes: usize) {
+    fn release(&mut self, values: usize, bytes: usize) {
         self.values -= values;
         self.bytes -= bytes;
         self.quota.bytes.set(self.quota.bytes.get().saturating_sub(bytes));
@@ -176,9 +176,9 @@ impl<'a> Taken<'a> {
     }
 }
 
-impl Drop for Taken<'_> {
+impl Drop for Share<'_> {
     fn drop(&mut self) {
-        self.give_back(self.values, self.bytes);
+        self.release(self.values, self.bytes);
     }
 }
 
@@ -187,21 +187,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lives_is_asked_for_once() {
+    fn the_budget_is_charged_for_live_values_only() {
         let budget = Budget::of_memory(2 * PIECE_BYTES);
         let quota = Quota::new(100_000, &budget);
         for _ in 0..10 {
-            let mut taken = quota.begin(0);
-            taken.take(PIECE_BYTES / VALUE_BYTES).unwrap();
+            let mut share = quota.begin(0);
+            share.take(PIECE_BYTES / VALUE_BYTES).unwrap();
         }
         assert_eq!(budget.taken(), PIECE_BYTES);
-        let (mut one, mut other) = (quota.begin(0), quota.begin(1));
-        one.take(PIECE_BYTES / VALUE_BYTES).unwrap();
-        other.take(PIECE_BYTES / VALUE_BYTES).unwrap();
+        let (mut first, mut second) = (quota.begin(0), quota.begin(1));
+        first.take(PIECE_BYTES / VALUE_BYTES).unwrap();
+        second.take(PIECE_BYTES / VALUE_BYTES).unwrap();
         assert!(
-            other.take(PIECE_BYTES).unwrap_err().to_string().contains("limits.query_memory_max")
+            second.take(PIECE_BYTES).unwrap_err().to_string().contains("limits.query_memory_max")
         );
-        drop(one);
-        other.take(PIECE_BYTES / VALUE_BYTES).unwrap();
+        drop(first);
+        second.take(PIECE_BYTES / VALUE_BYTES).unwrap();
     }
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::{
     notation::{self, Call, Read},
     path::Path,
-    pushdown::{Wanted, Words},
+    pushdown::{Conditions, NeededNames},
     stage::{self, Stage},
     value::{Fields, Value},
 };
@@ -29,8 +29,8 @@ pub struct AggregateRequest {
     pub(super) selector: Selector,
     pub(super) range: Option<Range<UnixMillis>>,
     pub(super) stages: Vec<Stage>,
-    pub(super) words: Words,
-    pub(super) wanted: Wanted,
+    pub(super) needed: NeededNames,
+    pub(super) conditions: Conditions,
     pub(super) shape: Shape,
 }
 
@@ -66,7 +66,7 @@ const VERBS: [(&str, Verb); 7] = [
 ];
 
 /// Fields that every command accepts.
-const OF_ALL: [&str; 6] = ["collection", "metric", "tags", "start", "end", "range"];
+const COMMON_FIELDS: [&str; 6] = ["collection", "metric", "tags", "start", "end", "range"];
 
 impl Verb {
     fn named(name: &str) -> Option<Self> {
@@ -82,7 +82,7 @@ impl Verb {
         }
     }
 
-    /// Returns the fields of a command, in addition to [`OF_ALL`].
+    /// Returns the fields of a command, in addition to [`COMMON_FIELDS`].
     fn fields(self) -> &'static [&'static str] {
         match self {
             // `cursor` and `allowDiskUse` are accepted and ignored.
@@ -113,11 +113,11 @@ impl AggregateRequest {
     pub fn read(text: &str, now: UnixMillis) -> Result<Self, QueryError> {
         match notation::read(text).map_err(QueryError::Invalid)? {
             Read::Calls { collection, calls } => {
-                let (verb, fields) = of_calls(calls).map_err(QueryError::Invalid)?;
+                let (verb, fields) = parse_calls(calls).map_err(QueryError::Invalid)?;
                 Self::new(Some(collection), verb, &fields, now)
             }
             Read::Value(Value::Fields(fields)) => {
-                let (collection, verb) = of_document(&fields).map_err(QueryError::Invalid)?;
+                let (collection, verb) = parse_document(&fields).map_err(QueryError::Invalid)?;
                 Self::new(collection, verb, &fields, now)
             }
             Read::Value(pipeline) => {
@@ -133,7 +133,7 @@ impl AggregateRequest {
         fields: &Fields,
         now: UnixMillis,
     ) -> Result<Self, QueryError> {
-        if patterns(&Value::Fields(fields.clone())) > PATTERNS_MAX {
+        if count_patterns(&Value::Fields(fields.clone())) > PATTERNS_MAX {
             return Err(QueryError::Invalid(format!(
                 "there are more than {PATTERNS_MAX} patterns"
             )));
@@ -151,8 +151,8 @@ impl AggregateRequest {
             collection,
             selector: selector(fields)?,
             range: range(fields, now)?,
-            words: Words::of(&pipeline, &stages),
-            wanted: Wanted::of(&pipeline, &stages),
+            needed: NeededNames::of(&pipeline, &stages),
+            conditions: Conditions::of(&pipeline, &stages),
             stages,
             shape: verb.shape(),
         })
@@ -160,7 +160,7 @@ impl AggregateRequest {
 }
 
 /// Returns the collection and verb of a document.
-fn of_document(fields: &Fields) -> Result<(Option<String>, Verb), String> {
+fn parse_document(fields: &Fields) -> Result<(Option<String>, Verb), String> {
     let mut commands =
         fields.iter().filter_map(|(name, value)| Some((name, Verb::named(name)?, value)));
     let (name, verb, collection) = if let Some((name, verb, value)) = commands.next() {
@@ -174,7 +174,7 @@ fn of_document(fields: &Fields) -> Result<(Option<String>, Verb), String> {
     if commands.next().is_some() {
         return Err(format!("{name} is not the only command"));
     }
-    let known = || OF_ALL.iter().chain(verb.fields());
+    let known = || COMMON_FIELDS.iter().chain(verb.fields());
     let is_known = |field: &str| field == name || known().any(|known| *known == field);
     if let Some((other, _)) = fields.iter().find(|(field, _)| !is_known(field)) {
         let known: Vec<_> = known().copied().collect();
@@ -188,10 +188,10 @@ fn of_document(fields: &Fields) -> Result<(Option<String>, Verb), String> {
 }
 
 /// Returns the verb of a method, and its arguments by name, including those of chained methods.
-fn of_calls(calls: Vec<Call>) -> Result<(Verb, Fields), String> {
+fn parse_calls(calls: Vec<Call>) -> Result<(Verb, Fields), String> {
     let mut calls = calls.into_iter();
     let Some(Call { method, arguments }) = calls.next() else {
-        return Err("nothing is called".to_owned());
+        return Err("no method is called".to_owned());
     };
     let mut verb = Verb::named(&method).ok_or_else(|| unknown_method(&method))?;
     let names = verb.arguments();
@@ -289,12 +289,12 @@ fn written(verb: Verb, fields: &Fields) -> Result<Vec<Written>, String> {
 }
 
 /// Returns the number of patterns in a value.
-fn patterns(value: &Value) -> usize {
+fn count_patterns(value: &Value) -> usize {
     match value {
-        Value::List(values) => values.iter().map(patterns).sum(),
+        Value::List(values) => values.iter().map(count_patterns).sum(),
         Value::Fields(fields) => {
             let count = |(name, value): (&std::sync::Arc<str>, &Value)| {
-                usize::from(matches!(&**name, "$regex" | "$regexMatch")) + patterns(value)
+                usize::from(matches!(&**name, "$regex" | "$regexMatch")) + count_patterns(value)
             };
             fields.iter().map(count).sum()
         }

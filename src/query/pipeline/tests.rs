@@ -19,7 +19,7 @@ fn documents() -> Vec<Fields> {
 fn found(text: &str) -> Result<Found, QueryError> {
     let request = AggregateRequest::read(text, NOW)?;
     let quota = Quota::new(1000, &Budget::UNLIMITED);
-    let as_document = |fields| Ok(document::Document { fields, taken: quota.begin(0) });
+    let as_document = |fields| Ok(document::Document { fields, share: quota.begin(0) });
     let source = Box::new(documents().into_iter().map(as_document));
     Ok(Found::new(request.shape, execution::run(&request.stages, source, &quota)?))
 }
@@ -43,7 +43,7 @@ fn fault(pipeline: &str) -> String {
 }
 
 #[test]
-fn conditions_choose_documents() {
+fn conditions_select_documents() {
     let hosts = |condition: &str| {
         run(&format!("[{{$match: {condition}}}, {{$project: {{_id: 0, n: 1}}}}]"))
     };
@@ -83,7 +83,7 @@ fn conditions_choose_documents() {
 }
 
 #[test]
-fn groups_gather_what_their_documents_have() {
+fn groups_accumulate_values_of_their_documents() {
     assert_eq!(
         run("[{$group: {_id: '$host', n: {$sum: '$n'}, avg: {$avg: '$sum'}, min: {$min: '$date'},
                         max: {$max: '$sum'}, first: {$first: '$n'}, last: {$last: '$n'},
@@ -144,26 +144,26 @@ fn values_fall_into_buckets_and_facets() {
 }
 
 #[test]
-fn dates_are_cut_and_written_as_mongodb_does() {
-    let one = |expression: &str| {
+fn dates_are_truncated_and_formatted_as_in_mongodb() {
+    let evaluate = |expression: &str| {
         let pipeline = format!("[{{$limit: 1}}, {{$project: {{x: {expression}}}}}]");
         let shown = run(&pipeline);
         shown.trim_start_matches("[{\"x\":").trim_end_matches("}]").trim_matches('"').to_owned()
     };
     // The date is 28 March 2026, 23:30, a Saturday; in Berlin it is Sunday, 00:30.
     let text = |format: &str, zone: &str| {
-        one(&format!(
+        evaluate(&format!(
             "{{$dateToString: {{date: '$date', format: '{format}', timezone: '{zone}'}}}}"
         ))
     };
-    assert_eq!(one("{$dateToString: {date: '$date'}}"), "2026-03-28T23:30:00.000Z");
+    assert_eq!(evaluate("{$dateToString: {date: '$date'}}"), "2026-03-28T23:30:00.000Z");
     assert_eq!(
         text("%Y-%m-%d %H:%M:%S.%L %j %u %w %U %V %G %B %b %z %Z %%", "Europe/Berlin"),
         "2026-03-29 00:30:00.000 088 7 1 13 13 2026 March Mar +0100 60 %"
     );
     assert_eq!(text("%z %Z", "-03:30"), "-0330 -210");
-    assert_eq!(one("{$dateToString: {date: '$oops', onNull: 'none'}}"), "none");
-    assert_eq!(one("{$dateToString: {date: '$oops'}}"), "null");
+    assert_eq!(evaluate("{$dateToString: {date: '$oops', onNull: 'none'}}"), "none");
+    assert_eq!(evaluate("{$dateToString: {date: '$oops'}}"), "null");
     let parts = "[{$limit: 1}, {$project: {week: {$week: '$date'}, second: {$second: '$date'},
         iso: {$isoWeek: '$date'}, isoYear: {$isoWeekYear: '$date'}, isoDay: {$isoDayOfWeek: '$date'},
         day: {$dayOfYear: '$date'}, ms: {$millisecond: ['$date']}, none: {$hour: '$oops'}}}]";
@@ -180,7 +180,7 @@ fn dates_are_cut_and_written_as_mongodb_does() {
         "$add takes numbers and dates, not a text (\"a\")"
     );
     assert!(run_fault("[{$project: {x: {$divide: [1, 0]}}}]").contains("$divide by zero"));
-    let start = |options: &str| one(&format!("{{$dateTrunc: {{date: '$date', {options}}}}}"));
+    let start = |options: &str| evaluate(&format!("{{$dateTrunc: {{date: '$date', {options}}}}}"));
     for (options, expected) in [
         ("unit: 'week'", "2026-03-22T00:00:00Z"),
         ("unit: 'week', startOfWeek: 'monday'", "2026-03-23T00:00:00Z"),
@@ -203,7 +203,7 @@ fn dates_are_cut_and_written_as_mongodb_does() {
 }
 
 #[test]
-fn commands_and_methods_are_pipelines() {
+fn commands_and_methods_are_converted_to_pipelines() {
     for text in [
         "db.1h.find({host: 'a'}, {_id: 0, n: 1}).sort({n: 1}).limit(1)",
         "db.1h.find({host: 'a'}).projection({_id: 0, n: 1}).skip(1).toArray()",
@@ -212,9 +212,9 @@ fn commands_and_methods_are_pipelines() {
     ] {
         assert_eq!(run(text), r#"[{"n":2}]"#, "{text}");
     }
-    let one = r#"{"document":{"n":2}}"#;
-    assert_eq!(run("db.1h.findOne({sum: -1}, {n: 1})"), one);
-    assert_eq!(run("{findOne: '1h', sort: {n: 1}, skip: 1, projection: {n: 1}}"), one);
+    let expected = r#"{"document":{"n":2}}"#;
+    assert_eq!(run("db.1h.findOne({sum: -1}, {n: 1})"), expected);
+    assert_eq!(run("{findOne: '1h', sort: {n: 1}, skip: 1, projection: {n: 1}}"), expected);
     assert_eq!(run("db.1h.findOne({n: 9})"), r#"{"document":null}"#);
     assert_eq!(run("db.1h.countDocuments({host: 'a'})"), r#"{"n":2}"#);
     assert_eq!(run("db.1h.countDocuments({host: 'a'}, {limit: 1})"), r#"{"n":1}"#);
@@ -226,9 +226,9 @@ fn commands_and_methods_are_pipelines() {
     let request = AggregateRequest::read("db.getCollection('5m').find()", NOW).unwrap();
     assert_eq!(request.collection.as_deref(), Some("5m"));
     // Only fields that are shown are read.
-    let words =
-        AggregateRequest::read("db.m.find({host: 'a'}, {butterflies: 1})", NOW).unwrap().words;
-    assert!(words.wants("butterflies") && !words.wants("days"));
+    let needed =
+        AggregateRequest::read("db.m.find({host: 'a'}, {butterflies: 1})", NOW).unwrap().needed;
+    assert!(needed.needs("butterflies") && !needed.needs("days"));
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn documents_are_unwound_projected_sorted_and_counted() {
 }
 
 #[test]
-fn faults_name_the_stage_and_what_is_known() {
+fn errors_name_the_stage_and_the_known_operators() {
     let check = |pipeline: &str, parts: [&str; 2]| {
         let message = fault(pipeline);
         assert!(parts.iter().all(|part| message.contains(part)), "{message}");
@@ -308,13 +308,13 @@ fn faults_name_the_stage_and_what_is_known() {
 }
 
 #[test]
-fn what_is_held_and_done_is_bounded() {
+fn the_values_and_the_work_of_a_pipeline_are_limited() {
     let refused = |pipeline: &str, documents: usize| {
         let request = AggregateRequest::read(pipeline, NOW).unwrap();
         let fields =
             |i: usize| -> Fields { std::iter::once(("i".into(), Value::Int(i as i64))).collect() };
         let quota = Quota::new(100, &Budget::UNLIMITED);
-        let as_document = |i| Ok(document::Document { fields: fields(i), taken: quota.begin(0) });
+        let as_document = |i| Ok(document::Document { fields: fields(i), share: quota.begin(0) });
         let source = Box::new((0..documents).map(as_document));
         let run = execution::run(&request.stages, source, &quota);
         run.map(|documents| documents.len()).unwrap_err().to_string()
@@ -340,13 +340,13 @@ fn what_is_held_and_done_is_bounded() {
 }
 
 #[test]
-fn the_first_stages_say_what_is_read() {
-    let wanted = |pipeline: &str| {
+fn the_first_stages_decide_which_documents_are_read() {
+    let pushdown = |pipeline: &str| {
         let request = AggregateRequest::read(pipeline, NOW).unwrap();
-        (request.wanted, request.words)
+        (request.conditions, request.needed)
     };
     let day = |text: &str| notation::date(text).unwrap();
-    let (conditions, words) = wanted(
+    let (conditions, needed) = pushdown(
         "[{$match: {location: 1, scientist: {$in: ['a', 'b']}, $or: [{x: 1}, {y: 1}]}},
           {$unwind: '$days'},
           {$match: {$and: [{'days.date': {$gte: ISODate('2015-08-18')}},
@@ -359,13 +359,13 @@ fn the_first_stages_say_what_is_read() {
     let passes = |index: usize, text: &str| conditions.tests[index].1.holds_for_text(Some(text));
     assert!(passes(0, "1") && passes(0, "1.0") && !passes(0, "2") && passes(1, "b"));
     assert_eq!(conditions.days, day("2015-08-18")..day("2015-08-20").plus(1));
-    assert!(words.wants("butterflies") && !words.wants("honeybees") && !words.wants("hours"));
+    assert!(needed.needs("butterflies") && !needed.needs("honeybees") && !needed.needs("hours"));
     // Before the days are unwound, a condition on them applies to the month.
     let (conditions, _) =
-        wanted("[{$match: {'days.date': {$gte: '2015-08-18'}}}, {$unwind: '$days'}]");
+        pushdown("[{$match: {'days.date': {$gte: '2015-08-18'}}}, {$unwind: '$days'}]");
     assert_eq!(conditions.days, UnixMillis::MIN..UnixMillis::MAX);
     // A count before the condition prevents the pushdown.
-    let (conditions, _) = wanted("[{$limit: 3}, {$match: {host: 'a'}}]");
+    let (conditions, _) = pushdown("[{$limit: 3}, {$match: {host: 'a'}}]");
     assert!(conditions.tests.is_empty());
     for whole in [
         "[{$unwind: '$days'}]",
@@ -373,6 +373,6 @@ fn the_first_stages_say_what_is_read() {
         "[{$group: {_id: null, all: {$push: '$days'}}}]",
         "[{$group: {_id: null, all: {$push: '$$ROOT'}}}]",
     ] {
-        assert!(wanted(whole).1.wants("honeybees"), "{whole}");
+        assert!(pushdown(whole).1.needs("honeybees"), "{whole}");
     }
 }

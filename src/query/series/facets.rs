@@ -52,6 +52,7 @@ pub struct TagFacet {
 /// A value of a tag.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ValueFacet {
+    /// The value.
     pub value: String,
     /// Number of series that have this value and match all filters of other tags.
     pub series: usize,

@@ -1,7 +1,8 @@
 //! The live tail: cells of some series that changed since the last poll.
 //!
 //! A poll reads the current slot and a few slots before it, as a chart would. Late samples for
-//! older slots are not shown. Only these cells are kept between polls.
+//! older slots are not shown. Only the cells of these slots are kept between polls. Must never
+//! know: HTTP.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -91,7 +92,7 @@ pub struct Tail {
     /// The last journal record at the last poll.
     record: Option<u64>,
     /// The cells at the last poll, by slot and series.
-    known: BTreeMap<(i64, SeriesId), Cell>,
+    last_cells: BTreeMap<(i64, SeriesId), Cell>,
 }
 
 impl Tail {
@@ -116,16 +117,25 @@ impl Tail {
             )?,
         };
         let found = request.selector.select_within(store, budget, &limits, false)?;
-        let (known, dictionary) = (BTreeMap::new(), (0, 0));
+        let (last_cells, dictionary) = (BTreeMap::new(), (0, 0));
         let store = store.clone();
-        Ok(Self { store, request, limits, granularity, found, dictionary, record: None, known })
+        Ok(Self {
+            store,
+            request,
+            limits,
+            granularity,
+            found,
+            dictionary,
+            record: None,
+            last_cells,
+        })
     }
 
     /// Returns the cells that are new or changed since the last poll, in order of time and series.
     ///
     /// # Errors
     /// When too many series match by now, the budget is used up, or the store cannot be read.
-    pub fn look(&mut self, budget: &Budget, now: UnixMillis) -> Result<TailEvent, QueryError> {
+    pub fn poll(&mut self, budget: &Budget, now: UnixMillis) -> Result<TailEvent, QueryError> {
         let granularity = self.store.granularities()[self.granularity].clone();
         let mut event =
             TailEvent { resolution: granularity.name.clone(), skipped: 0, cells: Vec::new() };
@@ -134,36 +144,36 @@ impl Tail {
             return Ok(event);
         }
         budget.check()?;
-        self.find(budget)?;
+        self.select_again(budget)?;
         let from = granularity.slot_start(now).minus(SLOTS_BACK * granularity.width_ms);
         let range = from..now.plus(self.request.ahead_ms.max(1));
         let ids: Vec<SeriesId> = self.found.iter().map(|(id, _)| *id).collect();
         let view = self.store.view(self.granularity, range, &ids)?;
         let mut seen = BTreeMap::new();
         let mut changed = BTreeMap::new();
-        for (place, (id, _)) in self.found.iter().enumerate() {
+        for (index, (id, _)) in self.found.iter().enumerate() {
             budget.check()?;
             for slot in view.slots(*id)? {
                 let key = (slot.start.0, *id);
-                if self.known.get(&key) != Some(&slot.cell) {
-                    changed.insert((slot.start.0, place), slot.cell);
+                if self.last_cells.get(&key) != Some(&slot.cell) {
+                    changed.insert((slot.start.0, index), slot.cell);
                 }
                 seen.insert(key, slot.cell);
             }
         }
-        let entries = changed.keys().map(|(_, place)| SeriesEntry::bytes_of(&self.found[*place].1));
+        let entries = changed.keys().map(|(_, index)| SeriesEntry::bytes_of(&self.found[*index].1));
         budget.take(entries.sum::<usize>() + changed.len() * size_of::<TailCell>())?;
-        let cells = changed.iter().map(|((start, place), cell)| {
-            TailCell::new(SeriesEntry::new(&self.found[*place].1), *start, cell)
+        let cells = changed.iter().map(|((start, index), cell)| {
+            TailCell::new(SeriesEntry::new(&self.found[*index].1), *start, cell)
         });
         event.cells = cells.collect();
         // Updated last, so that a failed poll is repeated in full.
-        (self.known, self.record) = (seen, Some(record));
+        (self.last_cells, self.record) = (seen, Some(record));
         Ok(event)
     }
 
     /// Selects the series again when the dictionary has changed.
-    fn find(&mut self, budget: &Budget) -> Result<(), QueryError> {
+    fn select_again(&mut self, budget: &Budget) -> Result<(), QueryError> {
         let dictionary = self.store.dictionary();
         let now = (dictionary.id_count(), dictionary.generation());
         drop(dictionary);
@@ -171,8 +181,8 @@ impl Tail {
             self.found =
                 self.request.selector.select_within(&self.store, budget, &self.limits, false)?;
             self.dictionary = now;
-            let living: BTreeSet<_> = self.found.iter().map(|(id, _)| *id).collect();
-            self.known.retain(|(_, id), _| living.contains(id));
+            let selected: BTreeSet<_> = self.found.iter().map(|(id, _)| *id).collect();
+            self.last_cells.retain(|(_, id), _| selected.contains(id));
         }
         Ok(())
     }
@@ -194,7 +204,7 @@ mod tests {
     }
 
     fn shown(tail: &mut Tail, now: UnixMillis) -> Vec<(String, i64, u32, f64)> {
-        let cells = tail.look(&Budget::UNLIMITED, now).unwrap().cells.into_iter();
+        let cells = tail.poll(&Budget::UNLIMITED, now).unwrap().cells.into_iter();
         let show = |cell: TailCell| {
             (cell.series.tags["host"].clone(), cell.start, cell.n, cell.sum.unwrap())
         };
@@ -202,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_shows_what_changed_since_the_last_and_nothing_else() {
+    fn a_poll_shows_only_the_changes_since_the_last_poll() {
         let dir = tempfile::tempdir().unwrap();
         let (store, mut appender) = setup::open(dir.path(), NOW);
         let slot = store.granularities().as_slice()[0].slot_start(NOW).0;
@@ -232,6 +242,6 @@ mod tests {
         add(&mut appender, "a", NOW, 8.0);
         assert_eq!(shown(&mut tail, NOW), [row("a", slot, 1, 8.0)]);
         add(&mut appender, "d", NOW, 8.0);
-        assert!(matches!(tail.look(&Budget::UNLIMITED, NOW), Err(QueryError::TooMuch(_))));
+        assert!(matches!(tail.poll(&Budget::UNLIMITED, NOW), Err(QueryError::TooMuch(_))));
     }
 }

@@ -64,6 +64,7 @@ impl CalendarUnit {
         }
     }
 
+    /// Returns the name in requests and answers, such as `day` or `3d`.
     pub fn name(self) -> Cow<'static, str> {
         if let Self::Days(days) = self {
             return format!("{days}d").into();

@@ -9,7 +9,7 @@ const STEPS: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstu
 
 /// The quantity of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shown {
+pub(super) enum Quantity {
     /// Percentage of time in which cores were busy.
     Cpu,
     /// Percentage of used memory.
@@ -20,7 +20,7 @@ pub(super) enum Shown {
     Network,
 }
 
-impl Shown {
+impl Quantity {
     pub(super) const ALL: [Self; 4] = [Self::Cpu, Self::Memory, Self::Disk, Self::Network];
 
     /// Returns the fixed number of the highest step, for percentages.
@@ -55,22 +55,22 @@ pub(super) struct Numbers {
 impl Numbers {
     /// Creates empty numbers.
     pub(super) fn new(slots: usize) -> Self {
-        let all = vec![f32::NAN; slots * Shown::ALL.len()].into();
+        let all = vec![f32::NAN; slots * Quantity::ALL.len()].into();
         Self { slots, all, fullest: None }
     }
 
     /// Returns the memory in bytes.
     pub(super) fn bytes(slots: usize) -> usize {
-        size_of::<Self>() + slots * Shown::ALL.len() * size_of::<f32>()
+        size_of::<Self>() + slots * Quantity::ALL.len() * size_of::<f32>()
     }
 
-    fn line(&self, shown: Shown) -> &[f32] {
-        self.all.chunks(self.slots).nth(shown as usize).unwrap_or_default()
+    fn line(&self, quantity: Quantity) -> &[f32] {
+        self.all.chunks(self.slots).nth(quantity as usize).unwrap_or_default()
     }
 
     /// Sets the number of a slot.
-    pub(super) fn set(&mut self, shown: Shown, slot: usize, number: f32) {
-        let line = self.all.chunks_mut(self.slots).nth(shown as usize);
+    pub(super) fn set(&mut self, quantity: Quantity, slot: usize, number: f32) {
+        let line = self.all.chunks_mut(self.slots).nth(quantity as usize);
         if let Some(line) = line.and_then(|line| line.get_mut(slot)) {
             *line = number;
         }
@@ -91,13 +91,13 @@ impl Numbers {
     }
 
     /// Encodes a line; `None` when it is empty.
-    pub(super) fn spark(&self, shown: Shown) -> Option<Spark> {
-        let numbers = self.line(shown);
+    pub(super) fn spark(&self, quantity: Quantity) -> Option<Spark> {
+        let numbers = self.line(quantity);
         let largest = numbers.iter().copied().fold(f32::NAN, f32::max);
         if largest.is_nan() {
             return None;
         }
-        let max = shown.fixed_max().unwrap_or(largest);
+        let max = quantity.fixed_max().unwrap_or(largest);
         let last = numbers.last().copied().filter(|number| !number.is_nan());
         let line = numbers.iter().map(|number| step(*number, max)).collect();
         Some(Spark { last, max, line })
@@ -121,22 +121,22 @@ mod tests {
     #[test]
     fn a_line_has_a_character_for_each_slot() {
         let mut numbers = Numbers::new(5);
-        assert!(numbers.is_empty() && numbers.spark(Shown::Cpu).is_none());
+        assert!(numbers.is_empty() && numbers.spark(Quantity::Cpu).is_none());
         for (slot, number) in [(0, 0.0), (1, 50.0), (3, 100.0), (4, 1000.0)] {
-            numbers.set(Shown::Cpu, slot, number);
-            numbers.set(Shown::Network, slot, number);
+            numbers.set(Quantity::Cpu, slot, number);
+            numbers.set(Quantity::Network, slot, number);
         }
-        let cpu = numbers.spark(Shown::Cpu).unwrap();
+        let cpu = numbers.spark(Quantity::Cpu).unwrap();
         assert_eq!((cpu.last, cpu.max, &*cpu.line), (Some(1000.0), 100.0, "0V.zz"));
-        let network = numbers.spark(Shown::Network).unwrap();
+        let network = numbers.spark(Quantity::Network).unwrap();
         assert_eq!((network.max, &*network.line), (1000.0, "03.6z"));
-        assert!(numbers.spark(Shown::Memory).is_none());
+        assert!(numbers.spark(Quantity::Memory).is_none());
         numbers.shift(2);
-        let cpu = numbers.spark(Shown::Cpu).unwrap();
+        let cpu = numbers.spark(Quantity::Cpu).unwrap();
         assert_eq!((cpu.last, &*cpu.line), (None, ".zz.."));
         numbers.shift(9);
         assert!(numbers.is_empty());
-        numbers.set(Shown::Network, 4, 0.0);
-        assert_eq!(numbers.spark(Shown::Network).unwrap().line, "....0");
+        numbers.set(Quantity::Network, 4, 0.0);
+        assert_eq!(numbers.spark(Quantity::Network).unwrap().line, "....0");
     }
 }

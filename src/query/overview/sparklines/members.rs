@@ -49,7 +49,7 @@ const DISK: &str = "disk_partition_space_percent_used";
 #[derive(Debug, Default)]
 pub(super) struct Members {
     /// The dictionary's generation and number of series at the last update.
-    of: Option<(u64, usize)>,
+    version: Option<(u64, usize)>,
     pub(super) hosts: Vec<Arc<str>>,
     /// The IDs, with the index of the host and the contribution.
     pub(super) series: Vec<(SeriesId, u32, Part)>,
@@ -63,14 +63,14 @@ impl Members {
 
     /// Updates the members when the dictionary has changed.
     pub(super) fn update(&mut self, store: &Store, budget: &Budget) -> Result<(), QueryError> {
-        let of = {
+        let version = {
             let dictionary = store.dictionary();
             (dictionary.generation(), dictionary.len())
         };
-        if self.of == Some(of) {
+        if self.version == Some(version) {
             return Ok(());
         }
-        let mut new = Self { of: Some(of), ..Self::default() };
+        let mut new = Self { version: Some(version), ..Self::default() };
         let mut hosts = BTreeMap::new();
         let mut mounts: BTreeMap<String, Arc<str>> = BTreeMap::new();
         for (metric, part) in &METRICS {

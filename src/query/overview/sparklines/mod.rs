@@ -23,7 +23,7 @@ use crate::{
     query::{Budget, QueryError, QueryLimits, time::resolution::granularity_of_width},
     store::Store,
 };
-use lines::{Numbers, Shown};
+use lines::{Numbers, Quantity};
 use members::Members;
 use sums::Sums;
 
@@ -33,7 +33,7 @@ const FRESH_MS: i64 = 10_000;
 const SLOT_MS: i64 = 60_000;
 /// The time range of the lines.
 const RANGE_MS: i64 = 3_600_000;
-/// The limits are open, because the budget limits the query.
+/// No limits of their own: the budget limits the query.
 const LIMITS: QueryLimits = QueryLimits {
     lines_max: i64::MAX as usize,
     series_max: i64::MAX as usize,
@@ -60,7 +60,7 @@ pub struct SparklinesAnswer {
 
 /// The lines of one host; lines without a number are missing.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "`Shown` explains each")]
+#[expect(missing_docs, reason = "`Quantity` explains each")]
 pub struct HostLines {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<Spark>,
@@ -123,9 +123,9 @@ impl Window {
     /// Returns the newest slots that have ended.
     fn at(store: &Store, now: UnixMillis) -> Self {
         let granularities = store.granularities();
-        let is_made = granularity_of_width(granularities, SLOT_MS).is_some();
+        let has_granularity = granularity_of_width(granularities, SLOT_MS).is_some();
         let finest = granularities[GranularityIndex::FINEST].width_ms;
-        let width = if is_made { SLOT_MS } else { finest };
+        let width = if has_granularity { SLOT_MS } else { finest };
         let slots = (RANGE_MS / width).max(1);
         let end = Span::Fixed(width).start_of(now).0;
         Self { start: end - slots * width, width, slots: slots as usize }
@@ -249,10 +249,10 @@ fn host_lines(numbers: &Numbers) -> HostLines {
         used_percent: *used_percent,
     });
     HostLines {
-        cpu: numbers.spark(Shown::Cpu),
-        memory: numbers.spark(Shown::Memory),
-        disk: numbers.spark(Shown::Disk),
-        network: numbers.spark(Shown::Network),
+        cpu: numbers.spark(Quantity::Cpu),
+        memory: numbers.spark(Quantity::Memory),
+        disk: numbers.spark(Quantity::Disk),
+        network: numbers.spark(Quantity::Network),
         filesystem,
     }
 }

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     LIMITS, Window,
-    lines::{Numbers, Shown},
+    lines::{Numbers, Quantity},
     members::{Members, Part},
 };
 use crate::{
@@ -50,14 +50,14 @@ impl Sum {
         }
     }
 
-    fn numbers(&self, width_ms: i64) -> [(Shown, Option<f64>); 4] {
+    fn numbers(&self, width_ms: i64) -> [(Quantity, Option<f64>); 4] {
         let ratio = |part: f64, whole: f64| (whole > 0.0).then_some(100.0 * part / whole);
         let memory = self.memory_used.zip(self.memory_total);
         [
-            (Shown::Cpu, ratio(self.busy, self.busy + self.idle)),
-            (Shown::Memory, memory.and_then(|(used, total)| ratio(used, total))),
-            (Shown::Disk, self.fullest.as_ref().map(|(_, percent)| f64::from(*percent))),
-            (Shown::Network, self.network.map(|bytes| bytes * 1000.0 / width_ms as f64)),
+            (Quantity::Cpu, ratio(self.busy, self.busy + self.idle)),
+            (Quantity::Memory, memory.and_then(|(used, total)| ratio(used, total))),
+            (Quantity::Disk, self.fullest.as_ref().map(|(_, percent)| f64::from(*percent))),
+            (Quantity::Network, self.network.map(|bytes| bytes * 1000.0 / width_ms as f64)),
         ]
     }
 }
@@ -81,24 +81,24 @@ impl Sums {
     ) -> Result<Self, QueryError> {
         let slots = window.slots - from;
         let range = window.range_from(from);
-        let living = living(members, store, range.start);
+        let active = active(members, store, range.start);
         budget.take(members.hosts.len() * slots * size_of::<Sum>())?;
         let mut sums = vec![Sum::default(); members.hosts.len() * slots];
-        let asked = AxisRequest {
+        let axis_request = AxisRequest {
             resolution: &Resolution::Named(Span::Fixed(window.width).to_string()),
             range: &range,
             zone: None,
             points: None,
-            series: living.len(),
+            series: active.len(),
             lines: 1,
             readings: None,
         };
         let coverage = coverage(store, &range, now);
-        let axis = Axis::plan(&coverage, &asked, &LIMITS)?;
-        let ids = living.iter().map(|index| members.series[*index].0).collect();
+        let axis = Axis::plan(&coverage, &axis_request, &LIMITS)?;
+        let ids = active.iter().map(|index| members.series[*index].0).collect();
         let mut reader = CellReader::new(store, budget, &axis, ids).spreading(&coverage);
         let mut cells = vec![Cell::EMPTY; axis.len()];
-        for index in living {
+        for index in active {
             let (_, host, part) = &members.series[index];
             cells.fill(Cell::EMPTY);
             reader.merge_next(&mut cells)?;
@@ -125,8 +125,12 @@ impl Sums {
             let line_numbers = numbers.entry(name.clone());
             let line_numbers = line_numbers.or_insert_with(|| Numbers::new(self.window.slots));
             for (slot, sum) in (self.from..).zip(sums) {
-                for (shown, number) in sum.numbers(self.window.width) {
-                    line_numbers.set(shown, slot, number.map_or(f32::NAN, |number| number as f32));
+                for (quantity, number) in sum.numbers(self.window.width) {
+                    line_numbers.set(
+                        quantity,
+                        slot,
+                        number.map_or(f32::NAN, |number| number as f32),
+                    );
                 }
             }
             let fullest = sums.iter().rev().find_map(|sum| sum.fullest.clone());
@@ -139,15 +143,15 @@ impl Sums {
 }
 
 /// Returns the indexes of the series that have samples since a time.
-fn living(members: &Members, store: &Store, since: UnixMillis) -> Vec<usize> {
+fn active(members: &Members, store: &Store, since: UnixMillis) -> Vec<usize> {
     const AT_ONCE: usize = 4096;
-    let mut living = Vec::new();
+    let mut active = Vec::new();
     for (chunk, first) in members.series.chunks(AT_ONCE).zip((0..).step_by(AT_ONCE)) {
         let ids: Vec<SeriesId> = chunk.iter().map(|(id, ..)| *id).collect();
         let last = store.last_samples(&ids).into_iter().zip(first..);
-        living.extend(last.filter_map(|(last, index)| {
+        active.extend(last.filter_map(|(last, index)| {
             last.is_some_and(|last| last.at >= since).then_some(index)
         }));
     }
-    living
+    active
 }

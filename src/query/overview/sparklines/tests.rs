@@ -1,4 +1,4 @@
-//! Tests of lines over time.
+//! Tests of sparklines over time.
 
 use super::*;
 use crate::{
@@ -49,7 +49,7 @@ fn answer(lines: &Sparklines, store: &Store, minute: i64) -> SparklinesAnswer {
 }
 
 #[test]
-fn lines_that_are_carried_on_are_those_that_are_read_anew() {
+fn updated_lines_equal_lines_that_are_read_from_the_start() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = setup::open(dir.path(), UnixMillis(FIRST));
     let lines = Sparklines::default();
@@ -77,7 +77,7 @@ fn lines_that_are_carried_on_are_those_that_are_read_anew() {
 }
 
 #[test]
-fn lines_say_what_was_sent() {
+fn lines_show_the_numbers_of_the_readings() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = setup::open(dir.path(), UnixMillis(FIRST));
     let web = setup::define(&mut appender, &host_series("web"), UnixMillis(FIRST));
@@ -108,7 +108,7 @@ fn lines_say_what_was_sent() {
 }
 
 #[test]
-fn an_answer_that_was_prepared_is_that_which_was_not_and_hides_nothing_new() {
+fn a_prepared_answer_equals_one_without_preparation_and_includes_new_samples() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = setup::open(dir.path(), UnixMillis(FIRST));
     let web = setup::define(&mut appender, &host_series("web"), UnixMillis(FIRST));

@@ -15,7 +15,7 @@ use crate::{
     store::Store,
 };
 use months::{Months, months};
-pub(super) use selection::{CollectionRequest, note_of_texts};
+pub(super) use selection::{CollectionRequest, note_of_text_values};
 use selection::{overlap, select};
 use slots::Slots;
 
@@ -42,15 +42,15 @@ impl Collection {
         let named = request
             .collection
             .and_then(|name| all.iter().position(|granularity| granularity.name == name));
-        let (oldest, latest) = kept(&granularities[granularities.coarsest()], now);
-        let asked = request.range.cloned().unwrap_or(oldest..latest);
+        let (oldest, latest) = time_bounds(&granularities[granularities.coarsest()], now);
+        let requested = request.range.cloned().unwrap_or(oldest..latest);
         let Some(index) = named.map(GranularityIndex) else {
-            return Ok(Self::Months(months(store, budget, request, &asked, limits, now)?));
+            return Ok(Self::Months(months(store, budget, request, &requested, limits, now)?));
         };
         let granularity = store.granularity(index);
         let found = select(store, budget, request, limits, true)?;
-        let range = overlap(&asked, &request.wanted.dates);
-        let range = overlap(&range, &(kept(granularity, now).0..UnixMillis::MAX));
+        let range = overlap(&requested, &request.conditions.dates);
+        let range = overlap(&range, &(time_bounds(granularity, now).0..UnixMillis::MAX));
         let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
         let view = store.view(index, range, &ids)?;
         Ok(Self::Slots(Slots { view, granularity: granularity.clone(), found }))
@@ -66,7 +66,7 @@ impl Collection {
 }
 
 /// Returns the earliest time that a granularity retains, and the latest possible time of a sample.
-fn kept(granularity: &Granularity, now: UnixMillis) -> (UnixMillis, UnixMillis) {
+fn time_bounds(granularity: &Granularity, now: UnixMillis) -> (UnixMillis, UnixMillis) {
     let from = granularity.partition_start(granularity.retention.before(now).plus(1));
     (from, now.plus(PARTS_MS[0]))
 }

@@ -13,7 +13,7 @@ use crate::{
         documents::levels::{Ladder, OpenLadder, PARTS_MS, Parts},
         pipeline::{
             document::{Document, Documents},
-            quota::{Quota, Taken},
+            quota::{Quota, Share},
             value::{Fields, Value},
         },
     },
@@ -42,7 +42,7 @@ pub(super) fn months(
     store: &Store,
     budget: &Budget,
     request: &CollectionRequest<'_>,
-    asked: &Range<UnixMillis>,
+    requested: &Range<UnixMillis>,
     limits: &QueryLimits,
     now: UnixMillis,
 ) -> Result<Months, QueryError> {
@@ -51,10 +51,10 @@ pub(super) fn months(
     let day = |at: UnixMillis, up: i64| {
         (at.0.saturating_add(up)).div_euclid(PARTS_MS[0]).saturating_mul(PARTS_MS[0])
     };
-    let days = overlap(asked, &request.wanted.days);
+    let days = overlap(requested, &request.conditions.days);
     let days = day(days.start, 0)..day(days.end, PARTS_MS[0] - 1);
     let month_start = crate::model::Span::Months(1).start_of(UnixMillis(days.start));
-    let seen = overlap(&(month_start..UnixMillis(days.end)), &request.wanted.dates);
+    let seen = overlap(&(month_start..UnixMillis(days.end)), &request.conditions.dates);
     let depth = (0..LISTS.len()).rfind(|depth| shows(request, *depth));
     let fine = UnixMillis(days.start)..UnixMillis(days.end);
     let coverage = coverage(store, &seen, now);
@@ -69,15 +69,15 @@ pub(super) fn months(
     let sets = sets.into_iter().map(|(tags, series)| (tag_fields(tags.into_iter()), series));
     let sets = if seen.is_empty() { Vec::new() } else { sets.collect() };
     let days = depth.map(|_| days);
-    let wants = |name: &str| request.words.wants(name);
+    let wants = |name: &str| request.needed.needs(name);
     let (with_total, with_counts) = (wants("num_samples"), wants("counts"));
     Ok(Months { open, sets, days, with_total, with_counts })
 }
 
 /// Returns true when a pipeline sees the list at a depth.
 fn shows(request: &CollectionRequest<'_>, depth: usize) -> bool {
-    LISTS.get(depth).is_some_and(|list| request.words.wants(list))
-        && (0..=depth).all(|outer| !request.wanted.hidden.contains(&LISTS[..=outer].join(".")))
+    LISTS.get(depth).is_some_and(|list| request.needed.needs(list))
+        && (0..=depth).all(|outer| !request.conditions.hidden.contains(&LISTS[..=outer].join(".")))
 }
 
 impl Months {
@@ -112,14 +112,14 @@ impl Months {
         tags: &Fields,
         month: &Range<UnixMillis>,
         levels: &[(Arc<str>, Vec<Parts>)],
-        mut taken: Taken<'a>,
+        mut share: Share<'a>,
     ) -> Result<Option<Document<'a>>, QueryError> {
         let range = month.start.0..month.end.0;
         let names: Vec<_> = tags
             .iter()
             .filter_map(|(name, tag)| Some(format!("{name}={}", tag.as_text()?)))
             .collect();
-        taken.take_read(LISTS.len() + 3 + tags.len() + 2 * levels.len())?;
+        share.take_read(LISTS.len() + 3 + tags.len() + 2 * levels.len())?;
         let mut out = Fields::default();
         out.set("_id".into(), Value::text(&format!("{} {}", month.start, names.join(","))));
         out.set("date".into(), Value::Date(month.start));
@@ -143,10 +143,10 @@ impl Months {
         self.set_counts(&mut out, counts);
         if let Some(days) = &self.days {
             let shown = range.start.max(days.start)..range.end.min(days.end);
-            let days = self.list(levels, 0, shown, &mut taken)?.unwrap_or_default();
+            let days = self.list(levels, 0, shown, &mut share)?.unwrap_or_default();
             out.set(LISTS[0].into(), Value::List(days));
         }
-        Ok(Some(Document { fields: out, taken }))
+        Ok(Some(Document { fields: out, share }))
     }
 
     /// Sets the number of samples of a part: of all its metrics, and per metric.
@@ -166,13 +166,13 @@ impl Months {
         levels: &[(Arc<str>, Vec<Parts>)],
         depth: usize,
         range: Range<i64>,
-        taken: &mut Taken<'_>,
+        share: &mut Share<'_>,
     ) -> Result<Option<Vec<Value>>, QueryError> {
         let parts = levels.first().and_then(|(_, parts)| parts.get(depth));
         let Some(parts) = parts else { return Ok(None) };
         let part = |at: i64| {
             // One value each for the part, its date, its two counts and its list.
-            taken.take_read(5)?;
+            share.take_read(5)?;
             let mut out = Fields::default();
             out.set("date".into(), Value::Date(UnixMillis(at)));
             let mut counts = Fields::default();
@@ -180,13 +180,13 @@ impl Months {
                 let cell = parts.get(depth).and_then(|parts| parts.cell(at));
                 // Empty cells have no field, so that averages do not count them.
                 if let Some(cell) = cell.filter(|cell| cell.n > 0) {
-                    taken.take_read(if self.with_counts { 2 } else { 1 })?;
+                    share.take_read(if self.with_counts { 2 } else { 1 })?;
                     out.set(name.clone(), Value::Float(cell.sum));
                     counts.set(name.clone(), Value::Int(i64::from(cell.n)));
                 }
             }
             self.set_counts(&mut out, counts);
-            let below = self.list(levels, depth + 1, at..at + PARTS_MS[depth], taken)?;
+            let below = self.list(levels, depth + 1, at..at + PARTS_MS[depth], share)?;
             if let (Some(below), Some(list)) = (below, LISTS.get(depth + 1)) {
                 out.set((*list).into(), Value::List(below));
             }

@@ -10,7 +10,7 @@ use crate::{
         Budget, QueryError, QueryLimits, Selector,
         pipeline::{
             predicate::Test,
-            pushdown::{Wanted, Words},
+            pushdown::{Conditions, NeededNames},
             value::{Fields, Value},
         },
         series::selector::CHUNK,
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Fields of documents that are not tags.
-const OWN_FIELDS: [&str; 15] = [
+const RESERVED_FIELDS: [&str; 15] = [
     "_id",
     "counts",
     "date",
@@ -42,8 +42,8 @@ pub(in crate::query::pipeline) struct CollectionRequest<'a> {
     pub(in crate::query::pipeline) collection: Option<&'a str>,
     pub(in crate::query::pipeline) selector: &'a Selector,
     pub(in crate::query::pipeline) range: Option<&'a Range<UnixMillis>>,
-    pub(in crate::query::pipeline) words: &'a Words,
-    pub(in crate::query::pipeline) wanted: &'a Wanted,
+    pub(in crate::query::pipeline) needed: &'a NeededNames,
+    pub(in crate::query::pipeline) conditions: &'a Conditions,
 }
 
 /// Returns the intersection of two ranges.
@@ -53,14 +53,14 @@ pub(super) fn overlap(a: &Range<UnixMillis>, b: &Range<UnixMillis>) -> Range<Uni
 }
 
 /// The conditions of the first stages on series.
-struct Asked<'a> {
+struct SeriesConditions<'a> {
     selector: Selector,
     /// Tests of tags, and of the metric when it is a field.
     tests: Vec<(&'a str, &'a Test)>,
     has_metric_field: bool,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> SeriesConditions<'a> {
     /// Returns the conditions; `None` when no series can pass.
     fn of(
         store: &Store,
@@ -68,39 +68,39 @@ impl<'a> Asked<'a> {
         request: &'a CollectionRequest<'a>,
         has_metric_field: bool,
     ) -> Result<Option<Self>, QueryError> {
-        let mut asked =
+        let mut conditions =
             Self { selector: request.selector.clone(), tests: Vec::new(), has_metric_field };
-        for (name, test) in &request.wanted.tests {
-            if asked.is_metric(name) {
-                if let (None, Some(metric)) = (&asked.selector.metric, test.only_text()) {
-                    asked.selector.metric = Some(metric.to_owned());
+        for (name, test) in &request.conditions.tests {
+            if conditions.is_metric(name) {
+                if let (None, Some(metric)) = (&conditions.selector.metric, test.only_text()) {
+                    conditions.selector.metric = Some(metric.to_owned());
                 }
-                asked.tests.push((name, test));
+                conditions.tests.push((name, test));
                 continue;
             }
-            let is_field = OWN_FIELDS.contains(&name.as_str());
-            if is_field || (!has_metric_field && names_metric(store, budget, name)?) {
+            let is_field = RESERVED_FIELDS.contains(&name.as_str());
+            if is_field || (!has_metric_field && is_metric_field(store, budget, name)?) {
                 continue;
             }
             if test.is_narrow() {
-                let mut texts = texts_that_pass(store, budget, name, test)?;
+                let mut texts = passing_values(store, budget, name, test)?;
                 match (texts.pop(), texts.is_empty()) {
                     (None, _) => return Ok(None),
-                    (Some(text), true) => asked.selector.tags.push((name.clone(), text)),
-                    (Some(_), false) => asked.tests.push((name, test)),
+                    (Some(text), true) => conditions.selector.tags.push((name.clone(), text)),
+                    (Some(_), false) => conditions.tests.push((name, test)),
                 }
             } else {
-                asked.tests.push((name, test));
+                conditions.tests.push((name, test));
             }
         }
-        Ok(Some(asked))
+        Ok(Some(conditions))
     }
 
     fn is_metric(&self, name: &str) -> bool {
         self.has_metric_field && name == "metric"
     }
 
-    fn fits(&self, info: &SeriesInfo) -> bool {
+    fn matches(&self, info: &SeriesInfo) -> bool {
         self.tests.iter().all(|(name, test)| {
             let metric = self.is_metric(name).then(|| info.key.metric());
             test.holds_for_text(metric.or_else(|| info.key.tag(name)))
@@ -109,31 +109,31 @@ impl<'a> Asked<'a> {
 }
 
 /// Returns true when a field contains the sums of a metric.
-fn names_metric(store: &Store, budget: &Budget, name: &str) -> Result<bool, QueryError> {
+fn is_metric_field(store: &Store, budget: &Budget, name: &str) -> Result<bool, QueryError> {
     let is_same = |metric: &str| {
         metric.len() == name.len()
             && metric.bytes().zip(name.bytes()).all(|(a, b)| a == b || (a == b'.' && b == b'_'))
     };
     let mut found = false;
-    each_value(store, budget, METRIC_TAG, |metric| found |= is_same(metric))?;
+    for_each_value(store, budget, METRIC_TAG, |metric| found |= is_same(metric))?;
     Ok(found)
 }
 
 /// Describes a tag that is compared with a number although none of its values is one.
-pub(in crate::query::pipeline) fn note_of_texts(
+pub(in crate::query::pipeline) fn note_of_text_values(
     store: &Store,
     budget: &Budget,
-    wanted: &Wanted,
+    conditions: &Conditions,
 ) -> Result<Option<String>, QueryError> {
-    for (name, _) in wanted.tests.iter().filter(|(_, test)| test.wants_number()) {
+    for (name, _) in conditions.tests.iter().filter(|(_, test)| test.wants_number()) {
         let (mut has_number, mut text) = (false, None);
-        each_value(store, budget, name, |value| {
+        for_each_value(store, budget, name, |value| {
             has_number |= Value::text(value).counted().is_some();
             text.get_or_insert_with(|| value.to_owned());
         })?;
         if let (false, Some(text)) = (has_number, text) {
             return Ok(Some(format!(
-                "{name} is compared with a number, and none of its values is one, such as {text:?}"
+                "{name} is compared with a number, but its values are no numbers, such as {text:?}"
             )));
         }
     }
@@ -141,7 +141,7 @@ pub(in crate::query::pipeline) fn note_of_texts(
 }
 
 /// Returns the values of a tag that pass a test.
-fn texts_that_pass(
+fn passing_values(
     store: &Store,
     budget: &Budget,
     tag: &str,
@@ -151,7 +151,7 @@ fn texts_that_pass(
         return Ok(vec![text.to_owned()]);
     }
     let mut texts = Vec::new();
-    each_value(store, budget, tag, |value| {
+    for_each_value(store, budget, tag, |value| {
         if test.holds_for_text(Some(value)) {
             texts.push(value.to_owned());
         }
@@ -159,7 +159,7 @@ fn texts_that_pass(
     Ok(texts)
 }
 
-fn each_value(
+fn for_each_value(
     store: &Store,
     budget: &Budget,
     tag: &str,
@@ -183,23 +183,24 @@ pub(super) fn select(
     limits: &QueryLimits,
     has_metric_field: bool,
 ) -> Result<Vec<(SeriesId, SeriesInfo)>, QueryError> {
-    let Some(mut asked) = Asked::of(store, budget, request, has_metric_field)? else {
+    let Some(mut conditions) = SeriesConditions::of(store, budget, request, has_metric_field)?
+    else {
         return Ok(Vec::new());
     };
-    let mut selector = std::mem::take(&mut asked.selector);
-    let fits = |info: &SeriesInfo| asked.fits(info);
+    let mut selector = std::mem::take(&mut conditions.selector);
+    let matches = |info: &SeriesInfo| conditions.matches(info);
     // The total count includes samples of all metrics.
-    let names_all = has_metric_field || request.words.wants("num_samples");
+    let names_all = has_metric_field || request.needed.needs("num_samples");
     let is_seen =
-        |info: &SeriesInfo| names_all || request.words.wants(&field_name(info.key.metric()));
-    let names = request.words.names().filter(|_| !names_all);
+        |info: &SeriesInfo| names_all || request.needed.needs(&field_name(info.key.metric()));
+    let names = request.needed.names().filter(|_| !names_all);
     let (Some(names), None, []) = (names, &selector.metric, &selector.tags[..]) else {
         let found =
-            selector.select_where(store, budget, limits, |info| fits(info) && is_seen(info))?;
+            selector.select_where(store, budget, limits, |info| matches(info) && is_seen(info))?;
         // A pipeline without a metric counts documents of any metric.
         let counts_any = found.is_empty() && !has_metric_field;
         return if counts_any {
-            selector.select_where(store, budget, limits, fits)
+            selector.select_where(store, budget, limits, matches)
         } else {
             Ok(found)
         };
@@ -207,7 +208,7 @@ pub(super) fn select(
     let mut found = Vec::new();
     for name in names {
         selector.metric = Some(name.to_owned());
-        found.extend(selector.select_where(store, budget, limits, fits)?);
+        found.extend(selector.select_where(store, budget, limits, matches)?);
         if found.len() > limits.series_max {
             return Err(QueryError::TooMuch(format!(
                 "more than {} series match: name tags in the first $match or raise \
@@ -218,7 +219,7 @@ pub(super) fn select(
     }
     if found.is_empty() {
         selector.metric = None;
-        return selector.select_where(store, budget, limits, fits);
+        return selector.select_where(store, budget, limits, matches);
     }
     Ok(found)
 }
@@ -231,6 +232,6 @@ pub(super) fn field_name(metric: &str) -> String {
 
 /// Returns the fields of tags.
 pub(super) fn tag_fields<'a>(tags: impl Iterator<Item = (&'a str, &'a str)>) -> Fields {
-    let pairs = tags.filter(|(name, _)| !OWN_FIELDS.contains(name));
+    let pairs = tags.filter(|(name, _)| !RESERVED_FIELDS.contains(name));
     pairs.map(|(name, value)| (name.into(), Value::text(value))).collect()
 }

@@ -42,9 +42,9 @@ impl Slots {
             match read() {
                 Ok((slots, held)) => {
                     let document = move |slot: Slot| {
-                        let mut taken = held.another();
-                        taken.take_read(ROW_VALUES + tags.len())?;
-                        Ok(Document { fields: self.row(info, &tags, &slot), taken })
+                        let mut share = held.another();
+                        share.take_read(ROW_VALUES + tags.len())?;
+                        Ok(Document { fields: self.row(info, &tags, &slot), share })
                     };
                     Box::new(slots.into_iter().map(document))
                 }

@@ -129,7 +129,7 @@ fn fold(function: Function, a: &Value, b: &Value) -> Result<Value, QueryError> {
     }
     Ok(match (function, a, b) {
         (Function::Add, Value::Date(_), Value::Date(_)) => {
-            return Err(QueryError::Invalid("$add takes one date".to_owned()));
+            return Err(QueryError::Invalid("$add takes at most one date".to_owned()));
         }
         (Function::Add, ..) => add(a, b),
         (Function::Subtract, Value::Date(a), Value::Date(b)) => Value::Int(a.0.saturating_sub(b.0)),
@@ -137,7 +137,9 @@ fn fold(function: Function, a: &Value, b: &Value) -> Result<Value, QueryError> {
             Value::Date(at.minus(whole_millis(millis)))
         }
         (Function::Subtract, _, Value::Date(_)) => {
-            return Err(QueryError::Invalid("$subtract takes no date from a number".to_owned()));
+            return Err(QueryError::Invalid(
+                "$subtract cannot subtract a date from a number".to_owned(),
+            ));
         }
         (Function::Subtract, ..) => numbers(a, b, i64::checked_sub, |a, b| a - b),
         (Function::Divide, ..) => match b.number() {

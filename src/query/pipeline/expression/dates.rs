@@ -22,11 +22,12 @@ use crate::{
 };
 
 /// The options of `$dateTrunc`.
-pub(super) const OF_TRUNCATION: [&str; 5] = ["date", "unit", "binSize", "timezone", "startOfWeek"];
+pub(super) const DATE_TRUNC_OPTIONS: [&str; 5] =
+    ["date", "unit", "binSize", "timezone", "startOfWeek"];
 /// The options of `$dateToString`.
-pub(super) const OF_TEXT: [&str; 4] = ["date", "format", "timezone", "onNull"];
+pub(super) const DATE_TO_STRING_OPTIONS: [&str; 4] = ["date", "format", "timezone", "onNull"];
 /// The options of `$dateToParts`.
-pub(super) const OF_PARTS: [&str; 3] = ["date", "timezone", "iso8601"];
+pub(super) const DATE_TO_PARTS_OPTIONS: [&str; 3] = ["date", "timezone", "iso8601"];
 /// Number of values in the result of `$dateToParts`, including the document.
 pub(super) const PARTS_VALUES: usize = 8;
 
@@ -268,7 +269,7 @@ impl Truncation {
                 as i64,
         };
         if count > 1 && matches!(unit, Unit::Calendar(_)) {
-            return Err("$dateTrunc: of 2weeks there is no binSize; use week".to_owned());
+            return Err("$dateTrunc: unit 2weeks takes no binSize; use week".to_owned());
         }
         let first_weekday = match fields.get("startOfWeek") {
             None => Weekday::Sunday,
@@ -282,19 +283,19 @@ impl Truncation {
     pub(super) fn start_of(self, at: UnixMillis, zone: &TimeZone) -> UnixMillis {
         let date = || local(at, zone).date();
         let since = |from: Date, day: Date| i64::from(from.until(day).map_or(0, |s| s.get_days()));
-        let of_days = |from: Date, days: i64| {
+        let start_in_days = |from: Date, days: i64| {
             let into = since(from, date()).rem_euclid(days);
             midnight(date().checked_sub(into.days()).unwrap_or(date()), zone)
         };
         match self.unit {
             Unit::Calendar(unit) => unit.start_of(at, zone),
             Unit::Hour if self.count == 1 => CalendarUnit::Hour.start_of(at, zone),
-            Unit::Hour => self.of_millis(at, HOUR_MS, zone),
-            Unit::Millis(millis) => self.of_millis(at, millis, zone),
-            Unit::Days => of_days(REFERENCE, self.count),
+            Unit::Hour => self.start_in_millis(at, HOUR_MS, zone),
+            Unit::Millis(millis) => self.start_in_millis(at, millis, zone),
+            Unit::Days => start_in_days(REFERENCE, self.count),
             Unit::Weeks => {
                 let first = i64::from(REFERENCE.weekday().until(self.first_weekday));
-                of_days(REFERENCE.saturating_add(first.days()), self.count.saturating_mul(7))
+                start_in_days(REFERENCE.saturating_add(first.days()), self.count.saturating_mul(7))
             }
             Unit::Months(months) => {
                 let length = self.count.saturating_mul(months);
@@ -308,7 +309,7 @@ impl Truncation {
         }
     }
 
-    fn of_millis(self, at: UnixMillis, unit_ms: i64, zone: &TimeZone) -> UnixMillis {
+    fn start_in_millis(self, at: UnixMillis, unit_ms: i64, zone: &TimeZone) -> UnixMillis {
         let from = midnight(REFERENCE, zone);
         at.minus(at.since(from).rem_euclid(self.count.saturating_mul(unit_ms)))
     }

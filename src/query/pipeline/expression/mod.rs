@@ -20,7 +20,7 @@ use super::{
     order::{compare, order_all},
     path::Path,
     pattern::pattern,
-    quota::Taken,
+    quota::Share,
     value::{Fields, Value},
 };
 use crate::query::QueryError;
@@ -41,7 +41,7 @@ pub(super) enum Expression {
     DateToString(Box<DateToString>),
     RegexMatch(Box<Expression>, Arc<Regex>),
     /// The result of an accumulator over a list or several arguments.
-    Gathered(Operator, Vec<Expression>),
+    Accumulated(Operator, Vec<Expression>),
     Bucket(Box<Bucket>),
 }
 
@@ -78,7 +78,7 @@ impl Expression {
                     if let Some(path) = below {
                         return Ok(Self::Path(Path::parse(path)?));
                     }
-                    return Err(format!("{text:?} is not known; of variables there is $$ROOT"));
+                    return Err(format!("{text:?} is not known; use the variable $$ROOT"));
                 }
                 Some(path) => Self::Path(Path::parse(path)?),
                 None => Self::Literal(value.clone()),
@@ -107,12 +107,12 @@ impl Expression {
             "$literal" => return Ok(Self::Literal(argument.clone())),
             "$regexMatch" => return regex_match(argument),
             "$dateTrunc" => {
-                let fields = dates::options(name, argument, &dates::OF_TRUNCATION)?;
+                let fields = dates::options(name, argument, &dates::DATE_TRUNC_OPTIONS)?;
                 let (date, zone) = dates::date_and_zone(name, argument)?;
                 return Ok(Self::DateTrunc(Truncation::parse(fields)?, Box::new(date), zone));
             }
             "$dateToString" => {
-                let fields = dates::options(name, argument, &dates::OF_TEXT)?;
+                let fields = dates::options(name, argument, &dates::DATE_TO_STRING_OPTIONS)?;
                 let (date, zone) = dates::date_and_zone(name, argument)?;
                 let format = DateFormat::parse(fields.get("format"), &zone)?;
                 let on_null = fields.get("onNull").map(Self::parse).transpose()?;
@@ -120,7 +120,7 @@ impl Expression {
                 return Ok(Self::DateToString(Box::new(arguments)));
             }
             "$dateToParts" => {
-                let fields = dates::options(name, argument, &dates::OF_PARTS)?;
+                let fields = dates::options(name, argument, &dates::DATE_TO_PARTS_OPTIONS)?;
                 let iso = fields.get("iso8601").is_some_and(Value::holds);
                 let (date, zone) = dates::date_and_zone(name, argument)?;
                 return Ok(Self::DateParts(Box::new(date), zone, iso));
@@ -131,8 +131,8 @@ impl Expression {
             let (date, zone) = dates::date_and_zone(name, argument)?;
             return Ok(Self::DatePart(part, Box::new(date), zone));
         }
-        if let Some(operator) = Operator::of_list(name) {
-            return Ok(Self::Gathered(operator, arguments(argument)?));
+        if let Some(operator) = Operator::named_in_expressions(name) {
+            return Ok(Self::Accumulated(operator, arguments(argument)?));
         }
         let Some((function, counts)) = Function::named(name) else {
             return Err(unknown(name));
@@ -166,7 +166,7 @@ impl Expression {
         default: Option<&Value>,
     ) -> Result<Self, String> {
         let Value::List(boundaries) = boundaries else {
-            return Err("boundaries is a list of at least 2 values".to_owned());
+            return Err("boundaries must be a list of at least 2 values".to_owned());
         };
         let constant = |value: &Value| match value {
             Value::Fields(fields) if fields.iter().any(|(name, _)| name.starts_with('$')) => {
@@ -180,7 +180,9 @@ impl Expression {
             _ => true,
         };
         if boundaries.len() < 2 || boundaries.windows(2).any(is_wrong) {
-            return Err("boundaries is a list of at least 2 values of one kind that ascend".into());
+            return Err(
+                "boundaries must be a list of at least 2 ascending values of one kind".into()
+            );
         }
         let default = default.map(constant).transpose()?;
         if let (Some(default), [low, .., high]) = (&default, &boundaries[..])
@@ -201,51 +203,51 @@ impl Expression {
     pub(super) fn evaluate(
         &self,
         document: &Fields,
-        taken: &mut Taken<'_>,
+        share: &mut Share<'_>,
     ) -> Result<Option<Value>, QueryError> {
         Ok(match self {
-            Self::Literal(value) => Some(taken.copy(value)?),
-            Self::Path(path) => path.get(document, taken)?,
-            Self::Root => Some(Value::Fields(taken.copy_fields(document)?)),
+            Self::Literal(value) => Some(share.copy(value)?),
+            Self::Path(path) => path.get(document, share)?,
+            Self::Root => Some(Value::Fields(share.copy_fields(document)?)),
             Self::Fields(fields) => {
-                taken.take(1)?;
+                share.take(1)?;
                 let mut out = Vec::new();
                 for (name, expression) in fields {
                     out.extend(
-                        expression.evaluate(document, taken)?.map(|value| (name.clone(), value)),
+                        expression.evaluate(document, share)?.map(|value| (name.clone(), value)),
                     );
                 }
                 Some(Value::Fields(out.into_iter().collect()))
             }
             Self::List(values) => {
-                taken.take(1)?;
-                Some(Value::List(evaluate_all(values, document, taken)?))
+                share.take(1)?;
+                Some(Value::List(evaluate_all(values, document, share)?))
             }
             Self::Call(function, arguments) => {
-                evaluate_call(*function, arguments, document, taken)?
+                evaluate_call(*function, arguments, document, share)?
             }
-            Self::Gathered(operator, arguments) => {
-                let mut values = evaluate_all(arguments, document, taken)?;
+            Self::Accumulated(operator, arguments) => {
+                let mut values = evaluate_all(arguments, document, share)?;
                 if let [Value::List(list)] = &mut values[..] {
                     values = std::mem::take(list);
                 }
-                Some(operator.of_values(values))
+                Some(operator.combine(values))
             }
-            Self::RegexMatch(input, pattern) => Some(match input.evaluate(document, taken)? {
+            Self::RegexMatch(input, pattern) => Some(match input.evaluate(document, share)? {
                 None | Some(Value::Null) => Value::Bool(false),
                 Some(Value::Text(text)) => Value::Bool(pattern.is_match(&text)),
                 Some(other) => return Err(unfit("$regexMatch", &other, "a text")),
             }),
-            Self::Bucket(bucket) => Some(bucket.evaluate(document, taken)?),
+            Self::Bucket(bucket) => Some(bucket.evaluate(document, share)?),
             Self::DatePart(..)
             | Self::DateParts(..)
             | Self::DateTrunc(..)
-            | Self::DateToString(_) => Some(self.evaluate_date(document, taken)?),
+            | Self::DateToString(_) => Some(self.evaluate_date(document, share)?),
         })
     }
 
-    fn evaluate_date(&self, document: &Fields, taken: &mut Taken<'_>) -> Result<Value, QueryError> {
-        let mut date = |expression: &Self, name: &str| match expression.evaluate(document, taken)? {
+    fn evaluate_date(&self, document: &Fields, share: &mut Share<'_>) -> Result<Value, QueryError> {
+        let mut date = |expression: &Self, name: &str| match expression.evaluate(document, share)? {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Date(at)) => Ok(Some(at)),
             Some(other) => Err(unfit(name, &other, "a date")),
@@ -256,7 +258,7 @@ impl Expression {
             }
             Self::DateParts(expression, zone, iso) => {
                 let at = date(expression, "$dateToParts")?;
-                taken.take(dates::PARTS_VALUES)?;
+                share.take(dates::PARTS_VALUES)?;
                 at.map(|at| dates::parts(&dates::local(at, zone), *iso))
             }
             Self::DateTrunc(truncation, expression, zone) => {
@@ -265,11 +267,11 @@ impl Expression {
             Self::DateToString(options) => match date(&options.date, "$dateToString")? {
                 Some(at) => {
                     let text = options.format.text(&dates::local(at, &options.zone));
-                    taken.take(1 + text.len() / 64)?;
+                    share.take(1 + text.len() / 64)?;
                     Some(Value::Text(text.into()))
                 }
                 None => match &options.on_null {
-                    Some(on_null) => on_null.evaluate(document, taken)?,
+                    Some(on_null) => on_null.evaluate(document, share)?,
                     None => None,
                 },
             },
@@ -280,8 +282,8 @@ impl Expression {
 }
 
 impl Bucket {
-    fn evaluate(&self, document: &Fields, taken: &mut Taken<'_>) -> Result<Value, QueryError> {
-        let value = self.by.evaluate(document, taken)?.unwrap_or(Value::Null);
+    fn evaluate(&self, document: &Fields, share: &mut Share<'_>) -> Result<Value, QueryError> {
+        let value = self.by.evaluate(document, share)?.unwrap_or(Value::Null);
         let above = self.boundaries.partition_point(|low| order_all(low, &value).is_le());
         let is_last = above == self.boundaries.len();
         let found = above.checked_sub(1).filter(|_| !is_last);
@@ -293,12 +295,12 @@ impl Bucket {
                 shown.chars().take(60).collect::<String>()
             )));
         };
-        taken.copy(bucket)
+        share.copy(bucket)
     }
 }
 
 fn unknown(name: &str) -> String {
-    let known = Function::names().chain(DatePart::names()).chain(Operator::names_of_list());
+    let known = Function::names().chain(DatePart::names()).chain(Operator::names_in_expressions());
     let others = ["$dateTrunc", "$dateToString", "$dateToParts", "$regexMatch", "$literal"];
     let known: Vec<_> = known.chain(others).collect();
     format!("{name} is not known; use one of {}", known.join(", "))
@@ -329,10 +331,10 @@ fn arguments(argument: &Value) -> Result<Vec<Expression>, String> {
 fn evaluate_all(
     expressions: &[Expression],
     document: &Fields,
-    taken: &mut Taken<'_>,
+    share: &mut Share<'_>,
 ) -> Result<Vec<Value>, QueryError> {
     let value =
-        |expression: &Expression| Ok(expression.evaluate(document, taken)?.unwrap_or(Value::Null));
+        |expression: &Expression| Ok(expression.evaluate(document, share)?.unwrap_or(Value::Null));
     expressions.iter().map(value).collect()
 }
 
@@ -341,10 +343,10 @@ fn evaluate_call(
     function: Function,
     arguments: &[Expression],
     document: &Fields,
-    taken: &mut Taken<'_>,
+    share: &mut Share<'_>,
 ) -> Result<Option<Value>, QueryError> {
     let mut value = |index: usize| -> Result<Option<Value>, QueryError> {
-        let found = arguments.get(index).map(|argument| argument.evaluate(document, taken));
+        let found = arguments.get(index).map(|argument| argument.evaluate(document, share));
         Ok(found.transpose()?.flatten())
     };
     // Only the chosen argument is evaluated.
@@ -381,6 +383,6 @@ fn evaluate_call(
             };
             Ok(Some(function.of_order(order)))
         }
-        _ => Ok(Some(call(function, evaluate_all(arguments, document, taken)?)?)),
+        _ => Ok(Some(call(function, evaluate_all(arguments, document, share)?)?)),
     }
 }
