@@ -1,4 +1,4 @@
-//! Delivery of alerts to the API of an Alertmanager.
+//! Posts alerts to the API of an Alertmanager, several per request.
 //!
 //! Must never know: which alerts are due, when a request is sent again.
 
@@ -8,8 +8,8 @@ use super::{
 };
 use crate::alerts::{Alertmanager, External, ToldAlert};
 
-/// A client of one Alertmanager, for several requests in a row. It reads certificates when it is
-/// created.
+/// A client of one Alertmanager for several requests in a row. Certificates are read when the
+/// client is created.
 pub(crate) struct AlertmanagerClient<'a> {
     alertmanager: &'a Alertmanager,
     client: Result<ureq::Agent, Outcome>,
@@ -28,10 +28,10 @@ impl<'a> AlertmanagerClient<'a> {
             Err(outcome) => return outcome.clone(),
         };
         let alerts: Vec<_> = alerts.iter().map(|alert| alert.outside(external)).collect();
-        // Keys of maps are texts, so this cannot fail.
+        // Keys of maps are strings, so the serialization cannot fail.
         let body = serde_json::to_string(&alerts).unwrap_or_default();
         let Alertmanager { url, http } = self.alertmanager;
-        let answer = post_by(client, &Posting::of(http), &format!("{url}/api/v2/alerts"), body);
-        answer.map_or_else(|outcome| outcome, |answer| Outcome::Confirmed(answer.said))
+        let response = post_by(client, &Posting::of(http), &format!("{url}/api/v2/alerts"), body);
+        response.map_or_else(|outcome| outcome, |response| Outcome::Confirmed(response.summary))
     }
 }

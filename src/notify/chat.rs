@@ -1,5 +1,5 @@
-//! Messages to chat and paging services, in the form of their APIs: Opsgenie, Microsoft Teams,
-//! Telegram and Discord.
+//! Messages to the APIs of chat and on-call services: Opsgenie, Microsoft Teams, Telegram and
+//! Discord.
 //!
 //! Must never know: groups, when anything is sent.
 
@@ -13,69 +13,76 @@ use super::{
 };
 use crate::alerts::{Discord, Message, MessageTemplates, Opsgenie, Teams, Telegram};
 
-/// The maximum lengths of a message and of its description at Opsgenie, in characters.
+/// The maximum length of a message at Opsgenie, and of its description, in characters.
 const OPSGENIE_MESSAGE_MAX: usize = 130;
 const OPSGENIE_DESCRIPTION_MAX: usize = 15_000;
 /// The maximum length of a message at Telegram, in characters.
 const TELEGRAM_MAX: usize = 4096;
-/// The maximum lengths of a title and of a description at Discord, in characters.
+/// The maximum length of a title at Discord, and of a description, in characters.
 const DISCORD_TITLE_MAX: usize = 256;
 const DISCORD_TEXT_MAX: usize = 2048;
-/// The maximum length of a text at Teams, in characters: a card has 28 KB.
+/// The maximum length of a text at Teams, in characters; a card may have 28 KB.
 const TEAMS_MAX: usize = 24_000;
 
-/// The color of a firing group.
+/// The color of a firing group, and of a resolved one.
 const FIRING: u32 = 0x00b0_0000;
 const RESOLVED: u32 = 0x0000_7000;
 
-pub(super) fn opsgenie(own: &Opsgenie, message: &Message, templates: &MessageTemplates) -> Sent {
-    let key = secret::read(&own.api_key).map_err(failed)?;
-    let (path, body) = opsgenie_call(own, message, templates)?;
-    let url = format!("{}/{path}", own.api_url.trim_end_matches('/'));
+pub(super) fn opsgenie(
+    opsgenie: &Opsgenie,
+    message: &Message,
+    templates: &MessageTemplates,
+) -> Sent {
+    let key = secret::read(&opsgenie.api_key).map_err(failed)?;
+    let (path, body) = opsgenie_call(opsgenie, message, templates)?;
+    let url = format!("{}/{path}", opsgenie.api_url.trim_end_matches('/'));
     let posting =
-        Posting { authorization: Some(format!("GenieKey {key}")), ..Posting::of(&own.http) };
-    Ok(http::post(&posting, &url, body.to_string())?.said)
+        Posting { authorization: Some(format!("GenieKey {key}")), ..Posting::of(&opsgenie.http) };
+    Ok(http::post(&posting, &url, body.to_string())?.summary)
 }
 
-/// The path and the body of a request to Opsgenie.
+/// Returns the path and the body of a request to Opsgenie.
 fn opsgenie_call(
-    own: &Opsgenie,
+    opsgenie: &Opsgenie,
     message: &Message,
     templates: &MessageTemplates,
 ) -> Result<(String, Value), Outcome> {
     let expand = |text: &str| expand(templates, text, message);
     let alias = format!("{:032x}", xxh3_128(message.group_key.as_bytes()));
-    let source = expand(&own.source)?;
+    let source = expand(&opsgenie.source)?;
     if message.status() != "firing" {
         let path = format!("v2/alerts/{alias}/close?identifierType=alias");
         return Ok((path, json!({ "source": source })));
     }
     let mut details = Map::new();
-    for (key, text) in &own.details {
+    for (key, text) in &opsgenie.details {
         details.insert(key.clone(), expand(text)?.into());
     }
     let mut body = json!({
         "alias": alias,
-        "message": cut(&expand(&own.message)?, OPSGENIE_MESSAGE_MAX, None),
-        "description": cut(&expand(&own.description)?, OPSGENIE_DESCRIPTION_MAX, message.more()),
+        "message": cut(&expand(&opsgenie.message)?, OPSGENIE_MESSAGE_MAX, None),
+        "description": cut(&expand(&opsgenie.description)?, OPSGENIE_DESCRIPTION_MAX, message.more()),
         "details": details,
         "source": source,
     });
-    for (key, text) in [("note", &own.note), ("priority", &own.priority), ("entity", &own.entity)] {
+    for (key, text) in
+        [("note", &opsgenie.note), ("priority", &opsgenie.priority), ("entity", &opsgenie.entity)]
+    {
         let text = expand(text)?;
         if !text.is_empty() {
             body[key] = text.into();
         }
     }
-    for (key, text) in [("tags", &own.tags), ("actions", &own.actions)] {
+    for (key, text) in [("tags", &opsgenie.tags), ("actions", &opsgenie.actions)] {
         let text = expand(text)?;
-        let parts: Vec<_> = text.split(',').map(str::trim).filter(|own| !own.is_empty()).collect();
+        let parts: Vec<_> =
+            text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
         if !parts.is_empty() {
             body[key] = json!(parts);
         }
     }
     let mut responders = Vec::new();
-    for responder in &own.responders {
+    for responder in &opsgenie.responders {
         let mut shown = Map::new();
         for (key, text) in responder {
             let text = expand(text)?;
@@ -91,14 +98,14 @@ fn opsgenie_call(
     Ok(("v2/alerts".to_owned(), body))
 }
 
-pub(super) fn teams(own: &Teams, message: &Message, templates: &MessageTemplates) -> Sent {
-    let url = secret::read(&own.webhook_url).map_err(failed)?;
-    let body = teams_card(own, message, templates)?;
-    Ok(http::post(&Posting::of(&own.http), &url, body.to_string())?.said)
+pub(super) fn teams(teams: &Teams, message: &Message, templates: &MessageTemplates) -> Sent {
+    let url = secret::read(&teams.webhook_url).map_err(failed)?;
+    let body = teams_card(teams, message, templates)?;
+    Ok(http::post(&Posting::of(&teams.http), &url, body.to_string())?.summary)
 }
 
 fn teams_card(
-    own: &Teams,
+    teams: &Teams,
     message: &Message,
     templates: &MessageTemplates,
 ) -> Result<Value, Outcome> {
@@ -106,9 +113,9 @@ fn teams_card(
     let mut card = json!({
         "@context": "http://schema.org/extensions",
         "@type": "MessageCard",
-        "title": expand(&own.title)?,
-        "summary": expand(&own.summary)?,
-        "text": cut(&expand(&own.text)?, TEAMS_MAX, message.more()),
+        "title": expand(&teams.title)?,
+        "summary": expand(&teams.summary)?,
+        "text": cut(&expand(&teams.text)?, TEAMS_MAX, message.more()),
         "themeColor": format!("{:06x}", color(message)),
     });
     if let Some(url) = message.alerts_url() {
@@ -119,63 +126,67 @@ fn teams_card(
     Ok(card)
 }
 
-pub(super) fn telegram(own: &Telegram, message: &Message, templates: &MessageTemplates) -> Sent {
-    let token = secret::read(&own.bot_token).map_err(failed)?;
-    let url = format!("{}/bot{token}/sendMessage", own.api_url.trim_end_matches('/'));
-    let body = telegram_message(own, message, templates)?;
-    Ok(http::post(&Posting::of(&own.http), &url, body.to_string())?.said)
+pub(super) fn telegram(
+    telegram: &Telegram,
+    message: &Message,
+    templates: &MessageTemplates,
+) -> Sent {
+    let token = secret::read(&telegram.bot_token).map_err(failed)?;
+    let url = format!("{}/bot{token}/sendMessage", telegram.api_url.trim_end_matches('/'));
+    let body = telegram_message(telegram, message, templates)?;
+    Ok(http::post(&Posting::of(&telegram.http), &url, body.to_string())?.summary)
 }
 
 fn telegram_message(
-    own: &Telegram,
+    telegram: &Telegram,
     message: &Message,
     templates: &MessageTemplates,
 ) -> Result<Value, Outcome> {
     let mut body = json!({
-        "chat_id": own.chat_id,
-        "disable_notification": own.disable_notifications,
+        "chat_id": telegram.chat_id,
+        "disable_notification": telegram.disable_notifications,
         "disable_web_page_preview": true,
     });
-    if let Some(thread) = own.message_thread_id {
+    if let Some(thread) = telegram.message_thread_id {
         body["message_thread_id"] = thread.into();
     }
     let more = message.more();
-    let text = if own.parse_mode == "HTML" {
-        templates.expand_html(&own.message, message).map_err(Outcome::Refused)?
+    let text = if telegram.parse_mode == "HTML" {
+        templates.expand_html(&telegram.message, message).map_err(Outcome::Refused)?
     } else {
-        expand(templates, &own.message, message)?
+        expand(templates, &telegram.message, message)?
     };
     let room = more.as_ref().map_or(0, |more| more.chars().count() + 1);
     if text.chars().count() + room <= TELEGRAM_MAX {
         body["text"] = cut(&text, TELEGRAM_MAX, more).into();
-        if !own.parse_mode.is_empty() {
-            body["parse_mode"] = own.parse_mode.as_str().into();
+        if !telegram.parse_mode.is_empty() {
+            body["parse_mode"] = telegram.parse_mode.as_str().into();
         }
         return Ok(body);
     }
-    // Telegram rejects markup that is cut off, so a text that is too long is sent as plain text.
-    // The link is at its end.
+    // Telegram rejects markup that is cut off, so a text that is too long is sent as plain text,
+    // with its link at the end.
     let last = [more, message.alerts_url()].into_iter().flatten().collect::<Vec<_>>().join("\n");
     let last = (!last.is_empty()).then_some(last);
-    body["text"] = cut(&expand(templates, &own.message, message)?, TELEGRAM_MAX, last).into();
+    body["text"] = cut(&expand(templates, &telegram.message, message)?, TELEGRAM_MAX, last).into();
     Ok(body)
 }
 
-pub(super) fn discord(own: &Discord, message: &Message, templates: &MessageTemplates) -> Sent {
-    let url = secret::read(&own.webhook_url).map_err(failed)?;
-    let body = discord_embed(own, message, templates)?;
-    Ok(http::post(&Posting::of(&own.http), &url, body.to_string())?.said)
+pub(super) fn discord(discord: &Discord, message: &Message, templates: &MessageTemplates) -> Sent {
+    let url = secret::read(&discord.webhook_url).map_err(failed)?;
+    let body = discord_embed(discord, message, templates)?;
+    Ok(http::post(&Posting::of(&discord.http), &url, body.to_string())?.summary)
 }
 
 fn discord_embed(
-    own: &Discord,
+    discord: &Discord,
     message: &Message,
     templates: &MessageTemplates,
 ) -> Result<Value, Outcome> {
     let expand = |text: &str| expand(templates, text, message);
     let mut embed = json!({
-        "title": cut(&expand(&own.title)?, DISCORD_TITLE_MAX, None),
-        "description": cut(&expand(&own.message)?, DISCORD_TEXT_MAX, message.more()),
+        "title": cut(&expand(&discord.title)?, DISCORD_TITLE_MAX, None),
+        "description": cut(&expand(&discord.message)?, DISCORD_TEXT_MAX, message.more()),
         "color": color(message),
     });
     if let Some(url) = message.alerts_url() {
@@ -188,7 +199,7 @@ fn color(message: &Message) -> u32 {
     if message.status() == "firing" { FIRING } else { RESOLVED }
 }
 
-/// Shortens a text to a number of characters, including a line at its end, which stays.
+/// Shortens a text to a maximum length, and appends a line that is never shortened.
 fn cut(text: &str, characters_max: usize, line: Option<String>) -> String {
     let line = line.map(|line| format!("\n{line}")).unwrap_or_default();
     let room = characters_max.saturating_sub(line.chars().count());
@@ -215,12 +226,12 @@ mod tests {
     }
 
     fn resolved() -> Message {
-        let mut own = message_of_tests();
-        own.alerts.iter_mut().for_each(|own| own.ends_at = Some(1));
-        own
+        let mut message = message_of_tests();
+        message.alerts.iter_mut().for_each(|alert| alert.ends_at = Some(1));
+        message
     }
 
-    /// A message of alerts with HTML markup, more than one message can hold.
+    /// Returns a message whose alerts contain HTML and exceed the length of every service.
     fn large() -> Message {
         let alert = |at: usize| MessageAlert {
             labels: LabelSet::from([("alertname".to_owned(), format!("<{at}> & more"))]),
@@ -235,7 +246,7 @@ mod tests {
 
     #[test]
     fn opsgenie_opens_an_alert_and_closes_it() {
-        let own = Opsgenie {
+        let opsgenie = Opsgenie {
             api_key: secret(),
             api_url: "https://api.opsgenie.com/".to_owned(),
             message: TITLE.to_owned(),
@@ -248,25 +259,25 @@ mod tests {
             ],
             ..Opsgenie::default()
         };
-        let (path, body) = opsgenie_call(&own, &message_of_tests(), &templates()).unwrap();
+        let (path, body) = opsgenie_call(&opsgenie, &message_of_tests(), &templates()).unwrap();
         assert_eq!((path.as_str(), &body["tags"]), ("v2/alerts", &json!(["a", "firing"])));
         assert_eq!(body["message"], "[FIRING:1] High");
         assert_eq!(body["responders"], json!([{ "name": "ops", "type": "team" }]));
-        let (path, _) = opsgenie_call(&own, &resolved(), &templates()).unwrap();
+        let (path, _) = opsgenie_call(&opsgenie, &resolved(), &templates()).unwrap();
         let alias = body["alias"].as_str().unwrap();
         assert_eq!(path, format!("v2/alerts/{alias}/close?identifierType=alias"));
-        let (_, body) = opsgenie_call(&own, &large(), &templates()).unwrap();
+        let (_, body) = opsgenie_call(&opsgenie, &large(), &templates()).unwrap();
         assert!(body["message"].as_str().unwrap().chars().count() <= OPSGENIE_MESSAGE_MAX);
         assert!(body["description"].as_str().unwrap().ends_with("\nand 1400 more alerts"));
     }
 
     #[test]
-    fn chats_are_told_no_more_than_they_take_and_always_how_many_more_there_are() {
+    fn texts_fit_the_services_and_always_count_the_alerts_left_out() {
         let (title, summary, text) = (TITLE.to_owned(), TITLE.to_owned(), TEXT.to_owned());
-        let own = Teams { webhook_url: secret(), title, summary, text, http: Http::default() };
-        let card = teams_card(&own, &large(), &templates()).unwrap();
+        let teams = Teams { webhook_url: secret(), title, summary, text, http: Http::default() };
+        let card = teams_card(&teams, &large(), &templates()).unwrap();
         assert!(card.to_string().len() < 28 << 10 && card["themeColor"] == "b00000");
-        assert_eq!(teams_card(&own, &resolved(), &templates()).unwrap()["themeColor"], "007000");
+        assert_eq!(teams_card(&teams, &resolved(), &templates()).unwrap()["themeColor"], "007000");
         let discord = Discord {
             webhook_url: secret(),
             title: TITLE.to_owned(),
@@ -285,16 +296,16 @@ mod tests {
             http: Http::default(),
         };
         let message = telegram_message(&telegram, &large(), &templates()).unwrap();
-        for (own, text, characters_max) in [
+        for (service, text, characters_max) in [
             ("Teams", &card["text"], TEAMS_MAX),
             ("Discord", &embed["description"], DISCORD_TEXT_MAX),
             ("Telegram", &message["text"], TELEGRAM_MAX),
         ] {
             let text = text.as_str().unwrap();
-            assert!(text.ends_with("\nand 1400 more alerts"), "{own}: {text}");
-            assert_eq!(text.chars().count(), characters_max, "{own}");
+            assert!(text.ends_with("\nand 1400 more alerts"), "{service}: {text}");
+            assert_eq!(text.chars().count(), characters_max, "{service}");
         }
-        // Markup that is cut off would be rejected.
+        // Telegram rejects markup that is cut off.
         assert!(message["parse_mode"].is_null(), "{message}");
         let small = Message { alerts: large().alerts[..1].to_vec(), ..message_of_tests() };
         let message = telegram_message(&telegram, &small, &templates()).unwrap();

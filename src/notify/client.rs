@@ -1,7 +1,7 @@
-//! HTTP clients for receivers and Alertmanagers, with their secrets, proxies and certificates.
+//! HTTP requests to receivers and Alertmanagers, with their secrets, proxies and certificates.
 //!
-//! Files with secrets and certificates are read for each request, so that changes take effect at
-//! once. Must never know: what is sent, how responses are used.
+//! Secrets and certificates in files are read for each request, so that a change takes effect at
+//! once. Must never know: the contents of messages, the handling of responses.
 
 use std::{fs, io, time::Duration};
 
@@ -15,13 +15,14 @@ use ureq::{
 use super::secret;
 use crate::alerts::{Http, Tls};
 
-/// The timeout of connecting: a receiver that is back gets its messages soon.
+/// The timeout of a connection. It is short, so that a receiver that is back is notified soon.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Creates a client for one server. Responses of any status are returned, and redirects are not
+/// Returns a client for one server. Every status counts as a response, and redirects are not
 /// followed.
 ///
 /// # Errors
+/// When the proxy or the certificates cannot be used.
 /// When the proxy or the certificates cannot be used.
 pub(super) fn client(http: &Http, timeout: Duration) -> Result<ureq::Agent, String> {
     let proxy = http.proxy.as_deref().map(ureq::Proxy::new).transpose();
@@ -38,7 +39,7 @@ pub(super) fn client(http: &Http, timeout: Duration) -> Result<ureq::Agent, Stri
     Ok(config.build().into())
 }
 
-/// Creates a request that posts JSON, with all headers except those of the service.
+/// Returns a POST request for JSON, with all configured headers.
 ///
 /// # Errors
 /// When a secret cannot be read.
@@ -60,29 +61,29 @@ pub(super) fn json_request(
     Ok(request)
 }
 
-/// Returns whether a status means that the same request would be rejected again.
+/// Returns true when a status means that the request is wrong and would be rejected again.
 pub(super) fn is_refusal(status: u16) -> bool {
     matches!(status, 400..=407 | 409..=428 | 430..=499)
 }
 
-/// RFC 7617.
+/// Returns the header value of basic authentication (RFC 7617).
 fn basic(name: &str, password: &str) -> String {
     format!("Basic {}", BASE64_STANDARD.encode(format!("{name}:{password}")))
 }
 
-fn tls(own: &Tls) -> Result<TlsConfig, String> {
+fn tls(settings: &Tls) -> Result<TlsConfig, String> {
     let mut roots = RootCerts::PlatformVerifier;
-    if let Some(file) = &own.ca_file {
-        let named = |cause: &dyn std::fmt::Display| format!("{}: {cause}", file.display());
-        let bytes = fs::read(file).map_err(|cause| named(&cause))?;
+    if let Some(file) = &settings.ca_file {
+        let in_file = |cause: &dyn std::fmt::Display| format!("{}: {cause}", file.display());
+        let bytes = fs::read(file).map_err(|cause| in_file(&cause))?;
         let mut all: Vec<Certificate<'static>> = Vec::new();
         for item in parse_pem(&bytes) {
-            if let PemItem::Certificate(own) = item.map_err(|cause| named(&cause))? {
-                all.push(own);
+            if let PemItem::Certificate(certificate) = item.map_err(|cause| in_file(&cause))? {
+                all.push(certificate);
             }
         }
         roots = RootCerts::new_with_certs(&all);
     }
-    let is_blind = own.insecure_skip_verify;
+    let is_blind = settings.insecure_skip_verify;
     Ok(TlsConfig::builder().root_certs(roots).disable_verification(is_blind).build())
 }

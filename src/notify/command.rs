@@ -1,5 +1,5 @@
-//! Messages to a command: it gets the webhook's JSON on its standard input, a timeout, and a few
-//! lines of the log.
+//! Messages to a command: the command gets the webhook's JSON on its standard input and has a
+//! timeout; only the first bytes of its output are kept.
 //!
 //! Must never know: groups, when anything is sent.
 
@@ -23,83 +23,86 @@ use crate::{
 };
 
 /// The maximum size of the output that is kept, in bytes.
-const SAID_BYTES_MAX: usize = 4096;
+const OUTPUT_BYTES_MAX: usize = 4096;
 /// The maximum number of reads of the output per check.
 const READS_MAX: usize = 64;
 /// The interval between two checks for the end of the process.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The maximum length of an environment variable, in characters: the system rejects more than 128
-/// KiB.
+/// The maximum length of an environment variable, in characters: the system limit is 128 KiB.
 const VARIABLE_MAX: usize = 16 << 10;
 
-pub(super) fn run(own: &Command, message: &Message) -> Sent {
-    let mut child = start(own, message).map_err(|cause| {
-        let name = own.command.first().map_or("", String::as_str);
+pub(super) fn run(command: &Command, message: &Message) -> Sent {
+    let mut child = start(command, message).map_err(|cause| {
+        let name = command.command.first().map_or("", String::as_str);
         failed(format!("{name}: {cause}"))
     })?;
-    let mut said = Said { from: child.stderr.take().filter(never_waits), text: Vec::new() };
-    let ended = wait(&mut child, own.timeout_ms, &mut said);
-    // The whole process group is killed, because children may hold the pipes open.
+    let mut output =
+        Output { pipe: child.stderr.take().filter(set_non_blocking), text: Vec::new() };
+    let ended = wait(&mut child, command.timeout_ms, &mut output);
+    // The children of the command are ended too, because they may hold the pipe open.
     if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        // All of them may have ended already.
+        // All processes of the group may have ended already.
         kill_process_group(group, Signal::KILL).ok();
     }
     drop(child.wait());
-    said.read();
-    let said = String::from_utf8_lossy(&said.text).trim().to_owned();
+    output.read();
+    let output = String::from_utf8_lossy(&output.text).trim().to_owned();
     match ended.map_err(failed)? {
-        Some(true) => Ok(one_line(&format!("it ended well: {said}"))),
-        Some(false) => Err(Outcome::Failed(format!("it ended badly: {said}"))),
-        None => Err(Outcome::Failed(format!("it took more than {} ms: {said}", own.timeout_ms))),
+        Some(true) => Ok(one_line(&format!("the command succeeded: {output}"))),
+        Some(false) => Err(Outcome::Failed(format!("the command failed: {output}"))),
+        None => Err(Outcome::Failed(format!(
+            "the command took more than {} ms: {output}",
+            command.timeout_ms
+        ))),
     }
 }
 
-/// The output of the command. Its children may hold the pipe open, so nobody waits for the
-/// end.
-struct Said {
-    from: Option<ChildStderr>,
+/// The error output of the command. Children of the command may hold the pipe open, so nothing
+/// waits for its end.
+struct Output {
+    pipe: Option<ChildStderr>,
     text: Vec<u8>,
 }
 
-impl Said {
-    /// Reads the available output, so that the command can continue, and keeps the beginning. A
-    /// check reads at most a few times the size of a pipe.
+impl Output {
+    /// Reads the available output, so that the command is not blocked, and keeps the beginning. A
+    /// limit on the number of reads ensures that a call ends.
     fn read(&mut self) {
-        let mut some = [0; 4096];
+        let mut buffer = [0; 4096];
         for _ in 0..READS_MAX {
-            let Some(from) = &mut self.from else { return };
-            match from.read(&mut some) {
-                Ok(0) => self.from = None,
+            let Some(pipe) = &mut self.pipe else { return };
+            match pipe.read(&mut buffer) {
+                Ok(0) => self.pipe = None,
                 Ok(count) => {
-                    let left = SAID_BYTES_MAX.saturating_sub(self.text.len());
-                    self.text.extend(some.iter().take(count.min(left)));
+                    let left = OUTPUT_BYTES_MAX.saturating_sub(self.text.len());
+                    self.text.extend(buffer.iter().take(count.min(left)));
                 }
-                // The pipe is empty now.
+                // No more output is available now.
                 Err(_) => return,
             }
         }
     }
 }
 
-/// Makes reads of an empty pipe return at once.
-fn never_waits(pipe: &ChildStderr) -> bool {
+/// Makes the pipe non-blocking; returns true on success.
+fn set_non_blocking(pipe: &ChildStderr) -> bool {
     fcntl_getfl(pipe).and_then(|flags| fcntl_setfl(pipe, flags | OFlags::NONBLOCK)).is_ok()
 }
 
-/// A text in the form of an environment variable.
+/// Returns a text that fits into an environment variable.
 fn variable(text: &str) -> String {
-    let plain = |own: char| if own == '\0' { char::REPLACEMENT_CHARACTER } else { own };
+    let plain = |c: char| if c == '\0' { char::REPLACEMENT_CHARACTER } else { c };
     text.chars().take(VARIABLE_MAX).map(plain).collect()
 }
 
-/// Starts the command in a new process group.
-fn start(own: &Command, message: &Message) -> io::Result<Child> {
-    // The input is a file, not a pipe, because the command may not read it.
+/// Starts the command in a separate process group.
+fn start(command: &Command, message: &Message) -> io::Result<Child> {
+    // The input is a file instead of a pipe, because the command may not read it.
     let mut input = tempfile::tempfile()?;
     input.write_all(message.to_json(0).as_bytes())?;
     input.rewind()?;
-    let (program, arguments) = own.command.split_first().ok_or(io::ErrorKind::NotFound)?;
+    let (program, arguments) = command.command.split_first().ok_or(io::ErrorKind::NotFound)?;
     Process::new(program)
         .args(arguments)
         .env("GRANARY_STATUS", message.status())
@@ -112,18 +115,18 @@ fn start(own: &Command, message: &Message) -> io::Result<Child> {
         .spawn()
 }
 
-/// Returns whether the exit status is 0; `None` after the timeout.
-fn wait(child: &mut Child, timeout_ms: i64, said: &mut Said) -> io::Result<Option<bool>> {
+/// Returns true when the exit status is 0, and `None` after the timeout.
+fn wait(child: &mut Child, timeout_ms: i64, output: &mut Output) -> io::Result<Option<bool>> {
     let watch = Stopwatch::start();
     loop {
-        said.read();
+        output.read();
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status.success()));
         }
         if watch.seconds() * 1000.0 > timeout_ms as f64 {
             return Ok(None);
         }
-        thread::sleep(LOOK_EVERY);
+        thread::sleep(CHECK_INTERVAL);
     }
 }
 
@@ -140,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_given_the_message_and_its_end_is_the_answer() {
+    fn a_command_gets_the_message_and_its_exit_status_is_the_outcome() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
         let script = format!("cat > {0}; echo $GRANARY_STATUS >> {0}", path.display());
@@ -148,58 +151,58 @@ mod tests {
         let written = fs::read_to_string(&path).unwrap();
         assert_eq!(written, message_of_tests().to_json(0) + "firing\n");
         let failed = shell("echo no >&2; exit 3", 10_000);
-        assert_eq!(failed, Err(Outcome::Failed("it ended badly: no".to_owned())));
+        assert_eq!(failed, Err(Outcome::Failed("the command failed: no".to_owned())));
         let none = Command { command: vec!["/nowhere/at/all".to_owned()], timeout_ms: 1000 };
         assert!(
-            matches!(run(&none, &message_of_tests()), Err(Outcome::Failed(own)) if own.contains("/nowhere"))
+            matches!(run(&none, &message_of_tests()), Err(Outcome::Failed(cause)) if cause.contains("/nowhere"))
         );
     }
 
     #[test]
-    fn a_command_that_leaves_something_behind_is_not_waited_for() {
+    fn processes_that_a_command_leaves_behind_are_not_waited_for() {
         let watch = Stopwatch::start();
-        // A process in another session is not killed with the group, and holds the pipe open.
-        let said = shell("setsid sleep 60 & echo started >&2; exit 0", 10_000);
-        assert_eq!(said, Ok("it ended well: started".to_owned()));
+        // A process in a separate session is not ended with the group, and holds the pipe open.
+        let sent = shell("setsid sleep 60 & echo started >&2; exit 0", 10_000);
+        assert_eq!(sent, Ok("the command succeeded: started".to_owned()));
         let outcome = shell("setsid sleep 60 & echo left >&2; exit 1", 10_000);
-        assert_eq!(outcome, Err(Outcome::Failed("it ended badly: left".to_owned())));
+        assert_eq!(outcome, Err(Outcome::Failed("the command failed: left".to_owned())));
         assert!(watch.seconds() < 30.0, "{}", watch.seconds());
     }
 
     #[test]
-    fn a_command_that_says_much_is_not_disturbed_by_that() {
+    fn a_command_with_much_output_is_not_blocked() {
         let much = "i=0; while [ $i -lt 5000 ]; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa >&2; \
                     i=$((i+1)); done";
         shell(much, 30_000).unwrap();
-        let Err(Outcome::Failed(said)) = shell(&format!("{much}; exit 1"), 30_000) else {
+        let Err(Outcome::Failed(output)) = shell(&format!("{much}; exit 1"), 30_000) else {
             panic!()
         };
-        assert!((4000..5000).contains(&said.len()), "{}", said.len());
+        assert!((4000..5000).contains(&output.len()), "{}", output.len());
     }
 
     #[test]
-    fn labels_that_no_environment_can_hold_are_told_all_the_same() {
-        let mut own = message_of_tests();
-        own.group_key = "a\0b".to_owned() + &"\u{e4}".repeat(200_000);
+    fn labels_that_exceed_the_environment_are_shortened() {
+        let mut message = message_of_tests();
+        message.group_key = "a\0b".to_owned() + &"\u{e4}".repeat(200_000);
         let command =
             ["/bin/sh", "-c", "test ${#GRANARY_GROUP_KEY} -gt 16000"].map(str::to_owned).to_vec();
-        let sent = run(&Command { command, timeout_ms: 10_000 }, &own);
-        assert_eq!(sent, Ok("it ended well".to_owned()));
+        let sent = run(&Command { command, timeout_ms: 10_000 }, &message);
+        assert_eq!(sent, Ok("the command succeeded".to_owned()));
     }
 
     #[test]
-    fn a_command_that_takes_too_long_or_says_too_much_is_ended() {
+    fn a_command_that_runs_too_long_or_prints_too_much_is_ended() {
         let watch = Stopwatch::start();
         let outcome = shell("sleep 100 & sleep 100", 200);
         assert!(
-            matches!(&outcome, Err(Outcome::Failed(own)) if own.contains("200 ms")),
+            matches!(&outcome, Err(Outcome::Failed(cause)) if cause.contains("200 ms")),
             "{outcome:?}"
         );
         let outcome = shell(
             "while echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa >&2; do :; done",
             500,
         );
-        let Err(Outcome::Failed(said)) = outcome else { panic!("{outcome:?}") };
-        assert!(said.len() < 5000 && watch.seconds() < 50.0, "{}", said.len());
+        let Err(Outcome::Failed(output)) = outcome else { panic!("{outcome:?}") };
+        assert!(output.len() < 5000 && watch.seconds() < 50.0, "{}", output.len());
     }
 }

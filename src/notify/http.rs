@@ -1,4 +1,4 @@
-//! Messages by HTTP: Alertmanager's webhooks, Slack and `PagerDuty`.
+//! Messages by HTTP: to webhooks in Alertmanager's format, to Slack, and to `PagerDuty`.
 //!
 //! Must never know: groups, when anything is sent.
 
@@ -16,33 +16,33 @@ use crate::alerts::{Http, Message, MessageTemplates, Pagerduty, Slack, Webhook};
 
 /// The timeout of a response, unless the receiver sets one.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The maximum size of a response body that is read, in bytes.
-const ANSWER_BYTES_MAX: u64 = 64 << 10;
-/// The fault of an invalid address.
-const NO_ADDRESS: &str = "its address cannot be used: write https://example.org/path";
+/// The maximum size of a response that is read, in bytes.
+const RESPONSE_BYTES_MAX: u64 = 64 << 10;
+/// The error message for an invalid URL.
+const INVALID_URL: &str = "the URL is invalid: use one such as https://example.org/path";
 /// The maximum length of an event's summary at `PagerDuty`, in characters.
 const SUMMARY_MAX: usize = 1024;
 
-pub(super) fn webhook(own: &Webhook, message: &Message) -> Sent {
-    let url = secret::read(&own.url).map_err(failed)?;
-    let timeout = own.timeout_ms.map(|ms| Duration::from_millis(ms.unsigned_abs()));
-    let posting = Posting { timeout: timeout.unwrap_or(TIMEOUT), ..Posting::of(&own.http) };
-    Ok(post(&posting, &url, message.to_json(own.max_alerts))?.said)
+pub(super) fn webhook(webhook: &Webhook, message: &Message) -> Sent {
+    let url = secret::read(&webhook.url).map_err(failed)?;
+    let timeout = webhook.timeout_ms.map(|ms| Duration::from_millis(ms.unsigned_abs()));
+    let posting = Posting { timeout: timeout.unwrap_or(TIMEOUT), ..Posting::of(&webhook.http) };
+    Ok(post(&posting, &url, message.to_json(webhook.max_alerts))?.summary)
 }
 
 /// The response of a receiver that accepted a message.
-pub(super) struct Answer {
-    /// The first bytes of its body.
+pub(super) struct Response {
+    /// The beginning of the response's body.
     pub(super) text: String,
     /// The status and the text in one line.
-    pub(super) said: String,
+    pub(super) summary: String,
 }
 
-/// The terms of a request: client settings, timeout, authorization.
+/// The settings of a request: client settings, timeout and authorization.
 pub(super) struct Posting<'a> {
     pub(super) http: &'a Http,
     pub(super) timeout: Duration,
-    /// The header `Authorization`, if the service has one.
+    /// The value of the header `Authorization`, if the service requires its own.
     pub(super) authorization: Option<String>,
 }
 
@@ -52,30 +52,30 @@ impl<'a> Posting<'a> {
     }
 }
 
-pub(super) fn slack(own: &Slack, message: &Message, templates: &MessageTemplates) -> Sent {
-    let url = secret::read(&own.api_url).map_err(failed)?;
-    let body = slack_body(own, message, templates)?;
-    let answer = post(&Posting::of(&own.http), &url, body.to_string())?;
-    // Slack's API responds with 200 even when it rejects a message.
-    let content: Value = serde_json::from_str(&answer.text).unwrap_or_default();
+pub(super) fn slack(slack: &Slack, message: &Message, templates: &MessageTemplates) -> Sent {
+    let url = secret::read(&slack.api_url).map_err(failed)?;
+    let body = slack_body(slack, message, templates)?;
+    let response = post(&Posting::of(&slack.http), &url, body.to_string())?;
+    // Slack's API returns a success status even when it rejects a message.
+    let content: Value = serde_json::from_str(&response.text).unwrap_or_default();
     if content.get("ok") == Some(&Value::Bool(false)) {
-        return Err(Outcome::Refused(format!("Slack says {}", content["error"])));
+        return Err(Outcome::Refused(format!("Slack answered {}", content["error"])));
     }
-    Ok(answer.said)
+    Ok(response.summary)
 }
 
 fn slack_body(
-    own: &Slack,
+    slack: &Slack,
     message: &Message,
     templates: &MessageTemplates,
 ) -> Result<Value, Outcome> {
     let expand = |text: &str| expand(templates, text, message);
     let mut fields = Vec::new();
-    for field in &own.fields {
+    for field in &slack.fields {
         let (title, value) = (expand(&field.title)?, expand(&field.value)?);
         fields.push(json!({ "title": title, "value": value, "short": field.short }));
     }
-    let mut attachment = texts(&own.attachment, expand)?;
+    let mut attachment = texts(&slack.attachment, expand)?;
     if let Some(more) = message.more() {
         for key in ["text", "fallback"] {
             let text = attachment.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -84,50 +84,55 @@ fn slack_body(
         }
     }
     attachment.insert("fields".to_owned(), fields.into());
-    attachment.insert("mrkdwn_in".to_owned(), json!(own.mrkdwn_in));
-    let actions: Result<Vec<_>, _> = own.actions.iter().map(|own| texts(own, expand)).collect();
+    attachment.insert("mrkdwn_in".to_owned(), json!(slack.mrkdwn_in));
+    let actions: Result<Vec<_>, _> =
+        slack.actions.iter().map(|action| texts(action, expand)).collect();
     let actions = actions?;
     if !actions.is_empty() {
         attachment.insert("actions".to_owned(), json!(actions));
     }
-    let mut body = texts(&own.texts, expand)?;
-    body.insert("link_names".to_owned(), own.link_names.into());
+    let mut body = texts(&slack.texts, expand)?;
+    body.insert("link_names".to_owned(), slack.link_names.into());
     body.insert("attachments".to_owned(), json!([attachment]));
     Ok(Value::Object(body))
 }
 
-pub(super) fn pagerduty(own: &Pagerduty, message: &Message, templates: &MessageTemplates) -> Sent {
-    let event = pagerduty_event(own, message, templates)?;
-    Ok(post(&Posting::of(&own.http), &own.url, event.to_string())?.said)
+pub(super) fn pagerduty(
+    pagerduty: &Pagerduty,
+    message: &Message,
+    templates: &MessageTemplates,
+) -> Sent {
+    let event = pagerduty_event(pagerduty, message, templates)?;
+    Ok(post(&Posting::of(&pagerduty.http), &pagerduty.url, event.to_string())?.summary)
 }
 
 fn pagerduty_event(
-    own: &Pagerduty,
+    pagerduty: &Pagerduty,
     message: &Message,
     templates: &MessageTemplates,
 ) -> Result<Value, Outcome> {
     let expand = |text: &str| expand(templates, text, message);
     let is_firing = message.status() == "firing";
     let mut event = json!({
-        "routing_key": secret::read(&own.routing_key).map_err(failed)?,
+        "routing_key": secret::read(&pagerduty.routing_key).map_err(failed)?,
         "event_action": if is_firing { "trigger" } else { "resolve" },
         "dedup_key": format!("{:032x}", xxh3_128(message.group_key.as_bytes())),
     });
     if is_firing {
-        let mut payload = texts(&own.payload, expand)?;
+        let mut payload = texts(&pagerduty.payload, expand)?;
         if let Some(Value::String(summary)) = payload.get_mut("summary") {
             let more = message.more().map(|more| format!(", {more}")).unwrap_or_default();
             let rest = SUMMARY_MAX.saturating_sub(more.chars().count());
             *summary = summary.chars().take(rest).collect::<String>() + &more;
         }
         let mut details = Map::new();
-        for (key, text) in &own.details {
+        for (key, text) in &pagerduty.details {
             details.insert(key.clone(), expand(text)?.into());
         }
         payload.insert("custom_details".to_owned(), details.into());
         event["payload"] = payload.into();
-        event["client"] = expand(&own.client)?.into();
-        let client_url = expand(&own.client_url)?;
+        event["client"] = expand(&pagerduty.client)?.into();
+        let client_url = expand(&pagerduty.client_url)?;
         if !client_url.is_empty() {
             event["client_url"] = client_url.into();
         }
@@ -135,7 +140,7 @@ fn pagerduty_event(
     Ok(event)
 }
 
-/// Expands the templates that are not empty.
+/// Expands templates and skips the ones whose text is empty.
 fn texts(
     all: &BTreeMap<&'static str, String>,
     expand: impl Fn(&str) -> Result<String, Outcome>,
@@ -150,15 +155,15 @@ fn texts(
     Ok(texts)
 }
 
-/// Posts JSON. Errors contain no part of the address, which may be a secret.
-pub(super) fn post(posting: &Posting<'_>, url: &str, body: String) -> Result<Answer, Outcome> {
+/// Posts JSON. Error messages contain no part of the URL, which may be a secret.
+pub(super) fn post(posting: &Posting<'_>, url: &str, body: String) -> Result<Response, Outcome> {
     if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
-        return Err(failed(NO_ADDRESS));
+        return Err(failed(INVALID_URL));
     }
     post_by(&client_of(posting)?, posting, url, body)
 }
 
-/// Creates the client of one request, or of several in a row.
+/// Returns a client for one request or for several in a row.
 pub(super) fn client_of(posting: &Posting<'_>) -> Result<ureq::Agent, Outcome> {
     client(posting.http, posting.timeout).map_err(failed)
 }
@@ -169,38 +174,42 @@ pub(super) fn post_by(
     posting: &Posting<'_>,
     url: &str,
     body: String,
-) -> Result<Answer, Outcome> {
+) -> Result<Response, Outcome> {
     let mut request = json_request(client, posting.http, url).map_err(failed)?;
-    if let Some(own) = &posting.authorization {
-        request = request.header("Authorization", own);
+    if let Some(authorization) = &posting.authorization {
+        request = request.header("Authorization", authorization);
     }
-    let answer = request.send(body).map_err(|cause| {
-        if matches!(cause, ureq::Error::BadUri(_)) { failed(NO_ADDRESS) } else { failed(cause) }
+    let response = request.send(body).map_err(|cause| {
+        if matches!(cause, ureq::Error::BadUri(_)) { failed(INVALID_URL) } else { failed(cause) }
     })?;
-    let status = answer.status();
+    let status = response.status();
     let mut bytes = Vec::new();
-    // The status decides; an unreadable body does not change the outcome.
-    drop(answer.into_body().into_reader().take(ANSWER_BYTES_MAX).read_to_end(&mut bytes));
+    // Only the status decides the outcome, so an error while reading the body is ignored.
+    drop(response.into_body().into_reader().take(RESPONSE_BYTES_MAX).read_to_end(&mut bytes));
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    let said = one_line(&format!("{status}: {}", without_address(&text, url)));
+    let summary = one_line(&format!("{status}: {}", without_secrets(&text, url)));
     if status.is_success() {
-        return Ok(Answer { text, said });
+        return Ok(Response { text, summary });
     }
     if status.is_redirection() {
         let status = status.as_u16();
         return Err(failed(format!(
-            "it leads elsewhere (status {status}): name where it leads to"
+            "the server redirects (status {status}): configure the URL that it redirects to"
         )));
     }
-    Err(if is_refusal(status.as_u16()) { Outcome::Refused(said) } else { Outcome::Failed(said) })
+    Err(if is_refusal(status.as_u16()) {
+        Outcome::Refused(summary)
+    } else {
+        Outcome::Failed(summary)
+    })
 }
 
-/// Removes the parts of the address from a text that may repeat them, because they may be secrets.
-fn without_address(text: &str, url: &str) -> String {
+/// Removes all parts of the request's URL that may be secret from a response.
+fn without_secrets(text: &str, url: &str) -> String {
     /// Shorter parts of a path are ordinary words.
     const WORD_MAX: usize = 8;
-    let behind = url.split_once("://").map_or(url, |(_, behind)| behind);
-    let parts = behind.split(['/', '?', '&', '=', '#', '@', ':']).skip(1);
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let parts = rest.split(['/', '?', '&', '=', '#', '@', ':']).skip(1);
     let secrets = parts.filter(|part| part.len() > WORD_MAX);
     secrets.fold(text.to_owned(), |text, part| text.replace(part, "***"))
 }
@@ -217,13 +226,13 @@ mod tests {
     use crate::{alerts::Secret, notify::outcome::message_of_tests};
 
     fn webhook_at(url: Secret) -> Sent {
-        let own = Webhook { url, max_alerts: 0, timeout_ms: None, http: Http::default() };
-        webhook(&own, &message_of_tests())
+        let settings = Webhook { url, max_alerts: 0, timeout_ms: None, http: Http::default() };
+        webhook(&settings, &message_of_tests())
     }
 
-    /// Returns the outcomes of two messages: the first answered with this status, and one sent
-    /// again.
-    fn answered(status: &str) -> Sent {
+    /// Returns the outcome of a message whose first request gets this status; a second request
+    /// would succeed.
+    fn outcome_of(status: &str) -> Sent {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
         let first = format!(
@@ -251,27 +260,27 @@ mod tests {
     #[test]
     fn only_an_answer_of_2xx_confirms_a_message() {
         for status in ["200 OK", "202 Accepted", "204 No Content"] {
-            let said = answered(status).unwrap();
-            assert_eq!(said.split(' ').next(), status.split(' ').next(), "{status}: {said}");
+            let summary = outcome_of(status).unwrap();
+            assert_eq!(summary.split(' ').next(), status.split(' ').next(), "{status}: {summary}");
         }
         for status in
             ["301 Moved", "302 Found", "303 See Other", "304 Not Modified", "307 T", "308 P"]
         {
-            let outcome = answered(status);
+            let outcome = outcome_of(status);
             assert!(matches!(outcome, Err(Outcome::Failed(_))), "{status}: {outcome:?}");
         }
         for status in ["500 Oh", "503 Busy", "429 Slow", "408 Late"] {
-            let outcome = answered(status);
+            let outcome = outcome_of(status);
             assert!(matches!(outcome, Err(Outcome::Failed(_))), "{status}: {outcome:?}");
         }
         for status in ["400 Bad", "401 No", "404 None", "413 Large", "422 Odd"] {
-            let outcome = answered(status);
+            let outcome = outcome_of(status);
             assert!(matches!(outcome, Err(Outcome::Refused(_))), "{status}: {outcome:?}");
         }
     }
 
     #[test]
-    fn alerts_that_are_too_many_are_counted_whatever_the_texts_are() {
+    fn alerts_left_out_are_counted_whatever_the_texts_are() {
         let templates = MessageTemplates::new(&[]).unwrap();
         let message = Message { left_out: 1400, ..message_of_tests() };
         let secret = || Secret::Text("https://example.org".to_owned());
@@ -310,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_a_secret_is_in_no_fault() {
+    fn errors_contain_no_part_of_a_secret_url() {
         let folder = tempfile::tempdir().unwrap();
         for text in [
             "hooks.example.org/the-secret",
@@ -322,8 +331,8 @@ mod tests {
             let file = folder.path().join("url");
             std::fs::write(&file, text).unwrap();
             let outcome = webhook_at(Secret::File(file));
-            let Err(Outcome::Failed(said)) = &outcome else { panic!("{text}: {outcome:?}") };
-            assert!(!said.contains("secret") && !said.contains("port/"), "{text}: {said}");
+            let Err(Outcome::Failed(cause)) = &outcome else { panic!("{text}: {outcome:?}") };
+            assert!(!cause.contains("secret") && !cause.contains("port/"), "{text}: {cause}");
         }
     }
 }

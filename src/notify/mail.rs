@@ -1,4 +1,4 @@
-//! Messages by mail: SMTP by lettre, with STARTTLS unless it is turned off.
+//! Messages by mail: SMTP by lettre, with STARTTLS unless it is disabled.
 //!
 //! Must never know: groups, when anything is sent.
 
@@ -29,34 +29,35 @@ use crate::{
 
 /// The timeout of each response of the server.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// The port with TLS from the start (RFC 8314).
+/// The port of SMTP over implicit TLS (RFC 8314).
 const TLS_PORT: u16 = 465;
 
-pub(super) fn send(own: &Email, message: &Message, templates: &MessageTemplates) -> Sent {
-    let mail = written(own, message, templates)?;
-    let sent = transport(own)?.send(&mail);
-    let refused = |cause: lettre::transport::smtp::Error| {
+pub(super) fn send(email: &Email, message: &Message, templates: &MessageTemplates) -> Sent {
+    let mail = compose(email, message, templates)?;
+    let sent = transport(email)?.send(&mail);
+    let outcome = |cause: lettre::transport::smtp::Error| {
         let text = chain(&cause);
         if cause.is_permanent() { Outcome::Refused(text) } else { Outcome::Failed(text) }
     };
-    let answer = sent.map_err(refused)?;
-    let lines: Vec<_> = answer.message().collect();
-    Ok(one_line(&format!("{} {}", answer.code(), lines.join(" "))))
+    let response = sent.map_err(outcome)?;
+    let lines: Vec<_> = response.message().collect();
+    Ok(one_line(&format!("{} {}", response.code(), lines.join(" "))))
 }
 
-fn transport(own: &Email) -> Result<SmtpTransport, Outcome> {
-    let (host, port) = &own.smarthost;
-    let encryption = if own.require_tls || *port == TLS_PORT {
+fn transport(email: &Email) -> Result<SmtpTransport, Outcome> {
+    let (host, port) = &email.smarthost;
+    let encryption = if email.require_tls || *port == TLS_PORT {
         let mut tls = TlsParameters::builder(host.clone())
-            .dangerous_accept_invalid_certs(own.tls.insecure_skip_verify)
-            .dangerous_accept_invalid_hostnames(own.tls.insecure_skip_verify);
-        if let Some(file) = &own.tls.ca_file {
-            let named = |cause: &dyn std::fmt::Display| {
+            .dangerous_accept_invalid_certs(email.tls.insecure_skip_verify)
+            .dangerous_accept_invalid_hostnames(email.tls.insecure_skip_verify);
+        if let Some(file) = &email.tls.ca_file {
+            let in_file = |cause: &dyn std::fmt::Display| {
                 Outcome::Failed(format!("{}: {cause}", file.display()))
             };
-            let pem = fs::read(file).map_err(|cause| named(&cause))?;
-            tls = tls
-                .add_root_certificate(Certificate::from_pem(&pem).map_err(|cause| named(&cause))?);
+            let pem = fs::read(file).map_err(|cause| in_file(&cause))?;
+            tls = tls.add_root_certificate(
+                Certificate::from_pem(&pem).map_err(|cause| in_file(&cause))?,
+            );
         }
         let tls = tls.build().map_err(|cause| Outcome::Failed(chain(&cause)))?;
         if *port == TLS_PORT { Encryption::Wrapper(tls) } else { Encryption::Required(tls) }
@@ -67,30 +68,33 @@ fn transport(own: &Email) -> Result<SmtpTransport, Outcome> {
         .port(*port)
         .tls(encryption)
         .timeout(Some(TIMEOUT))
-        .hello_name(ClientId::Domain(own.hello.clone()));
-    if let Some((name, password)) = &own.auth {
+        .hello_name(ClientId::Domain(email.hello.clone()));
+    if let Some((name, password)) = &email.auth {
         let password = secret::read(password).map_err(failed)?;
         builder = builder.credentials(Credentials::new(name.clone(), password));
     }
     Ok(builder.build())
 }
 
-fn written(
-    own: &Email,
+fn compose(
+    email: &Email,
     message: &Message,
     templates: &MessageTemplates,
 ) -> Result<lettre::Message, Outcome> {
     let refused =
-        |what: &str, cause: &dyn std::fmt::Display| Outcome::Refused(format!("{what}: {cause}"));
+        |part: &str, cause: &dyn std::fmt::Display| Outcome::Refused(format!("{part}: {cause}"));
     let expand = |text: &str| expand(templates, text, message);
-    let from: Mailbox = expand(&own.from)?.parse().map_err(|cause| refused("from", &cause))?;
-    let to: Mailboxes = expand(&own.to)?.parse().map_err(|cause| refused("to", &cause))?;
-    // A mail that is tried again has the same id, by which a mailbox can know it; a repeat has another
-    // one: many mailboxes show a mail whose id they know once.
-    let alerts: Vec<_> =
-        message.alerts.iter().map(|own| (own.fingerprint(), own.starts_at, own.ends_at)).collect();
-    let what = (&message.group_key, &own.to, message.decided_at, alerts);
-    let id = xxh3_128(format!("{what:?}").as_bytes());
+    let from: Mailbox = expand(&email.from)?.parse().map_err(|cause| refused("from", &cause))?;
+    let to: Mailboxes = expand(&email.to)?.parse().map_err(|cause| refused("to", &cause))?;
+    // A mail that is retried has the same id, so that a mailbox can recognize a duplicate. A
+    // repeated notification has another id, because many mailboxes show only one mail per id.
+    let alerts: Vec<_> = message
+        .alerts
+        .iter()
+        .map(|alert| (alert.fingerprint(), alert.starts_at, alert.ends_at))
+        .collect();
+    let identity = (&message.group_key, &email.to, message.decided_at, alerts);
+    let id = xxh3_128(format!("{identity:?}").as_bytes());
     let host = &from.email.domain().to_owned();
     let mut builder = lettre::Message::builder()
         .from(from)
@@ -98,7 +102,7 @@ fn written(
     for to in to {
         builder = builder.to(to);
     }
-    for (name, text) in &own.headers {
+    for (name, text) in &email.headers {
         // A line break would begin another header.
         let text = expand(text)?.replace(char::is_control, " ");
         let name =
@@ -106,10 +110,10 @@ fn written(
         builder = builder.raw_header(HeaderValue::new(name, text));
     }
     let html =
-        templates.expand_html(&own.html, message).map_err(|cause| refused("html", &cause))?;
+        templates.expand_html(&email.html, message).map_err(|cause| refused("html", &cause))?;
     let more = message.more().unwrap_or_default();
     let html = if more.is_empty() || html.is_empty() { html } else { with_line(&html, &more) };
-    let text = expand(&own.text)?;
+    let text = expand(&email.text)?;
     let text = if more.is_empty() { text } else { format!("{text}\n{more}\n") };
     let text = SinglePart::builder().header(ContentType::TEXT_PLAIN).body(text);
     let mail = if html.is_empty() {
@@ -121,7 +125,7 @@ fn written(
     mail.map_err(|cause| refused("mail", &cause))
 }
 
-/// Inserts a line before the end of a document.
+/// Inserts a line at the end of an HTML document.
 fn with_line(html: &str, line: &str) -> String {
     let paragraph = format!("<p>{line}</p>\n");
     let (begin, end) = html.rfind("</body>").map_or((html, ""), |at| html.split_at(at));
@@ -150,16 +154,16 @@ mod tests {
         }
     }
 
-    /// A written mail and its id.
+    /// Returns a mail in the format in which it is sent, and its id.
     fn mail(message: &Message) -> (String, String) {
-        let mail = written(&email(), message, &MessageTemplates::new(&[]).unwrap()).unwrap();
+        let mail = compose(&email(), message, &MessageTemplates::new(&[]).unwrap()).unwrap();
         let text = String::from_utf8(mail.formatted()).unwrap();
         let id = text.lines().find(|line| line.starts_with("Message-ID")).unwrap().to_owned();
         (text, id)
     }
 
     #[test]
-    fn a_repeated_mail_has_another_id_and_one_that_is_tried_again_has_the_same() {
+    fn a_repeated_mail_has_another_id_and_a_retried_mail_has_the_same() {
         let message = message_of_tests();
         let repeated = Message { decided_at: 14_400_000, ..message.clone() };
         assert_eq!(mail(&message).1, mail(&message).1);
@@ -167,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn alerts_that_are_too_many_are_counted_in_both_texts() {
+    fn alerts_left_out_are_counted_in_both_texts() {
         let message = Message { left_out: 1400, ..message_of_tests() };
         let text = mail(&message).0;
         assert_eq!(text.matches("and 1400 more alerts").count(), 2, "{text}");

@@ -1,7 +1,9 @@
-//! Delivery of notifications: one message to one integration of a receiver, by HTTP, mail or a command.
+//! Delivery of notifications: one message to one integration of a receiver, by HTTP, mail or a
+//! command.
 //!
-//! `alerts` decides about notifications; the messenger and the notifier in `actors` call this room and
-//! store the outcomes. Must never know: groups of alerts, the store, actors.
+//! The module `alerts` decides which receiver is notified of which alerts; the messenger and the
+//! notifier in `actors` call this module and store the outcome. Must never know: groups of alerts,
+//! the store, actors.
 
 mod alertmanager;
 mod chat;
@@ -21,18 +23,18 @@ pub use trial::{ReceiverTests, TooManyTests, WayTested};
 
 use crate::alerts::{Message, MessageTemplates, Target};
 
-/// Sends a message; blocks for up to the target's timeout.
+/// Sends a message and waits for the outcome, up to the target's timeout.
 pub(crate) fn deliver(target: &Target, message: &Message, templates: &MessageTemplates) -> Outcome {
     let outcome = match target {
-        Target::Webhook(own) => http::webhook(own, message),
-        Target::Slack(own) => http::slack(own, message, templates),
-        Target::Pagerduty(own) => http::pagerduty(own, message, templates),
-        Target::Email(own) => mail::send(own, message, templates),
-        Target::Opsgenie(own) => chat::opsgenie(own, message, templates),
-        Target::Teams(own) => chat::teams(own, message, templates),
-        Target::Telegram(own) => chat::telegram(own, message, templates),
-        Target::Discord(own) => chat::discord(own, message, templates),
-        Target::Command(own) => command::run(own, message),
+        Target::Webhook(webhook) => http::webhook(webhook, message),
+        Target::Slack(slack) => http::slack(slack, message, templates),
+        Target::Pagerduty(pagerduty) => http::pagerduty(pagerduty, message, templates),
+        Target::Email(email) => mail::send(email, message, templates),
+        Target::Opsgenie(opsgenie) => chat::opsgenie(opsgenie, message, templates),
+        Target::Teams(teams) => chat::teams(teams, message, templates),
+        Target::Telegram(telegram) => chat::telegram(telegram, message, templates),
+        Target::Discord(discord) => chat::discord(discord, message, templates),
+        Target::Command(command) => command::run(command, message),
     };
     outcome.map_or_else(|outcome| outcome, Outcome::Confirmed)
 }

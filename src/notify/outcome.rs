@@ -1,4 +1,4 @@
-//! The outcome of a delivery, and the receiver's response.
+//! The outcome of a message, and the receiver's response.
 //!
 //! Must never know: groups of alerts, when a message is sent again.
 
@@ -6,22 +6,22 @@
 use crate::alerts::{LabelSet, MessageAlert};
 use crate::alerts::{Message, MessageTemplates};
 
-/// The outcome of a delivery.
+/// The outcome of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// The receiver accepted the message, with this response.
     Confirmed(String),
-    /// The receiver refuses the message, and would refuse it again.
+    /// The receiver rejected the message and would reject it again.
     Refused(String),
-    /// The receiver may accept the message later.
+    /// The delivery failed; the receiver may accept the message later.
     Failed(String),
 }
 
 impl Outcome {
-    /// The word for an outcome, and the response or cause.
+    /// Returns the name of the outcome and the response.
     pub(super) fn shown(self) -> (&'static str, String) {
         match self {
-            Self::Confirmed(said) => ("sent", said),
+            Self::Confirmed(response) => ("sent", response),
             Self::Refused(cause) => ("refused", one_line(&cause)),
             Self::Failed(cause) => ("failed", one_line(&cause)),
         }
@@ -31,23 +31,23 @@ impl Outcome {
 /// The response of a receiver that accepted the message, or another outcome.
 pub(super) type Sent = Result<String, Outcome>;
 
-/// The maximum length of a response that is shown, in characters.
-const SAID_MAX: usize = 500;
+/// The maximum number of characters of a response that are shown.
+const RESPONSE_CHARACTERS_MAX: usize = 500;
 
-/// Shortens a text to one line of limited length.
+/// Returns a text in one line, limited in length.
 pub(super) fn one_line(text: &str) -> String {
     let is_break = |c: char| c.is_whitespace() || c.is_control();
     let mut line = String::new();
     for word in text.split(is_break).filter(|word| !word.is_empty()) {
-        if line.len() > 4 * SAID_MAX {
+        if line.len() > 4 * RESPONSE_CHARACTERS_MAX {
             break;
         }
         line.extend([if line.is_empty() { "" } else { " " }, word]);
     }
-    line.chars().take(SAID_MAX).collect::<String>().trim_end_matches(':').to_owned()
+    line.chars().take(RESPONSE_CHARACTERS_MAX).collect::<String>().trim_end_matches(':').to_owned()
 }
 
-/// Expands a template; a failed expansion would fail again.
+/// Expands a template; one that cannot be expanded counts as refused, because it would fail again.
 pub(super) fn expand(
     templates: &MessageTemplates,
     text: &str,
@@ -56,12 +56,12 @@ pub(super) fn expand(
     templates.expand(text, message).map_err(|cause| Outcome::Refused(format!("{text}: {cause}")))
 }
 
-/// The outcome of a local fault, which may be fixed later.
+/// Returns the outcome of a local fault that may be fixed later.
 pub(super) fn failed(cause: impl std::fmt::Display) -> Outcome {
     Outcome::Failed(cause.to_string())
 }
 
-/// A message with one firing alert.
+/// Returns a message with one firing alert.
 #[cfg(test)]
 pub(super) fn message_of_tests() -> Message {
     let labels: LabelSet = [("alertname".to_owned(), "High".to_owned())].into();

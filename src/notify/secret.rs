@@ -1,6 +1,6 @@
-//! Secrets of receivers, read at each use, so that a new one takes effect at once.
+//! Secrets of receivers, read at each use, so that a change takes effect at once.
 //!
-//! Must never know: what a secret is for.
+//! Must never know: the purpose of a secret.
 
 use std::{fs, io};
 
@@ -17,13 +17,13 @@ pub(super) fn read(secret: &Secret) -> io::Result<String> {
     match secret {
         Secret::Text(text) => Ok(text.clone()),
         Secret::File(path) => {
-            let named = |cause: io::Error| {
+            let in_file = |cause: io::Error| {
                 io::Error::new(cause.kind(), format!("read {}: {cause}", path.display()))
             };
-            if fs::metadata(path).map_err(named)?.len() > SECRET_BYTES_MAX {
-                return Err(named(io::ErrorKind::FileTooLarge.into()));
+            if fs::metadata(path).map_err(in_file)?.len() > SECRET_BYTES_MAX {
+                return Err(in_file(io::ErrorKind::FileTooLarge.into()));
             }
-            Ok(fs::read_to_string(path).map_err(named)?.trim().to_owned())
+            Ok(fs::read_to_string(path).map_err(in_file)?.trim().to_owned())
         }
     }
 }

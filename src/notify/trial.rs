@@ -1,7 +1,7 @@
-//! Test alerts: all integrations of one receiver get a test alert, and then its end.
+//! Test alerts: each way of one receiver is sent a test alert, and then its end.
 //!
-//! Tests are not stored, retried or counted as notifications. Must never know: HTTP's
-//! status codes.
+//! Test alerts are not stored, retried or counted as notifications. Must never know: HTTP status
+//! codes.
 
 use std::{sync::Arc, thread, time::Duration};
 
@@ -19,46 +19,46 @@ use crate::{
     model::UnixMillis,
 };
 
-/// The maximum number of concurrent tests; more are refused.
-const AT_ONCE: usize = 4;
-/// The timeout of a response.
+/// The maximum number of tests at the same time; more are refused.
+const TESTS_MAX: usize = 4;
+/// The timeout of an answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// The name of the test alert.
 const ALERT: &str = "GranaryTest";
 
-/// A handle for tests of receivers. Cheap to clone.
+/// A handle to test receivers. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ReceiverTests(Arc<Semaphore>);
 
-/// The outcome of one integration.
+/// The response of one way of a receiver.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WayTested {
     /// The key of the integration, such as `webhook/0`.
     pub way: String,
-    /// `sent`, `refused` or `failed`.
+    /// The outcome: `sent`, `refused` or `failed`.
     pub outcome: &'static str,
-    /// The response of the receiver, or the cause of its absence; one line.
+    /// The response of the receiver, or the reason why there is none, in one line.
     pub answer: String,
-    /// The time that it took.
+    /// The duration of the delivery.
     pub seconds: f64,
 }
 
-/// Too many tests are running.
+/// The error when too many tests are running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{AT_ONCE} tests of receivers are under way: try again")]
+#[error("{TESTS_MAX} tests of receivers are running: try again later")]
 pub struct TooManyTests;
 
 impl Default for ReceiverTests {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(AT_ONCE)))
+        Self(Arc::new(Semaphore::new(TESTS_MAX)))
     }
 }
 
 impl ReceiverTests {
-    /// Sends a test alert to all integrations of a receiver at once, and then its end.
+    /// Sends a test alert, and then its end, to all ways of a receiver at the same time.
     ///
     /// # Errors
-    /// When too many tests are under way.
+    /// When too many tests are running.
     pub async fn test(
         &self,
         routing: &Routing,
@@ -68,22 +68,22 @@ impl ReceiverTests {
     ) -> Result<Vec<WayTested>, TooManyTests> {
         let permit = self.0.clone().try_acquire_owned().map_err(|_| TooManyTests)?;
         let permit = Arc::new(permit);
-        // The texts were checked when the files were read.
+        // The templates were checked when the files were read.
         let templates = Arc::new(MessageTemplates::new(&routing.templates).unwrap_or_default());
         let message = message(&receiver.name, external, now);
-        let begin = |integration: &Integration| {
-            let asked = (integration.clone(), message.clone(), templates.clone());
-            (integration.key.clone(), begin(asked, permit.clone()))
+        let start = |integration: &Integration| {
+            let delivery = (integration.clone(), message.clone(), templates.clone());
+            (integration.key.clone(), begin(delivery, permit.clone()))
         };
-        let begun: Vec<_> = receiver.integrations.iter().map(begin).collect();
+        let started: Vec<_> = receiver.integrations.iter().map(start).collect();
         let watch = Stopwatch::start();
         let mut tested = Vec::new();
-        for (way, answer) in begun {
+        for (way, answer) in started {
             let left = ANSWER_TIMEOUT.saturating_sub(watch.elapsed());
             let (outcome, seconds) = match timeout(left, answer).await {
                 Ok(Ok(answered)) => answered,
                 Ok(Err(_)) => {
-                    (Outcome::Failed("the sending thread ended without a result".to_owned()), 0.0)
+                    (Outcome::Failed("the delivery ended without an outcome".to_owned()), 0.0)
                 }
                 Err(_) => {
                     let text = format!("no answer within {} s", ANSWER_TIMEOUT.as_secs());
@@ -97,9 +97,11 @@ impl ReceiverTests {
     }
 }
 
+/// The outcome of a delivery, and its duration in seconds.
 type Answered = (Outcome, f64);
 
-/// Tests one integration in a new thread, which holds the permit until it ends.
+/// Starts the delivery by one way in a separate thread, which holds the permit until the delivery
+/// ends.
 fn begin(
     (integration, message, templates): (Integration, Message, Arc<MessageTemplates>),
     permit: Arc<OwnedSemaphorePermit>,
@@ -107,18 +109,23 @@ fn begin(
     let (reply, answer) = oneshot::channel();
     let work = move || {
         let watch = Stopwatch::start();
-        let outcome = tell(&integration, message, &templates);
-        // The client may have disconnected.
+        let outcome = deliver_with_end(&integration, message, &templates);
+        // The client of the request may be gone.
         drop(reply.send((outcome, watch.seconds())));
         drop(permit);
     };
-    // Without a thread nobody replies, which is reported as the answer.
+    // When the thread cannot be started, the channel closes, which counts as a failure.
     drop(thread::Builder::new().name("test message".to_owned()).spawn(work));
     answer
 }
 
-/// Sends the alert, and its end if the integration gets ends, so that no incident stays open.
-fn tell(integration: &Integration, message: Message, templates: &MessageTemplates) -> Outcome {
+/// Delivers the alert, and its end if the integration sends resolved alerts, so that no incident
+/// stays open.
+fn deliver_with_end(
+    integration: &Integration,
+    message: Message,
+    templates: &MessageTemplates,
+) -> Outcome {
     let outcome = deliver(&integration.target, &message, templates);
     if !integration.send_resolved || !matches!(outcome, Outcome::Confirmed(_)) {
         return outcome;
@@ -127,16 +134,15 @@ fn tell(integration: &Integration, message: Message, templates: &MessageTemplate
     for alert in &mut ended.alerts {
         alert.ends_at = Some(alert.starts_at);
     }
-    let of_end = |cause: String| format!("the alert was sent, its end was not: {cause}");
+    let only_firing = |cause: String| format!("the alert was sent, but its end was not: {cause}");
     match deliver(&integration.target, &ended, templates) {
         Outcome::Confirmed(_) => outcome,
-        Outcome::Refused(cause) => Outcome::Refused(of_end(cause)),
-        Outcome::Failed(cause) => Outcome::Failed(of_end(cause)),
+        Outcome::Refused(cause) => Outcome::Refused(only_firing(cause)),
+        Outcome::Failed(cause) => Outcome::Failed(only_firing(cause)),
     }
 }
 
-/// Creates the message; each test has another group key, so that services open an incident for
-/// each.
+/// Returns the test message; each has a unique key, so that services open an incident for each.
 fn message(receiver: &str, external: &External, now: UnixMillis) -> Message {
     let group_labels: LabelSet = [("alertname".to_owned(), ALERT.to_owned())].into();
     let severity = ("severity".to_owned(), "info".to_owned());

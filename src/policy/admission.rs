@@ -1,4 +1,4 @@
-//! Admission: the decision whether a sample is accepted.
+//! Admission: the samples that are accepted.
 
 use std::fmt;
 
@@ -8,15 +8,17 @@ use crate::model::{
     DefinitionVerdict, GranularitySet, Kind, Moment, SeriesId, UnixMillis, is_stale_marker,
 };
 
-/// Why a sample or series is refused for good. The words are labels in answers and metrics.
+/// The reason why a sample or series is refused for good. The names are label values in responses
+/// and metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum RefusalReason {
-    /// Older than the retention of every granularity.
+    /// The sample is older than the retention of every granularity.
     TooOld,
-    /// Further in the future than the configured skew.
+    /// The sample is further in the future than the configured skew.
     TooNew,
-    /// The value is NaN or infinite, and the series is not a gauge, so no increase follows from it.
+    /// The value is NaN or infinite, and the series is not a gauge: no increase can be computed
+    /// from it.
     NotFinite,
     /// The series' name or tags exceed a limit.
     BadSeries,
@@ -24,34 +26,35 @@ pub enum RefusalReason {
     KindConflict,
     /// The series exists with another unit.
     UnitConflict,
-    /// The store has as many series as it may.
+    /// The store has reached its limit of series.
     SeriesLimit,
-    /// The sender has as many series as it may.
+    /// The sender has reached its limit of series.
     SenderSeriesLimit,
-    /// The store has as many senders as it may.
+    /// The store has reached its limit of senders.
     SenderLimit,
-    /// The batch's number is too far behind the sender's latest.
+    /// The batch number is too far behind the sender's latest.
     StaleNumber,
-    /// The batch's epoch or number is further ahead than senders count.
+    /// The batch's epoch or number is too far ahead.
     FarNumber,
-    /// The sample is too far behind the latest one of its series to detect a duplicate.
+    /// The sample is so far behind the latest one of its series that it cannot be recognized as a
+    /// duplicate.
     OutOfOrder,
-    /// The part of a native histogram is not supported.
+    /// The sample is a part of a native histogram that is not stored.
     NativeHistogram,
-    /// The sample, or its line, cannot be read as a number.
+    /// The sample or its line cannot be parsed as a number.
     BadSample,
-    /// The field of line protocol is a text: only numbers are kept.
+    /// The field of line protocol is a text; only numbers are stored.
     TextField,
 }
 
 impl RefusalReason {
-    /// All of them.
+    /// All reasons.
     pub const ALL: &[Self] = Self::VARIANTS;
 
-    /// Returns the series of a definition, even if its kind differs.
+    /// Returns the series of a definition; a series of another kind is returned as well.
     ///
     /// # Errors
-    /// Why it got none.
+    /// The limit that prevented the registration.
     pub fn settle(verdict: DefinitionVerdict) -> Result<SeriesId, Self> {
         match verdict {
             DefinitionVerdict::Known(id) | DefinitionVerdict::KindConflict(id, _) => Ok(id),
@@ -60,12 +63,12 @@ impl RefusalReason {
         }
     }
 
-    /// The word used as a label.
+    /// Returns the name that is used as a label value.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// The problem and its remedy, as far as they are known without the sample.
+    /// Describes the problem and the remedy, as far as they do not depend on the sample.
     pub fn remedy(self) -> &'static str {
         match self {
             Self::TooOld => "the time is older than every retention",
@@ -109,18 +112,18 @@ impl fmt::Display for RefusalReason {
     }
 }
 
-/// The span of time that samples may have now.
+/// The range of times in which samples are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Admission {
-    /// Samples before this time belong to no partition within the retention.
+    /// The start of the oldest partition that is kept.
     pub oldest: UnixMillis,
-    /// Samples after this time are too far in the future.
+    /// The latest accepted time.
     pub newest: UnixMillis,
 }
 
 impl Admission {
-    /// The limits at `now`. While the clock is doubted, either time admits a sample, because
-    /// refused samples are lost.
+    /// Returns the range at `now`. Refused samples are lost, so while the clock is doubted a sample
+    /// is accepted when either time allows it.
     pub fn new(
         granularities: &GranularitySet,
         future_skew_ms: i64,
@@ -128,7 +131,7 @@ impl Admission {
     ) -> Self {
         let now = now.into();
         let earliest = now.earliest();
-        let oldest = granularities.iter().map(|own| own.kept_from(earliest)).min();
+        let oldest = granularities.iter().map(|granularity| granularity.kept_from(earliest)).min();
         let oldest = oldest.unwrap_or(earliest);
         Self {
             oldest: oldest.max(UnixMillis::MIN),
@@ -136,10 +139,10 @@ impl Admission {
         }
     }
 
-    /// Decides about one sample. Its kind is computed only when it matters.
+    /// Checks one sample. Its kind is only looked up where it matters.
     ///
     /// # Errors
-    /// With the reason for which it is refused.
+    /// The reason why the sample is refused.
     pub fn check(
         &self,
         at: UnixMillis,
@@ -157,11 +160,11 @@ impl Admission {
         }
     }
 
-    /// Checks a sample that may be a stale marker, which is not a number. Returns the value to
-    /// keep; all other NaNs become one.
+    /// Checks a sample that may be a stale marker, and returns the value to store: every other NaN
+    /// is stored as the same NaN.
     ///
     /// # Errors
-    /// With the reason for which it is refused.
+    /// The reason why the sample is refused.
     pub fn keep(
         &self,
         at: UnixMillis,
@@ -173,7 +176,7 @@ impl Admission {
         Ok(if value.is_nan() && !is_marker { f64::NAN } else { value })
     }
 
-    /// Describes the fault of a sample and the limit that it exceeded.
+    /// Describes why a sample is refused, and which samples would be accepted.
     pub fn explain(&self, reason: RefusalReason, at: UnixMillis, value: f64) -> String {
         match reason {
             RefusalReason::TooOld => {
@@ -184,7 +187,7 @@ impl Admission {
                 self.newest
             ),
             RefusalReason::NotFinite => {
-                format!("value {value} is not a finite number; only gauges may have such")
+                format!("value {value} is not a finite number; only gauges accept it")
             }
             RefusalReason::BadSeries
             | RefusalReason::KindConflict
@@ -210,7 +213,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_admitted_has_a_living_partition_and_the_rest_has_none(
+        fn a_sample_is_admitted_when_a_partition_keeps_its_time(
             now in 1_600_000_000_000..2_000_000_000_000_i64, back in 0..200_000_000_000_i64
         ) {
             let set = GranularitySet::default();
@@ -233,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn in_doubt_no_sample_is_refused_that_either_time_allows() {
+    fn while_the_clock_is_doubted_either_time_admits_a_sample() {
         let set = GranularitySet::default();
         let (early, late) = (UnixMillis(1_763_712_000_000), UnixMillis(5_680_281_600_000));
         for now in

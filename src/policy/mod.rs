@@ -1,7 +1,7 @@
 //! Decisions, as pure functions of their arguments: what to accept, preallocate, drop and read.
 //!
-//! Must never know: files, sockets, actors, the clock. Callers hand in the time and carry out
-//! what is decided.
+//! Must never know: files, sockets, actors, the clock. Callers pass the time and carry out the
+//! decisions.
 
 pub mod admission;
 pub mod coverage;

@@ -1,28 +1,29 @@
-//! Preallocation: the shells that are due.
+//! Preallocation: the number of shells that are due.
 //!
-//! The shells of the coming document period are created during the second half of the current one,
-//! for a growing share of the series, so that they are ready when the period begins and never have to
-//! be created all at once.
+//! The shells of the next document period are created over the second half of the current one, for
+//! a growing share of the series, so that the work is spread evenly and everything is ready when
+//! the period begins.
 
 use crate::model::{Granularity, Moment, UnixMillis};
 
-/// The shells of one granularity that should exist by now.
+/// Shells of one granularity that must exist by now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShellsDue {
-    /// The start of the coming document period.
+    /// Start of the next document period.
     pub document: UnixMillis,
-    /// The number of live series, out of `series`, that should have a shell by now.
+    /// The number of live series that must have a shell in it.
     pub count: usize,
 }
 
-/// The time since which series must have been seen to count as live: two document spans ago.
+/// Returns the time since which a series must have been seen to be live: within the last two
+/// document spans.
 pub fn live_since(granularity: &Granularity, now: UnixMillis) -> UnixMillis {
     let current = granularity.document_start(now);
     granularity.document_start(current.minus(1))
 }
 
-/// Returns the shells that should exist at `now`; `None` in the first half of a period, and while
-/// the clock is doubted.
+/// Returns the shells that must exist at `now`; `None` in the first half of a period, and while the
+/// clock is doubted.
 pub fn shells_due(
     granularity: &Granularity,
     series: usize,
@@ -33,13 +34,14 @@ pub fn shells_due(
     let document = granularity.document.next(current);
     let half = (document.0 - current.0) / 2;
     let passed = now.0 - current.0 - half;
-    // All shells exist a tenth of the period before it begins.
+    // All shells exist a tenth of the period before the next one begins.
     let share = passed as f64 / (half as f64 * 0.8);
     let count = (series as f64 * share.min(1.0)).ceil() as usize;
     (passed >= 0).then_some(ShellsDue { document, count })
 }
 
-/// Returns the number of series that get a shell of this size beside the other shells ahead.
+/// Returns the number of series that get a shell within the budget, besides the shells of other
+/// granularities.
 pub fn affordable(series: usize, shell_bytes: u64, other_bytes: u64, bytes_max: u64) -> usize {
     let count = bytes_max.saturating_sub(other_bytes) / shell_bytes.max(1);
     usize::try_from(count).unwrap_or(usize::MAX).min(series)
@@ -51,7 +53,7 @@ mod tests {
     use crate::model::GranularitySet;
 
     #[test]
-    fn shells_take_no_more_than_their_budget() {
+    fn shells_stay_within_their_budget() {
         assert_eq!(affordable(1000, 3297, 0, 1 << 30), 1000);
         assert_eq!(affordable(1000, 3297, 0, 3297 * 400), 400);
         assert_eq!(affordable(1000, 3297, 3297 * 399 + 1, 3297 * 400), 0);

@@ -1,14 +1,14 @@
-//! Query plans: the granularity that answers a query.
+//! The choice of the granularity that answers a query.
 //!
-//! Where it is not complete, other granularities continue: see `coverage.rs`.
+//! Where that granularity is incomplete, others fill in; see `coverage.rs`.
 
 use std::ops::Range;
 
 use super::coverage::Coverage;
 use crate::model::{GranularityIndex, GranularitySet, UnixMillis};
 
-/// The finest granularity that has at most `points` slots in the range and keeps the whole range;
-/// otherwise the finest with few enough slots, otherwise the coarsest.
+/// Returns the finest granularity that covers the range with at most `points` slots and is
+/// complete; if none is complete, the finest that fits; if none fits, the coarsest.
 pub fn granularity_for_points(
     coverage: &Coverage<'_>,
     range: &Range<UnixMillis>,
@@ -18,13 +18,15 @@ pub fn granularity_for_points(
     let granularities = coverage.granularities();
     let fitting = || {
         let all = granularities.indexed();
-        all.filter(|(_, own)| span / own.width_ms <= points as i64).map(|(index, _)| index)
+        all.filter(|(_, granularity)| span / granularity.width_ms <= points as i64)
+            .map(|(index, _)| index)
     };
-    let whole = fitting().find(|own| coverage.makes_whole(*own, range));
+    let whole = fitting().find(|index| coverage.makes_whole(*index, range));
     whole.or_else(|| fitting().next()).unwrap_or(granularities.coarsest())
 }
 
-/// The coarsest granularity that has slot borders at all of these times; `None` when there is none.
+/// Returns the coarsest granularity with a slot boundary at each of these times; `None` when there
+/// is none.
 pub fn granularity_for_borders(
     granularities: &GranularitySet,
     borders: &[UnixMillis],
@@ -34,55 +36,54 @@ pub fn granularity_for_borders(
     granularities.coarsest_by_width(ends_at_all)
 }
 
-/// The detail that a window needs of its samples.
+/// The detail that a function needs from the samples of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// Aggregates: number, sum, and so on.
+    /// The count, the sum, the minimum and other aggregates.
     Aggregates,
-    /// The sum of the values. Cells of counters contain increases, so every cell counts.
+    /// The sum of the values. A counter's cell contains increases, so its values are needed one by
+    /// one.
     Values,
     /// Many readings, spread over the window.
     Readings,
-    /// Each of them.
+    /// Every single sample.
     Samples,
 }
 
-/// Windows of equal length whose ends are a step apart: the reads of a selector in an expression.
+/// The time windows that a selector of an expression reads; their ends are evenly spaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Windows {
-    /// The end of the first window, inclusive.
+    /// End of the first window, inclusive.
     pub first: UnixMillis,
-    /// The step between the ends of windows, in milliseconds.
+    /// Milliseconds from one window's end to the next.
     pub step_ms: i64,
     /// The number of windows.
     pub count: usize,
-    /// The length of each window in milliseconds; 0 when only the latest reading before its end is
-    /// needed.
+    /// Length of a window in milliseconds; 0 when only the newest reading before its end is needed.
     pub range_ms: i64,
-    /// The maximum age of the reading at the end of a window, in milliseconds, when `range_ms` is
-    /// 0.
+    /// The maximum age of that reading at the window's end, in milliseconds, when `range_ms` is 0.
     pub lookback_ms: i64,
-    /// The detail that each window needs of its samples.
+    /// The detail that is needed from each window.
     pub detail: Detail,
 }
 
-/// The minimum length of a window, in slots, whose edges may cut slots: the error of the two cut
-/// slots is at most a sixtieth of the window each.
+/// The minimum length of a window, in slots, when its edges cut slots: the error of each of the two
+/// cut slots is then at most a sixtieth of the window.
 pub const CUT_SLOTS_MIN: i64 = 60;
 
 impl Windows {
-    /// The end of the last window.
+    /// Returns the end of the last window.
     pub fn last(&self) -> UnixMillis {
         self.first.plus(self.step_ms.saturating_mul(self.count.saturating_sub(1) as i64))
     }
 
-    /// The range of all reads, end exclusive.
+    /// Returns the time range that all windows read, end exclusive.
     pub fn span(&self) -> Range<UnixMillis> {
         let back = if self.range_ms > 0 { self.range_ms } else { self.lookback_ms };
         self.first.minus(back)..self.last().plus(1)
     }
 
-    /// Returns whether all edges of the windows are edges of slots of this width.
+    /// Returns true when all edges of the windows are slot boundaries of this width.
     pub fn have_edges_on(&self, width_ms: i64) -> bool {
         self.ends_on(width_ms) && self.range_ms.rem_euclid(width_ms) == 0
     }
@@ -92,7 +93,7 @@ impl Windows {
         whole(self.first.0) && (self.count < 2 || whole(self.step_ms))
     }
 
-    /// Returns whether slots of this width answer as well as finer ones.
+    /// Returns true when slots of this width answer as well as finer ones.
     fn served_by(&self, width_ms: i64) -> bool {
         if self.range_ms > 0 {
             let many = width_ms <= self.range_ms / CUT_SLOTS_MIN;
@@ -102,16 +103,15 @@ impl Windows {
                 Detail::Samples => false,
             }
         } else {
-            // At the start of a slot, the latest reading before it is the last one of the previous
-            // slot.
+            // At a slot boundary, the newest reading is the last one of the previous slot.
             let many = width_ms <= self.step_ms / CUT_SLOTS_MIN;
             width_ms <= self.step_ms && (many || self.ends_on(width_ms))
         }
     }
 }
 
-/// The granularity that answers windows. For several windows it is the coarsest whose slots serve
-/// as well as finer ones; for a single one it is the finest that keeps all of it.
+/// Returns the granularity that answers the windows: for several windows, the coarsest that answers
+/// as well as finer ones; for a single window, the finest that has all its samples.
 pub fn granularity_for_windows(
     coverage: &Coverage<'_>,
     windows: &Windows,
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_choose_the_coarsest_granularity_that_serves() {
+    fn windows_choose_the_coarsest_granularity_that_answers_as_well() {
         const MINUTE: i64 = 60_000;
         const HOUR: i64 = 60 * MINUTE;
         const DAY: i64 = 24 * HOUR;
@@ -151,17 +151,17 @@ mod tests {
             set[granularity_for_windows(&coverage(&set, now), &windows, now)].name.clone()
         };
         let check = |range, step, count, shift| with(Detail::Aggregates, range, step, count, shift);
-        // Whole slots show neither single readings nor samples.
+        // Slots contain neither single readings nor samples.
         assert_eq!(with(Detail::Readings, HOUR, HOUR, 48, 0), "1m");
         assert_eq!(with(Detail::Readings, DAY, DAY, 30, 0), "5m");
         assert_eq!(with(Detail::Samples, DAY, DAY, 30, 0), "1m");
         for (range, step, count, shift, expected) in [
-            // The query is avg_over_time(x[1h]) each hour of 30 days, on the hour and beside it.
+            // avg_over_time(x[1h]) each hour of 30 days, on the hour and off it.
             (HOUR, HOUR, 720, 0, "1h"),
             (HOUR, HOUR, 720, 7 * MINUTE, "1m"),
             (DAY, HOUR, 720, 0, "1h"),
             (DAY, HOUR, 720, 7 * MINUTE, "5m"),
-            // The query is rate(x[5m]) each minute, and each five minutes.
+            // rate(x[5m]) each minute, and each five minutes.
             (5 * MINUTE, MINUTE, 60, 0, "1m"),
             (5 * MINUTE, 5 * MINUTE, 288, 0, "5m"),
             (5 * MINUTE, 5 * MINUTE, 288, 1, "1m"),
@@ -172,7 +172,7 @@ mod tests {
             (0, DAY, 30, 0, "1d"),
             (0, DAY, 30, 1000, "5m"),
             (0, 15_000, 60, 0, "1m"),
-            // For instant queries, it is the finest that keeps the window.
+            // Instant queries: the finest granularity that keeps the window.
             (HOUR, 1, 1, 0, "1m"),
             (7 * DAY, 1, 1, 0, "5m"),
             (30 * DAY, 1, 1, 0, "1h"),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_granularity_that_no_longer_keeps_the_range_is_passed_over() {
+    fn a_granularity_that_no_longer_keeps_the_range_is_skipped() {
         let set = GranularitySet::default();
         let chosen = |days_ago: i64| {
             let start = NOW.minus(days_ago * 86_400_000);
@@ -203,11 +203,11 @@ mod tests {
             set[granularity_for_points(&coverage(&set, NOW), &range, 1500)].name.clone()
         };
         assert_eq!([1, 5, 30, 300].map(chosen), ["1m", "5m", "1h", "1d"]);
-        assert_eq!(chosen(3000), "1m", "nothing keeps it: what fits");
+        assert_eq!(chosen(3000), "1m", "no granularity keeps the range: the finest that fits");
     }
 
     #[test]
-    fn borders_choose_the_coarsest_granularity_that_ends_at_them() {
+    fn boundaries_choose_the_coarsest_granularity_that_has_them() {
         let set = GranularitySet::default();
         let chosen = |minutes: &[i64]| {
             let borders: Vec<_> = minutes.iter().map(|at| UnixMillis(at * 60_000)).collect();

@@ -1,23 +1,22 @@
-//! Retention: partitions that are due to be dropped; none while the clock is doubted.
+//! Retention: the partitions that have expired. None expires while the clock is doubted.
 
 use crate::model::{Granularity, Moment, UnixMillis};
 
-/// Returns whether a partition that ends at `end` is due at `now`: retention keeps no time in it.
+/// Returns true when the whole partition that ends at `end` is past its retention at `now`.
 pub fn is_expired(granularity: &Granularity, end: UnixMillis, now: impl Into<Moment>) -> bool {
     let now = now.into();
     !now.is_doubted() && !granularity.keeps(end.minus(1), now.clock)
 }
 
-/// Returns the oldest time that any of these granularities keeps; `None` while the clock is
-/// doubted. Granularities that are no longer in the settings count as well, because they keep their
-/// documents.
+/// Returns the start of the longest retention; `None` while the clock is doubted. Granularities
+/// that were removed from the settings count too, because their data is kept until it expires.
 pub fn kept_since(all: &[Granularity], now: impl Into<Moment>) -> Option<UnixMillis> {
     let now = now.into();
     let kept_since = |granularity: &Granularity| granularity.kept_since(now.clock);
     if now.is_doubted() { None } else { all.iter().map(kept_since).min() }
 }
 
-/// The time at which a partition that ends at `end` is due to be dropped, if the clock is not
+/// Returns the time at which a partition that ends at `end` expires, provided that the clock is not
 /// doubted.
 pub fn dropped_at(granularity: &Granularity, end: UnixMillis) -> UnixMillis {
     let longest =
@@ -36,7 +35,7 @@ mod tests {
     use crate::model::{GranularitySet, Span};
 
     #[test]
-    fn a_partition_goes_when_its_last_sample_is_past_retention() {
+    fn a_partition_expires_when_its_last_sample_is_past_retention() {
         let set = GranularitySet::default();
         let [minute, five] = [0, 1].map(|index: usize| &set.as_slice()[index]);
         let hour = 3_600_000;
@@ -48,12 +47,13 @@ mod tests {
         assert!(!is_expired(five, start.plus(24 * hour), last_moment.plus(1)));
         let doubted = Moment { clock: last_moment.plus(1), believed: start };
         assert!(!is_expired(minute, end, doubted));
-        // A partition that is shorter than the current ones is kept for as long as they are.
+        // A partition that is shorter than the current setting is kept as long as one of the
+        // current length.
         assert!(!is_expired(minute, start.plus(hour), last_moment));
     }
 
     #[test]
-    fn the_time_of_dropping_is_the_first_at_which_a_partition_is_expired() {
+    fn a_partition_is_dropped_at_the_first_time_at_which_it_is_expired() {
         let set = GranularitySet::default();
         let years = Granularity::new(
             3_600_000,
@@ -64,7 +64,7 @@ mod tests {
         let start = UnixMillis(1_763_683_200_000); // 2025-11-21T00:00Z
         for granularity in set.as_slice().iter().chain([&years]) {
             let begin = granularity.partition_start(start);
-            // The partitions are whole, and some were cut by former settings.
+            // Partitions of the current length, and shorter ones of earlier settings.
             for end in [granularity.partition_end(begin), start.plus(3_600_000), begin.plus(60_000)]
             {
                 let at = dropped_at(granularity, end);

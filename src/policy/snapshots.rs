@@ -1,13 +1,13 @@
-//! Snapshots: whether a new one is allowed, and which old ones expire.
+//! Decisions on snapshots: whether there is room for a new one, and which ones have expired.
 
 use crate::model::UnixMillis;
 
-/// The maximum number of snapshots and their retention.
+/// The limits of all snapshots together, and their retention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapshotPolicy {
     /// The maximum number of snapshots.
     pub count_max: usize,
-    /// The maximum size of all snapshots, in bytes.
+    /// The maximum size of all snapshots together, in bytes.
     pub bytes_max: u64,
     /// The retention of a snapshot, in milliseconds.
     pub retention_ms: i64,
@@ -16,69 +16,71 @@ pub struct SnapshotPolicy {
 /// An existing snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeptSnapshot {
-    /// The time at which it was made.
+    /// The time of the snapshot.
     pub at: UnixMillis,
-    /// The size of the snapshot, in bytes.
+    /// The size of the snapshot in bytes.
     pub bytes: u64,
 }
 
-/// The available disk space.
+/// The disk space that a new snapshot needs, and the space that is available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapshotRoom {
     /// The approximate size of a new snapshot, in bytes.
     pub needed: u64,
-    /// The free bytes of the file system for snapshots.
+    /// Free bytes on the disk of the snapshot directory.
     pub free: u64,
-    /// The bytes that must stay free, so that batches are still accepted.
+    /// Bytes that must stay free, so that the journal can continue to accept batches.
     pub reserve: u64,
 }
 
-/// The reason for which no snapshot is made; nothing was changed.
+/// The reason why a snapshot is refused; a refusal changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotRefusal {
-    /// There are enough.
-    #[error("there are {count} snapshots, as many as may be: remove one of storage.snapshot_dir")]
+    /// The number of snapshots has reached its limit.
+    #[error(
+        "there are {count} snapshots, which is the limit: remove one from storage.snapshot_dir"
+    )]
     TooMany {
-        /// The number of snapshots.
+        /// The current number of snapshots.
         count: usize,
     },
-    /// The snapshots would use too much space.
+    /// The snapshots would be larger than their limit.
     #[error(
-        "with a new one the snapshots would take {bytes} bytes, more than {max}: remove one of \
+        "with a new one the snapshots would take {bytes} bytes, more than {max}: remove one from \
          storage.snapshot_dir, or raise snapshots.bytes_max"
     )]
     TooLarge {
-        /// The space that all snapshots would use.
+        /// The size of all snapshots with the new one, in bytes.
         bytes: u64,
-        /// The space that snapshots may use.
+        /// The maximum size of all snapshots, in bytes.
         max: u64,
     },
-    /// The disk is too full.
+    /// The disk has too little free space.
     #[error(
-        "a snapshot takes about {needed} bytes and {free} are free, of which {reserve} are kept \
+        "a snapshot takes about {needed} bytes and {free} are free, of which {reserve} are reserved \
          for the journal: make room, or put storage.snapshot_dir on another disk"
     )]
     NoRoom {
-        /// The space that the snapshot needs.
+        /// The approximate size of a new snapshot, in bytes.
         needed: u64,
-        /// The free space.
+        /// Free bytes on the disk.
         free: u64,
-        /// The space that must stay free.
+        /// Bytes that must stay free.
         reserve: u64,
     },
 }
 
 impl SnapshotPolicy {
-    /// The snapshots that are past their retention.
+    /// Returns the times of the snapshots that are past their retention.
     pub fn expired(&self, kept: &[KeptSnapshot], now: UnixMillis) -> Vec<UnixMillis> {
         let since = now.minus(self.retention_ms);
         kept.iter().map(|snapshot| snapshot.at).filter(|at| *at < since).collect()
     }
 
-    /// Returns whether one more snapshot is allowed beside the existing ones.
+    /// Checks that there is room for a new snapshot.
     ///
     /// # Errors
-    /// When there are too many, or they would take too much.
+    /// When the number, the size or the disk has reached its limit.
     pub fn check(&self, kept: &[KeptSnapshot], room: &SnapshotRoom) -> Result<(), SnapshotRefusal> {
         let SnapshotRoom { needed, free, reserve } = *room;
         let bytes = kept.iter().fold(needed, |sum, snapshot| sum.saturating_add(snapshot.bytes));
@@ -108,14 +110,14 @@ mod tests {
     }
 
     #[test]
-    fn old_snapshots_go_and_others_stay() {
+    fn snapshots_past_their_retention_expire() {
         let all = [kept(5000, 1), kept(5001, 1)];
         assert_eq!(POLICY.expired(&all, UnixMillis(6000)), []);
         assert_eq!(POLICY.expired(&all, UnixMillis(6001)), [UnixMillis(5000)]);
     }
 
     #[test]
-    fn number_bytes_and_the_disk_have_bounds() {
+    fn number_size_and_disk_space_are_limited() {
         assert_eq!(POLICY.check(&[kept(1, 60)], &ROOM), Ok(()));
         let two = [kept(1, 1), kept(2, 1)];
         assert_eq!(POLICY.check(&two, &ROOM), Err(SnapshotRefusal::TooMany { count: 2 }));

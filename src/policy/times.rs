@@ -1,6 +1,6 @@
 //! Sets of times: disjoint ranges in ascending order.
 //!
-//! Must never know: what the times are for.
+//! Must never know: the meaning of the times.
 
 use std::ops::Range;
 
@@ -11,14 +11,14 @@ use crate::model::UnixMillis;
 pub(super) struct Times(Vec<Range<UnixMillis>>);
 
 impl Times {
-    /// One stretch.
-    pub(super) fn one(stretch: Range<UnixMillis>) -> Self {
-        Self::new(std::iter::once(stretch))
+    /// Returns a set of one range.
+    pub(super) fn one(range: Range<UnixMillis>) -> Self {
+        Self::new(std::iter::once(range))
     }
 
-    pub(super) fn new(stretches: impl IntoIterator<Item = Range<UnixMillis>>) -> Self {
-        let mut all: Vec<_> = stretches.into_iter().filter(|own| !own.is_empty()).collect();
-        all.sort_by_key(|own| own.start);
+    pub(super) fn new(ranges: impl IntoIterator<Item = Range<UnixMillis>>) -> Self {
+        let mut all: Vec<_> = ranges.into_iter().filter(|range| !range.is_empty()).collect();
+        all.sort_by_key(|range| range.start);
         let mut joined: Vec<Range<UnixMillis>> = Vec::with_capacity(all.len());
         for next in all {
             match joined.last_mut() {
@@ -29,49 +29,54 @@ impl Times {
         Self(joined)
     }
 
-    pub(super) fn stretches(&self) -> &[Range<UnixMillis>] {
+    pub(super) fn ranges(&self) -> &[Range<UnixMillis>] {
         &self.0
     }
 
-    /// Returns whether the set contains a whole range.
+    /// Returns true when the set contains the whole range.
     pub(super) fn covers(&self, range: &Range<UnixMillis>) -> bool {
-        let holds = |own: &Range<UnixMillis>| own.start <= range.start && range.end <= own.end;
-        range.is_empty() || self.0.iter().any(holds)
+        let contains =
+            |part: &Range<UnixMillis>| part.start <= range.start && range.end <= part.end;
+        range.is_empty() || self.0.iter().any(contains)
     }
 
     pub(super) fn within(&self, other: &Self) -> Self {
-        let both = |own: &Range<UnixMillis>, other: &Range<UnixMillis>| {
-            own.start.max(other.start)..own.end.min(other.end)
+        let both = |part: &Range<UnixMillis>, other: &Range<UnixMillis>| {
+            part.start.max(other.start)..part.end.min(other.end)
         };
-        Self::new(self.0.iter().flat_map(|own| other.0.iter().map(move |other| both(own, other))))
+        Self::new(self.0.iter().flat_map(|part| other.0.iter().map(move |other| both(part, other))))
     }
 
     pub(super) fn without(&self, other: &Self) -> Self {
-        let ends = other.0.iter().map(|own| own.end);
-        let starts = other.0.iter().map(|own| own.start);
+        let ends = other.0.iter().map(|range| range.end);
+        let starts = other.0.iter().map(|range| range.start);
         let (first, last) = (UnixMillis::EARLIEST, UnixMillis::LATEST);
         let between = std::iter::once(first).chain(ends).zip(starts.chain([last]));
         self.within(&Self::new(between.map(|(from, to)| from..to)))
     }
 
-    /// All slots of a width that the set contains, wholly or in part.
+    /// Returns all slots of a width that overlap the set.
     pub(super) fn widened(&self, width_ms: i64) -> Self {
-        Self::new(self.0.iter().map(|own| floor(own.start, width_ms)..ceil(own.end, width_ms)))
+        Self::new(
+            self.0.iter().map(|range| floor(range.start, width_ms)..ceil(range.end, width_ms)),
+        )
     }
 
-    /// The slots of a width that are wholly in the set.
+    /// Returns the slots of a width that the set contains completely.
     pub(super) fn shrunk(&self, width_ms: i64) -> Self {
-        Self::new(self.0.iter().map(|own| ceil(own.start, width_ms)..floor(own.end, width_ms)))
+        Self::new(
+            self.0.iter().map(|range| ceil(range.start, width_ms)..floor(range.end, width_ms)),
+        )
     }
 }
 
-/// The last border of slots at or before a time. The extreme times have no slots and stay.
+/// Returns the last slot boundary at or before a time; `LATEST` stays as it is.
 pub(super) fn floor(at: UnixMillis, width_ms: i64) -> UnixMillis {
     let floor = || UnixMillis(at.0.div_euclid(width_ms).saturating_mul(width_ms));
     if at == UnixMillis::LATEST { at } else { floor() }
 }
 
-/// The first border of slots at or after a time.
+/// Returns the first slot boundary at or after a time.
 pub(super) fn ceil(at: UnixMillis, width_ms: i64) -> UnixMillis {
     let floor = floor(at, width_ms);
     if floor == at { at } else { floor.plus(width_ms) }
@@ -85,9 +90,9 @@ mod tests {
 
     use super::*;
 
-    fn stretches() -> impl Strategy<Value = Vec<Range<UnixMillis>>> {
-        let stretch = |(at, len)| range(at, at + len);
-        prop::collection::vec((-40..40_i64, 0..15_i64).prop_map(stretch), 0..6)
+    fn ranges() -> impl Strategy<Value = Vec<Range<UnixMillis>>> {
+        let of_length = |(at, len)| range(at, at + len);
+        prop::collection::vec((-40..40_i64, 0..15_i64).prop_map(of_length), 0..6)
     }
 
     fn range(from: i64, to: i64) -> Range<UnixMillis> {
@@ -95,29 +100,29 @@ mod tests {
     }
 
     fn plain(times: &Times) -> BTreeSet<i64> {
-        times.0.iter().flat_map(|own| own.start.0..own.end.0).collect()
+        times.0.iter().flat_map(|range| range.start.0..range.end.0).collect()
     }
 
     proptest! {
         #[test]
-        fn sets_are_as_those_of_single_times(
-            a in stretches(), b in stretches(), width in 1..9_i64, asked in (-50..50_i64, 0..9_i64)
+        fn sets_agree_with_sets_of_single_times(
+            a in ranges(), b in ranges(), width in 1..9_i64, asked in (-50..50_i64, 0..9_i64)
         ) {
             let (a, b) = (Times::new(a), Times::new(b));
-            let (own, other) = (plain(&a), plain(&b));
+            let (times_of_a, times_of_b) = (plain(&a), plain(&b));
             let slot = |at: i64| {
                 let start = floor(UnixMillis(at), width).0;
                 (start..start + width).collect::<Vec<_>>()
             };
-            prop_assert_eq!(plain(&a.within(&b)), &own & &other);
-            prop_assert_eq!(plain(&a.without(&b)), &own - &other);
-            let widened: BTreeSet<i64> = own.iter().flat_map(|at| slot(*at)).collect();
+            prop_assert_eq!(plain(&a.within(&b)), &times_of_a & &times_of_b);
+            prop_assert_eq!(plain(&a.without(&b)), &times_of_a - &times_of_b);
+            let widened: BTreeSet<i64> = times_of_a.iter().flat_map(|at| slot(*at)).collect();
             prop_assert_eq!(plain(&a.widened(width)), widened);
-            let whole = own.iter().copied().filter(|at| slot(*at).iter().all(|at| own.contains(at)));
+            let whole = times_of_a.iter().copied().filter(|at| slot(*at).iter().all(|at| times_of_a.contains(at)));
             prop_assert_eq!(plain(&a.shrunk(width)), whole.collect::<BTreeSet<_>>());
-            let mut times = asked.0..asked.0 + asked.1;
-            let covered = a.covers(&range(times.start, times.end));
-            prop_assert_eq!(covered, times.all(|at| own.contains(&at)));
+            let mut probed = asked.0..asked.0 + asked.1;
+            let covered = a.covers(&range(probed.start, probed.end));
+            prop_assert_eq!(covered, probed.all(|at| times_of_a.contains(&at)));
             for pair in a.0.windows(2) {
                 prop_assert!(pair[0].end < pair[1].start);
             }
@@ -125,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_ends_stays_so() {
+    fn a_range_without_an_end_keeps_none() {
         let times = |from, to| Times::one(range(from, to));
         let ever = times(7, i64::MAX);
         assert_eq!(ever.shrunk(5), times(10, i64::MAX));

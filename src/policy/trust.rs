@@ -1,76 +1,77 @@
 //! Trust in the machine's clock.
 //!
-//! The expected time follows from the time of the last run, or else from the latest sample, and from
-//! the machine's uptime since. A clock that is further away from it than a bound, in either direction,
-//! is doubted: it is wrong, or the daemon was off for long. Several senders whose clocks agree with it
-//! end the doubt, unless as many contradict; so does an operator.
+//! The expected time is the time of the last run, or of the latest sample when the store has none,
+//! plus the machine's uptime since. A clock that is further from the expected time than a bound is
+//! doubted, in either direction: the clock may be wrong, or the daemon may have been stopped for
+//! long. The doubt ends when several senders' clocks agree with the clock and fewer contradict it,
+//! or when an operator confirms it.
 
 use std::collections::BTreeMap;
 
 use crate::model::{Moment, UnixMillis};
 
-/// The maximum number of senders that are heard; more are not needed to decide.
+/// The maximum number of senders whose clocks count; more are not needed for a decision.
 const SENDERS_HEARD_MAX: usize = 1024;
 
-/// The conditions under which a clock is doubted and trusted again.
+/// The rules that start and end a doubt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrustRules {
-    /// The maximum distance between the clock and the expected time.
+    /// The maximum distance of the clock from the expected time.
     pub step_max_ms: i64,
-    /// The maximum distance between a sender's clock and a time that it confirms.
+    /// The maximum distance of a sender's clock from a time that it confirms.
     pub sender_skew_ms: i64,
-    /// The number of senders that must agree to confirm a time.
+    /// The number of senders that together confirm a time.
     pub senders_min: usize,
 }
 
-/// A change of the trust.
+/// A change of the trust in the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// The clock is doubted from now on.
     Doubted,
-    /// The clock is again where it must be.
+    /// The clock agrees with the expected time again.
     Agrees,
-    /// This many senders confirm the clock: it is trusted again.
+    /// This number of senders confirmed the clock, which is trusted again.
     Confirmed(usize),
 }
 
 /// The evidence while the clock is doubted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Doubt {
-    /// The two times.
+    /// The clock's time and the expected time.
     pub now: Moment,
-    /// The number of senders whose clocks agree with the machine's.
+    /// Senders whose clocks agree with the machine's.
     pub agree: usize,
-    /// The number of senders whose clocks agree with the believed time.
+    /// Senders whose clocks agree with the expected time.
     pub contradict: usize,
 }
 
-/// The trust in the machine's clock. Times are stored as their difference from the uptime.
+/// The trust in the machine's clock. Times are stored as offsets from the uptime.
 #[derive(Debug, Clone)]
 pub struct Trust {
     rules: TrustRules,
-    /// The believed time; `None` until the clock of a new store was read.
+    /// The offset of the expected time; `None` until the clock of a new store was read.
     believed: Option<i64>,
     doubted: Option<Evidence>,
 }
 
-/// The evidence since the doubt began.
+/// The senders' clocks since the doubt began.
 #[derive(Debug, Clone, Default)]
 struct Evidence {
-    /// The clock of each sender. A delay only makes it seem slow, so its latest time counts.
+    /// The latest offset of each sender: delay only makes a clock seem slow.
     senders: BTreeMap<Box<str>, i64>,
-    /// True when all senders had time to be heard.
+    /// True when every active sender had time to send.
     is_due: bool,
 }
 
 impl Trust {
-    /// Creates the trust; `last` is the earliest possible time of the last run's end, if there was
+    /// Creates the trust; `last` is the latest known time of the store's last run, if there was
     /// one.
     pub fn new(rules: TrustRules, last: Option<UnixMillis>, uptime_ms: i64) -> Self {
         Self { rules, believed: last.map(|last| last.0.saturating_sub(uptime_ms)), doubted: None }
     }
 
-    /// Reads the clock; returns the time.
+    /// Checks the clock's reading; returns the current time, and the change if there is one.
     pub fn read(&mut self, clock: UnixMillis, uptime_ms: i64) -> (Moment, Option<Change>) {
         let offset = clock.0.saturating_sub(uptime_ms);
         let believed = *self.believed.get_or_insert(offset);
@@ -95,8 +96,8 @@ impl Trust {
         }
     }
 
-    /// Ends the doubt when the senders do. The first call after the doubt began only notes that
-    /// all should have been heard by the next one.
+    /// Ends the doubt when the senders confirm the clock. The first call after the doubt began only
+    /// starts the wait: by the next call, all senders had time to send.
     pub fn judge(&mut self, clock: UnixMillis, uptime_ms: i64) -> Option<Change> {
         let doubt = self.doubt(clock, uptime_ms)?;
         let was_due = std::mem::replace(&mut self.doubted.as_mut()?.is_due, true);
@@ -114,7 +115,7 @@ impl Trust {
         self.doubted = None;
     }
 
-    /// Returns the evidence against the clock, while it is doubted.
+    /// Returns the evidence while the clock is doubted.
     pub fn doubt(&self, clock: UnixMillis, uptime_ms: i64) -> Option<Doubt> {
         let (evidence, believed) = (self.doubted.as_ref()?, self.believed?);
         let near = |time: i64| {
@@ -129,7 +130,7 @@ impl Trust {
         })
     }
 
-    /// The number of senders that must agree to confirm a time.
+    /// Returns the number of senders that together confirm a time.
     pub fn senders_min(&self) -> usize {
         self.rules.senders_min
     }
@@ -144,14 +145,14 @@ mod tests {
     const RULES: TrustRules =
         TrustRules { step_max_ms: DAY, sender_skew_ms: 600_000, senders_min: 2 };
 
-    /// A trust that doubts a clock that is `ahead`.
+    /// Returns a trust that doubts a clock that is `ahead`.
     fn doubting(ahead: i64) -> (Trust, UnixMillis) {
         let mut trust = Trust::new(RULES, Some(NOW), UP);
         let clock = NOW.plus(ahead);
         let (now, change) = trust.read(clock, UP);
         assert_eq!((now, change), (Moment { clock, believed: NOW }, Some(Change::Doubted)));
-        assert_eq!(trust.read(clock.plus(5), UP + 5).1, None, "said once");
-        assert_eq!(trust.judge(clock, UP), None, "nobody had time to be heard");
+        assert_eq!(trust.read(clock.plus(5), UP + 5).1, None, "reported once");
+        assert_eq!(trust.judge(clock, UP), None, "no sender had time to send");
         (trust, clock)
     }
 
@@ -159,7 +160,7 @@ mod tests {
     fn a_new_store_and_small_steps_are_believed() {
         let mut trust = Trust::new(RULES, None, UP);
         assert_eq!(trust.read(NOW, UP), (NOW.into(), None));
-        // The clock is within the bound of its last time.
+        // The distance to the previous reading is within the bound.
         for (clock, up) in [(NOW.plus(DAY), UP), (NOW, UP), (NOW.plus(30 * DAY), UP + 30 * DAY)] {
             assert_eq!(trust.read(clock, up), (clock.into(), None));
         }
@@ -170,7 +171,7 @@ mod tests {
     fn steps_in_both_directions_are_doubted_until_the_clock_is_right_again() {
         for ahead in [3 * DAY, -3 * DAY, 45_000 * DAY, DAY + 1] {
             let (mut trust, clock) = doubting(ahead);
-            // The time that is believed goes on.
+            // The expected time continues with the uptime.
             let (now, _) = trust.read(clock.plus(7000), UP + 7000);
             assert_eq!(now.believed, NOW.plus(7000));
             let right = NOW.plus(9000);
@@ -186,7 +187,7 @@ mod tests {
                 trust.hear("web1", clock.minus(10_000), UP);
                 assert_eq!(trust.judge(clock, UP), None);
             }
-            // The backlog comes first.
+            // Samples of a backlog arrive first.
             trust.hear("web2", clock.minus(20 * DAY), UP);
             assert_eq!(trust.judge(clock, UP), None);
             trust.hear("web2", clock.minus(15_000), UP);
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_heard_is_bounded() {
+    fn the_number_of_senders_that_count_is_limited() {
         let (mut trust, clock) = doubting(3 * DAY);
         for sender in 0..5000 {
             trust.hear(&sender.to_string(), clock, UP);

@@ -81,10 +81,10 @@ fn a_granularity_with_longer_retention_is_continued_by_the_next_coarser_one() {
     views(&daemon, old, 1);
     check(&daemon, old, 1, "1m is no longer kept before");
     change(&mut daemon, Some("48h"));
-    check(&daemon, old, 1, "1m does not hold all samples before");
+    check(&daemon, old, 1, "1m does not have all samples before");
     // A late sample is in every granularity, and counts once.
     views(&daemon, old + MINUTE, 2);
-    check(&daemon, old, 3, "1m does not hold all samples before");
+    check(&daemon, old, 3, "1m does not have all samples before");
     let verified = {
         daemon.stop();
         daemon.verify()
@@ -98,7 +98,7 @@ fn an_added_granularity_is_used_from_then_on() {
     let old = this_hour() - 2 * HOUR + 7 * MINUTE;
     views(&daemon, old, 1);
     change(&mut daemon, Some("48h"));
-    check(&daemon, old, 1, "1m does not hold all samples before");
+    check(&daemon, old, 1, "1m does not have all samples before");
     let now = jiff::Timestamp::now().as_millisecond();
     views(&daemon, now, 4);
     let (sum, notes) = total(&daemon, (old - HOUR, now + MINUTE), "1m");
@@ -134,7 +134,7 @@ fn a_removed_granularity_is_used_for_earlier_times() {
     for resolution in ["5m", "15m", "1m"] {
         let (sum, notes) = total(&daemon, range, resolution);
         assert_eq!(sum, 3.0, "{resolution}");
-        let said = notes.iter().any(|note| note.starts_with("5m takes no samples since"));
+        let said = notes.iter().any(|note| note.starts_with("5m has accepted no samples since"));
         assert!(said, "{resolution}: {notes:?}");
     }
     assert_eq!(total(&daemon, range, "1h"), (3.0, Vec::new()));

@@ -1,8 +1,8 @@
 //! The limits of one expansion of a template: time, and bytes of the values that its functions
-//! make.
+//! return.
 //!
-//! Every function of a template, every iteration of a loop and every template call checks the limits
-//! first. Must never know: what is expanded.
+//! Every function, every iteration of a loop and every invoked template checks the limits first.
+//! Must never know: what is expanded.
 
 use std::{
     sync::{
@@ -17,110 +17,113 @@ use gotmpl::{FuncMap, Value};
 use super::fault;
 use crate::clock::Stopwatch;
 
-/// The maximum time of one expansion, without its queries.
+/// The time limit of one expansion, without its queries.
 const EXPANSION_TIME_MAX: Duration = Duration::from_secs(2);
-/// The maximum time of all expansions of one evaluation, without their queries.
+/// The time limit of all expansions of one evaluation, without their queries.
 const EVALUATION_TIME_MAX: Duration = Duration::from_secs(10);
-/// The maximum time of all queries of the templates of one evaluation.
+/// The time limit of all queries of the templates of one evaluation.
 const QUERIES_TIME_MAX: Duration = Duration::from_secs(30);
 /// The maximum size of one value, in bytes.
 pub(super) const VALUE_BYTES_MAX: usize = 256 << 10;
-/// The maximum size of all values that the functions of one expansion make, in bytes.
+/// The maximum size of all values that the functions of one expansion return, in bytes.
 const MADE_BYTES_MAX: usize = 32 << 20;
-/// The maximum size, as text, of lists and maps that are made of arguments.
+/// The maximum size of the text of a list or map that is made of arguments, in bytes.
 const NESTED_BYTES_MAX: usize = 8 << 20;
-/// The maximum depth of nested lists and maps.
+/// The maximum nesting depth of such lists and maps.
 const NESTED_DEPTH_MAX: usize = 32;
-/// The approximate size of an element of a list or a map.
-const PLACE_BYTES: usize = 64;
+/// The approximate size of an entry of a list or a map.
+const ENTRY_BYTES: usize = 64;
 
-/// The time that the templates of one evaluation have used. Cheap to clone.
+/// The time that the templates of one evaluation have used together. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct TemplateTime(Arc<Spent>);
 
-/// The time spent, in microseconds.
+/// The used time, in microseconds.
 #[derive(Debug, Default)]
 struct Spent {
-    own: AtomicU64,
-    asked: AtomicU64,
+    expanding: AtomicU64,
+    querying: AtomicU64,
 }
 
-/// See the file's head.
+/// The remaining limits of one expansion.
 #[derive(Debug)]
 pub(super) struct Allowance {
     time: TemplateTime,
     watch: Stopwatch,
     time_max: Duration,
-    /// The microseconds that the queries of this expansion used.
-    asked: AtomicU64,
+    /// The time of this expansion's queries, in microseconds.
+    querying: AtomicU64,
+    /// The bytes of all values so far.
     made: AtomicUsize,
 }
 
 impl Allowance {
-    /// The allowance of one more expansion, given the time that others have spent.
+    /// Returns the limits of another expansion in an evaluation that has already used some time.
     pub(super) fn new(time: &TemplateTime) -> Arc<Self> {
-        let left = EVALUATION_TIME_MAX.saturating_sub(spent(&time.0.own));
+        let left = EVALUATION_TIME_MAX.saturating_sub(spent(&time.0.expanding));
         Arc::new(Self {
             time: time.clone(),
             watch: Stopwatch::start(),
             time_max: EXPANSION_TIME_MAX.min(left),
-            asked: AtomicU64::new(0),
+            querying: AtomicU64::new(0),
             made: AtomicUsize::new(0),
         })
     }
 
-    /// The time that it has used, without its queries.
-    fn own_time(&self) -> Duration {
-        self.watch.elapsed().saturating_sub(spent(&self.asked))
+    /// Returns the time of the expansion without its queries.
+    fn expansion_time(&self) -> Duration {
+        self.watch.elapsed().saturating_sub(spent(&self.querying))
     }
 
-    /// Returns an error when the time is used up.
+    /// Checks that the time limit is not exceeded.
     pub(super) fn check(&self) -> gotmpl::Result<()> {
-        if self.own_time() < self.time_max {
+        if self.expansion_time() < self.time_max {
             return Ok(());
         }
         Err(fault(format!(
-            "it takes longer than {EXPANSION_TIME_MAX:?}, or all templates of its evaluation longer \
-             than {EVALUATION_TIME_MAX:?}: let it do less"
+            "it takes longer than {EXPANSION_TIME_MAX:?}, or all templates of the evaluation longer \
+             than {EVALUATION_TIME_MAX:?}: simplify the template"
         )))
     }
 
-    /// Reserves the bytes of a value.
+    /// Counts the bytes of a value and checks the limit.
     pub(super) fn take(&self, bytes: usize) -> gotmpl::Result<()> {
         let made = self.made.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         if made <= MADE_BYTES_MAX {
             return Ok(());
         }
-        Err(fault(format!("its functions make more than {MADE_BYTES_MAX} bytes: let it do less")))
+        Err(fault(format!(
+            "its functions return more than {MADE_BYTES_MAX} bytes: simplify the template"
+        )))
     }
 
     /// Runs a query, whose time is counted separately.
-    pub(super) fn asking<T>(&self, ask: impl FnOnce() -> T) -> gotmpl::Result<T> {
-        if spent(&self.time.0.asked) >= QUERIES_TIME_MAX {
-            let long =
-                format!("the queries of its templates take longer than {QUERIES_TIME_MAX:?}");
-            return Err(fault(long));
+    pub(super) fn querying<T>(&self, query: impl FnOnce() -> T) -> gotmpl::Result<T> {
+        if spent(&self.time.0.querying) >= QUERIES_TIME_MAX {
+            let fault_text = format!(
+                "the queries of the evaluation's templates take longer than {QUERIES_TIME_MAX:?}"
+            );
+            return Err(fault(fault_text));
         }
         let watch = Stopwatch::start();
-        let answered = ask();
+        let answered = query();
         let micros = watch.elapsed().as_micros() as u64;
-        self.asked.fetch_add(micros, Ordering::Relaxed);
-        self.time.0.asked.fetch_add(micros, Ordering::Relaxed);
+        self.querying.fetch_add(micros, Ordering::Relaxed);
+        self.time.0.querying.fetch_add(micros, Ordering::Relaxed);
         Ok(answered)
     }
 
-    /// Wraps the functions: each checks the time before it runs, and reserves the bytes of its
-    /// result.
+    /// Wraps the functions: each checks the limits before it runs and counts its result.
     pub(super) fn bound(self: &Arc<Self>, functions: FuncMap) -> FuncMap {
         let bound = |(name, function): (String, gotmpl::ValueFunc)| {
-            let own = self.clone();
-            let asking: gotmpl::ValueFunc = Arc::new(move |args| {
-                own.check()?;
+            let allowance = self.clone();
+            let limited: gotmpl::ValueFunc = Arc::new(move |args| {
+                allowance.check()?;
                 let made = function(args)?;
-                own.take(bytes(&made))?;
+                allowance.take(bytes(&made))?;
                 Ok(made)
             });
-            (name, asking)
+            (name, limited)
         };
         functions.into_iter().map(bound).collect()
     }
@@ -128,8 +131,8 @@ impl Allowance {
 
 impl Drop for Allowance {
     fn drop(&mut self) {
-        let micros = self.own_time().as_micros() as u64;
-        self.time.0.own.fetch_add(micros, Ordering::Relaxed);
+        let micros = self.expansion_time().as_micros() as u64;
+        self.time.0.expanding.fetch_add(micros, Ordering::Relaxed);
     }
 }
 
@@ -137,12 +140,12 @@ fn spent(micros: &AtomicU64) -> Duration {
     Duration::from_micros(micros.load(Ordering::Relaxed))
 }
 
-/// The size of a value itself, without shared parts.
+/// Returns the bytes of a value itself; the values in a list or a map were counted before.
 fn bytes(value: &Value) -> usize {
     match value {
         Value::String(text) | Value::Safe { s: text, .. } => text.len(),
-        Value::List(list) => list.len() * PLACE_BYTES,
-        Value::Map(map) => map.len() * PLACE_BYTES,
+        Value::List(list) => list.len() * ENTRY_BYTES,
+        Value::Map(map) => map.len() * ENTRY_BYTES,
         Value::Nil
         | Value::Bool(_)
         | Value::Int(_)
@@ -152,34 +155,34 @@ fn bytes(value: &Value) -> usize {
     }
 }
 
-/// The size of a value as text, counting shared parts each time: up to `most`, and `None` beyond
-/// that or when it is nested too deeply.
+/// Returns the bytes of a value's text, in which shared values count each time; `None` when they
+/// exceed `most` or the value is nested too deeply.
 pub(super) fn shown_bytes(value: &Value, most: usize) -> Option<usize> {
     fn add(value: &Value, depth: usize, left: &mut usize) -> Option<()> {
-        *left = left.checked_sub(PLACE_BYTES / 2)?;
+        *left = left.checked_sub(ENTRY_BYTES / 2)?;
         let deeper = depth.checked_sub(1)?;
         match value {
             Value::String(text) | Value::Safe { s: text, .. } => {
                 *left = left.checked_sub(text.len())?;
             }
-            Value::List(list) => list.iter().try_for_each(|own| add(own, deeper, left))?,
-            Value::Map(map) => map.iter().try_for_each(|(name, own)| {
+            Value::List(list) => list.iter().try_for_each(|value| add(value, deeper, left))?,
+            Value::Map(map) => map.iter().try_for_each(|(name, value)| {
                 *left = left.checked_sub(name.len())?;
-                add(own, deeper, left)
+                add(value, deeper, left)
             })?,
-            // A number has at most as many digits as the largest one.
+            // A number may have as many digits as the largest one.
             Value::Float(_) => *left = left.checked_sub(330)?,
             Value::Nil | Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Function(_) => {}
         }
         Some(())
     }
     let mut left = most;
-    // The data of a template is nested as well.
+    // The data itself has a few levels.
     add(value, NESTED_DEPTH_MAX + 8, &mut left)?;
     Some(most - left)
 }
 
-/// Checks that values may be put into a list or a map.
+/// Checks that a list or a map that is made of arguments is within the limits.
 pub(super) fn check_nested(made: &Value) -> gotmpl::Result<()> {
     match shown_bytes(made, NESTED_BYTES_MAX) {
         Some(_) => Ok(()),

@@ -1,6 +1,6 @@
-//! The functions of Prometheus' templates that Go does not have.
+//! The functions that Prometheus adds to Go's templates.
 //!
-//! Must never know: whose labels and values they are called with.
+//! Must never know: the labels and values that they are called with.
 
 use std::sync::Arc;
 
@@ -13,13 +13,14 @@ use super::{
 };
 use crate::{alerts::external::graph_path, query::VectorSample};
 
-/// The approximate size of a query's sample without its labels, and of a label without its texts.
+/// The approximate size of a sample in addition to its labels; half of it also counts per label.
 const SAMPLE_BYTES: usize = 256;
 
-/// Returns these functions, except those that make long texts or name the daemon's address.
+/// Returns all functions, except those that produce long texts and those that return the daemon's
+/// URL.
 pub(super) fn all(query: Option<TemplateQuery>, allowance: &Arc<Allowance>) -> FuncMap {
     let mut map = FuncMap::new();
-    let mut add = |name: &str, own: ValueFunc| drop(map.insert(name.to_owned(), own));
+    let mut add = |name: &str, function: ValueFunc| drop(map.insert(name.to_owned(), function));
     let allowance = allowance.clone();
     add("query", Arc::new(move |args| run(query.as_ref(), &allowance, args)));
     add("first", Arc::new(first));
@@ -51,7 +52,7 @@ pub(super) fn all(query: Option<TemplateQuery>, allowance: &Arc<Allowance>) -> F
         "args",
         Arc::new(|args| {
             let named =
-                args.iter().enumerate().map(|(at, own)| (format!("arg{at}").into(), own.clone()));
+                args.iter().enumerate().map(|(at, arg)| (format!("arg{at}").into(), arg.clone()));
             let made = Value::Map(Arc::new(named.collect()));
             check_nested(&made).map(|()| made)
         }),
@@ -65,22 +66,22 @@ pub(super) fn argument(args: &[Value], index: usize) -> gotmpl::Result<Value> {
 
 pub(super) fn string(args: &[Value], index: usize) -> gotmpl::Result<String> {
     let found = argument(args, index)?;
-    found.as_str().map(str::to_owned).ok_or_else(|| fault("an argument is no text"))
+    found.as_str().map(str::to_owned).ok_or_else(|| fault("an argument is not a text"))
 }
 
-/// Numbers may be given as texts.
+/// Returns the first argument as a number, which may be written as a text.
 fn number(args: &[Value]) -> gotmpl::Result<f64> {
     let found = argument(args, 0)?;
     let read = found.as_float().or_else(|| found.as_str()?.trim().parse().ok());
-    read.ok_or_else(|| fault("an argument is no number"))
+    read.ok_or_else(|| fault("an argument is not a number"))
 }
 
-fn on_text(own: impl Fn(&str) -> String + Send + Sync + 'static) -> ValueFunc {
-    Arc::new(move |args| Ok(text(&own(&string(args, 0)?))))
+fn on_text(function: impl Fn(&str) -> String + Send + Sync + 'static) -> ValueFunc {
+    Arc::new(move |args| Ok(text(&function(&string(args, 0)?))))
 }
 
-fn on_number(own: fn(f64) -> String) -> ValueFunc {
-    Arc::new(move |args| Ok(text(&own(number(args)?))))
+fn on_number(function: fn(f64) -> String) -> ValueFunc {
+    Arc::new(move |args| Ok(text(&function(number(args)?))))
 }
 
 fn run(
@@ -88,9 +89,9 @@ fn run(
     allowance: &Allowance,
     args: &[Value],
 ) -> gotmpl::Result<Value> {
-    let query = query.ok_or_else(|| fault("nothing can be asked here"))?;
+    let query = query.ok_or_else(|| fault("queries are not available here"))?;
     let expression = string(args, 0)?;
-    let found = allowance.asking(|| query(&expression))?.map_err(fault)?;
+    let found = allowance.querying(|| query(&expression))?.map_err(fault)?;
     for sample in &found {
         let labels = sample.labels.iter();
         let bytes = labels.map(|(name, value)| name.len() + value.len() + SAMPLE_BYTES / 2);
@@ -99,21 +100,23 @@ fn run(
     Ok(Value::List(found.iter().map(sample).collect()))
 }
 
-fn sample(own: &VectorSample) -> Value {
-    let labels = own.labels.iter().map(|(name, value)| (name.into(), text(value)));
+fn sample(sample: &VectorSample) -> Value {
+    let labels = sample.labels.iter().map(|(name, value)| (name.into(), text(value)));
     let labels = Value::Map(Arc::new(labels.collect()));
-    let fields = [("Labels".into(), labels), ("Value".into(), Value::Float(own.value))];
+    let fields = [("Labels".into(), labels), ("Value".into(), Value::Float(sample.value))];
     Value::Map(Arc::new(fields.into()))
 }
 
 fn first(args: &[Value]) -> gotmpl::Result<Value> {
-    let Value::List(all) = argument(args, 0)? else { return Err(fault("first: no list")) };
+    let Value::List(all) = argument(args, 0)? else {
+        return Err(fault("first: the argument is not a list"));
+    };
     all.first().cloned().ok_or_else(|| fault("first() called on vector with no elements"))
 }
 
 fn sample_field(args: &[Value], index: usize, name: &str) -> gotmpl::Result<Value> {
-    let own = argument(args, index)?;
-    own.field(name).cloned().ok_or_else(|| fault("an argument is no sample of a query"))
+    let sample = argument(args, index)?;
+    sample.field(name).cloned().ok_or_else(|| fault("an argument is not a sample of a query"))
 }
 
 fn labels_of(args: &[Value], index: usize) -> gotmpl::Result<Value> {
@@ -122,20 +125,22 @@ fn labels_of(args: &[Value], index: usize) -> gotmpl::Result<Value> {
 
 fn sort_by_label(args: &[Value]) -> gotmpl::Result<Value> {
     let name = string(args, 0)?;
-    let Value::List(all) = argument(args, 1)? else { return Err(fault("sortByLabel: no list")) };
+    let Value::List(all) = argument(args, 1)? else {
+        return Err(fault("sortByLabel: the argument is not a list"));
+    };
     let mut all = all.to_vec();
-    let key = |own: &Value| {
-        let labels = own.field("Labels").and_then(|labels| labels.field(&name));
+    let key = |sample: &Value| {
+        let labels = sample.field("Labels").and_then(|labels| labels.field(&name));
         labels.and_then(Value::as_str).unwrap_or_default().to_owned()
     };
     all.sort_by_key(key);
     Ok(Value::List(all.into()))
 }
 
-fn title(own: &str) -> String {
-    let mut out = String::with_capacity(own.len());
+fn title(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
     let mut is_first = true;
-    for c in own.chars() {
+    for c in text.chars() {
         if is_first {
             out.extend(c.to_uppercase());
         } else {
@@ -146,17 +151,18 @@ fn title(own: &str) -> String {
     out
 }
 
-fn strip_port(own: &str) -> String {
-    own.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok()).map_or_else(
-        || own.to_owned(),
+fn strip_port(address: &str) -> String {
+    address.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok()).map_or_else(
+        || address.to_owned(),
         |(host, _)| host.trim_start_matches('[').trim_end_matches(']').to_owned(),
     )
 }
 
-fn strip_domain(own: &str) -> String {
-    let (host, port) = own.split_once(':').map_or((own, None), |(host, port)| (host, Some(port)));
-    if own.matches(':').count() > 1 || host.parse::<std::net::IpAddr>().is_ok() {
-        return own.to_owned();
+fn strip_domain(address: &str) -> String {
+    let (host, port) =
+        address.split_once(':').map_or((address, None), |(host, port)| (host, Some(port)));
+    if address.matches(':').count() > 1 || host.parse::<std::net::IpAddr>().is_ok() {
+        return address.to_owned();
     }
     let host = host.split('.').next().unwrap_or_default();
     port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))

@@ -1,5 +1,5 @@
 //! Functions whose result can be much longer than their arguments: each computes the maximum length
-//! first, and rejects a result that is too long before it is built.
+//! first and refuses a result that is too long before it is built.
 //!
 //! Must never know: which templates call them.
 
@@ -14,20 +14,20 @@ use super::{
     patterns, text,
 };
 
-/// The maximum number of bytes that quoting or escaping makes of one byte.
+/// The maximum number of bytes that a byte becomes when it is quoted or escaped.
 const ESCAPED: usize = 10;
-/// The maximum number of bytes that a directive of `printf` adds to its argument: its error text.
+/// The maximum number of bytes that a directive of `printf` adds to its argument: its error texts.
 const DIRECTIVE_BYTES: usize = 64;
-/// The maximum of a result's size as computed in advance, which exceeds the real size.
+/// The limit of the computed length, which is more than the actual length.
 const COMPUTED_BYTES_MAX: usize = 16 * VALUE_BYTES_MAX;
-/// The characters, besides digits, between the parts of a directive of `printf`.
+/// The characters in a directive of `printf`, besides digits.
 const FLAGS: &str = "+-# .*[]";
 
-/// Returns these functions. Those with the name of a function of Go replace it.
+/// Returns all functions; the ones with names of Go's functions replace these.
 pub(super) fn all() -> FuncMap {
     let mut map = FuncMap::new();
-    let mut add = |name: &str, own: fn(&[Value]) -> gotmpl::Result<Value>| {
-        map.insert(name.to_owned(), Arc::new(own));
+    let mut add = |name: &str, function: fn(&[Value]) -> gotmpl::Result<Value>| {
+        map.insert(name.to_owned(), Arc::new(function));
     };
     add("print", |args| in_go("print", args, added(args)?));
     add("println", |args| in_go("println", args, added(args)?));
@@ -45,32 +45,32 @@ fn too_long() -> gotmpl::TemplateError {
     fault(format!("a text is longer than {VALUE_BYTES_MAX} bytes"))
 }
 
-/// The size of a value as text, in bytes.
+/// Returns the bytes of a value's text.
 fn shown(value: &Value) -> gotmpl::Result<usize> {
     shown_bytes(value, VALUE_BYTES_MAX).ok_or_else(too_long)
 }
 
 fn added(args: &[Value]) -> gotmpl::Result<usize> {
-    args.iter().try_fold(0, |sum: usize, own| Ok(sum + shown(own)?))
+    args.iter().try_fold(0, |sum: usize, arg| Ok(sum + shown(arg)?))
 }
 
-/// Returns the maximum length of the text that `printf` would make.
+/// Returns the maximum length of the text of `printf`.
 fn printed(args: &[Value]) -> gotmpl::Result<usize> {
     let format = string(args, 0)?;
     let args = args.get(1..).unwrap_or_default();
     let mut heaviest = 0;
-    for own in args {
-        heaviest = shown(own)?.max(heaviest);
+    for arg in args {
+        heaviest = shown(arg)?.max(heaviest);
     }
     let integers = args.iter().filter_map(Value::as_int).map(i64::unsigned_abs);
-    // The longest number, of either sign.
+    // Both signs count, and widths are limited.
     let longest = integers.max().unwrap_or(0).min(u64::from(u16::MAX)) as usize;
     let mut sum = format.len() + added(args)? * ESCAPED;
     for directive in format.split('%').skip(1) {
         let end = directive.find(|c: char| !c.is_ascii_digit() && !FLAGS.contains(c));
         let parts = directive.get(..end.unwrap_or(directive.len())).unwrap_or_default();
-        let digits = parts.split(|c: char| !c.is_ascii_digit()).filter(|own| !own.is_empty());
-        let widths = digits.map(|own| own.parse::<u16>().unwrap_or(u16::MAX));
+        let digits = parts.split(|c: char| !c.is_ascii_digit()).filter(|digits| !digits.is_empty());
+        let widths = digits.map(|digits| digits.parse::<u16>().unwrap_or(u16::MAX));
         let widths: usize = widths.map(usize::from).sum();
         let stars = parts.matches('*').count() * longest;
         sum = sum
@@ -80,42 +80,43 @@ fn printed(args: &[Value]) -> gotmpl::Result<usize> {
     Ok(sum)
 }
 
-/// Calls Go's version of a function, which gotmpl only offers inside templates.
+/// Calls one of Go's functions, which gotmpl only offers inside templates.
 fn in_go(name: &str, args: &[Value], computed: usize) -> gotmpl::Result<Value> {
     if computed > COMPUTED_BYTES_MAX {
         return Err(too_long());
     }
     let mut call = format!("{{{{{name}");
     let mut data = BTreeMap::<Arc<str>, Value>::new();
-    for (at, own) in args.iter().enumerate() {
+    for (at, arg) in args.iter().enumerate() {
         let place = format!("a{at}");
         call.push_str(" .");
         call.push_str(&place);
-        data.insert(place.into(), own.clone());
+        data.insert(place.into(), arg.clone());
     }
     let template = Template::new("").parse(&(call + "}}"))?;
     let made = template.execute_to_string(&Value::Map(Arc::new(data)))?;
     if made.len() > VALUE_BYTES_MAX { Err(too_long()) } else { Ok(text(&made)) }
 }
 
-/// The only argument of an escaping function, as text.
+/// Returns the only argument of a function that escapes, as a text.
 fn escaped(args: &[Value]) -> gotmpl::Result<String> {
-    let own = argument(args, 0)?;
-    if shown(&own)? * ESCAPED > COMPUTED_BYTES_MAX {
+    let value = argument(args, 0)?;
+    if shown(&value)? * ESCAPED > COMPUTED_BYTES_MAX {
         return Err(too_long());
     }
-    Ok(if matches!(own, Value::Nil) { super::NOTHING.to_owned() } else { own.to_string() })
+    Ok(if matches!(value, Value::Nil) { super::MISSING_KEY.to_owned() } else { value.to_string() })
 }
 
-/// Go's `slice`; it is implemented here because its result is a new text, which counts.
+/// Cuts a list or a text as Go does. The function is replaced because the result is a new text
+/// whose bytes count.
 fn slice(args: &[Value]) -> gotmpl::Result<Value> {
     let place = |index: usize| {
-        let Some(own) = args.get(index) else { return Ok(None) };
-        own.as_int().map(Some).ok_or_else(|| fault("slice: an index is no number"))
+        let Some(index) = args.get(index) else { return Ok(None) };
+        index.as_int().map(Some).ok_or_else(|| fault("slice: an index is not a number"))
     };
     let (start, end, most) = (place(1)?, place(2)?, place(3)?);
-    let own = argument(args, 0)?;
-    let is_beyond = match (&own, most) {
+    let value = argument(args, 0)?;
+    let is_beyond = match (&value, most) {
         (_, None) => false,
         (Value::List(list), Some(most)) => {
             end.is_some_and(|end| end > most) || usize::try_from(most).is_ok_and(|n| n > list.len())
@@ -123,24 +124,25 @@ fn slice(args: &[Value]) -> gotmpl::Result<Value> {
         _ => true,
     };
     if args.len() > 4 || is_beyond {
-        return Err(fault("slice: the indexes do not fit"));
+        return Err(fault("slice: the indexes are out of range"));
     }
-    own.slice(start, end)
+    value.slice(start, end)
 }
 
 fn join(args: &[Value]) -> gotmpl::Result<Value> {
     let separator = string(args, 0)?;
-    let own = argument(args, 1)?;
-    let Value::List(all) = &own else { return Err(fault("join: no list")) };
+    let value = argument(args, 1)?;
+    let Value::List(all) = &value else { return Err(fault("join: the argument is not a list")) };
     let separators = separator.len().saturating_mul(all.len());
-    if shown(&own)?.saturating_add(separators) > COMPUTED_BYTES_MAX {
+    if shown(&value)?.saturating_add(separators) > COMPUTED_BYTES_MAX {
         return Err(too_long());
     }
     let parts: Vec<_> = all.iter().map(ToString::to_string).collect();
     Ok(text(&parts.join(&separator)))
 }
 
-/// Go and the regex crate support `$1` and `${1}`, and read `$1x` as a group of that name.
+/// Replaces matches of a pattern. Go and the library regex both support `$1` and `${1}`, and read
+/// `$1x` as the name of a group.
 fn replace(args: &[Value]) -> gotmpl::Result<Value> {
     let (found, replacement) = (string(args, 2)?, string(args, 1)?);
     let pattern = patterns::compiled(&string(args, 0)?)?;
@@ -165,10 +167,10 @@ mod tests {
     use super::*;
 
     fn call(name: &str, args: &[Value]) -> gotmpl::Result<String> {
-        all()[name](args).map(|own| own.to_string())
+        all()[name](args).map(|value| value.to_string())
     }
 
-    /// The result of Go's function, as gotmpl implements it.
+    /// Returns the result of Go's function in gotmpl.
     fn in_go_alone(name: &str, args: &[Value]) -> String {
         let places: Vec<_> = (0..args.len()).map(|at| format!("(index . {at})")).collect();
         let template = format!("{{{{{name} {}}}}}", places.join(" "));
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn they_give_what_gos_own_functions_give() {
+    fn results_equal_those_of_gos_functions() {
         let list = Value::List([text("a"), Value::Int(3)].into());
         let values =
             [text("x <b>\n\u{1}é"), Value::Int(-7), Value::Float(2.5), Value::Nil, list.clone()];
@@ -198,10 +200,10 @@ mod tests {
         let stars =
             [text("%*d|%-*d|%[1]d %[2]d %.*f"), Value::Int(5), Value::Int(42), Value::Int(3)];
         assert_eq!(call("printf", &stars).unwrap(), in_go_alone("printf", &stars));
-        let numbers = |own: &[i64]| own.iter().map(|n| Value::Int(*n)).collect::<Vec<_>>();
-        for (own, places) in [(text("abcdef"), vec![1, 3]), (list.clone(), vec![0, 1, 2])] {
+        let numbers = |numbers: &[i64]| numbers.iter().map(|n| Value::Int(*n)).collect::<Vec<_>>();
+        for (value, places) in [(text("abcdef"), vec![1, 3]), (list.clone(), vec![0, 1, 2])] {
             for count in 0..=places.len() {
-                let args = [vec![own.clone()], numbers(&places[..count])].concat();
+                let args = [vec![value.clone()], numbers(&places[..count])].concat();
                 assert_eq!(call("slice", &args).unwrap(), in_go_alone("slice", &args));
             }
         }
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_too_long_is_refused_before_it_is_built() {
+    fn results_that_are_too_long_are_refused_before_they_are_built() {
         let long = text(&"x".repeat(VALUE_BYTES_MAX / 2));
         let ones = Value::List(vec![text("1"); 2000].into());
         let check = |name: &str, args: &[Value]| {

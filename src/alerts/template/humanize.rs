@@ -1,6 +1,6 @@
-//! Numbers in the form of Prometheus' templates.
+//! Numbers in the formats of Prometheus' templates.
 //!
-//! Must never know: what is shown.
+//! Must never know: the meaning of the numbers.
 
 use crate::model::UnixMillis;
 
@@ -8,7 +8,7 @@ const LARGE: [&str; 8] = ["k", "M", "G", "T", "P", "E", "Z", "Y"];
 const SMALL: [&str; 8] = ["m", "u", "n", "p", "f", "a", "z", "y"];
 const BINARY: [&str; 8] = ["ki", "Mi", "Gi", "Ti", "Pi", "Ei", "Zi", "Yi"];
 
-/// Four digits, as Go's `%.4g`.
+/// Formats a number with four digits, as Go's `%.4g`.
 fn four_digits(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
@@ -31,7 +31,7 @@ fn four_digits(value: f64) -> String {
     format!("{}e{sign}{:02}", trimmed(mantissa), exponent.unsigned_abs())
 }
 
-/// A number with a prefix for powers of 1000: `1.234k`.
+/// Formats a number with a prefix for powers of 1000: `1.234k`.
 pub(super) fn thousands(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return four_digits(value);
@@ -42,7 +42,7 @@ pub(super) fn thousands(value: f64) -> String {
     small(value)
 }
 
-/// A number with a prefix for powers of 1024: `1Mi`.
+/// Formats a number with a prefix for powers of 1024: `1Mi`.
 pub(super) fn binary(value: f64) -> String {
     if value.abs() <= 1.0 || !value.is_finite() {
         return four_digits(value);
@@ -74,7 +74,7 @@ fn small(mut value: f64) -> String {
     format!("{}{prefix}", four_digits(value))
 }
 
-/// Seconds in their largest units: `1d 2h 3m 4s`.
+/// Formats seconds as days, hours, minutes and seconds: `1d 2h 3m 4s`.
 pub(super) fn duration(seconds: f64) -> String {
     if !seconds.is_finite() {
         return four_digits(seconds);
@@ -96,12 +96,12 @@ pub(super) fn duration(seconds: f64) -> String {
     }
 }
 
-/// A ratio in percent: `12.34%`.
+/// Formats a ratio as a percentage: `12.34%`.
 pub(super) fn percentage(ratio: f64) -> String {
     format!("{}%", four_digits(ratio * 100.0))
 }
 
-/// Unix seconds as Go writes a time.
+/// Formats Unix seconds as Go's time format.
 pub(super) fn timestamp(seconds: f64) -> String {
     if !seconds.is_finite() {
         return four_digits(seconds);

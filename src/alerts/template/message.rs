@@ -1,4 +1,4 @@
-//! Texts of notifications: Go templates with Alertmanager's variables, methods and functions, and
+//! Texts of notifications: Go's templates with Alertmanager's variables, methods and functions, and
 //! Granary's default texts.
 //!
 //! Must never know: receivers, how anything is sent.
@@ -9,7 +9,7 @@ use gotmpl::{FuncMap, TemplateError, Value, html, parse::ListNode};
 use jiff::tz::TimeZone;
 
 use super::{
-    Bounded, NOTHING, OWN, Reading, TURNS_MAX,
+    Bounded, ITERATIONS_MAX, MAIN, MISSING_KEY, Reading,
     allowance::{Allowance, TemplateTime, check_nested},
     functions::string,
     labels_of, methods, text,
@@ -25,83 +25,89 @@ use crate::{
 const EXPANDED_BYTES_MAX: usize = 256 << 10;
 const DEFAULTS: &str = include_str!("defaults.tmpl");
 
-/// The templates of messages.
+/// The templates of notifications.
 #[derive(Debug, Clone, Default)]
 pub struct MessageTemplates {
     defined: BTreeMap<String, ListNode>,
 }
 
 impl MessageTemplates {
-    /// Reads template files.
+    /// Parses template files.
     ///
     /// # Errors
-    /// With what is wrong.
+    /// The first fault in the files.
     pub fn new(files: &[String]) -> Result<Self, String> {
-        let mut own = Self { defined: BTreeMap::new() };
+        let mut templates = Self { defined: BTreeMap::new() };
         let mut needed = Reading::default();
         for file in std::iter::once(DEFAULTS).chain(files.iter().map(String::as_str)) {
             let (_, defined) = trees(file)?;
-            for mut one in defined {
-                methods::rewrite(&mut one.body);
-                needed.defined(&mut one.body);
-                own.defined.insert(one.name.to_string(), one.body);
+            for mut definition in defined {
+                methods::rewrite(&mut definition.body);
+                needed.defined(&mut definition.body);
+                templates.defined.insert(definition.name.to_string(), definition.body);
             }
         }
-        needed.missing(&functions(false, &Message::default()), &own.defined).map_or(Ok(own), Err)
+        needed
+            .missing(&functions(false, &Message::default()), &templates.defined)
+            .map_or(Ok(templates), Err)
     }
 
-    /// Checks that a text is a valid template and needs only what exists.
+    /// Checks that a text can be parsed and that all names in it are known.
     ///
     /// # Errors
-    /// With what is wrong.
+    /// The fault of the text.
     pub fn check(&self, template: &str) -> Result<(), String> {
-        self.own(template).map(drop)
+        self.parsed(template).map(drop)
     }
 
     /// Expands a text for a message.
     ///
     /// # Errors
-    /// When it cannot be expanded.
+    /// When the text cannot be expanded.
     pub fn expand(&self, template: &str, message: &Message) -> Result<String, String> {
         if !template.contains("{{") {
             return Ok(template.to_owned());
         }
-        let own = self.own(template)?;
-        let base =
-            gotmpl::Template::new("").max_range_iters(TURNS_MAX).funcs(functions(false, message));
+        let main = self.parsed(template)?;
+        let base = gotmpl::Template::new("")
+            .max_range_iters(ITERATIONS_MAX)
+            .funcs(functions(false, message));
         let all = self.defined.iter().map(|(name, tree)| (name.as_str(), tree));
         let base = all.fold(base, |base, (name, tree)| base.add_parse_tree(name, tree.clone()));
-        let base = base.add_parse_tree(OWN, own);
-        expanded(|out| base.execute_template_fmt(out, OWN, &data(message)))
+        let base = base.add_parse_tree(MAIN, main);
+        expanded(|out| base.execute_template_fmt(out, MAIN, &data(message)))
     }
 
-    /// Expands a text for a message, with values escaped for HTML.
+    /// Expands a text for a message and escapes its values for HTML.
     ///
     /// # Errors
-    /// When it cannot be expanded.
+    /// When the text cannot be expanded.
     pub fn expand_html(&self, template: &str, message: &Message) -> Result<String, String> {
-        let own = self.own(template)?;
+        let main = self.parsed(template)?;
         let build = || {
-            let base = html::Template::new("").max_range_iters(TURNS_MAX);
+            let base = html::Template::new("").max_range_iters(ITERATIONS_MAX);
             let mut base = base.funcs(functions(true, message));
             for (name, tree) in &self.defined {
                 base = base.add_parse_tree(name, tree.clone())?;
             }
-            base.add_parse_tree(OWN, own)?.parse(&format!("{{{{ template {OWN:?} . }}}}"))
+            base.add_parse_tree(MAIN, main)?.parse(&format!("{{{{ template {MAIN:?} . }}}}"))
         };
         let built = build().map_err(|cause: TemplateError| cause.to_string())?;
         expanded(|out| built.execute_fmt(out, &data(message)))
     }
 
-    fn own(&self, template: &str) -> Result<ListNode, String> {
-        let (mut own, defined) = trees(template)?;
+    fn parsed(&self, template: &str) -> Result<ListNode, String> {
+        let (mut main, defined) = trees(template)?;
         if !defined.is_empty() {
-            return Err("define templates in files that templates names".to_owned());
+            return Err(
+                "templates can only be defined in the files that the setting `templates` names"
+                    .to_owned(),
+            );
         }
         let mut needed = Reading::default();
-        methods::rewrite(&mut own);
-        needed.tree(&mut own, &[]);
-        needed.missing(&functions(false, &Message::default()), &self.defined).map_or(Ok(own), Err)
+        methods::rewrite(&mut main);
+        needed.tree(&mut main, &[]);
+        needed.missing(&functions(false, &Message::default()), &self.defined).map_or(Ok(main), Err)
     }
 }
 
@@ -112,15 +118,15 @@ fn expanded(run: impl FnOnce(&mut Bounded) -> gotmpl::Result<()>) -> Result<Stri
         return Err(format!("more than {EXPANDED_BYTES_MAX} bytes"));
     }
     outcome.map_err(|cause| cause.to_string())?;
-    Ok(out.text.replace(NOTHING, ""))
+    Ok(out.text.replace(MISSING_KEY, ""))
 }
 
-/// The functions for one expansion: Prometheus', Alertmanager's, and the methods.
+/// Returns Prometheus' and Alertmanager's functions and the methods, for one expansion.
 fn functions(is_html: bool, message: &Message) -> FuncMap {
     let allowance = Allowance::new(&TemplateTime::default());
     let mut map = methods::functions();
-    let mut add = |name: &str, own: fn(&[Value]) -> gotmpl::Result<Value>| {
-        map.insert(name.to_owned(), Arc::new(own));
+    let mut add = |name: &str, function: fn(&[Value]) -> gotmpl::Result<Value>| {
+        map.insert(name.to_owned(), Arc::new(function));
     };
     add("trimSpace", |args| Ok(text(string(args, 0)?.trim())));
     add("date", times::date);
@@ -132,13 +138,13 @@ fn functions(is_html: bool, message: &Message) -> FuncMap {
     let mut bound = super::functions(None, &allowance, (&message.external_url, ""));
     bound.extend(allowance.bound(map));
     if is_html {
-        let own = |args: &[Value]| Ok(html::HTML::from(string(args, 0)?.as_str()).into());
-        bound.insert("safeHtml".to_owned(), Arc::new(own));
+        let safe_html = |args: &[Value]| Ok(html::HTML::from(string(args, 0)?.as_str()).into());
+        bound.insert("safeHtml".to_owned(), Arc::new(safe_html));
     }
     bound
 }
 
-/// Alertmanager's variables.
+/// Returns Alertmanager's variables.
 fn data(message: &Message) -> Value {
     let alerts = message.alerts.iter().map(alert);
     let (labels, annotations) = message.common();
@@ -154,16 +160,16 @@ fn data(message: &Message) -> Value {
     ])
 }
 
-fn alert(own: &MessageAlert) -> Value {
+fn alert(alert: &MessageAlert) -> Value {
     map([
-        ("Status", text(own.status())),
-        ("Labels", labels_of(&own.labels)),
-        ("Annotations", labels_of(&own.annotations)),
-        ("StartsAt", text(&shown(Some(own.starts_at)))),
-        ("EndsAt", text(&shown(own.ends_at))),
-        ("GeneratorURL", text(&own.generator_url)),
-        ("Fingerprint", text(&own.fingerprint())),
-        ("AcknowledgedBy", text(own.acknowledged_by.as_deref().unwrap_or_default())),
+        ("Status", text(alert.status())),
+        ("Labels", labels_of(&alert.labels)),
+        ("Annotations", labels_of(&alert.annotations)),
+        ("StartsAt", text(&shown(Some(alert.starts_at)))),
+        ("EndsAt", text(&shown(alert.ends_at))),
+        ("GeneratorURL", text(&alert.generator_url)),
+        ("Fingerprint", text(&alert.fingerprint())),
+        ("AcknowledgedBy", text(alert.acknowledged_by.as_deref().unwrap_or_default())),
     ])
 }
 
@@ -209,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn alertmanagers_variables_methods_and_functions_are_there() {
+    fn alertmanagers_variables_methods_and_functions_are_supported() {
         let templates =
             MessageTemplates::new(
                 &["{{ define \"one\" }}<{{ .Labels.host }}>{{ end }}".to_owned()],
@@ -244,7 +250,8 @@ mod tests {
             "true 1795309200",
         );
         check("{{ $a := index .Alerts 0 }}{{ $a.StartsAt.Format \"2006-01-02\" }}", "2026-11-22");
-        let of_first = |own: &str| format!("{{{{ (index .Alerts 0).StartsAt | {own} }}}}");
+        let of_first =
+            |pipeline: &str| format!("{{{{ (index .Alerts 0).StartsAt | {pipeline} }}}}");
         check(&of_first("date \"15:04\""), "00:00");
         check(&of_first("tz \"Europe/Paris\""), "2026-11-22 01:00:00 +0100 CET");
         check(&of_first("tz \"Europe/Paris\" | date \"15:04 MST -0700\""), "01:00 CET +0100");
@@ -263,23 +270,23 @@ mod tests {
     }
 
     #[test]
-    fn html_escapes_what_is_in_alerts() {
+    fn values_of_alerts_are_escaped_in_html() {
         let templates = MessageTemplates::new(&[]).unwrap();
-        let own = "{{ range .Alerts.Firing }}<p>{{ .Annotations.summary }}</p>{{ end }}";
-        let expanded = templates.expand_html(own, &message()).unwrap();
+        let template = "{{ range .Alerts.Firing }}<p>{{ .Annotations.summary }}</p>{{ end }}";
+        let expanded = templates.expand_html(template, &message()).unwrap();
         assert_eq!(expanded, "<p>a &lt;is&gt; high</p>");
         let safe = templates.expand_html("{{ safeHtml \"<b>\" }}", &message()).unwrap();
         assert_eq!(safe, "<b>");
     }
 
     #[test]
-    fn the_default_texts_say_what_fires_and_what_has_ended() {
+    fn the_default_texts_list_firing_and_ended_alerts() {
         let templates = MessageTemplates::new(&[]).unwrap();
-        let say = |name: &str| {
+        let expand = |name: &str| {
             templates.expand(&format!("{{{{ template \"granary.{name}\" . }}}}"), &message())
         };
-        assert_eq!(say("title").unwrap(), "[FIRING:1] High page");
-        let text = say("text").unwrap();
+        assert_eq!(expand("title").unwrap(), "[FIRING:1] High page");
+        let text = expand("text").unwrap();
         for part in [
             "a <is> high",
             "b <is> high",
@@ -301,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_named_before_anything_is_sent() {
+    fn unknown_names_are_reported_before_anything_is_sent() {
         let templates = MessageTemplates::new(&[]).unwrap();
         let check = |template: &str, expected: &str| {
             let message = templates.check(template).unwrap_err();

@@ -1,8 +1,8 @@
 //! Methods of the values in Alertmanager's templates, such as `.Alerts.Firing` and
-//! `.StartsAt.Format "15:04"`. gotmpl only supports fields, so each call of a method becomes a call
-//! of a function before the template is executed.
+//! `.StartsAt.Format "15:04"`.
 //!
-//! Must never know: what is in a template's values.
+//! The library gotmpl supports only fields, so each method call is rewritten as a function call
+//! before a template is executed. Must never know: the values of a template.
 
 use gotmpl::{
     FuncMap, Value,
@@ -17,7 +17,7 @@ use super::{
     times::{formatted, in_zone, time},
 };
 
-/// The prefix of a function that stands for a method; no template can write it.
+/// The prefix of the functions that replace methods; no template can write it.
 const MARK: &str = "method ";
 const METHODS: [&str; 12] = [
     "Firing",
@@ -34,7 +34,7 @@ const METHODS: [&str; 12] = [
     "String",
 ];
 
-/// Rewrites a tree.
+/// Rewrites the method calls in a tree.
 pub(super) fn rewrite(tree: &mut ListNode) {
     Rewriting.list(tree);
 }
@@ -42,32 +42,32 @@ pub(super) fn rewrite(tree: &mut ListNode) {
 struct Rewriting;
 
 impl Rewriting {
-    /// The depth is bounded by that of the parser.
+    /// Rewrites a list of nodes; the parser limits the depth of the recursion.
     fn list(&self, list: &mut ListNode) {
         for node in &mut list.nodes {
             match node {
-                Node::List(own) => self.list(own),
-                Node::Action(own) => self.pipe(&mut own.pipe),
-                Node::If(own) | Node::Range(own) | Node::With(own) => self.branch(own),
-                Node::Template(own) => self.template(own),
-                Node::Define(own) => self.list(&mut own.body),
+                Node::List(node) => self.list(node),
+                Node::Action(node) => self.pipe(&mut node.pipe),
+                Node::If(node) | Node::Range(node) | Node::With(node) => self.branch(node),
+                Node::Template(node) => self.template(node),
+                Node::Define(node) => self.list(&mut node.body),
                 Node::Text(_) | Node::Break(_) | Node::Continue(_) => {}
             }
         }
     }
 
-    fn branch(&self, own: &mut BranchNode) {
-        self.pipe(&mut own.pipe);
-        self.list(&mut own.body);
-        own.else_body.iter_mut().for_each(|list| self.list(list));
+    fn branch(&self, branch: &mut BranchNode) {
+        self.pipe(&mut branch.pipe);
+        self.list(&mut branch.body);
+        branch.else_body.iter_mut().for_each(|list| self.list(list));
     }
 
-    fn template(&self, own: &mut TemplateNode) {
-        own.pipe.iter_mut().for_each(|pipe| self.pipe(pipe));
+    fn template(&self, template: &mut TemplateNode) {
+        template.pipe.iter_mut().for_each(|pipe| self.pipe(pipe));
     }
 
-    fn pipe(&self, own: &mut PipeNode) {
-        for command in &mut own.commands {
+    fn pipe(&self, pipe: &mut PipeNode) {
+        for command in &mut pipe.commands {
             let args = std::mem::take(&mut command.args);
             let mut args = args.into_iter();
             let Some(first) = args.next() else { continue };
@@ -75,8 +75,8 @@ impl Rewriting {
             command.args = if let Expr::Identifier(pos, name) = first {
                 [vec![Expr::Identifier(pos, name)], others].concat()
             } else if others.is_empty() || !ends_in_method(&first) {
-                // An expression without a method at its end takes no arguments; the execution
-                // reports that.
+                // An expression without a method at its end accepts no arguments: the error is
+                // reported at execution.
                 [vec![self.expression(first, Vec::new())], others].concat()
             } else {
                 vec![self.expression(first, others)]
@@ -85,8 +85,8 @@ impl Rewriting {
     }
 
     /// Rewrites an expression whose last method gets these arguments.
-    fn expression(&self, own: Expr, arguments: Vec<Expr>) -> Expr {
-        let (base, fields) = match own {
+    fn expression(&self, expression: Expr, arguments: Vec<Expr>) -> Expr {
+        let (base, fields) = match expression {
             Expr::Field(pos, fields) => (Expr::Dot(pos), fields),
             Expr::Variable(pos, name, fields) => (Expr::Variable(pos, name, Vec::new()), fields),
             Expr::Chain(_, inner, fields) => (self.expression(*inner, Vec::new()), fields),
@@ -99,7 +99,7 @@ impl Rewriting {
             | Expr::String(..)
             | Expr::Number(..)
             | Expr::Bool(..)
-            | Expr::Nil(_) => return own,
+            | Expr::Nil(_) => return expression,
         };
         let last = fields.len();
         let mut arguments = Some(arguments);
@@ -117,8 +117,8 @@ fn is_method(name: &SmolStr) -> bool {
     METHODS.contains(&name.as_str())
 }
 
-fn ends_in_method(own: &Expr) -> bool {
-    let fields = match own {
+fn ends_in_method(expression: &Expr) -> bool {
+    let fields = match expression {
         Expr::Field(_, fields) | Expr::Variable(_, _, fields) | Expr::Chain(_, _, fields) => fields,
         Expr::Dot(_)
         | Expr::Identifier(..)
@@ -138,8 +138,8 @@ fn field(base: Expr, name: SmolStr) -> Expr {
     if let Expr::Field(pos, fields) = base {
         return Expr::Field(pos, [fields, vec![name]].concat());
     }
-    if let Expr::Variable(pos, own, fields) = base {
-        return Expr::Variable(pos, own, [fields, vec![name]].concat());
+    if let Expr::Variable(pos, variable, fields) = base {
+        return Expr::Variable(pos, variable, [fields, vec![name]].concat());
     }
     Expr::Chain(base.pos(), Box::new(base), vec![name])
 }
@@ -152,50 +152,56 @@ fn call(base: Expr, name: &str, arguments: Vec<Expr>) -> Expr {
     Expr::Pipe(pos, PipeNode { pos, decl: Vec::new(), commands, is_assign: false })
 }
 
-/// The functions that replace methods.
+/// Returns the functions that replace methods.
 pub(super) fn functions() -> FuncMap {
     let mut map = FuncMap::new();
-    let mut add = |name: &str, own: fn(&[Value]) -> gotmpl::Result<Value>| {
-        map.insert(format!("{MARK}{name}"), std::sync::Arc::new(own));
+    let mut add = |name: &str, function: fn(&[Value]) -> gotmpl::Result<Value>| {
+        map.insert(format!("{MARK}{name}"), std::sync::Arc::new(function));
     };
     add("Firing", |args| with_status(args, "firing"));
     add("Resolved", |args| with_status(args, "resolved"));
     add("SortedPairs", |args| Ok(Value::List(pairs(args)?.iter().map(pair).collect())));
     add("Names", |args| {
-        Ok(Value::List(pairs(args)?.into_iter().map(|own| text(&own.0)).collect()))
+        Ok(Value::List(pairs(args)?.into_iter().map(|pair| text(&pair.0)).collect()))
     });
-    add("Values", |args| Ok(Value::List(pairs(args)?.into_iter().map(|own| own.1).collect())));
+    add("Values", |args| Ok(Value::List(pairs(args)?.into_iter().map(|pair| pair.1).collect())));
     add("Remove", remove);
     add("Format", formatted);
     add("UTC", |args| in_zone(args, TimeZone::UTC));
     add("Local", |args| in_zone(args, TimeZone::UTC));
     add("String", |args| argument(args, 0));
-    add("Unix", |args| Ok(Value::Int(time(args)?.map_or(0, |own| own.0.timestamp().as_second()))));
+    add("Unix", |args| {
+        Ok(Value::Int(time(args)?.map_or(0, |time| time.0.timestamp().as_second())))
+    });
     add("IsZero", |args| Ok(Value::Bool(time(args)?.is_none())));
     map
 }
 
 fn with_status(args: &[Value], status: &str) -> gotmpl::Result<Value> {
-    let Value::List(all) = argument(args, 0)? else { return Err(fault("these are no alerts")) };
-    let is_so = |own: &&Value| own.field("Status").and_then(Value::as_str) == Some(status);
-    Ok(Value::List(all.iter().filter(is_so).cloned().collect()))
+    let Value::List(all) = argument(args, 0)? else {
+        return Err(fault("the value is not a list of alerts"));
+    };
+    let has_status = |alert: &&Value| alert.field("Status").and_then(Value::as_str) == Some(status);
+    Ok(Value::List(all.iter().filter(has_status).cloned().collect()))
 }
 
-/// The pairs of a map in Alertmanager's order: the alert's name first.
+/// Returns names and values; those of a map in Alertmanager's order, the alert's name first.
 fn pairs(args: &[Value]) -> gotmpl::Result<Vec<(String, Value)>> {
-    let own = argument(args, 0)?;
-    if let Value::Map(map) = &own {
-        let own = map.iter().map(|(name, value)| (name.to_string(), value.clone()));
-        let mut pairs: Vec<_> = own.collect();
+    let labels = argument(args, 0)?;
+    if let Value::Map(map) = &labels {
+        let labels = map.iter().map(|(name, value)| (name.to_string(), value.clone()));
+        let mut pairs: Vec<_> = labels.collect();
         pairs.sort_by_key(|(name, _)| (name != "alertname", name.clone()));
         return Ok(pairs);
     }
-    let Value::List(list) = &own else { return Err(fault("these are no labels")) };
-    let read = |own: &Value| {
-        let name = own.field("Name").and_then(Value::as_str)?.to_owned();
-        Some((name, own.field("Value")?.clone()))
+    let Value::List(list) = &labels else { return Err(fault("the value has no labels")) };
+    let read = |pair: &Value| {
+        let name = pair.field("Name").and_then(Value::as_str)?.to_owned();
+        Some((name, pair.field("Value")?.clone()))
     };
-    list.iter().map(|pair| read(pair).ok_or_else(|| fault("these are no pairs"))).collect()
+    list.iter()
+        .map(|pair| read(pair).ok_or_else(|| fault("the list has an entry that is not a label")))
+        .collect()
 }
 
 fn pair((name, value): &(String, Value)) -> Value {
@@ -204,8 +210,10 @@ fn pair((name, value): &(String, Value)) -> Value {
 }
 
 fn remove(args: &[Value]) -> gotmpl::Result<Value> {
-    let Value::List(names) = argument(args, 1)? else { return Err(fault("Remove: no list")) };
-    let is_kept = |name: &str| !names.iter().any(|own| own.as_str() == Some(name));
+    let Value::List(names) = argument(args, 1)? else {
+        return Err(fault("Remove: the argument is not a list"));
+    };
+    let is_kept = |name: &str| !names.iter().any(|removed| removed.as_str() == Some(name));
     let kept = pairs(args)?.into_iter().filter(|(name, _)| is_kept(name));
     let kept = kept.map(|(name, value)| (name.into(), value));
     Ok(Value::Map(std::sync::Arc::new(kept.collect())))

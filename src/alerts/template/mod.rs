@@ -1,8 +1,8 @@
-//! Templates of labels and annotations: Go's, with Prometheus' functions and variables
+//! Templates of labels and annotations: Go's templates with Prometheus' functions and variables
 //! (`prometheus.io/docs/prometheus/latest/configuration/template_reference`).
 //!
-//! gotmpl evaluates them, within the limits of `allowance`. Must never know: alerts, how
-//! a query is answered.
+//! The library gotmpl evaluates them; `allowance` limits their time and memory. Must never know:
+//! alerts, how a query is answered.
 
 mod allowance;
 mod functions;
@@ -26,26 +26,26 @@ use crate::query::{Labels, VectorSample};
 use allowance::Allowance;
 pub use allowance::TemplateTime;
 pub use message::MessageTemplates;
-use reading::{ASK, Reading};
+use reading::{CHECK, Reading};
 
-/// A function that answers the queries of a template.
+/// The function that answers the queries of a template.
 pub type TemplateQuery = Arc<dyn Fn(&str) -> Result<Vec<VectorSample>, String> + Send + Sync>;
 
-/// The variables that every template begins with.
+/// The variables that are declared in front of every template.
 const VARIABLES: &str = "{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}}\
                          {{$externalURL := .ExternalURL}}{{$value := .Value}}";
-/// The name of the expanded text; no template can call it.
-const OWN: &str = "own text";
+/// The name of the text that is expanded; no template can invoke it.
+const MAIN: &str = "main text";
 /// The maximum size of a template, in bytes.
 const TEMPLATE_BYTES_MAX: usize = 64 << 10;
 /// The text that gotmpl writes for a missing key.
-const NOTHING: &str = "<no value>";
+const MISSING_KEY: &str = "<no value>";
 /// The maximum number of iterations of all loops of one template.
-const TURNS_MAX: u64 = 10_000;
+const ITERATIONS_MAX: u64 = 10_000;
 /// The maximum size of an expanded template, in bytes.
 const EXPANDED_BYTES_MAX: usize = 16 << 10;
 
-/// A fault of a function, which ends the expansion.
+/// Returns the error of a function, which ends the expansion.
 fn fault(message: impl Into<String>) -> TemplateError {
     TemplateError::Exec(message.into())
 }
@@ -60,8 +60,7 @@ pub struct Expanding {
 }
 
 impl Expanding {
-    /// Creates the data from the labels of a series and its value, within the time of an
-    /// evaluation.
+    /// Returns the data for the labels and the value of a series, within the time of an evaluation.
     pub fn new(
         labels: &Labels,
         value: f64,
@@ -70,7 +69,7 @@ impl Expanding {
         external: &External,
     ) -> Self {
         let labels = labels.iter().map(|(name, value)| (name.into(), text(value)));
-        let own: BTreeMap<Arc<str>, Value> = [
+        let variables: BTreeMap<Arc<str>, Value> = [
             ("Labels".into(), Value::Map(Arc::new(labels.collect()))),
             ("ExternalLabels".into(), labels_of(&external.labels)),
             ("ExternalURL".into(), text(&external.url)),
@@ -78,10 +77,15 @@ impl Expanding {
         ]
         .into();
         let (url, prefix) = (external.url.clone(), external.path_prefix().to_owned());
-        Self { data: Value::Map(Arc::new(own)), query, time: time.clone(), address: (url, prefix) }
+        Self {
+            data: Value::Map(Arc::new(variables)),
+            query,
+            time: time.clone(),
+            address: (url, prefix),
+        }
     }
 
-    /// Expands a template. A failed expansion results in the error's text, as in Prometheus.
+    /// Expands a template; if that fails, the text describes the error, as in Prometheus.
     pub fn expand(&self, template: &str) -> String {
         if !template.contains("{{") {
             return template.to_owned();
@@ -91,27 +95,27 @@ impl Expanding {
         let functions = functions(self.query.clone(), &allowance, (url, prefix));
         let mut text = Bounded::new(EXPANDED_BYTES_MAX);
         let expanded = parsed(template, &functions).and_then(|trees| {
-            let template = Template::new("").max_range_iters(TURNS_MAX).funcs(functions);
+            let template = Template::new("").max_range_iters(ITERATIONS_MAX).funcs(functions);
             let template = trees
                 .into_iter()
                 .fold(template, |template, (name, tree)| template.add_parse_tree(&name, tree));
-            let written = template.execute_template_fmt(&mut text, OWN, &self.data);
+            let written = template.execute_template_fmt(&mut text, MAIN, &self.data);
             written.map_err(|cause| cause.to_string())
         });
         match expanded {
             _ if text.is_over => {
                 format!("<error expanding template: more than {EXPANDED_BYTES_MAX} bytes>")
             }
-            // Replaces gotmpl's text for a missing label by Prometheus', which is empty.
-            Ok(()) => text.text.replace(NOTHING, ""),
+            // A missing label is empty in Prometheus.
+            Ok(()) => text.text.replace(MISSING_KEY, ""),
             Err(cause) => format!("<error expanding template: {cause}>"),
         }
     }
 
-    /// Checks that a template is valid, without executing it: anybody may have written it.
+    /// Checks that a template can be parsed, without executing it, because anybody may send it.
     ///
     /// # Errors
-    /// With what is wrong.
+    /// The fault of the template.
     pub fn check(template: &str) -> Result<(), String> {
         if !template.contains("{{") {
             return Ok(());
@@ -121,7 +125,7 @@ impl Expanding {
     }
 }
 
-/// A text of limited size; a longer one is an error.
+/// A text with a maximum size; more text is refused.
 #[derive(Debug)]
 struct Bounded {
     text: String,
@@ -146,20 +150,20 @@ impl fmt::Write for Bounded {
     }
 }
 
-/// Parses a template into its tree and the trees of the templates that it defines.
+/// Returns the parse trees of a template and of the templates that it defines.
 fn parsed(template: &str, functions: &FuncMap) -> Result<BTreeMap<String, ListNode>, String> {
     if template.len() > TEMPLATE_BYTES_MAX {
-        return Err(format!("a template has more than {TEMPLATE_BYTES_MAX} bytes"));
+        return Err(format!("the template has more than {TEMPLATE_BYTES_MAX} bytes: shorten it"));
     }
-    let (mut own, defined) = trees(&format!("{VARIABLES}{template}"))?;
+    let (mut main, defined) = trees(&format!("{VARIABLES}{template}"))?;
     let mut reading = Reading::default();
     let mut trees = BTreeMap::new();
-    for mut one in defined {
-        reading.defined(&mut one.body);
-        trees.insert(one.name.to_string(), one.body);
+    for mut definition in defined {
+        reading.defined(&mut definition.body);
+        trees.insert(definition.name.to_string(), definition.body);
     }
-    reading.tree(&mut own, &[]);
-    trees.insert(OWN.to_owned(), own);
+    reading.tree(&mut main, &[]);
+    trees.insert(MAIN.to_owned(), main);
     reading.missing(functions, &trees).map_or(Ok(trees), Err)
 }
 
@@ -168,8 +172,8 @@ fn trees(text: &str) -> Result<(ListNode, Vec<DefineNode>), String> {
     parsed.map_err(|cause| cause.to_string())
 }
 
-/// Prometheus' functions, Go's functions that make texts, and the function that checks the limits.
-/// `externalURL` and `pathPrefix` return the external URL and its path.
+/// Returns Prometheus' functions, Go's functions that produce texts, and the function that checks
+/// the limits. `externalURL` and `pathPrefix` return the external URL and its path.
 fn functions(
     query: Option<TemplateQuery>,
     allowance: &Arc<Allowance>,
@@ -181,7 +185,7 @@ fn functions(
         map.insert(name.to_owned(), Arc::new(move |_| Ok(fixed.clone())));
     }
     map.extend(growing::all());
-    map.insert(ASK.to_owned(), Arc::new(|_| Ok(Value::Nil)));
+    map.insert(CHECK.to_owned(), Arc::new(|_| Ok(Value::Nil)));
     allowance.bound(map)
 }
 
@@ -189,9 +193,9 @@ fn text(text: &str) -> Value {
     Value::String(text.into())
 }
 
-fn labels_of(own: &LabelSet) -> Value {
+fn labels_of(labels: &LabelSet) -> Value {
     Value::Map(Arc::new(
-        own.iter().map(|(name, value)| (name.as_str().into(), text(value))).collect(),
+        labels.iter().map(|(name, value)| (name.as_str().into(), text(value))).collect(),
     ))
 }
 
@@ -203,22 +207,22 @@ mod tests {
         Labels::new(pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect())
     }
 
-    /// These cases are from Prometheus' documentation and tests, as far as rule files use them.
+    /// The examples of Prometheus' documentation and tests that rule files use.
     #[test]
-    fn templates_become_what_they_become_in_prometheus() {
-        let own = labels(&[("instance", "web1:9100"), ("job", "node")]);
-        let asked = labels(&[("__name__", "metric"), ("instance", "a")]);
+    fn templates_expand_as_in_prometheus() {
+        let web1 = labels(&[("instance", "web1:9100"), ("job", "node")]);
+        let answer = labels(&[("__name__", "metric"), ("instance", "a")]);
         let query: TemplateQuery = Arc::new(move |text| match text {
-            "metric" => Ok(vec![VectorSample { labels: asked.clone(), at: 0, value: 11.0 }]),
+            "metric" => Ok(vec![VectorSample { labels: answer.clone(), at: 0, value: 11.0 }]),
             "none" => Ok(Vec::new()),
-            other => Err(format!("{other} cannot be asked")),
+            other => Err(format!("{other} cannot be queried")),
         });
         let external = External {
             url: "https://example.org/granary".to_owned(),
             labels: [("region".to_owned(), "eu".to_owned())].into(),
         };
         let time = TemplateTime::default();
-        let expanding = Expanding::new(&own, 1234.5, Some(query), &time, &external);
+        let expanding = Expanding::new(&web1, 1234.5, Some(query), &time, &external);
         let check = |template: &str, expected: &str| {
             assert_eq!(expanding.expand(template), expected, "{template}");
         };
@@ -258,10 +262,10 @@ mod tests {
         assert_eq!(Expanding::check("{{ range query \"up\" }}{{ end }}"), Ok(()));
     }
 
-    /// Each of these templates, in a rule file or in a request to check one, could end the daemon
-    /// or block it for ever.
+    /// Each of these templates could end the daemon or block it for ever, from a rule file or from
+    /// a check.
     #[test]
-    fn no_template_takes_more_than_it_may() {
+    fn no_template_exceeds_its_limits() {
         let time = TemplateTime::default();
         let expanding = Expanding::new(&labels(&[("a", "b")]), 1.0, None, &time, External::none());
         let twice = |n: u32| {
@@ -272,20 +276,20 @@ mod tests {
         };
         let laughs = (0..60).map(twice).collect::<Vec<_>>().concat();
         let endless = [
-            // Texts that double.
+            // Texts that double in size.
             r#"{{ $x := "aaaaaaaaaa" }}{{ range 40 }}{{ $x = printf "%s%s" $x $x }}{{ end }}"#,
             r#"{{ $x := "aaaaaaaaaa" }}{{ range 40 }}{{ $x = print $x $x }}{{ end }}"#,
             r#"{{ $x := "<" }}{{ range 40 }}{{ $x = html $x }}{{ end }}{{ range 9000 }}{{ $x = js (printf "%q" $x) }}{{ end }}"#,
             r#"{{ $x := "a" }}{{ range 40 }}{{ $x = reReplaceAll "." "$0$0" $x }}{{ end }}"#,
             r#"{{ range 10000 }}{{ $x := printf "%060000d" 1 }}{{ end }}"#,
-            // Lists of lists are small until they are shown; others are nested deeply.
+            // Nested lists, which are small until they are shown, and deep ones.
             r#"{{ $x := "a" }}{{ range 40 }}{{ $x = args $x $x }}{{ end }}{{ printf "%v" $x }}"#,
             r#"{{ $x := "a" }}{{ range 10000 }}{{ $x = args $x }}{{ end }}"#,
             r#"{{ define "t" }}{{ with .arg0 }}{{ template "t" . }}{{ template "t" . }}{{ end }}{{ end }}{{ $x := args "a" }}{{ range 30 }}{{ $x = args $x }}{{ end }}{{ template "t" $x }}"#,
-            // Templates may call themselves, or others, again and again.
+            // Templates that invoke themselves or others again and again.
             r#"{{ define "t" }}{{ if . }}{{ template "t" (slice . 1) }}{{ template "t" (slice . 1) }}{{ end }}{{ end }}{{ template "t" "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx" }}"#,
             &format!("{laughs}{{{{define \"t60\"}}}}{{{{end}}}}{{{{template \"t0\"}}}}"),
-            // Patterns may take long to compile.
+            // Patterns that take long to compile.
             r#"{{ range 9000 }}{{ if match (printf "(\\pL{1,5}){1,%d}" .) "x" }}{{ end }}{{ end }}"#,
         ];
         let watch = crate::clock::Stopwatch::start();
@@ -296,13 +300,13 @@ mod tests {
         }
         assert!(watch.elapsed().as_secs() < 40, "{:?}", watch.elapsed());
         let spent = expanding.expand("{{ range 100 }}{{ end }}{{ toUpper \"x\" }}");
-        assert!(spent == "X" || spent.contains("all templates of its evaluation"), "{spent}");
+        assert!(spent == "X" || spent.contains("all templates of the evaluation"), "{spent}");
         let long = format!("{{{{ 1 }}}}{}", "x".repeat(TEMPLATE_BYTES_MAX));
         assert!(Expanding::check(&long).is_err());
     }
 
     #[test]
-    fn what_a_template_needs_is_looked_for_without_executing_it() {
+    fn unknown_names_are_found_without_executing_the_template() {
         let fine = |template: &str| assert_eq!(Expanding::check(template), Ok(()), "{template}");
         fine(
             "{{ range $i, $x := query \"up\" }}{{ $i }}{{ $x.Value }}{{ $y := 1 }}{{ $y }}{{ end }}",

@@ -1,8 +1,8 @@
-//! Analysis of a template's tree before it is executed: missing functions, templates and variables
-//! are reported without running anything, and each loop and each template call is made to check its
-//! limits first.
+//! The functions, templates and variables that a template needs, found in its parse tree without
+//! executing it.
 //!
-//! Must never know: what the functions do.
+//! Unknown names are reported, and a check of the limits is inserted at the beginning of each loop
+//! and of each template that others invoke. Must never know: the effect of functions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,17 +13,17 @@ use gotmpl::{
     },
 };
 
-/// The function that checks the limits, and a variable that takes its result; no template can write
-/// either name.
-pub(super) const ASK: &str = "ask first";
-const ASKED: &str = "$ asked";
-/// The variable that every template has.
+/// The function that checks the limits, and a variable that keeps its result out of the text; no
+/// template can name either.
+pub(super) const CHECK: &str = "check limits";
+const CHECKED: &str = "$ checked";
+/// The variable that exists in every template.
 const ROOT: &str = "$";
-/// The functions that belong to the language.
+/// The functions of the template language itself.
 const BUILT_IN: [&str; 13] =
     ["and", "or", "not", "len", "index", "call", "eq", "ne", "lt", "le", "gt", "ge", "break"];
 
-/// The functions, templates and variables that trees need.
+/// The names that parse trees need.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     functions: BTreeSet<String>,
@@ -36,17 +36,17 @@ pub(super) struct Reading {
 impl Reading {
     /// Reads a tree that is executed with these variables and `$`.
     pub(super) fn tree(&mut self, tree: &mut ListNode, variables: &[&str]) {
-        self.variables = variables.iter().chain([&ROOT]).map(|own| (*own).into()).collect();
+        self.variables = variables.iter().chain([&ROOT]).map(|name| (*name).into()).collect();
         self.list(tree);
     }
 
-    /// Reads a list of nodes, which other templates may call.
+    /// Reads a tree that is invoked by others or by itself.
     pub(super) fn defined(&mut self, tree: &mut ListNode) {
         self.tree(tree, &[]);
-        ask_first(tree);
+        check_first(tree);
     }
 
-    /// Returns an error about the first missing function or template.
+    /// Describes a name that is needed but unknown, if there is one.
     pub(super) fn missing(
         &self,
         functions: &FuncMap,
@@ -58,50 +58,50 @@ impl Reading {
         let template = self.templates.iter().find(|name| !templates.contains_key(*name));
         let variable = self.unknown_variable.as_ref();
         function
-            .map(|name| format!("the function {name:?} is not known"))
+            .map(|name| format!("the function {name:?} is unknown"))
             .or_else(|| template.map(|name| format!("the template {name:?} is not defined")))
             .or_else(|| variable.map(|name| format!("the variable {name:?} is not defined")))
     }
 
-    /// The depth is bounded by that of the parser.
+    /// Reads a list of nodes; the parser limits the depth of the recursion.
     fn list(&mut self, list: &mut ListNode) {
         for node in &mut list.nodes {
             match node {
-                Node::List(own) => self.list(own),
-                Node::Action(own) => self.pipe(&own.pipe),
-                Node::If(own) | Node::With(own) => self.branch(own),
-                Node::Range(own) => {
-                    self.branch(own);
-                    ask_first(&mut own.body);
+                Node::List(node) => self.list(node),
+                Node::Action(node) => self.pipe(&node.pipe),
+                Node::If(node) | Node::With(node) => self.branch(node),
+                Node::Range(node) => {
+                    self.branch(node);
+                    check_first(&mut node.body);
                 }
-                Node::Template(own) => self.template(own),
+                Node::Template(node) => self.template(node),
                 Node::Define(_) | Node::Text(_) | Node::Break(_) | Node::Continue(_) => {}
             }
         }
     }
 
-    /// Reads a branch; its variables end with it.
-    fn branch(&mut self, own: &mut BranchNode) {
+    /// Reads a branch; its variables go out of scope at its end.
+    fn branch(&mut self, branch: &mut BranchNode) {
         let before = self.variables.len();
-        self.pipe(&own.pipe);
+        self.pipe(&branch.pipe);
         let within = self.variables.len();
-        self.list(&mut own.body);
+        self.list(&mut branch.body);
         self.variables.truncate(within);
-        own.else_body.iter_mut().for_each(|list| self.list(list));
+        branch.else_body.iter_mut().for_each(|list| self.list(list));
         self.variables.truncate(before);
     }
 
-    fn template(&mut self, own: &TemplateNode) {
-        self.templates.insert(own.name.to_string());
-        own.pipe.iter().for_each(|pipe| self.pipe(pipe));
+    fn template(&mut self, template: &TemplateNode) {
+        self.templates.insert(template.name.to_string());
+        template.pipe.iter().for_each(|pipe| self.pipe(pipe));
     }
 
-    fn pipe(&mut self, own: &PipeNode) {
-        own.commands.iter().flat_map(|command| &command.args).for_each(|arg| self.expression(arg));
-        if own.is_assign {
-            own.decl.iter().for_each(|name| self.variable(name));
+    fn pipe(&mut self, pipe: &PipeNode) {
+        pipe.commands.iter().flat_map(|command| &command.args).for_each(|arg| self.expression(arg));
+        if pipe.is_assign {
+            pipe.decl.iter().for_each(|name| self.variable(name));
         } else {
-            self.variables.extend(own.decl.iter().cloned());
+            self.variables.extend(pipe.decl.iter().cloned());
         }
     }
 
@@ -111,8 +111,8 @@ impl Reading {
         }
     }
 
-    fn expression(&mut self, own: &Expr) {
-        match own {
+    fn expression(&mut self, expression: &Expr) {
+        match expression {
             Expr::Identifier(_, name) => drop(self.functions.insert(name.to_string())),
             Expr::Variable(_, name, _) => self.variable(name),
             Expr::Chain(_, inner, _) => self.expression(inner),
@@ -127,9 +127,10 @@ impl Reading {
     }
 }
 
-fn ask_first(list: &mut ListNode) {
+/// Inserts a check of the limits at the beginning of a list.
+fn check_first(list: &mut ListNode) {
     let pos = list.pos;
-    let commands = vec![CommandNode { pos, args: vec![Expr::Identifier(pos, ASK.into())] }];
-    let pipe = PipeNode { pos, decl: vec![ASKED.into()], commands, is_assign: false };
+    let commands = vec![CommandNode { pos, args: vec![Expr::Identifier(pos, CHECK.into())] }];
+    let pipe = PipeNode { pos, decl: vec![CHECKED.into()], commands, is_assign: false };
     list.nodes.insert(0, Node::Action(ActionNode { pos, pipe }));
 }

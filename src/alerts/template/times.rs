@@ -1,6 +1,7 @@
-//! Times in templates, which are texts in Go's format: parsing, time zones, and Go's layouts.
+//! Times in templates, which are texts in Go's format: parsed, converted to time zones, and
+//! formatted by Go's layouts.
 //!
-//! Must never know: which methods and functions they are for.
+//! Must never know: the methods and functions that use them.
 
 use gotmpl::Value;
 use jiff::{Timestamp, Zoned, tz::TimeZone};
@@ -11,7 +12,7 @@ use super::{
     text,
 };
 
-/// The parts of Go's layouts and of jiff's formats; longer ones first.
+/// Go's layout elements and jiff's counterparts; longer ones come first.
 const LAYOUT: [(&str, &str); 26] = [
     ("2006", "%Y"),
     ("January", "%B"),
@@ -40,12 +41,13 @@ const LAYOUT: [(&str, &str); 26] = [
     ("3", "%-I"),
     ("%", "%%"),
 ];
-/// Go's format of a time, before the name of its zone.
+/// The format in which Go shows a time, without the name of its zone.
 const SHOWN: &str = "%Y-%m-%d %H:%M:%S%.f %z";
-/// Go's zero time.
+/// The text of Go's zero time.
 pub(super) const NO_TIME: &str = "0001-01-01 00:00:00 +0000 UTC";
 
-/// Parses a time and the short name of its zone; `None` for Go's zero time.
+/// Returns the time in the first argument and the short name of its zone; `None` for Go's zero
+/// time.
 pub(super) fn time(args: &[Value]) -> gotmpl::Result<Option<(Zoned, String)>> {
     let shown = string(args, 0)?;
     if shown == NO_TIME {
@@ -57,50 +59,50 @@ pub(super) fn time(args: &[Value]) -> gotmpl::Result<Option<(Zoned, String)>> {
         let zone = TimeZone::fixed(read.offset()?);
         Some((read.to_timestamp().ok()?.to_zoned(zone), name.to_owned()))
     };
-    read().map(Some).ok_or_else(|| fault("this is no time"))
+    read().map(Some).ok_or_else(|| fault("the argument is not a time"))
 }
 
-/// Formats a time as Go does.
+/// Returns a time in Go's format.
 pub(super) fn shown(at: &Zoned) -> String {
     at.strftime(&format!("{SHOWN} %Z")).to_string()
 }
 
-/// A time in a zone.
+/// Converts the time in the first argument to a zone.
 pub(super) fn in_zone(args: &[Value], zone: TimeZone) -> gotmpl::Result<Value> {
     let Some((at, _)) = time(args)? else { return argument(args, 0) };
     Ok(text(&shown(&at.with_time_zone(zone))))
 }
 
-/// The function with a zone's name and a time: the time in that zone.
+/// Converts a time to a zone; the arguments are the zone's name and the time.
 pub(super) fn tz(args: &[Value]) -> gotmpl::Result<Value> {
     let zone = TimeZone::get(&string(args, 0)?).map_err(|cause| fault(format!("tz: {cause}")))?;
     in_zone(args.get(1..).unwrap_or_default(), zone)
 }
 
-/// The function with a layout and a time: the formatted time.
+/// Formats a time; the arguments are the layout and the time.
 pub(super) fn date(args: &[Value]) -> gotmpl::Result<Value> {
     formatted(&[argument(args, 1)?, argument(args, 0)?])
 }
 
-/// The method with a time and a layout: the formatted time.
+/// Formats a time; the arguments are the time and the layout.
 pub(super) fn formatted(args: &[Value]) -> gotmpl::Result<Value> {
     let utc = || (Timestamp::UNIX_EPOCH.to_zoned(TimeZone::UTC), "UTC".to_owned());
     let (at, zone) = time(args)?.unwrap_or_else(utc);
     let layout = string(args, 1)?;
     let mut rest = layout.as_str();
-    let mut own = String::new();
+    let mut format = String::new();
     while let Some(next) = rest.chars().next() {
         let found = LAYOUT.iter().find_map(|(go, word)| Some((rest.strip_prefix(go)?, *word)));
-        (rest, own) = match found {
-            // An offset alone has no name of a zone.
-            Some((after, "%Z")) => (after, own + &zone),
-            Some((after, word)) => (after, own + word),
+        (rest, format) = match found {
+            // An offset does not imply the zone's name.
+            Some((after, "%Z")) => (after, format + &zone),
+            Some((after, word)) => (after, format + word),
             None => {
-                own.push(next);
-                (rest.strip_prefix(next).unwrap_or_default(), own)
+                format.push(next);
+                (rest.strip_prefix(next).unwrap_or_default(), format)
             }
         };
     }
-    let shown = jiff::fmt::strtime::format(&own, &at);
-    shown.map(|own| text(&own)).map_err(|cause| fault(format!("Format: {cause}")))
+    let shown = jiff::fmt::strtime::format(&format, &at);
+    shown.map(|formatted| text(&formatted)).map_err(|cause| fault(format!("Format: {cause}")))
 }

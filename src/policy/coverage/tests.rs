@@ -1,4 +1,4 @@
-//! Tests of the granularity that answers each part of a range, against a model of single times.
+//! Coverage of ranges, compared with a model that checks single times.
 
 use proptest::prelude::*;
 
@@ -9,15 +9,15 @@ fn whole(set: &GranularitySet, now: UnixMillis) -> Coverage<'_> {
     Coverage::new(set, vec![Gaps::NONE; set.count()], now)
 }
 
-/// The segments as names and hours before `NOW`.
+/// Returns the segments as names and hours before `NOW`.
 fn shown(coverage: &Coverage<'_>, level: usize, since: i64) -> Vec<(String, f64, f64)> {
     let range = NOW.minus(since * HOUR)..NOW;
     let ago = |at: UnixMillis| (NOW.0 - at.0) as f64 / HOUR as f64;
-    let own = |segment: &Segment| {
+    let named_hours = |segment: &Segment| {
         let name = coverage.granularities()[segment.granularity].name.clone();
         (name, ago(segment.range.start).round(), ago(segment.range.end).round())
     };
-    coverage.segments(GranularityIndex(level), range).iter().map(own).collect()
+    coverage.segments(GranularityIndex(level), range).iter().map(named_hours).collect()
 }
 
 fn named(name: &str, from: i64, to: i64) -> (String, f64, f64) {
@@ -25,7 +25,7 @@ fn named(name: &str, from: i64, to: i64) -> (String, f64, f64) {
 }
 
 #[test]
-fn a_longer_retention_goes_on_with_the_next_coarser_level() {
+fn a_longer_retention_continues_with_the_next_coarser_level() {
     let set = GranularitySet::default();
     let mut gaps = vec![Gaps::NONE; 4];
     gaps[0].complete_since = NOW.minus(6 * HOUR - 1);
@@ -39,7 +39,7 @@ fn a_longer_retention_goes_on_with_the_next_coarser_level() {
     );
     assert_eq!(
         notes,
-        ["1m does not hold all samples before 2026-11-21T06:35:00Z: 5m is shown there"]
+        ["1m does not have all samples before 2026-11-21T06:35:00Z: 5m is shown there"]
     );
     assert!(
         !coverage.makes_whole(GranularityIndex(0), &range)
@@ -49,7 +49,7 @@ fn a_longer_retention_goes_on_with_the_next_coarser_level() {
 }
 
 #[test]
-fn a_granularity_that_takes_no_samples_any_more_answers_for_the_time_before() {
+fn a_granularity_that_no_longer_accepts_samples_answers_for_earlier_times() {
     let all = GranularitySet::default();
     let kept = [0, 2, 3].map(|index: usize| all.as_slice()[index].clone());
     let set = GranularitySet::new(kept.to_vec()).unwrap();
@@ -57,37 +57,43 @@ fn a_granularity_that_takes_no_samples_any_more_answers_for_the_time_before() {
     let gaps = Gaps { complete_until: stopped, ..Gaps::NONE };
     let within = |now: UnixMillis, hours: i64| {
         let range = now.minus(hours * HOUR)..now;
-        let own = &all.as_slice()[1];
-        (whole(&set, now).with_retired(GranularityIndex(3), own, gaps.clone(), &range, now), range)
+        let retired = &all.as_slice()[1];
+        (
+            whole(&set, now).with_retired(GranularityIndex(3), retired, gaps.clone(), &range, now),
+            range,
+        )
     };
     let (coverage, range) = within(NOW, 100);
     assert_eq!(coverage.granularities(), &all);
     let found = shown(&coverage, 1, 100);
     assert_eq!(found, [named("5m", 100, 4), named("1m", 4, 0)]);
     let segments = coverage.segments(GranularityIndex(1), range.clone());
-    assert_eq!(segments.iter().map(|own| own.stored.0).collect::<Vec<_>>(), [3, 0]);
-    let said = format!("5m takes no samples since {stopped}: what came later is not in its part");
-    assert_eq!(coverage.notes(GranularityIndex(1), &segments, &range), [said]);
-    // The finer granularity precedes the next one.
+    assert_eq!(segments.iter().map(|segment| segment.stored.0).collect::<Vec<_>>(), [3, 0]);
+    let note = format!(
+        "5m has accepted no samples since {stopped}: later samples are missing in its part"
+    );
+    assert_eq!(coverage.notes(GranularityIndex(1), &segments, &range), [note]);
+    // The retired granularity is finer than the next coarser one.
     assert_eq!(shown(&coverage, 0, 100), [named("5m", 100, 49), named("1m", 49, 0)]);
-    // The next coarser one answers for later times that the finer one no longer keeps.
+    // Samples after it, which the finer granularity no longer keeps, are answered by the next
+    // coarser one.
     let later = NOW.plus(100 * HOUR);
     let (coverage, range) = within(later, 200);
     let names: Vec<_> = coverage
         .segments(GranularityIndex(1), range.clone())
         .into_iter()
-        .map(|own| own.stored.0)
+        .map(|segment| segment.stored.0)
         .collect();
     assert_eq!(names, [3, 1, 0]);
     let why = coverage.why_not(GranularityIndex(1), &(NOW..NOW.plus(HOUR)));
-    assert_eq!(why, format!("5m takes no samples since {stopped}"));
-    // A granularity without documents there is not mentioned.
+    assert_eq!(why, format!("5m has accepted no samples since {stopped}"));
+    // A retired granularity without samples in the range is not mentioned.
     assert_eq!(within(NOW, 3).0.granularities(), &set);
     assert_eq!(within(NOW.plus(15 * 24 * HOUR), 400).0.granularities(), &set);
 }
 
 #[test]
-fn an_added_granularity_is_made_of_finer_ones_where_those_are() {
+fn an_added_granularity_is_computed_from_finer_ones_where_they_exist() {
     let set = GranularitySet::default();
     let mut gaps = vec![Gaps::NONE; 4];
     gaps[2].complete_since = NOW.minus(HOUR);
@@ -101,19 +107,19 @@ fn an_added_granularity_is_made_of_finer_ones_where_those_are() {
 }
 
 #[test]
-fn the_coarsest_granularity_shows_what_it_has_with_a_note() {
+fn the_coarsest_granularity_shows_incomplete_samples_with_a_note() {
     let set = GranularitySet::default();
     let mut gaps = vec![Gaps::NONE; 4];
     gaps[3].complete_since = NOW.minus(HOUR);
     let coverage = Coverage::new(&set, gaps, NOW);
     let range = NOW.minus(2400 * HOUR)..NOW;
     let segments = coverage.segments(GranularityIndex(3), range.clone());
-    let kept: Vec<_> = segments.iter().map(|own| own.granularity.0).collect();
+    let kept: Vec<_> = segments.iter().map(|segment| segment.granularity.0).collect();
     assert_eq!(kept, [3, 2]);
     let notes = coverage.notes(GranularityIndex(3), &segments, &range);
     assert_eq!(
         notes,
-        ["1d does not hold all samples before 2026-09-14T00:00:00Z: samples may be missing there"]
+        ["1d does not have all samples before 2026-09-14T00:00:00Z: samples may be missing there"]
     );
 }
 
@@ -136,7 +142,7 @@ fn a_hole_is_filled_from_the_coarser_level() {
     assert!(notes[0].starts_with("documents of 1m are damaged or missing from 2026-11-20T"));
 }
 
-/// Damaged or lost partitions of all granularities left a blank in the chart without a note.
+/// Damaged or lost partitions of all granularities left a gap in the chart without a note.
 #[test]
 fn a_hole_of_all_granularities_is_noted_wherever_it_lies() {
     let set = GranularitySet::default();
@@ -157,7 +163,7 @@ fn a_hole_of_all_granularities_is_noted_wherever_it_lies() {
     check(3, 0);
 }
 
-/// The note said that the coarsest granularity answered there, as if it were complete.
+/// The note claimed that the coarsest granularity was shown there, although it had the hole too.
 #[test]
 fn a_coarser_granularity_with_the_same_hole_is_no_answer() {
     let all = GranularitySet::default();
@@ -179,7 +185,7 @@ fn a_coarser_granularity_with_the_same_hole_is_no_answer() {
     );
 }
 
-/// The gaps of a granularity: the time since which it is complete, if not always, and a hole.
+/// Generates the gaps of a granularity: optionally a time since which it is complete, and a hole.
 fn gaps() -> impl Strategy<Value = Gaps> {
     let days = |most: i64| 0..most * 24 * 60;
     let hole = (days(70), 0..3000_i64).prop_map(|(at, length)| {
@@ -222,8 +228,8 @@ proptest! {
             prop_assert_eq!(last.range.end, range.end);
         }
         let fine = coverage.with_fine_end(cut.clone());
-        let first = |segments: &[Segment]| segments.first().map(|own| own.range.start);
-        let last = |segments: &[Segment]| segments.last().map(|own| own.range.end);
+        let first = |segments: &[Segment]| segments.first().map(|segment| segment.range.start);
+        let last = |segments: &[Segment]| segments.last().map(|segment| segment.range.end);
         prop_assert_eq!((first(&fine), last(&fine)), (first(&cut), last(&cut)));
         for pair in fine.windows(2) {
             prop_assert_eq!(pair[0].range.end, pair[1].range.start);
@@ -240,7 +246,7 @@ proptest! {
     }
 
     #[test]
-    fn every_time_is_answered_once_by_a_granularity_that_holds_it(
+    fn every_time_is_answered_once_by_a_granularity_that_has_it(
         own_gaps in prop::collection::vec(gaps(), 4),
         from in 0..80 * 24 * 60_i64,
         length in 1..40 * 24 * 60_i64,
@@ -254,29 +260,29 @@ proptest! {
         let cut = coverage.segments(GranularityIndex(level), range.clone());
         for pair in cut.windows(2) {
             prop_assert!(pair[0].range.end <= pair[1].range.start);
-            // No slot is cut, so no sample counts in two segments.
+            // No slot is cut, so no sample is counted twice.
             let wider = &set[pair[0].granularity.max(pair[1].granularity)];
             if pair[0].range.end == pair[1].range.start {
                 prop_assert_eq!(wider.slot_start(pair[0].range.end), pair[0].range.end);
             }
         }
         let holds = |index: usize, at: UnixMillis| {
-            let (own, gaps) = (&set.as_slice()[index], &own_gaps[index]);
-            let slot = own.slot_start(at);
-            let end = slot.plus(own.width_ms);
-            own.keeps(slot, NOW)
+            let (granularity, gaps) = (&set.as_slice()[index], &own_gaps[index]);
+            let slot = granularity.slot_start(at);
+            let end = slot.plus(granularity.width_ms);
+            granularity.keeps(slot, NOW)
                 && slot >= gaps.complete_since
                 && gaps.holes.iter().all(|hole| end <= hole.start || hole.end <= slot)
         };
         let at = range.start.plus((probe * (length * 60_000 - 1) as f64) as i64);
-        let answers: Vec<_> = cut.iter().filter(|own| own.range.contains(&at)).collect();
+        let answers: Vec<_> = cut.iter().filter(|segment| segment.range.contains(&at)).collect();
         prop_assert!(answers.len() <= 1);
         let somebody = (0..4).any(|level| holds(level, at));
         match answers.first() {
-            Some(own) => {
-                prop_assert!(holds(own.granularity.0, at) || (!somebody && own.granularity.0 == 3), "{own:?}");
-                // A granularity is only skipped beside a coarser slot.
-                prop_assert!(!holds(level, at) || own.granularity.0 >= level, "{own:?}");
+            Some(segment) => {
+                prop_assert!(holds(segment.granularity.0, at) || (!somebody && segment.granularity.0 == 3), "{segment:?}");
+                // A level is skipped only next to samples that a coarser slot shows.
+                prop_assert!(!holds(level, at) || segment.granularity.0 >= level, "{segment:?}");
             }
             None => prop_assert!(!somebody),
         }

@@ -1,4 +1,4 @@
-//! Admission of pings: parts of a reasonable size, and times that are times.
+//! Admission of pings: the sizes of all parts and the times are checked.
 
 use granary_protocol::{AGENT_BYTES_MAX, Ping};
 
@@ -6,20 +6,22 @@ use crate::model::{OWN_SENDERS, UnixMillis, is_own_sender};
 
 /// The maximum size of a host's name, in bytes.
 const HOST_BYTES_MAX: usize = 256;
-/// The maximum size of a program's name, and of its version, in bytes.
+/// The maximum size of a program's name and of its version, in bytes.
 const WORD_BYTES_MAX: usize = 64;
 /// The maximum number of a host's tags.
 const TAGS_MAX: usize = 32;
 /// The maximum size of all tags of a host, in bytes.
 const TAG_BYTES_MAX: usize = 2048;
-/// The longest time between two samples, in milliseconds: a day.
+/// The maximum time between two samples, in milliseconds: a day.
 const INTERVAL_MS_MAX: u64 = 86_400_000;
 
-/// Returns the fault of an invalid ping.
+/// Checks a ping; the error describes the fault.
 pub(super) fn check(ping: &Ping) -> Result<(), String> {
     word("agent", &ping.agent, AGENT_BYTES_MAX)?;
     if is_own_sender(&ping.agent) {
-        return Err(format!("agents whose names begin with {OWN_SENDERS:?} are the daemon's own"));
+        return Err(format!(
+            "names of agents that begin with {OWN_SENDERS:?} are reserved for the daemon"
+        ));
     }
     if let Some(host) = &ping.host {
         word("host", host, HOST_BYTES_MAX)?;
@@ -31,18 +33,18 @@ pub(super) fn check(ping: &Ping) -> Result<(), String> {
     for (name, time) in times {
         let is_time = |at| (UnixMillis::MIN.0..=UnixMillis::MAX.0).contains(&at);
         if !time.is_none_or(is_time) {
-            return Err(format!("{name} is no time; send Unix milliseconds"));
+            return Err(format!("{name} is not a valid time; send Unix milliseconds"));
         }
     }
     if !(1..=INTERVAL_MS_MAX).contains(&ping.interval_ms) {
         return Err(format!("interval_ms must be 1 to {INTERVAL_MS_MAX}"));
     }
     if ping.tags.len() > TAGS_MAX {
-        return Err(format!("{} tags are more than {TAGS_MAX}", ping.tags.len()));
+        return Err(format!("{} tags exceed the limit of {TAGS_MAX}", ping.tags.len()));
     }
     let bytes: usize = ping.tags.iter().map(|(name, value)| name.len() + value.len()).sum();
     if bytes > TAG_BYTES_MAX {
-        return Err(format!("tags of {bytes} bytes are more than {TAG_BYTES_MAX}"));
+        return Err(format!("tags of {bytes} bytes exceed the limit of {TAG_BYTES_MAX}"));
     }
     if ping.tags.keys().any(|name| name.is_empty() || name.contains(char::is_control)) {
         return Err("the name of a tag is empty or has a control character".to_owned());

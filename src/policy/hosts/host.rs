@@ -1,4 +1,4 @@
-//! One host: the reports of its agents, its silence, and the effects of a ping.
+//! One host: its agents, the length of their silence, and the events that follow from pings.
 
 use std::{
     cmp::Reverse,
@@ -13,25 +13,25 @@ use crate::model::{
     Listening,
 };
 
-/// The maximum number of stored events of a host; the oldest are dropped.
+/// The maximum number of events per host; the oldest are dropped.
 pub(super) const EVENTS_MAX: usize = 50;
-/// The maximum number of agents of a host; the one silent for the longest time is dropped.
+/// The maximum number of agents per host; the longest silent agent is dropped.
 const AGENTS_MAX: usize = 8;
-/// The maximum difference between the boot times that two agents report for the same boot.
+/// The maximum difference between two agents' reports of the same boot.
 const SAME_BOOT_MS: u64 = 60_000;
 
-/// A host in this run of the daemon.
+/// The state of a host in this run of the daemon.
 #[derive(Debug, Default)]
 pub(super) struct Host {
     first_seen: i64,
-    /// The agents, ordered by program and name.
+    /// The agents in order of program and name.
     agents: Vec<Agent>,
     events: VecDeque<HostEvent>,
     /// The host's position in the order of last pings, the longest silent first.
     pub(super) order: u64,
-    /// True when the stored record is out of date.
+    /// True when the stored record is outdated.
     pub(super) is_changed: bool,
-    /// True when a record is stored.
+    /// True when a record of the host is stored.
     pub(super) is_kept: bool,
 }
 
@@ -39,9 +39,9 @@ pub(super) struct Host {
 struct Agent {
     /// The stored record; `silent_ms` is the silence before this run.
     record: AgentRecord,
-    /// The time of the last ping in this run, by the time for which the daemon has listened.
+    /// The listening time at the last ping in this run.
     heard_ms: Option<i64>,
-    /// The start time of the process before this one.
+    /// The start time of the previous process of this agent.
     started_before: Option<i64>,
 }
 
@@ -60,13 +60,13 @@ impl Agent {
 }
 
 impl Host {
-    /// A new host. A record under its name may be stored.
+    /// Creates a host without agents; `is_kept` is true when an older record of it is stored.
     pub(super) fn new(is_kept: bool) -> Self {
         Self { is_kept, ..Self::default() }
     }
 
-    /// A stored host, from a run that listened until a time. A long silence then becomes a gap that
-    /// ends there, because nothing is known about the time after it.
+    /// Restores a host from the record of a previous run. A long silence at the end of that run
+    /// becomes a separate event, because the time after the run is unknown.
     pub(super) fn of_record(record: HostRecord, listening: Listening) -> Self {
         let HostRecord { first_seen, kept_ms, agents, events } = record;
         let since_kept = listening.listened_ms.saturating_sub(kept_ms).max(0);
@@ -81,7 +81,7 @@ impl Host {
         }
         let silent_ms = host.silent_before_ms();
         if silent_ms.min(listening.listened_ms) >= DOWN_AFTER_MS {
-            // The host may have been silent for all of that run.
+            // The host may have been silent for the whole run.
             let is_heard = silent_ms < listening.listened_ms;
             let from = if is_heard { host.pinged() } else { listening.since };
             host.note(gap(from, listening.until));
@@ -90,11 +90,11 @@ impl Host {
         host
     }
 
-    /// Takes in a ping at a time, of a daemon that listens since a time; whether it tells more
-    /// than that the agent is still there.
+    /// Records a ping of a daemon that listens since a time. Returns true when the ping reports
+    /// more than presence.
     ///
     /// # Errors
-    /// When two agents of one name ping in turns. The host is there for all that.
+    /// When two agents of the same name ping in turns. The host still counts as present.
     pub(super) fn ping(&mut self, ping: Ping, now: Hearing, since: i64) -> Result<bool, String> {
         if ping.absent {
             return Ok(self.miss(ping, now));
@@ -106,18 +106,18 @@ impl Host {
             self.note(gap(self.silent_since(since), now.at.0));
             is_news = true;
         }
-        let place = self.agents.binary_search_by(|own| {
-            let AgentRecord { agent, program, .. } = &own.record;
+        let place = self.agents.binary_search_by(|known| {
+            let AgentRecord { agent, program, .. } = &known.record;
             (program, agent).cmp(&(&ping.program, &ping.agent))
         });
         let known = place.ok().and_then(|index| self.agents.get(index));
-        let known_starts = known.map(|own| (own.record.started, own.started_before));
+        let known_starts = known.map(|agent| (agent.record.started, agent.started_before));
         let started_before = match known_starts {
-            // A restarted process does not run again.
+            // A process that was replaced by a newer one does not return.
             Some((_, Some(before))) if before == ping.started => {
                 self.hear(place.unwrap_or_default(), now);
                 return Err(format!(
-                    "another agent {:?} pings from elsewhere: give each its own name, with \
+                    "another agent {:?} pings from elsewhere: give each agent a unique name with \
                      --agent-id",
                     ping.agent
                 ));
@@ -141,7 +141,7 @@ impl Host {
             Err(index) => self.agents.insert(index, agent),
         }
         if self.agents.len() > AGENTS_MAX {
-            let silent = |(index, own): (usize, &Agent)| (own.silent_ms(now), index);
+            let silent = |(index, agent): (usize, &Agent)| (agent.silent_ms(now), index);
             let longest = self.agents.iter().enumerate().map(silent).max();
             longest.map(|(_, index)| self.agents.remove(index));
         }
@@ -149,7 +149,7 @@ impl Host {
         Ok(is_news)
     }
 
-    /// Records that an agent is alive.
+    /// Records that an agent is present.
     fn hear(&mut self, index: usize, now: Hearing) {
         if let Some(agent) = self.agents.get_mut(index) {
             agent.heard_ms = Some(now.listened_ms);
@@ -160,13 +160,12 @@ impl Host {
     }
 
     /// Records that an agent does not reach the host: an unknown host is down from now on; for a
-    /// known one only the tags matter.
+    /// known agent, only its tags are updated.
     fn miss(&mut self, ping: Ping, now: Hearing) -> bool {
         self.is_changed = true;
-        let known = self
-            .agents
-            .iter_mut()
-            .find(|own| (&own.record.program, &own.record.agent) == (&ping.program, &ping.agent));
+        let known = self.agents.iter_mut().find(|agent| {
+            (&agent.record.program, &agent.record.agent) == (&ping.program, &ping.agent)
+        });
         if let Some(Agent { record, .. }) = known {
             return std::mem::replace(&mut record.tags, ping.tags.clone()) != ping.tags;
         }
@@ -184,15 +183,15 @@ impl Host {
         true
     }
 
-    /// Returns the event that a ping of a known agent reports, if any: a restart or a reboot.
+    /// Returns the event that a ping of a known agent reports, if any.
     fn event(&self, known: &AgentRecord, ping: &Ping, now: Hearing) -> Option<HostEvent> {
-        // Setting the clock changes the boot time that a kernel reports, so a reboot is only one
-        // after the last ping.
+        // A clock that is set changes the boot time that the kernel reports; only a boot after the
+        // last ping is a reboot.
         let is_later = |booted: &i64| Some(*booted) != known.booted && *booted > known.sent;
         if let Some(booted) = known.booted.and(ping.booted).filter(is_later) {
             let at = booted.min(now.at.0);
-            let is_same = |own: &HostEvent| {
-                own.kind == HostEventKind::HostReboot && own.at.abs_diff(at) < SAME_BOOT_MS
+            let is_same = |event: &HostEvent| {
+                event.kind == HostEventKind::HostReboot && event.at.abs_diff(at) < SAME_BOOT_MS
             };
             let event = HostEvent {
                 at,
@@ -217,34 +216,34 @@ impl Host {
         self.events.push_back(event);
     }
 
-    /// The time since the last ping of any agent.
+    /// Returns the time since the last ping of any agent.
     fn silent_ms(&self, now: Hearing) -> i64 {
-        self.agents.iter().map(|own| own.silent_ms(now)).min().unwrap_or(0)
+        self.agents.iter().map(|agent| agent.silent_ms(now)).min().unwrap_or(0)
     }
 
-    /// The time since the last ping when this run began.
+    /// Returns the length of the silence when this run began.
     pub(super) fn silent_before_ms(&self) -> i64 {
-        self.agents.iter().map(|own| own.record.silent_ms).min().unwrap_or(0)
+        self.agents.iter().map(|agent| agent.record.silent_ms).min().unwrap_or(0)
     }
 
-    /// The agent that was heard last.
+    /// Returns the agent with the last ping.
     fn last(&self) -> Option<&Agent> {
-        self.agents.iter().max_by_key(|own| (own.heard_ms, Reverse(own.record.silent_ms)))
+        self.agents.iter().max_by_key(|agent| (agent.heard_ms, Reverse(agent.record.silent_ms)))
     }
 
-    /// The time of the last ping.
+    /// Returns the time of the last ping.
     fn pinged(&self) -> i64 {
         self.last().map_or(0, |last| last.record.pinged)
     }
 
-    /// The start of the host's silence in this run.
+    /// Returns the start of the silence in this run.
     fn silent_since(&self, since: i64) -> i64 {
         let last = self.last().filter(|last| last.heard_ms.is_some());
         last.map_or(since, |last| last.record.pinged)
     }
 
-    /// The state, by the agents that did not stop in order. An agent that was already down when
-    /// another one stopped is no longer expected.
+    /// Returns the state by the agents that did not stop in order. An agent that was already down
+    /// when another one stopped is no longer expected.
     pub(super) fn state(&self, now: Hearing) -> HostState {
         let least = |stopped: bool| {
             let agents = self.agents.iter().filter(|agent| agent.record.stopped == stopped);
@@ -259,54 +258,54 @@ impl Host {
         }
     }
 
-    /// The past events and the current gap.
+    /// Returns all events, including a gap that still continues.
     pub(super) fn events(&self, now: Hearing, since: i64) -> impl Iterator<Item = HostEvent> {
         let is_silent = self.silent_ms(now) >= DOWN_AFTER_MS;
         let open = is_silent.then(|| gap(self.silent_since(since), now.at.0));
         self.events.iter().cloned().chain(open)
     }
 
-    /// The tags of all agents; the first agent takes precedence.
+    /// Returns the tags of all agents; the first agent's value wins.
     pub(super) fn tags(&self) -> BTreeMap<String, String> {
-        let all = self.agents.iter().rev().flat_map(|own| own.record.tags.iter());
+        let all = self.agents.iter().rev().flat_map(|agent| agent.record.tags.iter());
         all.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// The record to store.
+    /// Returns the record to store.
     pub(super) fn record(&self, now: Hearing) -> HostRecord {
-        let agent =
-            |own: &Agent| AgentRecord { silent_ms: own.silent_ms(now), ..own.record.clone() };
+        let agent_record =
+            |agent: &Agent| AgentRecord { silent_ms: agent.silent_ms(now), ..agent.record.clone() };
         HostRecord {
             first_seen: self.first_seen,
             kept_ms: now.listened_ms,
-            agents: self.agents.iter().map(agent).collect(),
+            agents: self.agents.iter().map(agent_record).collect(),
             events: self.events.iter().cloned().collect(),
         }
     }
 
-    /// The status, for people.
+    /// Returns the status for display.
     pub(super) fn status(&self, name: &str, now: Hearing) -> HostStatus {
-        let agent = |own: &Agent| {
-            let AgentRecord { sent, pinged, started, interval_ms, .. } = own.record;
+        let agent_status = |agent: &Agent| {
+            let AgentRecord { sent, pinged, started, interval_ms, .. } = agent.record;
             AgentStatus {
-                agent: own.record.agent.clone(),
-                program: own.record.program.clone(),
-                version: own.record.version.clone(),
+                agent: agent.record.agent.clone(),
+                program: agent.record.program.clone(),
+                version: agent.record.version.clone(),
                 started,
                 pinged,
                 interval_ms,
-                state: own.state(now),
-                silent_ms: own.silent_ms(now),
+                state: agent.state(now),
+                silent_ms: agent.silent_ms(now),
                 skew_ms: sent.saturating_sub(pinged),
             }
         };
-        let agents: Vec<_> = self.agents.iter().map(agent).collect();
+        let agents: Vec<_> = self.agents.iter().map(agent_status).collect();
         HostStatus {
             host: name.to_owned(),
             state: self.state(now),
             pinged: self.pinged(),
             first_seen: self.first_seen,
-            booted: self.agents.iter().find_map(|own| own.record.booted),
+            booted: self.agents.iter().find_map(|agent| agent.record.booted),
             tags: self.tags(),
             version: agents.first().map_or_else(String::new, |first| first.version.clone()),
             agents,
@@ -330,7 +329,7 @@ fn record_of(ping: Ping, now: Hearing) -> AgentRecord {
     }
 }
 
-/// No gap has a negative length after a clock was set back.
+/// Returns a gap; its length is never negative, even when the clock was set back.
 fn gap(from: i64, until: i64) -> HostEvent {
     HostEvent {
         at: from.min(until),

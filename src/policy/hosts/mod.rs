@@ -1,10 +1,9 @@
 //! The hosts that agents report with pings: the state of each (up, late, down or stopped) and its
 //! events.
 //!
-//! A host is silent while the daemon listens and gets no ping of its agents; the time between two
-//! runs of the daemon does not count. Silence is therefore measured by the time for which the daemon
-//! has listened, which nobody can set; the wall clock only dates events. Must never know: where hosts
-//! are stored.
+//! Silence counts only while the daemon listens: the time between two runs of the daemon does not
+//! count. Silence is therefore measured on the daemon's listening time, which nobody can set; the
+//! wall clock only dates events. Must never know: where hosts are stored, who asks.
 
 mod admission;
 mod host;
@@ -29,28 +28,28 @@ use crate::model::{
 };
 use host::Host;
 
-/// A time at which the daemon listens.
+/// A point in time while the daemon listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hearing {
-    /// The time by the wall clock.
+    /// The wall clock's time.
     pub at: UnixMillis,
-    /// The time for which the daemon has listened, in milliseconds.
+    /// The daemon's listening time up to now, in milliseconds.
     pub listened_ms: i64,
 }
 
-/// The maximum number of hosts.
+/// All hosts, up to a limit.
 #[derive(Debug)]
 pub struct Hosts {
     count_max: usize,
-    /// The time at which this run began to listen.
+    /// The wall clock's time when this run began to listen.
     since: i64,
     by_name: BTreeMap<Arc<str>, Host>,
-    /// The hosts by their last ping, the longest silent first.
+    /// The hosts in the order of their last pings, the longest silent first.
     order: BTreeMap<u64, Arc<str>>,
     next_order: u64,
-    /// Stored hosts to remove.
+    /// Stored hosts that must be removed from the store.
     removed: BTreeSet<Arc<str>>,
-    /// See [`Hosts::has_news`].
+    /// The result of [`Hosts::has_news`].
     has_news: bool,
     forgotten: u64,
 }
@@ -58,7 +57,7 @@ pub struct Hosts {
 impl Hosts {
     /// Restores the stored hosts when the daemon begins to listen.
     pub fn new(hosts_max: usize, kept: KeptHosts, now: UnixMillis) -> Self {
-        let mut own = Self {
+        let mut restored = Self {
             count_max: hosts_max,
             since: now.0,
             by_name: BTreeMap::new(),
@@ -72,16 +71,17 @@ impl Hosts {
         let mut hosts: Vec<(Arc<str>, Host)> = kept.records.into_iter().map(host).collect();
         hosts.sort_by_key(|(_, host)| Reverse(host.silent_before_ms()));
         for (name, host) in hosts {
-            own.insert(name, host);
+            restored.insert(name, host);
         }
-        own
+        restored
     }
 
-    /// Records a ping. Returns whether it must be stored at once: a host or an agent is new or has
-    /// changed, or there is a new event. A ping that only shows that an agent is alive can wait.
+    /// Records a ping. Returns true when the change must be stored at once: a host or an agent is
+    /// new, its description has changed, or an event has happened. A ping that only confirms
+    /// presence can wait.
     ///
     /// # Errors
-    /// When it is not taken: what is wrong with it.
+    /// The fault of a ping that is refused.
     pub fn ping(&mut self, ping: Ping, now: Hearing) -> Result<bool, String> {
         admission::check(&ping)?;
         let name: Arc<str> = ping.host.as_deref().unwrap_or(&ping.agent).into();
@@ -98,8 +98,7 @@ impl Hosts {
         is_news
     }
 
-    /// Adds a host as the latest one; when there are too many, the host that has been silent for
-    /// the longest time is dropped.
+    /// Inserts a host as the latest one; at the limit, the longest silent hosts are removed.
     fn insert(&mut self, name: Arc<str>, mut host: Host) {
         while self.by_name.len() >= self.count_max.max(1) {
             let Some((_, longest)) = self.order.pop_first() else { break };
@@ -121,7 +120,7 @@ impl Hosts {
         }
     }
 
-    /// Removes a host until its next ping; false when it is unknown.
+    /// Removes a host until its next ping; returns false when there is no such host.
     pub fn remove(&mut self, name: &str) -> bool {
         let found = self.by_name.get_key_value(name).map(|(name, _)| name.clone());
         found.is_some_and(|name| {
@@ -130,7 +129,7 @@ impl Hosts {
         })
     }
 
-    /// The hosts by name: all, or one.
+    /// Returns the hosts by name, all or one.
     pub fn list(&self, name: Option<&str>, now: Hearing) -> Vec<HostStatus> {
         let status = |(name, host): (&Arc<str>, &Host)| host.status(name, now);
         match name {
@@ -139,7 +138,7 @@ impl Hosts {
         }
     }
 
-    /// The number of hosts in each state.
+    /// Returns the number of hosts in each state.
     pub fn totals(&self, now: Hearing) -> HostTotals {
         let mut totals = HostTotals::default();
         for host in self.by_name.values() {
@@ -148,13 +147,13 @@ impl Hosts {
         totals
     }
 
-    /// The number of hosts that were dropped for others.
+    /// Returns the number of hosts that were removed at the limit.
     pub fn forgotten(&self) -> u64 {
         self.forgotten
     }
 
-    /// The latest `count` events in a range of time, in order of time, of the hosts with all of
-    /// these tags; the tag `host` is the name.
+    /// Returns the latest `count` events within a time range, in order of time, of hosts that have
+    /// all of these tags; the tag `host` is the host's name.
     pub fn events(
         &self,
         range: &Range<UnixMillis>,
@@ -162,9 +161,10 @@ impl Hosts {
         count: usize,
         now: Hearing,
     ) -> Vec<HostEventEntry> {
-        let is_within =
-            |own: &HostEvent| own.at < range.end.0 && own.until.unwrap_or(own.at) >= range.start.0;
-        // The latest events so far, the oldest of them on top.
+        let is_within = |event: &HostEvent| {
+            event.at < range.end.0 && event.until.unwrap_or(event.at) >= range.start.0
+        };
+        // The latest events so far, the oldest on top.
         let mut latest: BinaryHeap<Reverse<(HostEvent, &Arc<str>)>> = BinaryHeap::new();
         for (name, host) in &self.by_name {
             let mut within = host.events(now, self.since).filter(is_within).peekable();
@@ -178,7 +178,7 @@ impl Hosts {
                 }
             }
         }
-        // The heap is in reverse order: the oldest comes last.
+        // The sorted vector is in reverse order, with the oldest event last.
         let latest = latest.into_sorted_vec().into_iter().rev();
         latest.map(|Reverse((event, name))| self.entry(name, event)).collect()
     }
@@ -186,9 +186,9 @@ impl Hosts {
     fn entry(&self, name: &Arc<str>, event: HostEvent) -> HostEventEntry {
         let HostEvent { at, until, kind, program } = event;
         let text = match kind {
-            HostEventKind::AgentRestart => format!("agent {program} of {name} was started again"),
-            HostEventKind::HostReboot => format!("{name} was booted"),
-            HostEventKind::Gap => format!("no agent of {name} was heard"),
+            HostEventKind::AgentRestart => format!("agent {program} of {name} was restarted"),
+            HostEventKind::HostReboot => format!("{name} was rebooted"),
+            HostEventKind::Gap => format!("no agent of {name} sent a ping"),
         };
         let mut tags = self.by_name.get(name).map(Host::tags).unwrap_or_default();
         tags.insert("host".to_owned(), name.to_string());
@@ -196,12 +196,12 @@ impl Hosts {
         HostEventEntry { time: at, end: until, id, text, tags, source: kind }
     }
 
-    /// Returns whether changes that must be stored at once are not stored yet.
+    /// Returns true when a change that must be stored at once is not stored yet.
     pub fn has_news(&self) -> bool {
         self.has_news
     }
 
-    /// Returns the changes to store, which count as stored from now on.
+    /// Returns the changes since the last call, which count as stored from now on.
     pub fn take_changes(&mut self, now: Hearing) -> HostChanges {
         self.has_news = false;
         let mut changes = HostChanges {
@@ -220,13 +220,13 @@ impl Hosts {
         changes
     }
 
-    /// Returns changes that could not be stored, for the next attempt.
+    /// Takes changes back that could not be stored, so that they are stored later.
     pub fn take_back(&mut self, changes: HostChanges) {
         self.has_news = true;
         for (name, _) in changes.changed {
             match self.by_name.get_mut(&name) {
                 Some(host) => host.is_changed = true,
-                // It may be stored by now.
+                // The record may have been stored.
                 None => drop(self.removed.insert(name)),
             }
         }
@@ -238,20 +238,20 @@ impl Hosts {
         }
     }
 
-    /// Returns whether there are neither events nor a gap to store, and none are stored.
+    /// Returns true when there is nothing to store or to remove.
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty() && self.removed.is_empty()
     }
 }
 
-/// Returns whether a host has all of these tags; the tag `host` is its name.
+/// Returns true when a host has all of these tags; the tag `host` is its name.
 fn has_tags(name: &str, host: &Host, tags: &[(String, String)]) -> bool {
     if tags.is_empty() {
         return true;
     }
-    let own = host.tags();
+    let host_tags = host.tags();
     tags.iter().all(|(tag, value)| match tag.as_str() {
         "host" => name == value,
-        tag => own.get(tag) == Some(value),
+        tag => host_tags.get(tag) == Some(value),
     })
 }

@@ -1,14 +1,14 @@
-//! The limits of silence between the states of a host: up, late, down.
+//! Presence: a host is up, late or down by the length of its silence.
 
 use crate::model::HostState;
 
-/// A host that is silent for longer is late: agents ping every 30 s, at least once a minute.
+/// The silence after which a host is late: agents ping every 30 s, at least once a minute.
 pub const LATE_AFTER_MS: i64 = 90_000;
 
-/// A host that is silent for longer is down.
+/// The silence after which a host is down.
 pub const DOWN_AFTER_MS: i64 = 240_000;
 
-/// The state of what was silent for so long.
+/// Returns the state after a silence.
 pub fn state_of(silent_ms: i64) -> HostState {
     match silent_ms {
         ..LATE_AFTER_MS => HostState::Up,

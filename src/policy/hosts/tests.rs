@@ -1,4 +1,4 @@
-//! Tests of states and events against a naive model that remembers the whole history.
+//! States and events, compared with a naive model that remembers everything.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,20 +24,20 @@ fn ping(host: &str, agent: &str, at: UnixMillis) -> Ping {
     }
 }
 
-/// The events of a history.
+/// A step of a random run.
 #[derive(Debug, Clone)]
 enum Step {
-    /// A ping of an agent, perhaps after a restart or a reboot, perhaps the last one.
+    /// An agent of a host pings, perhaps after a restart or a reboot, perhaps for the last time.
     Ping { host: usize, agent: usize, restart: bool, reboot: bool, ending: bool },
     /// Time passes.
     Wait(i64),
     /// The wall clock is set.
     Set(i64),
-    /// Changes are kept.
+    /// Changes are stored.
     Keep,
-    /// Changes are taken, and storing them fails.
+    /// Changes are taken but cannot be stored.
     FailToKeep,
-    /// The daemon is down for a time, after an orderly stop or a crash.
+    /// The daemon is away for a time, after an orderly stop or a crash.
     Restart { away: i64, in_order: bool },
 }
 
@@ -57,7 +57,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The naive model.
+/// The history of all hosts, in the simplest form.
 #[derive(Debug, Clone, Default)]
 struct Model {
     hosts: BTreeMap<String, ModelHost>,
@@ -65,14 +65,14 @@ struct Model {
 
 #[derive(Debug, Clone, Default)]
 struct ModelHost {
-    /// The start time, boot time and latest clock of each agent.
+    /// The start, the boot and the clock of each agent at its last ping.
     agents: BTreeMap<String, (i64, i64, i64)>,
     /// The time of the last ping, by the wall clock.
     pinged: i64,
-    /// The time for which the daemon listened since the last ping, in this run and in all runs.
+    /// The daemon's listening time since the last ping, in this run and in total.
     silent_in_run: i64,
     silent: i64,
-    /// True after a ping in this run.
+    /// True when the host pinged in this run.
     is_heard: bool,
     /// The silence of each agent that is expected to ping again.
     expected: BTreeMap<String, i64>,
@@ -107,10 +107,10 @@ impl Model {
         let told = (ping.started, ping.booted.unwrap(), ping.sent);
         if let Some((started, booted, sent)) = host.agents.insert(ping.agent.clone(), told) {
             if told.1 != booted && told.1 > sent {
-                let own = event(HostEventKind::HostReboot, told.1.min(now), None);
+                let reboot = event(HostEventKind::HostReboot, told.1.min(now), None);
                 let mut known = host.events.iter();
-                if !known.any(|e| e.kind == own.kind && (e.at - own.at).abs() < 60_000) {
-                    host.events.push(own);
+                if !known.any(|e| e.kind == reboot.kind && (e.at - reboot.at).abs() < 60_000) {
+                    host.events.push(reboot);
                 }
             } else if told.0 != started {
                 host.events.push(event(HostEventKind::AgentRestart, told.0.min(now), None));
@@ -119,7 +119,7 @@ impl Model {
         (host.pinged, host.silent_in_run, host.silent, host.is_heard) = (now, 0, 0, true);
     }
 
-    /// The run that began at a time ended at another.
+    /// Ends a run that lasted from `since` until `until`.
     fn end_run(&mut self, since: i64, until: i64) {
         for host in self.hosts.values_mut() {
             if host.silent_in_run >= DOWN_AFTER_MS {
@@ -131,12 +131,12 @@ impl Model {
     }
 }
 
-/// The hosts with a store that keeps them in memory.
+/// The hosts, with a store in memory.
 struct World {
     hosts: Hosts,
     kept: BTreeMap<Arc<str>, crate::model::HostRecord>,
     listening: Listening,
-    /// The model as of what is kept.
+    /// The model at the time of the last storing.
     model_kept: (Model, i64, i64),
     model: Model,
     wall: i64,
@@ -174,19 +174,19 @@ impl World {
     fn go(&mut self, step: &Step) {
         match *step {
             Step::Ping { host, agent, restart, reboot, ending } => {
-                // No two pings have the same time.
+                // No two pings arrive at the same time.
                 self.go(&Step::Wait(1));
                 let (name, agent) = (format!("h{host}"), format!("a{agent}"));
-                let own = ping(&name, &agent, UnixMillis(self.wall));
-                let mut own = Ping { ending, ..own };
+                let next_ping = ping(&name, &agent, UnixMillis(self.wall));
+                let mut next_ping = Ping { ending, ..next_ping };
                 let known = self.model.hosts.get(&name).and_then(|host| host.agents.get(&agent));
                 if let Some((started, booted, sent)) = known {
                     let latest = self.wall.max(*sent + 1);
-                    own.started = if restart || reboot { latest } else { *started };
-                    own.booted = Some(if reboot { latest } else { *booted });
+                    next_ping.started = if restart || reboot { latest } else { *started };
+                    next_ping.booted = Some(if reboot { latest } else { *booted });
                 }
-                self.model.ping(&name, &own, self.wall, self.since);
-                self.hosts.ping(own, self.now()).unwrap();
+                self.model.ping(&name, &next_ping, self.wall, self.since);
+                self.hosts.ping(next_ping, self.now()).unwrap();
             }
             Step::Wait(ms) => {
                 self.wall += ms;
@@ -231,7 +231,8 @@ impl World {
             let all = UnixMillis::EARLIEST..UnixMillis::LATEST;
             let tags = [("host".to_owned(), name.clone())];
             let found = self.hosts.events(&all, &tags, 1000, now).into_iter();
-            let mut found: Vec<_> = found.map(|own| (own.time, own.end, own.source)).collect();
+            let mut found: Vec<_> =
+                found.map(|event| (event.time, event.end, event.source)).collect();
             let skipped = model.events.len().saturating_sub(EVENTS_MAX);
             let mut expected: Vec<_> = model.events[skipped..].to_vec();
             if model.silent >= DOWN_AFTER_MS {
@@ -239,7 +240,7 @@ impl World {
                 expected.push(event(HostEventKind::Gap, from, Some(self.wall)));
             }
             let mut expected: Vec<_> =
-                expected.into_iter().map(|own| (own.at, own.until, own.kind)).collect();
+                expected.into_iter().map(|event| (event.at, event.until, event.kind)).collect();
             found.sort();
             expected.sort();
             assert_eq!(found, expected, "{name}");
@@ -260,7 +261,7 @@ proptest! {
     }
 
     #[test]
-    fn the_hosts_that_are_silent_longest_make_room(
+    fn the_longest_silent_hosts_are_removed_at_the_limit(
         pings in prop::collection::vec(0..9_usize, 1..60),
         hosts_max in 1..6_usize,
     ) {
@@ -270,7 +271,7 @@ proptest! {
             let now = Hearing { at: UnixMillis(START + at), listened_ms: at };
             let name = format!("h{host}");
             hosts.ping(ping(&name, "a", now.at), now).unwrap();
-            heard.retain(|own| *own != name);
+            heard.retain(|known| *known != name);
             heard.push_back(name);
             if heard.len() > hosts_max {
                 heard.pop_front();
@@ -279,7 +280,7 @@ proptest! {
             changes.removed.iter().for_each(|name| assert!(kept.remove(&**name), "{name}"));
             kept.extend(changes.changed.iter().map(|(name, _)| name.to_string()));
             let known: BTreeSet<_> = heard.iter().cloned().collect();
-            let listed = hosts.list(None, now).into_iter().map(|own| own.host);
+            let listed = hosts.list(None, now).into_iter().map(|status| status.host);
             prop_assert_eq!(listed.collect::<BTreeSet<_>>(), known.clone());
             prop_assert_eq!(&kept, &known);
         }
@@ -298,7 +299,7 @@ fn a_host_is_up_while_one_of_its_agents_is() {
     hosts.ping(statsd.clone(), at(100_000)).unwrap();
     let listed = hosts.list(Some("web1"), at(100_000)).remove(0);
     assert_eq!(listed.state, HostState::Up);
-    let states: Vec<_> = listed.agents.iter().map(|own| (&*own.program, own.state)).collect();
+    let states: Vec<_> = listed.agents.iter().map(|agent| (&*agent.program, agent.state)).collect();
     assert_eq!(states, [("host", HostState::Late), ("statsd", HostState::Up)]);
     assert!(hosts.list(Some("web2"), at(0)).is_empty());
     assert_eq!(hosts.totals(at(340_000)), HostTotals { down: 1, ..HostTotals::default() });
@@ -308,7 +309,7 @@ fn a_host_is_up_while_one_of_its_agents_is() {
 }
 
 #[test]
-fn the_daemons_time_away_is_no_silence() {
+fn the_daemons_time_away_is_not_silence() {
     let mut hosts = Hosts::new(10, KeptHosts::default(), UnixMillis(START));
     for name in ["living", "silent"] {
         hosts.ping(ping(name, name, at(0).at), at(0)).unwrap();
@@ -328,30 +329,30 @@ fn the_daemons_time_away_is_no_silence() {
     let all = UnixMillis::EARLIEST..UnixMillis::LATEST;
     let silent = [("host".to_owned(), "silent".to_owned())];
     let gaps = hosts.events(&all, &silent, 10, now(20_000)).into_iter();
-    let gaps: Vec<_> = gaps.map(|own| (own.time - START, own.end.unwrap() - START)).collect();
+    let gaps: Vec<_> = gaps.map(|event| (event.time - START, event.end.unwrap() - START)).collect();
     assert_eq!(gaps, [(0, 310_000), (86_400_000, 86_420_000)]);
 }
 
 #[test]
-fn a_clock_that_is_set_is_no_reboot() {
+fn a_clock_that_is_set_is_not_a_reboot() {
     let mut hosts = Hosts::new(10, KeptHosts::default(), UnixMillis(START));
-    let own = ping("web1", "web1", at(0).at);
-    hosts.ping(own.clone(), at(0)).unwrap();
-    let set = Ping { booted: Some(700), sent: own.sent + 200, ..own.clone() };
+    let first = ping("web1", "web1", at(0).at);
+    hosts.ping(first.clone(), at(0)).unwrap();
+    let set = Ping { booted: Some(700), sent: first.sent + 200, ..first.clone() };
     hosts.ping(set.clone(), at(1000)).unwrap();
     let all = UnixMillis::EARLIEST..UnixMillis::LATEST;
     assert_eq!(hosts.events(&all, &[], 10, at(1000)), []);
     let booted = Ping { booted: Some(set.sent + 1), started: set.sent + 2, ..set };
     hosts.ping(booted, at(2000)).unwrap();
     let events = hosts.events(&all, &[("host".into(), "web1".into())], 10, at(2000));
-    let kinds: Vec<_> = events.iter().map(|own| own.source).collect();
+    let kinds: Vec<_> = events.iter().map(|event| event.source).collect();
     assert_eq!(kinds, [HostEventKind::HostReboot]);
     assert_eq!(events[0].tags["host"], "web1");
     assert_eq!(hosts.events(&all, &[("host".into(), "web2".into())], 10, at(2000)), []);
 }
 
 #[test]
-fn what_a_ping_says_is_bounded() {
+fn the_contents_of_a_ping_are_limited() {
     let good = ping("web1", "web1", at(0).at);
     let tags = |count: usize, bytes: usize| {
         (0..count).map(|n| (format!("t{n}"), "x".repeat(bytes))).collect::<BTreeMap<_, _>>()
@@ -373,28 +374,29 @@ fn what_a_ping_says_is_bounded() {
     }
     assert!(hosts.is_empty());
     for agent in 0..100 {
-        let own = Ping { agent: format!("a{agent}"), tags: tags(30, 10), ..good.clone() };
-        hosts.ping(own, at(agent)).unwrap();
+        let next_ping = Ping { agent: format!("a{agent}"), tags: tags(30, 10), ..good.clone() };
+        hosts.ping(next_ping, at(agent)).unwrap();
     }
     let listed = hosts.list(None, at(100)).remove(0);
-    let names: Vec<_> = listed.agents.iter().map(|own| &*own.agent).collect();
+    let names: Vec<_> = listed.agents.iter().map(|agent| &*agent.agent).collect();
     assert_eq!(names, ["a92", "a93", "a94", "a95", "a96", "a97", "a98", "a99"]);
 }
 
-/// A database that never answered was not among the hosts, and a killed one stayed a primary.
+/// A database that never answered was not listed as a host, and one that was killed stayed a
+/// primary.
 #[test]
-fn a_host_that_is_watched_and_does_not_answer_is_down_and_has_no_role() {
+fn a_watched_host_that_does_not_answer_is_down_and_has_no_role() {
     let mut hosts = Hosts::new(10, KeptHosts::default(), at(0).at);
     let role = |tags: &[(&str, &str)]| -> BTreeMap<String, String> {
         tags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     };
-    let own = Ping { tags: role(&[("role", "primary")]), ..ping("db1", "watcher", at(0).at) };
+    let primary = Ping { tags: role(&[("role", "primary")]), ..ping("db1", "watcher", at(0).at) };
     let missed = |host: &str, now: Hearing| Ping {
         absent: true,
         tags: role(&[]),
         ..ping(host, "watcher", now.at)
     };
-    assert!(hosts.ping(own, at(1_000)).unwrap());
+    assert!(hosts.ping(primary, at(1_000)).unwrap());
     assert!(hosts.ping(missed("typo", at(1_000)), at(1_000)).unwrap());
     let state = |hosts: &Hosts, name: &str, now: Hearing| {
         let host = &hosts.by_name[name];
@@ -404,29 +406,33 @@ fn a_host_that_is_watched_and_does_not_answer_is_down_and_has_no_role() {
     assert_eq!(state(&hosts, "db1", at(1_000)), (HostState::Up, 1));
     assert!(hosts.ping(missed("db1", at(2_000)), at(2_000)).unwrap());
     assert!(!hosts.ping(missed("db1", at(3_000)), at(3_000)).unwrap());
-    assert_eq!(state(&hosts, "db1", at(3_000)).1, 0, "it was heard two seconds ago");
+    assert_eq!(state(&hosts, "db1", at(3_000)).1, 0, "the last ping was two seconds ago");
     let later = at(1_000 + DOWN_AFTER_MS);
     hosts.ping(missed("db1", later), later).unwrap();
     assert_eq!(
         state(&hosts, "db1", later).0,
         HostState::Down,
-        "that it is missed is no sign of life"
+        "a missed ping is not a sign of life"
     );
     hosts.ping(ping("typo", "watcher", later.at), later).unwrap();
     assert_eq!(state(&hosts, "typo", later).0, HostState::Up);
 }
 
-/// Each stop of an agent for maintenance raised `HostDown`.
+/// Every stop of an agent for maintenance raised `HostDown`.
 #[test]
-fn a_host_whose_agents_ended_in_order_is_stopped_also_after_a_restart_of_the_daemon() {
+fn a_host_whose_agents_stopped_in_order_stays_stopped_after_a_restart_of_the_daemon() {
     let mut hosts = Hosts::new(10, KeptHosts::default(), at(0).at);
     let ending = |agent: &str, now: Hearing| Ping { ending: true, ..ping("web1", agent, now.at) };
     let listed = |hosts: &Hosts, now: Hearing| hosts.list(Some("web1"), now).remove(0);
     hosts.ping(ping("web1", "host", at(0).at), at(0)).unwrap();
     hosts.ping(ping("web1", "statsd", at(0).at), at(0)).unwrap();
-    assert!(hosts.ping(ending("host", at(1)), at(1)).unwrap(), "it is to be kept at once");
-    assert_eq!(listed(&hosts, at(2)).state, HostState::Up, "another agent is there");
-    assert_eq!(listed(&hosts, at(DOWN_AFTER_MS)).state, HostState::Down, "that one was killed");
+    assert!(hosts.ping(ending("host", at(1)), at(1)).unwrap(), "the change is stored at once");
+    assert_eq!(listed(&hosts, at(2)).state, HostState::Up, "another agent is up");
+    assert_eq!(
+        listed(&hosts, at(DOWN_AFTER_MS)).state,
+        HostState::Down,
+        "the other agent was killed"
+    );
     hosts.ping(ending("statsd", at(3)), at(3)).unwrap();
     let changes = hosts.take_changes(at(3));
     let kept = KeptHosts { records: changes.changed, listening: changes.listening };
@@ -444,22 +450,22 @@ fn a_host_whose_agents_ended_in_order_is_stopped_also_after_a_restart_of_the_dae
 
 /// The manual promised a warning, but there was none.
 #[test]
-fn two_agents_of_one_name_are_told_of_each_other() {
+fn two_agents_of_the_same_name_are_reported() {
     let mut hosts = Hosts::new(10, KeptHosts::default(), at(0).at);
-    let own = |started: i64, now: Hearing| Ping { started, ..ping("web", "web", now.at) };
-    hosts.ping(own(1_000, at(0)), at(0)).unwrap();
-    hosts.ping(own(2_000, at(10)), at(10)).unwrap();
+    let agent_ping = |started: i64, now: Hearing| Ping { started, ..ping("web", "web", now.at) };
+    hosts.ping(agent_ping(1_000, at(0)), at(0)).unwrap();
+    hosts.ping(agent_ping(2_000, at(10)), at(10)).unwrap();
     for (started, now) in [(1_000, at(20)), (1_000, at(30))] {
-        let fault = hosts.ping(own(started, now), now).unwrap_err();
+        let fault = hosts.ping(agent_ping(started, now), now).unwrap_err();
         assert!(fault.contains("\"web\"") && fault.contains("--agent-id"), "{fault}");
     }
-    hosts.ping(own(2_000, at(40)), at(40)).unwrap();
+    hosts.ping(agent_ping(2_000, at(40)), at(40)).unwrap();
     let listed = hosts.list(Some("web"), at(40)).remove(0);
     assert_eq!((listed.state, listed.agents.len()), (HostState::Up, 1));
-    // An agent that is restarted again and again, or whose clock was set back, is a single agent.
+    // An agent that is restarted several times, also by a clock that was set back, counts as one.
     for (number, started) in [3_000, 500, 4_000].into_iter().enumerate() {
         let now = at(50 + number as i64);
-        hosts.ping(own(started, now), now).unwrap();
-        hosts.ping(own(started, now), now).unwrap();
+        hosts.ping(agent_ping(started, now), now).unwrap();
+        hosts.ping(agent_ping(started, now), now).unwrap();
     }
 }

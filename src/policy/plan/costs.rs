@@ -1,63 +1,62 @@
 //! Measured costs of a slot, a series, a commit and a sample.
 //!
-//! Must never know: the numbers of a fleet.
+//! Must never know: the numbers of slots, series, commits and samples.
 
-/// The size of the slots of one series in a sealed block, by the number of samples in a slot: bytes
-/// per slot, bytes per block, and bytes per slot of values that are random to the last bit.
-/// Measured with the history of `benches/disk_peers.py`, and with random doubles, at a sample a
-/// minute.
+/// The cost of one series in a sealed block, by the number of samples per slot: bytes per slot,
+/// bytes per block, and bytes per slot for values that are random to the last bit. Measured with
+/// the history of `benches/disk_peers.py`, and with random doubles, at one sample a minute.
 pub(super) const SEALED: [(f64, SealedBytes); 4] = [
     (1.0, SealedBytes { slot: 1.79, block: 19.0, random_slot: 7.0 }),
     (5.0, SealedBytes { slot: 6.84, block: 37.0, random_slot: 29.2 }),
     (60.0, SealedBytes { slot: 8.01, block: 30.0, random_slot: 34.6 }),
     (1440.0, SealedBytes { slot: 9.54, block: 32.0, random_slot: 35.9 }),
 ];
-/// The size of a series in a row of the head, for slots with one sample and with more, including
-/// the unused space in pages of 4 KiB.
+/// Bytes of a series in a row of the head, including the unused space in pages of 4 KiB: for slots
+/// with one sample, and for slots with more.
 pub(super) const HEAD_SLOT_BYTES: [f64; 2] = [6.5, 16.0];
-/// The size of the head's file relative to its rows: a change leaves free pages, because redb is
-/// copy-on-write. `tests/it/plan.rs` measures both.
+/// The size of the head's file relative to its rows: a change leaves free pages behind, because
+/// redb is copy-on-write. This constant and the one above are measured by `tests/it/plan.rs`.
 pub(super) const HEAD_FREE: f64 = 1.1;
-/// The bytes that a checkpoint writes besides the rows that it changes: 90 bytes of a series were
+/// Bytes that a checkpoint writes relative to the rows that it changes: 90 bytes per series were
 /// measured with 2,500,000 series and three slots per checkpoint, in all four granularities.
 pub(super) const HEAD_WRITTEN: f64 = 1.3;
-/// The time for which documents wait for late samples before they are written.
+/// The time that documents wait for late samples before they are written.
 pub(super) const LATENESS_MS: f64 = 120_000.0;
-/// Bytes of the journal's tables: of none, and of a series, its name and its counter's state, which is
-/// written to another place before its pages are free. Measured by the same test, and with 2,600,000
-/// series. And of the state, which each checkpoint writes: `granary-bench --like host` by 12 rounds,
-/// all in one checkpoint.
+/// Bytes of the journal's tables without series, and per series: its name and its counter state,
+/// which are written to new pages before the old ones are free. Measured by `tests/it/plan.rs`, and
+/// with 2,600,000 series. `STATE_BYTES` is the state that each checkpoint writes, measured with 12
+/// rounds of `granary-bench --like host` in one checkpoint.
 pub(super) const JOURNAL_BASE: f64 = 130e3;
 pub(super) const JOURNAL_SERIES_BYTES: f64 = 160.0;
 pub(super) const STATE_BYTES: f64 = 25.0;
-/// The maximum size of a log file, and the packed size of a sample in it, in bytes.
+/// The maximum size of a log file before the next one begins.
 pub(super) const LOG_BYTES: f64 = 4e6;
-/// The zeros at its end.
+/// Preallocated zeros at the end of the log.
 pub(super) const LOG_ROOM_BYTES: f64 = 256e3;
 pub(super) const RECORD_SAMPLE_BYTES: f64 = 6.5;
-/// The bytes that a commit to the log writes besides its record: the rest of its pages. Measured
-/// with 2,600,000 series, one request a minute from each host, at different moments.
+/// Bytes of a commit to the log in addition to its record: the rest of its pages. Measured with
+/// 2,600,000 series, each host sending one request a minute at a different moment.
 pub(super) const COMMIT_BYTES: f64 = 5e3;
-/// The seconds of a commit including its wait: normally, and when a group lingers for further
-/// requests; above this number of samples it does not linger.
+/// The duration of a commit in seconds, including its wait: normally, and when two or more requests
+/// arrive during the linger time. Groups of `GROUP_SAMPLES` samples do not wait.
 pub(super) const COMMIT_SECONDS: f64 = 0.003;
 pub(super) const LONG_COMMIT_SECONDS: f64 = 0.0105;
 pub(super) const LONG_REQUESTS: f64 = 250.0;
 pub(super) const GROUP_SAMPLES: f64 = 2048.0;
-/// Memory of a daemon without series, and of each one: its name and the index of its tags, its
-/// counter's state. Measured with 2,500,000 series (1.39 GB, with two slots of cells), and with
+/// Memory of a daemon without series, and per series: its name, the index of its tags and its
+/// counter state. Measured with 2,500,000 series (1.39 GB, with two slots of cells), and with
 /// 100,000 by `granary-bench --protocol remote-write` (195 MB).
 pub(super) const MEMORY_BASE: f64 = 60e6;
 pub(super) const MEMORY_SERIES_BYTES: f64 = 400.0;
-/// The size of a cell in memory, with one sample and with more, and of the entry of a series that
-/// may wait for a checkpoint.
+/// Bytes of a cell in memory, with one sample and with more; and per series that waits for a
+/// checkpoint.
 pub(super) const CELL_BYTES: [f64; 2] = [32.0, 64.0];
 pub(super) const SERIES_CELL_BYTES: f64 = 96.0;
-/// The seconds of one core per sample, from the request to the sealed document. Measured with
-/// 2,500,000 series at a sample a minute for 49 minutes.
+/// Core seconds per sample, from the request to the sealed document. Measured with 2,500,000 series
+/// at a sample a minute for 49 minutes.
 pub(super) const CORE_SECONDS: f64 = 3.1e-6;
-/// The share of a core, a machine or a disk that a plan may use: queries and other programs need
-/// the rest.
+/// The share of a core, a machine or a disk that a plan uses; the rest is for queries and other
+/// processes.
 pub(super) const SHARE_MAX: f64 = 0.8;
 
 #[derive(Debug, Clone, Copy)]
@@ -67,10 +66,10 @@ pub(super) struct SealedBytes {
     pub(super) random_slot: f64,
 }
 
-/// The sealed size of one series' slots when each slot has this many samples: interpolated between
-/// the measured points by the logarithm.
+/// Returns the cost of a series for a number of samples per slot, interpolated between the measured
+/// points on a logarithmic scale.
 pub(super) fn sealed(samples: f64) -> SealedBytes {
-    let behind = SEALED.iter().position(|(own, _)| *own >= samples);
+    let behind = SEALED.iter().position(|(measured, _)| *measured >= samples);
     let behind = behind.unwrap_or(SEALED.len() - 1);
     let (to, high) = SEALED[behind];
     let (from, low) = SEALED[behind.saturating_sub(1)];
@@ -91,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slot_takes_what_was_measured_and_in_between_something_between() {
+    fn costs_between_measured_points_are_interpolated() {
         for (samples, bytes) in SEALED {
             assert_eq!(sealed(samples).slot, bytes.slot);
         }

@@ -1,6 +1,7 @@
-//! The course of a fleet: how often checkpoints run, and what waits and is written meanwhile.
+//! A fleet over time: the interval of checkpoints, the cells that wait for them, and the bytes that
+//! are written.
 //!
-//! Must never know: retentions.
+//! Must never know: any retention.
 
 use super::{
     Fleet, PlanBounds,
@@ -12,14 +13,15 @@ use super::{
 };
 use crate::model::{Granularity, GranularitySet};
 
-/// The milliseconds between two checkpoints: the interval, or less when many cells wait.
+/// Returns the milliseconds between two checkpoints: the interval of the settings, or less when the
+/// catalog is full before.
 pub(super) fn checkpoint_ms(
     fleet: &Fleet,
     series: f64,
     set: &GranularitySet,
     bounds: &PlanBounds,
 ) -> f64 {
-    let finest = set.as_slice().first().map_or(1, |own| own.width_ms) as f64;
+    let finest = set.as_slice().first().map_or(1, |granularity| granularity.width_ms) as f64;
     let slot_ms = finest.max(fleet.interval_ms as f64);
     let [of_one, of_more] = CELL_BYTES;
     let cell_bytes = if finest <= fleet.interval_ms as f64 { of_one } else { of_more };
@@ -31,19 +33,19 @@ pub(super) fn cell_bytes_due(series: f64, bounds: &PlanBounds) -> f64 {
     (bounds.cell_bytes_max as f64).max(SERIES_CELL_BYTES * series)
 }
 
-/// The time for which a document waits for late samples and for the next checkpoint.
+/// Returns the time that a document waits for late samples and for the next checkpoint.
 pub(super) fn wait_ms(checkpoint_ms: f64) -> f64 {
     LATENESS_MS + checkpoint_ms
 }
 
-/// The part of a run of this age that documents contain: those whose period is over.
-pub(super) fn written_ms(own: &Granularity, checkpoint_ms: f64, age_ms: f64) -> f64 {
-    let document = own.document.longest_ms() as f64;
+/// Returns the part of a run of this age whose document periods are over and written.
+pub(super) fn written_ms(granularity: &Granularity, checkpoint_ms: f64, age_ms: f64) -> f64 {
+    let document = granularity.document.longest_ms() as f64;
     ((age_ms - wait_ms(checkpoint_ms)) / document).floor().max(0.0) * document
 }
 
-/// The maximum size of a series in the rows of the head during a run of this age, because the file
-/// does not shrink. The maximum is reached when a document's period is over and the document is not
+/// Returns the largest size that a series' rows in the head reach in a run of this age, because the
+/// file does not shrink. The size peaks when a document period is over and the document is not
 /// written yet.
 pub(super) fn head_bytes(
     fleet: &Fleet,
@@ -51,41 +53,45 @@ pub(super) fn head_bytes(
     checkpoint_ms: f64,
     age_ms: f64,
 ) -> f64 {
-    let longest = set.iter().map(|own| own.document.longest_ms() as f64).fold(0.0, f64::max);
-    // By then, all of them have been over at the same time.
+    let longest =
+        set.iter().map(|granularity| granularity.document.longest_ms() as f64).fold(0.0, f64::max);
+    // By then, the periods of all granularities have ended at the same time once.
     let age_ms = age_ms.min(longest + wait_ms(checkpoint_ms));
-    let ends = set.iter().flat_map(|own| {
-        let document = own.document.longest_ms() as f64;
-        let over = (written_ms(own, checkpoint_ms, age_ms) / document) as u32;
+    let ends = set.iter().flat_map(|granularity| {
+        let document = granularity.document.longest_ms() as f64;
+        let over = (written_ms(granularity, checkpoint_ms, age_ms) / document) as u32;
         (1..=over).map(move |n| f64::from(n) * document + wait_ms(checkpoint_ms))
     });
     let at = |time: f64| -> f64 {
-        let rows = |own| head_slots(fleet, own, checkpoint_ms, time) * row_bytes(fleet, own);
+        let rows = |granularity| {
+            head_slots(fleet, granularity, checkpoint_ms, time) * row_bytes(fleet, granularity)
+        };
         set.iter().map(rows).sum()
     };
     ends.chain([age_ms]).map(at).fold(0.0, f64::max)
 }
 
-/// The number of a granularity's slots with rows in the head, just before a document is written.
+/// Returns the slots of a granularity that are in the head at a time, just before a document is
+/// written.
 pub(super) fn head_slots(
     fleet: &Fleet,
-    own: &Granularity,
+    granularity: &Granularity,
     checkpoint_ms: f64,
     time_ms: f64,
 ) -> f64 {
-    let document = own.document.longest_ms() as f64;
+    let document = granularity.document.longest_ms() as f64;
     let before = ((time_ms - wait_ms(checkpoint_ms)) / document).ceil() - 1.0;
-    let width = (own.width_ms as f64).max(fleet.interval_ms as f64);
+    let width = (granularity.width_ms as f64).max(fleet.interval_ms as f64);
     ((time_ms - before.max(0.0) * document) / width).ceil()
 }
 
-/// The size of a series in a row of the head, in bytes.
-fn row_bytes(fleet: &Fleet, own: &Granularity) -> f64 {
+/// Returns the bytes of a series in a row of the head.
+fn row_bytes(fleet: &Fleet, granularity: &Granularity) -> f64 {
     let [of_one, of_more] = HEAD_SLOT_BYTES;
-    if own.width_ms <= fleet.interval_ms { of_one } else { of_more }
+    if granularity.width_ms <= fleet.interval_ms { of_one } else { of_more }
 }
 
-/// The commits of the journal per second; requests share them.
+/// Returns the journal's commits per second: requests share commits.
 pub(super) fn commits_per_second(fleet: &Fleet) -> f64 {
     let requests = fleet.hosts as f64 * 1000.0 / fleet.interval_ms as f64;
     if requests < LONG_REQUESTS {
@@ -95,16 +101,16 @@ pub(super) fn commits_per_second(fleet: &Fleet) -> f64 {
     full.max(1.0 / LONG_COMMIT_SECONDS).min(requests)
 }
 
-/// The bytes written per second: to the journal, to the head at each checkpoint, and to segments,
-/// once at the checkpoint and once when the partition is over.
+/// Returns the bytes written per second: to the journal, to the head at each checkpoint, and to
+/// segments, once at the checkpoint and once when the partition is over.
 pub(super) fn written(fleet: &Fleet, set: &GranularitySet, series: f64, checkpoint_ms: f64) -> f64 {
     let interval = fleet.interval_ms as f64;
     let commits = commits_per_second(fleet) / 1000.0;
     let records = commits * COMMIT_BYTES + series / interval * RECORD_SAMPLE_BYTES;
     let journal = records + series / checkpoint_ms * STATE_BYTES;
-    let of_granularity = |own: &Granularity| {
-        let width = (own.width_ms as f64).max(interval);
-        let rows = (checkpoint_ms / width + 1.0) * row_bytes(fleet, own);
+    let of_granularity = |granularity: &Granularity| {
+        let width = (granularity.width_ms as f64).max(interval);
+        let rows = (checkpoint_ms / width + 1.0) * row_bytes(fleet, granularity);
         let form = sealed((width / interval).max(1.0));
         series * (rows * HEAD_WRITTEN / checkpoint_ms + 2.0 * form.slot / width)
     };

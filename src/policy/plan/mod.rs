@@ -1,8 +1,8 @@
-//! The resources that a fleet will need, computed before the first sample.
+//! Capacity planning: what a fleet needs from a machine, computed before the first sample.
 //!
-//! The numbers of the settings are exact. The costs of a slot and of a series are measured, and each
-//! constant names its measurement. A test compares the planned disk space with that of a run. Must
-//! never know: the machine.
+//! The figures of the settings are exact. The costs of a slot and a series are measured; each such
+//! constant names its measurement, and a test compares the plan with the disk usage of a real run.
+//! Must never know: the machine.
 
 mod costs;
 mod course;
@@ -14,25 +14,25 @@ use costs::{
 };
 use course::{cell_bytes_due, checkpoint_ms, head_bytes, written, written_ms};
 
-/// The senders.
+/// The senders, all alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fleet {
-    /// Machines.
+    /// The number of hosts.
     pub hosts: u64,
-    /// Series of each.
+    /// The number of series per host.
     pub metrics: u64,
-    /// The interval between two samples of a series.
+    /// The time between two samples of a series.
     pub interval_ms: i64,
 }
 
-/// The settings that matter, besides the granularities.
+/// The settings that a plan depends on, besides the granularities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlanBounds {
-    /// `storage.checkpoint_interval`
+    /// The value of `storage.checkpoint_interval`.
     pub checkpoint_interval_ms: i64,
-    /// `storage.catalog_bytes_max`
+    /// The value of `storage.catalog_bytes_max`.
     pub cell_bytes_max: usize,
-    /// `storage.cache_bytes_max`
+    /// The value of `storage.cache_bytes_max`.
     pub cache_bytes_max: usize,
 }
 
@@ -41,53 +41,53 @@ pub struct PlanBounds {
 pub struct Machine {
     /// Bytes of memory.
     pub memory: u64,
-    /// The free bytes of the file system with the data directory.
+    /// Free bytes on the disk of the data directory.
     pub disk_free: u64,
-    /// Cores.
+    /// The number of cores.
     pub cores: usize,
 }
 
 /// The resources that a fleet needs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// All series.
+    /// The number of all series.
     pub series: u64,
-    /// Samples a second.
+    /// Samples per second.
     pub samples_per_second: f64,
-    /// The memory without queries, in bytes.
+    /// Bytes of memory, without queries.
     pub memory: u64,
-    /// The needs of each granularity, finest first.
+    /// The documents of each granularity, finest first.
     pub granularities: Vec<PlannedGranularity>,
     /// The maximum size of the head, in bytes.
     pub head: u64,
-    /// The size of the journal's tables, including the names of series, in bytes.
+    /// The size of the journal's tables, including the names of the series, in bytes.
     pub journal: u64,
     /// The maximum size of the journal's log, in bytes.
     pub log: u64,
-    /// The average bytes written per second.
+    /// Bytes written per second, on average.
     pub written_per_second: u64,
-    /// The average number of busy cores.
+    /// Cores in use, on average.
     pub cores: f64,
 }
 
-/// The resources that the documents of a granularity need.
+/// The size of one granularity's documents.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedGranularity {
-    /// The granularity's name.
+    /// The name of the granularity.
     pub name: String,
-    /// The maximum number of slots of each series: those within the retention, and those of the
-    /// partition that is not dropped yet.
+    /// The maximum number of slots per series: the retention and the partition that is not dropped
+    /// yet.
     pub slots: u64,
-    /// Bytes a slot.
+    /// Bytes per slot.
     pub bytes_per_slot: f64,
-    /// The size of all series, in bytes.
+    /// Bytes of all series.
     pub bytes: u64,
-    /// The bytes when all values are random to the last bit.
+    /// Bytes of all series when the values are random to the last bit.
     pub bytes_at_most: u64,
 }
 
 impl Plan {
-    /// Plans for the time when all retentions are reached, or for a run of this age, in
+    /// Computes the plan for the time when all retentions are reached, or for a run of this age in
     /// milliseconds.
     pub fn new(
         fleet: &Fleet,
@@ -100,8 +100,10 @@ impl Plan {
         let samples_per_second = count * 1000.0 / fleet.interval_ms as f64;
         let age_ms = age_ms.unwrap_or(i64::MAX) as f64;
         let checkpoint_ms = checkpoint_ms(fleet, count, set, bounds);
-        let granularities: Vec<_> =
-            set.iter().map(|own| planned(fleet, own, count, checkpoint_ms, age_ms)).collect();
+        let granularities: Vec<_> = set
+            .iter()
+            .map(|granularity| planned(fleet, granularity, count, checkpoint_ms, age_ms))
+            .collect();
         let head = head_bytes(fleet, set, checkpoint_ms, age_ms) * count * HEAD_FREE;
         let between = samples_per_second * checkpoint_ms.min(age_ms) / 1000.0;
         let log = (between * RECORD_SAMPLE_BYTES + LOG_BYTES)
@@ -122,14 +124,15 @@ impl Plan {
         }
     }
 
-    /// Bytes on disk.
+    /// Returns the bytes on disk.
     pub fn disk(&self) -> u64 {
-        self.granularities.iter().map(|own| own.bytes).sum::<u64>() + self.rest()
+        self.granularities.iter().map(|granularity| granularity.bytes).sum::<u64>() + self.rest()
     }
 
-    /// The bytes on disk when all values are random to the last bit.
+    /// Returns the bytes on disk when the values are random to the last bit.
     pub fn disk_at_most(&self) -> u64 {
-        let documents: u64 = self.granularities.iter().map(|own| own.bytes_at_most).sum();
+        let documents: u64 =
+            self.granularities.iter().map(|granularity| granularity.bytes_at_most).sum();
         documents + self.rest()
     }
 
@@ -137,17 +140,17 @@ impl Plan {
         self.head + self.journal + self.log
     }
 
-    /// Returns the resources that a machine lacks, each with the remedy.
+    /// Returns the resources that a machine lacks, each with a remedy.
     pub fn lacks(&self, machine: &Machine) -> Vec<String> {
         let mut out = Vec::new();
         if self.memory as f64 > machine.memory as f64 * SHARE_MAX {
-            out.push("memory: take a larger machine, or fewer series".to_owned());
+            out.push("memory: use a larger machine or fewer series".to_owned());
         }
         if self.disk() as f64 > machine.disk_free as f64 * SHARE_MAX {
-            out.push("disk: take a larger one, or shorten a granularity's retention".to_owned());
+            out.push("disk: use a larger one or shorten a granularity's retention".to_owned());
         }
         if self.cores > machine.cores as f64 * SHARE_MAX {
-            out.push("cores: take more of them, or a longer interval".to_owned());
+            out.push("cores: use more of them or a longer interval".to_owned());
         }
         out
     }
@@ -155,23 +158,26 @@ impl Plan {
 
 fn planned(
     fleet: &Fleet,
-    own: &Granularity,
+    granularity: &Granularity,
     series: f64,
     checkpoint_ms: f64,
     age_ms: f64,
 ) -> PlannedGranularity {
-    let width = own.width_ms as f64;
+    let width = granularity.width_ms as f64;
     let interval = fleet.interval_ms as f64;
-    let partition = own.partition.longest_ms() as f64;
-    let kept =
-        (own.retention.longest_ms() as f64 + partition).min(written_ms(own, checkpoint_ms, age_ms));
-    // Slots without samples take almost no space.
+    let partition = granularity.partition.longest_ms() as f64;
+    let kept = (granularity.retention.longest_ms() as f64 + partition).min(written_ms(
+        granularity,
+        checkpoint_ms,
+        age_ms,
+    ));
+    // Slots without a sample need almost no space.
     let filled = kept / width.max(interval);
     let blocks = (kept / partition).ceil();
     let form = sealed((width / interval).max(1.0));
     let of_series = filled * form.slot + blocks * form.block;
     PlannedGranularity {
-        name: own.name.clone(),
+        name: granularity.name.clone(),
         slots: (kept / width) as u64,
         bytes_per_slot: of_series / filled.max(1.0),
         bytes: (series * of_series) as u64,
@@ -195,17 +201,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_the_retention_and_one_partition() {
+    fn the_retention_and_one_partition_are_kept() {
         let full = plan(10, 60_000, None);
-        let slots: Vec<_> = full.granularities.iter().map(|own| own.slots).collect();
+        let slots: Vec<_> =
+            full.granularities.iter().map(|granularity| granularity.slots).collect();
         assert_eq!(slots, [54 * 60, 15 * 288, 70 * 24, 6 * 366]);
-        // Twice the series take twice the documents; a run that is younger has less.
-        let bytes = |plan: &Plan| plan.granularities.iter().map(|own| own.bytes).sum::<u64>();
+        // Twice the series need twice the documents; a younger run has fewer.
+        let bytes = |plan: &Plan| {
+            plan.granularities.iter().map(|granularity| granularity.bytes).sum::<u64>()
+        };
         assert!(bytes(&plan(20, 60_000, None)).abs_diff(2 * bytes(&full)) < 8);
         let day = plan(10, 60_000, Some(86_400_000));
-        // The documents of its last hour are not written.
+        // The documents of the last hour are not written yet.
         assert_eq!(day.granularities[0].slots, 23 * 60);
-        // Documents of a day are written when the day is over; until then the head has their cells.
+        // Documents of a day are written when the day is over; until then their cells are in the
+        // head.
         let hours = |count: i64| plan(10, 60_000, Some(count * 3_600_000));
         assert_eq!([3, 5].map(|count| hours(count).granularities[1].slots), [0, 48]);
         assert!(hours(5).head > hours(1).head && hours(5).head <= full.head);
@@ -213,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_is_too_small_is_told_what_it_lacks() {
+    fn the_resources_that_a_machine_lacks_are_listed() {
         let plan = plan(25_000, 60_000, None);
         assert_eq!(plan.series, 2_500_000);
         let machine = Machine { memory: 1 << 40, disk_free: 1 << 50, cores: 64 };
