@@ -40,7 +40,7 @@ impl External {
     /// The host of the address, such as `example.org` in `https://example.org:7117/granary`.
     pub fn host(&self) -> Option<&str> {
         let authority = self.url.split_once("://")?.1.split('/').next()?;
-        let is_port = |port: &str| port.bytes().all(|own| own.is_ascii_digit());
+        let is_port = |port: &str| port.bytes().all(|c| c.is_ascii_digit());
         let name = authority.rsplit_once(':').filter(|(_, port)| is_port(port));
         Some(name.map_or(authority, |(name, _)| name))
     }
@@ -80,18 +80,18 @@ mod tests {
     fn links_and_labels_are_prometheus() {
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let labels = [pair("region", "eu"), pair("severity", "none")].into();
-        let own = External { url: "https://example.org/granary".to_owned(), labels };
+        let external = External { url: "https://example.org/granary".to_owned(), labels };
         assert_eq!(
-            own.table_link("up == 0"),
+            external.table_link("up == 0"),
             "https://example.org/granary/graph?g0.expr=up+%3D%3D+0&g0.tab=1"
         );
-        assert_eq!((own.path_prefix(), own.host()), ("/granary", Some("example.org")));
+        assert_eq!((external.path_prefix(), external.host()), ("/granary", Some("example.org")));
         let with_port = External { url: "http://[::1]:7117".to_owned(), ..External::default() };
         assert_eq!(with_port.host(), Some("[::1]"));
         let alert = [pair("alertname", "Down"), pair("severity", "page")].into();
         let expected: LabelSet =
             [pair("alertname", "Down"), pair("region", "eu"), pair("severity", "page")].into();
-        assert_eq!(own.labelled(&alert), expected);
+        assert_eq!(external.labelled(&alert), expected);
         let none = External::none();
         assert_eq!((none.table_link("up"), none.path_prefix()), (String::new(), ""));
     }

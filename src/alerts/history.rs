@@ -96,8 +96,8 @@ impl GroupHistory {
 
     /// Sets the revision of the episode at a place.
     pub fn revise(&mut self, place: usize, revision: Revision) {
-        if let Some(own) = self.episodes.get_mut(place) {
-            own.revised = Some(revision);
+        if let Some(episode) = self.episodes.get_mut(place) {
+            episode.revised = Some(revision);
         }
     }
 
@@ -106,19 +106,19 @@ impl GroupHistory {
     pub fn ended(&self, before: &GroupState, after: &GroupState) -> Vec<Episode> {
         let mut ended = Vec::new();
         for (rule, state) in &before.rules {
-            let own = after.rules.get(rule);
+            let next = after.rules.get(rule);
             let version =
-                |since: i64| own.filter(|own| own.since <= since).map_or(0, |own| own.version);
-            let now = own.map_or(&[][..], |own| &own.alerts);
+                |since: i64| next.filter(|next| next.since <= since).map_or(0, |next| next.version);
+            let now = next.map_or(&[][..], |next| &next.alerts);
             let now: BTreeMap<_, _> = now.iter().map(|alert| (&alert.labels, alert)).collect();
             for was in &state.alerts {
                 let Some(episode) = Episode::of(rule, was) else { continue };
-                let is_known = |own: &Episode| {
-                    own.fired_at == episode.fired_at && own.labels == episode.labels
+                let is_known = |known: &Episode| {
+                    known.fired_at == episode.fired_at && known.labels == episode.labels
                 };
                 let goes_on = now
                     .get(&was.labels)
-                    .is_some_and(|own| own.state.is_told() && own.fired_at == was.fired_at);
+                    .is_some_and(|alert| alert.state.is_told() && alert.fired_at == was.fired_at);
                 if !goes_on && !self.episodes.iter().any(is_known) {
                     let (resolved_at, version) = (Some(after.last), version(was.active_at));
                     ended.push(Episode { resolved_at, version, ..episode });
@@ -131,19 +131,18 @@ impl GroupHistory {
     /// Adds episodes that ended at a time, and drops the oldest ones.
     pub fn keep(&mut self, ended: Vec<Episode>, at: i64) {
         self.episodes.extend(ended);
-        let is_old = |own: &Episode| at - own.resolved_at.unwrap_or(0) > KEPT_MS;
-        let old = self.episodes.iter().take_while(|own| is_old(own)).count();
+        let is_old = |episode: &Episode| at - episode.resolved_at.unwrap_or(0) > KEPT_MS;
+        let old = self.episodes.iter().take_while(|episode| is_old(episode)).count();
         self.episodes.drain(..old.max(self.episodes.len().saturating_sub(EPISODES_MAX)));
     }
 
     /// Past and present episodes, the latest start first.
     pub fn with_present(&self, state: &GroupState) -> Vec<Episode> {
-        let present = state
-            .rules
-            .iter()
-            .flat_map(|(rule, own)| own.alerts.iter().filter_map(|alert| Episode::of(rule, alert)));
+        let present = state.rules.iter().flat_map(|(rule, state)| {
+            state.alerts.iter().filter_map(|alert| Episode::of(rule, alert))
+        });
         let mut all: Vec<_> = self.episodes.iter().cloned().chain(present).collect();
-        all.sort_by_key(|own| std::cmp::Reverse(own.fired_at));
+        all.sort_by_key(|episode| std::cmp::Reverse(episode.fired_at));
         all
     }
 }
@@ -166,7 +165,9 @@ mod tests {
     }
 
     fn shown(all: &[Episode]) -> Vec<(&str, i64, Option<i64>)> {
-        all.iter().map(|own| (&*own.labels["host"], own.fired_at, own.resolved_at)).collect()
+        all.iter()
+            .map(|alert| (&*alert.labels["host"], alert.fired_at, alert.resolved_at))
+            .collect()
     }
 
     fn note(history: &mut GroupHistory, before: &GroupState, after: &GroupState) -> bool {

@@ -64,15 +64,15 @@ impl TryFrom<Written> for LabelMatcher {
 }
 
 impl From<LabelMatcher> for Written {
-    fn from(own: LabelMatcher) -> Self {
-        let (is_regex, is_equal) = (own.is_pattern(), own.is_equal);
-        Self { name: own.name, value: own.value, is_regex, is_equal }
+    fn from(matcher: LabelMatcher) -> Self {
+        let (is_regex, is_equal) = (matcher.is_pattern(), matcher.is_equal);
+        Self { name: matcher.name, value: matcher.value, is_regex, is_equal }
     }
 }
 
 impl PartialEq for LabelMatcher {
     fn eq(&self, other: &Self) -> bool {
-        let of = |own: &Self| (own.is_pattern(), own.is_equal);
+        let of = |matcher: &Self| (matcher.is_pattern(), matcher.is_equal);
         of(self) == of(other) && self.name == other.name && self.value == other.value
     }
 }
@@ -109,7 +109,7 @@ impl LabelMatcher {
         let at = text.find(['=', '!']).ok_or_else(none)?;
         let (name, rest) = text.split_at_checked(at).ok_or_else(none)?;
         let mut all = OPERATORS.iter();
-        let found = all.find_map(|own| Some((own, rest.strip_prefix(own.0)?)));
+        let found = all.find_map(|operator| Some((operator, rest.strip_prefix(operator.0)?)));
         let ((_, is_regex, is_equal), value) = found.ok_or_else(none)?;
         let value = unquoted(value.trim()).ok_or_else(none)?;
         Self::new(name.trim(), &value, *is_regex, *is_equal)
@@ -173,7 +173,8 @@ impl fmt::Display for LabelMatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is = (self.is_pattern(), self.is_equal);
         let mut all = OPERATORS.iter();
-        let operator = all.find(|own| (own.1, own.2) == is).map_or("=", |own| own.0);
+        let operator =
+            all.find(|operator| (operator.1, operator.2) == is).map_or("=", |operator| operator.0);
         write!(f, "{}{operator}{:?}", self.name, self.value)
     }
 }
@@ -189,11 +190,11 @@ fn unquoted(text: &str) -> Option<String> {
             '"' => return chars.as_str().is_empty().then_some(out),
             '\\' => match chars.next()? {
                 'n' => out.push('\n'),
-                own @ ('"' | '\\') => out.push(own),
+                c @ ('"' | '\\') => out.push(c),
                 // As in patterns.
                 other => out.extend(['\\', other]),
             },
-            own => out.push(own),
+            c => out.push(c),
         }
     }
 }
@@ -208,9 +209,9 @@ mod tests {
 
     #[test]
     fn patterns_match_whole_values_and_what_is_not_there_is_empty() {
-        let own = labels(&[("host", "web1"), ("alertname", "High")]);
+        let host = labels(&[("host", "web1"), ("alertname", "High")]);
         let check = |text: &str, expected: bool| {
-            assert_eq!(LabelMatcher::parse(text).unwrap().matches(&own), expected, "{text}");
+            assert_eq!(LabelMatcher::parse(text).unwrap().matches(&host), expected, "{text}");
         };
         check("host=web1", true);
         check("host=web", false);
@@ -242,10 +243,10 @@ mod tests {
 
     #[test]
     fn json_is_alertmanagers() {
-        let own: LabelMatcher =
+        let read: LabelMatcher =
             serde_json::from_str(r#"{"name":"a","value":"b.*","isRegex":true}"#).unwrap();
-        assert_eq!(own.to_string(), "a=~\"b.*\"");
-        let text = serde_json::to_string(&own).unwrap();
+        assert_eq!(read.to_string(), "a=~\"b.*\"");
+        let text = serde_json::to_string(&read).unwrap();
         assert_eq!(text, r#"{"name":"a","value":"b.*","isRegex":true,"isEqual":true}"#);
         let bad = r#"{"name":"a","value":"(","isRegex":true}"#;
         serde_json::from_str::<LabelMatcher>(bad).unwrap_err();

@@ -122,9 +122,9 @@ impl Posted {
     ) -> bool {
         let before = self.all.remove(&labels);
         let size = bytes(&labels, &alert);
-        self.bytes -= before.as_ref().map_or(0, |own| bytes(&labels, own));
+        self.bytes -= before.as_ref().map_or(0, |posted| bytes(&labels, posted));
         if self.is_full(size) && !*has_made_room {
-            self.retain(|own| !own.is_over(now));
+            self.retain(|posted| !posted.is_over(now));
             *has_made_room = true;
         }
         if self.is_full(size) {
@@ -138,8 +138,13 @@ impl Posted {
             Some(before) if before.overlaps(&alert) => before.merged_with(alert, now),
             _ => alert,
         };
-        let told = |own: &PostedAlert| {
-            (own.is_over(now), own.starts_at, own.annotations.clone(), own.generator_url.clone())
+        let told = |posted: &PostedAlert| {
+            (
+                posted.is_over(now),
+                posted.starts_at,
+                posted.annotations.clone(),
+                posted.generator_url.clone(),
+            )
         };
         self.changes += u64::from(before.as_ref().map(told) != Some(told(&alert)));
         self.bytes += bytes(&labels, &alert);
@@ -149,15 +154,15 @@ impl Posted {
 
     fn retain(&mut self, is_kept: impl Fn(&PostedAlert) -> bool) {
         let left = &mut self.bytes;
-        self.all.retain(|labels, own| {
-            let is_kept = is_kept(own);
-            *left -= if is_kept { 0 } else { bytes(labels, own) };
+        self.all.retain(|labels, posted| {
+            let is_kept = is_kept(posted);
+            *left -= if is_kept { 0 } else { bytes(labels, posted) };
             is_kept
         });
     }
 
     fn find_next_end(&self, now: UnixMillis) -> Option<i64> {
-        self.all.values().map(|own| own.ends_at).filter(|end| *end > now.0).min()
+        self.all.values().map(|posted| posted.ends_at).filter(|end| *end > now.0).min()
     }
 
     /// The number of changes, up to a time, that receivers would notice: while it stays the same,
@@ -165,7 +170,7 @@ impl Posted {
     pub fn changes(&mut self, now: UnixMillis) -> u64 {
         if self.next_end.is_some_and(|end| end <= now.0) {
             self.changes += 1;
-            self.retain(|own| now.0.saturating_sub(own.ends_at) <= ENDS_KEPT_MS);
+            self.retain(|posted| now.0.saturating_sub(posted.ends_at) <= ENDS_KEPT_MS);
             self.next_end = self.find_next_end(now);
         }
         self.changes
@@ -183,14 +188,14 @@ impl Posted {
 
     /// The firing alerts, and those that ended recently.
     pub fn told(&self, now: UnixMillis) -> Vec<MessageAlert> {
-        self.all.iter().map(|(labels, own)| own.told(labels, now)).collect()
+        self.all.iter().map(|(labels, posted)| posted.told(labels, now)).collect()
     }
 
     /// The firing alerts.
     pub fn firing(&self, now: UnixMillis) -> Vec<PostedFiring> {
-        let firing = self.all.iter().filter(|(_, own)| !own.is_over(now));
-        let shown = firing.map(|(labels, own)| {
-            (own.told(labels, now), UnixMillis(own.updated_at), UnixMillis(own.ends_at))
+        let firing = self.all.iter().filter(|(_, posted)| !posted.is_over(now));
+        let shown = firing.map(|(labels, posted)| {
+            (posted.told(labels, now), UnixMillis(posted.updated_at), UnixMillis(posted.ends_at))
         });
         shown.collect()
     }
@@ -234,26 +239,26 @@ impl PostedAlert {
 }
 
 /// The approximate size of an alert in bytes.
-fn bytes(labels: &LabelSet, own: &PostedAlert) -> usize {
-    let pairs = labels.iter().chain(&own.annotations);
+fn bytes(labels: &LabelSet, posted: &PostedAlert) -> usize {
+    let pairs = labels.iter().chain(&posted.annotations);
     let pairs = pairs.map(|(name, value)| name.len() + value.len() + 64);
-    256 + own.generator_url.len() + pairs.sum::<usize>()
+    256 + posted.generator_url.len() + pairs.sum::<usize>()
 }
 
 /// Completes an alert of a request, or returns its fault.
 fn checked(
-    own: PostableAlert,
+    alert: PostableAlert,
     resolve_timeout_ms: i64,
     now: UnixMillis,
 ) -> Result<(LabelSet, PostedAlert), String> {
-    let mut labels = own.labels;
+    let mut labels = alert.labels;
     labels.retain(|_, value| !value.is_empty());
     let name = labels.get("alertname").map_or("", String::as_str);
     let fault = |problem: Cow<'_, str>| {
         let name: String = name.chars().take(100).collect();
         format!("alert {name:?} ({}): {problem}", fingerprint(&labels))
     };
-    let annotations = own.annotations.unwrap_or_default();
+    let annotations = alert.annotations.unwrap_or_default();
     if labels.is_empty() {
         return Err(fault("at least one label pair required".into()));
     }
@@ -273,14 +278,14 @@ fn checked(
         // Go's zero time means that the field is not set.
         Ok((at > 0).then_some(at.min(UnixMillis::MAX.0)))
     };
-    let (starts_at, ends_at) = (time("startsAt", own.starts_at)?, time("endsAt", own.ends_at)?);
+    let (starts_at, ends_at) = (time("startsAt", alert.starts_at)?, time("endsAt", alert.ends_at)?);
     let starts_at = starts_at.or(ends_at).unwrap_or(now.0);
     if ends_at.is_some_and(|end| end < starts_at) {
         return Err(fault("start time must be before end time".into()));
     }
     let alert = PostedAlert {
         annotations,
-        generator_url: own.generator_url.unwrap_or_default(),
+        generator_url: alert.generator_url.unwrap_or_default(),
         starts_at,
         ends_at: ends_at.unwrap_or_else(|| now.0.saturating_add(resolve_timeout_ms)),
         is_timeout: ends_at.is_none(),

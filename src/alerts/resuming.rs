@@ -83,19 +83,19 @@ fn shift_waits(alert: &mut Alert, by_ms: i64) {
     if alert.state == AlertState::Pending {
         alert.active_at += by_ms;
     }
-    for own in [&mut alert.keep_firing_since, &mut alert.missing_since].into_iter().flatten() {
-        *own += by_ms;
+    for since in [&mut alert.keep_firing_since, &mut alert.missing_since].into_iter().flatten() {
+        *since += by_ms;
     }
 }
 
 fn shift(alert: &mut Alert, by_ms: i64) {
     alert.active_at += by_ms;
     let Alert { fired_at, resolved_at, keep_firing_since, missing_since, .. } = alert;
-    for own in [fired_at, resolved_at, keep_firing_since, missing_since].into_iter().flatten() {
-        *own += by_ms;
+    for time in [fired_at, resolved_at, keep_firing_since, missing_since].into_iter().flatten() {
+        *time += by_ms;
     }
-    if let Some(own) = &mut alert.acknowledged {
-        own.at += by_ms;
+    if let Some(acknowledged) = &mut alert.acknowledged {
+        acknowledged.at += by_ms;
     }
 }
 
@@ -233,7 +233,7 @@ mod tests {
                 // Only a step of more than an interval is a step back.
                 at += if is_back { -(step + 1) * interval_ms } else { interval_ms };
                 let alert = bench.run(at).clone();
-                prop_assert!(alert.active_at <= at && alert.fired_at.is_none_or(|own| own <= at));
+                prop_assert!(alert.active_at <= at && alert.fired_at.is_none_or(|fired_at| fired_at <= at));
                 let fires = alert.state == AlertState::Firing;
                 prop_assert_eq!(fires, evaluations >= for_steps, "after {}", evaluations);
                 evaluations += 1;
@@ -267,7 +267,7 @@ mod tests {
             }
             let alerts = |state: &GroupState| -> Vec<(usize, Option<f64>)> {
                 let rules = state.rules.values();
-                rules.map(|own| (own.alerts.len(), own.alerts.last().map(|own| own.value))).collect()
+                rules.map(|rule| (rule.alerts.len(), rule.alerts.last().map(|alert| alert.value))).collect()
             };
             prop_assert_eq!(alerts(&read), alerts(&state));
             prop_assert_eq!((read.last, read.set_back), (last, 3));

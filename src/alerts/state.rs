@@ -23,9 +23,9 @@ const PIECES_MAX: usize = 4096;
 /// Alerts by the keys of their rules.
 type Piece<'a> = BTreeMap<Cow<'a, str>, Vec<Cow<'a, Alert>>>;
 
-fn bytes_of<T: Serialize>(own: &T) -> Vec<u8> {
+fn bytes_of<T: Serialize>(value: &T) -> Vec<u8> {
     // All keys of maps are texts, so writing cannot fail.
-    serde_json::to_vec(own).unwrap_or_default()
+    serde_json::to_vec(value).unwrap_or_default()
 }
 
 /// The state of a group.
@@ -84,10 +84,10 @@ impl GroupState {
     pub fn add_piece(&mut self, bytes: &[u8]) -> Result<(), String> {
         let piece: Piece = serde_json::from_slice(bytes).map_err(|cause| cause.to_string())?;
         for (rule, alerts) in piece {
-            let own = self.rules.entry(rule.into_owned()).or_default();
-            own.alerts.extend(alerts.into_iter().map(Cow::into_owned));
-            own.alerts.sort_by(|one, other| one.labels.cmp(&other.labels));
-            own.alerts.dedup_by(|one, other| one.labels == other.labels);
+            let state = self.rules.entry(rule.into_owned()).or_default();
+            state.alerts.extend(alerts.into_iter().map(Cow::into_owned));
+            state.alerts.sort_by(|one, other| one.labels.cmp(&other.labels));
+            state.alerts.dedup_by(|one, other| one.labels == other.labels);
         }
         Ok(())
     }
@@ -110,8 +110,8 @@ impl GroupState {
             let Self { last, set_back, .. } = *self;
             let rules = BTreeMap::new();
             let mut first = Self { file, name, last, set_back, pieces: count, rules };
-            for (key, own) in &self.rules {
-                let (version, since) = (own.version, own.since);
+            for (key, state) in &self.rules {
+                let (version, since) = (state.version, state.since);
                 first.rules.insert(key.clone(), RuleState { alerts: Vec::new(), version, since });
             }
             return std::iter::once(bytes_of(&first)).chain(pieces).collect();
@@ -120,8 +120,8 @@ impl GroupState {
 
     fn split(&self, count: usize) -> Vec<Piece<'_>> {
         let mut pieces = vec![Piece::new(); count];
-        for (key, own) in &self.rules {
-            for alert in &own.alerts {
+        for (key, state) in &self.rules {
+            for alert in &state.alerts {
                 let mut hasher = Xxh3::new();
                 hasher.write(key.as_bytes());
                 for (name, value) in &alert.labels {
@@ -149,10 +149,10 @@ impl GroupState {
         let keys: BTreeSet<_> = group.rules.iter().map(|rule| &rule.key).collect();
         self.rules.retain(|key, _| keys.contains(key));
         for rule in group.rules.iter().filter(|rule| matches!(rule.action, Action::Alert(_))) {
-            let own = self.rules.entry(rule.key.clone()).or_default();
+            let state = self.rules.entry(rule.key.clone()).or_default();
             let version = group.version_of(rule);
-            if own.version != version || due.missed > 0 {
-                (own.version, own.since) = (version, due.at.0);
+            if state.version != version || due.missed > 0 {
+                (state.version, state.since) = (version, due.at.0);
             }
         }
     }

@@ -114,10 +114,10 @@ impl Telling {
 
     /// Notes the alerts that were sent at a time.
     pub fn note(&mut self, told: &[ToldAlert], at: UnixMillis) {
-        for own in told {
-            let told = self.told.entry(own.labels.clone()).or_default();
-            match own.resolved_at {
-                Some(_) => told.ended = own.resolved_at,
+        for alert in told {
+            let told = self.told.entry(alert.labels.clone()).or_default();
+            match alert.resolved_at {
+                Some(_) => told.ended = alert.resolved_at,
                 None => told.fires_at = Some(at.0),
             }
         }

@@ -23,7 +23,9 @@ impl Messenger {
         for owing in
             self.groups.owing(&routing).into_iter().filter(|owing_group| !owing_group.is_refused)
         {
-            ways.entry((owing.receiver.clone(), owing.way.clone())).or_default().push(owing);
+            ways.entry((owing.receiver.clone(), owing.integration.clone()))
+                .or_default()
+                .push(owing);
         }
         self.couriers.retain(|way, courier| courier.is_busy() || ways.contains_key(way));
         for (way, mut owed) in ways {
@@ -73,7 +75,7 @@ impl Messenger {
         ctx: &mut Context<Self>,
     ) {
         let now = self.parts.clock.now();
-        let (receiver, way) = (&owing.receiver, &owing.way);
+        let (receiver, way) = (&owing.receiver, &owing.integration);
         let courier = self.couriers.entry((receiver.clone(), way.clone())).or_default();
         let word = match outcome {
             Outcome::Confirmed(_) => {

@@ -37,7 +37,7 @@ impl Evaluation<'_> {
         let samples = self.vector(&rule.expression)?;
         let labelled = self.labelled(rule, &samples)?;
         let known: BTreeSet<_> =
-            before.iter().filter(|own| own.is_active()).map(|own| &own.labels).collect();
+            before.iter().filter(|alert| alert.is_active()).map(|alert| &alert.labels).collect();
         let (active, mut left_out) = self.tracked(policy, labelled, &known);
         let mut found = Found { active, ..Found::default() };
         let labels_of = |expression: Option<&String>| -> Result<BTreeSet<LabelSet>, String> {
@@ -116,7 +116,7 @@ impl Evaluation<'_> {
 /// Removes measured series for which there is no room, where the end of samples is an alert and
 /// each series needs a record; returns their number.
 fn watch_no_more(found: &mut Found, before: &[Alert]) -> usize {
-    let known: BTreeSet<_> = before.iter().map(|own| &own.labels).collect();
+    let known: BTreeSet<_> = before.iter().map(|alert| &alert.labels).collect();
     let mut room = ALERTS_MAX.saturating_sub(known.len().max(found.active.len()));
     let count = found.measured.len();
     let active = &found.active;
@@ -142,7 +142,7 @@ fn stand_for_others(rule: &Rule, found: &mut Found, left_out: usize, before: &[A
         );
         let annotations = [("summary".to_owned(), summary)].into();
         found.active.insert(labels, (left_out as f64, annotations));
-    } else if before.iter().any(|own| own.labels == labels) {
+    } else if before.iter().any(|alert| alert.labels == labels) {
         found.measured.insert(labels.clone());
         found.recovered.insert(labels);
     }
@@ -151,25 +151,29 @@ fn stand_for_others(rule: &Rule, found: &mut Found, left_out: usize, before: &[A
 /// Removes the oldest ends when there are too many. Returns the others.
 pub(super) fn without_old_ends(mut alerts: Vec<Alert>, at: i64) -> Vec<Alert> {
     let ends = |alerts: &[Alert]| -> Vec<i64> {
-        alerts.iter().filter(|own| !own.is_active()).filter_map(|own| own.resolved_at).collect()
+        alerts
+            .iter()
+            .filter(|alert| !alert.is_active())
+            .filter_map(|alert| alert.resolved_at)
+            .collect()
     };
     let mut ended = ends(&alerts);
     ended.sort_unstable();
     let too_many = ended.len().saturating_sub(ALERTS_MAX);
     let since = too_many.checked_sub(1).and_then(|last| ended.get(last)).copied();
-    alerts.retain(|own| {
-        let is_old = own.resolved_at.is_some_and(|end| since.is_some_and(|since| end <= since));
-        let is_watched = !own.labels.contains_key(LEFT_OUT)
-            || own.resolved_at.is_some_and(|end| at - end <= RESOLVED_KEPT_MS);
-        own.is_active() || (!is_old && is_watched)
+    alerts.retain(|alert| {
+        let is_old = alert.resolved_at.is_some_and(|end| since.is_some_and(|since| end <= since));
+        let is_watched = !alert.labels.contains_key(LEFT_OUT)
+            || alert.resolved_at.is_some_and(|end| at - end <= RESOLVED_KEPT_MS);
+        alert.is_active() || (!is_old && is_watched)
     });
     alerts
 }
 
 fn alert_labels(rule: &Rule, sample: &VectorSample, expanding: &Expanding) -> LabelSet {
-    let own = sample.labels.iter().filter(|(name, _)| *name != METRIC_TAG);
+    let labels = sample.labels.iter().filter(|(name, _)| *name != METRIC_TAG);
     let mut labels: LabelSet =
-        own.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        labels.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     for (name, text) in &rule.labels {
         labels.insert(name.clone(), expanding.expand(text));
     }

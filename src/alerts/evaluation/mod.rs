@@ -95,14 +95,14 @@ pub fn evaluate(
             Ok(given) => {
                 let now: Written = given.iter().map(|(labels, _)| labels.clone()).collect();
                 let before = std::mem::replace(&mut written[index], now);
-                let ended = before.into_iter().filter(|own| !written[index].contains(own));
+                let ended = before.into_iter().filter(|series| !written[index].contains(series));
                 run.ended.extend(ended);
                 report.series = given.len();
                 run.samples.extend(given);
             }
             Err(cause) => {
-                if let Some(own) = state.rules.get_mut(&rule.key) {
-                    own.since = at.0 + group.interval_ms;
+                if let Some(known) = state.rules.get_mut(&rule.key) {
+                    known.since = at.0 + group.interval_ms;
                 }
                 report.error = Some(cause);
             }
@@ -116,7 +116,7 @@ pub fn evaluate(
 impl GroupState {
     /// The series that describe the alerts of a rule, as they were before a restart.
     pub fn series_of(&self, rule: &str) -> Written {
-        let alerts = self.rules.get(rule).map_or(&[][..], |own| &own.alerts);
+        let alerts = self.rules.get(rule).map_or(&[][..], |rule| &rule.alerts);
         series_of_alerts(alerts).into_iter().map(|(labels, _)| labels).collect()
     }
 }
@@ -126,9 +126,9 @@ fn series_of_alerts(alerts: &[Alert]) -> Vec<(Labels, f64)> {
     let mut series = Vec::new();
     for alert in alerts.iter().filter(|alert| alert.is_active()) {
         let labels = |metric: &str, state: Option<&str>| {
-            let own = alert.labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+            let labels = alert.labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
             let more = [Some((METRIC_TAG, metric)), state.map(|state| (ALERT_STATE, state))];
-            let pairs = own.chain(more.into_iter().flatten());
+            let pairs = labels.chain(more.into_iter().flatten());
             Labels::new(pairs.map(|(name, value)| (name.into(), value.into())).collect())
         };
         series.push((labels(ALERTS, Some(alert.state.as_str())), 1.0));
@@ -188,20 +188,20 @@ impl Evaluation<'_> {
         state: &mut GroupState,
         report: &mut RuleReport,
     ) -> Result<Vec<(Labels, f64)>, String> {
-        let own = state.rules.entry(rule.key.clone()).or_default();
-        let (found, left_out) = self.find(rule, policy, &own.alerts)?;
-        let alerts = machine::step(policy, own.alerts.clone(), found, self.at.0);
+        let known = state.rules.entry(rule.key.clone()).or_default();
+        let (found, left_out) = self.find(rule, policy, &known.alerts)?;
+        let alerts = machine::step(policy, known.alerts.clone(), found, self.at.0);
         let active = alerts.iter().filter(|alert| alert.is_active()).count();
         let active = active + left_out.saturating_sub(1);
         if self.group.limit > 0 && active > self.group.limit {
-            own.alerts.clear();
+            known.alerts.clear();
             return Err(format!(
                 "{active} alerts are more than the group's limit of {}",
                 self.group.limit
             ));
         }
         report.left_out = left_out;
-        own.alerts = without_old_ends(alerts, self.at.0);
-        Ok(series_of_alerts(&own.alerts))
+        known.alerts = without_old_ends(alerts, self.at.0);
+        Ok(series_of_alerts(&known.alerts))
     }
 }

@@ -40,8 +40,8 @@ fn asks(rule: &Rule, metrics: &BTreeSet<&str>) -> bool {
         Action::Record => None,
         Action::Alert(policy) => Some(policy),
     };
-    let own = policy.into_iter().flat_map(|policy| [&policy.measured, &policy.recover]);
-    let mut expressions = own.flatten().chain([&rule.expression]);
+    let conditions = policy.into_iter().flat_map(|policy| [&policy.measured, &policy.recover]);
+    let mut expressions = conditions.flatten().chain([&rule.expression]);
     // Templates may query as well, and their queries are only known when they are expanded.
     let labels = policy.is_some().then_some(rule.labels.values()).into_iter().flatten();
     let templates = policy.into_iter().flat_map(|policy| policy.annotations.values());

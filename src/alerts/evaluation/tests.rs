@@ -45,7 +45,7 @@ impl Bench {
 
     fn run(&mut self, minutes: i64, answers: &[(&str, &[(&str, f64)])]) -> GroupRun {
         let vector = |expression: &str, at: UnixMillis| {
-            let found = answers.iter().find(|(own, _)| *own == expression);
+            let found = answers.iter().find(|(known, _)| *known == expression);
             let (_, series) = found.ok_or_else(|| format!("{expression} failed"))?;
             let sample = |(text, value): &(&str, f64)| VectorSample {
                 labels: labels(text),
@@ -72,9 +72,9 @@ fn shown(run: &GroupRun) -> Vec<String> {
 
 #[test]
 fn what_is_recorded_has_the_rules_name_and_labels_and_ends_with_its_series() {
-    let mut own = rule("job:up", "up", Action::Record);
-    own.labels = [("team".to_owned(), "x".to_owned())].into();
-    let mut bench = Bench::new(group(vec![own]));
+    let mut recording = rule("job:up", "up", Action::Record);
+    recording.labels = [("team".to_owned(), "x".to_owned())].into();
+    let mut bench = Bench::new(group(vec![recording]));
     let run = bench.run(0, &[("up", &[("__name__=up,job=a", 1.0), ("__name__=up,job=b", 0.0)])]);
     assert_eq!(shown(&run), [r#"job:up{job="a", team="x"} 1"#, r#"job:up{job="b", team="x"} 0"#]);
     let run = bench.run(1, &[("up", &[("__name__=up,job=a", 1.0)])]);
@@ -94,9 +94,9 @@ fn what_is_recorded_has_the_rules_name_and_labels_and_ends_with_its_series() {
 fn alerts_become_series_with_their_state_and_time() {
     let annotations = [("summary".to_owned(), "{{ $labels.job }} {{ $value }}".to_owned())].into();
     let policy = AlertPolicy { annotations, for_ms: 60_000, ..AlertPolicy::default() };
-    let mut own = rule("Down", "up == 0", Action::Alert(policy));
-    own.labels = [("severity".to_owned(), "{{ $labels.job }}!".to_owned())].into();
-    let mut bench = Bench::new(group(vec![own]));
+    let mut alerting = rule("Down", "up == 0", Action::Alert(policy));
+    alerting.labels = [("severity".to_owned(), "{{ $labels.job }}!".to_owned())].into();
+    let mut bench = Bench::new(group(vec![alerting]));
     let down: (&str, &[(&str, f64)]) = ("up == 0", &[("__name__=up,job=a", 0.0)]);
     let run = bench.run(0, &[down]);
     let since = AT.0 / 1000;
@@ -138,7 +138,7 @@ fn a_groups_limit_fails_the_rule() {
     bench.run(0, &[("x", &[("a=1", 1.0)])]);
     assert_eq!(bench.state.rules["A"].alerts.len(), 1);
     let run = bench.run(1, &[("x", &[("a=1", 1.0), ("a=2", 1.0)])]);
-    assert!(run.reports.iter().all(|own| own.error.as_ref().unwrap().contains("limit of 1")));
+    assert!(run.reports.iter().all(|report| report.error.as_ref().unwrap().contains("limit of 1")));
     assert_eq!(bench.state.rules["A"].alerts, [], "as in Prometheus");
 }
 
@@ -146,32 +146,32 @@ fn a_groups_limit_fails_the_rule() {
 #[test]
 fn one_alert_stands_for_all_beyond_the_limit() {
     let policy = AlertPolicy { for_ms: 60_000, ..AlertPolicy::default() };
-    let mut own = rule("A", "x", Action::Alert(policy));
-    own.labels = [("severity".to_owned(), "page".to_owned())].into();
-    let mut bench = Bench::new(group(vec![own]));
+    let mut alerting = rule("A", "x", Action::Alert(policy));
+    alerting.labels = [("severity".to_owned(), "page".to_owned())].into();
+    let mut bench = Bench::new(group(vec![alerting]));
     let many: Vec<_> = (0..30_000).map(|i| (format!("a={i:06}"), 1.0)).collect();
     let many: Vec<_> = many.iter().map(|(text, value)| (text.as_str(), *value)).collect();
     let names = |bench: &Bench, is_so: &dyn Fn(&Alert) -> bool| -> Vec<String> {
-        let alerts = bench.state.rules["A"].alerts.iter().filter(|own| is_so(own));
-        alerts.filter_map(|own| own.labels.get("a").cloned()).collect()
+        let alerts = bench.state.rules["A"].alerts.iter().filter(|alert| is_so(alert));
+        alerts.filter_map(|alert| alert.labels.get("a").cloned()).collect()
     };
     // Known alerts keep their records.
     bench.run(0, &[("x", &many[29_990..])]);
     let run = bench.run(1, &[("x", &many)]);
     assert_eq!(run.reports[0].left_out, 20_000);
-    let firing = names(&bench, &|own| own.state == AlertState::Firing);
+    let firing = names(&bench, &|alert| alert.state == AlertState::Firing);
     assert_eq!((firing.len(), firing[0].as_str()), (10, "029990"));
     assert_eq!(names(&bench, &Alert::is_active).len(), ALERTS_MAX);
     let run = bench.run(2, &[("x", &many)]);
     assert_eq!(run.reports[0].error, None);
     let left_out = |bench: &Bench| {
         let mut alerts = bench.state.rules["A"].alerts.iter();
-        alerts.find(|own| own.labels.contains_key(LEFT_OUT)).cloned()
+        alerts.find(|alert| alert.labels.contains_key(LEFT_OUT)).cloned()
     };
-    let own = left_out(&bench).unwrap();
-    assert_eq!((own.state, own.value), (AlertState::Firing, 20_000.0));
-    assert!(own.annotations["summary"].contains("20000 more alerts of A"), "{own:?}");
-    assert_eq!(own.labels["severity"], "page");
+    let rest = left_out(&bench).unwrap();
+    assert_eq!((rest.state, rest.value), (AlertState::Firing, 20_000.0));
+    assert!(rest.annotations["summary"].contains("20000 more alerts of A"), "{rest:?}");
+    assert_eq!(rest.labels["severity"], "page");
     // It ends with the others and is removed like them.
     let run = bench.run(3, &[("x", &many[..3])]);
     assert_eq!(run.reports[0].left_out, 0);
@@ -197,7 +197,7 @@ fn alerts_beyond_the_limit_end_also_where_the_end_of_samples_is_an_alert() {
     for minute in [1, 2, 40, 41] {
         bench.run(minute, &[("x", &[]), ("y", &many[..10])]);
         let alerts = &bench.state.rules["A"].alerts;
-        let is_left_out = |own: &&Alert| own.labels.contains_key(LEFT_OUT) && own.is_active();
+        let is_left_out = |alert: &&Alert| alert.labels.contains_key(LEFT_OUT) && alert.is_active();
         assert_eq!(alerts.iter().find(is_left_out), None, "{minute}");
     }
 }

@@ -168,7 +168,8 @@ impl<'a> Checking<'a> {
             self.fault("no_data_for is given without no_data: alerting or no_data: keep");
         }
         let recover = raw.recover.as_deref().and_then(|text| {
-            let is_threshold = COMPARISONS.iter().any(|own| text.trim_start().starts_with(own));
+            let is_threshold =
+                COMPARISONS.iter().any(|comparison| text.trim_start().starts_with(comparison));
             match (&measured, is_threshold) {
                 (Some(measured), true) => self.compared("recover", measured, text),
                 (None, true) => {
@@ -202,8 +203,8 @@ impl<'a> Checking<'a> {
     /// An expression compared with a threshold such as `> 80`.
     fn compared(&mut self, key: &str, expression: &str, threshold: &str) -> Option<String> {
         let threshold = threshold.trim();
-        let operator = COMPARISONS.iter().find(|own| threshold.starts_with(**own));
-        let number = operator.and_then(|own| threshold.strip_prefix(own));
+        let operator = COMPARISONS.iter().find(|comparison| threshold.starts_with(**comparison));
+        let number = operator.and_then(|comparison| threshold.strip_prefix(comparison));
         if number.is_none_or(|number| number.trim().parse::<f64>().is_err()) {
             self.fault(format!("{key}: {threshold:?} is no threshold; write \"> 80\""));
             return None;

@@ -180,11 +180,12 @@ mod tests {
         let groups =
             rule("alert: Full\nexpr: used{a=~\"x.*\"}\nseverity: {low: '> 1', high: '> 2'}");
         let groups = groups.unwrap();
-        let level = |own: &'_ Rule| (own.expression.clone(), own.labels["severity"].clone());
+        let level = |rule: &'_ Rule| (rule.expression.clone(), rule.labels["severity"].clone());
         let levels: Vec<_> = groups[0].rules.iter().map(level).collect();
-        let own = |expr: &str, level: &str| (expr.to_owned(), level.to_owned());
+        let shown = |expr: &str, level: &str| (expr.to_owned(), level.to_owned());
         let used = "(used{a=~\"x.*\"})";
-        let expected = [own(&format!("{used} > 1"), "low"), own(&format!("{used} > 2"), "high")];
+        let expected =
+            [shown(&format!("{used} > 1"), "low"), shown(&format!("{used} > 2"), "high")];
         assert_eq!(levels, expected);
         assert_ne!(groups[0].rules[0].key, groups[0].rules[1].key);
     }

@@ -39,8 +39,8 @@ fn found(seen: Seen) -> Found {
 }
 
 fn state_of(alerts: &[Alert], name: &str) -> AlertState {
-    let own = alerts.iter().find(|alert| alert.labels == labels(name));
-    own.map_or(AlertState::Inactive, |alert| alert.state)
+    let found = alerts.iter().find(|alert| alert.labels == labels(name));
+    found.map_or(AlertState::Inactive, |alert| alert.state)
 }
 
 /// The index of the first evaluation of the last run for which `is` returns true.

@@ -98,8 +98,8 @@ fn what_cannot_be_is_named_and_the_others_are_taken() {
             "startsAt",
         ),
     ];
-    for (own, expected) in bad {
-        let outcome = posted.put(vec![own, alert("good=1", None, None)], TIMEOUT, NOW);
+    for (bad_alert, expected) in bad {
+        let outcome = posted.put(vec![bad_alert, alert("good=1", None, None)], TIMEOUT, NOW);
         assert_eq!((outcome.taken, outcome.invalid), (1, 1), "{outcome:?}");
         assert!(outcome.faults[0].contains(expected), "{outcome:?}");
     }
@@ -131,7 +131,7 @@ fn there_is_room_for_so_many_and_ended_ones_make_room() {
     let alerts = (0..400).map(|at| alert(&format!("a={at} b={large}"), None, None)).collect();
     let outcome = posted.put(alerts, TIMEOUT, NOW);
     assert!(outcome.refused > 0 && posted.bytes <= BYTES_MAX, "{outcome:?}");
-    let sum: usize = posted.all.iter().map(|(labels, own)| bytes(labels, own)).sum();
+    let sum: usize = posted.all.iter().map(|(labels, alert)| bytes(labels, alert)).sum();
     assert_eq!(posted.bytes, sum);
     posted.changes(NOW.plus(TIMEOUT));
     posted.put(Vec::new(), TIMEOUT, NOW.plus(TIMEOUT));

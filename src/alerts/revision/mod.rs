@@ -77,7 +77,7 @@ pub fn next_to_review<'a>(
 ) -> Option<Review<'a>> {
     let count = history.episodes().len();
     (0..count).map(|index| (from + index) % count).find_map(|place| {
-        let episode = history.episodes().get(place).filter(|own| own.revised.is_none())?;
+        let episode = history.episodes().get(place).filter(|episode| episode.revised.is_none())?;
         let plan = plan(group, (state, history), terms, episode)?;
         Some(Review { place, group, labels: &episode.labels, plan })
     })
@@ -121,7 +121,7 @@ fn plan<'a>(
 ) -> Option<Plan<'a>> {
     let (active_at, resolved_at) = (episode.active_at?, episode.resolved_at?);
     let known = state.rules.get(&episode.rule)?;
-    let rule = group.rules.iter().find(|own| own.key == episode.rule)?;
+    let rule = group.rules.iter().find(|rule| rule.key == episode.rule)?;
     let Action::Alert(policy) = &rule.action else { return None };
     let (interval_ms, slot_ms) = (group.interval_ms, terms.slot_ms);
     if group.query_offset_ms % slot_ms != 0
@@ -165,7 +165,8 @@ fn plan<'a>(
     if state.last < last + 2 * interval_ms || !is_exact(rule, policy, slot_ms, first) {
         return None;
     }
-    let is_something = [&plan.active, &plan.missing, &plan.over].iter().any(|own| !own.is_empty());
+    let is_something =
+        [&plan.active, &plan.missing, &plan.over].iter().any(|expressions| !expressions.is_empty());
     is_something.then_some(plan)
 }
 
@@ -188,13 +189,14 @@ fn began_again(
     until: i64,
 ) -> bool {
     let after = episode.resolved_at..=Some(until);
-    let episodes = history.episodes().iter().filter(|own| {
-        own.rule == episode.rule && own.labels == episode.labels && after.contains(&own.active_at)
+    let episodes = history.episodes().iter().filter(|other| {
+        other.rule == episode.rule
+            && other.labels == episode.labels
+            && after.contains(&other.active_at)
     });
-    let present = known
-        .alerts
-        .iter()
-        .filter(|own| own.is_active() && own.labels == episode.labels && own.active_at <= until);
+    let present = known.alerts.iter().filter(|other| {
+        other.is_active() && other.labels == episode.labels && other.active_at <= until
+    });
     episodes.count() + present.count() > 0
 }
 

@@ -23,8 +23,8 @@ type Sample = (i64, f64, i64);
 
 /// The latest value at a minute, of the samples that have arrived by another minute.
 fn value(samples: &[Sample], at: i64, now: i64) -> Option<f64> {
-    let is_seen = |own: &&Sample| own.0 <= at && own.0 > at - LOOKBACK && own.2 <= now;
-    samples.iter().filter(is_seen).max_by_key(|own| own.0).map(|own| own.1)
+    let is_seen = |sample: &&Sample| sample.0 <= at && sample.0 > at - LOOKBACK && sample.2 <= now;
+    samples.iter().filter(is_seen).max_by_key(|sample| sample.0).map(|sample| sample.1)
 }
 
 /// The series of `x`, or of `x > N`.
@@ -121,7 +121,7 @@ fn review_all(run: &mut Run, samples: &[Sample]) {
     for place in 0..run.history.episodes().len() {
         let known = (&run.state, &run.history);
         let review = next_to_review(&run.group, known, TERMS, place);
-        let Some(review) = review.filter(|own| own.place == place) else { continue };
+        let Some(review) = review.filter(|review| review.place == place) else { continue };
         if let Some(revision) = review.make(&ask).unwrap() {
             run.history.revise(place, revision);
         }
@@ -152,10 +152,10 @@ fn policies() -> impl Strategy<Value = AlertPolicy> {
 fn samples() -> impl Strategy<Value = Vec<Sample>> {
     let delay = prop_oneof![4 => Just(0), 1 => 1..12_i64];
     let value = prop_oneof![3 => Just(9.0), 1 => Just(6.0), 2 => Just(1.0)];
-    let own = prop::option::weighted(0.8, (value, delay));
-    prop::collection::vec(own, MEASURED as usize).prop_map(|all| {
-        let sample = |(at, own): (i64, Option<(f64, i64)>)| {
-            own.map(|(value, delay)| (at, value, at + delay))
+    let reading = prop::option::weighted(0.8, (value, delay));
+    prop::collection::vec(reading, MEASURED as usize).prop_map(|all| {
+        let sample = |(at, reading): (i64, Option<(f64, i64)>)| {
+            reading.map(|(value, delay)| (at, value, at + delay))
         };
         (1..).zip(all).filter_map(sample).collect()
     })
@@ -192,7 +192,7 @@ proptest! {
             let is_same = made && is_short && run.log[&begin].above == run.log[&END].above;
             if is_plain && is_same && missed.iter().all(|at| *at < begin) {
                 let differs = (begin..end - 1).any(|at| is_another(&run, &samples, at));
-                let over = episode.revised.is_some_and(|own| own.active);
+                let over = episode.revised.is_some_and(|revision| revision.active);
                 prop_assert_eq!(differs, episode.revised.is_some() && !over, "{:?}", episode);
             }
         }
@@ -202,7 +202,9 @@ proptest! {
 fn marks(policy: &AlertPolicy, samples: &[Sample]) -> Vec<(AlertState, Option<(i64, bool)>)> {
     let mut run = run(policy, samples, &BTreeSet::new(), 0);
     review_all(&mut run, samples);
-    let mark = |own: &Episode| (own.state, own.revised.map(|own| (own.at / MINUTE, own.active)));
+    let mark = |episode: &Episode| {
+        (episode.state, episode.revised.map(|revision| (revision.at / MINUTE, revision.active)))
+    };
     run.history.episodes().iter().map(mark).collect()
 }
 

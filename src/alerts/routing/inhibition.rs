@@ -36,7 +36,7 @@ impl Inhibition {
 }
 
 fn all(matchers: &[LabelMatcher], labels: &LabelSet) -> bool {
-    matchers.iter().all(|own| own.matches(labels))
+    matchers.iter().all(|matcher| matcher.matches(labels))
 }
 
 impl<'a> Inhibitors<'a> {
@@ -61,8 +61,8 @@ impl<'a> Inhibitors<'a> {
     /// and target is not inhibited by another such alert, and so not by itself.
     pub fn inhibiting(&self, labels: &LabelSet) -> Option<&'a LabelSet> {
         self.0.iter().find_map(|(rule, sources)| {
-            let own = sources.get(&rule.values(labels)).filter(|_| all(&rule.target, labels))?;
-            if all(&rule.source, labels) { own.pure } else { Some(own.any) }
+            let source = sources.get(&rule.values(labels)).filter(|_| all(&rule.target, labels))?;
+            if all(&rule.source, labels) { source.pure } else { Some(source.any) }
         })
     }
 }
@@ -91,19 +91,19 @@ mod tests {
             let found = inhibitors.inhibiting(&labels(target));
             assert_eq!(found.is_some(), expected, "{rules:?} {target}");
         };
-        let own = || rule("s=1", "t=1", &["e"]);
-        check(own(), &["s=1 e=a"], "t=1 e=a", true);
-        check(own(), &["s=1 e=a"], "t=1 e=b", false);
-        check(own(), &["s=2 e=a"], "t=1 e=a", false);
-        check(own(), &["s=1 e=a"], "t=2 e=a", false);
+        let equal = || rule("s=1", "t=1", &["e"]);
+        check(equal(), &["s=1 e=a"], "t=1 e=a", true);
+        check(equal(), &["s=1 e=a"], "t=1 e=b", false);
+        check(equal(), &["s=2 e=a"], "t=1 e=a", false);
+        check(equal(), &["s=1 e=a"], "t=2 e=a", false);
         // The label is missing on both.
-        check(own(), &["s=1"], "t=1", true);
-        check(own(), &["s=1"], "t=1 e=a", false);
+        check(equal(), &["s=1"], "t=1", true);
+        check(equal(), &["s=1"], "t=1 e=a", false);
         // An alert that is both is not inhibited by itself or another such alert, but by a source
         // that is not a target.
-        check(own(), &["s=1 t=1"], "s=1 t=1", false);
-        check(own(), &["s=1 t=1 x=y"], "s=1 t=1", false);
-        check(own(), &["s=1 t=1", "s=1"], "s=1 t=1", true);
-        check(own(), &["s=1 t=1"], "t=1", true);
+        check(equal(), &["s=1 t=1"], "s=1 t=1", false);
+        check(equal(), &["s=1 t=1 x=y"], "s=1 t=1", false);
+        check(equal(), &["s=1 t=1", "s=1"], "s=1 t=1", true);
+        check(equal(), &["s=1 t=1"], "t=1", true);
     }
 }

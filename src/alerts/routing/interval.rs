@@ -70,16 +70,20 @@ pub(crate) struct TimeInterval {
 impl TimeInterval {
     pub(super) fn new(raw: &RawInterval) -> Result<Self, String> {
         let mut times = Vec::new();
-        for own in &raw.times {
-            let (from, until) = (minute(&own.start_time)?, minute(&own.end_time)?);
+        for range in &raw.times {
+            let (from, until) = (minute(&range.start_time)?, minute(&range.end_time)?);
             if from >= until {
-                return Err(format!("times: {} is not before {}", own.start_time, own.end_time));
+                return Err(format!(
+                    "times: {} is not before {}",
+                    range.start_time, range.end_time
+                ));
             }
             times.push(from..=until - 1);
         }
-        let weekday = |text: &str| WEEKDAYS.iter().position(|own| *own == text).map(|at| at as i32);
+        let weekday =
+            |text: &str| WEEKDAYS.iter().position(|weekday| *weekday == text).map(|at| at as i32);
         let month = |text: &str| {
-            let named = MONTHS.iter().position(|own| *own == text).map(|at| at as i32 + 1);
+            let named = MONTHS.iter().position(|month| *month == text).map(|at| at as i32 + 1);
             named.or_else(|| text.parse().ok()).filter(|month| (1..=12).contains(month))
         };
         let day = |text: &str| {
@@ -101,13 +105,13 @@ impl TimeInterval {
     pub(crate) fn contains(&self, at: UnixMillis) -> bool {
         let local = at.timestamp().to_zoned(self.zone.clone());
         let has = |ranges: &[RangeInclusive<i32>], value: i32| {
-            ranges.is_empty() || ranges.iter().any(|own| own.contains(&value))
+            ranges.is_empty() || ranges.iter().any(|range| range.contains(&value))
         };
         let days = i32::from(local.date().days_in_month());
         let from_end = |day: i32| if day < 0 { day + days + 1 } else { day };
         let has_day = self.days_of_month.is_empty()
-            || self.days_of_month.iter().any(|own| {
-                (from_end(*own.start())..=from_end(*own.end())).contains(&i32::from(local.day()))
+            || self.days_of_month.iter().any(|days| {
+                (from_end(*days.start())..=from_end(*days.end())).contains(&i32::from(local.day()))
             });
         has_day
             && has(&self.times, i32::from(local.hour()) * 60 + i32::from(local.minute()))

@@ -45,13 +45,13 @@ pub struct MessageAlert {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-fn is_zero(own: &usize) -> bool {
-    *own == 0
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-fn is_false(own: &bool) -> bool {
-    !*own
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 /// The content of one notification.
@@ -89,7 +89,10 @@ impl MessageAlert {
             annotations: alert.annotations.clone(),
             starts_at,
             ends_at,
-            acknowledged_by: alert.acknowledged.as_ref().map(|own| own.by.clone()),
+            acknowledged_by: alert
+                .acknowledged
+                .as_ref()
+                .map(|acknowledgement| acknowledgement.by.clone()),
             more: if is_of_many && is_told { (alert.value as usize).saturating_sub(1) } else { 0 },
             generator_url: String::new(),
             is_posted: false,
@@ -155,8 +158,8 @@ impl Message {
     /// The common labels and annotations of all alerts.
     pub fn common(&self) -> (LabelSet, LabelSet) {
         (
-            common(self.alerts.iter().map(|own| &own.labels)),
-            common(self.alerts.iter().map(|own| &own.annotations)),
+            common(self.alerts.iter().map(|alert| &alert.labels)),
+            common(self.alerts.iter().map(|alert| &alert.annotations)),
         )
     }
 
@@ -186,8 +189,8 @@ impl Message {
 /// The pairs that all maps have.
 fn common<'a>(mut all: impl Iterator<Item = &'a LabelSet>) -> LabelSet {
     let mut pairs = all.next().cloned().unwrap_or_default();
-    for own in all {
-        pairs.retain(|name, value| own.get(name) == Some(value));
+    for labels in all {
+        pairs.retain(|name, value| labels.get(name) == Some(value));
     }
     pairs
 }
@@ -243,16 +246,16 @@ struct ShownAlert<'a> {
 }
 
 impl<'a> ShownAlert<'a> {
-    fn new(own: &'a MessageAlert) -> Self {
-        let ends_at = own.ends_at.map(|at| UnixMillis(at).to_string());
+    fn new(alert: &'a MessageAlert) -> Self {
+        let ends_at = alert.ends_at.map(|at| UnixMillis(at).to_string());
         Self {
-            status: own.status(),
-            labels: &own.labels,
-            annotations: &own.annotations,
-            starts_at: UnixMillis(own.starts_at).to_string(),
+            status: alert.status(),
+            labels: &alert.labels,
+            annotations: &alert.annotations,
+            starts_at: UnixMillis(alert.starts_at).to_string(),
             ends_at: ends_at.unwrap_or_else(|| NO_TIME.to_owned()),
-            generator_url: &own.generator_url,
-            fingerprint: own.fingerprint(),
+            generator_url: &alert.generator_url,
+            fingerprint: alert.fingerprint(),
         }
     }
 }
@@ -312,7 +315,7 @@ mod tests {
         ];
         let mut alerts: Vec<_> = texts.iter().map(|text| alert(text, None)).collect();
         Message::sort(&mut alerts);
-        let sorted: Vec<_> = alerts.into_iter().map(|own| own.labels).collect();
+        let sorted: Vec<_> = alerts.into_iter().map(|alert| alert.labels).collect();
         let expected = [
             "job=a instance=z",
             "job=b",

@@ -45,43 +45,50 @@ impl Target {
         let mut texts: Vec<(&str, &str)> = Vec::new();
         match self {
             Self::Webhook(_) | Self::Command(_) => {}
-            Self::Slack(own) => {
-                let all = own.texts.iter().chain(&own.attachment);
+            Self::Slack(slack) => {
+                let all = slack.texts.iter().chain(&slack.attachment);
                 texts.extend(all.map(|(key, text)| (*key, text.as_str())));
-                texts.extend(own.fields.iter().flat_map(|own| {
-                    [("fields", own.title.as_str()), ("fields", own.value.as_str())]
+                texts.extend(slack.fields.iter().flat_map(|field| {
+                    [("fields", field.title.as_str()), ("fields", field.value.as_str())]
                 }));
-                let actions = own.actions.iter().flatten();
+                let actions = slack.actions.iter().flatten();
                 texts.extend(actions.map(|(_, text)| ("actions", text.as_str())));
             }
-            Self::Pagerduty(own) => {
-                texts.extend([("client", own.client.as_str()), ("client_url", &own.client_url)]);
-                texts.extend(own.payload.iter().map(|(key, text)| (*key, text.as_str())));
-                texts.extend(own.details.iter().map(|(key, text)| (key.as_str(), text.as_str())));
+            Self::Pagerduty(pagerduty) => {
+                texts.extend([
+                    ("client", pagerduty.client.as_str()),
+                    ("client_url", &pagerduty.client_url),
+                ]);
+                texts.extend(pagerduty.payload.iter().map(|(key, text)| (*key, text.as_str())));
+                texts.extend(
+                    pagerduty.details.iter().map(|(key, text)| (key.as_str(), text.as_str())),
+                );
             }
-            Self::Opsgenie(own) => {
-                texts.extend(own.texts());
-                texts.extend(own.details.iter().map(|(key, text)| (key.as_str(), text.as_str())));
-                let responders = own.responders.iter().flatten();
+            Self::Opsgenie(opsgenie) => {
+                texts.extend(opsgenie.texts());
+                texts.extend(
+                    opsgenie.details.iter().map(|(key, text)| (key.as_str(), text.as_str())),
+                );
+                let responders = opsgenie.responders.iter().flatten();
                 texts.extend(responders.map(|(_, text)| ("responders", text.as_str())));
             }
-            Self::Teams(own) => {
-                texts.extend([("title", own.title.as_str()), ("summary", &own.summary)]);
-                texts.push(("text", &own.text));
+            Self::Teams(teams) => {
+                texts.extend([("title", teams.title.as_str()), ("summary", &teams.summary)]);
+                texts.push(("text", &teams.text));
             }
-            Self::Telegram(own) => texts.push(("message", &own.message)),
-            Self::Discord(own) => {
-                texts.extend([("title", own.title.as_str()), ("message", &own.message)]);
+            Self::Telegram(telegram) => texts.push(("message", &telegram.message)),
+            Self::Discord(discord) => {
+                texts.extend([("title", discord.title.as_str()), ("message", &discord.message)]);
             }
-            Self::Email(own) => {
+            Self::Email(email) => {
                 let all = [
-                    ("to", &own.to),
-                    ("from", &own.from),
-                    ("html", &own.html),
-                    ("text", &own.text),
+                    ("to", &email.to),
+                    ("from", &email.from),
+                    ("html", &email.html),
+                    ("text", &email.text),
                 ];
                 texts.extend(all.map(|(key, text)| (key, text.as_str())));
-                texts.extend(own.headers.iter().map(|(key, text)| (key.as_str(), text.as_str())));
+                texts.extend(email.headers.iter().map(|(key, text)| (key.as_str(), text.as_str())));
             }
         }
         texts

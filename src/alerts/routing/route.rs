@@ -79,31 +79,31 @@ impl Route {
     /// The labels of an alert by which it is grouped.
     pub fn group_of(&self, labels: &LabelSet) -> LabelSet {
         let Some(names) = &self.group_by else { return labels.clone() };
-        let own = |name: &String| Some((name.clone(), labels.get(name)?.clone()));
-        names.iter().filter_map(own).collect()
+        let pair = |name: &String| Some((name.clone(), labels.get(name)?.clone()));
+        names.iter().filter_map(pair).collect()
     }
 
     /// The index of the receiver of the route, or of one of its escalations.
     pub(super) fn receiver_of(&self, escalation: Option<usize>) -> Option<usize> {
-        let own = |at: usize| Some(self.escalations.get(at)?.receiver);
-        escalation.map_or(Some(self.receiver), own)
+        let receiver_at = |at: usize| Some(self.escalations.get(at)?.receiver);
+        escalation.map_or(Some(self.receiver), receiver_at)
     }
 
     /// The time at which an alert reaches an escalation; `None`: never, in its current state.
     pub(super) fn begins_at(&self, escalation: usize, alert: &MessageAlert) -> Option<UnixMillis> {
-        let own = self.escalations.get(escalation)?;
+        let escalation = self.escalations.get(escalation)?;
         let is_told = alert.is_firing() && alert.acknowledged_by.is_none();
-        is_told.then(|| UnixMillis(alert.starts_at.saturating_add(own.after_ms)))
+        is_told.then(|| UnixMillis(alert.starts_at.saturating_add(escalation.after_ms)))
     }
 
     /// Returns whether the time intervals mute the route now.
     pub(super) fn is_silent(&self, now: UnixMillis) -> bool {
-        let within = |times: &[TimeInterval]| times.iter().any(|own| own.contains(now));
-        within(&self.muted_in) || self.active_in.as_ref().is_some_and(|own| !within(own))
+        let within = |times: &[TimeInterval]| times.iter().any(|interval| interval.contains(now));
+        within(&self.muted_in) || self.active_in.as_ref().is_some_and(|times| !within(times))
     }
 
     fn accepts(&self, labels: &LabelSet) -> bool {
-        self.matchers.iter().all(|own| own.matches(labels))
+        self.matchers.iter().all(|matcher| matcher.matches(labels))
     }
 }
 
@@ -129,9 +129,12 @@ impl Routing {
     pub fn texts(&self) -> Vec<(String, &str)> {
         let mut texts = Vec::new();
         for receiver in &self.receivers {
-            for own in &receiver.integrations {
-                let place = |key: &str| format!("receiver {:?}, {}: {key}", receiver.name, own.key);
-                texts.extend(own.target.texts().into_iter().map(|(key, text)| (place(key), text)));
+            for integration in &receiver.integrations {
+                let place =
+                    |key: &str| format!("receiver {:?}, {}: {key}", receiver.name, integration.key);
+                texts.extend(
+                    integration.target.texts().into_iter().map(|(key, text)| (place(key), text)),
+                );
             }
         }
         texts
@@ -189,11 +192,11 @@ impl Routing {
         let Some(route) = self.routes.get(place) else { return };
         let before = found.len();
         for below in &route.below {
-            let Some(own) = self.routes.get(*below).filter(|own| own.accepts(labels)) else {
+            let Some(route) = self.routes.get(*below).filter(|route| route.accepts(labels)) else {
                 continue;
             };
             self.descend(*below, labels, found);
-            if !own.goes_on {
+            if !route.goes_on {
                 break;
             }
         }

@@ -105,7 +105,7 @@ impl Silence {
     pub fn silences(&self, labels: &LabelSet, at: UnixMillis) -> bool {
         // Most silences have expired or have other matchers, so windows are computed last.
         (self.starts_at..self.ends_at).contains(&at.0)
-            && self.matchers.iter().all(|own| own.matches(labels))
+            && self.matchers.iter().all(|matcher| matcher.matches(labels))
             && self.state(at) == SilenceState::Active
     }
 
@@ -126,20 +126,20 @@ pub struct Silences(BTreeMap<String, Silence>);
 
 impl FromIterator<Silence> for Silences {
     fn from_iter<I: IntoIterator<Item = Silence>>(all: I) -> Self {
-        Self(all.into_iter().map(|own| (own.id.clone(), own)).collect())
+        Self(all.into_iter().map(|silence| (silence.id.clone(), silence)).collect())
     }
 }
 
 impl Silences {
     /// The ids of the silences that apply to an alert with these labels at a time.
     pub fn silencing(&self, labels: &LabelSet, at: UnixMillis) -> Vec<&str> {
-        let all = self.0.values().filter(|own| own.silences(labels, at));
-        all.map(|own| own.id.as_str()).collect()
+        let all = self.0.values().filter(|silence| silence.silences(labels, at));
+        all.map(|silence| silence.id.as_str()).collect()
     }
 
     /// Returns whether an alert with these labels is silenced at a time.
     pub fn is_silenced(&self, labels: &LabelSet, at: UnixMillis) -> bool {
-        self.0.values().any(|own| own.silences(labels, at))
+        self.0.values().any(|silence| silence.silences(labels, at))
     }
 
     /// Adds a silence, or replaces the one with the same id.
@@ -160,14 +160,14 @@ impl Silences {
     /// All silences: active ones first, then pending ones, by end and start, then expired ones, the
     /// latest end first.
     pub fn listed(&self, now: UnixMillis, kept_ms: i64) -> Vec<(&Silence, SilenceState)> {
-        let kept = self.0.values().filter(|own| !own.is_forgotten(now, kept_ms));
-        let mut all: Vec<_> = kept.map(|own| (own, own.state(now))).collect();
-        all.sort_by_cached_key(|(own, state)| {
-            let window = own.window(now);
+        let kept = self.0.values().filter(|silence| !silence.is_forgotten(now, kept_ms));
+        let mut all: Vec<_> = kept.map(|silence| (silence, silence.state(now))).collect();
+        all.sort_by_cached_key(|(silence, state)| {
+            let window = silence.window(now);
             let order = match state {
                 SilenceState::Active => window.end.0,
                 SilenceState::Pending => window.start.0,
-                SilenceState::Expired => -own.ends_at,
+                SilenceState::Expired => -silence.ends_at,
             };
             (*state, order)
         });
@@ -176,8 +176,8 @@ impl Silences {
 
     /// The ids of silences that expired so long ago that they are removed.
     pub fn forgotten(&self, now: UnixMillis, kept_ms: i64) -> Vec<String> {
-        let old = self.0.values().filter(|own| own.is_forgotten(now, kept_ms));
-        old.map(|own| own.id.clone()).collect()
+        let old = self.0.values().filter(|silence| silence.is_forgotten(now, kept_ms));
+        old.map(|silence| silence.id.clone()).collect()
     }
 
     /// Returns the silence with its end set to now.
@@ -185,10 +185,10 @@ impl Silences {
     /// # Errors
     /// When there is none, or it is over.
     pub fn expire(&self, id: &str, now: UnixMillis) -> Result<Silence, SilenceFault> {
-        let own = self.get(id).ok_or_else(|| SilenceFault::NotFound(id.to_owned()))?;
-        if own.state(now) == SilenceState::Expired {
+        let silence = self.get(id).ok_or_else(|| SilenceFault::NotFound(id.to_owned()))?;
+        if silence.state(now) == SilenceState::Expired {
             return Err(SilenceFault::Expired(id.to_owned()));
         }
-        Ok(own.ended(now))
+        Ok(silence.ended(now))
     }
 }

@@ -89,16 +89,20 @@ impl TryFrom<Written> for Recurrence {
 }
 
 impl From<Recurrence> for Written {
-    fn from(own: Recurrence) -> Self {
+    fn from(recurrence: Recurrence) -> Self {
         let name = |day: &Weekday| {
-            WEEKDAYS.iter().find(|(own, _)| own == day).map_or("", |(_, name)| *name).to_owned()
+            WEEKDAYS
+                .iter()
+                .find(|(weekday, _)| weekday == day)
+                .map_or("", |(_, name)| *name)
+                .to_owned()
         };
         let shown = |time: Time| format!("{:02}:{:02}", time.hour(), time.minute());
         Self {
-            weekdays: own.weekdays.iter().map(name).collect(),
-            from: shown(own.from),
-            until: shown(own.until),
-            zone: own.zone_name,
+            weekdays: recurrence.weekdays.iter().map(name).collect(),
+            from: shown(recurrence.from),
+            until: shown(recurrence.until),
+            zone: recurrence.zone_name,
         }
     }
 }
@@ -176,8 +180,8 @@ mod tests {
         UnixMillis(text.parse::<jiff::Timestamp>().unwrap().as_millisecond())
     }
 
-    fn check(own: &Recurrence, now: &str, start: &str, end: &str) {
-        let found = own.window(at(now)).unwrap();
+    fn check(recurrence: &Recurrence, now: &str, start: &str, end: &str) {
+        let found = recurrence.window(at(now)).unwrap();
         let shown = (found.start.to_string(), found.end.to_string());
         assert_eq!(shown, (start.to_owned(), end.to_owned()), "at {now}");
     }
@@ -185,11 +189,11 @@ mod tests {
     #[test]
     fn a_window_of_two_days_begins_on_its_weekday() {
         // 2026-11-20 is a Friday.
-        let own = read(&["fri", "Saturday"], "22:00", "02:00", "America/New_York");
-        check(&own, "2026-11-20T12:00:00Z", "2026-11-21T03:00:00Z", "2026-11-21T07:00:00Z");
-        check(&own, "2026-11-21T06:59:59Z", "2026-11-21T03:00:00Z", "2026-11-21T07:00:00Z");
-        check(&own, "2026-11-21T07:00:00Z", "2026-11-22T03:00:00Z", "2026-11-22T07:00:00Z");
-        check(&own, "2026-11-22T07:00:00Z", "2026-11-28T03:00:00Z", "2026-11-28T07:00:00Z");
+        let recurrence = read(&["fri", "Saturday"], "22:00", "02:00", "America/New_York");
+        check(&recurrence, "2026-11-20T12:00:00Z", "2026-11-21T03:00:00Z", "2026-11-21T07:00:00Z");
+        check(&recurrence, "2026-11-21T06:59:59Z", "2026-11-21T03:00:00Z", "2026-11-21T07:00:00Z");
+        check(&recurrence, "2026-11-21T07:00:00Z", "2026-11-22T03:00:00Z", "2026-11-22T07:00:00Z");
+        check(&recurrence, "2026-11-22T07:00:00Z", "2026-11-28T03:00:00Z", "2026-11-28T07:00:00Z");
         let whole = read(&[], "00:00", "24:00", "UTC");
         check(&whole, "2026-11-20T12:00:00Z", "2026-11-20T00:00:00Z", "2026-11-21T00:00:00Z");
     }
@@ -197,9 +201,9 @@ mod tests {
     #[test]
     fn windows_go_by_local_clocks_when_these_are_changed() {
         // Clocks in Berlin were set forward at 01:00 UTC on 2026-03-29, and back on 2026-10-25.
-        let own = read(&["sun"], "02:30", "03:30", "Europe/Berlin");
-        check(&own, "2026-03-29T00:00:00Z", "2026-03-29T01:00:00Z", "2026-03-29T01:30:00Z");
-        check(&own, "2026-10-25T00:00:00Z", "2026-10-25T00:30:00Z", "2026-10-25T02:30:00Z");
+        let recurrence = read(&["sun"], "02:30", "03:30", "Europe/Berlin");
+        check(&recurrence, "2026-03-29T00:00:00Z", "2026-03-29T01:00:00Z", "2026-03-29T01:30:00Z");
+        check(&recurrence, "2026-10-25T00:00:00Z", "2026-10-25T00:30:00Z", "2026-10-25T02:30:00Z");
         let inside = read(&["sun"], "02:10", "02:20", "Europe/Berlin");
         // This time does not exist on the day in spring.
         check(&inside, "2026-03-29T00:00:00Z", "2026-04-05T00:10:00Z", "2026-04-05T00:20:00Z");
@@ -219,10 +223,10 @@ mod tests {
             let message = serde_json::from_value::<Recurrence>(written).unwrap_err().to_string();
             assert!(message.contains(expected), "{message}");
         }
-        let own = read(&["sun", "mon", "sunday"], "22:00", "24:00", "Asia/Kolkata");
+        let recurrence = read(&["sun", "mon", "sunday"], "22:00", "24:00", "Asia/Kolkata");
         let written = json!({ "weekdays": ["monday", "sunday"], "from": "22:00", "until": "00:00",
             "zone": "Asia/Kolkata" });
-        assert_eq!(serde_json::to_value(&own).unwrap(), written);
+        assert_eq!(serde_json::to_value(&recurrence).unwrap(), written);
     }
 
     proptest! {
@@ -234,19 +238,19 @@ mod tests {
             now in 1_700_000_000_i64..1_900_000_000,
         ) {
             let until = (hour + length) % 24;
-            let own = read(&[], &format!("{hour:02}:00"), &format!("{until:02}:00"), zone);
+            let recurrence = read(&[], &format!("{hour:02}:00"), &format!("{until:02}:00"), zone);
             let now = UnixMillis(now * 1000);
-            let local = now.timestamp().to_zoned(own.zone.clone());
-            let is_within = |time: Time| if own.until > own.from {
-                own.from <= time && time < own.until
+            let local = now.timestamp().to_zoned(recurrence.zone.clone());
+            let is_within = |time: Time| if recurrence.until > recurrence.from {
+                recurrence.from <= time && time < recurrence.until
             } else {
-                own.from <= time || time < own.until
+                recurrence.from <= time || time < recurrence.until
             };
-            let window = own.window(now).unwrap();
+            let window = recurrence.window(now).unwrap();
             let is_active = window.contains(&now);
             // A reading that occurs twice may be inside or outside of a window that begins or ends
             // in that hour.
-            let is_doubtful = matches!(own.zone.to_ambiguous_timestamp(local.datetime()).offset(),
+            let is_doubtful = matches!(recurrence.zone.to_ambiguous_timestamp(local.datetime()).offset(),
                 AmbiguousOffset::Fold { .. });
             prop_assert!(is_doubtful || is_active == is_within(local.time()), "{now} {window:?}");
             prop_assert!(window.end > now);

@@ -60,7 +60,8 @@ fn a_silence_is_changed_ended_or_replaced_as_alertmanager_does() {
     // Other matchers or another start create a new silence, and the old one ends.
     for other in [new(Some("a"), "host=b", 0, HOUR), new(Some("a"), "host=a", HOUR, 2 * HOUR)] {
         let changed = all.want(other, "b".into(), later).unwrap();
-        let ids: Vec<_> = changed.iter().map(|own| (&*own.id, own.ends_at > later.0)).collect();
+        let ids: Vec<_> =
+            changed.iter().map(|silence| (&*silence.id, silence.ends_at > later.0)).collect();
         assert_eq!(ids, [("b", true), ("a", false)]);
         let all = apply(&all, &changed);
         assert_eq!(all.get("a").unwrap().state(later), SilenceState::Expired);
@@ -102,8 +103,8 @@ fn what_cannot_be_is_refused() {
     // Expired silences make room, the earliest end first.
     let mut ended = many.clone();
     for (id, hours) in [("00003", 3), ("00001", 2), ("00002", 4)] {
-        let own = many.expire(id, NOW.plus(hours)).unwrap();
-        ended.put(own);
+        let expired = many.expire(id, NOW.plus(hours)).unwrap();
+        ended.put(expired);
     }
     let later = NOW.plus(HOUR / 2);
     assert_eq!(ended.making_room(&new(None, "host=a", 0, HOUR), later), ["00001"]);
@@ -121,11 +122,12 @@ fn a_recurring_silence_shows_the_window_that_counts() {
     let wanted = NewSilence { recurring, ..new(None, "host=a", 0, 39 * HOUR) };
     let none = Silences::default();
     let all = apply(&none, &none.want(wanted, "a".into(), NOW).unwrap());
-    let own = all.get("a").unwrap();
+    let silence = all.get("a").unwrap();
     let check = |hours: i64, state: SilenceState, start: i64, end: i64| {
         let now = NOW.plus(hours * HOUR);
-        let window = own.window(now);
-        let found = (own.state(now), window.start.since(NOW) / HOUR, window.end.since(NOW) / HOUR);
+        let window = silence.window(now);
+        let found =
+            (silence.state(now), window.start.since(NOW) / HOUR, window.end.since(NOW) / HOUR);
         assert_eq!(found, (state, start, end), "{hours}");
     };
     check(0, SilenceState::Pending, 14, 15);
@@ -137,6 +139,6 @@ fn a_recurring_silence_shows_the_window_that_counts() {
     assert_eq!(all.silencing(&labels("a"), NOW.plus(14 * HOUR)), ["a"]);
     let simple = all.want(new(Some("a"), "host=a", 0, HOUR), "b".into(), NOW).unwrap_err();
     assert!(simple.to_string().contains("recurs"), "{simple}");
-    let read: Silence = serde_json::from_slice(&serde_json::to_vec(own).unwrap()).unwrap();
-    assert_eq!(&read, own);
+    let read: Silence = serde_json::from_slice(&serde_json::to_vec(silence).unwrap()).unwrap();
+    assert_eq!(&read, silence);
 }

@@ -34,7 +34,7 @@ impl Silence {
     /// Returns whether a change keeps the past effect of the silence (Alertmanager's `canUpdate`).
     fn may_become(&self, new: &NewSilence, now: UnixMillis) -> bool {
         let is_same = self.matchers == new.matchers
-            && new.recurring.as_ref().is_none_or(|own| *own == self.recurring);
+            && new.recurring.as_ref().is_none_or(|recurring| *recurring == self.recurring);
         // A future window may be changed until the silence has begun.
         let has_begun = self.starts_at <= now.0;
         is_same
@@ -60,7 +60,7 @@ impl Silences {
             Some(id) => Some(self.get(id).ok_or_else(|| SilenceFault::NotFound(id.clone()))?),
         };
         check(&new, before, now)?;
-        if let Some(before) = before.filter(|own| own.may_become(&new, now)) {
+        if let Some(before) = before.filter(|silence| silence.may_become(&new, now)) {
             let recurring = new.recurring.unwrap_or_else(|| before.recurring.clone());
             return Ok(vec![Silence {
                 id: before.id.clone(),
@@ -84,35 +84,36 @@ impl Silences {
             comment: new.comment,
             recurring: new.recurring.flatten(),
         };
-        let replaced = before.filter(|own| own.state(now) != SilenceState::Expired);
-        Ok([Some(made), replaced.map(|own| own.ended(now))].into_iter().flatten().collect())
+        let replaced = before.filter(|silence| silence.state(now) != SilenceState::Expired);
+        Ok([Some(made), replaced.map(|silence| silence.ended(now))].into_iter().flatten().collect())
     }
 
     /// The ids of expired silences that are removed for a new one, the earliest end first.
     pub fn making_room(&self, new: &NewSilence, now: UnixMillis) -> Vec<String> {
         let mut over = self.over(now);
-        over.retain(|own| new.id.as_ref() != Some(&own.id));
-        let patterns = |all: &[LabelMatcher]| all.iter().filter(|own| own.is_pattern()).count();
+        over.retain(|silence| new.id.as_ref() != Some(&silence.id));
+        let patterns =
+            |all: &[LabelMatcher]| all.iter().filter(|matcher| matcher.is_pattern()).count();
         let mut count = self.0.len();
-        let mut compiled: usize = self.0.values().map(|own| patterns(&own.matchers)).sum();
+        let mut compiled: usize = self.0.values().map(|silence| patterns(&silence.matchers)).sum();
         let is_full = |count: usize, compiled: usize| {
             count >= SILENCES_MAX || compiled + patterns(&new.matchers) > PATTERNS_MAX
         };
-        let enough = over.iter().take_while(|own| {
+        let enough = over.iter().take_while(|silence| {
             let goes = is_full(count, compiled);
-            (count, compiled) = (count - 1, compiled - patterns(&own.matchers));
+            (count, compiled) = (count - 1, compiled - patterns(&silence.matchers));
             goes
         });
         let enough = enough.count();
         over.truncate(enough);
-        over.into_iter().map(|own| own.id.clone()).collect()
+        over.into_iter().map(|silence| silence.id.clone()).collect()
     }
 
     /// The expired silences, the earliest end first.
     pub fn over(&self, now: UnixMillis) -> Vec<&Silence> {
-        let is_over = |own: &&Silence| own.state(now) == SilenceState::Expired;
+        let is_over = |silence: &&Silence| silence.state(now) == SilenceState::Expired;
         let mut over: Vec<_> = self.0.values().filter(is_over).collect();
-        over.sort_by_key(|own| own.ends_at);
+        over.sort_by_key(|silence| silence.ends_at);
         over
     }
 
@@ -122,8 +123,9 @@ impl Silences {
                 format!("{} silences are as many as there may be: end some", self.0.len());
             return Err(SilenceFault::Invalid(message));
         }
-        let patterns = |all: &[LabelMatcher]| all.iter().filter(|own| own.is_pattern()).count();
-        let count: usize = self.0.values().map(|own| patterns(&own.matchers)).sum();
+        let patterns =
+            |all: &[LabelMatcher]| all.iter().filter(|matcher| matcher.is_pattern()).count();
+        let count: usize = self.0.values().map(|silence| patterns(&silence.matchers)).sum();
         if count + patterns(&new.matchers) > PATTERNS_MAX {
             let message = format!("all silences have {PATTERNS_MAX} patterns at most: name values");
             return Err(SilenceFault::Invalid(message));
@@ -144,7 +146,7 @@ fn check(new: &NewSilence, before: Option<&Silence>, now: UnixMillis) -> Result<
         let message = format!("name 1 to {MATCHERS_MAX} matchers");
         return Err(SilenceFault::Invalid(message));
     }
-    if new.matchers.iter().all(|own| own.accepts("")) {
+    if new.matchers.iter().all(|matcher| matcher.accepts("")) {
         return invalid("at least one matcher must not match the empty string");
     }
     for (name, text, bytes_max) in [
@@ -156,7 +158,7 @@ fn check(new: &NewSilence, before: Option<&Silence>, now: UnixMillis) -> Result<
             return Err(SilenceFault::Invalid(message));
         }
     }
-    if new.recurring.is_none() && before.is_some_and(|own| own.recurring.is_some()) {
+    if new.recurring.is_none() && before.is_some_and(|silence| silence.recurring.is_some()) {
         return invalid(
             "this silence recurs: send `recurring`, too, with null for one that does not",
         );

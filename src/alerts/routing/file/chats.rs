@@ -22,8 +22,8 @@ fn or(text: Option<String>, default: &str) -> String {
 
 impl Checking<'_> {
     pub(super) fn opsgenie(&mut self, raw: RawOpsgenie) -> (bool, Target) {
-        let own = raw.api_key.is_some() || raw.api_key_file.is_some();
-        let (key, file) = if own {
+        let has_key = raw.api_key.is_some() || raw.api_key_file.is_some();
+        let (key, file) = if has_key {
             (raw.api_key, raw.api_key_file)
         } else {
             (self.global.opsgenie_api_key.clone(), self.global.opsgenie_api_key_file.clone())
@@ -31,7 +31,7 @@ impl Checking<'_> {
         let api_url =
             or(raw.api_url.or_else(|| self.global.opsgenie_api_url.clone()), OPSGENIE_URL);
         self.is_address("api_url", &api_url);
-        for name in raw.responders.iter().flat_map(|own| own.keys()) {
+        for name in raw.responders.iter().flat_map(|responder| responder.keys()) {
             if !RESPONDER_KEYS.contains(&name.as_str()) {
                 self.fault(format!("responders: {name:?} is none of id, name, username, type"));
             }

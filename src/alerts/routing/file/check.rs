@@ -80,32 +80,32 @@ impl<'a> Checking<'a> {
         let resolve_timeout =
             self.some_length("resolve_timeout", raw.global.resolve_timeout.as_deref());
         self.global = raw.global;
-        for own in raw.time_intervals.iter().chain(&raw.mute_time_intervals) {
-            self.interval(own);
+        for interval in raw.time_intervals.iter().chain(&raw.mute_time_intervals) {
+            self.interval(interval);
         }
         self.place = String::new();
         let intervals = self.intervals.len();
         self.at_most(intervals, "time intervals", ENTRIES_MAX);
         self.at_most(raw.receivers.len(), "receivers", RECEIVERS_MAX);
         let mut names = BTreeSet::new();
-        for own in raw.receivers {
-            self.place = format!("receiver {:?}", own.name);
-            if own.name.is_empty() || !names.insert(own.name.clone()) {
+        for raw_receiver in raw.receivers {
+            self.place = format!("receiver {:?}", raw_receiver.name);
+            if raw_receiver.name.is_empty() || !names.insert(raw_receiver.name.clone()) {
                 self.fault("the name of a receiver is empty, or there twice");
             }
-            let receiver = self.receiver(own);
+            let receiver = self.receiver(raw_receiver);
             self.receivers.push(receiver);
         }
         self.place = String::new();
-        let integrations = self.receivers.iter().map(|own| own.integrations.len()).sum();
-        self.at_most(integrations, "ways of all receivers", INTEGRATIONS_MAX);
+        let integrations = self.receivers.iter().map(|receiver| receiver.integrations.len()).sum();
+        self.at_most(integrations, "integrations of all receivers", INTEGRATIONS_MAX);
         self.root(raw.route);
         self.place = String::new();
         let routes = self.routes.len();
         self.at_most(routes, "routes", ENTRIES_MAX);
         self.at_most(raw.inhibit_rules.len(), "rules of inhibition", ENTRIES_MAX);
         let inhibitions = raw.inhibit_rules.into_iter().enumerate();
-        let inhibitions = inhibitions.map(|(at, own)| self.inhibition(at, own)).collect();
+        let inhibitions = inhibitions.map(|(at, rule)| self.inhibition(at, rule)).collect();
         let places = self.routes.iter().enumerate();
         let places = places.map(|(place, route)| (route.key.clone(), place)).collect();
         Routing {
@@ -174,7 +174,8 @@ impl<'a> Checking<'a> {
         let muted_in = self.times("mute_time_intervals", &raw.mute_time_intervals);
         let active_in = (!raw.active_time_intervals.is_empty())
             .then(|| self.times("active_time_intervals", &raw.active_time_intervals));
-        let escalations = raw.escalate.iter().map(|own| self.escalation(own)).collect();
+        let escalations =
+            raw.escalate.iter().map(|escalation| self.escalation(escalation)).collect();
         let route = Route {
             key: self.key(above, &matchers),
             matchers,
@@ -199,8 +200,8 @@ impl<'a> Checking<'a> {
         for (at, below) in raw.routes.into_iter().enumerate() {
             self.place = format!("{own_place}.routes[{at}]");
             let below = self.route(below, &route, depth + 1);
-            if let Some(own) = self.routes.get_mut(place) {
-                own.below.push(below);
+            if let Some(above) = self.routes.get_mut(place) {
+                above.below.push(below);
             }
         }
         self.place = own_place;
@@ -209,9 +210,9 @@ impl<'a> Checking<'a> {
 
     /// The key is Alertmanager's; a second route with the same key has a number.
     fn key(&mut self, above: &Route, matchers: &[LabelMatcher]) -> String {
-        let own: Vec<_> = matchers.iter().map(ToString::to_string).collect();
+        let texts: Vec<_> = matchers.iter().map(ToString::to_string).collect();
         let slash = if above.key.is_empty() { "" } else { "/" };
-        let key = format!("{}{slash}{{{}}}", above.key, own.join(","));
+        let key = format!("{}{slash}{{{}}}", above.key, texts.join(","));
         let count = self.keys.entry(key.clone()).or_insert(0);
         *count += 1;
         if *count == 1 { key } else { format!("{key}#{count}") }
@@ -244,7 +245,7 @@ impl<'a> Checking<'a> {
         let mut times = Vec::new();
         for name in names {
             match self.intervals.get(name) {
-                Some(own) => times.extend(own.iter().cloned()),
+                Some(interval) => times.extend(interval.iter().cloned()),
                 None => self.fault(format!("{key}: no time interval is named {name:?}")),
             }
         }
@@ -252,7 +253,7 @@ impl<'a> Checking<'a> {
     }
 
     fn receiver_named(&mut self, name: &str) -> usize {
-        let found = self.receivers.iter().position(|own| own.name == name);
+        let found = self.receivers.iter().position(|receiver| receiver.name == name);
         if found.is_none() {
             self.fault(format!("no receiver is named {name:?}"));
         }
@@ -282,13 +283,13 @@ impl<'a> Checking<'a> {
         let mut matchers = Vec::new();
         for read in equal.chain(patterns).chain(texts) {
             match read {
-                Ok(own) => matchers.push(own),
+                Ok(matcher) => matchers.push(matcher),
                 Err(problem) => self.fault(problem),
             }
         }
-        let order = |own: &LabelMatcher| {
-            let kind = (own.is_pattern(), !own.is_equal());
-            (own.name().to_owned(), own.value().to_owned(), kind)
+        let order = |matcher: &LabelMatcher| {
+            let kind = (matcher.is_pattern(), !matcher.is_equal());
+            (matcher.name().to_owned(), matcher.value().to_owned(), kind)
         };
         matchers.sort_by_key(order);
         matchers

@@ -39,7 +39,7 @@ pub fn read_http<'de, D: Deserializer<'de>>(from: D) -> Result<Http, D::Error> {
     let raw = RawHttp::deserialize(from)?;
     let mut checking = Checking::new("", Path::new(""));
     let http = checking.http(Some(raw));
-    let faults: Vec<_> = checking.into_faults().into_iter().map(|own| own.problem).collect();
+    let faults: Vec<_> = checking.into_faults().into_iter().map(|fault| fault.problem).collect();
     if faults.is_empty() { Ok(http) } else { Err(D::Error::custom(faults.join("; "))) }
 }
 
@@ -47,15 +47,15 @@ impl Checking<'_> {
     pub(super) fn http(&mut self, raw: Option<RawHttp>) -> Http {
         let raw = raw.or_else(|| self.global.http_config.clone()).unwrap_or_default();
         let mut ways = Vec::new();
-        let basic = raw.basic_auth.map(|own| {
+        let basic = raw.basic_auth.map(|basic| {
             ways.push("basic_auth");
-            (own.username, self.needed("password", own.password, own.password_file))
+            (basic.username, self.needed("password", basic.password, basic.password_file))
         });
         let mut authorization = None;
-        if let Some(own) = raw.authorization {
+        if let Some(given) = raw.authorization {
             ways.push("authorization");
-            let secret = self.needed("credentials", own.credentials, own.credentials_file);
-            authorization = Some((own.scheme.unwrap_or_else(|| "Bearer".to_owned()), secret));
+            let secret = self.needed("credentials", given.credentials, given.credentials_file);
+            authorization = Some((given.scheme.unwrap_or_else(|| "Bearer".to_owned()), secret));
         }
         if raw.bearer_token.is_some() || raw.bearer_token_file.is_some() {
             ways.push("bearer_token");
@@ -81,14 +81,14 @@ impl Checking<'_> {
     /// Checks the headers; returns each value with its name.
     fn headers(&mut self, raw: BTreeMap<String, RawHeader>) -> Vec<(String, Secret)> {
         let mut headers = Vec::new();
-        for (name, own) in raw {
+        for (name, header) in raw {
             let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
-            let is_set = RESERVED.iter().any(|own| name.eq_ignore_ascii_case(own));
+            let is_set = RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved));
             if name.is_empty() || !name.chars().all(is_token) || is_set {
                 self.fault(format!("http_headers: {name:?} cannot be set"));
             }
-            let texts = own.values.into_iter().chain(own.secrets).map(Secret::Text);
-            let files = own.files.into_iter().map(|file| Secret::File(self.folder.join(file)));
+            let texts = header.values.into_iter().chain(header.secrets).map(Secret::Text);
+            let files = header.files.into_iter().map(|file| Secret::File(self.folder.join(file)));
             let values: Vec<_> = texts.chain(files).collect();
             if values.is_empty() {
                 self.fault(format!("http_headers: {name:?} has none of values, secrets, files"));

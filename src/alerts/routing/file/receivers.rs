@@ -30,44 +30,44 @@ impl Checking<'_> {
         let mut add = |kind: &str, at: usize, (send_resolved, target): (bool, Target)| {
             integrations.push(Integration { key: format!("{kind}/{at}"), send_resolved, target });
         };
-        let place = |own: &mut Self, kind: &str, at: usize| {
-            own.place = format!("receiver {name:?}, {kind}_configs[{at}]");
+        let place = |checking: &mut Self, kind: &str, at: usize| {
+            checking.place = format!("receiver {name:?}, {kind}_configs[{at}]");
         };
-        for (at, own) in raw.webhook_configs.into_iter().enumerate() {
+        for (at, settings) in raw.webhook_configs.into_iter().enumerate() {
             place(self, "webhook", at);
-            add("webhook", at, self.webhook(own));
+            add("webhook", at, self.webhook(settings));
         }
-        for (at, own) in raw.slack_configs.into_iter().enumerate() {
+        for (at, settings) in raw.slack_configs.into_iter().enumerate() {
             place(self, "slack", at);
-            add("slack", at, self.slack(own));
+            add("slack", at, self.slack(settings));
         }
-        for (at, own) in raw.pagerduty_configs.into_iter().enumerate() {
+        for (at, settings) in raw.pagerduty_configs.into_iter().enumerate() {
             place(self, "pagerduty", at);
-            add("pagerduty", at, self.pagerduty(own));
+            add("pagerduty", at, self.pagerduty(settings));
         }
-        for (at, own) in raw.email_configs.into_iter().enumerate() {
+        for (at, settings) in raw.email_configs.into_iter().enumerate() {
             place(self, "email", at);
-            add("email", at, self.email(own));
+            add("email", at, self.email(settings));
         }
-        for (at, own) in raw.opsgenie_configs.into_iter().enumerate() {
+        for (at, settings) in raw.opsgenie_configs.into_iter().enumerate() {
             place(self, "opsgenie", at);
-            add("opsgenie", at, self.opsgenie(own));
+            add("opsgenie", at, self.opsgenie(settings));
         }
-        for (at, own) in raw.msteams_configs.into_iter().enumerate() {
+        for (at, settings) in raw.msteams_configs.into_iter().enumerate() {
             place(self, "msteams", at);
-            add("msteams", at, self.teams(own));
+            add("msteams", at, self.teams(settings));
         }
-        for (at, own) in raw.telegram_configs.into_iter().enumerate() {
+        for (at, settings) in raw.telegram_configs.into_iter().enumerate() {
             place(self, "telegram", at);
-            add("telegram", at, self.telegram(own));
+            add("telegram", at, self.telegram(settings));
         }
-        for (at, own) in raw.discord_configs.into_iter().enumerate() {
+        for (at, settings) in raw.discord_configs.into_iter().enumerate() {
             place(self, "discord", at);
-            add("discord", at, self.discord(own));
+            add("discord", at, self.discord(settings));
         }
-        for (at, own) in raw.command_configs.into_iter().enumerate() {
+        for (at, settings) in raw.command_configs.into_iter().enumerate() {
             place(self, "command", at);
-            add("command", at, self.command(own));
+            add("command", at, self.command(settings));
         }
         Receiver { name: raw.name, integrations }
     }
@@ -86,8 +86,8 @@ impl Checking<'_> {
     }
 
     fn slack(&mut self, raw: RawSlack) -> (bool, Target) {
-        let own = raw.api_url.is_some() || raw.api_url_file.is_some();
-        let (url, file) = if own {
+        let has_url = raw.api_url.is_some() || raw.api_url_file.is_some();
+        let (url, file) = if has_url {
             (raw.api_url, raw.api_url_file)
         } else {
             (self.global.slack_api_url.clone(), self.global.slack_api_url_file.clone())
@@ -108,10 +108,10 @@ impl Checking<'_> {
             ("fallback", Some(raw.fallback.unwrap_or_else(|| SUBJECT.to_owned()))),
             ("footer", raw.footer),
         ];
-        let field = |own: super::raw::RawField| SlackField {
-            title: own.title,
-            value: own.value,
-            short: own.short,
+        let field = |field: super::raw::RawField| SlackField {
+            title: field.title,
+            value: field.value,
+            short: field.short,
         };
         let api_url = self.secret_address("api_url", url, file);
         let slack = Slack {
@@ -167,8 +167,8 @@ impl Checking<'_> {
         let global = &self.global;
         let smarthost = raw.smarthost.or_else(|| global.smtp_smarthost.clone());
         let username = raw.auth_username.or_else(|| global.smtp_auth_username.clone());
-        let own = raw.auth_password.is_some() || raw.auth_password_file.is_some();
-        let (password, file) = if own {
+        let has_password = raw.auth_password.is_some() || raw.auth_password_file.is_some();
+        let (password, file) = if has_password {
             (raw.auth_password, raw.auth_password_file)
         } else {
             (global.smtp_auth_password.clone(), global.smtp_auth_password_file.clone())
@@ -250,14 +250,14 @@ impl Checking<'_> {
     }
 }
 
-fn action(own: RawAction) -> BTreeMap<&'static str, String> {
+fn action(raw: RawAction) -> BTreeMap<&'static str, String> {
     present([
-        ("type", Some(own.kind)),
-        ("text", Some(own.text)),
-        ("url", own.url),
-        ("style", own.style),
-        ("name", own.name),
-        ("value", own.value),
+        ("type", Some(raw.kind)),
+        ("text", Some(raw.text)),
+        ("url", raw.url),
+        ("style", raw.style),
+        ("name", raw.name),
+        ("value", raw.value),
     ])
 }
 

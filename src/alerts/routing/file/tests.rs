@@ -102,7 +102,8 @@ fn alertmanagers_own_example_routes_as_it_does_there() {
 fn receivers_have_alertmanagers_defaults_and_files_lie_beside() {
     let routing = read(EXAMPLE).unwrap();
     let of = |name: &str, at: usize| {
-        routing.receivers.iter().find(|own| own.name == name).unwrap().integrations[at].clone()
+        routing.receivers.iter().find(|receiver| receiver.name == name).unwrap().integrations[at]
+            .clone()
     };
     let mail = of("team-X-mails", 0);
     let Target::Email(email) = &mail.target else { panic!("{mail:?}") };
@@ -112,8 +113,8 @@ fn receivers_have_alertmanagers_defaults_and_files_lie_beside() {
     );
     assert_eq!(email.smarthost, ("localhost".to_owned(), 25));
     let slack = of("team-DB-pager", 0);
-    let Target::Slack(own) = &slack.target else { panic!("{slack:?}") };
-    assert!(format!("{:?}", own.api_url).contains("/etc/granary/slack"));
+    let Target::Slack(settings) = &slack.target else { panic!("{slack:?}") };
+    assert!(format!("{:?}", settings.api_url).contains("/etc/granary/slack"));
     assert!(of("team-Y-pager", 0).send_resolved);
     let shown = format!("{:?}", of("team-X-pager", 0));
     assert!(shown.contains("<secret>") && !shown.contains("\"x\""), "{shown}");
@@ -139,10 +140,11 @@ fn what_is_wrong_is_named_with_its_place() {
         let message = read(&format!("{text}\n{receivers}")).unwrap_err();
         assert!(message.contains("own.yml") && message.contains(expected), "{text}: {message}");
     }
-    let receiver = |own: &str| {
-        read(&format!("route: {{receiver: a}}\nreceivers: [{{name: a, {own}}}]")).unwrap_err()
+    let receiver = |integration: &str| {
+        read(&format!("route: {{receiver: a}}\nreceivers: [{{name: a, {integration}}}]"))
+            .unwrap_err()
     };
-    for (own, expected) in [
+    for (integration, expected) in [
         ("webhook_configs: [{}]", "receiver \"a\", webhook_configs[0]: url or url_file is missing"),
         ("webhook_configs: [{url: nowhere}]", "url is no address"),
         ("webhook_configs: [{url: 'http://a', url_file: b}]", "give one of them"),
@@ -167,11 +169,12 @@ fn what_is_wrong_is_named_with_its_place() {
         ("command_configs: [{command: []}]", "names no program"),
         ("pagerduty_configs: [{}]", "routing_key or routing_key_file is missing"),
     ] {
-        let message = receiver(own);
-        assert!(message.contains(expected), "{own}: {message}");
+        let message = receiver(integration);
+        assert!(message.contains(expected), "{integration}: {message}");
     }
     let twice = "route: {receiver: a}\nreceivers: [{name: a}, {name: a}]";
     assert!(read(twice).unwrap_err().contains("there twice"));
-    let deep = (0..40).fold("{receiver: a}".to_owned(), |own, _| format!("{{routes: [{own}]}}"));
+    let deep =
+        (0..40).fold("{receiver: a}".to_owned(), |inner, _| format!("{{routes: [{inner}]}}"));
     read(&format!("route: {{receiver: a, routes: [{deep}]}}\n{receivers}")).unwrap_err();
 }

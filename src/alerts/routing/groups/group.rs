@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::way::{Deciding, Now, Told, Way};
+use super::delivery::{Deciding, Delivery, Now, Told};
 use crate::alerts::{LabelSet, Message, MessageAlert, routing::Integration};
 
 /// The time for which the end of an alert is owed, in milliseconds.
@@ -34,8 +34,9 @@ pub(super) struct Group {
     pub(super) next_flush: i64,
     /// The alerts, by fingerprint.
     pub(super) members: BTreeMap<String, Member>,
-    /// By the keys of the receiver's integrations.
-    pub(super) ways: BTreeMap<String, Way>,
+    /// The delivery state of each integration of the receiver, by key.
+    #[serde(rename = "ways")]
+    pub(super) deliveries: BTreeMap<String, Delivery>,
     /// The number of firing alerts that are not members, because there are too many.
     #[serde(skip)]
     pub(super) left_out: usize,
@@ -98,7 +99,7 @@ impl Group {
             flushed_at: 0,
             next_flush,
             members: BTreeMap::new(),
-            ways: BTreeMap::new(),
+            deliveries: BTreeMap::new(),
             left_out: 0,
             muted: None,
             is_changed: false,
@@ -107,13 +108,13 @@ impl Group {
 
     /// The approximate size of the alerts in the store, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        self.members.values().map(|own| bytes(&own.alert)).sum()
+        self.members.values().map(|member| bytes(&member.alert)).sum()
     }
 
     /// The number of firing alerts that no message lists.
     pub(super) fn unlisted(&self) -> usize {
-        let firing = self.members.values().filter(|own| own.is_firing());
-        firing.map(|own| own.alert.more).sum::<usize>() + self.left_out
+        let firing = self.members.values().filter(|member| member.is_firing());
+        firing.map(|member| member.alert.more).sum::<usize>() + self.left_out
     }
 
     /// Updates an alert, or adds it.
@@ -140,8 +141,8 @@ impl Group {
             return;
         }
         if self.receiver.replace(receiver.to_owned()).is_some() {
-            self.ways.clear();
-            self.members.values_mut().for_each(|own| own.ended_for.clear());
+            self.deliveries.clear();
+            self.members.values_mut().for_each(|member| member.ended_for.clear());
         }
         self.is_changed = true;
     }
@@ -149,7 +150,7 @@ impl Group {
     /// Removes alerts that fire in another group by now: they have not ended.
     pub(super) fn forget_moved(&mut self, fires: impl Fn(&str) -> bool) {
         let count = self.members.len();
-        self.members.retain(|key, own| own.is_seen || !own.is_firing() || !fires(key));
+        self.members.retain(|key, member| member.is_seen || !member.is_firing() || !fires(key));
         self.is_changed |= self.members.len() < count;
     }
 
@@ -172,38 +173,39 @@ impl Group {
 
     /// Decides which notifications the integrations are owed.
     pub(super) fn decide(&mut self, deciding: &Deciding<'_>) {
-        let before = (self.ways.clone(), self.members.len());
+        let before = (self.deliveries.clone(), self.members.len());
         self.mute(deciding);
         let is_told = |member: &&Member| !(deciding.is_muted)(&member.alert.labels);
         let told: Vec<_> = self.members.iter().filter(|(_, member)| is_told(member)).collect();
         let of = |is_so: &dyn Fn(&Member) -> bool| -> BTreeSet<String> {
-            let own = told.iter().filter(|(_, member)| is_so(member));
-            own.map(|(key, _)| (*key).clone()).collect()
+            let matching = told.iter().filter(|(_, member)| is_so(member));
+            matching.map(|(key, _)| (*key).clone()).collect()
         };
         let mut now = Now {
             firing: of(&Member::is_firing),
             resolved: BTreeSet::new(),
-            left_out: told.iter().map(|(_, own)| own.alert.more).sum::<usize>() + self.left_out,
+            left_out: told.iter().map(|(_, member)| member.alert.more).sum::<usize>()
+                + self.left_out,
             is_acknowledged: self.left_out == 0
-                && told
-                    .iter()
-                    .all(|(_, own)| !own.is_firing() || own.alert.acknowledged_by.is_some()),
+                && told.iter().all(|(_, member)| {
+                    !member.is_firing() || member.alert.acknowledged_by.is_some()
+                }),
         };
-        let ways = std::mem::take(&mut self.ways);
-        for integration in deciding.ways {
-            let mut way = ways.get(&integration.key).cloned().unwrap_or_default();
-            let is_new = |own: &Member| {
-                !own.is_firing()
-                    && !own.ended_for.contains(&integration.key)
-                    && own.is_owed(deciding.now)
+        let deliveries = std::mem::take(&mut self.deliveries);
+        for integration in deciding.integrations {
+            let mut delivery = deliveries.get(&integration.key).cloned().unwrap_or_default();
+            let is_new = |member: &Member| {
+                !member.is_firing()
+                    && !member.ended_for.contains(&integration.key)
+                    && member.is_owed(deciding.now)
             };
             now.resolved = of(&is_new);
             if told.is_empty() {
-                way.owed = None;
+                delivery.owed = None;
             } else {
-                way.decide(integration.send_resolved, &now, deciding);
+                delivery.decide(integration.send_resolved, &now, deciding);
             }
-            self.ways.insert(integration.key.clone(), way);
+            self.deliveries.insert(integration.key.clone(), delivery);
         }
         for member in self.members.values_mut() {
             member.is_end_decided |= !member.is_firing();
@@ -212,7 +214,7 @@ impl Group {
         self.next_flush = deciding.now.saturating_add(deciding.group_interval_ms);
         self.prune();
         let is_muted_now = |member: &Member| member.end_muted_at == Some(deciding.now);
-        self.is_changed |= before != (self.ways.clone(), self.members.len())
+        self.is_changed |= before != (self.deliveries.clone(), self.members.len())
             || self.members.values().any(is_muted_now);
     }
 
@@ -225,35 +227,37 @@ impl Group {
         }
         let members = &self.members;
         let muted: Vec<_> = members.iter().filter(|(_, member)| is_muted(member)).collect();
-        for integration in deciding.ways {
-            let way = self.ways.entry(integration.key.clone()).or_default();
-            way.follow_clock(now);
+        for integration in deciding.integrations {
+            let delivery = self.deliveries.entry(integration.key.clone()).or_default();
+            delivery.follow_clock(now);
             let knows_end = |member: &Member| member.ended_for.contains(&integration.key);
             for (key, member) in muted.iter().filter(|(_, member)| !knows_end(member)) {
-                way.mute(key, member.is_firing());
+                delivery.mute(key, member.is_firing());
             }
             let is_owed = |member: &Member| !knows_end(member) && member.is_owed(now);
-            way.muted
+            delivery
+                .muted
                 .retain(|key| integration.send_resolved && members.get(key).is_some_and(is_owed));
         }
     }
 
     /// The alerts of the next message to an integration; empty when none is owed any more.
-    pub(super) fn owed_alerts(&self, way: &str, send_resolved: bool) -> Vec<MessageAlert> {
-        let Some(Way { told, owed: Some(owed), .. }) = self.ways.get(way) else {
+    pub(super) fn owed_alerts(&self, integration: &str, send_resolved: bool) -> Vec<MessageAlert> {
+        let Some(Delivery { told, owed: Some(owed), .. }) = self.deliveries.get(integration) else {
             return Vec::new();
         };
         let was_told = |key: &String| told.as_ref().is_some_and(|told| told.firing.contains(key));
         let members = owed.alerts.iter().filter_map(|key| Some((key, self.members.get(key)?)));
-        let told = members.filter(|(key, own)| {
-            own.is_firing() || (!own.ended_for.contains(way) && (send_resolved || !was_told(key)))
+        let told = members.filter(|(key, member)| {
+            member.is_firing()
+                || (!member.ended_for.contains(integration) && (send_resolved || !was_told(key)))
         });
-        told.map(|(_, own)| own.alert.clone()).collect()
+        told.map(|(_, member)| member.alert.clone()).collect()
     }
 
     /// The number of firing alerts that the last confirmed message to an integration only counted.
-    pub(super) fn told_left_out(&self, way: &str) -> usize {
-        let told = self.ways.get(way).and_then(|way| way.told.as_ref());
+    pub(super) fn told_left_out(&self, integration: &str) -> usize {
+        let told = self.deliveries.get(integration).and_then(|delivery| delivery.told.as_ref());
         told.map_or(0, |told| told.left_out)
     }
 
@@ -266,49 +270,51 @@ impl Group {
     ) {
         let Message { alerts, left_out, .. } = message;
         let of = |is_firing: bool| -> BTreeSet<String> {
-            let own = alerts.iter().filter(|own| own.is_firing() == is_firing);
-            own.map(MessageAlert::fingerprint).collect()
+            let listed = alerts.iter().filter(|listed| listed.is_firing() == is_firing);
+            listed.map(MessageAlert::fingerprint).collect()
         };
         let left_out = *left_out;
         let told = Told { at: decided_at, firing: of(true), resolved: of(false), left_out };
-        for ended in alerts.iter().filter(|own| !own.is_firing()) {
-            let own = self.members.get_mut(&ended.fingerprint());
+        for ended in alerts.iter().filter(|alert| !alert.is_firing()) {
+            let member = self.members.get_mut(&ended.fingerprint());
             // It may fire again by now, or another end of it be told.
-            let is_same =
-                |own: &&mut Member| !own.is_firing() && own.alert.starts_at == ended.starts_at;
-            if let Some(own) = own.filter(is_same) {
-                own.ended_for.insert(integration.key.clone());
-                if let Some(way) = self.ways.get_mut(&integration.key) {
-                    way.muted.remove(&ended.fingerprint());
+            let is_same = |member: &&mut Member| {
+                !member.is_firing() && member.alert.starts_at == ended.starts_at
+            };
+            if let Some(member) = member.filter(is_same) {
+                member.ended_for.insert(integration.key.clone());
+                if let Some(delivery) = self.deliveries.get_mut(&integration.key) {
+                    delivery.muted.remove(&ended.fingerprint());
                 }
             }
         }
-        let Some(way) = self.ways.get_mut(&integration.key) else { return };
-        if let Some(owed) = way.owed.take().filter(|owed| owed.decided_at != decided_at) {
+        let Some(delivery) = self.deliveries.get_mut(&integration.key) else { return };
+        if let Some(owed) = delivery.owed.take().filter(|owed| owed.decided_at != decided_at) {
             // A later decision was made meanwhile; part of it may be delivered by this message.
-            let own = |is_firing: bool| -> BTreeSet<String> {
+            let keys_of = |is_firing: bool| -> BTreeSet<String> {
                 let is_so = |key: &&String| {
-                    self.members.get(*key).is_some_and(|own| {
-                        own.is_firing() == is_firing && !own.ended_for.contains(&integration.key)
+                    self.members.get(*key).is_some_and(|member| {
+                        member.is_firing() == is_firing
+                            && !member.ended_for.contains(&integration.key)
                     })
                 };
                 owed.alerts.iter().filter(is_so).cloned().collect()
             };
-            let (firing, resolved) = (own(true), own(false));
+            let (firing, resolved) = (keys_of(true), keys_of(false));
             let now = Now { firing, resolved, left_out, is_acknowledged: true };
-            if now.is_news(Some(&told), integration.send_resolved, None, &way.muted) {
-                way.owed = Some(owed);
+            if now.is_news(Some(&told), integration.send_resolved, None, &delivery.muted) {
+                delivery.owed = Some(owed);
             }
         }
-        way.told = Some(told);
+        delivery.told = Some(told);
         self.prune();
         self.is_changed = true;
     }
 
     /// Records that an integration refused a message that was decided at a time. The next decision
     /// repeats it, ends as long as they are owed.
-    pub(super) fn refuse(&mut self, way: &str, decided_at: i64) {
-        let owed = self.ways.get_mut(way).and_then(|way| way.owed.as_mut());
+    pub(super) fn refuse(&mut self, integration: &str, decided_at: i64) {
+        let owed = self.deliveries.get_mut(integration).and_then(|delivery| delivery.owed.as_mut());
         // A later decision, made meanwhile, was not refused.
         if let Some(owed) = owed.filter(|owed| owed.decided_at == decided_at) {
             owed.is_refused = true;
@@ -319,32 +325,33 @@ impl Group {
     /// Removes ended alerts that are not owed to anybody: when one fires again, a notification is
     /// due, also for integrations that get no resolved messages.
     fn prune(&mut self) {
-        let (ways, is_changed) = (&mut self.ways, &mut self.is_changed);
-        self.members.retain(|key, own| {
+        let (deliveries, is_changed) = (&mut self.deliveries, &mut self.is_changed);
+        self.members.retain(|key, member| {
             let mut is_owed = false;
-            for (name, way) in ways.iter_mut().filter(|_| own.is_end_decided) {
-                if way.owed.as_ref().is_some_and(|owed| owed.alerts.contains(key)) {
-                    is_owed |= !own.ended_for.contains(name);
+            for (name, delivery) in deliveries.iter_mut().filter(|_| member.is_end_decided) {
+                if delivery.owed.as_ref().is_some_and(|owed| owed.alerts.contains(key)) {
+                    is_owed |= !member.ended_for.contains(name);
                     continue;
                 }
-                if way.muted.contains(key) {
+                if delivery.muted.contains(key) {
                     is_owed = true;
                     continue;
                 }
-                *is_changed |= own.ended_for.insert(name.clone());
-                if let Some(told) = &mut way.told {
+                *is_changed |= member.ended_for.insert(name.clone());
+                if let Some(told) = &mut delivery.told {
                     told.firing.remove(key);
                 }
             }
-            !own.is_end_decided || is_owed
+            !member.is_end_decided || is_owed
         });
     }
 
     /// Makes room for a firing alert: removes the one that ended first, even if its end is owed.
     /// Returns whether there was one.
     pub(super) fn evict(&mut self) -> bool {
-        let ended = self.members.iter().filter(|(_, own)| own.is_end_decided);
-        let oldest = ended.min_by_key(|(_, own)| own.alert.ends_at).map(|(key, _)| key.clone());
+        let ended = self.members.iter().filter(|(_, member)| member.is_end_decided);
+        let oldest =
+            ended.min_by_key(|(_, member)| member.alert.ends_at).map(|(key, _)| key.clone());
         oldest.is_some_and(|key| self.forget(&key))
     }
 
@@ -352,21 +359,22 @@ impl Group {
     pub(super) fn evict_muted(&mut self, is_muted: &dyn Fn(&LabelSet) -> bool) -> bool {
         let all = self.members.iter();
         let muted = self.muted.get_or_insert_with(|| {
-            let muted = all.filter(|(_, own)| own.is_firing() && is_muted(&own.alert.labels));
+            let muted =
+                all.filter(|(_, member)| member.is_firing() && is_muted(&member.alert.labels));
             muted.map(|(key, _)| key.clone()).collect()
         });
         muted.pop().is_some_and(|key| self.forget(&key))
     }
 
     fn forget(&mut self, key: &str) -> bool {
-        for way in self.ways.values_mut() {
-            if let Some(told) = &mut way.told {
+        for delivery in self.deliveries.values_mut() {
+            if let Some(told) = &mut delivery.told {
                 told.firing.remove(key);
             }
-            if let Some(owed) = &mut way.owed {
+            if let Some(owed) = &mut delivery.owed {
                 owed.alerts.remove(key);
             }
-            way.muted.remove(key);
+            delivery.muted.remove(key);
         }
         self.is_changed = true;
         self.members.remove(key).is_some()

@@ -6,11 +6,11 @@
 //! and the record has the confirmed messages. Must never know: the store, the clock, how anything
 //! is sent.
 
+mod delivery;
 mod group;
 mod placing;
 #[cfg(test)]
 mod tests;
-mod way;
 
 use std::{
     cell::LazyCell,
@@ -19,13 +19,14 @@ use std::{
 
 use super::{Integration, Message, MessageAlert, Receiver, Route, Routing};
 use crate::{alerts::LabelSet, model::UnixMillis};
+use delivery::{Deciding, Owed};
 use group::Group;
-use way::{Deciding, Owed};
 
 /// The groups.
 #[derive(Debug, Default)]
 pub struct Groups {
     all: BTreeMap<String, Group>,
+    /// Groups whose stored records are to be removed.
     gone: BTreeSet<String>,
     left_out: usize,
     /// The time of the last step.
@@ -44,7 +45,7 @@ pub struct Owing {
     /// The receiver's name.
     pub receiver: String,
     /// The key of the integration.
-    pub way: String,
+    pub integration: String,
     /// The time since which a notification is owed.
     pub since: UnixMillis,
     /// The latest time at which one of its alerts began or ended.
@@ -125,7 +126,7 @@ impl Groups {
         let is_asked = is_placing || routing.has_inhibitions();
         let Some(alerts) = (if is_asked { alerts() } else { Some(Vec::new()) }) else { return };
         self.stepped_at = now;
-        let firing = || alerts.iter().filter(|own| own.is_firing()).map(|own| &own.labels);
+        let firing = || alerts.iter().filter(|alert| alert.is_firing()).map(|alert| &alert.labels);
         // Computed at the first use.
         let inhibitors = LazyCell::new(|| routing.inhibitors(firing));
         let is_muted =
@@ -149,7 +150,7 @@ impl Groups {
             let is_silent = route.is_silent(now);
             let is_muted = |labels: &LabelSet| is_silent || is_muted(labels);
             group.decide(&Deciding {
-                ways: &receiver.integrations,
+                integrations: &receiver.integrations,
                 group_interval_ms: route.group_interval_ms,
                 repeat_interval_ms: route.repeat_interval_ms,
                 is_muted: &is_muted,
@@ -193,21 +194,25 @@ impl Groups {
             let Some((_, receiver)) = settings(routing, group) else { continue };
             let newest = |owed: &Owed| {
                 let members = owed.alerts.iter().filter_map(|key| group.members.get(key));
-                let times = members.map(|own| own.alert.ends_at.unwrap_or(own.alert.starts_at));
+                let times =
+                    members.map(|member| member.alert.ends_at.unwrap_or(member.alert.starts_at));
                 UnixMillis(times.max().unwrap_or(owed.since))
             };
-            let owed = group.ways.iter().filter_map(|(way, own)| Some((way, own.owed.as_ref()?)));
-            owing.extend(owed.map(|(way, owed)| Owing {
+            let owed = group
+                .deliveries
+                .iter()
+                .filter_map(|(key, delivery)| Some((key, delivery.owed.as_ref()?)));
+            owing.extend(owed.map(|(key, owed)| Owing {
                 group: id.clone(),
                 receiver: receiver.name.clone(),
-                way: way.clone(),
+                integration: key.clone(),
                 since: UnixMillis(owed.since),
                 newest: newest(owed),
                 decided_at: UnixMillis(owed.decided_at),
                 is_refused: owed.is_refused,
             }));
         }
-        owing.sort_by_key(|own| std::cmp::Reverse(own.newest));
+        owing.sort_by_key(|owing| std::cmp::Reverse(owing.newest));
         owing
     }
 
@@ -220,8 +225,11 @@ impl Groups {
     ) -> Option<(Message, &'a Integration)> {
         let group = self.all.get_mut(&owing.group)?;
         let (_, receiver) = settings(routing, group)?;
-        let integration = receiver.integrations.iter().find(|own| own.key == owing.way)?;
-        let mut alerts = group.owed_alerts(&owing.way, integration.send_resolved);
+        let integration = receiver
+            .integrations
+            .iter()
+            .find(|integration| integration.key == owing.integration)?;
+        let mut alerts = group.owed_alerts(&owing.integration, integration.send_resolved);
         if alerts.is_empty() {
             group.confirm(integration, &Message::default(), owing.decided_at.0);
             self.forget_empty();
@@ -241,7 +249,7 @@ impl Groups {
             decided_at: owing.decided_at.0,
         };
         if message.status() == "resolved" {
-            message.ended_left_out = group.told_left_out(&owing.way);
+            message.ended_left_out = group.told_left_out(&owing.integration);
         }
         Some((message, integration))
     }
@@ -251,11 +259,13 @@ impl Groups {
         let Some(group) = self.all.get_mut(&owing.group) else { return };
         let Some((_, receiver)) = settings(routing, group) else { return };
         // The group has another receiver by now.
-        if group.receiver.as_ref().is_some_and(|own| *own != owing.receiver) {
+        if group.receiver.as_ref().is_some_and(|name| *name != owing.receiver) {
             return;
         }
-        let mut ways = receiver.integrations.iter();
-        if let Some(integration) = ways.find(|own| own.key == owing.way) {
+        let mut integrations = receiver.integrations.iter();
+        if let Some(integration) =
+            integrations.find(|integration| integration.key == owing.integration)
+        {
             group.confirm(integration, message, owing.decided_at.0);
         }
         self.make_room();
@@ -264,8 +274,9 @@ impl Groups {
     /// Records that the receiver refused a message, and would refuse it again.
     pub fn refuse(&mut self, owing: &Owing) {
         let group = self.all.get_mut(&owing.group);
-        if let Some(group) = group.filter(|own| own.receiver.as_ref() == Some(&owing.receiver)) {
-            group.refuse(&owing.way, owing.decided_at.0);
+        if let Some(group) = group.filter(|group| group.receiver.as_ref() == Some(&owing.receiver))
+        {
+            group.refuse(&owing.integration, owing.decided_at.0);
         }
         self.make_room();
     }

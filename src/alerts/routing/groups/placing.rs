@@ -73,7 +73,7 @@ impl Groups {
     /// The time until which posted alerts are awaited after a restart, because they are not stored.
     fn awaited_until(&mut self, routing: &Routing, now: UnixMillis) -> UnixMillis {
         // The clock may be set back.
-        let began_at = self.began_at.map_or(now, |own| own.min(now));
+        let began_at = self.began_at.map_or(now, |began_at| began_at.min(now));
         self.began_at = Some(began_at);
         began_at.plus(routing.resolve_timeout_ms)
     }
@@ -198,19 +198,19 @@ fn has_room(group: &Group, alert: &MessageAlert) -> bool {
 /// Each alert once: rules may produce the same labels, and a firing alert precedes an ended one.
 fn merged(alerts: &[MessageAlert]) -> impl Iterator<Item = &MessageAlert> {
     let mut all: BTreeMap<&LabelSet, &MessageAlert> = BTreeMap::new();
-    for own in alerts {
-        let order = |own: &MessageAlert| (!own.is_firing(), own.starts_at);
-        let kept = all.entry(&own.labels).or_insert(own);
-        if order(own) < order(kept) {
-            *kept = own;
+    for alert in alerts {
+        let order = |alert: &MessageAlert| (!alert.is_firing(), alert.starts_at);
+        let kept = all.entry(&alert.labels).or_insert(alert);
+        if order(alert) < order(kept) {
+            *kept = alert;
         }
     }
     all.into_values()
 }
 
 fn group_id(route: &str, escalation: Option<usize>, labels: &LabelSet) -> String {
-    let own = format!("{route}\0{escalation:?}\0{labels:?}");
-    format!("{:032x}", xxh3_128(own.as_bytes()))
+    let key = format!("{route}\0{escalation:?}\0{labels:?}");
+    format!("{:032x}", xxh3_128(key.as_bytes()))
 }
 
 /// The overflow group of a route, which takes the alerts of groups without room.

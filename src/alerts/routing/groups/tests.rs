@@ -10,7 +10,7 @@ use std::{
 
 use super::*;
 use crate::alerts::routing::file::check_routing;
-use world::{Said, World, alert, names, routing, said, two_ways};
+use world::{Said, World, alert, names, routing, said, two_integrations};
 
 const STEP_MS: i64 = 10_000;
 const INTERVAL_MS: i64 = 60_000;
@@ -37,7 +37,10 @@ fn a_group_waits_is_told_again_when_it_changes_and_after_the_repeat_interval() {
     );
     world.end("b");
     let told = world.run(300_000);
-    assert_eq!(told.iter().map(|own| own.1.clone()).collect::<Vec<_>>(), [(names(""), names("b"))]);
+    assert_eq!(
+        told.iter().map(|told| told.1.clone()).collect::<Vec<_>>(),
+        [(names(""), names("b"))]
+    );
     assert!(world.groups.is_empty() && world.stored.is_empty());
 }
 
@@ -140,10 +143,10 @@ fn what_nobody_acknowledges_is_told_to_another_receiver_until_it_ends() {
     run(&mut world, 700);
     world.end("a");
     run(&mut world, 100);
-    let own = |at: i64, firing: &str, ended: &str| (at * 1000, (names(firing), names(ended)));
+    let said = |at: i64, firing: &str, ended: &str| (at * 1000, (names(firing), names(ended)));
     // The stored decision was due at 660 s, so the crash at 700 s causes it at once, and then each
     // minute.
-    assert_eq!(boss, [own(600, "a", ""), own(1420, "", "a")]);
+    assert_eq!(boss, [said(600, "a", ""), said(1420, "", "a")]);
 }
 
 #[test]
@@ -247,8 +250,8 @@ fn what_is_refused_waits_for_the_next_decision_and_an_end_is_told_again_for_a_da
     world.step();
     let refuse = |world: &mut World| {
         let owing = world.groups.owing(&world.routing);
-        for own in &owing {
-            world.groups.refuse(own);
+        for owing in &owing {
+            world.groups.refuse(owing);
         }
         owing.len()
     };
@@ -322,7 +325,7 @@ fn another_receiver_was_told_nothing_and_what_fires_in_another_group_has_not_end
 fn what_was_left_out_is_told_once_there_is_room() {
     let mut world = World::new(routing("", false));
     let now = |world: &World| UnixMillis(world.now);
-    let all: Vec<_> = (0..501).map(|own| alert(&format!("n{own}"), 0, None)).collect();
+    let all: Vec<_> = (0..501).map(|at| alert(&format!("n{at}"), 0, None)).collect();
     let step = |world: &mut World, are_changed: bool, all: &[MessageAlert]| {
         let at = now(world);
         let mut ask = || Some(all.to_vec());
@@ -332,7 +335,7 @@ fn what_was_left_out_is_told_once_there_is_room() {
     assert_eq!(world.groups.left_out(), 1);
     world.tell();
     // Half of them end; nothing changes after.
-    let ended = |own: &MessageAlert| MessageAlert { ends_at: Some(500_000), ..own.clone() };
+    let ended = |alert: &MessageAlert| MessageAlert { ends_at: Some(500_000), ..alert.clone() };
     let half: Vec<_> = all[..250].iter().cloned().chain(all[250..].iter().map(ended)).collect();
     step(&mut world, true, &half);
     for _ in 0..3 {
@@ -347,7 +350,7 @@ fn what_was_left_out_is_told_once_there_is_room() {
 fn groups_are_bounded_and_what_is_too_much_is_counted() {
     let routing = routing("", true);
     let mut groups = Groups::default();
-    let many: Vec<_> = (0..600).map(|own| alert(&format!("n{own}"), 0, None)).collect();
+    let many: Vec<_> = (0..600).map(|at| alert(&format!("n{at}"), 0, None)).collect();
     let now = UnixMillis(100_000);
     groups.step(&routing, true, &mut || Some(many.clone()), &|_| false, now);
     assert_eq!(groups.left_out(), 100);
@@ -402,18 +405,19 @@ fn what_is_silenced_takes_no_room_from_what_is_told() {
 fn where_there_are_too_many_groups_or_alerts_one_group_of_the_route_takes_the_others() {
     let routing = routing(", group_by: [alertname]", true);
     let mut groups = Groups::default();
-    let many: Vec<_> = (0..2600).map(|own| alert(&format!("n{own:05}"), 0, None)).collect();
+    let many: Vec<_> = (0..2600).map(|at| alert(&format!("n{at:05}"), 0, None)).collect();
     let now = UnixMillis(100_000);
     groups.step(&routing, true, &mut || Some(many.clone()), &|_| false, now);
     let owing = groups.owing(&routing);
-    let told = owing.iter().filter_map(|own| Some(groups.message(&routing, own)?.0));
-    let told: Vec<_> = told.map(|own| (own.alerts.len(), own.left_out, own.group_key)).collect();
+    let told = owing.iter().filter_map(|owing| Some(groups.message(&routing, owing)?.0));
+    let told: Vec<_> =
+        told.map(|message| (message.alerts.len(), message.left_out, message.group_key)).collect();
     assert_eq!(told.len(), 2001);
     let overflow = told.iter().find(|(.., key)| key == "{}:{}").unwrap();
     assert_eq!((overflow.0, overflow.1), (500, 100));
-    assert_eq!(told.iter().map(|own| own.0 + own.1).sum::<usize>(), many.len());
+    assert_eq!(told.iter().map(|message| message.0 + message.1).sum::<usize>(), many.len());
     // The alerts stay in their groups and end there.
-    let ended = |own: &MessageAlert| MessageAlert { ends_at: Some(200_000), ..own.clone() };
+    let ended = |alert: &MessageAlert| MessageAlert { ends_at: Some(200_000), ..alert.clone() };
     let over: Vec<_> = many.iter().map(ended).collect();
     for minute in 0..20 {
         let now = UnixMillis(200_000 + minute * INTERVAL_MS);
@@ -431,7 +435,7 @@ fn where_there_are_too_many_groups_or_alerts_one_group_of_the_route_takes_the_ot
 fn an_alert_that_stands_for_others_is_counted_as_all_of_them_and_keeps_the_group_firing() {
     let routing = routing("", true);
     let mut groups = Groups::default();
-    let mut many: Vec<_> = (0..700).map(|own| alert(&format!("n{own:05}"), 0, None)).collect();
+    let mut many: Vec<_> = (0..700).map(|at| alert(&format!("n{at:05}"), 0, None)).collect();
     many.push(MessageAlert { more: 99_299, ..alert("many", 0, None) });
     let step = |groups: &mut Groups, alerts: &[MessageAlert], now: i64| {
         groups.step(&routing, true, &mut || Some(alerts.to_vec()), &|_| false, UnixMillis(now));
@@ -443,7 +447,7 @@ fn an_alert_that_stands_for_others_is_counted_as_all_of_them_and_keeps_the_group
     assert_eq!(step(&mut groups, &many, 100_000), Some(("firing", 100_000)));
     assert_eq!(step(&mut groups, &many, 200_000), None, "that was told");
     // All listed alerts end, and the others continue to fire.
-    let ended = |own: &MessageAlert| MessageAlert { ends_at: Some(250_000), ..own.clone() };
+    let ended = |alert: &MessageAlert| MessageAlert { ends_at: Some(250_000), ..alert.clone() };
     let rest: Vec<_> = many[..500].iter().map(ended).chain(many[500..].to_vec()).collect();
     let (status, _) = step(&mut groups, &rest, 300_000).unwrap();
     assert_eq!(status, "firing");
@@ -454,7 +458,7 @@ fn an_alert_that_stands_for_others_is_counted_as_all_of_them_and_keeps_the_group
 fn the_end_of_alerts_that_were_only_counted_is_counted_too() {
     let routing = routing("", true);
     let mut groups = Groups::default();
-    let many: Vec<_> = (0..700).map(|own| alert(&format!("n{own:05}"), 0, None)).collect();
+    let many: Vec<_> = (0..700).map(|at| alert(&format!("n{at:05}"), 0, None)).collect();
     let mut step = |alerts: &[MessageAlert], now: i64| {
         groups.step(&routing, true, &mut || Some(alerts.to_vec()), &|_| false, UnixMillis(now));
         let owing = groups.owing(&routing);
@@ -465,15 +469,15 @@ fn the_end_of_alerts_that_were_only_counted_is_counted_too() {
     };
     let more = |count: u64| Some(format!("and {count} more alerts"));
     assert_eq!(step(&many, 100_000), Some(("firing", Some(200), more(200))));
-    let ended = |own: &MessageAlert| MessageAlert { ends_at: Some(250_000), ..own.clone() };
+    let ended = |alert: &MessageAlert| MessageAlert { ends_at: Some(250_000), ..alert.clone() };
     let over: Vec<_> = many.iter().map(ended).collect();
     assert_eq!(step(&over, 300_000), Some(("resolved", Some(200), more(200))));
     assert_eq!(step(&over, 400_000), None, "that was told");
 }
 
 #[test]
-fn a_way_that_fails_fills_no_group_and_makes_no_other_one_hear_of_old_ends() {
-    let mut world = World::new(two_ways());
+fn an_integration_that_fails_fills_no_group_and_makes_no_other_one_hear_of_old_ends() {
+    let mut world = World::new(two_integrations());
     let name = |at: i64| format!("n{at}");
     let mut told = BTreeMap::new();
     for round in 0..560 {
@@ -482,20 +486,20 @@ fn a_way_that_fails_fills_no_group_and_makes_no_other_one_hear_of_old_ends() {
         let alerts = || {
             let ends_at =
                 |at: i64| Some(1_000_000 + (at + 2) * INTERVAL_MS).filter(|end| *end <= now);
-            let own = |at: i64| alert(&name(at), 1_000_000 + at * INTERVAL_MS, ends_at(at));
-            Some((i64::max(0, round - 10)..=round).map(own).collect::<Vec<_>>())
+            let alert_at = |at: i64| alert(&name(at), 1_000_000 + at * INTERVAL_MS, ends_at(at));
+            Some((i64::max(0, round - 10)..=round).map(alert_at).collect::<Vec<_>>())
         };
         world.groups.step(&world.routing, true, &mut { alerts }, &|_| false, UnixMillis(now));
-        for (_, (firing, ended)) in world.tell_ways(|way| way == "webhook/0") {
-            let fires = firing.into_iter().map(|own| (own, true));
-            for own in fires.chain(ended.into_iter().map(|own| (own, false))) {
-                *told.entry(own).or_insert(0) += 1;
+        for (_, (firing, ended)) in world.tell_integrations(|key| key == "webhook/0") {
+            let fires = firing.into_iter().map(|news| (news, true));
+            for news in fires.chain(ended.into_iter().map(|news| (news, false))) {
+                *told.entry(news).or_insert(0) += 1;
             }
         }
         assert_eq!(world.groups.left_out(), 0, "round {round}");
         world.now += INTERVAL_MS;
     }
-    let ends: Vec<_> = told.iter().filter(|((_, fires), _)| !fires).map(|own| *own.1).collect();
+    let ends: Vec<_> = told.iter().filter(|((_, fires), _)| !fires).map(|news| *news.1).collect();
     assert!(ends.len() > 550 && ends.iter().all(|count| *count == 1), "{told:?}");
     // The failing integration gets the remaining ends once.
     let back = world.tell();

@@ -65,8 +65,8 @@ impl Naive {
         }
         self.next = Some(now + INTERVAL_MS);
         let of = |is_firing: bool| -> BTreeSet<String> {
-            let own = self.members.iter().filter(|(_, fires)| **fires == is_firing);
-            own.map(|(name, _)| (*name).to_owned()).collect()
+            let matching = self.members.iter().filter(|(_, fires)| **fires == is_firing);
+            matching.map(|(name, _)| (*name).to_owned()).collect()
         };
         let (firing, resolved) = (of(true), of(false));
         let is_news = match self.at {
@@ -114,7 +114,7 @@ fn is_as_the_naive_model_says(
                 for _ in 0..steps {
                     let expected: Vec<_> = naive.step(world.now).into_iter().collect();
                     world.step();
-                    let told = world.tell_ways(|way| way == "webhook/0");
+                    let told = world.tell_integrations(|key| key == "webhook/0");
                     let told: Vec<_> = told.into_iter().map(|(_, said)| said).collect();
                     prop_assert_eq!(told, expected, "at {}", world.now);
                     world.now += STEP_MS;
@@ -137,24 +137,25 @@ struct Heard {
 }
 
 impl Heard {
-    fn hear(&mut self, world: &World, own: Said) {
-        self.known.extend(own.0.iter().cloned());
-        self.known.retain(|name| !own.1.contains(name));
+    fn hear(&mut self, world: &World, said: Said) {
+        self.known.extend(said.0.iter().cloned());
+        self.known.retain(|name| !said.1.contains(name));
         if let Some((before, same)) = &self.last {
             let passed = world.now - before;
             // The repeat interval counts from decisions, which are at most an interval older.
-            let is_repeat = *same == own && !own.0.is_empty() && passed < REPEAT_MS - INTERVAL_MS;
+            let is_repeat = *same == said && !said.0.is_empty() && passed < REPEAT_MS - INTERVAL_MS;
             // An alert that has ended and fires again since makes the message new, and so does its
             // end.
             let is_new = |name: &String| world.alerts[name.as_str()].starts_at > *before;
             // Alerts that are muted between decision and delivery are left out, and are news when
             // the mute is over.
             let is_muting = self.muted_at.is_some_and(|at| at >= *before);
-            let is_fine = self.is_twice_fine || is_muting || own.0.iter().chain(&own.1).any(is_new);
-            assert!(!is_repeat || is_fine, "{own:?} twice within {passed}");
+            let is_fine =
+                self.is_twice_fine || is_muting || said.0.iter().chain(&said.1).any(is_new);
+            assert!(!is_repeat || is_fine, "{said:?} twice within {passed}");
         }
         self.is_twice_fine = false;
-        self.last = Some((world.now, own));
+        self.last = Some((world.now, said));
     }
 }
 
@@ -167,10 +168,10 @@ proptest! {
     }
 
     #[test]
-    fn a_way_that_is_there_is_told_as_the_naive_model_says_while_another_one_fails(
+    fn an_integration_that_is_there_is_told_as_the_naive_model_says_while_another_one_fails(
         events in prop::collection::vec(event(), 1..60)
     ) {
-        is_as_the_naive_model_says(events, two_ways(), true)?;
+        is_as_the_naive_model_says(events, two_integrations(), true)?;
     }
 
     #[test]
@@ -193,8 +194,8 @@ proptest! {
                     for _ in 0..steps {
                         world.step();
                         if is_there {
-                            for (_, own) in world.tell() {
-                                receiver.hear(&world, own);
+                            for (_, said) in world.tell() {
+                                receiver.hear(&world, said);
                             }
                         }
                         world.now += STEP_MS;
@@ -203,8 +204,8 @@ proptest! {
                 Event::Crash => world.crash(),
                 Event::TakenAndCrash => {
                     let owing = world.groups.owing(&world.routing);
-                    for own in owing {
-                        if let Some((message, _)) = world.groups.message(&world.routing, &own) {
+                    for owing in owing {
+                        if let Some((message, _)) = world.groups.message(&world.routing, &owing) {
                             receiver.hear(&world, said(&message));
                             receiver.is_twice_fine = true;
                         }
@@ -218,12 +219,12 @@ proptest! {
             receiver.muted_at = Some(world.now);
         }
         for _ in 0..(INTERVAL_MS * 2 + REPEAT_MS + WAIT_MS) / STEP_MS {
-            for (_, own) in world.run(STEP_MS) {
-                receiver.hear(&world, own);
+            for (_, said) in world.run(STEP_MS) {
+                receiver.hear(&world, said);
             }
         }
         let known = receiver.known;
-        let firing: BTreeSet<_> = world.alerts.iter().filter(|(_, own)| own.is_firing())
+        let firing: BTreeSet<_> = world.alerts.iter().filter(|(_, alert)| alert.is_firing())
             .map(|(name, _)| (*name).to_owned()).collect();
         prop_assert!(firing.is_subset(&known) , "{firing:?} {known:?}");
         // The receiver also knows the ends of alerts that were muted when they ended.

@@ -18,7 +18,7 @@ pub(super) fn routing(more: &str, send_resolved: bool) -> Routing {
 }
 
 /// A routing whose receiver has two integrations.
-pub(super) fn two_ways() -> Routing {
+pub(super) fn two_integrations() -> Routing {
     let text = "route: {receiver: one, group_wait: 30s, group_interval: 1m, repeat_interval: 5m}\n\
                 receivers:\n- name: one\n  webhook_configs: [{url: 'http://x'}, {url: 'http://y'}]\n";
     check_routing("own.yml", Path::new(""), text).unwrap()
@@ -39,8 +39,8 @@ pub(super) type Said = (Vec<String>, Vec<String>);
 
 pub(super) fn said(message: &Message) -> Said {
     let of = |is_firing: bool| {
-        let own = message.alerts.iter().filter(|own| own.is_firing() == is_firing);
-        own.map(|own| own.labels["alertname"].clone()).collect()
+        let alert = message.alerts.iter().filter(|alert| alert.is_firing() == is_firing);
+        alert.map(|alert| alert.labels["alertname"].clone()).collect()
     };
     (of(true), of(false))
 }
@@ -79,8 +79,8 @@ impl World {
     }
 
     pub(super) fn end(&mut self, name: &'static str) {
-        if let Some(own) = self.alerts.get_mut(name).filter(|own| own.is_firing()) {
-            own.ends_at = Some(self.now);
+        if let Some(alert) = self.alerts.get_mut(name).filter(|alert| alert.is_firing()) {
+            alert.ends_at = Some(self.now);
         }
     }
 
@@ -114,15 +114,18 @@ impl World {
 
     /// Delivers all owed messages; the receivers confirm them.
     pub(super) fn tell(&mut self) -> Vec<(String, Said)> {
-        self.tell_ways(|_| true)
+        self.tell_integrations(|_| true)
     }
 
-    /// The same of some ways; the others fail.
-    pub(super) fn tell_ways(&mut self, takes: impl Fn(&str) -> bool) -> Vec<(String, Said)> {
+    /// Delivers to some integrations; deliveries to the others fail.
+    pub(super) fn tell_integrations(
+        &mut self,
+        takes: impl Fn(&str) -> bool,
+    ) -> Vec<(String, Said)> {
         let mut told = Vec::new();
         for owing in self.groups.owing(&self.routing) {
             let message = self.groups.message(&self.routing, &owing);
-            if let Some((message, _)) = message.filter(|_| takes(&owing.way)) {
+            if let Some((message, _)) = message.filter(|_| takes(&owing.integration)) {
                 told.push((owing.receiver.clone(), said(&message)));
                 self.groups.confirm(&self.routing, &owing, &message);
             }

@@ -1,6 +1,7 @@
-//! One way in which a receiver is told of a group: what it confirmed, and what it is owed.
+//! Delivery of a group to one integration of its receiver: the last confirmed notification, and the
+//! owed one.
 //!
-//! Must never know: other ways, how anything is sent.
+//! Must never know: other integrations, how anything is sent.
 
 use std::collections::BTreeSet;
 
@@ -8,17 +9,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::alerts::{LabelSet, routing::Integration};
 
-/// One way in which the receiver is told.
+/// The state of delivery to one integration.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(super) struct Way {
-    /// The notification that it confirmed last.
+pub(super) struct Delivery {
+    /// The last notification that was confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) told: Option<Told>,
-    /// The notification that it has not confirmed.
+    /// The notification that is not confirmed yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) owed: Option<Owed>,
-    /// The fingerprints of alerts that it may know as firing and that were muted since: their ends
-    /// are owed once they are muted no more.
+    /// The fingerprints of alerts whose firing was sent, perhaps without a confirmation, and that
+    /// have been muted since: their ends are owed when the mute is over.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(super) muted: BTreeSet<String>,
 }
@@ -30,28 +31,28 @@ pub(super) struct Told {
     pub(super) at: i64,
     pub(super) firing: BTreeSet<String>,
     pub(super) resolved: BTreeSet<String>,
-    /// Alerts that fired and were only counted.
+    /// The number of firing alerts that it only counted.
     #[serde(default)]
     pub(super) left_out: usize,
 }
 
-/// A notification that is owed.
+/// An owed notification.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Owed {
-    /// Since when something is.
+    /// The time since which anything is owed.
     pub(super) since: i64,
     /// The time of the last decision.
     pub(super) decided_at: i64,
-    /// The fingerprints of its alerts.
+    /// The fingerprints of the alerts.
     pub(super) alerts: BTreeSet<String>,
     /// True after the receiver refused it.
     #[serde(default)]
     pub(super) is_refused: bool,
 }
 
-/// By what notifications are decided.
+/// The parameters of a decision.
 pub(super) struct Deciding<'a> {
-    pub(super) ways: &'a [Integration],
+    pub(super) integrations: &'a [Integration],
     pub(super) group_interval_ms: i64,
     pub(super) repeat_interval_ms: i64,
     /// True when an alert is muted now.
@@ -59,19 +60,19 @@ pub(super) struct Deciding<'a> {
     pub(super) now: i64,
 }
 
-/// The present alerts, without muted ones.
+/// The current alerts, without muted ones.
 pub(super) struct Now {
     pub(super) firing: BTreeSet<String>,
     pub(super) resolved: BTreeSet<String>,
-    /// Alerts that fire and are only counted.
+    /// The number of firing alerts that a message only counts.
     pub(super) left_out: usize,
     /// True when all firing alerts are acknowledged.
     pub(super) is_acknowledged: bool,
 }
 
 impl Now {
-    /// Whether it is to be told, as Alertmanager decides it (`notify.DedupStage`); the same is told
-    /// again only when it was told at that time or before.
+    /// Returns whether a notification is due, by the rule of Alertmanager (`notify.DedupStage`); an
+    /// unchanged one is repeated when the last one was sent at `again` or before.
     pub(super) fn is_news(
         &self,
         told: Option<&Told>,
@@ -95,8 +96,8 @@ impl Now {
     }
 }
 
-impl Way {
-    /// A clock that was set back makes nobody wait for a repeat until it is where it was.
+impl Delivery {
+    /// Adapts to a clock that was set back, so that repetitions do not wait until it has caught up.
     pub(super) fn follow_clock(&mut self, now: i64) {
         if let Some(told) = &mut self.told {
             told.at = told.at.min(now);
@@ -106,11 +107,12 @@ impl Way {
         }
     }
 
-    /// Remembers a muted alert whose firing was told, or may have been: its end is owed.
+    /// Remembers a muted alert whose firing was sent, perhaps without a confirmation: its end is
+    /// owed.
     pub(super) fn mute(&mut self, key: &str, is_firing: bool) {
         let told = self.told.as_mut().map(|told| &mut told.firing);
         let was_told = told.is_some_and(|told| {
-            // When it fires again, that is news.
+            // When the alert fires again, a notification is due.
             if is_firing { told.contains(key) } else { told.remove(key) }
         });
         if was_told || self.owed.as_ref().is_some_and(|owed| owed.alerts.contains(key)) {
@@ -118,16 +120,18 @@ impl Way {
         }
     }
 
+    /// Decides whether a notification is owed, and with which alerts.
     pub(super) fn decide(&mut self, send_resolved: bool, seen: &Now, deciding: &Deciding<'_>) {
         let again = deciding.now.saturating_sub(deciding.repeat_interval_ms);
         let before = self.owed.take();
         if before.is_none() && !self.is_news(seen, send_resolved, Some(again)) {
             return;
         }
-        // What fired while the way was away is told, though it is over.
-        let was_owed = |key: &&String| before.as_ref().is_some_and(|own| own.alerts.contains(*key));
+        // Alerts that fired while the receiver was unreachable are sent although they have ended.
+        let was_owed =
+            |key: &&String| before.as_ref().is_some_and(|owed| owed.alerts.contains(*key));
         let was_told =
-            |key: &&String| self.told.as_ref().is_some_and(|own| own.firing.contains(*key));
+            |key: &&String| self.told.as_ref().is_some_and(|told| told.firing.contains(*key));
         let ended =
             seen.resolved.iter().filter(|key| send_resolved || (was_owed(key) && !was_told(key)));
         let alerts: BTreeSet<_> = seen.firing.iter().chain(ended).cloned().collect();
@@ -137,7 +141,7 @@ impl Way {
             self.told = Some(Told { at, firing: BTreeSet::new(), resolved, left_out });
             return;
         }
-        let since = before.map_or(deciding.now, |own| own.since);
+        let since = before.map_or(deciding.now, |owed| owed.since);
         let decided_at = deciding.now;
         self.owed = Some(Owed { since, decided_at, alerts, is_refused: false });
     }
