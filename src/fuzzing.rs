@@ -1,7 +1,7 @@
 //! Fuzz targets for code that reads bytes from outside or from disk: any input, no panic.
 //!
 //! The targets in `tests/fuzz` call these functions, and a test runs them on the kept corpus.
-#![allow(clippy::missing_panics_doc, reason = "a panic is what fuzzing looks for")]
+#![allow(clippy::missing_panics_doc, reason = "fuzzing searches for panics")]
 
 use std::{
     fs, io,
@@ -102,7 +102,7 @@ fn decode_bodies(bytes: &[u8]) {
                 dictionary.add(definition);
             }
         }
-        assert!(sessions.learn(&view, &dictionary, &none).is_empty(), "all is known now");
+        assert!(sessions.learn(&view, &dictionary, &none).is_empty(), "all series are known");
         let name = |id| Some(dictionary.key(id)?.to_string());
         if let Ok(admitted) = sessions.admit(&view, &admission, |_| Some(Kind::Gauge), name) {
             let batch = &admitted.batch;
@@ -224,10 +224,10 @@ pub fn import(bytes: &[u8]) {
 fn check_import(source: &mut dyn Source) {
     struct Check(u64, u64);
     impl intake::Receiver for Check {
-        fn batch(&mut self, own: NumberedBatch) -> bool {
+        fn batch(&mut self, numbered: NumberedBatch) -> bool {
             self.0 += 1;
-            self.1 += own.batch.values.len() as u64;
-            assert_eq!(own.batch.seq, self.0);
+            self.1 += numbered.batch.values.len() as u64;
+            assert_eq!(numbered.batch.seq, self.0);
             true
         }
 

@@ -103,7 +103,7 @@ impl SelfSampler {
                 tracing::warn!(cause, "the daemon's own samples were dropped");
             }
             role.is_failing = fault.is_some();
-            role.parts.health.fall_short(Shortfall::OwnSamples, &own_sender(ROLE), fault);
+            role.parts.health.set_shortfall(Shortfall::OwnSamples, &own_sender(ROLE), fault);
         }));
     }
 }

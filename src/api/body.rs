@@ -61,8 +61,7 @@ pub struct Bodies {
 
 impl Bodies {
     /// Creates the receiver of bodies: `limits` are for samples, `timeout` is for each body, and
-    /// all
-    /// share the memory.
+    /// all share the memory.
     pub fn new(limits: BodyLimits, memory: IngestMemory, timeout: Duration) -> Self {
         Self { limits, memory, timeout, large: Arc::new(Semaphore::new(1)) }
     }

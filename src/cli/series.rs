@@ -49,38 +49,34 @@ enum SeriesCommand {
         dry_run: bool,
     },
     /// Rename matching series to another metric or other tags; either all or none
-    Rename {
-        #[command(flatten)]
-        selected: SelectorArgs,
-        #[command(flatten)]
-        set: NewKey,
-        /// Only show what would be renamed
-        #[arg(long)]
-        dry_run: bool,
-    },
+    Rename(NewKeyArgs),
     /// Rename matching series to another metric or other tags, and merge series with equal names,
-    /// also
-    /// with existing ones
-    Merge {
-        #[command(flatten)]
-        selected: SelectorArgs,
-        #[command(flatten)]
-        set: NewKey,
-        /// Only show what would be merged
-        #[arg(long)]
-        dry_run: bool,
-    },
+    /// also with existing ones
+    Merge(NewKeyArgs),
 }
 
-/// The new metric and tags of series.
+/// A selection of series, with their new metric and tags.
 #[derive(Debug, Args)]
-struct NewKey {
+struct NewKeyArgs {
+    #[command(flatten)]
+    selected: SelectorArgs,
     /// The new metric
     #[arg(long, value_name = "METRIC", required_unless_present = "set")]
     set_metric: Option<String>,
     /// New values of tags, such as host=db1; an empty value removes the tag
     #[arg(long, value_name = "TAGS")]
     set: Option<String>,
+    /// Only show what would change
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl NewKeyArgs {
+    fn body(&self) -> anyhow::Result<Value> {
+        let Self { selected, set_metric, set, dry_run } = self;
+        let set = json!({ "metric": set_metric, "tags": tags(set.as_deref())? });
+        Ok(json!({ "selector": selector(selected)?, "set": set, "dry_run": dry_run }))
+    }
 }
 
 pub(super) fn series(args: &SeriesArgs) -> anyhow::Result<ExitCode> {
@@ -94,12 +90,8 @@ pub(super) fn series(args: &SeriesArgs) -> anyhow::Result<ExitCode> {
             let body = json!({ "selector": selector(selected)?, "dry_run": dry_run });
             change("admin/series/delete", &body, "deleted")
         }
-        SeriesCommand::Rename { selected, set, dry_run } => {
-            change("admin/series/rename", &body(selected, set, *dry_run)?, "renamed")
-        }
-        SeriesCommand::Merge { selected, set, dry_run } => {
-            change("admin/series/merge", &body(selected, set, *dry_run)?, "merged")
-        }
+        SeriesCommand::Rename(key) => change("admin/series/rename", &key.body()?, "renamed"),
+        SeriesCommand::Merge(key) => change("admin/series/merge", &key.body()?, "merged"),
     }
 }
 
@@ -107,15 +99,6 @@ pub(super) fn series(args: &SeriesArgs) -> anyhow::Result<ExitCode> {
 pub(super) fn list(ask: &AskArgs, selected: &SelectorArgs) -> anyhow::Result<ExitCode> {
     let answer = ask.daemon.get("series", &selected.pairs().collect::<Vec<_>>())?;
     ask.print(&answer, || Ok(table::series(&read(&answer)?)))
-}
-
-fn body(
-    selected: &SelectorArgs,
-    NewKey { set_metric, set }: &NewKey,
-    dry_run: bool,
-) -> anyhow::Result<Value> {
-    let set = json!({ "metric": set_metric, "tags": tags(set.as_deref())? });
-    Ok(json!({ "selector": selector(selected)?, "set": set, "dry_run": dry_run }))
 }
 
 fn selector(selected: &SelectorArgs) -> anyhow::Result<Value> {

@@ -28,8 +28,7 @@ pub(super) struct CheckConfigArgs {
 #[derive(Debug, Args)]
 struct SettingsArgs {
     /// Settings in TOML; missing keys have their defaults. `GRANARY__SECTION__KEY` in the
-    /// environment
-    /// overrides them
+    /// environment overrides them
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Data directory [default: `storage.data_dir`]
@@ -58,7 +57,7 @@ pub(super) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         tracing::warn!("settings: {note}");
     }
     Ok(match daemon::run(settings)? {
-        ExitReason::Asked => ExitCode::SUCCESS,
+        ExitReason::Signal => ExitCode::SUCCESS,
         ExitReason::RoleDied(_) => ExitCode::FAILURE,
     })
 }

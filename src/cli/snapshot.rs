@@ -14,8 +14,7 @@ use crate::{model::counted, store};
 /// Copy the data of a running daemon, as of one moment
 ///
 /// The daemon writes the copy to its `storage.snapshot_dir` and keeps running. The path of the copy
-/// is
-/// printed; it can be verified, restored and archived like any data directory.
+/// is printed; it can be verified, restored and archived like any data directory.
 #[derive(Debug, Args)]
 #[command(mut_arg("json", |json| json.help("Print the daemon's JSON answer instead of the path")))]
 pub(super) struct SnapshotArgs {

@@ -25,8 +25,7 @@ const EVENT_BYTES_MAX: u64 = 64 << 20;
 /// Print changes of series as samples are accepted
 ///
 /// Prints a line for each new or changed cell, at most once a second, until Ctrl-C. Only the
-/// current
-/// slot and the two slots before it are watched.
+/// current slot and the two slots before it are watched.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

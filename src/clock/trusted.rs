@@ -52,10 +52,10 @@ impl ClockReport {
         let Self { clock, believed, senders_agree, senders_contradict, senders_min, .. } = self;
         self.doubted.then(|| {
             format!(
-                "the clock says {clock} and {believed} was expected: nothing is dropped or \
-                 preallocated until it is right again, {senders_min} senders agree with it and \
-                 fewer do not (now {senders_agree} and {senders_contradict}), or \
-                 `granary clock confirm` says that it is right"
+                "the clock shows {clock}, but {believed} was expected: nothing is expired or \
+                 preallocated until the clock is right again, until {senders_min} senders and the \
+                 majority agree with it (now {senders_agree} agree, {senders_contradict} do not), or \
+                 until `granary clock confirm` confirms it"
             )
         })
     }
@@ -77,7 +77,7 @@ impl TrustedClock {
     pub fn moment(&self) -> Moment {
         let (moment, change) = self.0.trust.lock().read(self.now(), uptime_ms());
         self.0.is_doubted.store(moment.is_doubted(), Ordering::Relaxed);
-        self.note(change);
+        self.log(change);
         moment
     }
 
@@ -95,7 +95,7 @@ impl TrustedClock {
     pub fn judge(&self) {
         self.moment();
         let change = self.0.trust.lock().judge(self.now(), uptime_ms());
-        self.note(change);
+        self.log(change);
         self.moment();
     }
 
@@ -104,7 +104,7 @@ impl TrustedClock {
         let clock = self.now();
         self.0.trust.lock().confirm(clock, uptime_ms());
         if self.0.is_doubted.swap(false, Ordering::Relaxed) {
-            tracing::info!(%clock, "the clock is believed: an operator confirmed it");
+            tracing::info!(%clock, "the clock is trusted: an operator confirmed it");
         }
         clock
     }
@@ -129,7 +129,7 @@ impl TrustedClock {
         }
     }
 
-    fn note(&self, change: Option<Change>) {
+    fn log(&self, change: Option<Change>) {
         match change {
             None => {}
             Some(Change::Doubted) => {
@@ -138,14 +138,13 @@ impl TrustedClock {
                     clock,
                     believed,
                     senders_min,
-                    "the clock is doubted: nothing is dropped or preallocated until it is right \
-                     again, enough senders agree with it, or `granary clock confirm` says that it \
-                     is right"
+                    "the clock is doubted: nothing is expired or preallocated until the clock is right \
+                     again, enough senders agree with it, or `granary clock confirm` confirms it"
                 );
             }
-            Some(Change::Agrees) => tracing::info!("the clock is believed: it is right again"),
+            Some(Change::Agrees) => tracing::info!("the clock is trusted: it is right again"),
             Some(Change::Confirmed(senders)) => {
-                tracing::info!(senders, "the clock is believed: senders agree with it");
+                tracing::info!(senders, "the clock is trusted: senders agree with it");
             }
         }
     }

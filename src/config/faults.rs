@@ -9,9 +9,9 @@ use crate::model::Span;
 pub(super) struct Faults(pub(super) Vec<String>);
 
 impl Faults {
-    pub(super) fn at_least(&mut self, key: &str, value: usize, least: usize) {
-        if value < least {
-            self.0.push(format!("{key} = {value} is too small; use {least} or more"));
+    pub(super) fn at_least(&mut self, key: &str, value: usize, min: usize) {
+        if value < min {
+            self.0.push(format!("{key} = {value} is too small; use {min} or more"));
         }
     }
 

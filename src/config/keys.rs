@@ -27,7 +27,7 @@ impl Keys {
     pub(super) fn read(defaults: Table, given: Table) -> Self {
         let mut keys = Self { sound: defaults.clone(), defaults, faults: Vec::new() };
         let mut given: Vec<_> = given.into_iter().collect();
-        given.sort_by(|one, other| one.0.cmp(&other.0));
+        given.sort_by(|first, second| first.0.cmp(&second.0));
         for (section, value) in given {
             let Some(default) = keys.defaults.get(&section).cloned() else {
                 keys.unknown("section", &section, &section, &value);
@@ -41,9 +41,9 @@ impl Keys {
                     keys.entries(&section, entries, &known);
                 }
                 (_, ValueKind::Array(_)) => {
-                    keys.faults.push(format!("{section} is a list: write [[{section}]]"));
+                    keys.faults.push(format!("{section} is a list: use [[{section}]]"));
                 }
-                _ => keys.faults.push(format!("{section} is a section: write [{section}]")),
+                _ => keys.faults.push(format!("{section} is a section: use [{section}]")),
             }
         }
         keys
@@ -56,17 +56,17 @@ impl Keys {
 
     fn section(&mut self, section: &str, values: Table, known: &Table) {
         let mut values: Vec<_> = values.into_iter().collect();
-        values.sort_by(|one, other| one.0.cmp(&other.0));
+        values.sort_by(|first, second| first.0.cmp(&second.0));
         for (key, value) in values {
             let path = format!("{section}.{key}");
             match known.get(&key) {
                 None => self.unknown("key", &path, &key, &value),
                 Some(default) if default.kind == value.kind => {}
-                Some(_) => self.put(&path, |table| {
-                    if let Some(ValueKind::Table(own)) =
+                Some(_) => self.apply(&path, |table| {
+                    if let Some(ValueKind::Table(keys)) =
                         table.get_mut(section).map(|section| &mut section.kind)
                     {
-                        own.insert(key, value);
+                        keys.insert(key, value);
                     }
                 }),
             }
@@ -75,34 +75,34 @@ impl Keys {
 
     /// Checks the entries of a list one by one, and replaces the list as a whole.
     fn entries(&mut self, list: &str, entries: Vec<Value>, known: &[Value]) {
-        let pattern = known.first().and_then(|own| own.clone().into_table().ok());
+        let pattern = known.first().and_then(|entry| entry.clone().into_table().ok());
         let pattern = pattern.unwrap_or_default();
         let before = self.faults.len();
         for (index, entry) in entries.iter().enumerate() {
             let place = format!("{list}[{index}]");
             let Ok(given) = entry.clone().into_table() else {
-                self.faults.push(format!("{place} is no table: write [[{list}]]"));
+                self.faults.push(format!("{place} is not a table: use [[{list}]]"));
                 continue;
             };
             let mut names: Vec<_> = given.iter().collect();
-            names.sort_by(|one, other| one.0.cmp(other.0));
+            names.sort_by(|first, second| first.0.cmp(second.0));
             for (key, value) in names.into_iter().filter(|(key, _)| !pattern.contains_key(*key)) {
-                self.unknown_of("key", &format!("{place}.{key}"), key, value, &pattern);
+                self.unknown_among("key", &format!("{place}.{key}"), key, value, &pattern);
             }
-            let mut lacking: Vec<_> =
+            let mut missing: Vec<_> =
                 pattern.keys().filter(|key| !given.contains_key(*key)).collect();
-            lacking.sort_unstable();
-            self.faults.extend(lacking.iter().map(|key| format!("{place}.{key} is missing")));
+            missing.sort_unstable();
+            self.faults.extend(missing.iter().map(|key| format!("{place}.{key} is missing")));
         }
         if self.faults.len() == before {
             let key = list.to_owned();
             let value = Value::from(ValueKind::Array(entries));
-            self.put(list, |table| drop(table.insert(key, value)));
+            self.apply(list, |table| drop(table.insert(key, value)));
         }
     }
 
     /// Applies a change if the settings are valid with it.
-    fn put(&mut self, path: &str, change: impl FnOnce(&mut Table)) {
+    fn apply(&mut self, path: &str, change: impl FnOnce(&mut Table)) {
         let mut changed = self.sound.clone();
         change(&mut changed);
         match typed(changed.clone()) {
@@ -114,22 +114,22 @@ impl Keys {
         }
     }
 
-    fn unknown(&mut self, what: &str, path: &str, key: &str, value: &Value) {
+    fn unknown(&mut self, noun: &str, path: &str, key: &str, value: &Value) {
         let known = match path.strip_suffix(key).and_then(|section| section.strip_suffix('.')) {
             Some(section) => {
-                self.defaults.get(section).and_then(|own| own.clone().into_table().ok())
+                self.defaults.get(section).and_then(|section| section.clone().into_table().ok())
             }
             None => Some(self.defaults.clone()),
         };
-        self.unknown_of(what, path, key, value, &known.unwrap_or_default());
+        self.unknown_among(noun, path, key, value, &known.unwrap_or_default());
     }
 
-    fn unknown_of(&mut self, what: &str, path: &str, key: &str, value: &Value, known: &Table) {
-        let by_distance = known.keys().map(|own| (strsim::osa_distance(key, own), own));
+    fn unknown_among(&mut self, noun: &str, path: &str, key: &str, value: &Value, known: &Table) {
+        let by_distance = known.keys().map(|name| (strsim::osa_distance(key, name), name));
         let nearest = by_distance.min().filter(|(distance, _)| *distance <= DISTANCE_MAX);
-        let nearest = nearest.map_or(String::new(), |(_, own)| format!("; did you mean {own}?"));
+        let nearest = nearest.map_or(String::new(), |(_, name)| format!("; did you mean {name}?"));
         let place = value.origin().map_or(String::new(), |origin| format!(" in {origin}"));
-        self.faults.push(format!("{path}{place} is no known {what}{nearest}"));
+        self.faults.push(format!("unknown {noun} {path}{place}{nearest}"));
     }
 }
 
@@ -139,14 +139,14 @@ fn typed(table: Table) -> Result<Sections, config::ConfigError> {
 
 /// Returns a note on the default granularities that a list of granularities leaves out.
 pub(super) fn left_out(given: &Sections, defaults: &Sections) -> Option<String> {
-    let has = |slot: &str| given.granularity.iter().any(|own| own.slot == slot);
-    let missing = defaults.granularity.iter().map(|own| own.slot.as_str());
-    let missing: Vec<_> = missing.filter(|slot| !has(slot)).collect();
-    let kept: Vec<_> = given.granularity.iter().map(|own| own.slot.as_str()).collect();
+    let is_given = |slot: &str| given.granularity.iter().any(|level| level.slot == slot);
+    let missing = defaults.granularity.iter().map(|level| level.slot.as_str());
+    let missing: Vec<_> = missing.filter(|slot| !is_given(slot)).collect();
+    let kept: Vec<_> = given.granularity.iter().map(|level| level.slot.as_str()).collect();
     (!missing.is_empty()).then(|| {
         format!(
-            "[[{GRANULARITY}]] replaces the whole default list: samples are kept at {}, and not at \
-             {}; to keep them there too, write these granularities as well",
+            "[[{GRANULARITY}]] replaces the whole default list: samples are kept at {}, but not at \
+             {}; to keep them there, too, add these granularities",
             kept.join(", "),
             missing.join(", ")
         )

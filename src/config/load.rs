@@ -61,7 +61,7 @@ pub(crate) fn read(text: &str) -> Result<Settings, ConfigError> {
 
 fn checked(builder: ConfigBuilder<DefaultState>) -> Result<Settings, ConfigError> {
     let read = |cause: config::ConfigError| ConfigError::Read(cause.to_string());
-    let given = builder.build().and_then(|own| own.collect()).map_err(read)?;
+    let given = builder.build().and_then(|config| config.collect()).map_err(read)?;
     let defaults = File::from_str(DEFAULTS, FileFormat::Toml).collect().map_err(read)?;
     let keys = Keys::read(defaults.clone(), given);
     let given = keys.sections().map_err(read)?;
@@ -93,9 +93,9 @@ fn shown(sections: &Sections) -> toml::Table {
 }
 
 /// Returns the keys that differ from their defaults, with their values.
-fn changed(own: &toml::Table, defaults: &toml::Table) -> Vec<String> {
+fn changed(settings: &toml::Table, defaults: &toml::Table) -> Vec<String> {
     let mut changed = Vec::new();
-    for (name, section) in own {
+    for (name, section) in settings {
         let default = defaults.get(name);
         match (section, default) {
             (toml::Value::Table(keys), Some(toml::Value::Table(known))) => {
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_settings_in_effect_are_a_line_a_section_and_settings_again() {
+    fn effective_settings_have_a_line_per_section_and_can_be_loaded() {
         let overrides = Overrides { listen: Some("127.0.0.1:9".to_owned()), data_dir: None };
         let settings = load(None, &overrides).unwrap();
         assert_eq!(settings.changed, ["server.listen = \"127.0.0.1:9\""]);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_secret_is_not_shown() {
+    fn secrets_are_not_shown() {
         let text = "a = { api_key = 'x', keep_alive = '5s', urls = ['http://ann:pass@am:9093'] }";
         let mut value = text.parse::<toml::Table>().unwrap();
         value.iter_mut().for_each(|(_, section)| hide_secrets(section));

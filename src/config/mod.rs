@@ -8,6 +8,8 @@ mod keys;
 mod load;
 mod sections;
 mod settings;
+#[cfg(test)]
+mod tests;
 mod values;
 
 pub(crate) use load::read;

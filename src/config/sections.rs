@@ -155,7 +155,7 @@ pub struct Log {
 #[serde(deny_unknown_fields)]
 pub struct Telemetry {
     #[serde(rename = "self")]
-    pub of_itself: bool,
+    pub is_enabled: bool,
     #[serde(with = "duration")]
     pub interval: Duration,
 }
@@ -175,7 +175,7 @@ impl Sections {
     pub(super) fn check_bounds(&self, faults: &mut Faults) {
         let Self { server, storage, ingest, limits, .. } = self;
         let bodies_min = ingest.request_bytes_max.saturating_mul(1 + DECOMPRESSED_FACTOR);
-        for (key, value, least) in [
+        for (key, value, min) in [
             ("server.connections_max", server.connections_max, 1),
             ("storage.catalog_bytes_max", storage.catalog_bytes_max, 1 << 20),
             ("storage.journal_bytes_max", storage.journal_bytes_max, 1 << 20),
@@ -190,7 +190,7 @@ impl Sections {
             ("limits.query_points_max", limits.query_points_max, 1),
             ("limits.query_memory_max", limits.query_memory_max, 1 << 20),
         ] {
-            faults.at_least(key, value, least);
+            faults.at_least(key, value, min);
         }
         // actix-http measures this timeout with a clock that it reads twice a second.
         let client_timeout = server.client_timeout;

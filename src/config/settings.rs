@@ -116,14 +116,16 @@ impl Settings {
 
 /// Checks the prefixes of redundant senders; every request is compared with each.
 fn check_ha_senders(ingest: &Ingest, faults: &mut Faults) {
-    const MOST: usize = 64;
-    if ingest.ha_senders.len() > MOST {
-        faults.0.push(format!("ingest.ha_senders names more than {MOST}; name fewer"));
+    const PREFIXES_MAX: usize = 64;
+    if ingest.ha_senders.len() > PREFIXES_MAX {
+        faults
+            .0
+            .push(format!("ingest.ha_senders has more than {PREFIXES_MAX} entries; remove some"));
     }
     if ingest.ha_senders.iter().any(|prefix| prefix.is_empty()) {
         faults.0.push(
-            "ingest.ha_senders: \"\" would be all senders; name what senders that send the same \
-             samples begin with, such as \"statsd-\""
+            "ingest.ha_senders: \"\" would match all senders; use a prefix of the senders that send \
+             the same samples, such as \"statsd-\""
                 .to_owned(),
         );
     }
@@ -163,89 +165,4 @@ fn granularities(given: &[Level], faults: &mut Faults) -> GranularitySet {
         faults.0.extend(found.0);
         GranularitySet::default()
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::{Overrides, load, read};
-
-    fn with(text: &str) -> Result<Settings, String> {
-        read(text).map_err(|cause| cause.to_string())
-    }
-
-    #[test]
-    fn the_defaults_file_is_valid_and_says_the_default_granularities() {
-        let settings = load(None, &Overrides::default()).unwrap();
-        assert_eq!(settings.granularities, GranularitySet::default());
-    }
-
-    #[test]
-    fn without_an_external_address_it_is_the_machine_and_the_port() {
-        let url = |text: &str, machine: Option<&str>| {
-            with(text).unwrap().rule_sources(machine).external.url.clone()
-        };
-        assert_eq!(url("", Some("web1")), "http://web1:7117");
-        assert_eq!(url("server.listen = '0.0.0.0:80'", None), "http://localhost:80");
-        let own = "server.external_url = 'https://granary.example.org/'";
-        assert_eq!(url(own, Some("web1")), "https://granary.example.org");
-    }
-
-    #[test]
-    fn every_fault_is_reported_with_its_key() {
-        let message = with(
-            "server.listen = 'nowhere'\nlimits.queries_max = 0\nalerts.interval = 'often'\n\
-             log.format = 'xml'",
-        )
-        .unwrap_err();
-        for part in ["server.listen", "alerts.interval", "xml", "limits.queries_max = 0"] {
-            assert!(message.contains(part), "{part} in {message}");
-        }
-        let message = with("limits.host_max = 3").unwrap_err();
-        assert_eq!(message, "limits.host_max is no known key; did you mean hosts_max?");
-        // Keys that are not known, values of a wrong type and values that cannot be used.
-        let message = with(
-            "servers.listen = ':1'\nserver = { lissen = ':1', workers = 'many' }\nlog = 3\n\
-             [limits]\nqueries_max = 0\nhosts_max = 'long'\nzzzzzzzzz = 1\n\
-             [[granularity]]\nslot = '1m'\nretenton = '1d'\n[[granularity]]\nslot = '1h'",
-        );
-        let message = message.unwrap_err();
-        let lines: Vec<_> = message.lines().collect();
-        let expected = [
-            "granularity[0].retenton is no known key; did you mean retention?",
-            "granularity[0].document is missing",
-            "granularity[0].partition is missing",
-            "granularity[0].retention is missing",
-            "granularity[1].document is missing",
-            "granularity[1].partition is missing",
-            "granularity[1].retention is missing",
-            "limits.hosts_max: ",
-            "limits.zzzzzzzzz is no known key",
-            "log is a section: write [log]",
-            "server.lissen is no known key; did you mean listen?",
-            "server.workers: ",
-            "servers is no known section; did you mean server?",
-            "limits.queries_max = 0 is too small; use 1 or more",
-        ];
-        assert_eq!(lines.len(), expected.len(), "{message}");
-        for (line, expected) in lines.iter().zip(expected) {
-            assert!(line.starts_with(expected), "{expected} in {message}");
-        }
-        let message =
-            with("[[granularity]]\nslot='1m'\ndocument='1h'\npartition='6h'\nretention='1h'");
-        assert!(message.unwrap_err().contains("use 6h or more"));
-    }
-
-    #[test]
-    fn a_list_of_granularities_says_which_default_ones_it_drops() {
-        let all: toml::Table = crate::config::DEFAULTS.parse().unwrap();
-        let all = all["granularity"].as_array().unwrap();
-        let notes = |places: &[usize]| {
-            let own: Vec<_> = places.iter().map(|place| all[*place].clone()).collect();
-            with(&format!("granularity = {}", toml::Value::Array(own))).unwrap().notes
-        };
-        let note = notes(&[0]).concat();
-        assert!(note.contains("kept at 1m, and not at 5m, 1h, 1d; to keep them"), "{note}");
-        assert_eq!(notes(&[0, 1, 2, 3]), [""; 0]);
-    }
 }

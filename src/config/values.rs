@@ -45,7 +45,7 @@ pub(super) mod address {
 
     pub(super) fn resolve(text: &str) -> Result<SocketAddr, String> {
         let found = text.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
-        found.ok_or_else(|| format!("{text:?} is no address; use 127.0.0.1:7117"))
+        found.ok_or_else(|| format!("{text:?} is not an address; use 127.0.0.1:7117"))
     }
 
     pub(in crate::config) fn serialize<S: Serializer>(

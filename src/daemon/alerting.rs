@@ -89,7 +89,7 @@ impl Alerting {
 /// Reloads the rules at each SIGHUP; never returns.
 pub(super) async fn reload_on_signal(rules: KnownRules) {
     let Ok(mut hangup) = signal(SignalKind::hangup()) else {
-        tracing::error!("cannot listen for SIGHUP; ask with POST /-/reload");
+        tracing::error!("cannot listen for SIGHUP; reload rules with POST /-/reload");
         return std::future::pending().await;
     };
     while hangup.recv().await.is_some() {

@@ -22,15 +22,15 @@ pub(super) fn cannot_listen(address: SocketAddr, names: &str, cause: io::Error) 
     let remedies = [
         (
             io::ErrorKind::AddrInUse,
-            "another process listens there, perhaps granary itself; name another address",
+            "another process listens there, perhaps another Granary; set another address",
         ),
-        (io::ErrorKind::PermissionDenied, "this user may not; name a port above 1023"),
+        (io::ErrorKind::PermissionDenied, "this user may not use the port; set a port above 1023"),
         (
             io::ErrorKind::AddrNotAvailable,
-            "this machine does not have the address; name one of its own",
+            "this machine does not have the address; set one of its addresses",
         ),
     ];
     let known = remedies.iter().find(|(kind, _)| *kind == cause.kind());
-    let what_to_do = known.map_or("name another address", |(_, what_to_do)| what_to_do);
-    anyhow::Error::new(cause).context(format!("listen on {address}: {what_to_do} with {names}"))
+    let remedy = known.map_or("set another address", |(_, remedy)| remedy);
+    anyhow::Error::new(cause).context(format!("listen on {address}: {remedy} with {names}"))
 }

@@ -31,8 +31,8 @@ impl DataDir {
         let shown = folder.display();
         let remedy = || {
             format!(
-                "the data directory {shown} cannot be written: give this user the right to it, or \
-                 name another with --data-dir or storage.data_dir"
+                "the data directory {shown} cannot be written: give this user write access, or set \
+                 another one with --data-dir or storage.data_dir"
             )
         };
         // The directory is private, and its creation survives a power cut.
@@ -45,7 +45,7 @@ impl DataDir {
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             let pid = pid(&lock);
             bail!(
-                "the data directory {shown} is in use by process {pid}: stop it, or name another \
+                "the data directory {shown} is in use by process {pid}: stop it, or set another one \
                  with --data-dir or storage.data_dir"
             );
         }
@@ -86,14 +86,14 @@ mod tests {
     fn a_directory_has_one_process_at_a_time() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("below/data");
-        let own = DataDir::claim(&folder).unwrap();
+        let lock = DataDir::claim(&folder).unwrap();
         let refused = DataDir::claim(&folder).unwrap_err().to_string();
         let by = format!("is in use by process {}: stop it", std::process::id());
         assert!(refused.contains(&by), "{refused}");
         assert_eq!(process_using(&folder), Some(std::process::id().to_string()));
-        drop(own);
+        drop(lock);
         assert_eq!(process_using(&folder), None);
-        assert_eq!(process_using(dir.path()), None, "nobody ever had it");
+        assert_eq!(process_using(dir.path()), None, "it was never locked");
         DataDir::claim(&folder).unwrap();
         // Several threads race for the lock.
         let holders = AtomicUsize::new(0);
@@ -101,7 +101,7 @@ mod tests {
             let mut claims = 0;
             while claims < 5 {
                 let Ok(claim) = DataDir::claim(&folder) else { continue };
-                assert_eq!(holders.fetch_add(1, Ordering::SeqCst), 0, "it has two holders");
+                assert_eq!(holders.fetch_add(1, Ordering::SeqCst), 0, "it is locked twice");
                 claims += 1;
                 holders.fetch_sub(1, Ordering::SeqCst);
                 drop(claim);
@@ -115,6 +115,6 @@ mod tests {
         let file = dir.path().join("file");
         fs::write(&file, "").unwrap();
         let refused = DataDir::claim(&file).unwrap_err().to_string();
-        assert!(refused.contains("cannot be written: give this user"), "{refused}");
+        assert!(refused.contains("cannot be written: give this user write access"), "{refused}");
     }
 }

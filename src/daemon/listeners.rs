@@ -2,7 +2,7 @@
 //!
 //! Must never know: the other roles, and the order of the stop.
 
-use std::{net::TcpListener, sync::Arc};
+use std::net::TcpListener;
 
 use actix::{Actor, Addr, Arbiter};
 use actix_http::{HttpService, Protocol, error::DispatchError};
@@ -10,184 +10,19 @@ use actix_server::{Server, ServerHandle};
 use actix_service::{IntoServiceFactory, ServiceFactoryExt, fn_service, map_config};
 use actix_web::{App, dev::AppConfig, middleware::from_fn};
 use anyhow::Context;
-use tokio::{net::TcpStream, sync::Semaphore};
+use tokio::net::TcpStream;
 
-use super::binding::cannot_listen;
+use super::{binding::cannot_listen, parts::machine_name};
 use crate::{
     actors::{
         CannotListen, Collector, CollectorParts, GraphiteListeners, GraphiteSettings, Lifeline,
-        Lifelines, LineKeeper, Observed, SelfSampler, SelfSamplerParts, WriterHandle,
+        Lifelines, LineKeeper, SelfSampler, SelfSamplerParts,
     },
-    api::{
-        self, AdminParts, AlertingParts, ApiParts, Bodies, BodyLimits, Collectors, Connections,
-        HostNames, Lines, ObjectsParts, OneAtATime, OverviewLimits, OverviewParts, QueryParts,
-        Tails,
-    },
-    clock::{Clock, SystemClock, TrustedClock},
-    config::{Limits, Settings, bounds},
-    ingest::memory::IngestMemory,
-    kept::{
-        Annotations, KnownHosts, KnownPosted, KnownRules, KnownSilences, SnapshotSettings,
-        Snapshots,
-    },
+    api::{self, ApiParts, Collectors, Connections, OneAtATime, OverviewParts},
+    clock::{Clock, SystemClock},
+    config::{Settings, bounds},
     model::SeriesLimits,
-    notify::ReceiverTests,
-    query::{QueryLimits, QueryResources, Scheduler},
-    store::{SnapshotFolder, Store, StoreLimits},
-    telemetry::Metrics,
 };
-
-/// The shared state of hosts, rules and silences.
-pub(super) struct Known {
-    pub(super) hosts: KnownHosts,
-    pub(super) rules: KnownRules,
-    pub(super) silences: KnownSilences,
-}
-
-impl Known {
-    pub(super) fn open(
-        settings: &Settings,
-        store: &Store,
-        clock: &TrustedClock,
-        metrics: &Metrics,
-    ) -> anyhow::Result<Self> {
-        let hosts = KnownHosts::open(store, settings.limits.hosts_max, clock.clone())
-            .context("read the hosts that are known")?;
-        let sources = settings.rule_sources(machine_name().as_deref());
-        let rules = KnownRules::open(sources, settings.promql_settings(), metrics.clone());
-        let silences =
-            KnownSilences::open(store, bounds::SILENCES_KEPT).context("read the silences")?;
-        Ok(Self { hosts, rules, silences })
-    }
-}
-
-pub(super) fn api_parts(
-    settings: &Settings,
-    store: Store,
-    writer: &WriterHandle,
-    clock: TrustedClock,
-    metrics: Metrics,
-    observed: Observed,
-    Known { hosts, rules, silences }: Known,
-) -> ApiParts {
-    let snapshots = SnapshotSettings {
-        folder: SnapshotFolder::new(settings.storage.data_dir.join(&settings.storage.snapshot_dir)),
-        policy: bounds::snapshot_policy(settings),
-        reserve_bytes: 2 * settings.storage.journal_bytes_max as u64,
-    };
-    let bodies = bodies(settings);
-    let Limits { query_series_max, query_points_max, query_memory_max, .. } = settings.limits;
-    let limits = QueryLimits::new(query_series_max, query_points_max);
-    let scheduler = Scheduler::for_this_machine();
-    let query = QueryParts {
-        store: store.clone(),
-        clock: clock.clone(),
-        metrics: metrics.clone(),
-        bodies: bodies.clone(),
-        hosts: hosts.clone(),
-        rules: rules.clone(),
-        silences: silences.clone(),
-        alertmanagers: settings.alertmanagers.iter().map(|own| own.url.clone()).collect(),
-        limits,
-        promql: settings.promql_settings(),
-        resources: QueryResources::new(scheduler, query_memory_max),
-        places: Arc::new(Semaphore::new(settings.limits.queries_max)),
-        timeout: settings.limits.query_timeout,
-        client_timeout: settings.server.client_timeout,
-        started: SystemClock.now(),
-        future_skew: settings.ingest.future_skew,
-        tails: Tails::new(bounds::TAILS_MAX),
-        lines: Lines::default(),
-    };
-    let objects = ObjectsParts {
-        store: store.clone(),
-        clock: clock.clone(),
-        metrics: metrics.clone(),
-        bodies: bodies.clone(),
-        hosts: hosts.clone(),
-        annotations: Annotations::new(&store, bounds::ANNOTATIONS_MAX),
-    };
-    let posted = KnownPosted::new(metrics.clone());
-    let alerting = alerting_parts(&rules, silences, posted, &clock, &bodies);
-    let snapshots =
-        Snapshots::new(store.clone(), Arc::new(clock.clone()), metrics.clone(), snapshots);
-    let admin = AdminParts {
-        store,
-        writer: writer.clone(),
-        clock,
-        metrics,
-        health: observed.health.clone(),
-        hosts,
-        rules,
-        snapshots,
-        bodies: bodies.clone(),
-        series_limits: SeriesLimits::default(),
-        query_limits: limits,
-    };
-    let host_names = Arc::new(host_names(settings));
-    let overview = OverviewParts {
-        query: query.clone(),
-        admin: admin.clone(),
-        observed,
-        data_dir: settings.storage.data_dir.clone(),
-        bounds: settings.checkpoint_bounds(),
-        preallocation_enabled: settings.preallocation.enabled,
-        limits: overview_limits(settings),
-        started: SystemClock.now(),
-    };
-    ApiParts { host_names, bodies, query, objects, alerting, admin, overview }
-}
-
-fn alerting_parts(
-    rules: &KnownRules,
-    silences: KnownSilences,
-    posted: KnownPosted,
-    clock: &TrustedClock,
-    bodies: &Bodies,
-) -> AlertingParts {
-    let (rules, clock, bodies) = (rules.clone(), clock.clone(), bodies.clone());
-    let (receiver_tests, started) = (ReceiverTests::default(), SystemClock.now());
-    AlertingParts { rules, silences, posted, clock, bodies, receiver_tests, started }
-}
-
-fn bodies(settings: &Settings) -> Bodies {
-    let limits = BodyLimits {
-        request_bytes_max: settings.ingest.request_bytes_max,
-        decompressed_bytes_max: settings.decompressed_bytes_max(),
-    };
-    Bodies::new(
-        limits,
-        IngestMemory::new(settings.ingest.body_memory_max),
-        settings.server.client_timeout,
-    )
-}
-
-fn overview_limits(settings: &Settings) -> OverviewLimits {
-    let StoreLimits { series_max, sender_series_max, senders_max, .. } =
-        bounds::store_limits(settings);
-    OverviewLimits {
-        series_max,
-        sender_series_max,
-        senders_max,
-        queue_bytes_max: bounds::QUEUE_BYTES_MAX,
-        connections_max: settings.server.connections_max,
-        body_memory_max: settings.ingest.body_memory_max,
-        queries_max: settings.limits.queries_max,
-        tails_max: bounds::TAILS_MAX,
-    }
-}
-
-/// Returns the names of the daemon, including that of its external address.
-fn host_names(settings: &Settings) -> HostNames {
-    let external = settings.rules.external.host().map(str::to_owned);
-    let configured: Vec<_> = settings.server.host_names.iter().cloned().chain(external).collect();
-    HostNames::new(&configured, machine_name())
-}
-
-/// Returns the name of this machine.
-fn machine_name() -> Option<String> {
-    rustix::system::uname().nodename().to_str().ok().map(str::to_owned)
-}
 
 fn collector_parts(settings: &Settings, parts: &OverviewParts) -> CollectorParts {
     let (parts, tally) = (&parts.admin, parts.observed.ingest.clone());
@@ -209,16 +44,16 @@ fn collector_parts(settings: &Settings, parts: &OverviewParts) -> CollectorParts
 }
 
 /// Starts a collector on its own thread, so that no other role waits while it reads large messages.
-fn collector_of_its_own(
+fn start_collector(
     settings: &Settings,
     parts: &OverviewParts,
     line: Lifeline,
     arbiters: &mut Vec<Arbiter>,
 ) -> Addr<Collector> {
-    let own = collector_parts(settings, parts);
+    let parts = collector_parts(settings, parts);
     let arbiter = Arbiter::new();
     let collector =
-        Collector::start_in_arbiter(&arbiter.handle(), move |_| Collector::new(own, line));
+        Collector::start_in_arbiter(&arbiter.handle(), move |_| Collector::new(parts, line));
     arbiters.push(arbiter);
     collector
 }
@@ -239,7 +74,7 @@ pub(super) fn start_graphite(
         return Ok(GraphiteListeners::default());
     }
     let line = lifelines.for_role("Graphite collector");
-    let collector = collector_of_its_own(settings, &parts.overview, line, arbiters);
+    let collector = start_collector(settings, &parts.overview, line, arbiters);
     GraphiteListeners::start(&graphite, collector, parts.admin.metrics.clone())
         .map_err(|CannotListen { setting, address, cause }| cannot_listen(address, setting, cause))
 }
@@ -251,13 +86,13 @@ pub(super) fn start_self_sampler(
     lifelines: &Lifelines,
     arbiters: &mut Vec<Arbiter>,
 ) -> Option<Addr<SelfSampler>> {
-    if !settings.telemetry.of_itself {
+    if !settings.telemetry.is_enabled {
         return None;
     }
     let line = lifelines.for_role("collector of the daemon's own samples");
     let admin = parts.admin.clone();
     let sampler = SelfSampler::new(SelfSamplerParts {
-        collector: collector_of_its_own(settings, &parts.overview, line, arbiters),
+        collector: start_collector(settings, &parts.overview, line, arbiters),
         read: Box::new(move || admin.readings()),
         health: parts.admin.health.clone(),
         lifeline: lifelines.for_role("self-sampler"),
@@ -292,7 +127,7 @@ pub(super) fn start_server(
     arbiters: &mut Vec<Arbiter>,
 ) -> anyhow::Result<ServerHandle> {
     let line = lifelines.for_role("collector of large bodies");
-    let large = collector_of_its_own(settings, &parts.overview, line, arbiters);
+    let large = start_collector(settings, &parts.overview, line, arbiters);
     let collector = collector_parts(settings, &parts.overview);
     let mut server_line = lifelines.for_role("HTTP server");
     let collector_lines = lifelines.clone();
@@ -331,7 +166,7 @@ pub(super) fn start_server(
                     connections.note(connection, data);
                 })
                 .finish(map_config(app().into_factory(), |()| AppConfig::default()))
-                .map_err(note_fault);
+                .map_err(log_fault);
             fn_service(|stream: TcpStream| async move {
                 // Without this, the end of an answer may wait 40 ms until the client acknowledges
                 // its beginning.
@@ -355,7 +190,7 @@ pub(super) fn start_server(
 }
 
 /// Logs why a connection ended. The cause is the client unless the server itself failed.
-fn note_fault(fault: DispatchError) -> DispatchError {
+fn log_fault(fault: DispatchError) -> DispatchError {
     if matches!(fault, DispatchError::InternalError | DispatchError::HandlerDroppedPayload) {
         tracing::error!(%fault, "a connection failed");
     } else {

@@ -4,9 +4,11 @@ mod alerting;
 mod binding;
 mod data_dir;
 mod listeners;
+mod parts;
+mod storing;
 mod systemd;
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use actix::{Actor, Addr, Arbiter, Handler, System, dev::ToEnvelope};
 use actix_server::ServerHandle;
@@ -18,27 +20,26 @@ use tokio::{
 
 use crate::{
     actors::{
-        Checkpointer, CheckpointerParts, Death, GraphiteListeners, HostKeeper, Lifelines,
-        LineKeeper, Observed, Preallocator, PreallocatorParts, Retention, Sealer, SealingEnd,
-        SelfSampler, Stop, Watcher, Writer, WriterHandle, WriterParts, lifelines,
+        Checkpointer, Death, GraphiteListeners, HostKeeper, LineKeeper, Observed, Preallocator,
+        Retention, SelfSampler, Stop, Watcher, Writer, WriterHandle, WriterParts, lifelines,
     },
     api::Tails,
-    clock::{Clock, Stopwatch, SystemClock, TrustedClock},
+    clock::{Clock, Stopwatch, TrustedClock},
     config::{Settings, bounds},
-    model::UnixMillis,
-    store::{Appender, Folder, Store, StoreError},
     telemetry::{Condition, Health, Metrics},
 };
 use alerting::{Alerting, reload_on_signal};
 use data_dir::DataDir;
 pub use data_dir::process_using;
-use listeners::{Known, api_parts, line_keeper, start_graphite, start_self_sampler, start_server};
+use listeners::{line_keeper, start_graphite, start_self_sampler, start_server};
+use parts::{SharedState, api_parts};
+use storing::{Sealing, checkpointer, open_store, preallocator, retention};
 
 /// The reason why the daemon stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitReason {
     /// SIGTERM or SIGINT.
-    Asked,
+    Signal,
     /// A role died; the service manager should restart the process.
     RoleDied(Death),
 }
@@ -117,17 +118,17 @@ impl Daemon {
         let role = retention(settings, &store, &trusted, &health, &writer_handle, &lifelines);
         let retention = start_on_arbiter(&mut arbiters, role);
         let sealer = Sealing::start(settings, &store, &trusted, &health, &lifelines, &mut arbiters);
-        let known = Known::open(settings, &store, &trusted, &metrics)?;
-        let host_keeper = HostKeeper::new(known.hosts.clone(), lifelines.for_role("host keeper"));
+        let shared = SharedState::open(settings, &store, &trusted, &metrics)?;
+        let host_keeper = HostKeeper::new(shared.hosts.clone(), lifelines.for_role("host keeper"));
         let host_keeper = start_on_arbiter(&mut arbiters, host_keeper);
-        let parts = api_parts(settings, store, &writer_handle, trusted, metrics, observed, known);
+        let parts = api_parts(settings, store, &writer_handle, trusted, metrics, observed, shared);
         let tails = parts.query.tails.clone();
         let graphite = start_graphite(settings, &parts, &lifelines, &mut arbiters)?;
         let alerting = Alerting::start(settings, &parts, &lifelines, &mut arbiters);
         let self_sampler = start_self_sampler(settings, &parts, &lifelines, &mut arbiters);
         let line_keeper = start_on_arbiter(&mut arbiters, line_keeper(&parts, &lifelines));
         let server = start_server(settings, listener, parts, &lifelines, &mut arbiters)?;
-        say_ready(&health, settings, watch);
+        announce_ready(&health, settings, watch);
         Ok(Self {
             server,
             graphite,
@@ -151,10 +152,10 @@ impl Daemon {
 
     async fn run_until_stopped(mut self) -> ExitReason {
         let reason = tokio::select! {
-            () = stop_signal() => ExitReason::Asked,
-            () = reload_on_signal(self.alerting.rules.clone()) => ExitReason::Asked,
+            () = stop_signal() => ExitReason::Signal,
+            () = reload_on_signal(self.alerting.rules.clone()) => ExitReason::Signal,
             death = self.watcher.death() => {
-                tracing::error!(role = death.role, "a role died; stopping, to be started again");
+                tracing::error!(role = death.role, "a role died; the daemon stops so that it can be restarted");
                 ExitReason::RoleDied(death)
             }
         };
@@ -201,130 +202,6 @@ impl Daemon {
     }
 }
 
-fn retention(
-    settings: &Settings,
-    store: &Store,
-    clock: &TrustedClock,
-    health: &Health,
-    writer: &WriterHandle,
-    lifelines: &Lifelines,
-) -> Retention {
-    Retention {
-        store: store.clone(),
-        clock: clock.clone(),
-        health: health.clone(),
-        lifeline: lifelines.for_role("retention"),
-        interval: bounds::retention_interval(settings),
-        writer: writer.clone(),
-        looks_for_series: true,
-        looked_for_series: Stopwatch::start(),
-    }
-}
-
-/// The sealer, and the signal that aborts its current work.
-struct Sealing {
-    role: Addr<Sealer>,
-    end: SealingEnd,
-}
-
-impl Sealing {
-    fn start(
-        settings: &Settings,
-        store: &Store,
-        clock: &TrustedClock,
-        health: &Health,
-        lifelines: &Lifelines,
-        arbiters: &mut Vec<Arbiter>,
-    ) -> Self {
-        let end = SealingEnd::default();
-        let sealer = Sealer {
-            end: end.clone(),
-            store: store.clone(),
-            clock: clock.clone(),
-            health: health.clone(),
-            lifeline: lifelines.for_role("sealer"),
-            after: settings.storage.checkpoint_interval,
-        };
-        Self { role: start_on_arbiter(arbiters, sealer), end }
-    }
-}
-
-/// Opens the store, and returns it with the latest time that its last run knew.
-fn open_store(settings: &Settings) -> anyhow::Result<(Store, Appender, Option<UnixMillis>)> {
-    let folder: &Path = &settings.storage.data_dir;
-    let medium = Folder::new(folder)
-        .with_context(|| format!("create the data directory {}", folder.display()))?;
-    let watch = Stopwatch::start();
-    let (store, mut appender, report) =
-        Store::open(Arc::new(medium), settings.granularities.clone(), SystemClock.now())
-            .map_err(with_remedy)
-            .with_context(|| format!("open the store in {}", folder.display()))?;
-    tracing::info!(
-        data_dir = %folder.display(),
-        series = store.dictionary().len(),
-        partitions = store.partitions().len(),
-        replayed_records = report.records,
-        replayed_samples = report.samples,
-        resumes_checkpoint = report.resumes_checkpoint,
-        elapsed_ms = watch.millis(),
-        "opened the store"
-    );
-    appender.set_limits(bounds::store_limits(settings));
-    store.set_cache_bytes_max(settings.storage.cache_bytes_max);
-    Ok((store, appender, report.last_run))
-}
-
-/// Adds the remedy to an error of a damaged journal. Damaged partitions do not prevent a start.
-fn with_remedy(cause: StoreError) -> anyhow::Error {
-    let damaged = cause.is_damage();
-    let error = anyhow::Error::new(cause);
-    if damaged {
-        return error.context(
-            "the journal is damaged and nothing was changed; make a new data directory of a \
-             snapshot with `granary restore`, or see what is left with `granary verify`",
-        );
-    }
-    error
-}
-
-fn checkpointer(
-    settings: &Settings,
-    store: &Store,
-    clock: &Arc<dyn Clock>,
-    metrics: &Metrics,
-    observed: &Observed,
-    lifelines: &Lifelines,
-) -> Checkpointer {
-    Checkpointer::new(CheckpointerParts {
-        store: store.clone(),
-        clock: clock.clone(),
-        metrics: metrics.clone(),
-        health: observed.health.clone(),
-        lifeline: lifelines.for_role("checkpointer"),
-        interval: settings.storage.checkpoint_interval,
-        idle_after: Some(bounds::IDLE_AFTER),
-        bounds: settings.checkpoint_bounds(),
-        history: observed.checkpoints.clone(),
-    })
-}
-
-fn preallocator(
-    store: &Store,
-    clock: &Arc<dyn Clock>,
-    observed: &Observed,
-    lifelines: &Lifelines,
-) -> Preallocator {
-    Preallocator::new(PreallocatorParts {
-        store: store.clone(),
-        clock: clock.clone(),
-        health: observed.health.clone(),
-        lifeline: lifelines.for_role("preallocator"),
-        per_second: bounds::SHELLS_PER_SECOND,
-        bytes_max: bounds::SHELL_BYTES_MAX,
-        ahead: observed.shells.clone(),
-    })
-}
-
 fn start_on_arbiter<A>(arbiters: &mut Vec<Arbiter>, actor: A) -> Addr<A>
 where
     A: Actor<Context = actix::Context<A>> + Handler<Stop> + Send,
@@ -339,7 +216,7 @@ where
 /// Waits for a step of the stop, and logs when it is late.
 async fn within<T>(step: &'static str, limit: Duration, work: impl Future<Output = T>) {
     if timeout(limit, work).await.is_err() {
-        tracing::warn!(step, ?limit, "is late; going on without it");
+        tracing::warn!(step, ?limit, "the step is late; continuing without it");
     }
 }
 
@@ -351,12 +228,12 @@ async fn stop_signal() {
         return std::future::pending().await;
     };
     tokio::select! {
-        _ = term.recv() => tracing::info!(signal = "SIGTERM", "asked to stop"),
-        _ = int.recv() => tracing::info!(signal = "SIGINT", "asked to stop"),
+        _ = term.recv() => tracing::info!(signal = "SIGTERM", "stopping on request"),
+        _ = int.recv() => tracing::info!(signal = "SIGINT", "stopping on request"),
     }
 }
 
-fn say_ready(health: &Health, settings: &Settings, watch: Stopwatch) {
+fn announce_ready(health: &Health, settings: &Settings, watch: Stopwatch) {
     health.clear(Condition::Lifecycle);
     systemd::notify(&[sd_notify::NotifyState::Ready]);
     systemd::feed_watchdog();

@@ -16,6 +16,6 @@ pub(super) fn feed_watchdog() {
 /// Notifies systemd of a state, if systemd started the daemon.
 pub(super) fn notify(states: &[sd_notify::NotifyState<'_>]) {
     if let Err(cause) = sd_notify::notify(states) {
-        tracing::debug!(%cause, "systemd was not told");
+        tracing::debug!(%cause, "cannot notify systemd");
     }
 }

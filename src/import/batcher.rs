@@ -37,12 +37,12 @@ pub struct Batcher {
     open: NumberedBatch,
     key_bytes: usize,
     /// The series by their refs.
-    series: Vec<Known>,
+    series: Vec<DefinedSeries>,
 }
 
 /// The state of a defined series.
 #[derive(Debug)]
-struct Known {
+struct DefinedSeries {
     kind: Kind,
     /// The size of the definition.
     bytes: u32,
@@ -71,7 +71,7 @@ impl Batcher {
     pub fn define(&mut self, definition: SeriesInfo) -> SeriesId {
         let bytes = definition.key.as_bytes().len() + definition.unit.len() + DEFINITION_BYTES;
         let reference = self.series.len() as u32;
-        self.series.push(Known { kind: definition.kind, bytes: bytes as u32, used: 0 });
+        self.series.push(DefinedSeries { kind: definition.kind, bytes: bytes as u32, used: 0 });
         self.open.new.push(definition);
         SeriesId(reference)
     }
@@ -146,7 +146,8 @@ mod tests {
         }
         full.extend(batcher.close());
         assert!(batcher.close().is_none());
-        let seqs: Vec<_> = full.iter().map(|own| (own.batch.seq, own.batch.refs.len())).collect();
+        let seqs: Vec<_> =
+            full.iter().map(|numbered| (numbered.batch.seq, numbered.batch.refs.len())).collect();
         assert_eq!(seqs, [(1, SAMPLES_MAX), (2, SAMPLES_MAX), (3, 5)]);
         assert_eq!(full[0].batch.starts.len(), SAMPLES_MAX);
         assert_eq!(full[0].batch.starts[6..9], [0, 1, 0]);

@@ -72,7 +72,7 @@ mod tests {
     use crate::import::intake::testing;
 
     #[test]
-    fn an_export_with_its_head_is_read() {
+    fn an_export_with_its_header_is_read() {
         let text = "# INFLUXDB EXPORT: 1677-09-21T00:12:43Z - 2262-04-11T23:47:16Z\n# DDL\n\
                     CREATE DATABASE db0 WITH NAME autogen\n# DML\n# CONTEXT-DATABASE:db0\n\
                     # CONTEXT-RETENTION-POLICY:autogen\n# writing tsm data\n\
@@ -95,12 +95,12 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_line_is_named_and_spoils_no_other() {
+    fn a_bad_line_is_refused_with_its_number_and_affects_no_other() {
         let text = "a v=1 1000\nb v=\"open 1000\nc v=2 1000\nbad\nd v=3\ne v=4 2000";
         let (kept, _) = testing::read(&mut Influx::new(text.as_bytes(), Precision::Seconds));
-        let values: Vec<_> = kept.samples.iter().map(|own| own.rsplit(' ').next()).collect();
+        let values: Vec<_> = kept.samples.iter().map(|sample| sample.rsplit(' ').next()).collect();
         assert_eq!(values, [Some("1"), Some("2"), Some("4")]);
-        let places: Vec<_> = kept.refused.iter().map(|own| own.split(' ').next()).collect();
+        let places: Vec<_> = kept.refused.iter().map(|refusal| refusal.split(' ').next()).collect();
         assert_eq!(places, [Some("2"), Some("4"), Some("5")]);
     }
 

@@ -26,7 +26,7 @@ const LIMITS: SeriesLimits =
     SeriesLimits { tags_max: 1024, name_bytes_max: 16_384, value_bytes_max: 65_536 };
 
 /// The id of all series outside of the selection.
-const LEFT_OUT: SeriesId = SeriesId(u32::MAX);
+const EXCLUDED: SeriesId = SeriesId(u32::MAX);
 
 /// A receiver of batches.
 pub trait Receiver {
@@ -59,8 +59,8 @@ pub fn read_all(
     let mut intake = Intake { cache: SeriesCache::default(), batcher, selection, receiver };
     let mut tally = Tally::default();
     loop {
-        let (end, wanted) = intake.chunk(source, &mut tally);
-        if !wanted {
+        let (end, continues) = intake.chunk(source, &mut tally);
+        if !continues {
             return (tally, Ok(()));
         }
         if !matches!(end, Ok(true)) {
@@ -71,28 +71,28 @@ pub fn read_all(
 }
 
 /// Samples that a decoder refused, or an explanation.
-struct Bad {
+struct Refused {
     place: Place,
     reason: RefusalReason,
     count: u64,
     message: String,
 }
 
-fn sayings(place: Place, refused: &Refusals) -> Vec<Bad> {
+fn refusals_of(place: Place, refused: &Refusals) -> Vec<Refused> {
     let mut examples = refused.examples().iter();
     let mut out: Vec<_> = refused
         .counts
         .iter()
         .map(|(reason, count)| {
-            let example = examples.by_ref().find(|own| own.reason == reason.as_str());
-            let message = example.map_or(reason.remedy(), |own| &own.message).to_owned();
-            Bad { place, reason: *reason, count: *count, message }
+            let example = examples.by_ref().find(|example| example.reason == reason.as_str());
+            let message = example.map_or(reason.remedy(), |example| &example.message).to_owned();
+            Refused { place, reason: *reason, count: *count, message }
         })
         .collect();
     if out.is_empty() {
-        let explained = refused.examples().iter().map(|own| own.message.clone());
+        let explained = refused.examples().iter().map(|example| example.message.clone());
         let reason = RefusalReason::BadSeries;
-        out.extend(explained.map(|message| Bad { place, reason, count: 0, message }));
+        out.extend(explained.map(|message| Refused { place, reason, count: 0, message }));
     }
     out
 }
@@ -131,7 +131,7 @@ impl Intake<'_> {
             };
             if let Some(refused) = rows.take_refused() {
                 tally.samples += refused.total();
-                bad.extend(sayings(place, &refused));
+                bad.extend(refusals_of(place, &refused));
             }
             if rows.len() > before {
                 places.push((rows.len(), place));
@@ -145,7 +145,7 @@ impl Intake<'_> {
         let (batcher, selection) = (&mut self.batcher, self.selection);
         let numbered = decoded.number(&mut self.cache, |mut definition| {
             if !selection.has_series(&definition.key) {
-                return LEFT_OUT;
+                return EXCLUDED;
             }
             definition.kind = selection.kind.unwrap_or(definition.kind);
             batcher.define(definition)
@@ -153,20 +153,20 @@ impl Intake<'_> {
         let numbered: Vec<_> = numbered.collect();
         // Refused series are in the cache, too.
         self.cache.trim(SERIES_MAX * 2);
-        let wanted = self.take(&numbered, &places, bad, tally);
+        let continues = self.deliver(&numbered, &places, bad, tally);
         if self.batcher.series() > SERIES_MAX && end.is_ok() {
             end = Err(SourceFault::Damaged(format!(
-                "more than {SERIES_MAX} series in one file: split it"
+                "more than {SERIES_MAX} series in one file: split the file"
             )));
         }
-        (end, wanted)
+        (end, continues)
     }
 
-    fn take(
+    fn deliver(
         &mut self,
         samples: &[Numbered],
         places: &[(usize, Place)],
-        bad: Vec<Bad>,
+        bad: Vec<Refused>,
         tally: &mut Tally,
     ) -> bool {
         let mut piece = 0;
@@ -176,19 +176,24 @@ impl Intake<'_> {
                 piece += 1;
             }
             let place = places.get(piece).map_or(0, |(_, place)| *place);
-            while let Some(own) = bad.next_if(|own| own.place <= place) {
-                self.receiver.refused(own.place, own.reason, own.count, &own.message);
+            while let Some(refused) = bad.next_if(|refused| refused.place <= place) {
+                self.receiver.refused(
+                    refused.place,
+                    refused.reason,
+                    refused.count,
+                    &refused.message,
+                );
             }
             if is_stale_marker(sample.value) {
                 tally.samples -= 1;
                 tally.stale_markers += 1;
                 continue;
             }
-            if sample.series == Ok(LEFT_OUT) || !self.selection.has_time(sample.at) {
+            if sample.series == Ok(EXCLUDED) || !self.selection.has_time(sample.at) {
                 tally.left_out += 1;
                 continue;
             }
-            match judge(sample, &self.batcher) {
+            match check(sample, &self.batcher) {
                 Ok(series) => {
                     if let Some(batch) = self.batcher.add(series, sample, place)
                         && !self.receiver.batch(batch)
@@ -200,8 +205,8 @@ impl Intake<'_> {
                 Err((reason, message)) => self.receiver.refused(place, reason, 1, &message),
             }
         }
-        for own in bad {
-            self.receiver.refused(own.place, own.reason, own.count, &own.message);
+        for refused in bad {
+            self.receiver.refused(refused.place, refused.reason, refused.count, &refused.message);
         }
         true
     }
@@ -214,17 +219,19 @@ impl Intake<'_> {
 }
 
 /// Checks a sample as far as the file allows; the daemon checks the rest.
-fn judge(
+fn check(
     sample: &Numbered,
     batcher: &Batcher,
 ) -> Result<crate::model::SeriesId, (RefusalReason, String)> {
     let series = sample.series.map_err(|reason| (reason, String::new()))?;
     if !sample.value.is_finite() && batcher.kind(series) != Some(Kind::Gauge) {
-        let message = format!("value {} is not finite; only gauges may have such", sample.value);
+        let message =
+            format!("value {} is not finite; only gauges may have such values", sample.value);
         return Err((RefusalReason::NotFinite, message));
     }
     if sample.at == NO_TIME {
-        let message = "no timestamp: only samples with a time can be imported once".to_owned();
+        let message =
+            "no timestamp: only samples with a timestamp can be imported exactly once".to_owned();
         return Err((RefusalReason::BadSample, message));
     }
     if sample.at < UnixMillis::MIN {
@@ -253,10 +260,11 @@ pub(super) mod testing {
     }
 
     impl Receiver for Kept {
-        fn batch(&mut self, own: NumberedBatch) -> bool {
-            self.series
-                .extend(own.new.iter().map(|new| format!("{} {} {}", new.key, new.kind, new.unit)));
-            let batch = &own.batch;
+        fn batch(&mut self, numbered: NumberedBatch) -> bool {
+            self.series.extend(
+                numbered.new.iter().map(|new| format!("{} {} {}", new.key, new.kind, new.unit)),
+            );
+            let batch = &numbered.batch;
             for index in 0..batch.refs.len() {
                 let series = &self.series[batch.refs[index] as usize];
                 let (at, value) = (batch.times[index], batch.values[index]);

@@ -26,14 +26,14 @@ pub(super) struct Lines<R> {
     /// The current line without its end.
     pub(super) text: Vec<u8>,
     /// Lines that were read ahead and will be returned again.
-    again: io::Cursor<Vec<u8>>,
+    pushed_back: io::Cursor<Vec<u8>>,
     /// The number of lines read so far.
     number: Place,
 }
 
 impl<R: BufRead> Lines<R> {
     pub(super) fn new(input: R) -> Self {
-        Self { input, text: Vec::new(), again: io::Cursor::default(), number: 0 }
+        Self { input, text: Vec::new(), pushed_back: io::Cursor::default(), number: 0 }
     }
 
     /// Returns the next line. When `is_open` reports an open quote, the following lines up to the
@@ -51,7 +51,7 @@ impl<R: BufRead> Lines<R> {
             let alone = self.text.len();
             self.join(&is_open).map_err(|cause| SourceFault::Read { line: place, cause })?;
             if is_open(&self.text) {
-                self.give_back(alone);
+                self.push_back(alone);
                 self.number = place;
             }
         }
@@ -85,11 +85,11 @@ impl<R: BufRead> Lines<R> {
         Ok(())
     }
 
-    fn give_back(&mut self, from: usize) {
-        let read = self.again.position() as usize;
+    fn push_back(&mut self, from: usize) {
+        let read = self.pushed_back.position() as usize;
         let mut all = self.text.split_off(from);
-        all.extend_from_slice(self.again.get_ref().get(read..).unwrap_or_default());
-        self.again = io::Cursor::new(all);
+        all.extend_from_slice(self.pushed_back.get_ref().get(read..).unwrap_or_default());
+        self.pushed_back = io::Cursor::new(all);
     }
 
     /// Appends one line with its end, or the start of a line that exceeds the limit; returns false
@@ -97,7 +97,7 @@ impl<R: BufRead> Lines<R> {
     fn append(&mut self) -> io::Result<bool> {
         let limit = LINE_BYTES_MAX as u64 + 1;
         let before = self.text.len();
-        self.again.read_until(b'\n', &mut self.text)?;
+        self.pushed_back.read_until(b'\n', &mut self.text)?;
         if !self.text.ends_with(b"\n") || self.text.len() == before {
             (&mut self.input).take(limit).read_until(b'\n', &mut self.text)?;
         }
@@ -115,11 +115,11 @@ impl<R: BufRead> Lines<R> {
         loop {
             let buffer = self.input.fill_buf()?;
             let end = buffer.iter().position(|byte| *byte == b'\n');
-            let (passed, done) = match end {
+            let (length, done) = match end {
                 Some(end) => (end + 1, true),
                 None => (buffer.len(), buffer.is_empty()),
             };
-            self.input.consume(passed);
+            self.input.consume(length);
             if done {
                 return Ok(());
             }
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_that_is_never_closed_spoils_its_own_line_only() {
+    fn an_unclosed_quote_affects_only_its_own_line() {
         let lines = read(b"a\n\"b\nc\nd", odd);
         assert_eq!(shown(&lines), [(1, "a"), (2, "\"b"), (3, "c"), (4, "d")]);
         let mut text = b"\"open\n".to_vec();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_passed_over() {
+    fn a_line_that_exceeds_the_limit_is_skipped() {
         let mut text = vec![b'x'; LINE_BYTES_MAX * 3];
         text.extend_from_slice(b"\nb\n");
         assert_eq!(shown(&read(&text, |_| false)), [(1, "too long"), (2, "b")]);

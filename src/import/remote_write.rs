@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_read_and_stale_markers_are_no_samples() {
+    fn a_body_is_read_and_stale_markers_are_not_samples() {
         let compressed = snap::raw::Encoder::new().compress_vec(&body()).unwrap();
         let (kept, tally) = testing::read(&mut RemoteWrite::new(&compressed).unwrap());
         assert_eq!(kept.samples, [r#"m{a="b"} gauge  7 1.5"#]);

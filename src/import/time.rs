@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_are_told_by_size() {
+    fn units_follow_from_the_size() {
         let at = Some(1_795_264_496_123);
         assert_eq!(millis("1795264496.123"), at);
         assert_eq!(millis("1.795264496123e9"), at);

@@ -66,7 +66,7 @@ impl<'a> Whisper<'a> {
         path: &'a str,
         templates: &'a [Template],
     ) -> Result<Self, SourceFault> {
-        let (aggregation, archives) = read_head(bytes).map_err(SourceFault::Damaged)?;
+        let (aggregation, archives) = read_header(bytes).map_err(SourceFault::Damaged)?;
         let points = select(bytes, &archives).into_iter();
         Ok(Self { path, templates, is_sum: aggregation == AGGREGATION_SUM, points })
     }
@@ -105,13 +105,13 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-fn read_head(bytes: &[u8]) -> Result<(u32, Vec<Archive>), String> {
-    let cut = |at: usize| format!("not a whisper file: it ends in its head, at byte {at}");
+fn read_header(bytes: &[u8]) -> Result<(u32, Vec<Archive>), String> {
+    let cut = |at: usize| format!("not a whisper file: it ends within its header, at byte {at}");
     let aggregation = word(bytes, 0).ok_or_else(|| cut(0))?;
     let count = word(bytes, 12).ok_or_else(|| cut(12))? as usize;
     if !(1..=8).contains(&aggregation) || !(1..=ARCHIVES_MAX).contains(&count) {
         return Err(format!(
-            "not a whisper file: byte 0 says aggregation {aggregation}, byte 12 {count} archives"
+            "not a whisper file: byte 0 has aggregation {aggregation}, byte 12 has {count} archives"
         ));
     }
     let mut archives: Vec<Archive> = Vec::with_capacity(count);
@@ -123,8 +123,8 @@ fn read_head(bytes: &[u8]) -> Result<(u32, Vec<Archive>), String> {
         let coarser = archives.last().is_none_or(|finer| i64::from(step) > finer.step);
         if step == 0 || points == 0 || !coarser || end.is_none_or(|end| end > bytes.len()) {
             return Err(format!(
-                "damaged whisper file: archive {index} at byte {at} says {points} points of \
-                 {step} s from byte {offset}, of {} bytes in all",
+                "damaged whisper file: archive {index} at byte {at} has {points} points of {step} s \
+                 from byte {offset}, but the file has {} bytes",
                 bytes.len()
             ));
         }
@@ -160,24 +160,24 @@ fn select(bytes: &[u8], archives: &[Archive]) -> Vec<Point> {
     let Some(latest) = latest else { return Vec::new() };
     let mut chosen: Vec<Point> = Vec::new();
     // Times from here on are covered by a finer archive.
-    let mut taken_from = i64::MAX;
+    let mut covered_from = i64::MAX;
     for (archive, points) in archives.iter().zip(&all) {
         let newest = latest.div_euclid(archive.step) * archive.step;
         let covers_from = newest - archive.step * (archive.points as i64 - 1);
         // A coarse point that overlaps the covered range replaces the finer points within it.
-        let reaches = |point: &&Point| {
-            point.at_seconds < taken_from && point.at_seconds + archive.step > taken_from
+        let overlaps = |point: &&Point| {
+            point.at_seconds < covered_from && point.at_seconds + archive.step > covered_from
         };
-        if let Some(reaching) = points.iter().find(reaches) {
-            chosen.retain(|finer| finer.at_seconds >= reaching.at_seconds + archive.step);
-            taken_from = reaching.at_seconds + archive.step;
+        if let Some(overlapping) = points.iter().find(overlaps) {
+            chosen.retain(|finer| finer.at_seconds >= overlapping.at_seconds + archive.step);
+            covered_from = overlapping.at_seconds + archive.step;
         }
         chosen.extend(
             points
                 .iter()
-                .filter(|point| point.at_seconds >= covers_from && point.at_seconds < taken_from),
+                .filter(|point| point.at_seconds >= covers_from && point.at_seconds < covered_from),
         );
-        taken_from = taken_from.min(covers_from);
+        covered_from = covered_from.min(covers_from);
     }
     chosen.sort_by_key(|point| point.at_seconds);
     chosen
@@ -221,12 +221,12 @@ mod tests {
     }
 
     fn points(bytes: &[u8]) -> Vec<(i64, f64)> {
-        let (_, archives) = read_head(bytes).unwrap();
+        let (_, archives) = read_header(bytes).unwrap();
         select(bytes, &archives).iter().map(|point| (point.at_seconds, point.value)).collect()
     }
 
     #[test]
-    fn coarse_points_are_taken_only_where_no_finer_ones_cover() {
+    fn coarse_points_are_used_only_without_finer_ones() {
         // The fine archive covers 1060 to 1090.
         let fine = [(1060, 1.0), (1070, 2.0), (1080, 3.0), (1090, 4.0)];
         let coarse = [(1000, 10.0), (1020, 20.0), (1040, 30.0), (1060, 1.5), (1080, 3.5)];
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_round_left_in_a_ring_is_left_out() {
+    fn points_of_an_earlier_round_are_skipped() {
         let fine = [(500, 9.0), (1090, 4.0)];
         let coarse = [(480, 7.0), (1080, 4.0)];
         let bytes = file(2, &[(10, 4, &fine), (60, 100, &coarse)]);
@@ -282,10 +282,10 @@ mod tests {
             bytes in prop::collection::vec(any::<u8>(), 0..300),
             archives in prop::collection::vec((1_u32..50, 1_usize..9, any::<u32>()), 1..4),
         ) {
-            let points = archives.iter().map(|own| [(own.2, 1.0), (own.2 / 2, f64::NAN)]);
+            let points = archives.iter().map(|archive| [(archive.2, 1.0), (archive.2 / 2, f64::NAN)]);
             let points: Vec<_> = points.collect();
             let archives: Vec<_> = archives.iter().zip(&points)
-                .map(|(own, points)| (own.0, own.1, &points[..])).collect();
+                .map(|(archive, points)| (archive.0, archive.1, &points[..])).collect();
             let built = file(1, &archives);
             for input in [&bytes[..], &built[..], &built[..built.len() / 2]] {
                 if let Ok(mut source) = Whisper::new(input, "a", &[]) {

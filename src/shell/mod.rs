@@ -4,7 +4,7 @@
 
 #![allow(
     clippy::wildcard_enum_match_arm,
-    reason = "a place for one kind of value refuses all others"
+    reason = "code that accepts one kind of value refuses all others alike"
 )]
 
 pub(crate) mod notation;

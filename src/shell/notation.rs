@@ -15,7 +15,7 @@ const FIELDS_MAX: usize = 4096;
 
 /// A parsed statement.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Read {
+pub(crate) enum Statement {
     /// A value.
     Value(Value),
     /// The calls `db.NAME.METHOD(...)` and the calls on its result.
@@ -33,7 +33,7 @@ pub(crate) struct Call {
 ///
 /// # Errors
 /// When the text is invalid; the message names the line.
-pub(crate) fn read(text: &str) -> Result<Read, String> {
+pub(crate) fn read(text: &str) -> Result<Statement, String> {
     let mut reader = Reader::new(text);
     let read = reader.next()?;
     if reader.is_at_end() { Ok(read) } else { Err(reader.fault("the end")) }
@@ -66,9 +66,9 @@ impl<'t> Reader<'t> {
     ///
     /// # Errors
     /// When the text is invalid; the message names the line.
-    pub(crate) fn next(&mut self) -> Result<Read, String> {
+    pub(crate) fn next(&mut self) -> Result<Statement, String> {
         if !self.take("db.") {
-            return Ok(Read::Value(self.value(0)?));
+            return Ok(Statement::Value(self.value(0)?));
         }
         let collection = self.collection()?;
         let mut calls = Vec::new();
@@ -79,7 +79,7 @@ impl<'t> Reader<'t> {
             calls.push(self.call()?);
         }
         self.take(";");
-        Ok(Read::Calls { collection, calls })
+        Ok(Statement::Calls { collection, calls })
     }
 
     fn call(&mut self) -> Result<Call, String> {
@@ -128,9 +128,9 @@ impl<'t> Reader<'t> {
 
     fn take(&mut self, mark: &str) -> bool {
         self.skip();
-        let is_there = self.rest().starts_with(mark);
-        self.at += if is_there { mark.len() } else { 0 };
-        is_there
+        let is_next = self.rest().starts_with(mark);
+        self.at += if is_next { mark.len() } else { 0 };
+        is_next
     }
 
     fn expect(&mut self, mark: &str) -> Result<(), String> {
@@ -159,7 +159,7 @@ impl<'t> Reader<'t> {
 
     fn value(&mut self, depth: usize) -> Result<Value, String> {
         if depth > DEPTH_MAX {
-            return Err(format!("it nests deeper than {DEPTH_MAX} levels"));
+            return Err(format!("the value is nested deeper than {DEPTH_MAX} levels"));
         }
         self.skip();
         match self.rest().chars().next() {
@@ -186,7 +186,7 @@ impl<'t> Reader<'t> {
 
     fn braces(&mut self, depth: usize) -> Result<Fields, String> {
         if depth > DEPTH_MAX {
-            return Err(format!("it nests deeper than {DEPTH_MAX} levels"));
+            return Err(format!("the value is nested deeper than {DEPTH_MAX} levels"));
         }
         self.expect("{")?;
         let mut fields = Fields::default();
@@ -206,7 +206,7 @@ impl<'t> Reader<'t> {
             };
             for (name, value) in read {
                 if fields.get(&name).is_some() {
-                    return Err(format!("{name:?} is given twice in a document"));
+                    return Err(format!("{name:?} occurs twice in a document"));
                 }
                 if fields.len() == FIELDS_MAX {
                     return Err(format!("a document has more than {FIELDS_MAX} fields"));
@@ -284,7 +284,7 @@ impl<'t> Reader<'t> {
     }
 
     fn word(&mut self) -> Result<Value, String> {
-        let begin = self.at;
+        let start = self.at;
         match self.name()? {
             "true" => Ok(Value::Bool(true)),
             "false" => Ok(Value::Bool(false)),
@@ -302,7 +302,7 @@ impl<'t> Reader<'t> {
                 number => Ok(number),
             },
             _ => {
-                self.at = begin;
+                self.at = start;
                 Err(self.fault("a value"))
             }
         }
@@ -342,7 +342,7 @@ impl<'t> Reader<'t> {
         // Printed articles have typographic quotes.
         let closing = if quote == '\u{201c}' { '\u{201d}' } else { quote };
         let Some(end) = end_of_quoted(rest, closing) else {
-            return Err(self.fault("the end of a text"));
+            return Err(self.fault("the end of a string"));
         };
         let inner = rest.get(quote.len_utf8()..end).unwrap_or_default();
         self.at += end + closing.len_utf8();
@@ -352,7 +352,7 @@ impl<'t> Reader<'t> {
         // Only the quotes differ from JSON.
         let json = if quote == '"' { format!("\"{inner}\"") } else { escape_double_quotes(inner) };
         let text: Result<String, _> = serde_json::from_str(&json);
-        text.map(Into::into).map_err(|cause| format!("a text cannot be read: {cause}"))
+        text.map(Into::into).map_err(|cause| format!("invalid string: {cause}"))
     }
 }
 
@@ -386,13 +386,15 @@ mod tests {
 
     fn value(text: &str) -> Value {
         match read(text).unwrap() {
-            Read::Value(value) => value,
-            Read::Calls { .. } => unreachable!("{text}"),
+            Statement::Value(value) => value,
+            Statement::Calls { .. } => unreachable!("{text}"),
         }
     }
 
     fn shell(text: &str) -> String {
-        let Read::Calls { collection, calls } = read(text).unwrap() else { unreachable!("{text}") };
+        let Statement::Calls { collection, calls } = read(text).unwrap() else {
+            unreachable!("{text}")
+        };
         let call = |Call { method, arguments }: &Call| {
             format!(" {method}{}", serde_json::to_string(arguments).unwrap())
         };
@@ -400,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn json_and_the_language_of_the_shell_are_read() {
+    fn json_and_the_syntax_of_the_shell_are_parsed() {
         assert_eq!(
             json(r#" {"a": [1, -2.5, true, null, "x\n\u00e9\""], "b": {"$date": "2015-08-18"}} "#),
             r#"{"a":[1,-2.5,true,null,"x\né\""],"b":{"$date":"2015-08-18T00:00:00Z"}}"#
@@ -429,19 +431,19 @@ mod tests {
     }
 
     #[test]
-    fn statements_are_read_one_after_the_other() {
+    fn statements_are_parsed_one_after_the_other() {
         let mut reader = Reader::new("db.a.find();\n// next\n{x: 1}\ndb.b.find({})\noops(");
-        assert!(matches!(reader.next().unwrap(), Read::Calls { .. }));
+        assert!(matches!(reader.next().unwrap(), Statement::Calls { .. }));
         assert!(!reader.is_at_end());
-        assert!(matches!(reader.next().unwrap(), Read::Value(_)));
-        assert!(matches!(reader.next().unwrap(), Read::Calls { .. }));
+        assert!(matches!(reader.next().unwrap(), Statement::Value(_)));
+        assert!(matches!(reader.next().unwrap(), Statement::Calls { .. }));
         assert!(!reader.is_at_end());
         assert!(reader.next().unwrap_err().contains("line 5"));
         assert!(Reader::new(" // nothing").is_at_end());
     }
 
     #[test]
-    fn what_cannot_be_read_is_named_with_its_line() {
+    fn errors_name_the_line() {
         let fault = |text: &str| read(text).unwrap_err();
         assert_eq!(fault("[1,\n 2"), "line 2: expected ] at \"\"");
         assert_eq!(fault("{a 1}"), "line 1: expected : at \"1}\"");
@@ -454,9 +456,9 @@ mod tests {
         assert!(fault("db.a.find(1,1,1,1,1,1,1,1,1,1)").contains("fewer arguments"));
         assert!(fault("/open").contains("the end of a pattern"));
         assert!(fault(&"{".repeat(100_000)).contains("deeper than 32"));
-        assert_eq!(fault("{a: 1, a: 2}"), "\"a\" is given twice in a document");
+        assert_eq!(fault("{a: 1, a: 2}"), "\"a\" occurs twice in a document");
         assert!(fault("ISODate('soon')").contains("expected a date"));
-        assert!(fault("'open").contains("the end of a text"));
+        assert!(fault("'open").contains("the end of a string"));
         assert!(fault("1e999").contains("a number"));
         assert!(fault("forEach").contains("a value"));
         assert!(fault(&"[".repeat(100_000)).contains("deeper than 32"));

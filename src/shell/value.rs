@@ -12,7 +12,7 @@ use crate::model::UnixMillis;
 pub(crate) const DEPTH_MAX: usize = 32;
 
 /// The maximum length of a text that is parsed as a number.
-const SPELLED_BYTES_MAX: usize = 64;
+const NUMBER_BYTES_MAX: usize = 64;
 
 /// A value of a document.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,23 +33,23 @@ pub(crate) struct Fields(Vec<(Arc<str>, Value)>);
 
 impl Fields {
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
-        self.0.iter().find(|(own, _)| **own == *name).map(|(_, value)| value)
+        self.0.iter().find(|(key, _)| **key == *name).map(|(_, value)| value)
     }
 
     pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
-        self.0.iter_mut().find(|(own, _)| **own == *name).map(|(_, value)| value)
+        self.0.iter_mut().find(|(key, _)| **key == *name).map(|(_, value)| value)
     }
 
     /// Replaces the value of a field, or appends the field.
     pub(crate) fn set(&mut self, name: Arc<str>, value: Value) {
         match self.get_mut(&name) {
-            Some(own) => *own = value,
+            Some(current) => *current = value,
             None => self.0.push((name, value)),
         }
     }
 
     pub(crate) fn remove(&mut self, name: &str) {
-        self.0.retain(|(own, _)| **own != *name);
+        self.0.retain(|(key, _)| **key != *name);
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Value)> {
@@ -110,9 +110,9 @@ fn size_of_value(value: &Value, depth: usize) -> Option<usize> {
 }
 
 /// Parses a number in decimal digits, such as `7`, `-2.5`, `007` or `1e3`.
-fn spelled(text: &str) -> Option<Value> {
+fn parse_number(text: &str) -> Option<Value> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    if text.len() > SPELLED_BYTES_MAX || !digits.starts_with(|c: char| c.is_ascii_digit()) {
+    if text.len() > NUMBER_BYTES_MAX || !digits.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
     let float = || text.parse().ok().filter(|number: &f64| number.is_finite()).map(Value::Float);
@@ -155,10 +155,10 @@ impl Value {
     }
 
     /// Returns the value as a number, also when it is the text of one.
-    pub(crate) fn counted(&self) -> Option<Self> {
+    pub(crate) fn to_number(&self) -> Option<Self> {
         match self {
             Self::Int(_) | Self::Float(_) => Some(self.clone()),
-            Self::Text(text) => spelled(text),
+            Self::Text(text) => parse_number(text),
             Self::Null | Self::Bool(_) | Self::Date(_) | Self::List(_) | Self::Fields(_) => None,
         }
     }
@@ -171,13 +171,13 @@ impl Value {
             Self::Int(_) | Self::Float(_) => "a number",
             Self::Text(_) => "a text",
             Self::Date(_) => "a date",
-            Self::List(_) => "a list",
+            Self::List(_) => "an array",
             Self::Fields(_) => "a document",
         }
     }
 
     /// Returns the value as a condition: null, false and zero are false.
-    pub(crate) fn holds(&self) -> bool {
+    pub(crate) fn is_truthy(&self) -> bool {
         match self {
             Self::Null => false,
             Self::Bool(held) => *held,

@@ -104,14 +104,14 @@ impl Health {
     }
 
     /// Sets the reason of a shortfall for one part, or clears it.
-    pub fn fall_short(&self, shortfall: Shortfall, whose: &str, reason: Option<String>) {
+    pub fn set_shortfall(&self, shortfall: Shortfall, part: &str, reason: Option<String>) {
         let mut all = self.0.shortfalls.lock();
         if let Some(reason) = reason {
-            all.entry(shortfall).or_default().insert(whose.to_owned(), reason);
+            all.entry(shortfall).or_default().insert(part.to_owned(), reason);
             return;
         }
-        let of_all = all.get_mut(&shortfall);
-        let is_last = of_all.is_some_and(|own| own.remove(whose).is_some() && own.is_empty());
+        let parts = all.get_mut(&shortfall);
+        let is_last = parts.is_some_and(|parts| parts.remove(part).is_some() && parts.is_empty());
         if is_last {
             all.remove(&shortfall);
         }
@@ -120,13 +120,13 @@ impl Health {
     /// Returns the present shortfalls, each with its first reason and the number of further ones.
     pub fn shortfalls(&self) -> Vec<(Shortfall, String)> {
         let all = self.0.shortfalls.lock();
-        let shown = all.iter().filter_map(|(shortfall, own)| {
-            let (whose, reason) = own.first_key_value()?;
-            let more = match own.len() - 1 {
+        let shown = all.iter().filter_map(|(shortfall, parts)| {
+            let (part, reason) = parts.first_key_value()?;
+            let more = match parts.len() - 1 {
                 0 => String::new(),
                 more => format!("; and {more} more"),
             };
-            Some((*shortfall, format!("{whose}: {reason}{more}")))
+            Some((*shortfall, format!("{part}: {reason}{more}")))
         });
         shown.collect()
     }
@@ -137,10 +137,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shortfall_is_there_until_it_ends_for_all() {
+    fn a_shortfall_lasts_until_it_is_cleared_for_all_parts() {
         let health = Health::default();
-        let note = |whose: &str, reason: Option<&str>| {
-            health.fall_short(Shortfall::OwnSamples, whose, reason.map(str::to_owned));
+        let note = |part: &str, reason: Option<&str>| {
+            health.set_shortfall(Shortfall::OwnSamples, part, reason.map(str::to_owned));
         };
         let shown = || health.shortfalls().into_iter().map(|(_, shown)| shown).collect::<Vec<_>>();
         note("b", Some("refused"));

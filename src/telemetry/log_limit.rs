@@ -35,11 +35,11 @@ pub enum LogFormat {
 const LINES_MAX: u64 = 100;
 const PERIOD: Duration = Duration::from_secs(60);
 
-static LEFT_OUT: AtomicU64 = AtomicU64::new(0);
+static DROPPED: AtomicU64 = AtomicU64::new(0);
 
 /// Returns the number of lines dropped since the start.
-pub(super) fn log_lines_left_out() -> u64 {
-    LEFT_OUT.load(Ordering::Relaxed)
+pub(super) fn log_lines_dropped() -> u64 {
+    DROPPED.load(Ordering::Relaxed)
 }
 
 /// A format with the limit.
@@ -73,19 +73,19 @@ where
             let verdict =
                 self.places.lock().take(event.metadata().callsite(), self.since.elapsed());
             match (verdict, self.form) {
-                (Verdict::LeaveOut, _) => {
-                    LEFT_OUT.fetch_add(1, Ordering::Relaxed);
+                (Verdict::Drop, _) => {
+                    DROPPED.fetch_add(1, Ordering::Relaxed);
                     return Ok(());
                 }
-                (Verdict::Write { left_out: 0 }, _) => {}
-                (Verdict::Write { left_out }, LogFormat::Text) => {
-                    writeln!(writer, "lines like the next one that were left out: {left_out}")?;
+                (Verdict::Write { dropped: 0 }, _) => {}
+                (Verdict::Write { dropped }, LogFormat::Text) => {
+                    writeln!(writer, "dropped lines like the next one: {dropped}")?;
                 }
-                (Verdict::Write { left_out }, LogFormat::Json) => {
-                    let message = "lines like the next one were left out";
+                (Verdict::Write { dropped }, LogFormat::Json) => {
+                    let message = "lines like the next one were dropped";
                     writeln!(
                         writer,
-                        r#"{{"level":"WARN","message":"{message}","lines":{left_out}}}"#
+                        r#"{{"level":"WARN","message":"{message}","lines":{dropped}}}"#
                     )?;
                 }
             }
@@ -99,9 +99,9 @@ where
 enum Verdict {
     /// The line is written, after `dropped` lines were dropped.
     Write {
-        left_out: u64,
+        dropped: u64,
     },
-    LeaveOut,
+    Drop,
 }
 
 /// The lines of each place in the code; their number is limited by the code.
@@ -122,13 +122,13 @@ impl<K> Default for Places<K> {
 impl<K: Hash + Eq> Places<K> {
     fn take(&mut self, place: K, now: Duration) -> Verdict {
         let period = self.0.entry(place).or_insert(Period { since: now, lines: 0 });
-        let mut left_out = 0;
+        let mut dropped = 0;
         if now.saturating_sub(period.since) >= PERIOD {
-            left_out = period.lines.saturating_sub(LINES_MAX);
+            dropped = period.lines.saturating_sub(LINES_MAX);
             *period = Period { since: now, lines: 0 };
         }
         period.lines += 1;
-        if period.lines > LINES_MAX { Verdict::LeaveOut } else { Verdict::Write { left_out } }
+        if period.lines > LINES_MAX { Verdict::Drop } else { Verdict::Write { dropped } }
     }
 }
 
@@ -142,11 +142,11 @@ mod tests {
         let second = Duration::from_secs;
         for line in 0..LINES_MAX + 7 {
             let expected =
-                if line < LINES_MAX { Verdict::Write { left_out: 0 } } else { Verdict::LeaveOut };
+                if line < LINES_MAX { Verdict::Write { dropped: 0 } } else { Verdict::Drop };
             assert_eq!(places.take("a", second(line / 10)), expected, "{line}");
         }
-        assert_eq!(places.take("b", second(30)), Verdict::Write { left_out: 0 });
-        assert_eq!(places.take("a", second(60)), Verdict::Write { left_out: 7 });
-        assert_eq!(places.take("a", second(61)), Verdict::Write { left_out: 0 });
+        assert_eq!(places.take("b", second(30)), Verdict::Write { dropped: 0 });
+        assert_eq!(places.take("a", second(60)), Verdict::Write { dropped: 7 });
+        assert_eq!(places.take("a", second(61)), Verdict::Write { dropped: 0 });
     }
 }

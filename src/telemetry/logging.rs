@@ -20,14 +20,14 @@ pub fn init_logging(format: LogFormat, filter: &str) -> Result<(), String> {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()));
     let started = match format {
-        LogFormat::Text => builder.map_event_format(|own| Limited::new(own, format)).try_init(),
+        LogFormat::Text => builder.map_event_format(|inner| Limited::new(inner, format)).try_init(),
         LogFormat::Json => {
             let builder = builder.json().flatten_event(true);
-            builder.map_event_format(|own| Limited::new(own, format)).try_init()
+            builder.map_event_format(|inner| Limited::new(inner, format)).try_init()
         }
     };
     if started.is_err() {
-        tracing::debug!("logging was started before");
+        tracing::debug!("logging is already started");
     }
     Ok(())
 }

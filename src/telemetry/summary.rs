@@ -12,7 +12,7 @@ use crate::policy::RefusalReason;
 
 /// The number of samples of a protocol since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the fields are the counters of the same name")]
 pub struct SampleCounts {
     pub protocol: &'static str,
     pub accepted: u64,
@@ -22,7 +22,7 @@ pub struct SampleCounts {
 
 /// The number of samples refused for one reason since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the fields are the labels and the value of the counter")]
 pub struct RefusedCount {
     pub protocol: &'static str,
     pub reason: &'static str,
@@ -43,17 +43,17 @@ impl Metrics {
     /// Returns the numbers of samples by protocol.
     pub fn sample_counts(&self) -> Vec<SampleCounts> {
         let refused = self.refused_counts();
-        let of = |protocol: &Protocol| {
+        let counts = |protocol: &Protocol| {
             let protocol = protocol.as_str();
-            let own = refused.iter().filter(|own| own.protocol == protocol);
+            let matching = refused.iter().filter(|count| count.protocol == protocol);
             SampleCounts {
                 protocol,
                 accepted: self.samples_accepted.with_label_values(&[protocol]).get(),
                 duplicate: self.samples_duplicate.with_label_values(&[protocol]).get(),
-                refused: own.map(|own| own.count).sum(),
+                refused: matching.map(|refused| refused.count).sum(),
             }
         };
-        Protocol::ALL.iter().map(of).collect()
+        Protocol::ALL.iter().map(counts).collect()
     }
 
     /// Returns the numbers of refused samples by protocol and reason, without zeros.
@@ -65,7 +65,7 @@ impl Metrics {
                 RefusedCount { protocol, reason, count }
             })
         });
-        all.filter(|own| own.count > 0).collect()
+        all.filter(|refused| refused.count > 0).collect()
     }
 
     /// Returns the numbers of ingest requests by outcome.
@@ -87,10 +87,10 @@ impl Metrics {
 
 fn timing(histogram: &Histogram) -> Timing {
     let metric = histogram.metric();
-    let own = metric.get_histogram();
-    let count = own.get_sample_count();
-    let buckets = own.get_bucket().iter();
-    let finite = buckets.map(|own| (own.upper_bound(), own.cumulative_count() as f64));
+    let durations = metric.get_histogram();
+    let count = durations.get_sample_count();
+    let buckets = durations.get_bucket().iter();
+    let finite = buckets.map(|bucket| (bucket.upper_bound(), bucket.cumulative_count() as f64));
     let finite = finite.filter(|(bound, _)| bound.is_finite());
     Timing { count, buckets: finite.chain([(f64::INFINITY, count as f64)]).collect() }
 }

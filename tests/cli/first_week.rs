@@ -308,9 +308,9 @@ fn settings_that_drop_granularities_cause_a_warning() {
     let file = write(&dir, "granary.toml", one);
     let output = granary().args(["check-config", "--config"]).arg(&file).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success() && said.contains("and not at 5m, 1h, 1d"), "{said}");
+    assert!(output.status.success() && said.contains("but not at 5m, 1h, 1d"), "{said}");
     let daemon = Daemon::start(one);
     let log = daemon.log();
-    let told = log.lines().find(|line| line.contains("and not at 5m, 1h, 1d"));
+    let told = log.lines().find(|line| line.contains("but not at 5m, 1h, 1d"));
     assert!(told.is_some_and(|line| line.contains("WARN")), "{log}");
 }

@@ -91,9 +91,9 @@ impl Running {
 
     /// Returns all series of the group, to end them.
     pub(super) fn end(self, recording: &Recording) -> GroupRun {
-        recording.health.fall_short(Shortfall::OwnSamples, &self.sender, None);
+        recording.health.set_shortfall(Shortfall::OwnSamples, &self.sender, None);
         let name = self.alerts_name();
-        recording.health.fall_short(Shortfall::NotStored, &name, None);
+        recording.health.set_shortfall(Shortfall::NotStored, &name, None);
         let ended = self.written.into_iter().flatten().collect();
         GroupRun { ended, ..GroupRun::default() }
     }
@@ -165,7 +165,7 @@ impl Running {
         self.state = state;
         let unstored = self.keep(now);
         let name = self.alerts_name();
-        recording.health.fall_short(Shortfall::NotStored, &name, unstored);
+        recording.health.set_shortfall(Shortfall::NotStored, &name, unstored);
         let fault =
             lost.map(|lost| format!("lost {}: {}", counted(lost.count, "sample"), lost.cause));
         let mut errors = reports.iter().filter_map(|(report, _)| report.error.clone());

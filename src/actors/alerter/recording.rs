@@ -103,7 +103,7 @@ impl Recording {
         let reason = lost
             .as_ref()
             .map(|part| format!("lost {}: {}", counted(part.count, "sample"), part.cause));
-        self.health.fall_short(Shortfall::OwnSamples, &sender, reason);
+        self.health.set_shortfall(Shortfall::OwnSamples, &sender, reason);
         lost
     }
 

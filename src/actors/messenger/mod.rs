@@ -145,7 +145,7 @@ impl Messenger {
                 None => self.records.remove(&id),
             };
             let (name, fault) = (format!("notification/{id}"), fault_of(outcome));
-            self.parts.health.fall_short(Shortfall::NotStored, &name, fault.clone());
+            self.parts.health.set_shortfall(Shortfall::NotStored, &name, fault.clone());
             if let Some(fault) = fault {
                 tracing::error!(name, fault, "cannot store the notifications of a group");
             }

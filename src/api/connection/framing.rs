@@ -59,9 +59,8 @@ impl Framing {
     }
 
     /// Returns how many of these bytes may be passed on. They follow the bytes passed on before;
-    /// the
-    /// caller repeats the others in the next call. With 0, more bytes are needed, or the request is
-    /// whole.
+    /// the caller repeats the others in the next call. With 0, more bytes are needed, or the
+    /// request is whole.
     pub(super) fn pass(&mut self, bytes: &[u8]) -> usize {
         match &mut self.phase {
             Phase::Head(seen) => match end_of_head(bytes, *seen) {

@@ -46,7 +46,7 @@ pub struct Collectors {
 }
 
 impl Collectors {
-    fn of(&self, body: &[u8]) -> &Addr<Collector> {
+    fn for_body(&self, body: &[u8]) -> &Addr<Collector> {
         if body.len() > WORKER_COLLECTOR_BYTES_MAX { &self.large } else { &self.worker }
     }
 }

@@ -75,7 +75,7 @@ async fn accept(
     encoding: BatchEncoding,
 ) -> Result<IngestAnswer, Refusal> {
     let body = parts.bodies.receive(request, payload, "identity").await?;
-    let collector = parts.collectors.of(&body.bytes);
+    let collector = parts.collectors.for_body(&body.bytes);
     let collect = CollectBatches { body: body.bytes, encoding, is_own: false, memory: body.memory };
     let collected = collector.send(collect).await.map_err(|_| Refusal::Stopping)?;
     collected.map_err(Refusal::Collect)

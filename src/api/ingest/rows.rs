@@ -39,7 +39,7 @@ async fn accept(
     let body = parts.bodies.receive(&request, payload, default_encoding).await?;
     let peer = request.peer_addr().map(|peer| peer.ip().to_string()).unwrap_or_default();
     let sender = format!("{} {peer}", counted_as(protocol).as_str()).into();
-    let collector = parts.collectors.of(&body.bytes);
+    let collector = parts.collectors.for_body(&body.bytes);
     let collect = CollectRows { body: body.bytes, protocol, sender, memory: Some(body.memory) };
     let collected = collector.send(collect).await.map_err(|_| Refusal::Stopping)?;
     collected.map_err(Refusal::Collect)

@@ -16,7 +16,7 @@ pub(super) async fn metadata(received: Received) -> HttpResponse {
     respond("promql_metadata", received, |call| {
         let limit = call.params.limit()?.unwrap_or(usize::MAX);
         let metric = call.params.get("metric");
-        let all = list_metrics(&call.parts.store, metric, &call.limits()).map_err(query::of)?;
+        let all = list_metrics(&call.parts.store, metric, &call.limits()).map_err(query::fault)?;
         let entries = all.into_iter().flat_map(entries).take(limit);
         Ok(Answer::new(Data::Metrics(entries.collect())))
     })

@@ -18,7 +18,7 @@ mod times;
 mod writing;
 
 use actix_web::{
-    Handler, HttpResponse, Responder,
+    Handler, HttpResponse, Resource, Responder,
     guard::GuardContext,
     http::{Method, StatusCode, header},
     middleware::Compress,
@@ -98,12 +98,7 @@ impl PrefixedScope<'_, '_> {
         F: Handler<(Received,), Output = R>,
         R: Responder + 'static,
     {
-        let resource = self
-            .scope
-            .resource(&format!("{}/{path}", self.prefix))
-            .wrap(Compress::default())
-            .route(web::get().to(handler));
-        self.scope.add(resource);
+        self.add(path, |resource| resource.route(web::get().to(handler)));
     }
 
     /// Registers a route for POST with a form as its body, so that a link cannot call it.
@@ -112,13 +107,9 @@ impl PrefixedScope<'_, '_> {
         F: Handler<(Received,), Output = R>,
         R: Responder + 'static,
     {
-        let resource = self
-            .scope
-            .resource(&format!("{}/{path}", self.prefix))
-            .wrap(Compress::default())
-            .route(web::post().to(handler))
-            .default_service(web::to(only_post));
-        self.scope.add(resource);
+        self.add(path, |resource| {
+            resource.route(web::post().to(handler)).default_service(web::to(only_post))
+        });
     }
 
     /// Registers a route for GET, and for POST with a form as its body.
@@ -127,12 +118,12 @@ impl PrefixedScope<'_, '_> {
         F: Handler<(Received,), Output = R>,
         R: Responder + 'static,
     {
-        let resource = self
-            .scope
-            .resource(&format!("{}/{path}", self.prefix))
-            .wrap(Compress::default())
-            .route(web::get().to(handler.clone()))
-            .route(web::post().to(handler));
-        self.scope.add(resource);
+        let (get, post) = (web::get().to(handler.clone()), web::post().to(handler));
+        self.add(path, |resource| resource.route(get).route(post));
+    }
+
+    fn add(&mut self, path: &str, routes: impl FnOnce(Resource) -> Resource) {
+        let resource = routes(self.scope.resource(&format!("{}/{path}", self.prefix)));
+        self.scope.add(resource.wrap(Compress::default()));
     }
 }

@@ -29,7 +29,7 @@ pub(super) async fn range(received: Received) -> HttpResponse {
 
 pub(super) async fn format(received: Received) -> HttpResponse {
     respond("promql_format", received, |call| {
-        let text = format_promql(call.params.query(), &call.limits()).map_err(of_query)?;
+        let text = format_promql(call.params.query(), &call.limits()).map_err(query_fault)?;
         Ok(Answer::new(Data::Text(text)))
     })
     .await
@@ -38,7 +38,7 @@ pub(super) async fn format(received: Received) -> HttpResponse {
 /// Returns the tree of a query as JSON.
 pub(super) async fn parse(received: Received) -> HttpResponse {
     respond("promql_format", received, |call| {
-        let tree = promql_tree(call.params.query(), &call.limits()).map_err(of_query)?;
+        let tree = promql_tree(call.params.query(), &call.limits()).map_err(query_fault)?;
         Ok(Answer::new(Data::Json(tree.to_string().into())))
     })
     .await
@@ -56,7 +56,7 @@ fn evaluate(call: &Call<'_>, steps: Steps) -> Result<Answer, Fault> {
         delayed_name_removal: call.parts.promql.delayed_name_removal,
     };
     let found = promql(&call.parts.store, &request, &call.limits(), call.now.earliest());
-    let PromqlAnswer { mut value, mut warnings, infos } = found.map_err(of_query)?;
+    let PromqlAnswer { mut value, mut warnings, infos } = found.map_err(query_fault)?;
     if limit.is_some_and(|limit| truncate(&mut value, limit)) {
         warnings.push("results truncated due to limit".to_owned());
     }
@@ -82,15 +82,15 @@ fn truncate(value: &mut PromqlValue, limit: usize) -> bool {
 }
 
 /// Returns the fault for an expression in the parameter `query`.
-fn of_query(cause: QueryError) -> Fault {
+fn query_fault(cause: QueryError) -> Fault {
     if let QueryError::Invalid(message) = cause {
         return Fault::parameter("query", message);
     }
-    of(cause)
+    fault(cause)
 }
 
 /// Returns Prometheus' fault for an error.
-pub(super) fn of(cause: QueryError) -> Fault {
+pub(super) fn fault(cause: QueryError) -> Fault {
     let kind = match &cause {
         QueryError::Invalid(_) => FaultKind::BadData,
         QueryError::Execution(_) => FaultKind::Execution,

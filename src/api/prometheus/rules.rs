@@ -13,7 +13,7 @@ use super::{
     fault::Fault,
     json::push_exponent,
     params::Params,
-    query::of,
+    query::fault,
     receive::{Call, Received, respond},
 };
 use crate::{
@@ -35,7 +35,7 @@ pub(super) async fn rules(received: Received) -> HttpResponse {
         let filter = RuleFilter::read(call)?;
         let (set, statuses) = call.parts.rules.groups();
         let entries = entries(&statuses);
-        call.limits().take(entries * ENTRY_BYTES).map_err(of)?;
+        call.limits().take(entries * ENTRY_BYTES).map_err(fault)?;
         let both = set.groups.iter().zip(&statuses);
         let groups: Vec<_> =
             both.filter_map(|(group, status)| filter.group(group, status)).collect();
@@ -69,7 +69,7 @@ fn active(call: &Call<'_>) -> Result<Answer, Fault> {
     // Alerts of files that cannot be read any more keep their state.
     let unread = call.parts.rules.unread();
     let entries = entries(&statuses) + entries(&unread);
-    call.limits().take(entries * ENTRY_BYTES).map_err(of)?;
+    call.limits().take(entries * ENTRY_BYTES).map_err(fault)?;
     let silenced = Silenced::now(call);
     let mut shown = Vec::new();
     for (group, status) in set.groups.iter().zip(&statuses) {

@@ -52,7 +52,7 @@ pub(super) async fn labels(received: Received) -> HttpResponse {
                 names.into_iter().collect()
             }
             None => {
-                list_label_names(&call.parts.store, since, &call.limits()).map_err(query::of)?
+                list_label_names(&call.parts.store, since, &call.limits()).map_err(query::fault)?
             }
         };
         limited(call, names, Data::Texts)
@@ -72,7 +72,7 @@ pub(super) async fn values(received: Received) -> HttpResponse {
             values.into_iter().map(str::to_owned).collect()
         } else {
             let store = &call.parts.store;
-            list_label_values(store, &name, since, &call.limits()).map_err(query::of)?
+            list_label_values(store, &name, since, &call.limits()).map_err(query::fault)?
         };
         limited(call, values, Data::Texts)
     })
@@ -105,14 +105,14 @@ fn selected(call: &Call<'_>, since: Option<UnixMillis>) -> Result<Option<Vec<Lab
     let mut found = BTreeMap::new();
     for selector in selectors {
         let sets = series_matchers(selector, &limits)
-            .map_err(|cause| Fault::parameter("match[]", query::of(cause)))?;
+            .map_err(|cause| Fault::parameter("match[]", query::fault(cause)))?;
         for set in sets {
             let store = &call.parts.store;
             let more = select_series(store, &set, &limits)
                 .and_then(|more| with_samples_since(store, more, since, &limits));
-            for (id, info) in more.map_err(query::of)? {
+            for (id, info) in more.map_err(query::fault)? {
                 if let Entry::Vacant(entry) = found.entry(id) {
-                    limits.take(Labels::bytes_of_key(&info.key)).map_err(query::of)?;
+                    limits.take(Labels::bytes_of_key(&info.key)).map_err(query::fault)?;
                     entry.insert(Labels::of_key(info.key));
                 }
             }
@@ -130,7 +130,7 @@ fn selected(call: &Call<'_>, since: Option<UnixMillis>) -> Result<Option<Vec<Lab
 }
 
 fn too_much(message: String) -> Fault {
-    query::of(QueryError::TooMuch(message))
+    query::fault(QueryError::TooMuch(message))
 }
 
 fn limited<T>(

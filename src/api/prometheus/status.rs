@@ -91,7 +91,7 @@ pub(super) async fn tsdb(received: Received) -> HttpResponse {
         if limit > TSDB_LIMIT_MAX {
             return Err(Fault::parameter("limit", format!("must not exceed {TSDB_LIMIT_MAX}")));
         }
-        let found = cardinality(&call.parts.store, limit, &call.limits()).map_err(query::of)?;
+        let found = cardinality(&call.parts.store, limit, &call.limits()).map_err(query::fault)?;
         let found = serde_json::to_string(&found).map_err(Fault::bad_data)?;
         Ok(Answer::new(Data::Json(found.into())))
     })

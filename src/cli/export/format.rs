@@ -30,8 +30,7 @@ pub(super) enum Format {
 
 impl Format {
     /// Writes a page, and returns the number of its rows or documents. `metric` is the metric of
-    /// the
-    /// previous row.
+    /// the previous row.
     pub(super) fn write(
         self,
         page: &Page,

@@ -1,10 +1,8 @@
 //! Parquet: one row per slot, with the columns of CSV.
 //!
 //! The metadata of a Parquet file is at its end, so a truncated file cannot be continued. Each page
-//! of
-//! an export becomes a Parquet file, preceded by its length. At the end, their row groups are
-//! copied
-//! unchanged into one file.
+//! of an export becomes a Parquet file, preceded by its length. At the end, their row groups are
+//! copied unchanged into one file.
 
 use std::{
     fs,

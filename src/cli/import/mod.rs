@@ -2,8 +2,7 @@
 //!
 //! An import keeps no state of its own: the content of a file is part of the sender's name, its
 //! samples are always cut into the same numbered batches, and the daemon recognizes accepted
-//! numbers.
-//! An interrupted import is therefore simply repeated.
+//! numbers. An interrupted import is therefore simply repeated.
 
 mod delivery;
 mod files;

@@ -69,8 +69,8 @@ struct RangeArgs {
     #[command(flatten)]
     tags: TagsArgs,
     /// 1m, 5m, 1h, 1d or another granularity of the daemon; auto chooses by range. Charts and rows
-    /// also
-    /// accept any multiple, such as 15m or 7d, and hour, day, week, 2weeks, month, quarter, year
+    /// also accept any multiple, such as 15m or 7d, and hour, day, week, 2weeks, month, quarter,
+    /// year
     #[arg(long)]
     resolution: Option<String>,
     #[command(flatten)]

@@ -1,6 +1,5 @@
 //! `granary rules replay`: evaluates rules over the history of a running daemon, and lists when
-//! each
-//! alert would have been pending, fired and ended.
+//! each alert would have been pending, fired and ended.
 
 mod answers;
 

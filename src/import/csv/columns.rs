@@ -46,9 +46,9 @@ impl Layout {
         let names: Vec<_> = names.iter().map(|name| name.trim_start_matches('\u{feff}')).collect();
         let shown = names.join(", ");
         let named = |wanted: &str| names.iter().position(|name| *name == wanted);
-        let usual = |usual: &[&str]| {
+        let common = |common: &[&str]| {
             let mut names = names.iter();
-            names.position(|name| usual.iter().any(|own| name.eq_ignore_ascii_case(own)))
+            names.position(|header| common.iter().any(|name| header.eq_ignore_ascii_case(name)))
         };
         let column = |wanted: &String, option: &str| {
             named(wanted).ok_or_else(|| {
@@ -57,17 +57,21 @@ impl Layout {
         };
         let time = match &columns.time {
             Some(name) => column(name, "--csv-time")?,
-            None => usual(&TIME_NAMES).ok_or_else(|| {
-                format!("which column is the time? say --csv-time; the header has {shown}")
+            None => common(&TIME_NAMES).ok_or_else(|| {
+                format!(
+                    "no column of times was found; set it with --csv-time; the header has {shown}"
+                )
             })?,
         };
         let (metric, name) = match &columns.metric {
             Some(name) => (named(name), named(name).is_none().then_some(name)),
-            None => (usual(&METRIC_NAMES), None),
+            None => (common(&METRIC_NAMES), None),
         };
         let values = if columns.values.is_empty() {
-            vec![usual(&VALUE_NAMES).ok_or_else(|| {
-                format!("which columns are values? say --csv-value; the header has {shown}")
+            vec![common(&VALUE_NAMES).ok_or_else(|| {
+                format!(
+                    "no column of values was found; set it with --csv-value; the header has {shown}"
+                )
             })?]
         } else {
             let found = columns.values.iter().map(|name| column(name, "--csv-value"));
@@ -86,11 +90,11 @@ impl Layout {
                 tags.iter().map(|name| column(name, "--csv-tags")).collect::<Result<Vec<_>, _>>()?
             }
             None => (0..names.len())
-                .filter(|own| *own != time && Some(*own) != metric && !values.contains(own))
+                .filter(|index| *index != time && Some(*index) != metric && !values.contains(index))
                 .collect(),
         };
-        let tags = tags.into_iter().map(|own| (own, names[own].to_owned())).collect();
-        let values = values.iter().map(|own| (*own, value_name(*own))).collect();
+        let tags = tags.into_iter().map(|index| (index, names[index].to_owned())).collect();
+        let values = values.iter().map(|index| (*index, value_name(*index))).collect();
         Ok(Self { time, metric, values, tags, width: names.len() })
     }
 }

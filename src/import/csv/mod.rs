@@ -80,7 +80,7 @@ fn read_record(
     }
     let at = record.get(layout.time);
     let at = time::any(at).ok_or_else(|| {
-        format!("{at:?} is no time; use RFC 3339 or Unix seconds or milliseconds")
+        format!("{at:?} is not a time; use RFC 3339 or Unix seconds or milliseconds")
     })?;
     for (column, name) in &layout.values {
         let text = record.get(*column).trim();
@@ -89,7 +89,7 @@ fn read_record(
             continue;
         }
         let Ok(value) = text.parse::<f64>() else {
-            rows.refuse(RefusalReason::BadSample, 1, || format!("{text:?} is no number"));
+            rows.refuse(RefusalReason::BadSample, 1, || format!("{text:?} is not a number"));
             continue;
         };
         written.clear();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_columns_are_found() {
+    fn common_columns_are_found() {
         let text = "Time,metric,value,host,\"data center\"\n\
                     2026-11-21T12:34:56Z,cpu,1.5,a,\"x, \"\"y\"\"\"\r\n\
                     1795264497,jobs_total,2,b,\n1795264497500,cpu,,a,z";
@@ -154,28 +154,29 @@ mod tests {
             separator: b';',
         };
         let room = r#"{room="lab"} gauge  5000"#;
-        let two = |one: &str, two: &str| [format!("{one}{room} 1"), format!("{two}{room} 2")];
+        let both =
+            |first: &str, second: &str| [format!("{first}{room} 1"), format!("{second}{room} 2")];
         let check = |columns, expected: [String; 2]| {
             check(text, columns, &[&expected[0], &expected[1]]);
         };
-        check(columns(None, &["in", "out"]), two("in", "out"));
-        check(columns(Some("net"), &["in", "out"]), two("net_in", "net_out"));
-        check(columns(Some("room"), &["in", "out"]), two("lab_in", "lab_out"));
-        let one = [&*format!("net{room} 2")];
-        super::tests::check(text, columns(Some("net"), &["out"]), &one);
+        check(columns(None, &["in", "out"]), both("in", "out"));
+        check(columns(Some("net"), &["in", "out"]), both("net_in", "net_out"));
+        check(columns(Some("room"), &["in", "out"]), both("lab_in", "lab_out"));
+        let expected = [&*format!("net{room} 2")];
+        super::tests::check(text, columns(Some("net"), &["out"]), &expected);
     }
 
     #[test]
-    fn a_bad_line_is_named_and_spoils_no_other() {
+    fn a_bad_line_is_refused_with_its_number_and_affects_no_other() {
         let text = "time,metric,value\n1,a,1\n2,a\n3,a,x\nnow,a,1\n\n5,\"a,1\n6,a,6\n";
         let (kept, _) = testing::read(&mut Csv::new(text.as_bytes(), Columns::default()));
         assert_eq!(kept.samples, ["a gauge  1000 1", "a gauge  6000 6"]);
-        let places: Vec<_> = kept.refused.iter().map(|own| own.split(' ').next()).collect();
+        let places: Vec<_> = kept.refused.iter().map(|refusal| refusal.split(' ').next()).collect();
         assert_eq!(places, [Some("3"), Some("4"), Some("5"), Some("7")]);
     }
 
     #[test]
-    fn a_header_that_does_not_fit_is_an_error_that_names_the_option() {
+    fn an_unsuitable_header_is_an_error_that_names_the_option() {
         let fault = |text: &str, columns: Columns| {
             let mut source = Csv::new(text.as_bytes(), columns);
             let mut kept = testing::Kept::default();
@@ -184,7 +185,10 @@ mod tests {
                 .unwrap_err()
                 .to_string()
         };
-        assert!(fault("a,b\n", Columns::default()).contains("say --csv-time; the header has a, b"));
+        assert!(
+            fault("a,b\n", Columns::default())
+                .contains("set it with --csv-time; the header has a, b")
+        );
         assert!(fault("time,b\n", Columns::default()).contains("--csv-value"));
         let columns = Columns { tags: Some(texts(&["c"])), ..Columns::default() };
         assert!(fault("time,value\n", columns).contains("\"c\" for --csv-tags"));
@@ -205,7 +209,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_comes_back(value in "[ -~é]{0,20}") {
+        fn quoted_text_is_preserved(value in "[ -~é]{0,20}") {
             let text = format!("time,value,tag\n5,1,\"{}\"\n", value.replace('"', "\"\""));
             let (kept, _) = testing::read(&mut Csv::new(text.as_bytes(), Columns::default()));
             let tag = if value.is_empty() { String::new() } else { format!("{{tag={value:?}}}") };

@@ -52,7 +52,7 @@ fn read_line(line: &[u8], families: &Families, rows: &mut Rows<'_>) -> Result<()
     let cut = cut(line).map_err(|problem| shown(problem, line))?;
     let at = match cut.time {
         None => NO_TIME,
-        Some(word) => time::number(word).ok_or_else(|| shown("the time is no number", line))?,
+        Some(word) => time::number(word).ok_or_else(|| shown("the time is not a number", line))?,
     };
     let target = rows.series(Fingerprint::of(PROTOCOL, cut.series), |limits| {
         describe(cut.series, families, limits)
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_line_is_named_and_spoils_no_other() {
+    fn a_bad_line_is_refused_with_its_number_and_affects_no_other() {
         let text = "a 1 1795264496\nb\nc x 1\nd{a=\"1 1 1\ne{a=1} 1 1795264496\nf 1\n\
                     g 1 1795264496 7\nh_total NaN 1795264496\ni{a=\"1\",a=\"2\"} 1 1795264496\n\
                     y NaN 1795264496\nz 2 1795264496\n";
@@ -165,7 +165,7 @@ mod tests {
         }
 
         #[test]
-        fn labels_of_any_text_come_back(value in "\\PC{1,12}", number in prop::num::f64::NORMAL | prop::num::f64::ZERO, at in 1..9_999_999_999_i64) {
+        fn label_values_are_preserved(value in "\\PC{1,12}", number in prop::num::f64::NORMAL | prop::num::f64::ZERO, at in 1..9_999_999_999_i64) {
             let escaped = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
             let got = samples(&format!("m{{a=\"{escaped}\"}} {number} {at}\n"));
             prop_assert_eq!(got, [format!("m{{a={value:?}}} gauge  {} {number}", at * 1000)]);

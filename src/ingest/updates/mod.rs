@@ -22,7 +22,7 @@ use granary_protocol::{
 
 use self::change::{Brought, Sample, of_insert, of_update};
 use crate::shell::{
-    notation::{Call, Read, Reader},
+    notation::{Call, Reader, Statement},
     value::{Fields, Value},
 };
 
@@ -175,16 +175,16 @@ impl Filling {
 }
 
 /// Returns the commands in a call, a command or a list of commands.
-fn commands(read: Read) -> Result<Vec<Command>, String> {
-    match read {
-        Read::Calls { collection, mut calls } => match (calls.pop(), calls.is_empty()) {
+fn commands(statement: Statement) -> Result<Vec<Command>, String> {
+    match statement {
+        Statement::Calls { collection, mut calls } => match (calls.pop(), calls.is_empty()) {
             (Some(call), true) => {
                 Ok(vec![Command { changes: of_call(call)?, collection, number: None }])
             }
             _ => Err("the collection takes one method call".to_owned()),
         },
-        Read::Value(Value::List(values)) => values.into_iter().map(of_value).collect(),
-        Read::Value(value) => Ok(vec![of_value(value)?]),
+        Statement::Value(Value::List(values)) => values.into_iter().map(of_value).collect(),
+        Statement::Value(value) => Ok(vec![of_value(value)?]),
     }
 }
 

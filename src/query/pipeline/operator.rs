@@ -116,7 +116,7 @@ impl Operator {
     ) -> Option<usize> {
         match self {
             Self::StdDevPop | Self::StdDevSamp => {
-                let number = found.and_then(|value| value.counted()?.number());
+                let number = found.and_then(|value| value.to_number()?.number());
                 let mut spread = if let Accumulated::Spread(spread) = accumulated {
                     *spread
                 } else {
@@ -129,7 +129,7 @@ impl Operator {
                 Some(0)
             }
             Self::Sum | Self::Avg | Self::Count => {
-                let number = found.and_then(|value| value.counted());
+                let number = found.and_then(|value| value.to_number());
                 let Some(number) = number else { return Some(0) };
                 match accumulated {
                     Accumulated::Numbers(sum, n) => {

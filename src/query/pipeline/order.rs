@@ -26,7 +26,7 @@ pub(super) fn compare(a: &Value, b: &Value) -> Ordering {
             pairs.find(|order| order.is_ne()).unwrap_or(a.len().cmp(&b.len()))
         }
         (Value::Text(a), Value::Text(b)) if a == b => Ordering::Equal,
-        _ => match (a.counted(), b.counted()) {
+        _ => match (a.to_number(), b.to_number()) {
             (Some(number_a), Some(number_b)) => compare_numbers(&number_a, &number_b)
                 .then_with(|| a.rank().cmp(&b.rank()))
                 .then_with(|| a.as_text().cmp(&b.as_text())),
@@ -47,7 +47,7 @@ pub(super) fn order(a: &Value, b: &Value) -> Option<Ordering> {
         (Value::Date(at), Value::Text(text)) => Some(at.cmp(&date(text)?)),
         (Value::Text(text), Value::Date(at)) => Some(date(text)?.cmp(at)),
         _ if a.rank() == b.rank() => Some(compare(a, b)),
-        _ => Some(compare_numbers(&a.counted()?, &b.counted()?)),
+        _ => Some(compare_numbers(&a.to_number()?, &b.to_number()?)),
     }
 }
 

@@ -133,7 +133,7 @@ impl Predicate {
             Self::Computed(expression) => {
                 return Ok(expression
                     .evaluate(document, share)?
-                    .is_some_and(|value| value.holds()));
+                    .is_some_and(|value| value.is_truthy()));
             }
         };
         for predicate in predicates {
@@ -210,7 +210,7 @@ impl Test {
             "$ne" => Ok(Self::Not(Box::new(compare(Comparison::Equal)?))),
             "$in" => within(),
             "$nin" => Ok(Self::Not(Box::new(within()?))),
-            "$exists" => Ok(Self::Exists(value.holds())),
+            "$exists" => Ok(Self::Exists(value.is_truthy())),
             "$regex" => Ok(Self::Matches(pattern(value, options)?.into())),
             "$not" => match value {
                 Value::Fields(fields) if fields.len() > 0 => {

@@ -43,8 +43,8 @@ impl Projection {
         let mut hidden = Vec::new();
         let mut shows_id = true;
         for (name, value) in fields.iter() {
-            let is_off =
-                matches!(value, Value::Bool(_) | Value::Int(_) | Value::Float(_)) && !value.holds();
+            let is_off = matches!(value, Value::Bool(_) | Value::Int(_) | Value::Float(_))
+                && !value.is_truthy();
             match (&**name, is_off) {
                 ("_id", true) => shows_id = false,
                 (path, true) => hidden.push(Path::parse(path)?),

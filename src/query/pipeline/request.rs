@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::{
-    notation::{self, Call, Read},
+    notation::{self, Call, Statement},
     path::Path,
     pushdown::{Conditions, NeededNames},
     stage::{self, Stage},
@@ -112,15 +112,15 @@ impl AggregateRequest {
     /// When the request is invalid; the message names the place and the remedy.
     pub fn read(text: &str, now: UnixMillis) -> Result<Self, QueryError> {
         match notation::read(text).map_err(QueryError::Invalid)? {
-            Read::Calls { collection, calls } => {
+            Statement::Calls { collection, calls } => {
                 let (verb, fields) = parse_calls(calls).map_err(QueryError::Invalid)?;
                 Self::new(Some(collection), verb, &fields, now)
             }
-            Read::Value(Value::Fields(fields)) => {
+            Statement::Value(Value::Fields(fields)) => {
                 let (collection, verb) = parse_document(&fields).map_err(QueryError::Invalid)?;
                 Self::new(collection, verb, &fields, now)
             }
-            Read::Value(pipeline) => {
+            Statement::Value(pipeline) => {
                 let fields = std::iter::once(("pipeline".into(), pipeline)).collect();
                 Self::new(None, Verb::Aggregate, &fields, now)
             }

@@ -162,7 +162,7 @@ fn unwind(argument: &Value) -> Result<Stage, String> {
     };
     only(fields, &["path", "preserveNullAndEmptyArrays"])?;
     let path = field_path(fields.get("path").unwrap_or(&Value::Null))?;
-    let keeps_empty = fields.get("preserveNullAndEmptyArrays").is_some_and(Value::holds);
+    let keeps_empty = fields.get("preserveNullAndEmptyArrays").is_some_and(Value::is_truthy);
     Ok(Stage::Unwind { path, keeps_empty })
 }
 

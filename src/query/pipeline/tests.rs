@@ -10,7 +10,7 @@ fn documents() -> Vec<Fields> {
         "{host: 'a', n: 2, sum: -1, date: ISODate('2026-03-30T00:00:00Z'), rack: '7'}",
     ];
     let read = |text: &str| match notation::read(text).unwrap() {
-        notation::Read::Value(Value::Fields(fields)) => fields,
+        notation::Statement::Value(Value::Fields(fields)) => fields,
         other => panic!("{other:?}"),
     };
     texts.into_iter().map(read).collect()

@@ -6,7 +6,7 @@ use super::{
     process::status_bytes,
     registering::{counter, gauge},
 };
-use crate::{store::Store, telemetry::log_limit::log_lines_left_out};
+use crate::{store::Store, telemetry::log_limit::log_lines_dropped};
 
 /// Reads a number of the store.
 type ReadStore = fn(&Store) -> u64;
@@ -38,7 +38,7 @@ impl Mirrored {
             ("granary_sealed_bytes_total", |s| s.counters().sealed_bytes.get()),
             ("granary_sealing_refused_total", |s| s.counters().sealing_refused.get()),
             ("granary_senders_forgotten_total", |s| s.counters().senders_forgotten.get()),
-            ("granary_log_lines_left_out_total", |_| log_lines_left_out()),
+            ("granary_log_lines_left_out_total", |_| log_lines_dropped()),
         ];
         let gauges: [(&str, ReadStore); 10] = [
             ("granary_journal_file_bytes", Store::journal_bytes),

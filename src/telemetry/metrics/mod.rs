@@ -146,12 +146,12 @@ impl Metrics {
             cpu_seconds: float_counter(r, "granary_process_cpu_seconds_total")?,
             registry,
         };
-        metrics.begin_at_zero();
+        metrics.initialize_labels();
         Ok(metrics)
     }
 
     /// Creates every possible label value, so that it starts at zero.
-    fn begin_at_zero(&self) {
+    fn initialize_labels(&self) {
         for outcome in IngestOutcome::ALL {
             self.ingest_requests.with_label_values(&[outcome.as_str()]);
         }
@@ -234,10 +234,11 @@ impl Metrics {
         self.mirrored.update(store);
         let partitions = store.partitions();
         for (index, granularity) in store.all_granularities().iter().enumerate() {
-            let own = || partitions.iter().filter(|own| own.id.granularity.0 == index);
-            let bytes: u64 = own().map(|partition| partition.bytes).sum();
+            let members =
+                || partitions.iter().filter(|partition| partition.id.granularity.0 == index);
+            let bytes: u64 = members().map(|partition| partition.bytes).sum();
             let labels = [granularity.name.as_str()];
-            self.partitions.with_label_values(&labels).set(own().count() as i64);
+            self.partitions.with_label_values(&labels).set(members().count() as i64);
             self.partition_file_bytes.with_label_values(&labels).set(bytes as i64);
         }
         for (part, bytes) in store.memory() {

@@ -85,8 +85,7 @@ impl BeforeValue {
 
 impl Times {
     /// Writes a point after the byte `before`. The point at the same place of other series is
-    /// likely
-    /// to have the same time.
+    /// likely to have the same time.
     pub(in crate::api::prometheus) fn push_point(
         &mut self,
         before: u8,

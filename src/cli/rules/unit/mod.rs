@@ -1,6 +1,5 @@
 //! `granary rules test`: runs unit tests in promtool's format with Granary's PromQL and alerts,
-//! without
-//! a daemon.
+//! without a daemon.
 
 mod bench;
 mod file;

@@ -128,7 +128,7 @@ pub(in crate::query::pipeline) fn note_of_text_values(
     for (name, _) in conditions.tests.iter().filter(|(_, test)| test.wants_number()) {
         let (mut has_number, mut text) = (false, None);
         for_each_value(store, budget, name, |value| {
-            has_number |= Value::text(value).counted().is_some();
+            has_number |= Value::text(value).to_number().is_some();
             text.get_or_insert_with(|| value.to_owned());
         })?;
         if let (false, Some(text)) = (has_number, text) {

@@ -95,7 +95,7 @@ pub(super) fn call(function: Function, arguments: Vec<Value>) -> Result<Value, Q
     let mut values = arguments.into_iter();
     let mut next = || values.next().unwrap_or(Value::Null);
     Ok(match function {
-        Function::Not => Value::Bool(!next().holds()),
+        Function::Not => Value::Bool(!next().is_truthy()),
         Function::Subtract | Function::Divide => {
             let (a, b) = (operand(function, next())?, operand(function, next())?);
             fold(function, &a, &b)?
@@ -118,7 +118,7 @@ fn operand(function: Function, value: Value) -> Result<Value, QueryError> {
         Value::Date(_) if takes_dates => Ok(value),
         other => {
             let wanted = if takes_dates { "numbers and dates" } else { "numbers" };
-            other.counted().ok_or_else(|| unfit(function.name(), &other, wanted))
+            other.to_number().ok_or_else(|| unfit(function.name(), &other, wanted))
         }
     }
 }

@@ -121,7 +121,7 @@ impl Expression {
             }
             "$dateToParts" => {
                 let fields = dates::options(name, argument, &dates::DATE_TO_PARTS_OPTIONS)?;
-                let iso = fields.get("iso8601").is_some_and(Value::holds);
+                let iso = fields.get("iso8601").is_some_and(Value::is_truthy);
                 let (date, zone) = dates::date_and_zone(name, argument)?;
                 return Ok(Self::DateParts(Box::new(date), zone, iso));
             }
@@ -352,7 +352,7 @@ fn evaluate_call(
     // Only the chosen argument is evaluated.
     match function {
         Function::Cond => {
-            let chosen = if value(0)?.is_some_and(|value| value.holds()) { 1 } else { 2 };
+            let chosen = if value(0)?.is_some_and(|value| value.is_truthy()) { 1 } else { 2 };
             value(chosen)
         }
         Function::IfNull => {
@@ -368,7 +368,7 @@ fn evaluate_call(
         Function::And | Function::Or => {
             let wanted = function == Function::Or;
             for index in 0..arguments.len() {
-                if value(index)?.is_some_and(|value| value.holds()) == wanted {
+                if value(index)?.is_some_and(|value| value.is_truthy()) == wanted {
                     return Ok(Some(Value::Bool(wanted)));
                 }
             }

@@ -1,0 +1,133 @@
+//! Tests of settings that are read from texts.
+
+use super::{Overrides, Settings, load, load::read};
+use crate::{alerts::Http, config, model::GranularitySet};
+
+fn with(text: &str) -> Result<Settings, String> {
+    read(text).map_err(|cause| cause.to_string())
+}
+
+#[test]
+fn the_defaults_file_is_valid_and_says_the_default_granularities() {
+    let settings = load(None, &Overrides::default()).unwrap();
+    assert_eq!(settings.granularities, GranularitySet::default());
+}
+
+#[test]
+fn without_an_external_address_it_is_the_machine_and_the_port() {
+    let url = |text: &str, machine: Option<&str>| {
+        with(text).unwrap().rule_sources(machine).external.url.clone()
+    };
+    assert_eq!(url("", Some("web1")), "http://web1:7117");
+    assert_eq!(url("server.listen = '0.0.0.0:80'", None), "http://localhost:80");
+    let own = "server.external_url = 'https://granary.example.org/'";
+    assert_eq!(url(own, Some("web1")), "https://granary.example.org");
+}
+
+#[test]
+fn every_fault_is_reported_with_its_key() {
+    let message = with(
+        "server.listen = 'nowhere'\nlimits.queries_max = 0\nalerts.interval = 'often'\n\
+         log.format = 'xml'",
+    )
+    .unwrap_err();
+    for part in ["server.listen", "alerts.interval", "xml", "limits.queries_max = 0"] {
+        assert!(message.contains(part), "{part} in {message}");
+    }
+    let message = with("limits.host_max = 3").unwrap_err();
+    assert_eq!(message, "unknown key limits.host_max; did you mean hosts_max?");
+    // Keys that are not known, values of a wrong type and values that cannot be used.
+    let message = with(
+        "servers.listen = ':1'\nserver = { lissen = ':1', workers = 'many' }\nlog = 3\n\
+         [limits]\nqueries_max = 0\nhosts_max = 'long'\nzzzzzzzzz = 1\n\
+         [[granularity]]\nslot = '1m'\nretenton = '1d'\n[[granularity]]\nslot = '1h'",
+    );
+    let message = message.unwrap_err();
+    let lines: Vec<_> = message.lines().collect();
+    let expected = [
+        "unknown key granularity[0].retenton; did you mean retention?",
+        "granularity[0].document is missing",
+        "granularity[0].partition is missing",
+        "granularity[0].retention is missing",
+        "granularity[1].document is missing",
+        "granularity[1].partition is missing",
+        "granularity[1].retention is missing",
+        "limits.hosts_max: ",
+        "unknown key limits.zzzzzzzzz",
+        "log is a section: use [log]",
+        "unknown key server.lissen; did you mean listen?",
+        "server.workers: ",
+        "unknown section servers; did you mean server?",
+        "limits.queries_max = 0 is too small; use 1 or more",
+    ];
+    assert_eq!(lines.len(), expected.len(), "{message}");
+    for (line, expected) in lines.iter().zip(expected) {
+        assert!(line.starts_with(expected), "{expected} in {message}");
+    }
+    let message = with("[[granularity]]\nslot='1m'\ndocument='1h'\npartition='6h'\nretention='1h'");
+    assert!(message.unwrap_err().contains("use 6h or more"));
+}
+
+#[test]
+fn a_list_of_granularities_says_which_default_ones_it_drops() {
+    let all: toml::Table = crate::config::DEFAULTS.parse().unwrap();
+    let all = all["granularity"].as_array().unwrap();
+    let notes = |places: &[usize]| {
+        let own: Vec<_> = places.iter().map(|place| all[*place].clone()).collect();
+        with(&format!("granularity = {}", toml::Value::Array(own))).unwrap().notes
+    };
+    let note = notes(&[0]).concat();
+    assert!(note.contains("kept at 1m, but not at 5m, 1h, 1d; to keep them"), "{note}");
+    assert_eq!(notes(&[0, 1, 2, 3]), [""; 0]);
+}
+
+#[test]
+fn alertmanagers_are_addresses_or_tables_and_external_settings_are_checked() {
+    let settings = config::read(
+        "[server]\nexternal_url = 'https://granary.example.org/'\n\
+         [alerts]\nexternal_labels = { region = 'eu', Replica = 'a' }\n\
+         alertmanagers = ['http://a:9093/', { url = 'https://b', http_config = \
+         { basic_auth = { username = 'g', password_file = '/x' }, \
+         tls_config = { ca_file = '/ca.pem' }, http_headers = { X-Tenant = { values = ['t'] } } } }]",
+    )
+    .unwrap();
+    let [first, second] = &settings.alertmanagers[..] else { panic!("{settings:?}") };
+    assert_eq!((&*first.url, &first.http), ("http://a:9093", &Http::default()));
+    assert_eq!(second.url, "https://b");
+    let shown = format!("{:?}", second.http);
+    for part in ["\"g\"", "/x", "/ca.pem", "X-Tenant"] {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
+    assert_eq!(settings.rules.external.url, "https://granary.example.org");
+    let labels: Vec<_> = settings.rules.external.labels.iter().collect();
+    assert_eq!(format!("{labels:?}"), r#"[("Replica", "a"), ("region", "eu")]"#);
+    for (text, expected) in [
+        ("server.external_url = 'granary'", "external_url"),
+        ("server.external_url = 'http://a/?b'", "external_url"),
+        ("alerts.external_labels = { 'a-b' = 'c' }", "a-b"),
+        ("alerts.external_labels = { a = '' }", "external_labels"),
+        ("alerts.alertmanagers = ['https://']", "not an address"),
+        ("alerts.alertmanagers = [7]", "use an address"),
+        ("alerts.alertmanagers = [{ url = 'http://a', htp = 1 }]", "htp"),
+        ("alerts.alertmanagers = [{ url = 'http://a', http_config = { x = 1 } }]", "x"),
+        (
+            "alerts.alertmanagers = [{ url = 'http://a', http_config = \
+             { bearer_token = 'a', basic_auth = { username = 'b', password = 'c' } } }]",
+            "only one of",
+        ),
+    ] {
+        let message = config::read(text).unwrap_err().to_string();
+        assert!(message.contains(expected), "{text}: {message}");
+    }
+}
+
+#[test]
+fn secrets_of_alertmanagers_are_not_shown() {
+    let settings = config::read(
+        "alerts.alertmanagers = [{ url = 'http://a', http_config = { authorization = \
+         { credentials = 'hidden-1' }, http_headers = { X-Key = { secrets = ['hidden-2'] } } } }]",
+    );
+    let settings = settings.unwrap();
+    let shown = format!("{settings:?}");
+    assert!(!shown.contains("hidden-") && shown.contains("X-Key"), "{shown}");
+}

@@ -1,0 +1,147 @@
+//! The store, and the roles that maintain it.
+//!
+//! Must never know: the other roles, and when they end.
+
+use std::{path::Path, sync::Arc};
+
+use actix::{Addr, Arbiter};
+use anyhow::Context;
+
+use super::start_on_arbiter;
+use crate::{
+    actors::{
+        Checkpointer, CheckpointerParts, Lifelines, Observed, Preallocator, PreallocatorParts,
+        Retention, Sealer, SealingEnd, WriterHandle,
+    },
+    clock::{Clock, Stopwatch, SystemClock, TrustedClock},
+    config::{Settings, bounds},
+    model::UnixMillis,
+    store::{Appender, Folder, Store, StoreError},
+    telemetry::{Health, Metrics},
+};
+
+/// Opens the store, and returns it with the latest time that its last run knew.
+pub(super) fn open_store(
+    settings: &Settings,
+) -> anyhow::Result<(Store, Appender, Option<UnixMillis>)> {
+    let folder: &Path = &settings.storage.data_dir;
+    let medium = Folder::new(folder)
+        .with_context(|| format!("create the data directory {}", folder.display()))?;
+    let watch = Stopwatch::start();
+    let (store, mut appender, report) =
+        Store::open(Arc::new(medium), settings.granularities.clone(), SystemClock.now())
+            .map_err(with_remedy)
+            .with_context(|| format!("open the store in {}", folder.display()))?;
+    tracing::info!(
+        data_dir = %folder.display(),
+        series = store.dictionary().len(),
+        partitions = store.partitions().len(),
+        replayed_records = report.records,
+        replayed_samples = report.samples,
+        resumes_checkpoint = report.resumes_checkpoint,
+        elapsed_ms = watch.millis(),
+        "opened the store"
+    );
+    appender.set_limits(bounds::store_limits(settings));
+    store.set_cache_bytes_max(settings.storage.cache_bytes_max);
+    Ok((store, appender, report.last_run))
+}
+
+/// Adds the remedy to an error of a damaged journal. Damaged partitions do not prevent a start.
+fn with_remedy(cause: StoreError) -> anyhow::Error {
+    let damaged = cause.is_damage();
+    let error = anyhow::Error::new(cause);
+    if damaged {
+        return error.context(
+            "the journal is damaged and nothing was changed; create a new data directory from a \
+             snapshot with `granary restore`, or check what is left with `granary verify`",
+        );
+    }
+    error
+}
+
+pub(super) fn checkpointer(
+    settings: &Settings,
+    store: &Store,
+    clock: &Arc<dyn Clock>,
+    metrics: &Metrics,
+    observed: &Observed,
+    lifelines: &Lifelines,
+) -> Checkpointer {
+    Checkpointer::new(CheckpointerParts {
+        store: store.clone(),
+        clock: clock.clone(),
+        metrics: metrics.clone(),
+        health: observed.health.clone(),
+        lifeline: lifelines.for_role("checkpointer"),
+        interval: settings.storage.checkpoint_interval,
+        idle_after: Some(bounds::IDLE_AFTER),
+        bounds: settings.checkpoint_bounds(),
+        history: observed.checkpoints.clone(),
+    })
+}
+
+pub(super) fn preallocator(
+    store: &Store,
+    clock: &Arc<dyn Clock>,
+    observed: &Observed,
+    lifelines: &Lifelines,
+) -> Preallocator {
+    Preallocator::new(PreallocatorParts {
+        store: store.clone(),
+        clock: clock.clone(),
+        health: observed.health.clone(),
+        lifeline: lifelines.for_role("preallocator"),
+        per_second: bounds::SHELLS_PER_SECOND,
+        bytes_max: bounds::SHELL_BYTES_MAX,
+        ahead: observed.shells.clone(),
+    })
+}
+
+pub(super) fn retention(
+    settings: &Settings,
+    store: &Store,
+    clock: &TrustedClock,
+    health: &Health,
+    writer: &WriterHandle,
+    lifelines: &Lifelines,
+) -> Retention {
+    Retention {
+        store: store.clone(),
+        clock: clock.clone(),
+        health: health.clone(),
+        lifeline: lifelines.for_role("retention"),
+        interval: bounds::retention_interval(settings),
+        writer: writer.clone(),
+        looks_for_series: true,
+        looked_for_series: Stopwatch::start(),
+    }
+}
+
+/// The sealer, and the signal that aborts its current work.
+pub(super) struct Sealing {
+    pub(super) role: Addr<Sealer>,
+    pub(super) end: SealingEnd,
+}
+
+impl Sealing {
+    pub(super) fn start(
+        settings: &Settings,
+        store: &Store,
+        clock: &TrustedClock,
+        health: &Health,
+        lifelines: &Lifelines,
+        arbiters: &mut Vec<Arbiter>,
+    ) -> Self {
+        let end = SealingEnd::default();
+        let sealer = Sealer {
+            end: end.clone(),
+            store: store.clone(),
+            clock: clock.clone(),
+            health: health.clone(),
+            lifeline: lifelines.for_role("sealer"),
+            after: settings.storage.checkpoint_interval,
+        };
+        Self { role: start_on_arbiter(arbiters, sealer), end }
+    }
+}
