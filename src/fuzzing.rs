@@ -96,7 +96,7 @@ fn decode_bodies(bytes: &[u8]) {
     let admission = Admission::new(&GranularitySet::default(), 600_000, NOW);
     for body in split_batches(bytes).into_iter().flatten() {
         let Ok(view) = decode_batch(body) else { continue };
-        let none = ingest::native::WithoutRoom::default();
+        let none = ingest::native::RefusedSeries::default();
         for definition in sessions.learn(&view, &dictionary, &none) {
             if dictionary.find(&definition.key).is_none() {
                 dictionary.add(definition);

@@ -78,7 +78,7 @@ mod tests {
     use crate::actors::lifelines;
 
     #[test]
-    fn lines_are_made_ready_at_once_and_again_and_again_also_after_a_failure() {
+    fn lines_are_refreshed_at_once_and_repeatedly_also_after_a_failure() {
         actix::System::new().block_on(async {
             let (lifelines, _watcher) = lifelines();
             let (count, third) = (AtomicUsize::new(0), Arc::new(Notify::new()));

@@ -46,7 +46,7 @@ pub struct Notifier {
 /// The times at which nothing is due unless alerts change.
 #[derive(Debug)]
 struct Quiet {
-    told_changes: u64,
+    notified_changes: u64,
     times: Range<UnixMillis>,
 }
 
@@ -63,13 +63,14 @@ impl Notifier {
         if self.courier.is_waiting(now) {
             return;
         }
-        let told_changes = self.parts.rules.told_changes();
-        let is_quiet =
-            |quiet: &Quiet| quiet.told_changes == told_changes && quiet.times.contains(&now);
+        let notified_changes = self.parts.rules.notified_changes();
+        let is_quiet = |quiet: &Quiet| {
+            quiet.notified_changes == notified_changes && quiet.times.contains(&now)
+        };
         if self.quiet.as_ref().is_some_and(is_quiet) {
             return;
         }
-        let (groups, _) = self.parts.rules.told_groups();
+        let (groups, _) = self.parts.rules.notified_groups();
         let rules = self.parts.rules.clone();
         let external = rules.external();
         let alerts = || {
@@ -79,12 +80,12 @@ impl Notifier {
             })
         };
         let (due, next) = self.telling.due(alerts(), now);
-        let (is_all_told, is_any_told) = self.send(&due, now);
-        if is_any_told {
+        let (is_all_delivered, is_any_delivered) = self.send(&due, now);
+        if is_any_delivered {
             let known: BTreeSet<_> = alerts().map(|(alert, ..)| &alert.labels).collect();
             self.telling.retain(|labels| known.contains(labels));
         }
-        self.quiet = is_all_told.then_some(Quiet { told_changes, times: now..next });
+        self.quiet = is_all_delivered.then_some(Quiet { notified_changes, times: now..next });
     }
 
     /// Sends alerts in batches; returns whether all were delivered, and whether any was.
@@ -148,12 +149,12 @@ impl Notifier {
             }
         };
         self.parts.metrics.notifications.with_label_values(&[word]).inc_by(count as u64);
-        let is_told = !matches!(outcome, Outcome::Failed(_));
-        if is_told {
+        let is_delivered = !matches!(outcome, Outcome::Failed(_));
+        if is_delivered {
             self.courier.answer(name);
             self.telling.note(alerts, now);
         }
-        is_told
+        is_delivered
     }
 
     /// Returns the address without its password, for the log.

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_list_spoils_no_other() {
+    fn a_malformed_list_does_not_affect_the_others() {
         let bad = [
             "7",
             "null",

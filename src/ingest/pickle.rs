@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_unknown_is_refused() {
+    fn truncated_or_unknown_bytes_are_refused() {
         let whole = b"\x80\x02](X\x01\0\0\0aK\x05K\x06\x86\x86e.";
         let inner = Item::Pair(Rc::new((Item::Number(5.0), Item::Number(6.0))), 1);
         let point = Item::Pair(Rc::new((Item::Text("a".into()), inner)), 2);

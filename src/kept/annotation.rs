@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_posted_is_checked() {
+    fn posted_annotations_are_checked() {
         let least = check(json!({ "text": "deployed\n2.1" })).unwrap();
         assert_eq!((least.time, least.end), (NOW.0, None));
         let most = check(json!({ "text": "x".repeat(1024), "time": NOW.0 - 60_000,

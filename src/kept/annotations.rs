@@ -34,7 +34,7 @@ pub struct Annotations {
 
 /// A query for annotations.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AnnotationsWanted {
+pub struct AnnotationsQuery {
     /// The start of the range.
     pub start: UnixMillis,
     /// The end of the range, exclusive.
@@ -73,10 +73,10 @@ impl Annotations {
     /// The store cannot be read.
     pub fn list(
         &self,
-        wanted: &AnnotationsWanted,
+        wanted: &AnnotationsQuery,
         others: impl IntoIterator<Item = Annotation>,
     ) -> Result<AnnotationsAnswer, ObjectFault> {
-        let AnnotationsWanted { start, end, tags } = wanted;
+        let AnnotationsQuery { start, end, tags } = wanted;
         let is_wanted = |annotation: &Annotation| annotation.is_about(*start, *end, tags);
         let mut found: Vec<_> = others.into_iter().collect();
         // An annotation that began before the range may extend into it.

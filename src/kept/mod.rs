@@ -22,17 +22,15 @@ mod silences;
 mod snapshots;
 
 pub use annotation::{Annotation, AnnotationSource, NewAnnotation};
-pub use annotations::{
-    ANNOTATIONS_ANSWERED_MAX, Annotations, AnnotationsAnswer, AnnotationsWanted,
-};
+pub use annotations::{ANNOTATIONS_ANSWERED_MAX, Annotations, AnnotationsAnswer, AnnotationsQuery};
 pub use dashboard::Dashboard;
 pub use dashboards::{DashboardAnswer, DashboardsAnswer};
 pub use hosts::KnownHosts;
 pub use posted::KnownPosted;
 pub(crate) use records::{Records, fault_of};
 pub use rules::{
-    Acknowledge, AcknowledgeFault, GroupStatus, KnownRules, RuleSet, RuleSources, SourceFault,
-    ToldGroup, read_routing,
+    Acknowledge, AcknowledgeFault, GroupStatus, KnownRules, NotifiedGroup, RuleSet, RuleSources,
+    SourceFault, read_routing,
 };
 pub(crate) use rules::{Acknowledged, Loaded, WAITING_MAX};
 pub use silences::{KnownSilences, SilencingFault};

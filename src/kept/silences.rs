@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_uuids_and_each_another() {
+    fn ids_are_unique_uuids() {
         let ids: Vec<_> = (0..100).map(|_| fresh_id()).collect();
         for id in &ids {
             let parts: Vec<_> = id.split('-').map(str::len).collect();

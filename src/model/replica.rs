@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_sender_counts_once_the_first_is_silent_and_goes_on() {
+    fn the_other_sender_counts_after_the_first_is_silent_and_continues_to() {
         let mut pick = None;
         for second in [0, 10, 20] {
             assert!(take(&mut pick, 1, second * 1000));

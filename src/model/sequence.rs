@@ -252,7 +252,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_too_old_to_be_remembered_changes_nothing(
+        fn numbers_too_old_to_be_remembered_change_nothing(
             steps in prop::collection::vec((0..8_i64, number()), 1..100)
         ) {
             let mut window = SenderWindow::default();
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn of_an_unknown_window_no_number_is_new_but_those_of_later_epochs() {
+    fn an_unknown_window_accepts_only_numbers_of_later_epochs() {
         let window = SenderWindow::unknown_until(UnixMillis(1000));
         for epoch in [-5, 0, 7, 997, 999, 1000] {
             assert_eq!(window.check(epoch, 1), SequenceVerdict::TooOld, "{epoch}");

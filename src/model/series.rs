@@ -293,7 +293,7 @@ mod tests {
         }
 
         #[test]
-        fn damaged_bytes_are_no_key(bytes in prop::collection::vec(any::<u8>(), 0..9)) {
+        fn damaged_bytes_are_refused_as_a_key(bytes in prop::collection::vec(any::<u8>(), 0..9)) {
             if let Some(key) = SeriesKey::from_bytes(&bytes) {
                 prop_assert_eq!(key.as_bytes(), &bytes[..]);
             }

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn words_stand_between_commas() {
+    fn words_are_separated_by_commas() {
         for (text, expected) in [
             ("", Ok(&[][..])),
             ("load", Ok(&["load"])),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_pairs_stand_between_commas() {
+    fn plain_pairs_are_separated_by_commas() {
         check("", &[]);
         check("host=web1,core=0", &[("host", "web1"), ("core", "0")]);
         check(" host = web 1 ,,core=", &[("host", "web 1"), ("core", "")]);
@@ -103,13 +103,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_quoted_may_hold_anything() {
+    fn quoted_texts_may_contain_any_character() {
         check(r#"host="a,b",core=0"#, &[("host", "a,b"), ("core", "0")]);
         check(r#""a=b, c" = " x " , d="\"\\""#, &[("a=b, c", " x "), ("d", "\"\\")]);
     }
 
     #[test]
-    fn what_cannot_be_read_says_why() {
+    fn malformed_texts_are_refused_with_the_reason() {
         for (text, why) in [
             ("host", r#""host" is not name=value"#),
             ("a=1,host", r#""host" is not name=value"#),

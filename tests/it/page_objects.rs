@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 use granary::{
-    kept::{Annotations, AnnotationsWanted, Dashboard, NewAnnotation, ObjectFault, dashboards},
+    kept::{Annotations, AnnotationsQuery, Dashboard, NewAnnotation, ObjectFault, dashboards},
     model::UnixMillis,
     store::{ObjectKind, ObjectRefusal, Store},
     telemetry::METRIC_NAMES,
@@ -146,7 +146,7 @@ fn add(annotations: &Annotations, new: Value) -> (String, usize) {
 fn texts(annotations: &Annotations, start: i64, end: i64, tags: &[(&str, &str)]) -> String {
     let tags = tags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let (start, end) = (UnixMillis(start), UnixMillis(end));
-    let wanted = AnnotationsWanted { start, end, tags: tags.collect() };
+    let wanted = AnnotationsQuery { start, end, tags: tags.collect() };
     let answer = shown(&annotations.list(&wanted, None).unwrap());
     assert_eq!(answer["left_out"], 0);
     let found = answer["annotations"].as_array().unwrap();
@@ -214,7 +214,7 @@ fn an_answer_has_the_newest_annotations_and_the_number_of_others() {
     for index in 0..1003 {
         add(&annotations, json!({ "text": index.to_string(), "time": NOW.0 + index }));
     }
-    let all = AnnotationsWanted { start: UnixMillis::MIN, end: UnixMillis::MAX, tags: vec![] };
+    let all = AnnotationsQuery { start: UnixMillis::MIN, end: UnixMillis::MAX, tags: vec![] };
     let answer = shown(&annotations.list(&all, None).unwrap());
     let found = answer["annotations"].as_array().unwrap();
     assert_eq!((found.len(), &answer["left_out"]), (1000, &json!(3)));

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_leaves_behind_is_not_waited_for() {
+    fn descendants_of_a_program_are_not_waited_for() {
         let watch = Stopwatch::start();
         let left = sh("echo done; sleep 1000 &", LONG, 100).unwrap();
         assert_eq!(left.output, b"done\n");

@@ -40,19 +40,20 @@ impl Running {
         let left = run(command, *timeout, *output_max, turn.end())?;
         let mut readings = Readings::new(self.tags.clone());
         if *format == Form::Nagios {
-            let code = left.status.code().ok_or_else(|| how_it_ended(&left))?;
-            output::nagios(&left.output, code, &mut readings).map_err(|_| how_it_ended(&left))?;
+            let code = left.status.code().ok_or_else(|| describe_failure(&left))?;
+            output::nagios(&left.output, code, &mut readings)
+                .map_err(|_| describe_failure(&left))?;
             return Ok(readings);
         }
         if !left.status.success() {
-            return Err(how_it_ended(&left));
+            return Err(describe_failure(&left));
         }
         output::read(&left.output, *format, now_ms, &mut readings)?;
         Ok(readings)
     }
 }
 
-fn how_it_ended(left: &Left) -> String {
+fn describe_failure(left: &Left) -> String {
     let errors = String::from_utf8_lossy(&left.errors);
     let stderr: String = errors.trim().chars().take(STDERR_CHARS_MAX).collect();
     format!("{}: {stderr:?}", left.status)
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn each_script_is_read_in_its_form_and_a_failing_one_stops_no_other() {
+    fn each_script_is_read_in_its_format_and_a_failing_one_does_not_stop_the_others() {
         let (read, problems) = round(
             vec![
                 script("om", "printf 'a_total{x=\"y\"} 3\\n# EOF\\n'", Form::OpenMetrics),
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_run_at_once_than_may() {
+    fn concurrency_has_a_limit() {
         let folder = tempfile::tempdir().unwrap();
         let text = format!("cd {}; mkdir own && rmdir own && echo 'ok 1'", folder.path().display());
         let alone = |index: usize| script(&index.to_string(), &text, Form::Prometheus);

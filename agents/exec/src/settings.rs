@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_is_named_with_the_script() {
+    fn faults_are_named_with_the_script() {
         let one = |more: &str| {
             format!("[[script]]\nname = 'a'\ncommand = ['true']\nformat = 'nagios'\n{more}\n")
         };

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_was_away_begins_anew() {
+    fn a_device_that_returns_has_no_growth_at_first() {
         let names = Between { read_ms: "r", write_ms: "w", busy_percent: "b", queue_length: "q" };
         let line = "8 0 sda 10 0 80 7 5 0 40 3 0 9 10";
         let disk = DiskStat::from_line(line).unwrap();

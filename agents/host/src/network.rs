@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(source.names("bond0"), None);
     }
     #[test]
-    fn what_a_host_sends_itself_is_no_traffic() {
+    fn loopback_is_not_traffic() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("net")).unwrap();
         let table = "Inter-|   Receive  |  Transmit\n face |bytes    packets\n\

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_goes_on_in_the_next_round_and_ends_with_its_sums() {
+    fn a_sweep_continues_in_the_next_round_and_ends_with_its_sums() {
         let mut sweep = Sweep::default();
         assert!(sweep.is_due(0));
         sweep.begin(&list(&["a", "b"]));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_last_stays_until_it_is_read_again_or_gone() {
+    fn the_last_readings_stay_until_they_are_replaced_or_removed() {
         let mut sweep = Sweep::default();
         sweep.begin(&list(&["a", "b"]));
         sweep.answered(Some(&stats(10)), 0);

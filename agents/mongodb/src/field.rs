@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_found_whatever_its_type_and_nothing_else_is_one() {
+    fn numbers_of_all_types_are_read_and_other_values_are_not() {
         let document = doc! {
             "a": { "b": 3_i32, "c d": 4_i64, "e": 2.5, "f": true, "g": "5", "h": f64::NAN },
         };

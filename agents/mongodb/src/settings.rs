@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_without_secrets() {
+    fn faults_are_reported_without_secrets() {
         for (text, part) in [
             ("", "missing field `target`"),
             ("target = []", "name a server"),

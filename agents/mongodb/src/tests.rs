@@ -213,7 +213,7 @@ fn totals_count_every_database_and_slow_readings_come_again_each_round_with_thei
 }
 
 #[test]
-fn what_was_read_before_the_time_was_over_is_kept() {
+fn readings_before_the_deadline_are_kept() {
     let slow = Responder::start(|_, command| {
         let name = command.keys().next().map_or("", String::as_str);
         (name != "dbStats").then(|| answer("standalone", "7.0.5", command))

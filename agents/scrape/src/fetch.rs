@@ -272,7 +272,7 @@ mod tests {
     /// Regression: a target that was restarted between two scrapes failed once, because the idle
     /// connection was closed.
     #[test]
-    fn a_kept_connection_that_has_ended_is_made_anew() {
+    fn a_reused_connection_that_has_ended_is_replaced() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let server = std::thread::spawn(move || {

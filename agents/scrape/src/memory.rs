@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_taken_is_counted_and_given_back() {
+    fn reserved_memory_is_counted_and_released() {
         let memory = Memory::new(6400);
         let (one, other) = (memory.lease(), memory.lease());
         one.take(4000).unwrap();
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_much_leaves_room_for_what_takes_little() {
+    fn large_responses_leave_memory_for_small_ones() {
         let memory = Memory::new(6400);
         let big = memory.lease();
         assert!(big.take(4801).is_err(), "a quarter is kept free");

@@ -49,7 +49,7 @@ fn print(yaml: &str, files: &[(&str, &str)]) -> Output {
 }
 
 #[test]
-fn targets_of_settings_and_files_are_scraped_and_a_dead_one_is_told() {
+fn targets_of_settings_and_files_are_scraped_and_a_dead_one_is_reported() {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     gzip.write_all(b"# TYPE reads counter\nreads{disk=\"a\"} 7\n").unwrap();
     let head = "Content-Encoding: gzip\r\nContent-Type: text/plain\r\n";
@@ -94,7 +94,7 @@ const FILE_KIB: u32 = 2048;
 /// Regression: a full disk ended the agent while the daemon was away, with `No space left on
 /// device` and exit code 1.
 #[test]
-fn on_a_full_disk_it_goes_on_and_keeps_the_newest() {
+fn on_a_full_disk_the_agent_continues_and_keeps_the_newest() {
     let lines: Vec<String> =
         (0..6_000).map(|n| format!("some_metric{{number=\"{n}\"}} {n}\n")).collect();
     let big = target("Content-Type: text/plain\r\n", lines.concat().into_bytes(), "get /metrics ");

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_passed_over() {
+    fn values_that_are_no_numbers_are_skipped() {
         let answer = rows(&[
             [Some(b"Queries"), Some(b"7")],
             [Some(b"Uptime"), None],

@@ -301,7 +301,7 @@ mod tests {
     use crate::settings::service;
 
     #[test]
-    fn a_server_that_hangs_is_told_from_one_that_answers() {
+    fn a_server_that_hangs_differs_from_one_that_answers() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let timeout = Duration::from_millis(200);

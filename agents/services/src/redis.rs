@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_is_kept_and_made_anew_when_it_has_ended() {
+    fn a_connection_is_reused_and_replaced_after_its_end() {
         let info = || format!("${}\r\n{INFO}\r\n", INFO.len());
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("password");

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_the_address() {
+    fn faults_are_named_with_the_address() {
         let fault = |services: &[Service]| check(Kind::Redis, services).unwrap_err();
         assert!(fault(&[service("a"), service("a")]).contains("\"a\": it is named twice"));
         assert!(fault(&[service("")]).contains("address is needed"));

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_before_the_stop_is_in_the_last_round_once() {
+    fn lines_before_the_stop_are_in_the_last_round_once() {
         let mut statsd =
             StatsD::listen("here".to_owned(), SocketAddr::from(([127, 0, 0, 1], 0)), LIMITS)
                 .unwrap();

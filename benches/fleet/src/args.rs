@@ -77,14 +77,14 @@ pub struct Args {
 enum Pace {
     /// One round per interval.
     Real,
-    /// As fast as the daemon acknowledges.
+    /// Rounds follow each other as fast as the daemon acknowledges them.
     Max,
-    /// As fast as possible: a request that is refused with 429 is repeated at once.
+    /// Rounds follow each other as fast as possible: requests refused with 429 are repeated at once.
     Flood,
 }
 
 impl Args {
-    /// Returns what to send.
+    /// Returns the plan of the run.
     pub(crate) fn plan(&self) -> anyhow::Result<Plan> {
         let interval_ms = i64::try_from(self.interval.as_millis())?;
         anyhow::ensure!(interval_ms > 0, "--interval must be 1ms or more");

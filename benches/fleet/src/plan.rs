@@ -15,7 +15,7 @@ pub(crate) enum Protocol {
     RemoteWrite,
 }
 
-/// What to send.
+/// The samples to send.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) url: String,

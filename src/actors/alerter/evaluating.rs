@@ -79,12 +79,12 @@ impl Shared {
     /// Finishes the evaluations that ended, and starts the groups that are due.
     pub(super) async fn advance(self: &Arc<Self>, groups: &mut Groups) {
         let mut evaluated = std::mem::take(&mut groups.evaluated);
-        while let Some(one) = groups.under_way.try_join_next() {
-            evaluated.push(one);
+        while let Some(evaluation) = groups.under_way.try_join_next() {
+            evaluated.push(evaluation);
         }
         let mut is_any = !evaluated.is_empty();
-        for one in evaluated {
-            match one {
+        for evaluation in evaluated {
+            match evaluation {
                 Ok((running, status)) => self.finish(groups, running, status).await,
                 Err(cause) if cause.is_panic() => panic::resume_unwind(cause.into_panic()),
                 // The runtime is shutting down.

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_before_the_start_under_the_former_name_is_not_written_again() {
+    fn samples_written_under_the_former_name_before_the_start_are_not_written_again() {
         let at = UnixMillis(1_763_683_200_000);
         let number = |sender: &str, seq: u64| BatchNumber { sender: sender.into(), epoch: 7, seq };
         let mut window = SenderWindow::default();

@@ -108,7 +108,7 @@ impl Alerter {
             let wait = Duration::from_millis(next.unsigned_abs()).min(CHECK_INTERVAL);
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
-                () = shared.rules.acknowledgements().some() => {}
+                () = shared.rules.acknowledgements().wait() => {}
                 Some(evaluated) = groups.under_way.join_next() => groups.evaluated.push(evaluated),
             }
             groups

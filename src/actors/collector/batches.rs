@@ -14,7 +14,7 @@ use crate::{
     actors::WriteFault,
     ingest::{
         memory::HeldMemory,
-        native::{Admitted, Sessions, UnknownRef, WithoutRoom},
+        native::{Admitted, RefusedSeries, Sessions, UnknownRef},
         protocol::{self, BatchEncoding},
         refusals::Refusals,
     },
@@ -130,7 +130,7 @@ impl BatchCollector {
             return emptied;
         }
         // Series that change at this moment are reported when the batches are sent again.
-        let Ok(((batches, _), _)) = self.look_up(views, &WithoutRoom::default(), parts) else {
+        let Ok(((batches, _), _)) = self.look_up(views, &RefusedSeries::default(), parts) else {
             return emptied;
         };
         let all = batches.iter().zip(views).zip(verdicts);
@@ -151,7 +151,7 @@ impl BatchCollector {
         views: &[BatchView<'_>],
         parts: &CollectorParts,
     ) -> Result<Judged, CollectFault> {
-        let mut without_room = WithoutRoom::default();
+        let mut without_room = RefusedSeries::default();
         for _ in 1..RESOLVE_ATTEMPTS {
             let (judged, unknown) = self.look_up(views, &without_room, parts)?;
             if unknown.is_empty() {
@@ -175,7 +175,7 @@ impl BatchCollector {
     fn look_up(
         &self,
         views: &[BatchView<'_>],
-        without_room: &WithoutRoom,
+        without_room: &RefusedSeries,
         parts: &CollectorParts,
     ) -> Result<(Judged, Vec<SeriesInfo>), UnknownRef> {
         let store = &parts.store;

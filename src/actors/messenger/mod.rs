@@ -125,11 +125,11 @@ impl Messenger {
     /// loaded, a missing alert may still fire.
     fn step(&mut self, routing: &Routing, now: UnixMillis) {
         let (rules, posted) = (&self.parts.rules, &self.parts.posted);
-        let changes = (rules.told_changes(), posted.changes(now));
+        let changes = (rules.notified_changes(), posted.changes(now));
         let mut seen = self.seen;
         let mut alerts = || {
-            let told = rules.told_alerts().inspect(|_| seen = Some(changes))?;
-            Some(told.into_iter().chain(posted.told(now)).collect())
+            let alerts = rules.notified_alerts().inspect(|_| seen = Some(changes))?;
+            Some(alerts.into_iter().chain(posted.told(now)).collect())
         };
         let is_muted = |labels: &LabelSet| (self.parts.is_muted)(labels, now);
         let are_changed = self.seen != Some(changes);

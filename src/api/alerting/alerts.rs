@@ -12,7 +12,7 @@ use crate::{
         Acknowledgement, External, GroupKey, Inhibitors, LabelMatcher, MessageAlert, PostedFiring,
         Routing, Silences, by_job, by_labels, fingerprint, fires_until,
     },
-    kept::ToldGroup,
+    kept::NotifiedGroup,
     model::UnixMillis,
 };
 
@@ -83,7 +83,7 @@ async fn answer(
         Err(message) => return fault(StatusCode::BAD_REQUEST, &message),
     };
     let answer = move || {
-        let (groups, _) = parts.rules.told_groups();
+        let (groups, _) = parts.rules.notified_groups();
         let (routing, silences) = (parts.rules.routing(), parts.silences.known());
         let now = parts.clock.now();
         let mut firing = firing(&groups, parts.rules.external(), now);
@@ -125,7 +125,7 @@ impl From<PostedFiring> for Firing {
 }
 
 /// Returns the firing alerts of rules.
-fn firing(groups: &[ToldGroup], external: &External, now: UnixMillis) -> Vec<Firing> {
+fn firing(groups: &[NotifiedGroup], external: &External, now: UnixMillis) -> Vec<Firing> {
     let mut firing = Vec::new();
     for group in groups {
         let updated_at = UnixMillis(group.status.state.last);

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{ObjectsParts, respond};
 use crate::{
     api::{answer, query::selector, refusal::Refusal},
-    kept::{ANNOTATIONS_ANSWERED_MAX, Annotation, AnnotationsWanted, NewAnnotation, ObjectFault},
+    kept::{ANNOTATIONS_ANSWERED_MAX, Annotation, AnnotationsQuery, NewAnnotation, ObjectFault},
     model::UnixMillis,
     query::QueryError,
 };
@@ -25,13 +25,13 @@ pub(super) struct Params {
 }
 
 impl Params {
-    fn wanted(&self) -> Result<AnnotationsWanted, QueryError> {
+    fn wanted(&self) -> Result<AnnotationsQuery, QueryError> {
         let time = |name: &str, text: &Option<String>, default| match text {
             None => Ok(default),
             Some(text) => UnixMillis::parse(text)
                 .map_err(|cause| QueryError::Invalid(format!("{name}={cause}"))),
         };
-        Ok(AnnotationsWanted {
+        Ok(AnnotationsQuery {
             start: time("start", &self.start, UnixMillis::MIN)?,
             end: time("end", &self.end, UnixMillis::MAX)?,
             tags: selector(None, self.tags.as_deref())?.tags,

@@ -50,7 +50,7 @@ struct Fault {
 }
 
 /// The series that were refused because the store or the sender is at its limit.
-pub type WithoutRoom = HashMap<SeriesKey, RefusalReason, RandomState>;
+pub type RefusedSeries = HashMap<SeriesKey, RefusalReason, RandomState>;
 
 /// The definitions of all senders of one collector.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl Sessions {
         &mut self,
         view: &BatchView<'_>,
         dictionary: &Dictionary,
-        without_room: &WithoutRoom,
+        without_room: &RefusedSeries,
     ) -> Vec<SeriesInfo> {
         let full = self.by_sender.len() >= SESSIONS_MAX || self.refs > self.refs_max;
         if full && !self.by_sender.contains_key(view.agent) {
@@ -189,7 +189,7 @@ impl Session {
 fn known(
     definition: &SeriesInfo,
     dictionary: &Dictionary,
-    without_room: &WithoutRoom,
+    without_room: &RefusedSeries,
 ) -> Option<Result<SeriesId, (RefusalReason, Option<String>)>> {
     let found = dictionary.find(&definition.key);
     let Some((id, known)) = found.and_then(|id| Some((id, dictionary.info(id)?))) else {
@@ -275,7 +275,7 @@ mod tests {
         // with another series under the same ref; the response then overwrote it.
         let mut sessions = Sessions::new(SeriesLimits::default(), 10, 100);
         let mut dictionary = Dictionary::default();
-        let none = WithoutRoom::default();
+        let none = RefusedSeries::default();
         let admission = Admission::new(&GranularitySet::default(), 0, NOW);
         let [old, new, more] = [batch(1, Some("old")), batch(2, Some("new")), batch(2, None)];
         let [old, new, more] = [&old, &new, &more].map(|bytes| decode_batch(bytes).unwrap());

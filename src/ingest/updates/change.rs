@@ -40,7 +40,7 @@ pub(super) struct Sample {
 
 /// The tags and samples of an update.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Brought {
+pub(super) struct UpdateSamples {
     pub(super) tags: Vec<(String, String)>,
     pub(super) samples: Vec<Sample>,
 }
@@ -90,7 +90,7 @@ pub(super) fn of_update(
     collection: &str,
     query: &Fields,
     change: &Value,
-) -> Result<Brought, String> {
+) -> Result<UpdateSamples, String> {
     let subject = Subject::of(query)?;
     let Value::Fields(operators) = change else {
         return Err("a pipeline as an update is not supported; use $inc, $set and $push".to_owned());
@@ -113,7 +113,7 @@ pub(super) fn of_update(
     if let Some((name, metric)) = subject.metric.filter(|_| !changes.has_nameless) {
         tags.push((name, metric));
     }
-    Ok(Brought { tags, samples: changes.settle()? })
+    Ok(UpdateSamples { tags, samples: changes.settle()? })
 }
 
 /// Returns the samples of an inserted document: a reading with numbers at one time; an empty shell
@@ -121,14 +121,14 @@ pub(super) fn of_update(
 ///
 /// # Errors
 /// The reason why the document cannot be expressed as samples.
-pub(super) fn of_insert(document: &Fields) -> Result<Brought, String> {
+pub(super) fn of_insert(document: &Fields) -> Result<UpdateSamples, String> {
     if let Some((name, _)) =
         document.iter().find(|(name, value)| is_container(name) && !is_zero(value))
     {
         return Err(format!("{name} is not empty; bring its slots with $inc or $set"));
     }
     if document.iter().any(|(name, _)| is_container(name)) {
-        return Ok(Brought::default());
+        return Ok(UpdateSamples::default());
     }
     let mut tags = Vec::new();
     let mut others = Fields::default();
@@ -145,7 +145,7 @@ pub(super) fn of_insert(document: &Fields) -> Result<Brought, String> {
         }
     }
     let samples = readings(&others)?;
-    Ok(Brought { tags, samples })
+    Ok(UpdateSamples { tags, samples })
 }
 
 /// Returns true when a value contains only zeros, names and times.

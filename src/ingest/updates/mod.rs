@@ -20,7 +20,7 @@ use granary_protocol::{
     BATCHES_PER_REQUEST_MAX, DecodeError, JsonBatch, Kind, Refusal, SeriesDefinition, Unread,
 };
 
-use self::change::{Brought, Sample, of_insert, of_update};
+use self::change::{Sample, UpdateSamples, of_insert, of_update};
 use crate::shell::{
     notation::{Call, Reader, Statement},
     value::{Fields, Value},
@@ -51,7 +51,7 @@ struct Command {
 
 /// A batch under construction: the samples of a kind, or of a numbered command.
 #[derive(Default)]
-struct Filling {
+struct BatchBuilder {
     batch: JsonBatch,
     refs: HashMap<Series, u32>,
 }
@@ -68,16 +68,16 @@ type Series = (String, Kind, Vec<(String, String)>);
 pub fn decode(body: &[u8]) -> Result<Vec<JsonBatch>, DecodeError> {
     let text = std::str::from_utf8(body).map_err(|cause| fault(cause.to_string()))?;
     let mut reader = Reader::new(text);
-    let (mut counts, mut readings) = (Filling::default(), Filling::default());
+    let (mut counts, mut readings) = (BatchBuilder::default(), BatchBuilder::default());
     let mut numbered: Vec<JsonBatch> = Vec::new();
     let (mut index, mut room) = (0_u64, DEFINITION_BYTES_MAX);
     while !reader.is_at_end() {
         for command in commands(reader.next().map_err(fault)?).map_err(fault)? {
-            let mut numbered_filling = command.number.map(|(agent, epoch, seq)| {
-                let mut filling = Filling::default();
-                (filling.batch.batch.agent, filling.batch.batch.epoch, filling.batch.batch.seq) =
+            let mut numbered_builder = command.number.map(|(agent, epoch, seq)| {
+                let mut builder = BatchBuilder::default();
+                (builder.batch.batch.agent, builder.batch.batch.epoch, builder.batch.batch.seq) =
                     (agent, epoch, seq);
-                filling
+                builder
             });
             for change in command.changes {
                 index += 1;
@@ -89,23 +89,23 @@ pub fn decode(body: &[u8]) -> Result<Vec<JsonBatch>, DecodeError> {
                 };
                 match brought {
                     Err(why) => {
-                        let filling = numbered_filling.as_mut().unwrap_or(&mut counts);
+                        let builder = numbered_builder.as_mut().unwrap_or(&mut counts);
                         let series = shown(&command.collection);
-                        filling.refuse(series, format!("update {index}: {why}"));
+                        builder.refuse(series, format!("update {index}: {why}"));
                     }
-                    Ok(Brought { tags, samples }) => {
+                    Ok(UpdateSamples { tags, samples }) => {
                         for sample in samples {
-                            let filling = match (&mut numbered_filling, sample.kind) {
-                                (Some(filling), _) => filling,
+                            let builder = match (&mut numbered_builder, sample.kind) {
+                                (Some(builder), _) => builder,
                                 (None, Kind::Delta) => &mut counts,
                                 (None, _) => &mut readings,
                             };
-                            filling.add(sample, &tags, &mut room)?;
+                            builder.add(sample, &tags, &mut room)?;
                         }
                     }
                 }
             }
-            numbered.extend(numbered_filling.map(|filling| filling.batch));
+            numbered.extend(numbered_builder.map(|builder| builder.batch));
             if numbered.len() + 2 > BATCHES_PER_REQUEST_MAX {
                 return Err(fault(format!(
                     "more than {BATCHES_PER_REQUEST_MAX} numbered commands"
@@ -113,7 +113,7 @@ pub fn decode(body: &[u8]) -> Result<Vec<JsonBatch>, DecodeError> {
             }
         }
     }
-    for Filling { mut batch, .. } in [counts, readings] {
+    for BatchBuilder { mut batch, .. } in [counts, readings] {
         if !batch.batch.refs.is_empty() || batch.unread.samples > 0 {
             SENDER.clone_into(&mut batch.batch.agent);
             numbered.push(batch);
@@ -130,7 +130,7 @@ fn shown(text: &str) -> String {
     text.chars().take(SHOWN_CHARS_MAX).collect()
 }
 
-impl Filling {
+impl BatchBuilder {
     fn refuse(&mut self, series: String, message: String) {
         let Unread { samples, examples } = &mut self.batch.unread;
         *samples += 1;

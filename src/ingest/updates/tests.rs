@@ -113,7 +113,7 @@ fn commands_are_numbered_and_several_updates_are_one_request() {
 }
 
 #[test]
-fn what_cannot_be_a_sample_is_refused_with_the_reason() {
+fn parts_that_are_no_samples_are_refused_with_the_reason() {
     let minute = "{timestamp_minute: ISODate('2014-01-01T10:05:00Z'), page: 'a'}";
     let month = "{date: ISODate('2015-08-01')}";
     for (query, change, reason) in [

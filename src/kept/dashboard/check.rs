@@ -100,8 +100,8 @@ fn optional_line(place: &str, text: Option<&str>, bytes_max: usize) -> Checked {
 }
 
 /// Refuses a field that belongs to another kind.
-fn absent(place: &str, field: &str, is_there: bool, kind: &str) -> Checked {
-    if is_there {
+fn absent(place: &str, field: &str, is_present: bool, kind: &str) -> Checked {
+    if is_present {
         return Err(fault(&format!("{place}.{field}"), format!("it is not allowed for {kind}")));
     }
     Ok(())
@@ -112,11 +112,13 @@ fn panel(place: &str, panel: &Panel) -> Checked {
     check_text(&format!("{place}.title"), &panel.title, TITLE_BYTES_MAX)?;
     let Panel { x, y, w, h, .. } = *panel;
     if w == 0 || x.saturating_add(w) > COLUMNS {
-        let what = format!("columns {x} to {} are not of 0 to {COLUMNS}", x.saturating_add(w));
+        let what = format!("columns {x} to {} are outside of 0 to {COLUMNS}", x.saturating_add(w));
         return Err(fault(place, what));
     }
     if h == 0 || h > PANEL_ROWS_MAX || y > ROWS_MAX {
-        let what = format!("{h} rows from {y} on are not 1 to {PANEL_ROWS_MAX} of {ROWS_MAX}");
+        let what = format!(
+            "{h} rows from row {y} on: use 1 to {PANEL_ROWS_MAX} rows, and rows up to {ROWS_MAX}"
+        );
         return Err(fault(place, what));
     }
     match panel.kind {
@@ -144,15 +146,15 @@ fn chart(place: &str, panel: &Panel) -> Checked {
 }
 
 fn text(place: &str, panel: &Panel) -> Checked {
-    let charts_own = [
+    let chart_fields = [
         ("queries", panel.queries.is_some()),
         ("display", panel.display.is_some()),
         ("stacked", panel.stacked.is_some()),
         ("log", panel.log.is_some()),
         ("unit", panel.unit.is_some()),
     ];
-    for (field, is_there) in charts_own {
-        absent(place, field, is_there, "texts")?;
+    for (field, is_present) in chart_fields {
+        absent(place, field, is_present, "texts")?;
     }
     let place = format!("{place}.text");
     let text = panel.text.as_deref().ok_or_else(|| fault(&place, "it is missing"))?;
@@ -191,8 +193,8 @@ fn promql_query(place: &str, query: &Query) -> Checked {
         ("top", query.top.is_some()),
         ("bottom", query.bottom.is_some()),
     ];
-    for (field, is_there) in metrics_own {
-        absent(place, field, is_there, "PromQL")?;
+    for (field, is_present) in metrics_own {
+        absent(place, field, is_present, "PromQL")?;
     }
     let field = format!("{place}.expression");
     let expression = query.expression.as_deref().ok_or_else(|| fault(&field, "it is missing"))?;
@@ -222,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_written_again_as_it_was() {
+    fn dashboards_survive_a_round_trip() {
         let text = json!({ "id": "b", "x": 6, "y": 0, "w": 6, "h": 6, "title": "", "kind": "text",
             "text": "# Notes\n- one\t<img src=x onerror=alert(1)>" });
         let promql = json!({ "id": "c", "x": 0, "y": 6, "w": 12, "h": 1, "title": "C",
@@ -235,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
+    fn faults_are_reported_with_their_place() {
         let with = |path: &str, value: Value| {
             let mut dashboard = whole(&[chart(), chart()]);
             dashboard["panels"][1]["id"] = json!("b");
@@ -255,10 +257,10 @@ mod tests {
             ("/panels", many(chart(), 101), "panels: 101 are more than 100"),
             ("/panels/1/id", json!("a"), "panels[1].id: another panel has it"),
             ("/panels/1/id", json!("../x"), "panels[1].id: use letters, digits"),
-            ("/panels/1/x", json!(7), "panels[1]: columns 7 to 13 are not of 0 to 12"),
+            ("/panels/1/x", json!(7), "panels[1]: columns 7 to 13 are outside of 0 to 12"),
             ("/panels/1/x", json!(-1), "panels[1].x: invalid value"),
             ("/panels/1/w", json!(u32::MAX), "panels[1]: columns 0 to"),
-            ("/panels/1/h", json!(0), "panels[1]: 0 rows from 0 on"),
+            ("/panels/1/h", json!(0), "panels[1]: 0 rows from row 0 on"),
             ("/panels/1/kind", json!("html"), "panels[1].kind: unknown variant `html`"),
             ("/panels/1/text", json!("x"), "panels[1].text: it is not allowed for charts"),
             ("/panels/1/kind", json!("text"), "panels[1].queries: it is not allowed for texts"),

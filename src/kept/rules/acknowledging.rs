@@ -94,7 +94,7 @@ impl Waiting {
     }
 
     /// Waits until a request is queued.
-    pub(crate) async fn some(&self) {
+    pub(crate) async fn wait(&self) {
         self.some.notified().await;
     }
 }
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[actix_web::test]
-    async fn who_asks_while_the_alerter_ends_is_told_so() {
+    async fn requests_while_the_alerter_stops_fail() {
         let waiting = Waiting::default();
         let asked = || Acknowledge { labels: LabelSet::new(), by: None };
         let (first, ()) = tokio::join!(waiting.ask(asked()), async { waiting.close() });

@@ -3,17 +3,17 @@
 //! Must never know: HTTP, the evaluation of rules.
 
 mod acknowledging;
+mod notified;
 mod routing;
 mod sources;
 mod status;
-mod told;
 
 pub use acknowledging::{Acknowledge, AcknowledgeFault};
 pub(crate) use acknowledging::{Acknowledged, WAITING_MAX};
+pub use notified::NotifiedGroup;
 pub use routing::read_routing;
 pub use sources::{RuleSet, RuleSources, SourceFault};
 pub use status::GroupStatus;
-pub use told::ToldGroup;
 
 use std::{
     collections::BTreeMap,
@@ -26,7 +26,7 @@ use std::{
 use parking_lot::{Mutex, RwLock};
 
 use acknowledging::Waiting;
-use status::told;
+use status::notified;
 
 use crate::{
     alerts::{Action, Alert, AlertState, External, GroupHistory, GroupState, Routing, RuleGroup},
@@ -51,7 +51,7 @@ struct Inner {
     /// The states of groups whose files could not be loaded; `None` until they are read.
     unread: RwLock<Option<Vec<Arc<GroupStatus>>>>,
     /// The number of changes of notified alerts.
-    told_changes: AtomicU64,
+    notified_changes: AtomicU64,
     /// The number of firing alerts that no message lists.
     unlisted: AtomicUsize,
     /// Loads hold this lock, so that they finish in the order in which they begin.
@@ -93,7 +93,7 @@ impl KnownRules {
             loaded,
             statuses: RwLock::default(),
             unread: RwLock::default(),
-            told_changes: AtomicU64::default(),
+            notified_changes: AtomicU64::default(),
             unlisted: AtomicUsize::default(),
             reading: Mutex::default(),
             acknowledgements: Waiting::default(),
@@ -212,7 +212,7 @@ impl KnownRules {
 
     /// Must be called after the change.
     fn note_change(&self) {
-        self.0.told_changes.fetch_add(1, Ordering::Release);
+        self.0.notified_changes.fetch_add(1, Ordering::Release);
     }
 
     /// Publishes the past alerts of a group.
@@ -228,7 +228,7 @@ impl KnownRules {
     pub(crate) fn note(&self, id: &str, status: GroupStatus) {
         let status = Arc::new(status);
         let before = self.0.statuses.write().insert(id.to_owned(), status.clone());
-        if before.is_none_or(|before| !told(&before.state).eq(told(&status.state))) {
+        if before.is_none_or(|before| !notified(&before.state).eq(notified(&status.state))) {
             self.note_change();
         }
     }

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_at_a_start_is_known_by_its_file_or_folder() {
+    fn skipped_rules_are_known_by_their_file_or_folder() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
         fs::write(at("good.yml"), "groups:\n- name: g\n").unwrap();

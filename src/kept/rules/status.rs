@@ -36,7 +36,7 @@ impl GroupStatus {
 }
 
 /// Returns the notified part of a state: all values from which a [`MessageAlert`] is made.
-pub(super) fn told(state: &GroupState) -> impl Iterator<Item = impl PartialEq> {
+pub(super) fn notified(state: &GroupState) -> impl Iterator<Item = impl PartialEq> {
     let alerts = state.rules.values().flat_map(|rule| &rule.alerts);
     let is_any = |alert: &&Alert| alert.state.is_told() || alert.resolved_at.is_some();
     alerts.filter(is_any).map(|alert| {

@@ -102,7 +102,7 @@ fn a_start_at_the_reading_before_is_a_reset_unless_that_one_had_none() {
 }
 
 #[test]
-fn a_start_later_than_its_reading_is_none() {
+fn a_start_after_its_reading_is_ignored() {
     let wrong: Vec<Sent> = (1..6).map(|at| (at * SECOND, at as f64, 90 * SECOND)).collect();
     assert_eq!(values(&wrong), [0.0, 1.0, 1.0, 1.0, 1.0]);
 }
@@ -121,7 +121,7 @@ fn the_count_since_a_start_near_the_first_reading_is_kept() {
 }
 
 #[test]
-fn what_comes_in_front_of_a_first_reading_counts_as_that_does() {
+fn a_reading_before_the_first_one_counts_like_a_first_one() {
     let first = |start| {
         let mut state = SeriesState::new(Kind::Counter);
         let at = |at| UnixMillis(at * SECOND);
@@ -258,14 +258,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
     #[test]
-    fn few_readings_are_put_right_in_any_order(
+    fn few_readings_are_corrected_in_any_order(
         steps in prop::collection::vec((-9..9_i64, 0..20_u32, -2..60_i64), 1..10)
     ) {
         check(&sent(steps));
     }
 
     #[test]
-    fn late_readings_among_the_latest_are_put_right(
+    fn late_readings_among_the_latest_are_corrected(
         steps in prop::collection::vec((-20..30_i64, 0..20_u32, -2..60_i64), 1..80)
     ) {
         check(&promised(sent(steps)));

@@ -57,7 +57,7 @@ fn the_units_limit_is_what_the_settings_may_take() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_place() {
+fn faults_are_named_with_their_place() {
     let check = |text: &str, expected: &str| {
         let fault = parse(text).unwrap_err();
         assert!(fault.contains(expected), "{expected:?} is not in: {fault}");
@@ -89,7 +89,7 @@ fn the_example_can_be_used() {
 }
 
 #[test]
-fn what_a_line_holds_is_not_told() {
+fn messages_do_not_quote_secret_lines() {
     for text in [
         "[[redis]]\naddress = 'a'\npassword = 's3cret'\n",
         "[[redis]]\naddress = 'a'\ninterval = 's3cret'\n",

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_is_an_exit_code_of_four_and_bad_data_is_said() {
+    fn a_state_is_one_of_four_exit_codes_and_malformed_data_is_reported() {
         let mut readings = Readings::default();
         assert!(read(b"", 4, &mut readings).is_err() && readings.is_empty());
         read(b"UNKNOWN|a=U;1 b=1.5c c =x", 3, &mut readings).unwrap();

@@ -119,7 +119,7 @@ fn each_role_gives_what_it_has() {
 }
 
 #[test]
-fn what_only_old_servers_have_is_read_of_them() {
+fn fields_of_old_servers_are_read() {
     let values = values(&mut Memory::default(), &server_status_of_mmap(), NOW_MS);
     for (metric, expected) in [
         ("mongodb_memory_mapped", 419_430_400.0),
@@ -186,7 +186,7 @@ fn ratios_are_of_the_time_between_two_answers() {
 }
 
 #[test]
-fn a_restart_is_counted_for_an_hour_and_ratios_begin_anew() {
+fn a_restart_is_counted_for_an_hour_and_ratios_start_over() {
     let (mut memory, status) = (Memory::default(), server_status("7.0.5", "primary"));
     let restarts = |memory: &mut Memory, status: &Document, now_ms| {
         let values = values(memory, status, now_ms);

@@ -212,7 +212,7 @@ impl Read for Endless {
 /// Regression: a target with 100 MB was read completely, and the kernel killed the agent at its
 /// unit's memory limit.
 #[test]
-fn an_answer_that_does_not_fit_takes_no_more_than_its_part_and_gives_it_back() {
+fn a_response_above_the_limit_uses_only_its_share_of_memory_and_releases_it() {
     let memory = Memory::new(4 << 20);
     let Asked { job, target, external, .. } = Asked::new("");
     let mut huge = Asked::within(&memory, job.clone(), target.clone(), external.clone());

@@ -126,7 +126,7 @@ fn a_clock_that_steps_back_does_not_stop_scraping() {
 }
 
 #[test]
-fn targets_that_stay_go_on_and_those_that_are_gone_end_once() {
+fn remaining_targets_continue_and_removed_ones_end_once() {
     let mut board = board();
     board.assign(0, vec![assigned("a"), assigned("b")], 0);
     board.assign(1, vec![assigned("a")], 0);

@@ -62,7 +62,7 @@ fn a_file_of_prometheus_is_read_as_it_is() {
 }
 
 #[test]
-fn what_is_not_supported_is_refused_by_its_name_and_place() {
+fn unsupported_settings_are_refused_with_name_and_place() {
     let check = |text: &str, expected: &[&str]| {
         let fault = parse(text).unwrap_err();
         for word in expected {
@@ -157,7 +157,7 @@ scrape_configs:
 }
 
 #[test]
-fn a_file_that_is_not_there_or_too_long_is_named() {
+fn a_missing_or_too_long_file_is_named() {
     let fault = Config::read(Path::new("/nonexistent/p.yml")).unwrap_err().to_string();
     assert!(fault.starts_with("/nonexistent/p.yml: "), "{fault}");
     let folder = tempfile::tempdir().unwrap();

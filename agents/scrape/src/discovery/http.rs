@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_lists_targets_and_a_bad_answer_is_told_by_its_address() {
+    fn a_server_lists_targets_and_a_bad_response_is_reported_with_its_address() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/list", listener.local_addr().unwrap());
         let server = std::thread::spawn(move || {

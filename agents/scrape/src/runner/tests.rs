@@ -35,7 +35,7 @@ fn a_thread_that_cannot_be_started_loses_no_target() {
 }
 
 #[test]
-fn threads_end_when_they_are_told_to() {
+fn threads_end_on_request() {
     let more = "scrape_configs: [{job_name: f, file_sd_configs: [{files: [/none.yml]}]}]";
     for _ in 0..200 {
         let config = Config::parse(more, PathBuf::new()).unwrap();

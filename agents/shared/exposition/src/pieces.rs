@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_answer_says_of_its_length_takes_no_memory() {
+    fn an_announced_length_reserves_no_memory() {
         // A message that announces 2^40 bytes and has ten.
         let answer = [&[0x80, 0x80, 0x80, 0x80, 0x80, 0x20][..], &[0; 10]].concat();
         let (mut source, mut taken) = (&answer[..], 0);

@@ -263,10 +263,10 @@ fn columns(reader: &mut Reader<'_>, open: &mut [Open]) -> Result<(), DecodeError
     for Open { batch, samples, .. } in &mut *open {
         let mut next = 0_i64;
         for _ in 0..*samples {
-            let own = u32::try_from(next.wrapping_add(reader.signed()?));
-            let own = own.map_err(|_| reader.fault("a ref is 0 to 4294967295"))?;
-            batch.refs.push(own);
-            next = i64::from(own) + 1;
+            let reference = u32::try_from(next.wrapping_add(reader.signed()?));
+            let reference = reference.map_err(|_| reader.fault("a ref is 0 to 4294967295"))?;
+            batch.refs.push(reference);
+            next = i64::from(reference) + 1;
         }
     }
     let first = open.first().map_or(0, |open| open.batch.epoch);

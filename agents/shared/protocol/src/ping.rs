@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ping_that_cannot_be_read_spoils_no_other() {
+    fn a_malformed_ping_does_not_affect_the_others() {
         let body = PingBody { pings: vec![ping("a"), ping("b"), ping("c")] };
         let mut json = serde_json::to_value(&body).unwrap();
         let text = json.to_string();

@@ -107,7 +107,7 @@ fn bytes_are_bounded_whatever_comes() {
 }
 
 #[test]
-fn members_beyond_the_budget_are_dropped_and_known_ones_go_on() {
+fn members_beyond_the_budget_are_dropped_and_known_ones_continue() {
     let mut aggregate = new(10, cost("susers") + 2 * MEMBER_BYTES);
     add(&mut aggregate, &["users:a:b:c:a|s", "users:b|s", "users:d|s"]);
     assert_eq!(aggregate.counts.dropped, 2);

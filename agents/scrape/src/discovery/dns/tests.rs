@@ -91,7 +91,7 @@ fn an_answer_that_does_not_fit_comes_over_tcp() {
 }
 
 #[test]
-fn a_name_that_is_not_there_has_no_targets_and_a_failing_server_is_told() {
+fn an_unknown_name_has_no_targets_and_a_failing_server_is_reported() {
     let resolver = serve(Vec::new(), RCODE::NameError, false);
     assert_eq!(names(RecordType::Srv, 0).look_up(&resolver), Ok(Vec::new()));
     let fault = names(RecordType::Srv, 0).look_up(&serve(Vec::new(), RCODE::ServerFailure, false));
@@ -115,7 +115,7 @@ fn serve_codes(codes: [RCODE; 3]) -> Resolver {
 }
 
 #[test]
-fn an_ending_that_is_not_there_does_not_hide_that_the_name_could_not_be_asked_for() {
+fn a_missing_search_domain_does_not_hide_a_failed_query() {
     let fail = RCODE::ServerFailure;
     let fault = names(RecordType::Srv, 0).look_up(&serve_codes([fail, fail, RCODE::NameError]));
     assert!(fault.unwrap_err().starts_with("x.example: "), "what was known stays");

@@ -78,7 +78,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn what_the_time_of_an_answer_explains_is_no_skew() {
+    fn a_difference_within_the_round_trip_is_not_skew() {
         let clock = DaemonClock::default();
         assert_eq!(clock.ahead_ms(500), None);
         for (now, ahead) in [
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_and_what_took_too_long_says_nothing() {
+    fn invalid_dates_and_slow_responses_do_not_set_the_skew() {
         let clock = DaemonClock::default();
         clock.hear("yesterday", SECOND, (0, DATE_AT));
         clock.hear(DATE, Duration::from_secs(11), (0, DATE_AT));

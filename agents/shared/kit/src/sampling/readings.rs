@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_apart_keeps_its_common_tags_and_its_time() {
+    fn readings_taken_separately_keep_their_common_tags_and_time() {
         let mut apart = Readings::new(vec![("script".into(), "s".into())]);
         let series = Arc::new(Series::new("a", Vec::new(), Kind::Gauge, ""));
         apart.push_known(KnownReading { series, value: 1.0, time_ms: 5, start_ms: None });

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_does_not_answer_delays_no_other_and_what_it_read_comes_at_its_time() {
+    fn a_source_that_does_not_answer_delays_no_other_and_its_late_readings_keep_their_time() {
         let (open_slow, slow) = gated("slow");
         let (open, quick) = gated("quick");
         let mut both = SideBySide::new("both", DEADLINE, vec![slow, quick]).unwrap();
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_with_an_interval_of_its_own_is_asked_at_its_multiples_and_its_word_holds() {
+    fn a_source_with_its_own_interval_is_sampled_at_its_multiples_and_its_report_holds_meanwhile() {
         let (open, broken) = gated("broken");
         let every = Duration::from_secs(3);
         let sources = vec![(every, broken)];
@@ -352,7 +352,7 @@ mod tests {
 
     /// Regression: a killed server showed its last values for the whole lookback of queries.
     #[test]
-    fn what_a_source_reads_no_more_ends_once_and_comes_back() {
+    fn a_missing_series_ends_once_and_may_return() {
         struct Server(Receiver<bool>);
         impl Source for Server {
             fn name(&self) -> &'static str {

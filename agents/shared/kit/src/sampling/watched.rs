@@ -132,7 +132,7 @@ mod tests {
 
     /// Regression: a target with a misspelled name was invisible.
     #[test]
-    fn a_host_that_never_answered_is_told_as_absent_and_pinged_for_at_once_when_it_does() {
+    fn a_host_that_never_answered_is_reported_as_absent_and_pinged_for_at_once_when_it_does() {
         let watched = Watched::new(Duration::from_secs(10));
         watched.set(vec![WatchedHost { is_absent: true, ..host("typo") }]);
         let pings = watched.pings(&agent_ping());

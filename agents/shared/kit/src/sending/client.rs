@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_changes_is_sent_as_it_is_now_and_one_that_is_gone_as_it_was() {
+    fn a_changed_token_is_reloaded_and_a_removed_one_stays_in_use() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         fs::write(&path, "one").unwrap();

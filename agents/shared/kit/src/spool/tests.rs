@@ -117,7 +117,7 @@ fn a_full_spool_drops_the_oldest_and_counts_them() {
 }
 
 #[test]
-fn what_is_in_a_request_is_not_dropped() {
+fn batches_in_a_request_are_not_dropped() {
     let folder = tempfile::tempdir().unwrap();
     let spool = open(folder.path(), 1, 5);
     spool.append(&mut batch(1)).unwrap();
@@ -130,7 +130,7 @@ fn what_is_in_a_request_is_not_dropped() {
 }
 
 #[test]
-fn the_file_stays_near_its_bound_while_nothing_is_delivered() {
+fn the_file_stays_near_its_limit_while_nothing_is_delivered() {
     let folder = tempfile::tempdir().unwrap();
     let bytes_max = 4 * 1024 * 1024;
     let spool = open(folder.path(), bytes_max, 5);
@@ -224,7 +224,7 @@ fn rejected_batches_leave_the_queue_and_are_kept_up_to_a_bound() {
 }
 
 #[test]
-fn what_is_too_old_is_dropped_when_the_next_batch_comes() {
+fn expired_batches_are_dropped_with_the_next_batch() {
     let folder = tempfile::tempdir().unwrap();
     let spool = open(folder.path(), ROOMY, 5).with_age_max(Some(Duration::from_secs(60)));
     let at = |seconds: i64| {
@@ -259,7 +259,7 @@ fn the_newest_are_fetched_when_the_numbers_that_wait_span_enough_and_not_too_muc
 
 /// Regression: rounds that the daemon accepts at once cost five syncs each.
 #[test]
-fn what_the_daemon_takes_at_once_never_touches_the_disk() {
+fn batches_that_the_daemon_accepts_at_once_never_reach_the_disk() {
     let folder = tempfile::tempdir().unwrap();
     let spool = open(folder.path(), ROOMY, 5).with_linger(MINUTE);
     let file = || fs::metadata(folder.path().join(FILE)).unwrap().modified().unwrap();
@@ -320,7 +320,7 @@ fn seqs_fetched(spool: &Spool) -> Vec<u64> {
 }
 
 #[test]
-fn what_waits_in_memory_is_there_after_a_stop_and_no_number_is_given_twice_after_a_crash() {
+fn batches_in_memory_survive_a_stop_and_no_number_is_reused_after_a_crash() {
     let folder = tempfile::tempdir().unwrap();
     let spool = open(folder.path(), ROOMY, 5).with_linger(MINUTE);
     for _ in 0..3 {

@@ -33,7 +33,7 @@ fn batch() -> impl Strategy<Value = Batch> {
 
 proptest! {
     #[test]
-    fn what_is_encoded_is_decoded(batch in batch()) {
+    fn encoding_and_decoding_round_trip(batch in batch()) {
         let mut bytes = Vec::new();
         encode_batch(&batch, &mut bytes);
         encode_batch(&batch, &mut bytes);

@@ -40,7 +40,7 @@ fn faults_of_a_batch_name_their_place() {
 }
 
 #[test]
-fn a_sample_that_cannot_be_read_is_named_and_spoils_no_other() {
+fn a_malformed_sample_is_named_and_does_not_affect_the_others() {
     let check = |sample: &str, series: &str, part: &str| {
         let text = format!(r#"{{"samples": [{sample}, {{"metric": "ok", "value": 1}}]}}"#);
         let JsonBatch { batch, unread } = one(&text).unwrap();
@@ -69,13 +69,13 @@ fn a_sample_that_cannot_be_read_is_named_and_spoils_no_other() {
 }
 
 #[test]
-fn a_column_or_a_definition_that_cannot_be_read_spoils_only_its_samples() {
+fn a_malformed_column_or_definition_affects_only_its_samples() {
     let text = r#"{"series": [{"ref": 0, "metric": "a"}, {"ref": 1, "metric": "b", "kind": "x"}],
         "samples": {"refs": [0, 0, 1, 0, "x"], "times": [1, "noon", 1, 1, 1],
                     "values": [1, 2, 3, null, 5]}}"#;
     let JsonBatch { batch, unread } = one(text).unwrap();
     assert_eq!((batch.refs, batch.values, unread.samples), (vec![0], vec![1.0], 4));
-    let named: Vec<_> = unread.examples.iter().map(|one| one.series.as_str()).collect();
+    let named: Vec<_> = unread.examples.iter().map(|example| example.series.as_str()).collect();
     assert_eq!(named, ["a", "b", "a", "samples.4"]);
 }
 

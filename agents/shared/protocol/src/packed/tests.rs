@@ -64,7 +64,7 @@ fn a_value_that_stays_or_steps_takes_two_bytes_or_three() {
 }
 
 #[test]
-fn what_is_wrong_has_its_place() {
+fn faults_have_their_place() {
     let whole = pack(&[batch(1, &[1.0, f64::NAN])]);
     for length in 0..whole.len() {
         let fault = unpack(&whole[..length]).unwrap_err();

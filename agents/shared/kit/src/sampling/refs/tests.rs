@@ -99,7 +99,7 @@ fn a_series_read_twice_counts_once() {
 }
 
 #[test]
-fn past_the_limit_old_series_go_on_and_new_ones_are_refused() {
+fn above_the_limit_known_series_continue_and_new_ones_are_refused() {
     let mut problems = BTreeMap::new();
     let mut refs = refs_of(&[]);
     one_batch(&mut refs, 10, &readings(), &mut problems);

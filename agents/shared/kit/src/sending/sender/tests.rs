@@ -468,7 +468,7 @@ fn a_batch_that_was_never_sent_and_is_known_begins_a_new_epoch() {
 }
 
 #[test]
-fn what_waited_when_the_agent_began_may_be_known() {
+fn batches_of_an_earlier_run_may_be_duplicates() {
     let (folder, first) = spool(2);
     drop(first);
     let again = Arc::new(Spool::open(folder.path(), "a", 1 << 30, 9).unwrap());
@@ -480,7 +480,7 @@ fn what_waited_when_the_agent_began_may_be_known() {
 }
 
 #[test]
-fn when_a_daemon_is_away_the_next_one_gets_what_waits() {
+fn while_a_daemon_is_away_the_next_one_gets_the_waiting_batches() {
     let (_folder, spool) = spool(1);
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let (url, server) = serve(vec![accepted(2)]);

@@ -35,7 +35,7 @@ fn samples_of_a_clock_that_is_wrong_are_held() {
 }
 
 #[test]
-fn what_was_sampled_by_a_wrong_clock_is_sent_with_the_right_times() {
+fn samples_of_a_wrong_clock_are_sent_with_the_right_times() {
     let (_folder, spool) = spool(0);
     let new = || Batch {
         agent: "a".to_owned(),

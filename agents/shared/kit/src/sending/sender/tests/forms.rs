@@ -8,7 +8,7 @@ fn reads_packed((status, _, body): (u16, &'static str, String)) -> (u16, &'stati
 }
 
 #[test]
-fn batches_are_packed_for_a_daemon_that_says_that_it_reads_them_so() {
+fn batches_are_packed_for_a_daemon_that_announces_support() {
     let (_folder, spool) = spool(200);
     let answers = [accepted(128), accepted(128), accepted(128)];
     let [first, second, third] = answers;

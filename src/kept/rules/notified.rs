@@ -10,30 +10,30 @@ use crate::alerts::{Alert, External, MessageAlert, RuleGroup};
 impl KnownRules {
     /// Returns the number of changes of notified alerts: while it stays the same, a reader's copy
     /// is current.
-    pub fn told_changes(&self) -> u64 {
-        self.0.told_changes.load(Ordering::Acquire)
+    pub fn notified_changes(&self) -> u64 {
+        self.0.notified_changes.load(Ordering::Acquire)
     }
 
     /// Returns the states of all groups with notified alerts, and true when all of them are known.
     /// Alerts of a file that was unusable at the start keep their state: a mistake in a file
     /// resolves no alert.
-    pub fn told_groups(&self) -> (Vec<ToldGroup>, bool) {
+    pub fn notified_groups(&self) -> (Vec<NotifiedGroup>, bool) {
         let set = self.loaded().set;
-        let mut told = Vec::new();
+        let mut groups = Vec::new();
         let statuses = self.0.statuses.read();
         for (place, group) in set.groups.iter().enumerate() {
             let Some(status) = statuses.get(&group.id()).cloned() else { continue };
-            told.push(ToldGroup { status, group: Some((set.clone(), place)) });
+            groups.push(NotifiedGroup { status, group: Some((set.clone(), place)) });
         }
         drop(statuses);
-        let mut are_all_known = told.len() == set.groups.len();
+        let mut are_all_known = groups.len() == set.groups.len();
         if !set.unread.is_empty() {
             let unread = self.0.unread.read();
             are_all_known &= unread.is_some();
             let unread = unread.iter().flatten().cloned();
-            told.extend(unread.map(|status| ToldGroup { status, group: None }));
+            groups.extend(unread.map(|status| NotifiedGroup { status, group: None }));
         }
-        (told, are_all_known)
+        (groups, are_all_known)
     }
 
     /// Returns the states of groups whose files were unusable at the start.
@@ -43,32 +43,32 @@ impl KnownRules {
 
     /// Returns all firing alerts, and those that ended recently, as messages show them; `None`
     /// until all groups are known.
-    pub fn told_alerts(&self) -> Option<Vec<MessageAlert>> {
-        let (groups, are_all_known) = self.told_groups();
+    pub fn notified_alerts(&self) -> Option<Vec<MessageAlert>> {
+        let (groups, are_all_known) = self.notified_groups();
         let external = self.external();
-        let mut told = Vec::new();
+        let mut alerts = Vec::new();
         for group in groups.iter().filter(|_| are_all_known) {
             for (alert, link) in group.alerts(external) {
                 let alert =
                     MessageAlert::new(alert).map(|message| message.outside(external, &link));
                 let interval_ms = group.interval_ms();
-                told.extend(alert.map(|message| MessageAlert { interval_ms, ..message }));
+                alerts.extend(alert.map(|message| MessageAlert { interval_ms, ..message }));
             }
         }
-        are_all_known.then_some(told)
+        are_all_known.then_some(alerts)
     }
 }
 
 /// A group of rules with notified alerts.
 #[derive(Debug)]
-pub struct ToldGroup {
+pub struct NotifiedGroup {
     /// The result of the group's evaluations.
     pub status: Arc<GroupStatus>,
     /// The loaded rules and the group's place in them; `None` while its file is unusable.
     group: Option<(Arc<RuleSet>, usize)>,
 }
 
-impl ToldGroup {
+impl NotifiedGroup {
     fn group(&self) -> Option<&RuleGroup> {
         self.group.as_ref().and_then(|(set, place)| set.groups.get(*place))
     }
@@ -102,7 +102,7 @@ mod tests {
     };
 
     #[test]
-    fn changes_are_counted_when_people_would_be_told_something_else() {
+    fn changes_are_counted_when_notifications_would_differ() {
         let settings = config::load(None, &config::Overrides::default()).unwrap();
         let metrics = Metrics::new().unwrap();
         let known = KnownRules::open(RuleSources::default(), settings.promql_settings(), metrics);
@@ -125,7 +125,7 @@ mod tests {
             let rules = [("r".to_owned(), RuleState { alerts, ..RuleState::default() })].into();
             let state = GroupState { rules, ..GroupState::default() };
             known.note("g", GroupStatus { state, ..GroupStatus::default() });
-            counts.push(known.told_changes());
+            counts.push(known.notified_changes());
         }
         let steps: Vec<_> = counts.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert_eq!(steps, [0, 1, 0, 1, 1]);
