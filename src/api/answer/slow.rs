@@ -1,4 +1,4 @@
-//! SlowReaders readers: the size of a chunk, and the time in which a client must read it.
+//! Slow readers: the size of a chunk, and the time in which a client must read it.
 //!
 //! Must never know: what is answered.
 

@@ -110,7 +110,7 @@ pub(super) struct ImportArgs {
     /// Only samples before this time
     #[arg(long, value_name = "TIME", value_parser = time_of)]
     max_time: Option<UnixMillis>,
-    /// Also send samples at times where the daemon already has some of the same series: both count
+    /// Send samples also at times where the daemon already has some of the same series: both count
     #[arg(long)]
     overlap: bool,
     /// Show metrics, kinds, times and tags, and send nothing

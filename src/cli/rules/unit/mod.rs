@@ -40,7 +40,7 @@ pub(super) fn run(path: &Path, settings: &Settings) -> anyhow::Result<Vec<String
         let runner = TestRunner { group: test, interval_ms, settings };
         match runner.run(groups.clone()) {
             Ok(failures) => {
-                faults.extend(failures.into_iter().map(|fault| format!("{name}: {fault}")))
+                faults.extend(failures.into_iter().map(|fault| format!("{name}: {fault}")));
             }
             Err(cause) => faults.push(format!("{name}: {cause:#}")),
         }

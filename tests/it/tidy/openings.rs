@@ -1,0 +1,78 @@
+//! The openings of doc comments: each sentence has a noun as its subject, and the first one shows it.
+
+use std::fs;
+
+use super::{all_sources, root};
+
+/// Words that never open a doc comment, because they stand for a noun or leave it out.
+const REFUSED: [&str; 22] = [
+    "The same", "Those", "That", "Of", "As", "It", "Its", "They", "What", "Whether", "How",
+    "Which", "Where", "Who", "Whose", "So", "Not", "Has", "Is", "Had", "And", "But",
+];
+
+/// Words that open a doc comment only in front of a clause with a subject, which a comma separates.
+const CONDITIONS: [&str; 17] = [
+    "When", "If", "For", "From", "By", "In", "With", "On", "At", "To", "Without", "Until", "After",
+    "Before", "While", "Since", "Also",
+];
+
+/// The first sentence of each doc comment, with the number of its line.
+fn first_sentences(text: &str) -> Vec<(usize, String)> {
+    let mut found: Vec<(usize, String)> = Vec::new();
+    let mut is_inside = false;
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim_start();
+        let doc = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+        match (doc, found.last_mut()) {
+            (Some(doc), Some((_, comment))) if is_inside => comment.push_str(doc),
+            (Some(doc), _) => found.push((number, doc.trim_start().to_owned())),
+            (None, _) => {}
+        }
+        is_inside = doc.is_some();
+    }
+    for (_, comment) in &mut found {
+        let end = ["; ", ". ", ": "].iter().filter_map(|mark| comment.find(mark)).min();
+        comment.truncate(end.unwrap_or(comment.len()));
+    }
+    found
+}
+
+fn is_bare(sentence: &str) -> bool {
+    let opens_with = |words: &&str| {
+        let rest = sentence.strip_prefix(*words);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', ',', '.']))
+    };
+    REFUSED.iter().any(|words| opens_with(&words))
+        || (CONDITIONS.iter().any(|words| opens_with(&words)) && !sentence.contains(','))
+}
+
+#[test]
+fn doc_comments_open_with_a_noun_or_a_verb() {
+    let mut bare = Vec::new();
+    for path in all_sources() {
+        let shown = path.strip_prefix(root()).unwrap().display().to_string();
+        for (line, sentence) in first_sentences(&fs::read_to_string(&path).unwrap()) {
+            if is_bare(&sentence) {
+                bare.push(format!("{shown}:{line}: {sentence}"));
+            }
+        }
+    }
+    assert!(bare.is_empty(), "name the thing, or what it does:\n{}", bare.join("\n"));
+}
+
+#[test]
+fn bare_openings_are_found() {
+    for (comment, expected) in [
+        ("/// The same of two.", true),
+        ("/// What it holds.", true),
+        ("/// When it is full", true),
+        ("/// When it is full, the\n/// oldest entry is removed.", false),
+        ("/// Its name.", true),
+        ("/// Itself.", false),
+        ("/// The name.", false),
+        ("/// Returns the name.", false),
+    ] {
+        let sentences = first_sentences(comment);
+        assert_eq!(sentences.iter().any(|(_, sentence)| is_bare(sentence)), expected, "{comment}");
+    }
+}
