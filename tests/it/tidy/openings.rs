@@ -42,8 +42,8 @@ fn is_bare(sentence: &str) -> bool {
         let rest = sentence.strip_prefix(*words);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', ',', '.']))
     };
-    REFUSED.iter().any(|words| opens_with(&words))
-        || (CONDITIONS.iter().any(|words| opens_with(&words)) && !sentence.contains(','))
+    REFUSED.iter().any(|words| opens_with(words))
+        || (CONDITIONS.iter().any(|words| opens_with(words)) && !sentence.contains(','))
 }
 
 #[test]
