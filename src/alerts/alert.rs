@@ -27,7 +27,7 @@ pub fn fingerprint(labels: &LabelSet) -> String {
 /// An acknowledgement: somebody takes care of an alert.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Acknowledgement {
-    /// Who.
+    /// The name of the person.
     pub by: String,
     /// The comment of that person.
     pub comment: String,

@@ -313,7 +313,7 @@ fn a_pipeline_that_cannot_run_says_why() {
     let message = refused("{collection: '1d', pipeline: [{$limit: 1}]}");
     assert!(message.contains("6 series match, more than 3"), "{message}");
     let long = format!("[{}]", " ".repeat(70_000));
-    assert!(refused(&long).contains("longer than 65536 bytes"));
+    assert!(refused(&long).contains("exceeds 65536 bytes"));
 }
 
 #[test]

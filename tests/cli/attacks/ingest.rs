@@ -241,7 +241,7 @@ fn no_client_sends_under_the_daemons_own_names() {
         let json_type = [("Content-Type", "application/json")];
         let (_, answer) = send(&daemon, "POST", "/api/v1/ping", &json_type, &ping.to_string());
         let reason = answer["refused"][0]["reason"].as_str().unwrap_or_default();
-        assert!(reason.contains("the daemon's own"), "{answer}");
+        assert!(reason.contains("reserved for the daemon"), "{answer}");
     }
     // Names that earlier versions of the daemon used are free for any sender.
     for agent in [evaluator.trim_start_matches("granary:"), "hosts", "rules", "granary"] {

@@ -215,7 +215,7 @@ fn snapshots_do_not_fill_the_disk() {
     let (status, answer) = answers.last().unwrap();
     assert_eq!((*status, &answer["error"]), (409, &json!("limit")));
     assert!(
-        answer["message"].as_str().unwrap().contains("remove one of storage.snapshot_dir"),
+        answer["message"].as_str().unwrap().contains("remove one from storage.snapshot_dir"),
         "{answer}"
     );
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 30);
