@@ -1,8 +1,8 @@
-//! Has a release build embed the page anew when what `npm run build` wrote has changed. Other builds
-//! read the page's files from their folder when they are asked for.
+//! The build script: a release build embeds the page again when the files of `npm run build` have
+//! changed. Debug builds read these files at run time.
 #![allow(clippy::print_stdout, reason = "so a build script speaks to Cargo")]
 
-/// What `npm run build` writes; see src/api/page/files.rs.
+/// The output folder of `npm run build`; see src/api/page/files.rs.
 const PAGE: &str = "src/web/dist";
 
 fn main() {

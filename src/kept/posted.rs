@@ -1,6 +1,6 @@
 //! Alerts that other programs post, for the API, the messenger and the page.
 //!
-//! They are in memory only, as in Alertmanager, because their senders repeat them. Must never know:
+//! Posted alerts are in memory only, as in Alertmanager, because their senders repeat them. Must never know:
 //! HTTP.
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The choice of the granularity that answers a query.
 //!
-//! Where that granularity is incomplete, others fill in; see `coverage.rs`.
+//! Other granularities fill in where that granularity is incomplete; see `coverage.rs`.
 
 use std::ops::Range;
 

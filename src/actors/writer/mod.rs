@@ -1,6 +1,6 @@
 //! The writer: one thread that owns the appender, behind a bounded channel.
 //!
-//! It gathers the waiting commands into a group, commits the group in one durable transaction and
+//! The writer gathers the waiting commands into a group, commits the group in one durable transaction and
 //! only then replies: an acknowledged sample is on disk. This file has the handle and the commands;
 //! `role.rs` is the thread.
 

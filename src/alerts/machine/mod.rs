@@ -1,7 +1,7 @@
 //! The state machine of a rule's alerts: inactive, pending, firing, no data.
 //!
-//! With neither `no_data` nor `recover` it is Prometheus' own (`rules/alerting.go`): an alert is
-//! active while its series is there, pending until `for` is over, and fires on for
+//! Without `no_data` and `recover`, the machine is Prometheus' (`rules/alerting.go`): an alert is
+//! active while its series exists, pending until `for` is over, and continues to fire for
 //! `keep_firing_for`. Must never know: expressions, templates, the clock.
 
 #[cfg(test)]

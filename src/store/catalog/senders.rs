@@ -1,7 +1,7 @@
 //! The senders that number their batches: what was accepted of each, and which may be forgotten.
 //!
-//! They are a pure function of the journal, as the catalog is: the record of a group contains the
-//! batches that it takes in and the senders that it forgets to make room. Must never know: files,
+//! The list of senders is a pure function of the journal, as the catalog is: the record of a group
+//! contains its batches and the senders that were removed to make room. Must never know: files,
 //! samples.
 
 use std::{

@@ -1,8 +1,8 @@
 //! The granularities in the journal: their spans, and since when each is complete.
 //!
-//! So a data directory says itself how to read it: a granularity that was added to an old store is
-//! not expected to hold earlier samples, and one that is not in the settings any more keeps its
-//! files until its retention drops them.
+//! The data directory thus describes itself: a granularity that was added to an old store is not
+//! expected to contain earlier samples, and a granularity that was removed from the settings keeps
+//! its files until its retention drops them.
 //!
 //! Must never know: the files of a granularity.
 

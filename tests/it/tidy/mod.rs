@@ -35,8 +35,10 @@ pub(crate) fn rust_files(folder: &Path) -> Vec<PathBuf> {
 fn all_sources() -> Vec<PathBuf> {
     let root = root();
     let folders = ["src", "agents", "tests", "benches"];
-    let files: Vec<_> = folders.iter().flat_map(|folder| rust_files(&root.join(folder))).collect();
+    let mut files: Vec<_> =
+        folders.iter().flat_map(|folder| rust_files(&root.join(folder))).collect();
     assert!(files.len() > 40, "found only {} files", files.len());
+    files.push(root.join("build.rs"));
     files
 }
 

@@ -5,9 +5,9 @@ use std::fs;
 use super::{all_sources, root};
 
 /// Words that never open a doc comment, because they stand for a noun or leave it out.
-const REFUSED: [&str; 22] = [
+const REFUSED: [&str; 23] = [
     "The same", "Those", "That", "Of", "As", "It", "Its", "They", "What", "Whether", "How",
-    "Which", "Where", "Who", "Whose", "So", "Not", "Has", "Is", "Had", "And", "But",
+    "Which", "Where", "Who", "Whose", "So", "Not", "Has", "Is", "Had", "And", "But", "Such",
 ];
 
 /// Words that open a doc comment only in front of a clause with a subject, which a comma separates.
@@ -16,7 +16,7 @@ const CONDITIONS: [&str; 17] = [
     "Before", "While", "Since", "Also",
 ];
 
-/// The first sentence of each doc comment, with the number of its line.
+/// The first sentence of each paragraph of doc comments, with the number of its line.
 fn first_sentences(text: &str) -> Vec<(usize, String)> {
     let mut found: Vec<(usize, String)> = Vec::new();
     let mut is_inside = false;
@@ -24,11 +24,14 @@ fn first_sentences(text: &str) -> Vec<(usize, String)> {
         let line = line.trim_start();
         let doc = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
         match (doc, found.last_mut()) {
-            (Some(doc), Some((_, comment))) if is_inside => comment.push_str(doc),
+            (Some(doc), Some((_, comment))) if is_inside && !doc.is_empty() => {
+                comment.push_str(doc)
+            }
+            (Some(""), _) => {}
             (Some(doc), _) => found.push((number, doc.trim_start().to_owned())),
             (None, _) => {}
         }
-        is_inside = doc.is_some();
+        is_inside = doc.is_some_and(|doc| !doc.is_empty());
     }
     for (_, comment) in &mut found {
         let end = ["; ", ". ", ": "].iter().filter_map(|mark| comment.find(mark)).min();
@@ -69,6 +72,7 @@ fn bare_openings_are_found() {
         ("/// When it is full, the\n/// oldest entry is removed.", false),
         ("/// Its name.", true),
         ("/// Itself.", false),
+        ("/// A list.\n///\n/// Such lists are short.", true),
         ("/// The name.", false),
         ("/// Returns the name.", false),
     ] {

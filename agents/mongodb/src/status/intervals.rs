@@ -1,7 +1,7 @@
 //! Values computed from two responses of `serverStatus`: ratios, and percentages of the time
 //! between them.
 //!
-//! They are gauges, so that charts show them directly, and the maximum of a slot is its peak.
+//! The values are gauges, so that charts show them directly, and the maximum of a slot is its peak.
 
 use granary_agent_kit::Readings;
 use mongodb::bson::Document;

@@ -1,6 +1,6 @@
 //! The packed form of batches: all batches of a request in columns, before compression.
 //!
-//! It encodes the same data as BSON, bit by bit. Refs, times and starts are encoded as differences
+//! The form encodes the same data as BSON, bit by bit. Refs, times and starts are encoded as differences
 //! between neighbours. A value that is a short decimal is encoded as the integer of its digits, as
 //! the difference from the same ref's value in the previous batch of the body. Each body is
 //! independent of the others.

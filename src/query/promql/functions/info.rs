@@ -1,8 +1,8 @@
 //! `info`, which adds the labels of info series, such as `target_info`, to the series that they
 //! describe.
 //!
-//! As in Prometheus (docs/querying/functions.md), an info series describes the series with the same
-//! `instance` and `job`. Must never know: how series are read, the tree.
+//! An info series describes the series with the same `instance` and `job`, as in Prometheus
+//! (docs/querying/functions.md). Must never know: how series are read, the tree.
 
 use std::collections::{HashMap, HashSet};
 

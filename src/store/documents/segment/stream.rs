@@ -1,8 +1,8 @@
 //! A stream: whole numbers that lie near each other or near zero, packed; those that are far off
 //! are patched.
 //!
-//! Its first byte says how: bit 0, numbers are zigzag, else the smallest number is taken
-//! off; bit 1, some are patched; bit 2, zeros are left out. Must never know: what the numbers mean.
+//! The first byte is a set of flags: bit 0, numbers are zigzag, otherwise the smallest number is
+//! subtracted; bit 1, some numbers are patched; bit 2, zeros are left out. Must never know: what the numbers mean.
 
 use super::{
     bits::{bits_of, pack, packed_bytes, unpack},

@@ -1,6 +1,6 @@
 //! The smallest and the largest rate of a counter's slots: an increase in a number of milliseconds.
 //!
-//! Where readings have decimals, an increase is off by how they are rounded. Must never know: what
+//! An increase of readings with decimals is off by their rounding. Must never know: what
 //! else is in a slot.
 
 use super::{
