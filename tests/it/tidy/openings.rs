@@ -24,12 +24,9 @@ fn first_sentences(text: &str) -> Vec<(usize, String)> {
         let line = line.trim_start();
         let doc = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
         match (doc, found.last_mut()) {
-            (Some(doc), Some((_, comment))) if is_inside && !doc.is_empty() => {
-                comment.push_str(doc)
-            }
-            (Some(""), _) => {}
+            (None | Some(""), _) => {}
+            (Some(doc), Some((_, comment))) if is_inside => comment.push_str(doc),
             (Some(doc), _) => found.push((number, doc.trim_start().to_owned())),
-            (None, _) => {}
         }
         is_inside = doc.is_some_and(|doc| !doc.is_empty());
     }
@@ -45,8 +42,7 @@ fn is_bare(sentence: &str) -> bool {
         let rest = sentence.strip_prefix(*words);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', ',', '.']))
     };
-    REFUSED.iter().any(|words| opens_with(words))
-        || (CONDITIONS.iter().any(|words| opens_with(words)) && !sentence.contains(','))
+    REFUSED.iter().any(opens_with) || (CONDITIONS.iter().any(opens_with) && !sentence.contains(','))
 }
 
 #[test]
