@@ -28,8 +28,10 @@ elif ! command -v npm >/dev/null || ! is_new_node; then
     echo "Building without the web page, which needs npm and Node.js 20.19 or newer. Install them and run this script again."
 else
     # Builds the page while cargo builds the agent.
-    (cd src/web && npm ci --no-audit --no-fund --silent && npm run --silent build) &
+    (cd src/web && npm ci --no-audit --no-fund --silent && exec npm run --silent build) &
     pending=$!
+    trap 'kill "$pending" 2>/dev/null || true' EXIT
+    trap 'exit 130' INT TERM
 fi
 build() {
     cargo build --profile quickstart --locked -p granary -p granary-agent-host "$@"

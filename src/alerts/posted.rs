@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::{LabelSet, MessageAlert, fingerprint, is_label_name};
 use crate::model::UnixMillis;
 
-/// The maximum number of alerts, and the maximum of their sizes in bytes.
+/// The maximum number of alerts, and the maximum size of all of them together, in bytes.
 const ALERTS_MAX: usize = 10_000;
 const BYTES_MAX: usize = 16 << 20;
 /// The maximum number of labels, and of annotations, of an alert.

@@ -1,7 +1,8 @@
 //! Alerts after a time without evaluations, and after a clock that was set back.
 //!
 //! Time without evaluations does not count for `for`: after a restart by Prometheus' rule
-//! (`rules/group.go`, `RestoreForState`), with its grace period. Must never know: the clock, expressions.
+//! (`rules/group.go`, `RestoreForState`), with its grace period. Must never know: the clock,
+//! expressions.
 
 use std::collections::BTreeMap;
 

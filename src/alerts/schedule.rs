@@ -31,7 +31,8 @@ pub fn due(interval_ms: i64, last: Option<UnixMillis>, now: UnixMillis) -> Optio
         .then(|| Due { at: UnixMillis(at), missed: slots.saturating_sub(1).max(0).unsigned_abs() })
 }
 
-/// The number of evaluations that a group waits for a clock that was set back; 0 if it does not wait.
+/// The number of evaluations that a group waits for a clock that was set back; 0 if it does not
+/// wait.
 pub fn set_back_by(interval_ms: i64, last: Option<UnixMillis>, now: UnixMillis) -> u64 {
     let is_waiting = due(interval_ms, last, now).is_none();
     let behind_ms = last.filter(|_| is_waiting).map_or(0, |last| last.since(now));

@@ -1,8 +1,8 @@
 //! Selection of the alerts that an Alertmanager is sent now: firing ones repeatedly, and ended
 //! ones, as Prometheus does (`rules/alerting.go`, `needsSending`).
 //!
-//! The rules' state has all firing alerts, so nothing is queued: an Alertmanager that was unreachable
-//! gets the current alerts when it is back. Must never know: how alerts are sent.
+//! The rules' state has all firing alerts, so nothing is queued: an Alertmanager that was
+//! unreachable gets the current alerts when it is back. Must never know: how alerts are sent.
 
 use std::{collections::BTreeMap, sync::Arc};
 

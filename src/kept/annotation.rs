@@ -1,7 +1,7 @@
 //! An annotation: a note at a time or a span of time, such as a deploy.
 //!
-//! The name of an annotation in the store begins with its time, so that the annotations of a range can be read
-//! alone. Must never know: the storage of annotations, HTTP.
+//! The name of an annotation in the store begins with its time, so that the annotations of a range
+//! can be read alone. Must never know: the storage of annotations, HTTP.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Alerts that other programs post, for the API, the messenger and the page.
 //!
-//! Posted alerts are in memory only, as in Alertmanager, because their senders repeat them. Must never know:
-//! HTTP.
+//! Posted alerts are in memory only, as in Alertmanager, because their senders repeat them. Must
+//! never know: HTTP.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl KnownPosted {
         Self(Arc::new(Inner { posted: Mutex::default(), metrics }))
     }
 
-    /// Accepts alerts; an alert without an end expires after `resolve_after` milliseconds.
+    /// Accepts alerts; an alert without an end expires after `resolve_timeout_ms` milliseconds.
     pub fn put(
         &self,
         alerts: Vec<PostableAlert>,

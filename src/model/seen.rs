@@ -1,8 +1,8 @@
 //! The accepted times of a series, for senders that do not number their batches.
 //!
 //! Senders without numbers repeat a sample when a response is lost, and send out of order when they
-//! use several queues. The recently accepted times are stored as runs of equal steps: a series that is
-//! scraped regularly takes one run of any length.
+//! use several queues. The recently accepted times are stored as runs of equal steps: a series that
+//! is scraped regularly takes one run of any length.
 
 use super::UnixMillis;
 

@@ -1,7 +1,7 @@
 //! Tags in the notation for people: `host=web1,core=0`.
 //!
 //! A name or a value with a comma, an equals sign or spaces at its ends is put in double quotes, in
-//! which `\"` is a quote and `\\\\` a backslash: `mount="/a,b"`. Must never know: the callers, the
+//! which `\"` is a quote and `\\` a backslash: `mount="/a,b"`. Must never know: the callers, the
 //! use of the tags.
 
 /// Parses the pairs of a text, in their order; a tag may occur twice.

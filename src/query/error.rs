@@ -28,9 +28,9 @@ pub enum QueryError {
 }
 
 impl QueryError {
-    /// Returns true when running the query again may succeed; see [`StoreError::is_settled`].
-    pub fn is_settled(&self) -> bool {
-        matches!(self, Self::Store(cause) if cause.is_settled())
+    /// Returns true when running the query again may succeed; see [`StoreError::is_transient`].
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Store(cause) if cause.is_transient())
     }
 }
 

@@ -20,7 +20,7 @@ mod time;
 pub use crate::model::Display;
 pub use budget::{
     Budget, OverBudget, QueryLimits, QueryResources, Reservation, Scheduler, Waiter,
-    run_until_settled,
+    run_with_retries,
 };
 pub use chart::{ChartAnswer, ChartRequest, ChartSeries, chart};
 pub use documents::{

@@ -151,10 +151,10 @@ impl StoreError {
         }
     }
 
-    /// Returns whether a query that met the error finds it settled when it is run again: another
-    /// operation failed on a file, which is open again by then, or damage was met, which is noted
-    /// or set aside by then.
-    pub fn is_settled(&self) -> bool {
+    /// Returns true when running the query again may succeed: another operation failed on a file,
+    /// which is open again by then, or the query found damage, which is recorded or set aside by
+    /// then.
+    pub fn is_transient(&self) -> bool {
         let is_closed = || match self {
             Self::Redb { cause, .. } => {
                 matches!(**cause, redb::Error::PreviousIo | redb::Error::DatabaseClosed)

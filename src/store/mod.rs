@@ -1,7 +1,9 @@
-//! The files: journal, dictionary, catalog, head, documents, objects. FORMAT.md describes the bytes.
+//! The files: journal, dictionary, catalog, head, documents, objects. FORMAT.md describes the
+//! bytes.
 //!
-//! The only user of redb; only `documents/partition/rows` lays out BSON documents. Must never know: HTTP, actors, settings files.
-//! The writer thread calls [`Appender`]; everybody else holds a [`Store`].
+//! The only user of redb; only `documents/partition/rows` lays out BSON documents. Must never know:
+//! HTTP, actors, settings files. The writer thread calls [`Appender`]; everybody else holds a
+//! [`Store`].
 
 mod append;
 mod catalog;

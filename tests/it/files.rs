@@ -10,7 +10,7 @@ use granary::{
     model::{
         AcceptedBatch, GranularityIndex, GranularitySet, Kind, PartitionId, SeriesId, UnixMillis,
     },
-    query::{Budget, run_until_settled},
+    query::{Budget, run_with_retries},
     store::{Appender, Folder, Store, StoreError, restore, verify},
 };
 use redb::{Builder, Database, ReadableDatabase, ReadableTable, TableDefinition};
@@ -280,7 +280,7 @@ fn a_failed_write_breaks_no_running_query() {
         let slots = view.slots(other).inspect_err(|fault| met.push(fault.chain()))?;
         Ok(slots.iter().map(|slot| u64::from(slot.cell.n)).sum::<u64>())
     };
-    assert_eq!(run_until_settled(&Budget::UNLIMITED, sum, StoreError::is_settled).unwrap(), 1800);
+    assert_eq!(run_with_retries(&Budget::UNLIMITED, sum, StoreError::is_transient).unwrap(), 1800);
     assert_eq!(met.len(), 1, "the query met the failure: {met:?}");
     store.checkpoint(NOW).unwrap();
     assert_eq!(count(&store, 0), 1801);

@@ -259,8 +259,8 @@ impl History {
     pub(crate) fn expect_fault(&mut self, cause: &StoreError, kind: &'static str) {
         self.meet_faults();
         // A query that meets damage is repeated and returns the remaining data.
-        let is_settled = self.is_damaged && cause.is_settled();
-        let excused = is_settled || self.is_hurt || (self.was_hurt && !stages::RECOVERS_AT_ONCE);
+        let is_transient = self.is_damaged && cause.is_transient();
+        let excused = is_transient || self.is_hurt || (self.was_hurt && !stages::RECOVERS_AT_ONCE);
         assert!(excused, "failed without a fault: {}", cause.chain());
         self.trace(|| format!("{kind}: {}", cause.chain()));
         self.tally.note(kind);
@@ -292,7 +292,7 @@ impl History {
         let store = self.store();
         let found = loop {
             match self.find(&store, level, from, to) {
-                Err(cause) if self.is_damaged && cause.is_settled() => {}
+                Err(cause) if self.is_damaged && cause.is_transient() => {}
                 outcome => break outcome,
             }
         };

@@ -212,7 +212,7 @@ impl History {
         for level in 0..saved.levels.current.count() {
             let found = loop {
                 match self.find_all(&store, level) {
-                    Err(cause) if self.is_damaged && cause.is_settled() => {}
+                    Err(cause) if self.is_damaged && cause.is_transient() => {}
                     outcome => break outcome.unwrap(),
                 }
             };

@@ -79,7 +79,8 @@ enum Pace {
     Real,
     /// Rounds follow each other as fast as the daemon acknowledges them.
     Max,
-    /// Rounds follow each other as fast as possible: requests refused with 429 are repeated at once.
+    /// Rounds follow each other as fast as possible: requests refused with 429 are repeated at
+    /// once.
     Flood,
 }
 
@@ -98,16 +99,11 @@ impl Args {
         );
         let rounds_in = |span: Duration| span.as_millis() as usize / interval_ms as usize;
         let history = self.history.map(rounds_in);
-        let (past, rounds) = match (self.pace, history) {
-            (Pace::Real, past) => {
-                (past.unwrap_or(0), past.unwrap_or(0).saturating_add(self.rounds))
-            }
-            (Pace::Max | Pace::Flood, past) => {
-                (past.unwrap_or(self.rounds), past.unwrap_or(self.rounds))
-            }
-        };
+        let is_paced = self.pace == Pace::Real;
+        let past = history.unwrap_or(if is_paced { 0 } else { self.rounds });
+        let rounds = if is_paced { past.saturating_add(self.rounds) } else { past };
         let now_ms = unix_ms();
-        let connections = if self.pace == Pace::Real { 64 } else { 8 };
+        let connections = if is_paced { 64 } else { 8 };
         Ok(Plan {
             url: self.url.clone(),
             fleet: Fleet {
@@ -130,13 +126,18 @@ impl Args {
     }
 }
 
+/// Parses the address of a server; the scheme and a slash at the end are optional.
 fn url(text: &str) -> Result<String, String> {
-    let text = text.trim().trim_end_matches('/');
-    if text.starts_with("http://") || text.starts_with("https://") {
-        return Ok(text.to_owned());
+    let text = text.trim();
+    let full = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+    let full = full.trim_end_matches('/').to_owned();
+    let uri: Result<ureq::http::Uri, _> = full.parse();
+    match uri.ok().map(|uri| (uri.scheme_str().map(str::to_owned), uri.host().map(str::to_owned))) {
+        Some((Some(scheme), Some(host)))
+            if matches!(&*scheme, "http" | "https") && !host.is_empty() =>
+        {
+            Ok(full)
+        }
+        _ => Err("must be an address such as http://127.0.0.1:7117".to_owned()),
     }
-    if text.contains("://") || text.is_empty() {
-        return Err("must be an address such as http://127.0.0.1:7117".to_owned());
-    }
-    Ok(format!("http://{text}"))
 }

@@ -27,7 +27,7 @@ impl Shared {
         let mut ended = GroupRun::default();
         for group in &loaded.set.groups {
             let (id, group) = (group.id(), group.clone());
-            if let Some(at) = before.iter().position(|group| group.id == id) {
+            if let Some(at) = before.iter().position(|place| place.id == id) {
                 let Place { mut running, .. } = before.swap_remove(at);
                 if let Some(running) = &mut running {
                     ended.ended.extend(running.adopt(group.clone()).ended);
@@ -41,7 +41,7 @@ impl Shared {
             self.rules.note(&id, GroupStatus { state, history, ..GroupStatus::default() });
             groups.all.push(Place { id, group, running: Some(Box::new(running)) });
         }
-        let gone = before.into_iter().filter_map(|running| running.running);
+        let gone = before.into_iter().filter_map(|place| place.running);
         ended.ended.extend(gone.flat_map(|running| running.end(&self.recording).ended));
         self.end(groups, ended).await;
         let now = self.clock.now();
@@ -65,8 +65,8 @@ impl Shared {
     }
 
     /// Deletes the states of groups that have been without a file for long; a file that is missing
-    /// by mistake for a short time costs nothing. Returns the states of removed groups that end
-    /// now.
+    /// by mistake for a short time costs nothing. Returns the states of groups whose files could
+    /// not be loaded.
     fn forget_orphans(&self, all: &[Place], set: &RuleSet, now: UnixMillis) -> Vec<GroupState> {
         let mut unread = Vec::new();
         let store = &self.recording.store;

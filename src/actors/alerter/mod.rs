@@ -1,8 +1,8 @@
 //! The alerter: evaluates rules at their times, and writes recorded series and alerts.
 //!
 //! `alerts` decides; this folder queries, writes and stores. Groups are evaluated in parallel, each
-//! in its own thread, so that a slow one does not delay the others; their queries share the query
-//! slots. Must never know: HTTP, the content of rules.
+//! in its own thread, so that a slow one does not delay the others; their queries share the turns
+//! of all queries. Must never know: HTTP, the content of rules.
 
 mod acknowledging;
 mod adopting;

@@ -123,7 +123,8 @@ impl Recording {
                     match found {
                         Ok(id) => {
                             batch.series.push(id);
-                            // All NaN values become the same NaN: ends of series are reported separately.
+                            // All NaN values become the same NaN: ends of series are reported
+                            // separately.
                             batch.values.push(if value.is_nan() { f64::NAN } else { *value });
                         }
                         Err(cause) => lose(1, cause),

@@ -2,9 +2,9 @@
 //!
 //! `alerts` decides; this folder stores, sends and notes the results. A notification is stored
 //! before it is sent, and marked as delivered right after the confirmation: after a crash in
-//! between, it is sent again. Each way of a receiver has at most one message in flight, in its own
-//! thread, so that an unavailable one does not delay the others. Must never know: HTTP bodies,
-//! mails, rules.
+//! between, it is sent again. Each integration of a receiver has at most one message in flight, in
+//! its own thread, so that an unavailable one does not delay the others. Must never know: HTTP
+//! bodies, mails, rules.
 
 mod sending;
 

@@ -1,4 +1,4 @@
-//! Messages in flight: the next group of each way, and the outcome of each message.
+//! Messages in flight: the next group of each integration, and the outcome of each message.
 //!
 //! Must never know: decisions, the format of messages.
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Messenger {
-    /// Sends a pending notification on each idle way.
+    /// Sends a pending notification to each idle integration.
     pub(super) fn send(&mut self, ctx: &mut Context<Self>) {
         let Some(Written { routing, templates }) = &self.written else { return };
         let (routing, templates) = (routing.clone(), templates.clone());

@@ -1,8 +1,8 @@
 //! The writer: one thread that owns the appender, behind a bounded channel.
 //!
-//! The writer gathers the waiting commands into a group, commits the group in one durable transaction and
-//! only then replies: an acknowledged sample is on disk. This file has the handle and the commands;
-//! `role.rs` is the thread.
+//! The writer gathers the waiting commands into a group, commits the group in one durable
+//! transaction and only then replies: an acknowledged sample is on disk. This file has the handle
+//! and the commands; `role.rs` is the thread.
 
 mod group;
 mod linger;

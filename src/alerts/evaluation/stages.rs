@@ -1,7 +1,7 @@
 //! Stages of a group: the rules that are evaluated together.
 //!
-//! The metrics that a rule queries are searched in its text, word by word; in doubt a rule counts as
-//! querying all recorded metrics. Must never know: how expressions are parsed.
+//! The metrics that a rule queries are searched in its text, word by word; in doubt a rule counts
+//! as querying all recorded metrics. Must never know: how expressions are parsed.
 
 use std::{collections::BTreeSet, ops::Range};
 

@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Alert, AlertPolicy, AlertState, LabelSet, NoData};
 
-/// The time for which an ended alert is remembered, in milliseconds, so that its end can be sent later.
+/// The time for which an ended alert is remembered, in milliseconds, so that its end can be sent
+/// later.
 pub(super) const RESOLVED_KEPT_MS: i64 = 15 * 60_000;
 /// The time for which missing samples are reported, in milliseconds: a series that is missing for
 /// longer was removed.

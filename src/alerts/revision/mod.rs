@@ -1,10 +1,10 @@
 //! Reviews: would late samples have made an episode different?
 //!
-//! A review repeats some of the episode's evaluations: at whole slots of the finest granularity, where
-//! the stored cells determine the latest sample. Evaluations next to an end are left out, because a
-//! sample that is late by less than an interval only moves the end by one evaluation. A returning
-//! series no longer shows that it had ended, so missing samples count after the lookback only. Must
-//! never know: where episodes are stored, when reviews run.
+//! A review repeats some of the episode's evaluations: at whole slots of the finest granularity,
+//! where the stored cells determine the latest sample. Evaluations next to an end are left out,
+//! because a sample that is late by less than an interval only moves the end by one evaluation. A
+//! returning series no longer shows that it had ended, so missing samples count after the lookback
+//! only. Must never know: where episodes are stored, when reviews run.
 
 #[cfg(test)]
 mod tests;

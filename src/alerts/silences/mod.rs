@@ -1,8 +1,9 @@
 //! Silences: matching alerts are muted for a time, once or in recurring windows.
 //!
-//! Pure: the definition of silences, the effect of a request on all of them, and whether an alert is
-//! silenced at a time. As in Alertmanager, a silence is never deleted but ended early, and one that
-//! cannot be changed as requested is ended and replaced. Must never know: where silences are kept.
+//! Pure: the definition of silences, the effect of a request on all of them, and whether an alert
+//! is silenced at a time. As in Alertmanager, a silence is never deleted but ended early, and one
+//! that cannot be changed as requested is ended and replaced. Must never know: where silences are
+//! kept.
 
 mod recurrence;
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Recurring maintenance windows: on some weekdays, from one time of the day to another, by the
 //! clocks of a time zone.
 //!
-//! A window begins when local clocks first read its start on a day, and ends when they last read its
-//! end. A time that a clock change skips means the moment of that change. Must never know: what is
-//! silenced.
+//! A window begins when local clocks first read its start on a day, and ends when they last read
+//! its end. A time that a clock change skips means the moment of that change. Must never know: what
+//! is silenced.
 
 use std::ops::Range;
 

@@ -14,8 +14,8 @@ use crate::{store::StoreError, telemetry::QueryOutcome};
 pub(super) struct Fault {
     kind: FaultKind,
     message: String,
-    /// True when a retry cannot succeed; see [`StoreError::is_settled`].
-    is_settled: bool,
+    /// True when running the query again may succeed; see [`StoreError::is_transient`].
+    is_transient: bool,
 }
 
 /// The error types of Prometheus' HTTP API that occur here.
@@ -45,18 +45,18 @@ struct ErrorBody<'a> {
 
 impl Fault {
     pub(super) fn new(kind: FaultKind, message: impl fmt::Display) -> Self {
-        Self { kind, message: message.to_string(), is_settled: false }
+        Self { kind, message: message.to_string(), is_transient: false }
     }
 
     /// Creates the error for a failure of the store.
     pub(super) fn of_store(cause: &StoreError) -> Self {
-        let is_settled = cause.is_settled();
-        Self { is_settled, ..Self::new(FaultKind::Internal, cause.chain()) }
+        let is_transient = cause.is_transient();
+        Self { is_transient, ..Self::new(FaultKind::Internal, cause.chain()) }
     }
 
-    /// Returns false when a retry of the query may succeed.
-    pub(super) fn is_settled(&self) -> bool {
-        self.is_settled
+    /// Returns true when running the query again may succeed.
+    pub(super) fn is_transient(&self) -> bool {
+        self.is_transient
     }
 
     pub(super) fn bad_data(message: impl fmt::Display) -> Self {

@@ -99,7 +99,7 @@ pub(super) fn fault(cause: QueryError) -> Fault {
         QueryError::Timeout(_) => FaultKind::Timeout,
         QueryError::Store(cause) => {
             let detail: &dyn std::error::Error = cause;
-            if !cause.is_settled() {
+            if !cause.is_transient() {
                 tracing::error!(cause = detail, "a query failed");
             }
             return Fault::of_store(cause);

@@ -101,7 +101,7 @@ async fn answer(
         budget.check().map_err(|_| late("in the queue", limit))?;
         let now = parts.clock.moment();
         let call = Call { params: &params, parts: &parts, now, budget: &budget };
-        let answer = query::run_until_settled(&budget, || run(&call), Fault::is_settled)?;
+        let answer = query::run_with_retries(&budget, || run(&call), Fault::is_transient)?;
         budget.keep(answer.bytes());
         Ok((Writing::start(answer), budget.into_reservation()))
     })

@@ -192,7 +192,7 @@ pub(super) async fn respond<P: Send + 'static, T: Serialize>(
     let work = move || {
         budget.check()?;
         let run = || run(&params, &parts, &budget);
-        let found = query::run_until_settled(&budget, run, QueryError::is_settled)?;
+        let found = query::run_with_retries(&budget, run, QueryError::is_transient)?;
         Ok((found, budget.into_reservation()))
     };
     let writing = move || streamed::write(sender, permit, slow, work);

@@ -13,7 +13,7 @@ use super::endpoints::respond;
 use crate::{
     api::QueryParts,
     kept::KnownHosts,
-    query::{HostsAnswer, QueryError, Sparklines, run_until_settled},
+    query::{HostsAnswer, QueryError, Sparklines, run_with_retries},
 };
 
 /// The parameters of `GET /api/v1/hosts`.
@@ -59,7 +59,7 @@ impl Lines {
         let budget = parts.resources.budget(parts.timeout);
         let now = parts.clock.moment().earliest();
         let run = || self.0.lines.prepare(&parts.store, &budget, now);
-        run_until_settled(&budget, run, QueryError::is_settled)
+        run_with_retries(&budget, run, QueryError::is_transient)
     }
 }
 

@@ -165,7 +165,7 @@ impl Subscription {
             let _waiter = budget.waiter();
             let polled = web::block(move || {
                 let poll = || tail.poll(&budget, clock.now());
-                let outcome = query::run_until_settled(&budget, poll, QueryError::is_settled);
+                let outcome = query::run_with_retries(&budget, poll, QueryError::is_transient);
                 (tail, outcome)
             });
             let (tail, outcome) = polled.await.ok()?;

@@ -153,8 +153,8 @@ impl Input {
         })
     }
 
-    /// Reads the whole file. Bodies of requests are only decompressed by their names, because they may
-    /// start with any bytes.
+    /// Reads the whole file. Bodies of requests are only decompressed by their names, because they
+    /// may start with any bytes.
     pub(super) fn read_whole(&self, read: &Arc<AtomicU64>) -> io::Result<Vec<u8>> {
         let mut out = Vec::new();
         let compressed = |end: &str| self.path.to_string_lossy().ends_with(end);

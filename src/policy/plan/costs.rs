@@ -33,6 +33,7 @@ pub(super) const STATE_BYTES: f64 = 25.0;
 pub(super) const LOG_BYTES: f64 = 4e6;
 /// Preallocated zeros at the end of the log.
 pub(super) const LOG_ROOM_BYTES: f64 = 256e3;
+/// Size of a sample in a record of the log, compressed.
 pub(super) const RECORD_SAMPLE_BYTES: f64 = 6.5;
 /// Bytes of a commit to the log in addition to its record: the rest of its pages. Measured with
 /// 2,600,000 series, each host sending one request a minute at a different moment.

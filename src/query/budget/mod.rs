@@ -27,7 +27,7 @@ use std::{
 
 pub use limits::QueryLimits;
 pub use memory::Reservation;
-pub use retry::run_until_settled;
+pub use retry::run_with_retries;
 pub use scheduler::Scheduler;
 
 use crate::clock::Stopwatch;

@@ -9,19 +9,19 @@ use crate::query::Budget;
 /// Maximum number of runs of a query. Each run may find another damaged place.
 const RUNS_MAX: usize = 8;
 
-/// Runs a query until it succeeds, or fails with an error for which `is_settled` returns false: a
+/// Runs a query until it succeeds, or fails with an error for which `is_transient` returns false: a
 /// retry would not help. The memory of a run is released before the next run.
 ///
 /// # Errors
 /// The error of the last run.
-pub fn run_until_settled<T, E>(
+pub fn run_with_retries<T, E>(
     budget: &Budget,
     mut run: impl FnMut() -> Result<T, E>,
-    is_settled: impl Fn(&E) -> bool,
+    is_transient: impl Fn(&E) -> bool,
 ) -> Result<T, E> {
     let mut outcome = run();
     for _ in 1..RUNS_MAX {
-        if !outcome.as_ref().is_err_and(&is_settled) {
+        if !outcome.as_ref().is_err_and(&is_transient) {
             break;
         }
         budget.keep(0);
@@ -37,23 +37,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settled_errors_are_retried_and_others_are_returned_at_once() {
+    fn transient_errors_are_retried_and_others_are_returned_at_once() {
         let check = |faults: &[&'static str], runs: usize, expected| {
             let run = Cell::new(0);
-            let outcome = run_until_settled(
+            let outcome = run_with_retries(
                 &Budget::UNLIMITED,
                 || {
                     run.set(run.get() + 1);
                     faults.get(run.get() - 1).map_or(Ok(()), |fault| Err(*fault))
                 },
-                |fault| *fault == "settled",
+                |fault| *fault == "transient",
             );
             assert_eq!((outcome, run.get()), (expected, runs));
         };
         check(&[], 1, Ok(()));
-        check(&["settled", "settled"], 3, Ok(()));
-        check(&["settled", "lasting"], 2, Err("lasting"));
+        check(&["transient", "transient"], 3, Ok(()));
+        check(&["transient", "lasting"], 2, Err("lasting"));
         check(&["lasting"], 1, Err("lasting"));
-        check(&["settled"; 9], RUNS_MAX, Err("settled"));
+        check(&["transient"; 9], RUNS_MAX, Err("transient"));
     }
 }

@@ -58,8 +58,8 @@ struct Place {
 }
 
 impl Scheduler {
-    /// Creates a scheduler that runs `running_max` queries at a time. A turn lasts for `slice` while
-    /// other queries wait.
+    /// Creates a scheduler that runs `running_max` queries at a time. A turn lasts for `slice`
+    /// while other queries wait.
     pub fn new(running_max: usize, slice: Duration) -> Self {
         let state = State { free: running_max.max(1), waiting: Vec::new(), queries: 0, given: 0 };
         Self(Arc::new(Queue { slice, state: Mutex::new(state), changed: Condvar::new() }))

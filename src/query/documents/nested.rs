@@ -254,8 +254,8 @@ impl Nesting {
     }
 }
 
-/// Builds the non-empty documents of one line from its slots, in ascending order. `nesting_of_width`
-/// returns the nesting for a slot width.
+/// Builds the non-empty documents of one line from its slots, in ascending order.
+/// `nesting_of_width` returns the nesting for a slot width.
 ///
 /// # Errors
 /// When the budget is used up. When the budget is used up.

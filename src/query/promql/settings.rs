@@ -9,7 +9,7 @@ use crate::{
     model::{Moment, UnixMillis},
     query::{
         Budget, Labels, PromqlAnswer, PromqlLimits, PromqlRequest, PromqlValue, QueryError,
-        VectorSample, promql, run_until_settled,
+        VectorSample, promql, run_with_retries,
     },
     store::Store,
 };
@@ -75,7 +75,7 @@ pub fn evaluate(
     };
     let limits = settings.limits(budget);
     let run = || promql(store, &request, &limits, now.earliest());
-    run_until_settled(budget, run, QueryError::is_settled)
+    run_with_retries(budget, run, QueryError::is_transient)
 }
 
 /// Evaluates an expression at one time to series with one value each. A number becomes a series

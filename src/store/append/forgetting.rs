@@ -11,8 +11,8 @@ use crate::{
 };
 
 impl Appender {
-    /// Forgets those of some series, ascending, of which no sample is left, durably; returns how many
-    /// there were. A sample of the same key begins a new series.
+    /// Forgets those of some series, ascending, of which no sample is left, durably; returns how
+    /// many there were. A sample of the same key begins a new series.
     ///
     /// # Errors
     /// When the journal cannot be written; nothing has changed then.

@@ -4,8 +4,8 @@
 
 use crate::model::SeriesId;
 
-/// The series that were forgotten since the start, a bit each: batches that were resolved before may
-/// still name them.
+/// The series that were forgotten since the start, a bit each: batches that were resolved before
+/// may still name them.
 #[derive(Debug, Default)]
 pub(super) struct Forgotten(Vec<u64>);
 

@@ -167,12 +167,12 @@ impl Appender {
         Ok(forgotten.len())
     }
 
-    /// Deletes, renames or merges the series that match, durably; returns how many. Batches that were
-    /// resolved before count for the series as they were then: those of deleted ones vanish.
+    /// Deletes, renames or merges the series that match, durably; returns how many. Batches that
+    /// were resolved before count for the series as they were then: those of deleted ones vanish.
     ///
     /// The growth of merged counters between the last reading of one and the first of the next is
-    /// counted before they are merged: killed in between, the same merge finds that reading again, and
-    /// adds nothing.
+    /// counted before they are merged: killed in between, the same merge finds that reading again,
+    /// and adds nothing.
     ///
     /// # Errors
     /// When the journal cannot be written; no series has changed then.

@@ -30,8 +30,8 @@ pub(crate) struct Picked<'a> {
 }
 
 impl ReplicaPicks {
-    /// Leaves out what does not count of the batches that are accepted. `latest` is the latest sample
-    /// of a series.
+    /// Leaves out what does not count of the batches that are accepted. `latest` is the latest
+    /// sample of a series.
     pub(crate) fn pick<'a>(
         &self,
         batches: &'a [AcceptedBatch],

@@ -1,7 +1,7 @@
 //! The cells of 64 neighbouring series in one slot, as they lie in memory.
 //!
-//! A cell of one sample is half as large as others, and where senders sample once a slot all are: a row
-//! begins with those, and takes room for whole cells with the first one that is none.
+//! A cell of one sample is half as large as others, and where senders sample once a slot all are: a
+//! row begins with those, and takes room for whole cells with the first one that is none.
 //!
 //! Must never know: which slot it is, and where cells go.
 

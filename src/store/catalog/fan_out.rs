@@ -1,7 +1,7 @@
 //! Frozen cells in the slots of one granularity, each row merged when it is asked for.
 //!
-//! A sample is in the map of one granularity only, so a coarser slot takes in several of finer ones.
-//! To merge them beforehand would take as much memory again for each granularity.
+//! A sample is in the map of one granularity only, so a coarser slot takes in several of finer
+//! ones. To merge them beforehand would take as much memory again for each granularity.
 //!
 //! Must never know: where the cells go.
 

@@ -23,8 +23,8 @@ pub(crate) struct Frozen {
     pub(crate) stored_rows: AtomicU32,
 }
 
-/// Hands out the cells of series, which ascend, in slots of a granularity: the place of the series, the
-/// slot's start and the cell. A slot may come several times.
+/// Hands out the cells of series, which ascend, in slots of a granularity: the place of the series,
+/// the slot's start and the cell. A slot may come several times.
 pub(crate) fn cells(
     maps: &[CellMap],
     granularities: &GranularitySet,

@@ -1,7 +1,7 @@
 //! The states of counters that had no sample for long, as bytes, by rows.
 //!
-//! A reading of a counter is needed again when its next sample comes, or its row is stored; until then it takes a
-//! quarter of the memory here. Must never know: how long that is.
+//! A reading of a counter is needed again when its next sample comes, or its row is stored; until
+//! then it takes a quarter of the memory here. Must never know: how long that is.
 
 use std::collections::BTreeMap;
 

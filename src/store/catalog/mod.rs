@@ -1,10 +1,10 @@
 //! The catalog: the accepted samples that are not yet in files of cells, in memory.
 //!
 //! The catalog is a pure function of the journal's records, each with the time by which it was
-//! accepted: the same records in the same order give the same catalog, and recovery replays them. Cells
-//! have the finest granularity that still keeps their time; a checkpoint or a query merges the
-//! coarser ones from them. Beside the cells are the counter states and the senders' windows, as of
-//! the same record.
+//! accepted: the same records in the same order give the same catalog, and recovery replays them.
+//! Cells have the finest granularity that still keeps their time; a checkpoint or a query merges
+//! the coarser ones from them. Beside the cells are the counter states and the senders' windows, as
+//! of the same record.
 //!
 //! Must never know: files.
 

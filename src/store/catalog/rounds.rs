@@ -71,9 +71,9 @@ impl Rounds {
     }
 }
 
-/// Moves back the starts of first readings that do not count, of batches that are accepted together,
-/// to where they never count: so a replay of the journal, which may know later samples of some series
-/// already, decides nothing.
+/// Moves back the starts of first readings that do not count, of batches that are accepted
+/// together, to where they never count: so a replay of the journal, which may know later samples of
+/// some series already, decides nothing.
 pub(super) fn settle(
     batches: &mut Cow<'_, [AcceptedBatch]>,
     is_accepted: impl Fn(usize) -> bool,

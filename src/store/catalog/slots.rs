@@ -1,8 +1,8 @@
 //! The slots that the samples of a batch fall into.
 //!
-//! Samples of one time come one after the other, or those of a series, whose slots are those of the series
-//! before in the same order. So the next slot is known before it is looked for. Must never know: what
-//! becomes of the samples.
+//! Samples of one time come one after the other, or those of a series, whose slots are those of the
+//! series before in the same order. So the next slot is known before it is looked for. Must never
+//! know: what becomes of the samples.
 
 use std::ops::Range;
 
@@ -55,8 +55,8 @@ impl<'a, T> Slots<'a, T> {
         Slot { start: UnixMillis(times.start), finest: *finest, own }
     }
 
-    /// Remembers a slot behind the last one. It ends where another granularity keeps what comes: slots
-    /// need not lie within one partition of a finer one.
+    /// Remembers a slot behind the last one. It ends where another granularity keeps what comes:
+    /// slots need not lie within one partition of a finer one.
     fn meet(
         &mut self,
         at: UnixMillis,

@@ -1,7 +1,7 @@
 //! The states of neighbouring series as bytes; FORMAT.md describes them.
 //!
-//! A property that a state shares with the one before takes a bit: series of one host are
-//! sampled at the same times, and their counters began with it. Must never know where rows are kept.
+//! A property that a state shares with the one before takes a bit: series of one host are sampled
+//! at the same times, and their counters began with it. Must never know where rows are kept.
 
 use crate::{
     model::{

@@ -206,8 +206,8 @@ impl Dictionary {
         Ok(all)
     }
 
-    /// The first series of each new name has it, unless there is one of that name; the others become
-    /// parts of that one.
+    /// The first series of each new name has it, unless there is one of that name; the others
+    /// become parts of that one.
     fn plan_merging(
         &self,
         found: impl Iterator<Item = SeriesId>,

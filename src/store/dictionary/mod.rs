@@ -81,8 +81,8 @@ pub struct Dictionary {
 /// Bytes that a value of a tag takes in the postings besides its text: the nodes of a tree are
 /// filled by two thirds.
 const VALUE_BYTES: usize = (size_of::<Box<str>>() + size_of::<Vec<SeriesId>>()) * 3 / 2;
-/// Bytes that a key takes besides its text: two counters, and what an allocation is rounded up by, on
-/// average.
+/// Bytes that a key takes besides its text: two counters, and what an allocation is rounded up by,
+/// on average.
 const KEY_BYTES: usize = 16 + 8;
 
 impl Dictionary {

@@ -245,8 +245,8 @@ pub(crate) trait DocumentsView: Send + Sync {
     /// The partitions' ranges and marks, ascending.
     fn marks(&self) -> &[(Range<i64>, Mark)];
 
-    /// Appends the slots of a series that hold samples, ascending. In cells of one sample or more than
-    /// two, columns that are not wanted may hold anything.
+    /// Appends the slots of a series that hold samples, ascending. In cells of one sample or more
+    /// than two, columns that are not wanted may hold anything.
     fn slots(
         &self,
         series: SeriesId,

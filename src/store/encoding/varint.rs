@@ -1,5 +1,5 @@
-//! Whole numbers in as few bytes as they need: seven bits a byte, the lowest first; all but the last
-//! byte have the highest bit set.
+//! Whole numbers in as few bytes as they need: seven bits a byte, the lowest first; all but the
+//! last byte have the highest bit set.
 //!
 //! Must never know: what they count.
 

@@ -1,5 +1,6 @@
 //! Checksums of the numbers that say what a file has. redb proves its pages when a transaction is
-//! repaired, not when a row is read, and one flipped bit of such a number counts cells twice or never.
+//! repaired, not when a row is read, and one flipped bit of such a number counts cells twice or
+//! never.
 //!
 //! Must never know: what the numbers mean.
 

@@ -230,8 +230,8 @@ pub(crate) fn settle_above(folder: &Path) -> io::Result<()> {
     sync_above(&folder.canonicalize()?, &mut |above| File::open(above)?.sync_all())
 }
 
-/// Syncs the folders above a path, the nearest first. Folders that this user may not read, and those
-/// of file systems that cannot be written or synced, were not made by this user.
+/// Syncs the folders above a path, the nearest first. Folders that this user may not read, and
+/// those of file systems that cannot be written or synced, were not made by this user.
 fn sync_above(path: &Path, sync: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
     for above in path.ancestors().skip(1) {
         match sync(above) {

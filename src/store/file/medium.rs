@@ -10,8 +10,8 @@ use super::version::FORMAT_VERSION;
 
 /// A place for redb files. Names are paths below the data directory, with `/`.
 pub trait Medium: Send + Sync + Debug {
-    /// The version of the format that is written here. Tests stand in for a later release with another
-    /// one.
+    /// The version of the format that is written here. Tests stand in for a later release with
+    /// another one.
     fn format(&self) -> u64 {
         FORMAT_VERSION
     }

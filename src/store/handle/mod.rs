@@ -200,8 +200,8 @@ impl Store {
         series.iter().map(last).collect()
     }
 
-    /// Remembers, durably, that slots of a granularity that begin before a time lack samples, because
-    /// it did not keep them: the clock may be set back.
+    /// Remembers, durably, that slots of a granularity that begin before a time lack samples,
+    /// because it did not keep them: the clock may be set back.
     pub(crate) fn note_lacking(
         &self,
         index: GranularityIndex,

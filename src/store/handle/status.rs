@@ -129,8 +129,8 @@ impl Store {
         self.inner.register.damaged()
     }
 
-    /// Rows of the journal's tables that were found damaged at the start: the first of them, with what
-    /// comes of each, and how many.
+    /// Rows of the journal's tables that were found damaged at the start: the first of them, with
+    /// what comes of each, and how many.
     pub fn damaged_journal_rows(&self) -> (Vec<String>, u64) {
         self.inner.journal.damaged_rows()
     }

@@ -37,8 +37,8 @@ impl KnownLong {
 }
 
 impl Store {
-    /// Series of which no sample is left anywhere, at most `count`; samples from `kept_since` on have
-    /// a living partition. Those that never had one are among them a day after they were first
+    /// Series of which no sample is left anywhere, at most `count`; samples from `kept_since` on
+    /// have a living partition. Those that never had one are among them a day after they were first
     /// seen here, or two, by `now`: theirs may be on its way.
     pub fn series_without_samples(
         &self,

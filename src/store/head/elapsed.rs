@@ -64,8 +64,8 @@ impl Elapsed {
         if millis == 0 || !is_it(&millis) { None } else { self.add(millis) }
     }
 
-    /// The milliseconds, and with them the increase, of a rate. `step` ms lie between readings in the
-    /// mean. `find` is asked for an increase that is near one and passes a test.
+    /// The milliseconds, and with them the increase, of a rate. `step` ms lie between readings in
+    /// the mean. `find` is asked for an increase that is near one and passes a test.
     pub(super) fn of_rate<T>(
         &mut self,
         rate: f64,

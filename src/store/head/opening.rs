@@ -33,8 +33,8 @@ pub(super) struct Opened {
     pub(super) damage: Vec<Arc<Damage>>,
 }
 
-/// The slots presumed of a lost head whose notes are damaged, by granularity: the documents that were
-/// under way when the store was last run.
+/// The slots presumed of a lost head whose notes are damaged, by granularity: the documents that
+/// were under way when the store was last run.
 pub(super) fn presumed(own: &Granularity, ran_until: UnixMillis) -> Presumed {
     let before = own.document_start(own.document_start(ran_until).minus(1));
     (own.width_ms, before..ran_until.plus(PRESUMED_AHEAD_MS))

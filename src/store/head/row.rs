@@ -1,8 +1,8 @@
 //! A row of the head: the cells of one slot of neighbouring series, as bytes.
 //!
-//! Properties that neighbours share are stored once: the times of their samples, the shapes of their
-//! values, and the milliseconds between readings. A lane is read without decoding those before it. FORMAT.md
-//! describes the bytes. Must never know where rows are kept.
+//! Properties that neighbours share are stored once: the times of their samples, the shapes of
+//! their values, and the milliseconds between readings. A lane is read without decoding those
+//! before it. FORMAT.md describes the bytes. Must never know where rows are kept.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 

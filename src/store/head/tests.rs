@@ -140,7 +140,8 @@ fn a_row_of_empty_cells_is_none() {
     assert_eq!(RowWriter::default().write(&[Cell::EMPTY; SERIES_PER_ROW], KEY), None);
 }
 
-/// A host's metrics: three of five are counters, read at a jittered pace; the others have a decimal.
+/// A host's metrics: three of five are counters, read at a jittered pace; the others have a
+/// decimal.
 fn of_a_host(samples: i64, jitter_ms: i64) -> RowCells {
     let mut random = fastrand::Rng::with_seed(5);
     let mut states: Vec<_> = (0..SERIES_PER_ROW)

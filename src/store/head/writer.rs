@@ -38,8 +38,8 @@ impl<'t> HeadWriter<'t> {
         Self { damage, width_ms, rows, note_change, encoder, lost }
     }
 
-    /// Stores the holes that there are by now: where damaged rows were written anew, as long as rows
-    /// are here; where these go, what was lost of them goes, too. Returns what has changed.
+    /// Stores the holes that there are by now: where damaged rows were written anew, as long as
+    /// rows are here; where these go, what was lost of them goes, too. Returns what has changed.
     pub(super) fn finish(
         self,
         file: &DatabaseFile,

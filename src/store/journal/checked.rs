@@ -1,5 +1,5 @@
-//! Checksums of the journal's rows and numbers: redb proves its pages when a transaction is repaired,
-//! not when a row is read, and one flipped bit has a batch counted again.
+//! Checksums of the journal's rows and numbers: redb proves its pages when a transaction is
+//! repaired, not when a row is read, and one flipped bit has a batch counted again.
 //!
 //! FORMAT.md describes the bytes. Must never know: what rows and numbers say.
 

@@ -1,8 +1,8 @@
-//! Columns of a record in few bytes: whole numbers by what their steps change by, which most often is
-//! nothing, and doubles without the zero bytes at their ends. FORMAT.md describes the bytes.
+//! Columns of a record in few bytes: whole numbers by what their steps change by, which most often
+//! is nothing, and doubles without the zero bytes at their ends. FORMAT.md describes the bytes.
 //!
-//! Every sample takes time before it is durable, so this is simple rather than small. Must never know:
-//! what columns mean.
+//! Every sample takes time before it is durable, so this is simple rather than small. Must never
+//! know: what columns mean.
 
 use crate::store::encoding::varint::{put_varint, take_varint, unzigzag, zigzag};
 

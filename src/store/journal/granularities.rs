@@ -151,8 +151,8 @@ fn guess(name: &str, settings: &GranularitySet) -> Option<StoredGranularity> {
     })
 }
 
-/// The granularities that are taken away now: what the journal has for them is to go into their files
-/// before.
+/// The granularities that are taken away now: what the journal has for them is to go into their
+/// files before.
 pub(crate) fn taken_away<'a>(
     stored: &'a [StoredGranularity],
     settings: &GranularitySet,

@@ -43,7 +43,8 @@ impl Journal {
         })
     }
 
-    /// Remembers where a granularity that is taken away lacks late samples; returns where it lacks any.
+    /// Remembers where a granularity that is taken away lacks late samples; returns where it lacks
+    /// any.
     pub(crate) fn note_away(&self, name: &str, late: &Holes) -> Result<Holes, StoreError> {
         let away = self.change_granularity(name, |own| {
             own.away.add_all(late);

@@ -162,8 +162,8 @@ impl Journal {
         })
     }
 
-    /// Hands out the rows of a table, nothing of damaged ones, and returns what `read` makes of them,
-    /// which is an error when it is `None`.
+    /// Hands out the rows of a table, nothing of damaged ones, and returns what `read` makes of
+    /// them, which is an error when it is `None`.
     fn rows<K: redb::Key + 'static, T>(
         &self,
         table: TableDefinition<'_, K, &'static [u8]>,

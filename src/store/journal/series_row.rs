@@ -10,8 +10,8 @@ use crate::model::{Kind, SeriesInfo, SeriesKey};
 /// Bytes of a series' length.
 const LENGTH_BYTES: usize = 4;
 
-/// The new series of one commit share a row: a commit may define thousands. The first one's id is the
-/// row's key.
+/// The new series of one commit share a row: a commit may define thousands. The first one's id is
+/// the row's key.
 pub(crate) fn encode(first: u32, series: &[SeriesInfo]) -> Vec<u8> {
     let mut row = Vec::with_capacity(series.len() * 96);
     for (id, info) in (first..).zip(series) {

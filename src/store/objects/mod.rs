@@ -1,6 +1,6 @@
 //! Objects that people make: dashboards, rules, silences, users, annotations. Versioned records
-//! with compare-and-set, in a file of their own, durable when a change is answered. In the same file
-//! are the hosts that ping, which have no versions.
+//! with compare-and-set, in a file of their own, durable when a change is answered. In the same
+//! file are the hosts that ping, which have no versions.
 //!
 //! Each change gives its object the next version of the whole store, so no version comes twice,
 //! even when an object is deleted and made again. A change names the version that was read, and is
@@ -8,9 +8,9 @@
 //! or not; the object tells. The next reader sees each change.
 //!
 //! A damaged object is an error to its reader, has no version, and can be made again. When the
-//! whole file is damaged or lost, it is set aside or marked ([`super::Store::damaged_partitions`]), and no
-//! object is there until a snapshot is restored: who decides by objects who may do what must look
-//! there first. Must never know: what is in an object.
+//! whole file is damaged or lost, it is set aside or marked ([`super::Store::damaged_partitions`]),
+//! and no object is there until a snapshot is restored: who decides by objects who may do what must
+//! look there first. Must never know: what is in an object.
 
 mod file;
 mod hosts;

@@ -1,4 +1,5 @@
-//! Rooms of objects, one a kind: each has its own limit, so that no kind takes room from another. Counted in memory, from the file when that is not known.
+//! Rooms of objects, one a kind: each has its own limit, so that no kind takes room from another.
+//! Counted in memory, from the file when that is not known.
 //!
 //! Must never know: what is in an object.
 

@@ -1,5 +1,5 @@
-//! A start whose head, or whose journal's number of the last checkpoint, was lost: the records that other
-//! files hold, and the slots that are holes from now on.
+//! A start whose head, or whose journal's number of the last checkpoint, was lost: the records that
+//! other files hold, and the slots that are holes from now on.
 //!
 //! Must never know: what is read from the journal, and what becomes of the holes.
 

@@ -3,8 +3,9 @@
 //! A snapshot is a data directory of its own. The head and partitions change only in checkpoints
 //! and when shells are added. First the partitions are copied while all goes on; then checkpoints
 //! are held back, and only what changed meanwhile is copied again, and the head; batches are
-//! accepted as always. Objects are copied then, too. The journal is copied last, the files of its log
-//! with a view of its tables, and so holds every record and series that the partitions may know.
+//! accepted as always. Objects are copied then, too. The journal is copied last, the files of its
+//! log with a view of its tables, and so holds every record and series that the partitions may
+//! know.
 //!
 //! Must never know: when one is due, and which ones are to go.
 

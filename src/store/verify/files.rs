@@ -44,7 +44,8 @@ pub(super) fn check_integrity(
     report.files += 1;
     report.bytes += medium.allocated_bytes(name).unwrap_or(0);
     if !name.ends_with(FILE_END) {
-        // Blocks of segments are checked with the documents in them, records when they are replayed.
+        // Blocks of segments are checked with the documents in them, records when they are
+        // replayed.
         return Ok(());
     }
     let check = || {
@@ -69,7 +70,8 @@ pub(super) fn check_integrity(
     Ok(())
 }
 
-/// Checks every document of a partition, and every cell in it; hands out the slots that have samples.
+/// Checks every document of a partition, and every cell in it; hands out the slots that have
+/// samples.
 pub(super) fn check_documents(
     store: &Store,
     id: PartitionId,

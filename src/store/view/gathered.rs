@@ -1,5 +1,5 @@
-//! Cells of some series, gathered slot by slot, as they lie in memory and in the head, and read series
-//! by series.
+//! Cells of some series, gathered slot by slot, as they lie in memory and in the head, and read
+//! series by series.
 //!
 //! Must never know: where the cells were.
 
@@ -8,8 +8,8 @@ use crate::{
     store::{documents::Slot, encoding::lanes::row_of},
 };
 
-/// Cells on their way: by the place of their series among those that are gathered, a slot perhaps in
-/// several parts.
+/// Cells on their way: by the place of their series among those that are gathered, a slot perhaps
+/// in several parts.
 #[derive(Debug, Default)]
 pub(super) struct Gathered(Vec<(u32, Slot)>);
 

@@ -48,6 +48,11 @@ fn every_file_is_short_and_begins_with_its_purpose() {
         let text = fs::read_to_string(&path).unwrap();
         let shown = path.display();
         assert!(text.starts_with("//!"), "{shown}: begin with a //! that says what it is for");
+        let is_long = |line: &&str| {
+            let line = line.trim_start();
+            line.starts_with("//") && !line.starts_with("//! |") && line.chars().count() > 100
+        };
+        assert!(text.lines().find(is_long).is_none(), "{shown}: a comment is wider than 100");
         let lines = text.lines().count();
         assert!(lines <= LINES_MAX, "{shown}: {lines} lines; look for the seam");
     }

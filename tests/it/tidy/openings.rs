@@ -1,4 +1,5 @@
-//! The openings of doc comments: each sentence has a noun as its subject, and the first one shows it.
+//! The openings of doc comments: each sentence has a noun as its subject, and the first one shows
+//! it.
 
 use std::fs;
 

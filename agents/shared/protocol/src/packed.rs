@@ -1,14 +1,14 @@
 //! The packed form of batches: all batches of a request in columns, before compression.
 //!
-//! The form encodes the same data as BSON, bit by bit. Refs, times and starts are encoded as differences
-//! between neighbours. A value that is a short decimal is encoded as the integer of its digits, as
-//! the difference from the same ref's value in the previous batch of the body. Each body is
-//! independent of the others.
+//! The form encodes the same data as BSON, bit by bit. Refs, times and starts are encoded as
+//! differences between neighbours. A value that is a short decimal is encoded as the integer of its
+//! digits, as the difference from the same ref's value in the previous batch of the body. Each body
+//! is independent of the others.
 //!
 //! The body, all numbers as LEB128, signed ones in zigzag:
 //!
 //! 1. `GP`, the version 2, the number of batches
-//! 2. of each batch: flags, name of the sender unless it is that of the batch before; steps of epoch
+//! 2. of each batch: flags, the sender unless it is that of the batch before; steps of epoch
 //!    and seq; sent minus epoch, if it is given; the number of definitions, if there are any, and
 //!    these; the number of samples
 //! 3. refs of all batches, then times, starts, the forms of all values, their digits, and last the

@@ -124,7 +124,8 @@ impl Delivery {
     pub(super) fn decide(&mut self, send_resolved: bool, seen: &Now, deciding: &Deciding<'_>) {
         let again = deciding.now.saturating_sub(deciding.repeat_interval_ms);
         let before = self.owed.take();
-        if before.is_none() && !self.is_news(seen, send_resolved, Some(again)) {
+        let is_news = seen.is_news(self.told.as_ref(), send_resolved, Some(again), &self.muted);
+        if before.is_none() && !is_news {
             return;
         }
         // Alerts that fired while the receiver was unreachable are sent although they have ended.
@@ -144,9 +145,5 @@ impl Delivery {
         let since = before.map_or(deciding.now, |owed| owed.since);
         let decided_at = deciding.now;
         self.owed = Some(Owed { since, decided_at, alerts, is_refused: false });
-    }
-
-    fn is_news(&self, seen: &Now, send_resolved: bool, again: Option<i64>) -> bool {
-        seen.is_news(self.told.as_ref(), send_resolved, again, &self.muted)
     }
 }

@@ -173,34 +173,35 @@ impl Group {
 
     /// Decides which notifications the integrations are owed.
     pub(super) fn decide(&mut self, deciding: &Deciding<'_>) {
-        let before = (self.deliveries.clone(), self.members.len());
+        let (deliveries_before, members_before) = (self.deliveries.clone(), self.members.len());
         self.mute(deciding);
-        let is_told = |member: &&Member| !(deciding.is_muted)(&member.alert.labels);
-        let told: Vec<_> = self.members.iter().filter(|(_, member)| is_told(member)).collect();
+        let is_unmuted = |member: &&Member| !(deciding.is_muted)(&member.alert.labels);
+        let unmuted: Vec<_> =
+            self.members.iter().filter(|(_, member)| is_unmuted(member)).collect();
         let of = |is_so: &dyn Fn(&Member) -> bool| -> BTreeSet<String> {
-            let matching = told.iter().filter(|(_, member)| is_so(member));
+            let matching = unmuted.iter().filter(|(_, member)| is_so(member));
             matching.map(|(key, _)| (*key).clone()).collect()
         };
         let mut now = Now {
             firing: of(&Member::is_firing),
             resolved: BTreeSet::new(),
-            left_out: told.iter().map(|(_, member)| member.alert.more).sum::<usize>()
+            left_out: unmuted.iter().map(|(_, member)| member.alert.more).sum::<usize>()
                 + self.left_out,
             is_acknowledged: self.left_out == 0
-                && told.iter().all(|(_, member)| {
+                && unmuted.iter().all(|(_, member)| {
                     !member.is_firing() || member.alert.acknowledged_by.is_some()
                 }),
         };
-        let deliveries = std::mem::take(&mut self.deliveries);
+        let mut deliveries = std::mem::take(&mut self.deliveries);
         for integration in deciding.integrations {
-            let mut delivery = deliveries.get(&integration.key).cloned().unwrap_or_default();
+            let mut delivery = deliveries.remove(&integration.key).unwrap_or_default();
             let is_new = |member: &Member| {
                 !member.is_firing()
                     && !member.ended_for.contains(&integration.key)
                     && member.is_owed(deciding.now)
             };
             now.resolved = of(&is_new);
-            if told.is_empty() {
+            if unmuted.is_empty() {
                 delivery.owed = None;
             } else {
                 delivery.decide(integration.send_resolved, &now, deciding);
@@ -214,7 +215,8 @@ impl Group {
         self.next_flush = deciding.now.saturating_add(deciding.group_interval_ms);
         self.prune();
         let is_muted_now = |member: &Member| member.end_muted_at == Some(deciding.now);
-        self.is_changed |= before != (self.deliveries.clone(), self.members.len())
+        self.is_changed |= deliveries_before != self.deliveries
+            || members_before != self.members.len()
             || self.members.values().any(is_muted_now);
     }
 
@@ -355,7 +357,8 @@ impl Group {
         oldest.is_some_and(|key| self.forget(&key))
     }
 
-    /// Makes room for an alert that is not muted: removes a muted one. Returns whether there was one.
+    /// Makes room for an alert that is not muted: removes a muted one. Returns whether there was
+    /// one.
     pub(super) fn evict_muted(&mut self, is_muted: &dyn Fn(&LabelSet) -> bool) -> bool {
         let all = self.members.iter();
         let muted = self.muted.get_or_insert_with(|| {

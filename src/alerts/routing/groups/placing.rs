@@ -90,8 +90,8 @@ impl Groups {
         });
     }
 
-    /// Puts an alert into its group of a route, and counts it when it is a new member. When there are
-    /// too many groups, the overflow group of the route takes it.
+    /// Puts an alert into its group of a route, and counts it when it is a new member. When there
+    /// are too many groups, the overflow group of the route takes it.
     fn place(
         &mut self,
         coming: &Coming<'_>,
@@ -145,8 +145,8 @@ impl Groups {
             }
             return;
         }
-        // As in Alertmanager, an alert that has fired for long does not wait for others. The times of
-        // evaluations lag behind the clock.
+        // As in Alertmanager, an alert that has fired for long does not wait for others. The times
+        // of evaluations lag behind the clock.
         let lag_ms = alert.interval_ms.saturating_add(wait_ms);
         if group.flushed_at == 0 && alert.starts_at.saturating_add(lag_ms) < now.0 {
             group.next_flush = now.0;

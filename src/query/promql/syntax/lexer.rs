@@ -1,7 +1,7 @@
 //! The text of a query, cut into tokens one at a time.
 //!
-//! Braces and brackets have words of their own, so the lexer knows whether they are open. The source
-//! is Prometheus' lexer (promql/parser/lex.go). Must never know: the grammar.
+//! Braces and brackets have words of their own, so the lexer knows whether they are open. The
+//! source is Prometheus' lexer (promql/parser/lex.go). Must never know: the grammar.
 
 use super::{
     literal::{self, Quantity},

@@ -105,7 +105,8 @@ impl Partitions {
     pub(super) fn holes(&self, index: GranularityIndex) -> Vec<Range<UnixMillis>> {
         let granularity = self.granularity(index);
         let lost = self.register.lost(&partition_folder(granularity)).into_iter();
-        // Where the row of its end is damaged, a partition is taken to be as long as the settings say.
+        // Where the row of its end is damaged, a partition is taken to be as long as the settings
+        // say.
         let presumed = |start| granularity.partition_end(granularity.partition_start(start));
         let hole = |(name, end): (String, Option<UnixMillis>)| {
             let start = partition_start(&name)?;

@@ -1,5 +1,5 @@
-//! A segment: groups in a flat file, one after the other, an index of them at its end, and a footer.
-//! It never changes.
+//! A segment: groups in a flat file, one after the other, an index of them at its end, and a
+//! footer. It never changes.
 //!
 //! Must never know: which segments count.
 
@@ -19,8 +19,8 @@ use crate::{
 pub(super) const MAGIC: &[u8; 8] = b"granseal";
 /// The version of this layout.
 pub(super) const VERSION: u64 = 1;
-/// Magic, version, partition's start, slot width, index's place, its entries, its checksum, and that
-/// of the footer.
+/// Magic, version, partition's start, slot width, index's place, its entries, its checksum, and
+/// that of the footer.
 const FOOTER_BYTES: usize = 64;
 const ENTRY_BYTES: usize = 24;
 /// Groups of a segment, at most: an index of 1.5 GB.

@@ -63,8 +63,8 @@ impl GroupWriter {
     }
 
     /// Adds a series, whose number in the group is higher than those before: its cells by their
-    /// slots, ascending, of which those that change nothing are left out. Nothing is added when none
-    /// is left.
+    /// slots, ascending, of which those that change nothing are left out. Nothing is added when
+    /// none is left.
     ///
     /// # Panics
     /// When numbers are not as said.
@@ -291,8 +291,8 @@ impl GroupHead {
     }
 
     /// Hands out the cells of a series from its block, which [`PADDING`] follows: of a range of
-    /// slots, those that are there, of cells of one sample or more than two perhaps only the columns
-    /// that are wanted.
+    /// slots, those that are there, of cells of one sample or more than two perhaps only the
+    /// columns that are wanted.
     pub(crate) fn cells(
         &self,
         lane: usize,

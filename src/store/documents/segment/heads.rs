@@ -1,8 +1,8 @@
 //! Heads of groups that queries read lately, checked and decoded.
 //!
 //! A query of a few series of each of many groups decodes the times of all series of these groups:
-//! that was a quarter of its work. A segment never changes, so nothing is ever taken out but to make
-//! room. Must never know: which segments count.
+//! that was a quarter of its work. A segment never changes, so nothing is ever taken out but to
+//! make room. Must never know: which segments count.
 
 use std::{
     fmt,
@@ -18,8 +18,8 @@ use super::group::GroupHead;
 
 /// Bytes of heads that there is room for, unless told otherwise.
 const BYTES_MAX: usize = 16 << 20;
-/// Bytes of a large head, for the number of heads that there is room for. The cache is cut into parts of
-/// 32 of them or more, however many cores there are: a head must fit into one.
+/// Bytes of a large head, for the number of heads that there is room for. The cache is cut into
+/// parts of 32 of them or more, however many cores there are: a head must fit into one.
 const HEAD_BYTES: usize = 64 << 10;
 /// Bytes that a head takes in the cache besides its own.
 const ENTRY_BYTES: usize = 96;

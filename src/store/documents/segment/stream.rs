@@ -2,7 +2,8 @@
 //! are patched.
 //!
 //! The first byte is a set of flags: bit 0, numbers are zigzag, otherwise the smallest number is
-//! subtracted; bit 1, some numbers are patched; bit 2, zeros are left out. Must never know: what the numbers mean.
+//! subtracted; bit 1, some numbers are patched; bit 2, zeros are left out. Must never know: what
+//! the numbers mean.
 
 use super::{
     bits::{bits_of, pack, packed_bytes, unpack},

@@ -1,5 +1,5 @@
-//! The times of a series in a span: its slots, the number of samples in each, and the offsets of the
-//! first and the last sample. Series that are sampled together share their times.
+//! The times of a series in a span: its slots, the number of samples in each, and the offsets of
+//! the first and the last sample. Series that are sampled together share their times.
 //!
 //! Must never know: values.
 
@@ -62,8 +62,8 @@ impl Times {
         self.slots.len()
     }
 
-    /// Milliseconds from one sample to the one before it: of each slot's first one to the last one of
-    /// the slot before; of the first slot `first`.
+    /// Milliseconds from one sample to the one before it: of each slot's first one to the last one
+    /// of the slot before; of the first slot `first`.
     pub(super) fn passed_before(&self, width_ms: i64, first: i64) -> impl Iterator<Item = i64> {
         let mut before = None;
         (0..self.count()).map(move |index| {

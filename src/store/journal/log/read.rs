@@ -29,7 +29,8 @@ impl Log {
     }
 
     pub(super) fn find_end(&mut self, last: u64) -> Result<(), StoreError> {
-        // A record that was written before the process was killed, and is read now, may not be durable.
+        // A record that was written before the process was killed, and is read now, may not be
+        // durable.
         self.with_file("sync", |file| file.sync_data())?;
         let bytes = self.read(last)?;
         let mut frames = frames_of(&bytes, last)?;

@@ -1,4 +1,5 @@
-//! Reporting: the agent's account of itself, as totals in a file, series, metrics at a port and tables.
+//! Reporting: the agent's account of itself, as totals in a file, series, metrics at a port and
+//! tables.
 //!
 //! Must never know: how batches are delivered.
 

@@ -1,5 +1,5 @@
-//! Folding: all documents of a partition, open and sealed, become one segment: when its time is over,
-//! or when much of it is open. While it is not, some segments do that lie over one time.
+//! Folding: all documents of a partition, open and sealed, become one segment: when its time is
+//! over, or when much of it is open. While it is not, some segments do that lie over one time.
 //!
 //! Must never know: when a partition's time is over.
 
@@ -55,8 +55,8 @@ enum Filled {
 }
 
 impl Partition {
-    /// Makes one segment of all that the partition holds, or of some segments of it, if that is worth
-    /// it.
+    /// Makes one segment of all that the partition holds, or of some segments of it, if that is
+    /// worth it.
     pub(crate) fn fold(
         self: &Arc<Self>,
         stage: Stage,

@@ -150,8 +150,8 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         }
     }
 
-    /// Writes a document that has no open row into the buffer: what segments have of it, unless that
-    /// is damaged.
+    /// Writes a document that has no open row into the buffer: what segments have of it, unless
+    /// that is damaged.
     fn open_sealed(
         &mut self,
         layout: &DocumentLayout,

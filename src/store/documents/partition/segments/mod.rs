@@ -53,8 +53,9 @@ impl Named {
     }
 }
 
-/// The number of the next segment. Whoever still has a partition that is gone, to fold it or to write
-/// into it, shares it with the partition that has taken its place: no two make files of one name.
+/// The number of the next segment. Whoever still has a partition that is gone, to fold it or to
+/// write into it, shares it with the partition that has taken its place: no two make files of one
+/// name.
 pub(crate) type Numbers = Arc<AtomicU32>;
 
 /// The open segments of a partition.

@@ -1,7 +1,7 @@
 //! The sealed documents of one partition, as of one moment.
 //!
-//! A document may have a part in each of them, and is all of these merged, unless it has an open row,
-//! which has all of it. Must never know: open rows.
+//! A document may have a part in each of them, and is all of these merged, unless it has an open
+//! row, which has all of it. Must never know: open rows.
 
 use std::{ops::Range, sync::Arc};
 

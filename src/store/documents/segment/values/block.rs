@@ -1,4 +1,5 @@
-//! The bytes of a block: columns of values as streams, of which those that are all zero are left out.
+//! The bytes of a block: columns of values as streams, of which those that are all zero are left
+//! out.
 //!
 //! Must never know: what columns have to do with each other.
 

@@ -1,5 +1,5 @@
-//! Values of counters: what was counted lies between readings, and a rate is an increase in a number
-//! of milliseconds.
+//! Values of counters: what was counted lies between readings, and a rate is an increase in a
+//! number of milliseconds.
 //!
 //! Must never know: whether they are a counter's.
 

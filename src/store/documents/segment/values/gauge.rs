@@ -1,5 +1,5 @@
-//! Values of gauges and deltas: min and max lie around first and last, and the sum near as many times
-//! their mean.
+//! Values of gauges and deltas: min and max lie around first and last, and the sum near as many
+//! times their mean.
 //!
 //! Must never know: when samples came.
 

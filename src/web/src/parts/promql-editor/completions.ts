@@ -23,9 +23,10 @@ let shared: CompletionSource | undefined;
 
 /** Names, labels and values from the daemon, cached for all editors. */
 export function completions(): CompletionSource {
+  if (shared) return shared;
   const remote = { httpMethod: "GET" as const, apiPrefix: "/api/v1", fetchFn: promqlFetch };
   const strategy = newCompleteStrategy({ remote, maxMetricsMetadata: 5000 });
-  shared ??= inDaemonsWords(strategy.promQL.bind(strategy));
+  shared = inDaemonsWords(strategy.promQL.bind(strategy));
   return shared;
 }
 
