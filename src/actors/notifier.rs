@@ -1,7 +1,7 @@
 //! The notifier: sends firing and resolved alerts to one Alertmanager.
 //!
-//! Each Alertmanager has a notifier, so that an unavailable one does not delay the others. Must
-//! never know: rules.
+//! Each Alertmanager has a notifier, so that an unavailable one does not delay the others. The
+//! messenger sends to webhooks and all other receivers. Must never know: rules.
 
 use std::{collections::BTreeSet, ops::Range, time::Duration};
 

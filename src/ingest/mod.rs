@@ -1,7 +1,7 @@
-//! Protocols, one file each: from bytes to a batch.
+//! Protocols, one file each, and the parts that they share: from bytes to a batch.
 //!
-//! Must never know: HTTP, the writer. `protocol.rs` chooses among them. The collector calls it and
-//! passes the batches on.
+//! The collector calls `protocol.rs`, which selects the protocol, and passes the batches on. Must
+//! never know: HTTP, the writer.
 
 pub mod collectd;
 pub mod graphite;

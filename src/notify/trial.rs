@@ -1,4 +1,4 @@
-//! Test alerts: each way of one receiver is sent a test alert, and then its end.
+//! Test alerts: each integration of one receiver gets a test alert, and then its end.
 //!
 //! Test alerts are not stored, retried or counted as notifications. Must never know: HTTP status
 //! codes.

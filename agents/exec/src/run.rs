@@ -1,6 +1,6 @@
-//! Execution of a program within limits of time and output; no process of it is left behind.
+//! Execution of a program within limits of time and output; its process group is killed at the end.
 //!
-//! The program runs in its own process group, which is killed as a whole. Must never know: the
+//! The program runs in its own process group. Must never know: the
 //! meaning of the output.
 
 use std::{
@@ -25,7 +25,7 @@ const ERRORS_KEPT: usize = 4 << 10;
 /// The size of a read.
 const PART_BYTES: usize = 16 << 10;
 
-/// The result of a program.
+/// The output and exit status of a program.
 #[derive(Debug)]
 pub(crate) struct Left {
     pub(crate) output: Vec<u8>,
@@ -86,17 +86,17 @@ impl Group {
             if left.is_zero() {
                 return Err(format!("took longer than {timeout:?}"));
             }
-            let [has_ended, is_to_end] =
+            let [has_ended, must_stop] =
                 wait([ended.as_fd(), end], [&output, &errors], left).map_err(system)?;
-            if is_to_end {
+            if must_stop {
                 return Err("ended with the agent, or its settings".to_owned());
             }
             is_running = !has_ended;
             output.read_part().map_err(system)?;
             errors.read_part().map_err(system)?;
             errors.read.truncate(ERRORS_KEPT);
-            // After the exit all output is in the pipe; other processes that hold the pipe are not
-            // waited for.
+            // After the exit, all output of the program is in the pipe, which other processes may
+            // keep open: nothing waits for them.
             while !is_running && output.read.len() <= output_max {
                 if !output.read_part().map_err(system)? {
                     break;
@@ -118,10 +118,10 @@ impl Group {
     }
 }
 
-/// Waits until a stream is readable, and returns which ones are.
-fn wait(words: [BorrowedFd<'_>; 2], pipes: [&Pipe; 2], left: Duration) -> io::Result<[bool; 2]> {
+/// Waits for a file to become readable, up to `left`; returns which of the two events are.
+fn wait(events: [BorrowedFd<'_>; 2], pipes: [&Pipe; 2], left: Duration) -> io::Result<[bool; 2]> {
     let pipes = pipes.iter().filter_map(|pipe| pipe.open.as_ref()).map(AsFd::as_fd);
-    let mut all: Vec<_> = words
+    let mut all: Vec<_> = events
         .into_iter()
         .chain(pipes)
         .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))

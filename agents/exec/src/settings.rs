@@ -8,7 +8,7 @@ use serde::Deserialize;
 /// The maximum number of scripts of an agent.
 const SCRIPTS_MAX: usize = 500;
 const TIMEOUT_MAX: Duration = Duration::from_secs(600);
-/// The maximum of `output_bytes_max`.
+/// The maximum of `output_max`.
 const OUTPUT_MAX: usize = 64 << 20;
 const CONCURRENCY_MAX: usize = 64;
 
@@ -28,7 +28,7 @@ pub struct Settings {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
-    /// The tag `script` of its series.
+    /// The value of the tag `script` of the series.
     pub name: String,
     /// The program and its arguments, executed without a shell.
     pub command: Vec<String>,
@@ -58,7 +58,7 @@ pub enum Form {
     OpenMetrics,
     /// InfluxDB line protocol.
     Influx,
-    /// A line for people, with performance data behind a bar; the exit code is the state.
+    /// A line for people, with performance data after a vertical bar; the exit code is the state.
     Nagios,
 }
 
@@ -89,16 +89,16 @@ impl Settings {
         for (index, script) in self.scripts.iter().enumerate() {
             let fault = |what: String| Err(format!("script {:?}: {what}", script.name));
             if script.name.is_empty() {
-                return fault("a script needs a name".to_owned());
+                return Err(format!("script {}: the name is missing", index + 1));
             }
             if self.scripts.iter().take(index).any(|other| other.name == script.name) {
-                return fault("there are two of this name".to_owned());
+                return fault("two scripts have this name".to_owned());
             }
             if script.command.first().is_none_or(String::is_empty) {
                 return fault("command must name a program".to_owned());
             }
             if script.timeout.is_zero() || script.timeout > TIMEOUT_MAX {
-                return fault(format!("timeout must be up to {TIMEOUT_MAX:?}"));
+                return fault(format!("timeout must be more than 0s and at most {TIMEOUT_MAX:?}"));
             }
             if !(1..=OUTPUT_MAX).contains(&script.output_max) {
                 return fault(format!("output_max must be 1 to {OUTPUT_MAX}"));
@@ -130,7 +130,7 @@ mod tests {
         check(one("output_max = 0"), "output_max");
         check(one("comand = 1"), "comand");
         check(one("[[script]]\nname = 'b'\ncommand = []\nformat = 'influx'"), "\"b\": command");
-        check(one(&one("")), "two of this name");
+        check(one(&one("")), "two scripts have this name");
         check(format!("concurrency = 0\n{}", one("")), "concurrency");
         check(one("").replace("nagios", "yaml"), "yaml");
     }

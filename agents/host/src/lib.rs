@@ -1,6 +1,6 @@
 //! Samples this host from /proc for granary. No privileges are needed.
 //!
-//! METRICS.md lists the metrics; each file is one of its groups.
+//! METRICS.md lists the metrics; most of its groups have a file.
 
 mod cgroups;
 mod cpu;

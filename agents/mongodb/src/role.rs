@@ -26,7 +26,7 @@ pub(crate) enum Role {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Standing {
     pub(crate) role: Role,
-    /// True when the set contains the configuration of a cluster.
+    /// True for a config server of a sharded cluster.
     pub(crate) is_config: bool,
     /// The name of the replica set.
     pub(crate) set: Option<String>,
@@ -53,7 +53,7 @@ impl Standing {
         Self { role, is_config: value(hello, "configsvr").is_some(), set }
     }
 
-    /// Returns the value of the host's tag `role`; config servers are members of a set, too.
+    /// Returns the value of the host's tag `role`. A config server has its role in its set.
     pub(crate) fn word(&self) -> &'static str {
         match self.role {
             Role::Standalone => "standalone",

@@ -50,7 +50,7 @@ pub(crate) fn server_status(version: &str, role: &str) -> Document {
         part(&mut status, member());
     }
     if role == "arbiter" {
-        // An arbiter has no relevant storage.
+        // An arbiter stores no data of users.
         status.remove("wiredTiger");
     }
     status
@@ -203,7 +203,7 @@ fn member_of_set(name: &str, state: i32, behind_s: u32, is_self: bool) -> Docume
         "lastAppliedWallTime": DateTime::from_millis(millis),
     };
     if state == 7 || state == 8 {
-        // Arbiters have none, and members that are down have a null one.
+        // Arbiters have no optime; for members that are down, the test data leaves it out.
         for field in ["optime", "optimeDate", "lastAppliedWallTime"] {
             member.remove(field);
         }

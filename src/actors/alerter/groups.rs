@@ -1,6 +1,7 @@
 //! The groups of rules, each idle or being evaluated, and the requests that wait for them.
 //!
-//! Must never know: schedules, evaluation.
+//! This file has the state only; `evaluating.rs` advances it. Must never know: schedules,
+//! evaluation.
 
 use tokio::{
     sync::oneshot,

@@ -1,6 +1,7 @@
 //! The messenger: notifies receivers of groups of alerts, as a replacement for an Alertmanager.
 //!
-//! `alerts` decides; this folder stores, sends and notes the results. A notification is stored
+//! The messenger reads the alerts of all rules each second (`kept/rules/notified.rs`); `alerts`
+//! decides; this folder stores, sends and notes the results. A notification is stored
 //! before it is sent, and marked as delivered right after the confirmation: after a crash in
 //! between, it is sent again. Each integration of a receiver has at most one message in flight, in
 //! its own thread, so that an unavailable one does not delay the others. Must never know: HTTP

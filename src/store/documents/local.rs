@@ -1,4 +1,4 @@
-//! Documents on the local disk: partitions of rows and segments.
+//! Documents on the local disk: partitions of rows and segments. `partition/merge` merges cells.
 //!
 //! Must never know: where cells come from.
 

@@ -14,8 +14,8 @@ const RECORD_VERSION: u8 = 1;
 /// The batches of one group commit.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Record {
-    /// The clock when it was: which granularities keep a sample is decided by it, the same way in
-    /// every replay.
+    /// The clock at the commit. It decides which granularities keep a sample, so that every replay
+    /// decides the same.
     pub(crate) now: UnixMillis,
     pub(crate) batches: Vec<AcceptedBatch>,
 }
@@ -32,6 +32,7 @@ pub(crate) fn encode<'a>(
     for batch in batches {
         let (sender, epoch, seq) = match &batch.counts_once {
             CountsOnce::ByNumber(number) => (&*number.sender, number.epoch, number.seq),
+            // Without a sender, the place of the epoch contains the window.
             CountsOnce::ByTime { window_ms } => ("", *window_ms, 0),
             CountsOnce::Never => ("", 0, 0),
         };
@@ -51,8 +52,8 @@ pub(crate) fn encode<'a>(
     out.extend_from_slice(&check.to_le_bytes());
 }
 
-/// A record without its checksum, when that is right: one flipped bit of a step changes all numbers
-/// behind it.
+/// A record without its checksum, if the checksum is right. Numbers are stored as differences, so
+/// one flipped bit would change all later numbers.
 fn checked(bytes: &[u8]) -> Option<&[u8]> {
     let (record, check) = bytes.split_last_chunk()?;
     (xxh3_64(record) == u64::from_le_bytes(*check)).then_some(record)
@@ -73,9 +74,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
         let mut length = || take(&mut rest).map(|bytes| u32::from_le_bytes(bytes) as usize);
         let (samples, times, starts) = (length()?, length()?, length()?);
         let fits = |length: usize| length == samples || length == 1;
-        // A pair of samples has a byte at least.
-        let is_there = samples.div_ceil(2) <= rest.len();
-        if !is_there || !fits(times) || !(fits(starts) || starts == 0) {
+        // Two samples take at least one byte.
+        let has_enough_bytes = samples.div_ceil(2) <= rest.len();
+        if !has_enough_bytes || !fits(times) || !(fits(starts) || starts == 0) {
             return None;
         }
         let counts_once = match sender {
@@ -91,7 +92,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
     Some(Record { now, batches })
 }
 
-/// A batch of columns of these lengths.
+/// Takes the columns of a batch, of these lengths.
 fn take_columns(
     rest: &mut &[u8],
     samples: usize,
@@ -113,7 +114,7 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     Some(*head)
 }
 
-/// Fuzz entry point: decodes bytes as a record, also with the right checksum added.
+/// Fuzz entry point: decodes bytes as a record, and again with a valid checksum appended.
 pub(crate) fn fuzz(bytes: &[u8]) {
     let whole = [bytes, &xxh3_64(bytes).to_le_bytes()].concat();
     for record in [bytes, &whole].into_iter().filter_map(decode) {

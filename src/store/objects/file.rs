@@ -45,18 +45,18 @@ pub(super) fn open(medium: &Arc<dyn Medium>) -> Result<DatabaseFile, StoreError>
     })?;
     version::check(OBJECTS_FILE, found, medium.format())?;
     if found != medium.format() {
-        file.transact("raise the format", |txn| create_tables(txn, medium.format()))?;
+        file.transact("upgrade the format", |txn| create_tables(txn, medium.format()))?;
     }
     Ok(file)
 }
 
-/// Makes the file, which is not there.
+/// Creates the file, which must not exist.
 pub(super) fn create(medium: &Arc<dyn Medium>) -> Result<DatabaseFile, StoreError> {
     let name = OBJECTS_FILE.to_owned();
     DatabaseFile::create(medium, name, OPTIONS, |_, txn| create_tables(txn, medium.format()))
 }
 
-/// Removes a file whose making was cut short; nothing was ever in it.
+/// Removes a file whose creation was interrupted; it never contained objects.
 pub(super) fn remove_unfinished(medium: &Arc<dyn Medium>) -> Result<(), StoreError> {
     let file = format!("{OBJECTS_FILE}{UNFINISHED}");
     medium.remove(&file).map_err(|cause| StoreError::Io { operation: "remove", file, cause })
@@ -105,7 +105,7 @@ pub(super) fn get(
 pub(super) fn list(file: &DatabaseFile, kind: ObjectKind) -> Result<Vec<ListedObject>, StoreError> {
     read(file, |txn| {
         let objects = txn.open_table(OBJECTS).map_err(fail("read"))?;
-        // A slash is followed by a zero.
+        // In ASCII, '0' follows '/': the range contains all names of the kind.
         let (from, to) = (row::key(kind, ""), format!("{kind}0"));
         let mut listed = Vec::new();
         for entry in objects.range(&*from..&*to).map_err(fail("read"))? {
@@ -152,21 +152,24 @@ pub(super) fn check(file: &DatabaseFile, fault: &mut dyn FnMut(String)) -> Resul
             bytes += found.value().len() as u64;
             match row::decode(found.value(), key) {
                 Some(object) if row::place(key).is_some() => last = last.max(object.version),
-                Some(_) => fault(format!("object {key:?}: there is no such kind")),
+                Some(_) => fault(format!("object {key:?}: its kind is unknown")),
                 None => fault(format!("object {key:?}: its checksum does not fit")),
             }
         }
         let meta = txn.open_table(META).map_err(fail("read"))?;
         let value = |key| Ok::<_, StoreError>(counted(meta.get(key).map_err(fail("read"))?));
-        let (own_count, own_bytes) = (value(COUNT_KEY)?, value(BYTES_KEY)?);
-        if (own_count, own_bytes) != (count, bytes) {
+        let (stated_count, stated_bytes) = (value(COUNT_KEY)?, value(BYTES_KEY)?);
+        if (stated_count, stated_bytes) != (count, bytes) {
             fault(format!(
-                "it says {own_count} objects of {own_bytes} bytes, and has {count} of {bytes}"
+                "the file states {stated_count} objects with {stated_bytes} bytes, but contains \
+                 {count} with {bytes}"
             ));
         }
         let given = value(LAST_KEY)?;
         if last > given {
-            fault(format!("an object has version {last}, and the last that was given is {given}"));
+            fault(format!(
+                "an object has version {last}, but the last assigned version is {given}"
+            ));
         }
         Ok(())
     })
@@ -195,7 +198,7 @@ fn counted(found: Option<redb::AccessGuard<'_, u64>>) -> u64 {
 pub(super) struct Change<'a> {
     pub(super) kind: ObjectKind,
     pub(super) name: &'a str,
-    /// The version that it must have; `None`: it must not be there, or be damaged.
+    /// The expected version; `None`: the object must be absent or damaged.
     pub(super) expected: Option<u64>,
     /// The new bytes, and the time of the change; `None`: the object is deleted.
     pub(super) new: Option<(&'a [u8], UnixMillis)>,
@@ -208,14 +211,14 @@ impl Change<'_> {
         ObjectRefusal::Conflict { kind: self.kind, name: self.name.to_owned(), found }
     }
 
-    /// Makes the change in one transaction; returns the object's new version, or of a deleted one
-    /// the last.
+    /// Makes the change in one transaction; returns the object's new version, or for a deletion the
+    /// last version that was assigned.
     pub(super) fn make(
         &self,
         file: &DatabaseFile,
         rooms: &mut Rooms,
     ) -> Result<Result<u64, ObjectRefusal>, StoreError> {
-        // Most refusals are seen without a transaction that would be for nothing.
+        // Most conflicts are found without a write transaction.
         match get(file, self.kind, self.name) {
             Ok(found) => {
                 let found = found.map(|object| object.version);
@@ -262,12 +265,12 @@ impl Change<'_> {
         };
         let object = Object { version: last + 1, changed_at, bytes: new.to_vec() };
         let row = row::encode(&object, &key);
-        let (own_count, own_bytes) = (count + 1, bytes + row.len() as u64);
+        let (new_count, new_bytes) = (count + 1, bytes + row.len() as u64);
         if let Err(refusal) = rooms.put(self.kind, length, row.len()) {
             return Ok(Err(refusal));
         }
         objects.insert(&*key, &*row).map_err(fail(OPERATION))?;
-        set(meta, last + 1, own_count, own_bytes).map(Ok)
+        set(meta, last + 1, new_count, new_bytes).map(Ok)
     }
 }
 

@@ -1,9 +1,9 @@
 //! The foundation of all Granary agents: sampling, the spool on disk, delivery with retries.
 //!
 //! An agent parses [`AgentArgs`], builds its [`Source`]s and calls [`run`]. Each round's samples
-//! become one numbered batch in the spool. A separate thread delivers the batches, oldest first,
-//! and removes them when the daemon has acknowledged them. This crate knows the protocol, but
-//! neither the daemon nor what a source measures.
+//! become a numbered batch in the spool, or several when one is full. A separate thread delivers
+//! the batches, oldest first, and removes them when the daemon has acknowledged them. This crate
+//! knows the protocol, but neither the daemon nor what a source measures.
 
 /// The allocator of all agents: glibc keeps what threads have freed in an arena of each thread.
 #[global_allocator]

@@ -1,4 +1,5 @@
-//! One partition: all documents of one granularity over one partition span, in one redb file.
+//! One partition: all documents of one granularity over one partition span, in one redb file and
+//! its sealed segments.
 //!
 //! Must never know: where a document's cells come from.
 

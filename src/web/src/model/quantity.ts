@@ -70,7 +70,7 @@ export function isPlain(text: string): boolean {
   return text !== "" && Number.isFinite(Number(text));
 }
 
-/** Converts a number with a suffix to the compared unit; `undefined` for an unknown unit. */
+/** Converts a number with a suffix to the expression's unit, which is `undefined` when unknown. */
 export function quantityOf(text: string, unit: Unit | undefined): Quantity {
   const plain = text.trim();
   if (isPlain(plain)) return { value: Number(plain) };
@@ -84,14 +84,15 @@ export function quantityOf(text: string, unit: Unit | undefined): Quantity {
   return { value: Number((Number(match[1]) * suffix.factor * scale).toPrecision(15)) };
 }
 
-/** The factor for a measure's base unit; an error when units do not fit. */
+/** The factor from a measure's base unit to the expression's unit, or the error message. */
 function scaleOf(measure: Measure, unit: Unit | undefined, isPerSecond: boolean): number | string {
   if (isPerSecond && unit && !unit.perSecond)
     return "The expression is not a rate: enter the threshold without /s.";
   if (measure === "count") return 1;
   if (!unit || NONE.includes(unit.word)) {
-    const isSure = measure !== "percent";
-    return isSure ? 1 : "The unit of this expression is unknown: write 90 or 0.9, not 90%.";
+    return measure === "percent"
+      ? "The unit of this expression is unknown: write 90 or 0.9, not 90%."
+      : 1;
   }
   // Seconds per second are a share of the time.
   const isShare = unit.perSecond && Object.hasOwn(WORDS.time, unit.word);

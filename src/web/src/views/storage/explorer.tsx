@@ -1,4 +1,4 @@
-/** A choice of series, granularity and time, and the document stored for them. */
+/** A form to choose a series, a granularity and a time, which shows the stored document. */
 import { address, setParams } from "../../app/address";
 import { preferredZone } from "../../app/preferences";
 import { api, now as daemonNow } from "../../api/client";
@@ -120,7 +120,7 @@ function Time({ time }: { time: number | undefined }) {
   );
 }
 
-/** A choice of tags until one series remains, then its document. */
+/** Asks for tags until one series remains, then shows its document. */
 function OneSeries({ choice }: { choice: Choice }) {
   const { metric, tags } = choice;
   const facets = useResource(
@@ -128,7 +128,7 @@ function OneSeries({ choice }: { choice: Choice }) {
     async (signal) => ({ asked: tags, ...(await api.facets({ metric, tags }, signal)) }),
     { isKeptBetween: true },
   ).value;
-  // The previous answer is for other tags: its counts do not hold here.
+  // The previous answer is for other tags: its count is not valid here.
   const count = facets.data?.asked === tags ? facets.data.series : undefined;
   return (
     <>
