@@ -13,7 +13,7 @@ import argparse, http.client, json, multiprocessing as mp, os, queue, re, signal
 import subprocess, sys, tempfile, time, urllib.parse, urllib.request, zlib
 from remote_write import field, varint
 
-PORT, TCP, PICKLE, UDP = 7390, 7391, 7392, 7393
+PORT, GRAPHITE, PICKLE = 7390, 7391, 7392
 HOST = "127.0.0.1"
 
 
@@ -119,7 +119,7 @@ def datagrams(number, until, tally):
     sent = 0
     while time.time() < until:
         for _ in range(1000):
-            out.sendto(b"burst%d.%d %d %d\n" % (number, sent % 1000, sent, at + sent // 100_000), (HOST, UDP))
+            out.sendto(b"burst%d.%d %d %d\n" % (number, sent % 1000, sent, at + sent // 100_000), (HOST, GRAPHITE))
             sent += 1
         time.sleep(0.02)
     tally("datagrams", sent)
@@ -130,7 +130,7 @@ def silent(number, until, tally):
     while time.time() < until:
         try:
             if len(held) < 600:
-                held.append(connect(TCP, 5))
+                held.append(connect(GRAPHITE, 5))
                 tally("connections")
                 continue
         except OSError as error:
@@ -456,7 +456,7 @@ def run(binary, name, seconds):
     with tempfile.TemporaryDirectory() as folder:
         settings = os.path.join(folder, "granary.toml")
         with open(settings, "w") as file:
-            file.write(f'[graphite]\nlisten="{HOST}:{TCP}"\npickle_listen="{HOST}:{PICKLE}"\nudp_listen="{HOST}:{UDP}"\n')
+            file.write(f'[graphite]\nlisten="{HOST}:{GRAPHITE}"\npickle_listen="{HOST}:{PICKLE}"\n')
         log = open(os.path.join(folder, "log"), "w+")
         daemon = subprocess.Popen([binary, "serve", "--config", settings, "--data-dir", folder + "/data",
                                    "--listen", f"{HOST}:{PORT}"], stdout=log, stderr=log)

@@ -30,7 +30,7 @@ PORT = os.environ.get("PORT", "7119")
 URL = f"http://127.0.0.1:{PORT}"
 HOSTS = sys.argv[1] if len(sys.argv) > 1 else "20"
 GRANULARITIES = ["1m", "5m"]
-SETTINGS = {"GRANARY__STORAGE__SEAL_AFTER": "10s", "GRANARY__TELEMETRY__SELF": "false"}
+SETTINGS = {"GRANARY__STORAGE__CHECKPOINT_INTERVAL": "10s", "GRANARY__TELEMETRY__INTERVAL": ""}
 
 
 def ask(path, **params):

@@ -33,8 +33,7 @@ def command(peer, folder):
     listen = f"127.0.0.1:{PORT}"
     if peer == "granary":
         # All samples are old enough that checkpoints and sealing need not wait.
-        return ["env", "GRANARY__TELEMETRY__SELF=false", "GRANARY__STORAGE__SEAL_AFTER=20s",
-                "GRANARY__STORAGE__CHECKPOINT_INTERVAL=10s", ROOT / "target/release/granary", "serve", "--data-dir", folder, "--listen", listen]
+        return ["env", "GRANARY__TELEMETRY__INTERVAL=", "GRANARY__STORAGE__CHECKPOINT_INTERVAL=10s", ROOT / "target/release/granary", "serve", "--data-dir", folder, "--listen", listen]
     if peer == "victoria":
         return ["victoria-metrics", "-storageDataPath", folder, "-httpListenAddr", listen,
                 "-retentionPeriod", "5y"]

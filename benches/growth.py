@@ -39,7 +39,7 @@ def start(folder):
     before = time.perf_counter()
     command = [GRANARY, "serve", "--data-dir", folder, "--listen", f"127.0.0.1:{PORT}"]
     env = os.environ | {
-        "GRANARY__TELEMETRY__SELF": "false",
+        "GRANARY__TELEMETRY__INTERVAL": "",
         "GRANARY__LIMITS__SERIES_MAX": "4000000",
         "GRANARY__PROMQL__SERIES_MAX": "4000000",
     }

@@ -26,7 +26,7 @@ YML
 
 start() {
     case $1 in
-    granary) exec env GRANARY__TELEMETRY__SELF=false "$granary" serve --data-dir "$work/granary" --listen 127.0.0.1:7119 ;;
+    granary) exec env GRANARY__TELEMETRY__INTERVAL= "$granary" serve --data-dir "$work/granary" --listen 127.0.0.1:7119 ;;
     victoria) exec victoria-metrics -storageDataPath "$work/victoria" -httpListenAddr 127.0.0.1:8429 \
         -retentionPeriod 5y -search.latencyOffset 0 ;;
     prometheus) exec prometheus --config.file "$work/prometheus.yml" --storage.tsdb.path "$work/prometheus" \

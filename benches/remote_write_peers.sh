@@ -61,7 +61,7 @@ for peer in "${peers[@]}"; do
     case $peer in
     # Shells are disabled: those for the next hour are created in the second half of each hour, so
     # ten minutes of samples in ten seconds would include the cost of a whole hour of shells.
-    granary) measure granary 7119 env GRANARY__TELEMETRY__SELF=false GRANARY__PREALLOCATION__ENABLED=false "$granary" serve --data-dir "$work/granary" --listen 127.0.0.1:7119 ;;
+    granary) measure granary 7119 env GRANARY__TELEMETRY__INTERVAL= GRANARY__PREALLOCATION__ENABLED=false "$granary" serve --data-dir "$work/granary" --listen 127.0.0.1:7119 ;;
     victoria) measure victoria 8429 victoria-metrics -storageDataPath "$work/victoria" \
         -httpListenAddr 127.0.0.1:8429 -retentionPeriod 5y ;;
     esac

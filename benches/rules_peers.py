@@ -64,7 +64,7 @@ def command(name, work):
 
 def start(work):
     open(f"{work}/rules.yml", "w").write(rules())
-    env = dict(os.environ, GRANARY__TELEMETRY__SELF="false")
+    env = dict(os.environ, GRANARY__TELEMETRY__INTERVAL="")
     started = {}
     for name in PORTS:
         started[name] = subprocess.Popen(command(name, work), env=env, stdout=subprocess.DEVNULL,

@@ -95,7 +95,7 @@ def start(name, work, rules=""):
         open(f"{work}/prometheus.yml", "w").write(f"rule_files: [{rules}]\n")
         command = ["prometheus", f"--config.file={work}/prometheus.yml", f"--storage.tsdb.path={work}/prometheus",
                    "--web.enable-remote-write-receiver", f"--web.listen-address=127.0.0.1:{PORTS[name]}"]
-    env = dict(os.environ, GRANARY__TELEMETRY__SELF="false")
+    env = dict(os.environ, GRANARY__TELEMETRY__INTERVAL="")
     process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=open(log, "w"))
     ready(name, process, log)
     return process

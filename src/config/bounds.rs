@@ -33,6 +33,9 @@ pub const SHELLS_PER_SECOND: u32 = 20_000;
 pub const SHELL_BYTES_MAX: u64 = 1 << 30;
 /// The longest time between two searches for expired partitions.
 const RETENTION_INTERVAL_MAX: Duration = Duration::from_secs(60);
+/// The difference to the last run's time, and the step while running, beyond which the clock is
+/// doubted.
+const CLOCK_STEP_MAX_MS: i64 = 86_400_000;
 /// The number of senders that must agree with a doubted clock, and outnumber the others.
 const CLOCK_SENDERS_MIN: usize = 2;
 /// The maximum number of snapshots; more are refused.
@@ -50,7 +53,7 @@ pub fn retention_interval(settings: &Settings) -> Duration {
 /// samples.
 pub fn trust_rules(settings: &Settings) -> TrustRules {
     TrustRules {
-        step_max_ms: millis(settings.clock.step_max),
+        step_max_ms: CLOCK_STEP_MAX_MS,
         sender_skew_ms: millis(settings.ingest.future_skew),
         senders_min: CLOCK_SENDERS_MIN,
     }

@@ -15,7 +15,7 @@ mod values;
 pub(crate) use load::read;
 pub use load::{Overrides, load};
 pub use sections::{
-    Alerts, Clock, Graphite, Ingest, Level, Limits, Log, Preallocation, Promql, Sections, Server,
+    Alerts, Graphite, Ingest, Level, Limits, Log, Preallocation, Promql, Sections, Server,
     Snapshots, Storage, Telemetry,
 };
 pub use settings::Settings;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     faults::Faults,
-    values::{address, address_or_none, duration},
+    values::{address, address_or_none, duration, duration_or_none},
 };
 use crate::telemetry::LogFormat;
 
@@ -30,7 +30,6 @@ pub struct Sections {
     pub promql: Promql,
     pub alerts: Alerts,
     pub preallocation: Preallocation,
-    pub clock: Clock,
     pub snapshots: Snapshots,
     pub log: Log,
     pub telemetry: Telemetry,
@@ -58,7 +57,6 @@ pub struct Storage {
     #[serde(with = "duration")]
     pub checkpoint_interval: Duration,
     pub catalog_bytes_max: usize,
-    pub journal_bytes_max: usize,
     pub cache_bytes_max: usize,
 }
 
@@ -83,8 +81,6 @@ pub struct Graphite {
     pub listen: Option<SocketAddr>,
     #[serde(with = "address_or_none")]
     pub pickle_listen: Option<SocketAddr>,
-    #[serde(with = "address_or_none")]
-    pub udp_listen: Option<SocketAddr>,
     pub templates: Vec<String>,
 }
 
@@ -94,7 +90,6 @@ pub struct Limits {
     pub series_max: usize,
     pub sender_series_max: usize,
     pub senders_max: usize,
-    pub hosts_max: usize,
     pub queries_max: usize,
     #[serde(with = "duration")]
     pub query_timeout: Duration,
@@ -131,13 +126,6 @@ pub struct Preallocation {
 
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Clock {
-    #[serde(with = "duration")]
-    pub step_max: Duration,
-}
-
-#[derive(Debug, Clone, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
 pub struct Snapshots {
     pub bytes_max: u64,
     #[serde(with = "duration")]
@@ -154,10 +142,8 @@ pub struct Log {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Telemetry {
-    #[serde(rename = "self")]
-    pub is_enabled: bool,
-    #[serde(with = "duration")]
-    pub interval: Duration,
+    #[serde(with = "duration_or_none")]
+    pub interval: Option<Duration>,
 }
 
 /// A table `[[granularity]]`.
@@ -178,13 +164,11 @@ impl Sections {
         for (key, value, min) in [
             ("server.connections_max", server.connections_max, 1),
             ("storage.catalog_bytes_max", storage.catalog_bytes_max, 1 << 20),
-            ("storage.journal_bytes_max", storage.journal_bytes_max, 1 << 20),
             ("ingest.request_bytes_max", ingest.request_bytes_max, 1024),
             ("ingest.body_memory_max", ingest.body_memory_max, bodies_min),
             ("limits.series_max", limits.series_max, 1),
             ("limits.sender_series_max", limits.sender_series_max, 1),
             ("limits.senders_max", limits.senders_max, 1),
-            ("limits.hosts_max", limits.hosts_max, 1),
             ("limits.queries_max", limits.queries_max, 1),
             ("limits.query_series_max", limits.query_series_max, 1),
             ("limits.query_points_max", limits.query_points_max, 1),

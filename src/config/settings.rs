@@ -17,6 +17,9 @@ use crate::{
     store::CheckpointBounds,
 };
 
+/// The maximum size of journal records that wait for a checkpoint, as a multiple of that of cells.
+const JOURNAL_FACTOR: usize = 8;
+
 /// Checked settings. The sections are accessible as fields: `settings.server.listen`.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -91,7 +94,7 @@ impl Settings {
     pub fn checkpoint_bounds(&self) -> CheckpointBounds {
         CheckpointBounds {
             cell_bytes_max: self.storage.catalog_bytes_max,
-            journal_bytes_max: self.storage.journal_bytes_max,
+            journal_bytes_max: self.storage.catalog_bytes_max.saturating_mul(JOURNAL_FACTOR),
         }
     }
 

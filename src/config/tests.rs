@@ -34,12 +34,12 @@ fn every_fault_is_reported_with_its_key() {
     for part in ["server.listen", "alerts.interval", "xml", "limits.queries_max = 0"] {
         assert!(message.contains(part), "{part} in {message}");
     }
-    let message = with("limits.host_max = 3").unwrap_err();
-    assert_eq!(message, "unknown key limits.host_max; did you mean hosts_max?");
+    let message = with("limits.sender_max = 3").unwrap_err();
+    assert_eq!(message, "unknown key limits.sender_max; did you mean senders_max?");
     // Keys that are not known, values of a wrong type and values that cannot be used.
     let message = with(
         "servers.listen = ':1'\nserver = { lissen = ':1', workers = 'many' }\nlog = 3\n\
-         [limits]\nqueries_max = 0\nhosts_max = 'long'\nzzzzzzzzz = 1\n\
+         [limits]\nqueries_max = 0\nsenders_max = 'long'\nzzzzzzzzz = 1\n\
          [[granularity]]\nslot = '1m'\nretenton = '1d'\n[[granularity]]\nslot = '1h'",
     );
     let message = message.unwrap_err();
@@ -52,7 +52,7 @@ fn every_fault_is_reported_with_its_key() {
         "granularity[1].document is missing",
         "granularity[1].partition is missing",
         "granularity[1].retention is missing",
-        "limits.hosts_max: ",
+        "limits.senders_max: ",
         "unknown key limits.zzzzzzzzz",
         "log is a section: use [log]",
         "unknown key server.lissen; did you mean listen?",

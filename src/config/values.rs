@@ -31,6 +31,36 @@ pub(super) mod duration {
     }
 }
 
+/// A duration, or `""`.
+pub(super) mod duration_or_none {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer, de::IntoDeserializer};
+
+    use super::duration;
+
+    pub(in crate::config) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        let text = String::deserialize(from)?;
+        if text.is_empty() {
+            return Ok(None);
+        }
+        duration::deserialize(text.into_deserializer()).map(Some)
+    }
+
+    #[expect(clippy::ref_option, reason = "serde asks for it")]
+    pub(in crate::config) fn serialize<S: Serializer>(
+        value: &Option<Duration>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        match value {
+            None => to.serialize_str(""),
+            Some(duration) => duration::serialize(duration, to),
+        }
+    }
+}
+
 /// An address with a port; a host name is resolved.
 pub(super) mod address {
     use std::net::{SocketAddr, ToSocketAddrs};

@@ -67,7 +67,6 @@ pub(super) fn start_graphite(
     let graphite = GraphiteSettings {
         listen: settings.graphite.listen,
         pickle_listen: settings.graphite.pickle_listen,
-        udp_listen: settings.graphite.udp_listen,
         first_timeout: settings.server.client_timeout,
     };
     if !graphite.listens() {
@@ -86,9 +85,7 @@ pub(super) fn start_self_sampler(
     lifelines: &Lifelines,
     arbiters: &mut Vec<Arbiter>,
 ) -> Option<Addr<SelfSampler>> {
-    if !settings.telemetry.is_enabled {
-        return None;
-    }
+    let interval = settings.telemetry.interval?;
     let line = lifelines.for_role("collector of the daemon's own samples");
     let admin = parts.admin.clone();
     let sampler = SelfSampler::new(SelfSamplerParts {
@@ -97,7 +94,7 @@ pub(super) fn start_self_sampler(
         health: parts.admin.health.clone(),
         lifeline: lifelines.for_role("self-sampler"),
         host: machine_name().unwrap_or_else(|| "localhost".to_owned()),
-        interval: settings.telemetry.interval,
+        interval,
         started: SystemClock.now(),
     });
     Some(sampler.start())

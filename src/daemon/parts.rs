@@ -41,7 +41,7 @@ impl SharedState {
         clock: &TrustedClock,
         metrics: &Metrics,
     ) -> anyhow::Result<Self> {
-        let hosts = KnownHosts::open(store, settings.limits.hosts_max, clock.clone())
+        let hosts = KnownHosts::open(store, settings.limits.senders_max, clock.clone())
             .context("read the known hosts")?;
         let sources = settings.rule_sources(machine_name().as_deref());
         let rules = KnownRules::open(sources, settings.promql_settings(), metrics.clone());
@@ -63,7 +63,7 @@ pub(super) fn api_parts(
     let snapshots = SnapshotSettings {
         folder: SnapshotFolder::new(settings.storage.data_dir.join(&settings.storage.snapshot_dir)),
         policy: bounds::snapshot_policy(settings),
-        reserve_bytes: 2 * settings.storage.journal_bytes_max as u64,
+        reserve_bytes: 2 * settings.checkpoint_bounds().journal_bytes_max as u64,
     };
     let bodies = bodies(settings);
     let Limits { query_series_max, query_points_max, query_memory_max, .. } = settings.limits;

@@ -34,7 +34,7 @@ fn counter(daemon: &Daemon, name: &str) -> f64 {
 
 #[test]
 fn the_daemon_stores_its_own_metrics_and_counts_nothing_twice() {
-    let mut daemon = Daemon::start("[telemetry]\nself = true\ninterval = '200ms'");
+    let mut daemon = Daemon::start("[telemetry]\ninterval = '200ms'");
     // Each round is a commit, which the next round counts.
     let before = wait_for(&daemon, "granary_commits_total", 3.0);
     assert!(before <= counter(&daemon, "granary_commits_total"));

@@ -121,7 +121,7 @@ impl Daemon {
         command.arg("--listen").arg(self.url.trim_start_matches("http://"));
         // Tests count series and senders; only the test of the daemon's own samples enables these.
         if !self.samples_itself() {
-            command.env("GRANARY__TELEMETRY__SELF", "false");
+            command.env("GRANARY__TELEMETRY__INTERVAL", "");
         }
         if let Some(config) = &self.config {
             command.arg("--config").arg(config);

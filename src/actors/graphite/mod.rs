@@ -38,12 +38,10 @@ const RETRY_AFTER: Duration = Duration::from_millis(500);
 /// The addresses of the listeners.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GraphiteSettings {
-    /// Plaintext over TCP.
+    /// Plaintext over TCP and UDP.
     pub listen: Option<SocketAddr>,
     /// Pickle over TCP.
     pub pickle_listen: Option<SocketAddr>,
-    /// Plaintext over UDP.
-    pub udp_listen: Option<SocketAddr>,
     /// The longest time until the first message of a connection.
     pub first_timeout: Duration,
 }
@@ -51,7 +49,7 @@ pub struct GraphiteSettings {
 impl GraphiteSettings {
     /// Returns true when at least one address is set.
     pub fn listens(&self) -> bool {
-        [self.listen, self.pickle_listen, self.udp_listen].iter().any(Option::is_some)
+        self.listen.is_some() || self.pickle_listen.is_some()
     }
 }
 
@@ -112,11 +110,10 @@ impl GraphiteListeners {
         }
         let read_from =
             |address| {
-                UdpReader::start(address, UDP_BUFFER_BYTES_MAX, &sink).map_err(|cause| {
-                    CannotListen { setting: "graphite.udp_listen", address, cause }
-                })
+                UdpReader::start(address, UDP_BUFFER_BYTES_MAX, &sink)
+                    .map_err(|cause| CannotListen { setting: "graphite.listen", address, cause })
             };
-        let udp = settings.udp_listen.map(read_from).transpose()?;
+        let udp = settings.listen.map(read_from).transpose()?;
         tasks.extend(udp.iter().map(|reader| actix::spawn(reader.write(sink.clone()))));
         Ok(Self { tasks, _udp: udp })
     }

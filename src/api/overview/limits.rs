@@ -60,7 +60,7 @@ fn store_limits(parts: &OverviewParts) -> Vec<Limit> {
         Limit::new(of_sender, largest, sender_max, "limits.sender_series_max"),
         Limit::new("senders", store.sender_count(), limits.senders_max, "limits.senders_max"),
         Limit::new("bytes of cells in memory", cells, cells_max, "storage.catalog_bytes_max"),
-        Limit::new(of_journal, journal, bounds.journal_bytes_max, "storage.journal_bytes_max"),
+        Limit::new(of_journal, journal, bounds.journal_bytes_max, "storage.catalog_bytes_max"),
         Limit::fixed("objects of one kind", objects, OBJECTS_MAX),
         Limit::fixed("bytes of objects of one kind", bytes, OBJECTS_BYTES_MAX),
     ]

@@ -161,7 +161,7 @@ fn a_request_with_too_many_new_series_ends_at_the_limit() {
 fn datagrams_are_read_as_they_arrive_and_lost_ones_are_counted() {
     const DATAGRAMS: u64 = 30_000;
     let port = free_port();
-    let daemon = Daemon::start(&format!("[graphite]\nudp_listen = \"127.0.0.1:{port}\"\n"));
+    let daemon = Daemon::start(&format!("[graphite]\nlisten = \"127.0.0.1:{port}\"\n"));
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let at = jiff::Timestamp::now().as_second() - 60;
     for index in 0..DATAGRAMS {
