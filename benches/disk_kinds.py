@@ -5,7 +5,7 @@
 usage: benches/disk_kinds.py [HOSTS]        GRANARY=target/release/granary, PORT=7119
 
 Prints a row per metric: its kind, the number of series, and the bytes per slot of sealed 1m and 5m
-documents, including each series' share of the common parts of its group. tests/sealed_reader.py reads
+documents, including each series' share of the common parts of its tile. tests/sealed_reader.py reads
 the segments. Needs `cargo build --release`.
 """
 

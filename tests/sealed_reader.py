@@ -210,7 +210,7 @@ def read_counter(r, how, has_raw, next_stream, steps, lengths, doubles, double, 
 
 def blocks(data):
     """For each series and span: its id, the start of the span, slot width, the times of its slots, the
-    bytes of its block, and those of the group's head."""
+    bytes of its block, and those of the tile's head."""
     magic, version, start, width, index, count, _, _ = struct.unpack("<8s7Q", data[-64:])
     assert magic == b"granseal" and version == 1
     for at in range(index, index + count * 24, 24):

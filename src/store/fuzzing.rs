@@ -25,7 +25,7 @@ pub(crate) fn fuzz_rows(bytes: &[u8]) {
     }
 }
 
-/// Fuzz entry point: decodes bytes as a group of a segment, or as one of its blocks.
+/// Fuzz entry point: decodes bytes as a tile of a segment, or as one of its blocks.
 pub(crate) fn fuzz_sealed(bytes: &[u8]) {
     segment::fuzzing::read(bytes);
 }

@@ -18,7 +18,7 @@ use super::{
     partition::Partition,
     partitions::{Partitions, view::PartitionsView},
     place::Place,
-    segment::heads::GroupHeads,
+    segment::heads::TileHeads,
 };
 use crate::{
     model::{Granularity, GranularityIndex, PartitionId, SeriesId, UnixMillis},
@@ -60,8 +60,8 @@ impl LocalDocuments {
         self.sealed_min.store(count, Ordering::Relaxed);
     }
 
-    /// The heads of groups that queries decoded lately.
-    pub(crate) fn cache(&self) -> &GroupHeads {
+    /// The heads of tiles that queries decoded lately.
+    pub(crate) fn cache(&self) -> &TileHeads {
         &self.partitions.heads
     }
 
@@ -214,7 +214,7 @@ impl Documents for LocalDocuments {
     fn count(&self, id: PartitionId) -> Result<Option<u64>, StoreError> {
         let Some(partition) = self.partitions.get(id) else { return Ok(None) };
         let count = partition.read().and_then(|reader| {
-            // How many there are in segments, only a look at each group would tell.
+            // How many there are in segments, only a look at each tile would tell.
             if reader.is_open() { reader.count().map(Some) } else { Ok(None) }
         });
         self.partitions.or_replace(&partition, count)

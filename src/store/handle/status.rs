@@ -46,7 +46,7 @@ impl Store {
         ]
     }
 
-    /// Sets the bytes that queries may keep: a quarter for the heads of sealed groups, the rest for
+    /// Sets the bytes that queries may keep: a quarter for the heads of tiles, the rest for
     /// rows of the head.
     pub fn set_cache_bytes_max(&self, bytes_max: usize) {
         let sealed = bytes_max / 4;

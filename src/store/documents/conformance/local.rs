@@ -39,8 +39,8 @@ pub(super) const SEALED: Subject = Subject {
     open: |medium, granularities| open(medium, granularities, 1),
     holder: |medium, name| segment_of(medium, &name).unwrap_or(name),
     damage: |bytes, _, series| {
-        assert_eq!(series.0, 7, "the first of its group");
-        // Its block begins behind the head of the first group, as the index says.
+        assert_eq!(series.0, 7, "the first of its tile");
+        // Its block begins behind the head of the first tile, as the index says.
         let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
         let index = number(bytes.len() - 64 + 32);
         let head = number(index + 16);

@@ -56,10 +56,10 @@ impl PartitionReader {
     ) -> Result<(), StoreError> {
         let (place, segment) = (&self.partition.place, &self.segments[index]);
         let mut scratch = Scratch::default();
-        for (group, (id, slots)) in segment.groups().enumerate() {
+        for (tile, (id, slots)) in segment.tiles().enumerate() {
             let base = place.id.start.plus(i64::from(id.seconds) * 1000);
             let end = base.plus(slots as i64 * place.width_ms);
-            let head = match segment.head(group, &mut scratch) {
+            let head = match segment.head(tile, &mut scratch) {
                 Ok(head) => head,
                 Err(fault) if fault.is_damage() => {
                     let series = series_at(id.row, 0);
@@ -75,7 +75,7 @@ impl PartitionReader {
                 let visit_cell = |slot: usize, cell| all[slot] = cell;
                 let (range, scratch) = (0..slots, &mut scratch);
                 let read =
-                    segment.cells((group, &head), lane, range, Columns::ALL, scratch, visit_cell);
+                    segment.cells((tile, &head), lane, range, Columns::ALL, scratch, visit_cell);
                 self.check_block(index, base..end, series, read.map(|()| all), visit)?;
             }
         }

@@ -93,7 +93,7 @@ impl Partition {
 /// The bytes of an open document.
 type Bytes = AccessGuard<'static, &'static [u8]>;
 
-/// Documents of a series that follow each other in the same groups.
+/// Documents of a series that follow each other in the same tiles.
 #[derive(Default)]
 struct Run {
     parts: Vec<Source>,
@@ -101,7 +101,7 @@ struct Run {
 }
 
 impl Run {
-    /// Takes in a document, when it is the next one of these groups.
+    /// Takes in a document, when it is the next one of these tiles.
     fn extend(&mut self, found: &[Source], document: UnixMillis) -> bool {
         let is_next = Source::extend(&mut self.parts, found);
         if is_next {

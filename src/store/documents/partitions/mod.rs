@@ -17,7 +17,7 @@ use super::{
     PartitionInfo,
     partition::{Going, Partition, segments::Numbers},
     place::Place,
-    segment::heads::GroupHeads,
+    segment::heads::TileHeads,
 };
 use crate::{
     model::{Granularity, GranularityIndex, PartitionId, UnixMillis},
@@ -49,8 +49,8 @@ pub(super) struct Partitions {
     changing: Mutex<()>,
     /// Partitions that are gone, of which somebody may still make segments.
     gone: Mutex<Vec<Weak<Partition>>>,
-    /// The heads of groups that views decoded lately.
-    pub(super) heads: Arc<GroupHeads>,
+    /// The heads of tiles that views decoded lately.
+    pub(super) heads: Arc<TileHeads>,
 }
 
 impl Partitions {
@@ -61,7 +61,7 @@ impl Partitions {
         register: Arc<Register>,
     ) -> Result<Self, StoreError> {
         let (open, changing, gone) = Default::default();
-        let heads = Arc::new(GroupHeads::new());
+        let heads = Arc::new(TileHeads::new());
         let this = Self { granularities, medium, register, open, changing, gone, heads };
         let mut files = Vec::new();
         for (index, granularity) in this.granularities.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! A segment: groups in a flat file, one after the other, an index of them at its end, and a
+//! A segment: tiles in a flat file, one after the other, an index of them at its end, and a
 //! footer. It never changes.
 //!
 //! Must never know: which segments count.
@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use redb::StorageBackend;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Columns, Misfit, Scratch, bits::PADDING, group::GroupHead, heads::next_number};
+use super::{Columns, Misfit, Scratch, bits::PADDING, heads::next_number, tile::TileHead};
 use crate::{
     model::{Cell, UnixMillis},
     store::{error::StoreError, file::medium::Medium},
@@ -23,29 +23,29 @@ pub(super) const VERSION: u64 = 1;
 /// that of the footer.
 const FOOTER_BYTES: usize = 64;
 const ENTRY_BYTES: usize = 24;
-/// Groups of a segment, at most: an index of 1.5 GB.
+/// Tiles of a segment, at most: an index of 1.5 GB.
 const ENTRIES_MAX: u64 = 1 << 26;
 
-/// The place of a group in time and among the series.
+/// The place of a tile in time and among the series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct GroupId {
+pub(crate) struct TileId {
     /// Seconds from the partition's start to the first slot.
     pub(crate) seconds: u32,
     /// The row of its series.
     pub(crate) row: u32,
 }
 
-impl GroupId {
-    /// The group as checksums name it.
+impl TileId {
+    /// The tile as checksums name it.
     pub(crate) fn key(self) -> u64 {
         u64::from(self.seconds) << 32 | u64::from(self.row)
     }
 }
 
-/// A group in the index.
+/// A tile in the index.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
-    pub(super) id: GroupId,
+    pub(super) id: TileId,
     pub(super) offset: u64,
     /// Bytes of its head.
     pub(super) head: u32,
@@ -69,14 +69,14 @@ pub(crate) struct Segment {
     width_ms: i64,
     bytes: u64,
     entries: Vec<Entry>,
-    /// The starts of groups, ascending, each with the first entry of the groups that begin then.
+    /// The starts of tiles, ascending, each with the first entry of the tiles that begin then.
     starts: Vec<(u32, usize)>,
     /// Seconds from the partition's start to the first slot, and to the end of the last one.
     span: Range<i64>,
-    /// The offset of the index, where the last group ends.
+    /// The offset of the index, where the last tile ends.
     index_at: u64,
-    /// The group that was read last: series are asked for one after the other.
-    recent: Mutex<Option<(usize, Arc<GroupHead>)>>,
+    /// The tile that was read last: series are asked for one after the other.
+    recent: Mutex<Option<(usize, Arc<TileHead>)>>,
 }
 
 impl Segment {
@@ -147,13 +147,13 @@ impl Segment {
         self.bytes
     }
 
-    /// The groups, ascending, each with its number of slots.
-    pub(crate) fn groups(&self) -> impl Iterator<Item = (GroupId, usize)> + '_ {
+    /// The tiles, ascending, each with its number of slots.
+    pub(crate) fn tiles(&self) -> impl Iterator<Item = (TileId, usize)> + '_ {
         self.entries.iter().map(|entry| (entry.id, entry.slots as usize))
     }
 
-    /// The spans that its groups have, ascending, in seconds from the partition's start, each with
-    /// the bytes of its groups.
+    /// The spans that its tiles have, ascending, in seconds from the partition's start, each with
+    /// the bytes of its tiles.
     pub(crate) fn spans(&self) -> Vec<(Range<i64>, u64)> {
         let offset = |own: &Entry| own.offset;
         let spans = self.starts.iter().enumerate().map(|(place, (seconds, first))| {
@@ -165,7 +165,7 @@ impl Segment {
         spans.collect()
     }
 
-    /// The group with a row's slot that begins some seconds after the partition: its number, its
+    /// The tile with a row's slot that begins some seconds after the partition: its number, its
     /// first slot, and its number of slots.
     pub(crate) fn find(&self, seconds: u32, row: u32) -> Option<(usize, u32, usize)> {
         if !self.span.contains(&i64::from(seconds)) {
@@ -186,23 +186,23 @@ impl Segment {
         is_in.then_some((found, start, slots))
     }
 
-    /// The head of a group.
+    /// The head of a tile.
     pub(crate) fn head(
         &self,
-        group: usize,
+        tile: usize,
         scratch: &mut Scratch,
-    ) -> Result<Arc<GroupHead>, StoreError> {
+    ) -> Result<Arc<TileHead>, StoreError> {
         if let Some((own, head)) = &*self.recent.lock()
-            && *own == group
+            && *own == tile
         {
             return Ok(head.clone());
         }
-        if let Some(head) = scratch.heads.as_ref().and_then(|own| own.get(self.number, group)) {
-            *self.recent.lock() = Some((group, head.clone()));
+        if let Some(head) = scratch.heads.as_ref().and_then(|own| own.get(self.number, tile)) {
+            *self.recent.lock() = Some((tile, head.clone()));
             return Ok(head);
         }
-        let entry = self.entries[group];
-        let end = self.entries.get(group + 1).map_or(self.index_at, |next| next.offset);
+        let entry = self.entries[tile];
+        let end = self.entries.get(tile + 1).map_or(self.index_at, |next| next.offset);
         let length = entry.head as usize;
         if entry.offset.checked_add(length as u64).is_none_or(|behind| behind > end) {
             return Err(self.corrupt(Misfit(0), entry.id));
@@ -210,24 +210,24 @@ impl Segment {
         let mut bytes = std::mem::take(&mut scratch.bytes);
         self.read(entry.offset, length, &mut bytes)?;
         let (key, span) = (entry.id.key(), (entry.slots as usize, self.width_ms));
-        let head = GroupHead::read(&bytes, length, key, span, &mut scratch.buffers);
+        let head = TileHead::read(&bytes, length, key, span, &mut scratch.buffers);
         scratch.bytes = bytes;
         let head = Arc::new(head.map_err(|misfit| self.corrupt(misfit, entry.id))?);
         if entry.offset + (length + head.blocks_bytes()) as u64 != end {
             return Err(self.corrupt(Misfit(length), entry.id));
         }
-        *self.recent.lock() = Some((group, head.clone()));
+        *self.recent.lock() = Some((tile, head.clone()));
         if let Some(heads) = &scratch.heads {
-            heads.keep(self.number, group, head.clone());
+            heads.keep(self.number, tile, head.clone());
         }
         Ok(head)
     }
 
-    /// Hands out the cells of a series of a group, whose head was read: of a range of slots, those
+    /// Hands out the cells of a series of a tile, whose head was read: of a range of slots, those
     /// that are there.
     pub(crate) fn cells(
         &self,
-        (group, head): (usize, &GroupHead),
+        (tile, head): (usize, &TileHead),
         lane: usize,
         slots: Range<usize>,
         wanted: Columns,
@@ -235,7 +235,7 @@ impl Segment {
         visit: impl FnMut(usize, Cell),
     ) -> Result<(), StoreError> {
         let Some((at, length)) = head.block(lane) else { return Ok(()) };
-        let entry = self.entries[group];
+        let entry = self.entries[tile];
         let mut block = std::mem::take(&mut scratch.bytes);
         self.read(entry.offset + u64::from(entry.head) + at as u64, length, &mut block)?;
         let outcome = head.cells(lane, &block, slots, wanted, &mut scratch.buffers, visit);
@@ -246,11 +246,11 @@ impl Segment {
     /// The bytes of a series' block, with its checksum.
     pub(crate) fn block(
         &self,
-        (group, head): (usize, &GroupHead),
+        (tile, head): (usize, &TileHead),
         lane: usize,
     ) -> Result<Vec<u8>, StoreError> {
         let Some((at, length)) = head.block(lane) else { return Ok(Vec::new()) };
-        let entry = self.entries[group];
+        let entry = self.entries[tile];
         let mut block = Vec::new();
         self.read(entry.offset + u64::from(entry.head) + at as u64, length, &mut block)?;
         block.truncate(length);
@@ -264,8 +264,8 @@ impl Segment {
         self.file.read(at, &mut out[..length]).map_err(fault("read", &self.name))
     }
 
-    fn corrupt(&self, misfit: Misfit, id: GroupId) -> StoreError {
-        let problem = format!("group {} at {} s: {misfit}", id.row, id.seconds);
+    fn corrupt(&self, misfit: Misfit, id: TileId) -> StoreError {
+        let problem = format!("tile {} at {} s: {misfit}", id.row, id.seconds);
         StoreError::Corrupt { file: self.name.clone(), problem }
     }
 }
@@ -282,6 +282,6 @@ fn read_entry(bytes: &[u8; ENTRY_BYTES]) -> Entry {
         u32::from_le_bytes(own)
     };
     let offset = u64::from(number(8)) | u64::from(number(12)) << 32;
-    let id = GroupId { seconds: number(0), row: number(4) };
+    let id = TileId { seconds: number(0), row: number(4) };
     Entry { id, offset, head: number(16), slots: number(20) }
 }

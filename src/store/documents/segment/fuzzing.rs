@@ -1,11 +1,11 @@
-//! The fuzz target of segments: any bytes as a group's head, and as a block.
+//! The fuzz target of segments: any bytes as a tile's head, and as a block.
 //!
 //! Must never know: checksums, which would keep changed bytes out.
 
 use super::{
     bits::PADDING,
     buffers::Buffers,
-    group::{GroupHead, LANES, SLOTS_MAX},
+    tile::{LANES, SLOTS_MAX, TileHead},
     times::Times,
     values::{self, Columns},
 };
@@ -29,7 +29,7 @@ pub(crate) fn read(bytes: &[u8]) {
         }
     }
     let span = (slots, WIDTH_MS);
-    if let Ok(head) = GroupHead::parse(&padded, rest.len(), 0, span, &mut buffers) {
+    if let Ok(head) = TileHead::parse(&padded, rest.len(), 0, span, &mut buffers) {
         assert!(head.lanes().count() <= LANES);
         for lane in head.lanes() {
             assert!(head.block(lane).is_some() || !head.has(lane, 0..slots));

@@ -1,6 +1,6 @@
-//! Heads of groups that queries read lately, checked and decoded.
+//! Heads of tiles that queries read lately, checked and decoded.
 //!
-//! A query of a few series of each of many groups decodes the times of all series of these groups:
+//! A query of a few series of each of many tiles decodes the times of all series of these tiles:
 //! that was a quarter of its work. A segment never changes, so nothing is ever taken out but to
 //! make room. Must never know: which segments count.
 
@@ -14,7 +14,7 @@ use std::{
 
 use quick_cache::{Weighter, sync::Cache};
 
-use super::group::GroupHead;
+use super::tile::TileHead;
 
 /// Bytes of heads that there is room for, unless told otherwise.
 const BYTES_MAX: usize = 16 << 20;
@@ -25,9 +25,9 @@ const HEAD_BYTES: usize = 64 << 10;
 const ENTRY_BYTES: usize = 96;
 
 /// The cache of heads.
-pub(crate) struct GroupHeads(Cache<HeadName, Arc<GroupHead>, Bytes>);
+pub(crate) struct TileHeads(Cache<HeadName, Arc<TileHead>, Bytes>);
 
-/// A segment by the order in which this process opened it, and the number of the group there.
+/// A segment by the order in which this process opened it, and the number of the tile there.
 type HeadName = (u64, usize);
 
 /// Segments opened so far.
@@ -41,13 +41,13 @@ pub(super) fn next_number() -> u64 {
 #[derive(Debug, Clone)]
 struct Bytes;
 
-impl Weighter<HeadName, Arc<GroupHead>> for Bytes {
-    fn weight(&self, _: &HeadName, head: &Arc<GroupHead>) -> u64 {
+impl Weighter<HeadName, Arc<TileHead>> for Bytes {
+    fn weight(&self, _: &HeadName, head: &Arc<TileHead>) -> u64 {
         (head.bytes() + ENTRY_BYTES) as u64
     }
 }
 
-impl GroupHeads {
+impl TileHeads {
     pub(crate) fn new() -> Self {
         Self(Cache::with_weighter(BYTES_MAX / HEAD_BYTES, BYTES_MAX as u64, Bytes))
     }
@@ -62,19 +62,19 @@ impl GroupHeads {
         self.0.weight() as usize
     }
 
-    /// The head of a group, when it was read before.
-    pub(super) fn get(&self, segment: u64, group: usize) -> Option<Arc<GroupHead>> {
-        self.0.get(&(segment, group))
+    /// The head of a tile, when it was read before.
+    pub(super) fn get(&self, segment: u64, tile: usize) -> Option<Arc<TileHead>> {
+        self.0.get(&(segment, tile))
     }
 
     /// Keeps a head that is sound.
-    pub(super) fn keep(&self, segment: u64, group: usize, head: Arc<GroupHead>) {
-        self.0.insert((segment, group), head);
+    pub(super) fn keep(&self, segment: u64, tile: usize, head: Arc<TileHead>) {
+        self.0.insert((segment, tile), head);
     }
 }
 
-impl fmt::Debug for GroupHeads {
+impl fmt::Debug for TileHeads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GroupHeads").field("bytes", &self.bytes()).finish()
+        f.debug_struct("TileHeads").field("bytes", &self.bytes()).finish()
     }
 }

@@ -1,10 +1,10 @@
-//! Memory that reading one block leaves for the next, and the heads of groups.
+//! Memory that reading one block leaves for the next, and the heads of tiles.
 //!
 //! Must never know: what the numbers mean.
 
 use std::sync::Arc;
 
-use super::{buffers::Buffers, heads::GroupHeads};
+use super::{buffers::Buffers, heads::TileHeads};
 
 /// Memory for reading, used again and again.
 #[derive(Debug, Default)]
@@ -12,13 +12,13 @@ pub(crate) struct Scratch {
     pub(super) buffers: Buffers,
     /// Bytes of a file.
     pub(super) bytes: Vec<u8>,
-    /// The cache of group heads, shared by later reads.
-    pub(super) heads: Option<Arc<GroupHeads>>,
+    /// The cache of tile heads, shared by later reads.
+    pub(super) heads: Option<Arc<TileHeads>>,
 }
 
 impl Scratch {
     /// One that goes by what was decoded before.
-    pub(crate) fn with_heads(heads: Arc<GroupHeads>) -> Self {
+    pub(crate) fn with_heads(heads: Arc<TileHeads>) -> Self {
         Self { heads: Some(heads), ..Self::default() }
     }
 }

@@ -7,8 +7,8 @@ use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 use super::{
     bits::PADDING,
     buffers::Buffers,
-    file::GroupId,
-    group::{GroupHead, GroupWriter, LANES},
+    file::TileId,
+    tile::{LANES, TileHead, TileWriter},
     times::Times,
     values::{self, Columns},
     writer::SegmentWriter,
@@ -19,9 +19,9 @@ use crate::{
 };
 
 const WIDTH_MS: i64 = 60_000;
-const GROUP: u64 = 77;
+const TILE: u64 = 77;
 
-/// A series: its place in the group, and its cells by their slots.
+/// A series: its place in the tile, and its cells by their slots.
 type Series = (usize, Vec<(u16, Cell)>);
 
 fn bits(cell: &Cell) -> ([u32; 3], [u64; 5]) {
@@ -30,19 +30,19 @@ fn bits(cell: &Cell) -> ([u32; 3], [u64; 5]) {
 }
 
 fn seal(series: &[Series], slots: usize) -> (usize, Vec<u8>) {
-    let mut writer = GroupWriter::default();
+    let mut writer = TileWriter::default();
     for (lane, cells) in series {
-        writer.add(GROUP, *lane, WIDTH_MS, cells.iter().map(|(slot, cell)| (*slot, cell)));
+        writer.add(TILE, *lane, WIDTH_MS, cells.iter().map(|(slot, cell)| (*slot, cell)));
     }
     let mut out = Vec::new();
-    let head = writer.finish(GROUP, slots, &mut out);
+    let head = writer.finish(TILE, slots, &mut out);
     out.resize(out.len() + PADDING, 0);
     (head, out)
 }
 
 fn unseal(bytes: &[u8], head: usize, slots: usize) -> Option<Vec<Series>> {
     let mut buffers = Buffers::default();
-    let head_of = GroupHead::read(bytes, head, GROUP, (slots, WIDTH_MS), &mut buffers).ok()?;
+    let head_of = TileHead::read(bytes, head, TILE, (slots, WIDTH_MS), &mut buffers).ok()?;
     let mut all = Vec::new();
     for lane in head_of.lanes() {
         let (at, length) = head_of.block(lane)?;
@@ -145,15 +145,15 @@ fn another_reader_finds_the_same_cells() {
     let mut writer = SegmentWriter::create(&medium, name.clone(), start, WIDTH_MS).unwrap();
     let (mut runner, mut expected) = (TestRunner::deterministic(), String::new());
     for row in 0..100 {
-        let id = GroupId { seconds: 3600, row };
+        let id = TileId { seconds: 3600, row };
         let mut series = series().new_tree(&mut runner).unwrap().current();
         if row == 0 {
             series = vec![(5, cpu_seconds(288))];
         }
-        let mut group = GroupWriter::default();
+        let mut tile = TileWriter::default();
         for (lane, cells) in &series {
             let cells = cells.iter().map(|(slot, cell)| (*slot, cell));
-            group.add(id.key(), *lane, WIDTH_MS, cells.clone());
+            tile.add(id.key(), *lane, WIDTH_MS, cells.clone());
             for (slot, cell) in cells.filter(|(_, cell)| !cell.is_empty()) {
                 let at = start.0 + 3_600_000 + i64::from(slot) * WIDTH_MS;
                 let ([n, first_at, last_at], values) = bits(cell);
@@ -165,7 +165,7 @@ fn another_reader_finds_the_same_cells() {
                 expected.push('\n');
             }
         }
-        assert!(group.is_empty() || writer.add(id, 300, &mut group).unwrap());
+        assert!(tile.is_empty() || writer.add(id, 300, &mut tile).unwrap());
     }
     drop(writer.finish().unwrap());
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sealed_reader.py");
@@ -204,8 +204,8 @@ fn rates_of_readings_with_decimals_take_little() {
 
 proptest! {
     #[test]
-    fn a_group_is_found_by_any_of_its_slots_and_no_other_is(
-        groups in prop::collection::btree_set((0..3_u32, 0..9_u32), 0..20),
+    fn a_tile_is_found_by_any_of_its_slots_and_no_other_is(
+        tiles in prop::collection::btree_set((0..3_u32, 0..9_u32), 0..20),
         first in 0..3_u32,
     ) {
         let dir = tempfile::tempdir().unwrap();
@@ -213,15 +213,15 @@ proptest! {
         let (start, name) = (UnixMillis(1_795_262_400_000), "one.1.sealed".to_owned());
         let mut writer = SegmentWriter::create(&medium, name, start, WIDTH_MS).unwrap();
         // Each hour has half an hour of slots; rows need not begin with 0.
-        for (hour, row) in &groups {
-            let mut group = GroupWriter::default();
-            let id = GroupId { seconds: hour * 3600, row: first + row };
-            group.add(id.key(), 0, WIDTH_MS, [(3, &Cell::single(0, 1.0))].into_iter());
-            prop_assert!(writer.add(id, 30, &mut group).unwrap());
+        for (hour, row) in &tiles {
+            let mut tile = TileWriter::default();
+            let id = TileId { seconds: hour * 3600, row: first + row };
+            tile.add(id.key(), 0, WIDTH_MS, [(3, &Cell::single(0, 1.0))].into_iter());
+            prop_assert!(writer.add(id, 30, &mut tile).unwrap());
         }
         let segment = writer.finish().unwrap();
         for (hour, row) in (0..4).flat_map(|hour| (0..14).map(move |row| (hour, row))) {
-            let place = groups.iter().position(|own| (own.0, first + own.1) == (hour, row));
+            let place = tiles.iter().position(|own| (own.0, first + own.1) == (hour, row));
             let found = place.map(|place| (place, hour * 3600, 30));
             for (seconds, expected) in [(0, found), (1740, found), (1800, None), (3540, None)] {
                 prop_assert_eq!(segment.find(hour * 3600 + seconds, row), expected);
@@ -242,7 +242,7 @@ proptest! {
     ) {
         let (head, bytes) = seal(&[(3, cells.clone())], 300);
         let mut buffers = Buffers::default();
-        let head_of = GroupHead::read(&bytes, head, GROUP, (300, WIDTH_MS), &mut buffers).unwrap();
+        let head_of = TileHead::read(&bytes, head, TILE, (300, WIDTH_MS), &mut buffers).unwrap();
         prop_assume!(head_of.block(3).is_some());
         let range = from..(from + length).min(300);
         for wanted in [Columns::ALL, Columns::ENDS, Columns::SUM, Columns::MIN, Columns::MAX, Columns::NONE] {
@@ -290,7 +290,7 @@ proptest! {
             prop_assert!(found.sum.len() <= slots && found.min.len() <= slots);
         }
         let length = bytes.len() - PADDING;
-        if let Ok(found) = GroupHead::parse(&bytes, length, GROUP, (slots, WIDTH_MS), &mut buffers) {
+        if let Ok(found) = TileHead::parse(&bytes, length, TILE, (slots, WIDTH_MS), &mut buffers) {
             prop_assert!(found.lanes().count() <= LANES);
         }
     }

@@ -13,7 +13,7 @@ use crate::model::Cell;
 
 /// Every slot of the span is there.
 const FULL: u8 = 1;
-/// Numbers are less those of the first of the group, where it has the slot.
+/// Numbers are less those of the first of the tile, where it has the slot.
 const RELATIVE: u8 = 2;
 /// The streams that are not all zero: n, `first_at`, `last_at`.
 const STREAMS: [u8; 3] = [4, 8, 16];
@@ -75,7 +75,7 @@ impl Times {
         })
     }
 
-    /// Appends it; `first` is that of the group, unless it is that.
+    /// Appends it; `first` is that of the tile, unless it is that.
     pub(super) fn write(&self, slots: usize, first: Option<&Self>, out: &mut Vec<u8>) {
         let plain = self.numbers(None);
         let relative = first.map(|first| self.numbers(Some(first)));

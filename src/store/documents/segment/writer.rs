@@ -10,8 +10,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::{
     bits::PADDING,
     buffers::Buffers,
-    file::{Entry, GroupId, MAGIC, Segment, VERSION, fault},
-    group::GroupWriter,
+    file::{Entry, MAGIC, Segment, TileId, VERSION, fault},
+    tile::TileWriter,
 };
 use crate::{
     model::UnixMillis,
@@ -69,21 +69,21 @@ impl SegmentWriter {
         self.written + self.buffer.len() as u64
     }
 
-    /// Adds a group, behind all those before it. False when it would not come back as it is: then
+    /// Adds a tile, behind all those before it. False when it would not come back as it is: then
     /// it is left out.
     pub(crate) fn add(
         &mut self,
-        id: GroupId,
+        id: TileId,
         slots: usize,
-        group: &mut GroupWriter,
+        tile: &mut TileWriter,
     ) -> Result<bool, StoreError> {
-        assert!(self.entries.last().is_none_or(|last| last.id < id), "groups ascend");
+        assert!(self.entries.last().is_none_or(|last| last.id < id), "tiles ascend");
         let from = self.buffer.len();
-        let head = group.finish(id.key(), slots, &mut self.buffer);
+        let head = tile.finish(id.key(), slots, &mut self.buffer);
         let end = self.buffer.len();
         self.buffer.resize(end + PADDING, 0);
         let (bytes, width_ms) = (&self.buffer[from..], self.width_ms);
-        if !group.comes_back(bytes, head, id.key(), slots, width_ms, &mut self.buffers) {
+        if !tile.comes_back(bytes, head, id.key(), slots, width_ms, &mut self.buffers) {
             self.buffer.truncate(from);
             return Ok(false);
         }

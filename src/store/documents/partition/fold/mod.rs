@@ -21,8 +21,8 @@ use crate::{
             Folded, Slot, Stage,
             segment::{
                 Columns, Scratch,
-                file::GroupId,
-                group::{GroupWriter, SLOTS_MAX},
+                file::TileId,
+                tile::{SLOTS_MAX, TileWriter},
                 writer::SegmentWriter,
             },
         },
@@ -145,7 +145,7 @@ impl Partition {
     ) -> Result<Filled, StoreError> {
         let (place, reader) = (&self.place, &portion.reader);
         let rows = reader.rows()?;
-        let (mut group, mut slots, mut bytes) = (GroupWriter::default(), Vec::new(), 0);
+        let (mut tile, mut slots, mut bytes) = (TileWriter::default(), Vec::new(), 0);
         let mut scratch = Scratch::default();
         for span in self.spans(&portion.span) {
             let seconds = place.seconds(UnixMillis(span.start));
@@ -156,16 +156,16 @@ impl Partition {
                 if !go_on(bytes - before) {
                     return Ok(Filled::Ended);
                 }
-                let id = GroupId { seconds, row: *row };
-                group.clear();
+                let id = TileId { seconds, row: *row };
+                tile.clear();
                 for lane in 0..SERIES_PER_ROW {
                     slots.clear();
                     let (series, all) = (series_at(*row, lane), Columns::ALL);
                     reader.slots_and_corrections(series, &span, all, &mut scratch, &mut slots)?;
                     let cells = slots.iter().map(|slot| (number(slot), &slot.cell));
-                    group.add(id.key(), lane, place.width_ms, cells);
+                    tile.add(id.key(), lane, place.width_ms, cells);
                 }
-                if !group.is_empty() && !writer.add(id, count, &mut group)? {
+                if !tile.is_empty() && !writer.add(id, count, &mut tile)? {
                     return Ok(Filled::Refused);
                 }
             }
@@ -173,7 +173,7 @@ impl Partition {
         Ok(Filled::Whole)
     }
 
-    /// Spans of whole documents that a group can hold.
+    /// Spans of whole documents that a tile can hold.
     fn spans(&self, all: &Range<UnixMillis>) -> Vec<Range<i64>> {
         let place = &self.place;
         let longest_ms = SLOTS_MAX as i64 * place.width_ms;
@@ -284,8 +284,8 @@ impl PartitionReader {
 
     /// The rows of series that have documents, ascending.
     fn rows(&self) -> Result<BTreeSet<u32>, StoreError> {
-        let groups = self.segments.iter().flat_map(|segment| segment.groups());
-        let mut rows: BTreeSet<u32> = groups.map(|(id, _)| id.row).collect();
+        let tiles = self.segments.iter().flat_map(|segment| segment.tiles());
+        let mut rows: BTreeSet<u32> = tiles.map(|(id, _)| id.row).collect();
         let partition = &self.partition;
         for entry in self.open_documents()? {
             let (key, _) = entry.map_err(partition.fail("read"))?;

@@ -10,8 +10,8 @@ use crate::{
         documents::{
             partition::{Partition, segments::Named},
             segment::{
-                file::{GroupId, Segment},
-                group::GroupWriter,
+                file::{Segment, TileId},
+                tile::TileWriter,
                 writer::SegmentWriter,
             },
         },
@@ -56,10 +56,10 @@ pub(crate) struct Fresh<'p> {
     partition: &'p Partition,
     /// Fewer documents become open ones.
     sealed_min: usize,
-    /// Documents that are not in a segment yet: those of the group under way, or all.
+    /// Documents that are not in a segment yet: those of the tile under way, or all.
     waiting: VecDeque<FreshDocument>,
     segment: Option<(u32, SegmentWriter)>,
-    group: GroupWriter,
+    tile: TileWriter,
     /// The first and the last of the documents in the segment.
     span: Option<(UnixMillis, UnixMillis)>,
     /// The documents that cannot be sealed.
@@ -73,7 +73,7 @@ pub(crate) struct Placed {
     pub(crate) segment: Option<(Named, Arc<Segment>)>,
     /// Documents that stay open.
     pub(crate) open: Vec<FreshDocument>,
-    /// Groups that did not come back as they were.
+    /// Tiles that did not come back as they were.
     pub(crate) refused: u64,
 }
 
@@ -84,61 +84,59 @@ impl<'p> Fresh<'p> {
             sealed_min,
             waiting: VecDeque::new(),
             segment: None,
-            group: GroupWriter::default(),
+            tile: TileWriter::default(),
             span: None,
             open: Vec::new(),
         }
     }
 
-    fn group_of(document: &FreshDocument) -> (UnixMillis, u32) {
+    fn tile_of(document: &FreshDocument) -> (UnixMillis, u32) {
         (document.start, row_and_lane(document.series).0)
     }
 
     /// Takes a document; documents come by their start and then by their series.
     pub(crate) fn push(&mut self, document: FreshDocument) -> Result<(), StoreError> {
-        let is_next = self
-            .waiting
-            .back()
-            .is_some_and(|last| Self::group_of(last) != Self::group_of(&document));
+        let is_next =
+            self.waiting.back().is_some_and(|last| Self::tile_of(last) != Self::tile_of(&document));
         if is_next && self.segment.is_some() {
-            self.seal_group()?;
+            self.seal_tile()?;
         }
         self.waiting.push_back(document);
         if self.segment.is_none() && self.waiting.len() >= self.sealed_min {
             self.segment = Some(self.partition.segments.begin()?);
-            self.seal_whole_groups()?;
+            self.seal_whole_tiles()?;
         }
         Ok(())
     }
 
-    /// Seals all groups that wait but the last, which may go on.
-    fn seal_whole_groups(&mut self) -> Result<(), StoreError> {
-        let Some(last) = self.waiting.back().map(Self::group_of) else { return Ok(()) };
-        while self.waiting.front().is_some_and(|first| Self::group_of(first) != last) {
-            self.seal_group()?;
+    /// Seals all tiles that wait but the last, which may go on.
+    fn seal_whole_tiles(&mut self) -> Result<(), StoreError> {
+        let Some(last) = self.waiting.back().map(Self::tile_of) else { return Ok(()) };
+        while self.waiting.front().is_some_and(|first| Self::tile_of(first) != last) {
+            self.seal_tile()?;
         }
         Ok(())
     }
 
-    /// Seals the first group that waits.
-    fn seal_group(&mut self) -> Result<(), StoreError> {
+    /// Seals the first tile that waits.
+    fn seal_tile(&mut self) -> Result<(), StoreError> {
         let Some((_, writer)) = &mut self.segment else { return Ok(()) };
-        let Some((start, row)) = self.waiting.front().map(Self::group_of) else { return Ok(()) };
+        let Some((start, row)) = self.waiting.front().map(Self::tile_of) else { return Ok(()) };
         let place = &self.partition.place;
-        let id = GroupId { seconds: place.seconds(start), row };
+        let id = TileId { seconds: place.seconds(start), row };
         let count =
-            self.waiting.iter().take_while(|own| Self::group_of(own) == (start, row)).count();
+            self.waiting.iter().take_while(|own| Self::tile_of(own) == (start, row)).count();
         let documents: Vec<_> = self.waiting.drain(..count).collect();
-        self.group.clear();
+        self.tile.clear();
         for document in &documents {
             let (_, lane) = row_and_lane(document.series);
             let cells = document.cells.iter().map(|(slot, cell)| (*slot, cell));
-            self.group.add(id.key(), lane, place.width_ms, cells);
+            self.tile.add(id.key(), lane, place.width_ms, cells);
         }
-        if self.group.is_empty() {
+        if self.tile.is_empty() {
             return Ok(());
         }
-        if writer.add(id, place.slots(start), &mut self.group)? {
+        if writer.add(id, place.slots(start), &mut self.tile)? {
             let end = place.next_document(start);
             self.span = Some((self.span.map_or(start, |(first, _)| first), end));
         } else {
@@ -150,7 +148,7 @@ impl<'p> Fresh<'p> {
     /// Ends the segment.
     pub(crate) fn finish(&mut self) -> Result<Placed, StoreError> {
         while self.segment.is_some() && !self.waiting.is_empty() {
-            self.seal_group()?;
+            self.seal_tile()?;
         }
         let open = std::mem::take(&mut self.open);
         let refused = open.len() as u64;

@@ -11,30 +11,30 @@ use crate::{
         documents::{
             Slot, merge_equal,
             partition::Partition,
-            segment::{Columns, Scratch, file::Segment, group::GroupHead},
+            segment::{Columns, Scratch, file::Segment, tile::TileHead},
         },
         encoding::lanes::row_and_lane,
         error::StoreError,
     },
 };
 
-/// The place of a part of a document's cells: slots of a group.
+/// The place of a part of a document's cells: slots of a tile.
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
     segment: Arc<Segment>,
-    group: usize,
-    head: Arc<GroupHead>,
-    /// The first of the document's slots in the group; `to` is the end.
+    tile: usize,
+    head: Arc<TileHead>,
+    /// The first of the document's slots in the tile; `to` is the end.
     from: usize,
     to: usize,
-    /// Start of slot 0 of the group.
+    /// Start of slot 0 of the tile.
     base: UnixMillis,
 }
 
 impl Source {
     /// The bytes in which it lies, perhaps with documents before and after it.
     pub(crate) fn block(&self, series: SeriesId) -> Result<Vec<u8>, StoreError> {
-        self.segment.block((self.group, &self.head), row_and_lane(series).1)
+        self.segment.block((self.tile, &self.head), row_and_lane(series).1)
     }
 
     /// Returns whether it lies in a segment.
@@ -42,11 +42,9 @@ impl Source {
         Arc::ptr_eq(&self.segment, segment)
     }
 
-    /// Returns whether a document lies behind it in the same group.
+    /// Returns whether a document lies behind it in the same tile.
     fn is_before(&self, next: &Self) -> bool {
-        Arc::ptr_eq(&self.segment, &next.segment)
-            && self.group == next.group
-            && self.to == next.from
+        Arc::ptr_eq(&self.segment, &next.segment) && self.tile == next.tile && self.to == next.from
     }
 
     /// Takes in the next document, when all its parts follow those that are here.
@@ -85,8 +83,8 @@ impl<'p> SealedPart<'p> {
         let seconds = place.seconds(start);
         found.clear();
         for segment in self.segments {
-            let Some((group, first, slots)) = segment.find(seconds, row) else { continue };
-            let head = match segment.head(group, scratch) {
+            let Some((tile, first, slots)) = segment.find(seconds, row) else { continue };
+            let head = match segment.head(tile, scratch) {
                 Ok(head) => head,
                 Err(fault) => {
                     found.clear();
@@ -97,7 +95,7 @@ impl<'p> SealedPart<'p> {
             let from = ((start.0 - base.0) / place.width_ms) as usize;
             let to = (from + place.slots(start)).min(slots);
             if head.has(lane, from..to) {
-                found.push(Source { segment: segment.clone(), group, head, from, to, base });
+                found.push(Source { segment: segment.clone(), tile, head, from, to, base });
             }
         }
         Ok(())
@@ -146,8 +144,8 @@ impl<'p> SealedPart<'p> {
         let slot = |at: UnixMillis| ((at.0 - source.base.0).max(0) / width_ms) as usize;
         let range = source.from.max(slot(range.start))..source.to.min(slot(range.end));
         let (_, lane) = row_and_lane(series);
-        let group = (source.group, &*source.head);
-        source.segment.cells(group, lane, range, wanted, scratch, |slot, cell| {
+        let tile = (source.tile, &*source.head);
+        source.segment.cells(tile, lane, range, wanted, scratch, |slot, cell| {
             visit(source.base.plus(slot as i64 * width_ms), cell);
         })
     }

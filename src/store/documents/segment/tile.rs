@@ -1,4 +1,4 @@
-//! A group: neighbouring series over one span of slots, what they share first, then a block each.
+//! A tile: neighbouring series over one span of slots, what they share first, then a block each.
 //!
 //! The head says which series are there, how long their blocks are, and when their samples came. So
 //! one series is read with the head and its block. Must never know: files, and which series.
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::model::Cell;
 
-/// Series of a group, at most.
+/// Series of a tile, at most.
 pub(crate) const LANES: usize = 64;
 /// Slots of a span, at most.
 pub(crate) const SLOTS_MAX: usize = 1024;
@@ -23,18 +23,18 @@ static NO_VALUES: [f64; SLOTS_MAX] = [0.0; SLOTS_MAX];
 /// Bytes of a checksum.
 const CHECK_BYTES: usize = 4;
 
-/// The seed of a group's checksums, so that no block is taken for another one.
-fn seed(group: u64, lane: usize) -> u64 {
-    group.wrapping_mul(LANES as u64 + 1).wrapping_add(lane as u64)
+/// The seed of a tile's checksums, so that no block is taken for another one.
+fn seed(tile: u64, lane: usize) -> u64 {
+    tile.wrapping_mul(LANES as u64 + 1).wrapping_add(lane as u64)
 }
 
-fn checksum(bytes: &[u8], group: u64, lane: usize) -> [u8; CHECK_BYTES] {
-    (xxh3_64_with_seed(bytes, seed(group, lane)) as u32).to_le_bytes()
+fn checksum(bytes: &[u8], tile: u64, lane: usize) -> [u8; CHECK_BYTES] {
+    (xxh3_64_with_seed(bytes, seed(tile, lane)) as u32).to_le_bytes()
 }
 
-/// Writes groups, one after the other, with the room of the one before.
+/// Writes tiles, one after the other, with the room of the one before.
 #[derive(Debug, Default)]
-pub(crate) struct GroupWriter {
+pub(crate) struct TileWriter {
     lanes: u64,
     times: Vec<Times>,
     /// Number of each series' times in `times`.
@@ -42,7 +42,7 @@ pub(crate) struct GroupWriter {
     blocks: Vec<u8>,
     lengths: Vec<usize>,
     cells: Vec<Cell>,
-    /// The number of each series in the group, and the first of its cells.
+    /// The number of each series in the tile, and the first of its cells.
     ranges: Vec<(usize, usize)>,
     /// The times of the series that is being added.
     own: Times,
@@ -50,8 +50,8 @@ pub(crate) struct GroupWriter {
     buffers: Buffers,
 }
 
-impl GroupWriter {
-    /// Begins a group.
+impl TileWriter {
+    /// Begins a tile.
     pub(crate) fn clear(&mut self) {
         self.lanes = 0;
         self.times.clear();
@@ -62,7 +62,7 @@ impl GroupWriter {
         self.ranges.clear();
     }
 
-    /// Adds a series, whose number in the group is higher than those before: its cells by their
+    /// Adds a series, whose number in the tile is higher than those before: its cells by their
     /// slots, ascending, of which those that change nothing are left out. Nothing is added when
     /// none is left.
     ///
@@ -70,7 +70,7 @@ impl GroupWriter {
     /// When numbers are not as said.
     pub(crate) fn add<'a>(
         &mut self,
-        group: u64,
+        tile: u64,
         lane: usize,
         width_ms: i64,
         cells: impl Iterator<Item = (u16, &'a Cell)> + Clone,
@@ -89,7 +89,7 @@ impl GroupWriter {
         self.values.fill(cells);
         let (buffers, blocks) = (&mut self.buffers, &mut self.blocks);
         values::write(cells, &self.values, &self.own, width_ms, buffers, blocks);
-        let check = checksum(&self.blocks[from..], group, lane);
+        let check = checksum(&self.blocks[from..], tile, lane);
         self.blocks.extend(check);
         self.lengths.push(self.blocks.len() - from);
         let place = self.share();
@@ -116,8 +116,8 @@ impl GroupWriter {
         self.lanes == 0
     }
 
-    /// Appends the group; returns the length of its head.
-    pub(crate) fn finish(&mut self, group: u64, slots: usize, out: &mut Vec<u8>) -> usize {
+    /// Appends the tile; returns the length of its head.
+    pub(crate) fn finish(&mut self, tile: u64, slots: usize, out: &mut Vec<u8>) -> usize {
         let from = out.len();
         out.extend_from_slice(&self.lanes.to_le_bytes());
         out.push(self.times.len() as u8);
@@ -131,7 +131,7 @@ impl GroupWriter {
             }
             put_varint(*length as u64, out);
         }
-        let check = checksum(&out[from..], group, LANES);
+        let check = checksum(&out[from..], tile, LANES);
         out.extend(check);
         let head = out.len() - from;
         out.extend_from_slice(&self.blocks);
@@ -139,18 +139,18 @@ impl GroupWriter {
     }
 }
 
-impl GroupWriter {
-    /// Returns whether a group that was written, and is padded, has the very cells that were added.
+impl TileWriter {
+    /// Returns whether a tile that was written, and is padded, has the very cells that were added.
     pub(crate) fn comes_back(
         &self,
         bytes: &[u8],
         head: usize,
-        group: u64,
+        tile: u64,
         slots: usize,
         width_ms: i64,
         buffers: &mut Buffers,
     ) -> bool {
-        let Ok(read) = GroupHead::read(bytes, head, group, (slots, width_ms), buffers) else {
+        let Ok(read) = TileHead::read(bytes, head, tile, (slots, width_ms), buffers) else {
             return false;
         };
         let mut same = read.lanes().eq(self.ranges.iter().map(|(lane, _)| *lane));
@@ -184,41 +184,41 @@ fn is_same(one: &Cell, other: &Cell) -> bool {
     values == 0 && numbers == 0
 }
 
-/// The head of a group as it was read.
+/// The head of a tile as it was read.
 #[derive(Debug)]
-pub(crate) struct GroupHead {
-    /// The group, as its checksums know it.
-    group: u64,
+pub(crate) struct TileHead {
+    /// The tile, as its checksums know it.
+    tile: u64,
     /// Width of a slot.
     width_ms: i64,
     times: Vec<Times>,
-    /// The number of each series in the group, the number of its times, the offset of its block
+    /// The number of each series in the tile, the number of its times, the offset of its block
     /// behind the head, and the block's length.
     series: Vec<(u8, u8, usize, usize)>,
 }
 
-impl GroupHead {
+impl TileHead {
     /// Reads a head of `length` bytes, which [`PADDING`] follows; `span` is the number of slots and
     /// their width.
     pub(crate) fn read(
         bytes: &[u8],
         length: usize,
-        group: u64,
+        tile: u64,
         span: (usize, i64),
         buffers: &mut Buffers,
     ) -> Result<Self, Misfit> {
         let end = length.checked_sub(CHECK_BYTES).ok_or(Misfit(0))?;
-        if bytes.len() < length || bytes[end..length] != checksum(&bytes[..end], group, LANES) {
+        if bytes.len() < length || bytes[end..length] != checksum(&bytes[..end], tile, LANES) {
             return Err(Misfit(end));
         }
-        Self::parse(bytes, end, group, span, buffers)
+        Self::parse(bytes, end, tile, span, buffers)
     }
 
     /// Reads a head whose checksum was verified.
     pub(crate) fn parse(
         bytes: &[u8],
         end: usize,
-        group: u64,
+        tile: u64,
         (slots, width_ms): (usize, i64),
         buffers: &mut Buffers,
     ) -> Result<Self, Misfit> {
@@ -247,7 +247,7 @@ impl GroupHead {
             at += length;
         }
         if from.at() == end {
-            Ok(Self { group, width_ms, times, series })
+            Ok(Self { tile, width_ms, times, series })
         } else {
             Err(from.misfit())
         }
@@ -307,7 +307,7 @@ impl GroupHead {
         if block.len() < length + PADDING {
             return Err(Misfit(block.len()));
         }
-        if block[end..length] != checksum(&block[..end], self.group, lane) {
+        if block[end..length] != checksum(&block[..end], self.tile, lane) {
             return Err(Misfit(end));
         }
         let times = &self.times[usize::from(shared)];
