@@ -98,7 +98,7 @@ impl KnownSilences {
         let ended = self.known().expire(id, now)?;
         match self.keep(vec![ended], now) {
             // Expiry must work in a full store.
-            Err(SilencingFault::Refused(ObjectRefusal::NoRoom)) => self.remove(id),
+            Err(SilencingFault::Refused(ObjectRefusal::QuotaReached)) => self.remove(id),
             outcome => outcome,
         }
     }
@@ -108,7 +108,7 @@ impl KnownSilences {
         for silence in changed {
             let records = &self.0.records;
             let mut put = records.put(&silence.id, &silence, now)?;
-            while matches!(put, Err(ObjectRefusal::NoRoom)) {
+            while matches!(put, Err(ObjectRefusal::QuotaReached)) {
                 // Expired silences are removed first to free space.
                 let known = self.known();
                 let Some(over) =

@@ -35,7 +35,9 @@ impl Change {
     fn make(&self, store: &Store, history: &History) -> Result<Answer, StoreError> {
         let refused = |refusal| match refusal {
             ObjectRefusal::Conflict { found, .. } => Answer::Conflict(found),
-            ObjectRefusal::BadName(_) | ObjectRefusal::TooLarge { .. } | ObjectRefusal::NoRoom => {
+            ObjectRefusal::BadName(_)
+            | ObjectRefusal::TooLarge { .. }
+            | ObjectRefusal::QuotaReached => {
                 panic!("{refusal}")
             }
         };

@@ -130,7 +130,7 @@ fn refusal(cause: &SilencingFault) -> HttpResponse {
     let status = match cause {
         SilencingFault::Silence(SilenceFault::Invalid(_)) => StatusCode::BAD_REQUEST,
         SilencingFault::Silence(SilenceFault::NotFound(_)) => StatusCode::NOT_FOUND,
-        SilencingFault::Refused(ObjectRefusal::NoRoom) => StatusCode::INSUFFICIENT_STORAGE,
+        SilencingFault::Refused(ObjectRefusal::QuotaReached) => StatusCode::INSUFFICIENT_STORAGE,
         SilencingFault::Silence(SilenceFault::Expired(_)) | SilencingFault::Refused(_) => {
             StatusCode::CONFLICT
         }

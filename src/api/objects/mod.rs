@@ -73,7 +73,7 @@ fn refusal(fault: &ObjectFault) -> HttpResponse {
         ObjectFault::Refused(cause @ ObjectRefusal::TooLarge { .. }) => {
             answer::error(StatusCode::PAYLOAD_TOO_LARGE, "too_large", cause)
         }
-        ObjectFault::Refused(cause @ ObjectRefusal::NoRoom) => {
+        ObjectFault::Refused(cause @ ObjectRefusal::QuotaReached) => {
             answer::error(StatusCode::INSUFFICIENT_STORAGE, "no_room", cause)
         }
         ObjectFault::Store(cause) => answer::store_error(cause),

@@ -9,7 +9,7 @@ use std::{
 
 use redb::{ReadTransaction, ReadableTable, Table, TableDefinition, WriteTransaction};
 
-use super::{ListedObject, Object, ObjectKind, ObjectRefusal, rooms::Rooms, row};
+use super::{ListedObject, Object, ObjectKind, ObjectRefusal, quotas::QuotaUse, row};
 use crate::{
     model::UnixMillis,
     store::{
@@ -175,18 +175,18 @@ pub(super) fn check(file: &DatabaseFile, fault: &mut dyn FnMut(String)) -> Resul
     })
 }
 
-/// The number and bytes of the objects of each room.
-pub(super) fn rooms(file: &DatabaseFile) -> Result<Rooms, StoreError> {
+/// The number and bytes of the objects of each kind.
+pub(super) fn quota_use(file: &DatabaseFile) -> Result<QuotaUse, StoreError> {
     read(file, |txn| {
         let objects = txn.open_table(OBJECTS).map_err(fail("read"))?;
-        let mut rooms = Rooms::default();
+        let mut used = QuotaUse::default();
         for entry in objects.iter().map_err(fail("read"))? {
             let (key, found) = entry.map_err(fail("read"))?;
             if let Some((kind, _)) = row::place(key.value()) {
-                rooms.add(kind, found.value().len());
+                used.add(kind, found.value().len());
             }
         }
-        Ok(rooms)
+        Ok(used)
     })
 }
 
@@ -216,7 +216,7 @@ impl Change<'_> {
     pub(super) fn make(
         &self,
         file: &DatabaseFile,
-        rooms: &mut Rooms,
+        used: &mut QuotaUse,
     ) -> Result<Result<u64, ObjectRefusal>, StoreError> {
         // Most conflicts are found without a write transaction.
         match get(file, self.kind, self.name) {
@@ -232,7 +232,7 @@ impl Change<'_> {
         file.transact(OPERATION, |txn| {
             let mut objects = txn.open_table(OBJECTS).map_err(fail(OPERATION))?;
             let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
-            self.make_within(&mut objects, &mut meta, rooms)
+            self.make_within(&mut objects, &mut meta, used)
         })
     }
 
@@ -240,7 +240,7 @@ impl Change<'_> {
         &self,
         objects: &mut Table<'_, &str, &[u8]>,
         meta: &mut Table<'_, &str, u64>,
-        rooms: &mut Rooms,
+        used: &mut QuotaUse,
     ) -> Result<Result<u64, ObjectRefusal>, StoreError> {
         let key = row::key(self.kind, self.name);
         let value = |key| Ok::<_, StoreError>(counted(meta.get(key).map_err(fail(OPERATION))?));
@@ -259,14 +259,14 @@ impl Change<'_> {
         }
         let length = before.map(|(length, _)| length);
         let Some((new, changed_at)) = self.new else {
-            rooms.remove(self.kind, length.unwrap_or(0));
+            used.remove(self.kind, length.unwrap_or(0));
             objects.remove(&*key).map_err(fail(OPERATION))?;
             return set(meta, last, count, bytes).map(Ok);
         };
         let object = Object { version: last + 1, changed_at, bytes: new.to_vec() };
         let row = row::encode(&object, &key);
         let (new_count, new_bytes) = (count + 1, bytes + row.len() as u64);
-        if let Err(refusal) = rooms.put(self.kind, length, row.len()) {
+        if let Err(refusal) = used.put(self.kind, length, row.len()) {
             return Ok(Err(refusal));
         }
         objects.insert(&*key, &*row).map_err(fail(OPERATION))?;

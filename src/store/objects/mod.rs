@@ -14,7 +14,7 @@
 
 mod file;
 mod hosts;
-mod rooms;
+mod quotas;
 mod row;
 #[cfg(test)]
 mod tests;
@@ -35,15 +35,15 @@ use super::{
 };
 use crate::model::{HostChanges, KeptHosts, UnixMillis};
 use file::Change;
-use rooms::Rooms;
+use quotas::QuotaUse;
 
 /// Bytes of a name.
 pub const OBJECT_NAME_BYTES_MAX: usize = 256;
 /// Bytes of one object.
 pub const OBJECT_BYTES_MAX: usize = 1 << 20;
-/// Objects of one room; with more, none is made there.
+/// Objects of one kind; beyond, none is created.
 pub const OBJECTS_MAX: u64 = 10_000;
-/// Bytes of all objects of one room; beyond, none grows there.
+/// Bytes of all objects of one kind; beyond, none grows.
 pub const OBJECTS_BYTES_MAX: u64 = 64 << 20;
 
 /// The kind of an object, by what it holds. Each kind has its own limits.
@@ -126,12 +126,12 @@ pub enum ObjectRefusal {
         /// Bytes of the object.
         bytes: usize,
     },
-    /// The store has as much as it may.
+    /// The objects of this kind have reached their quota.
     #[error(
-        "there is no room: of each kind there are at most {OBJECTS_MAX} objects of \
-         {OBJECTS_BYTES_MAX} bytes in all; delete some"
+        "the quota is reached: each kind has at most {OBJECTS_MAX} objects, and {OBJECTS_BYTES_MAX} \
+         bytes in all; delete some"
     )]
-    NoRoom,
+    QuotaReached,
 }
 
 /// The objects of a store.
@@ -142,7 +142,7 @@ pub(crate) struct Objects {
     /// `None` until the first object is made.
     file: RwLock<Option<Arc<DatabaseFile>>>,
     /// Held through each change; `None` when the file is to be counted.
-    rooms: Mutex<Option<Rooms>>,
+    used: Mutex<Option<QuotaUse>>,
 }
 
 impl Objects {
@@ -168,7 +168,7 @@ impl Objects {
         if found.is_some() {
             register.note(OBJECTS_FILE)?;
         }
-        Ok(Self { medium, register, file: RwLock::new(found), rooms: Mutex::default() })
+        Ok(Self { medium, register, file: RwLock::new(found), used: Mutex::default() })
     }
 
     /// An object; `None` when there is none.
@@ -243,12 +243,12 @@ impl Objects {
         })
     }
 
-    /// The number of objects of the largest room, and the bytes of the room that takes most.
+    /// The largest number of objects of a kind, and the largest bytes of a kind.
     pub(crate) fn size(&self) -> Result<(u64, u64), StoreError> {
-        if let Some(rooms) = &*self.rooms.lock() {
-            return Ok(rooms.fullest());
+        if let Some(used) = &*self.used.lock() {
+            return Ok(used.largest());
         }
-        self.read((0, 0), |file| Ok(file::rooms(file)?.fullest()))
+        self.read((0, 0), |file| Ok(file::quota_use(file)?.largest()))
     }
 
     /// Copies the file, if there is one; returns its bytes.
@@ -282,15 +282,15 @@ impl Objects {
             }
             None => self.create()?,
         };
-        let mut rooms = self.rooms.lock();
-        // A change that fails may be there or not, and so is what it takes.
-        let mut own = match rooms.take() {
-            Some(own) => own,
-            None => self.or_set_aside(&file, file::rooms(&file))?,
+        let mut used = self.used.lock();
+        // After an error, the use is unknown: the change may have happened or not.
+        let before = match used.take() {
+            Some(used) => used,
+            None => self.or_set_aside(&file, file::quota_use(&file))?,
         };
-        let before = own.clone();
-        let outcome = self.or_set_aside(&file, change.make(&file, &mut own))?;
-        *rooms = Some(if outcome.is_ok() { own } else { before });
+        let mut after = before.clone();
+        let outcome = self.or_set_aside(&file, change.make(&file, &mut after))?;
+        *used = Some(if outcome.is_ok() { after } else { before });
         Ok(outcome)
     }
 

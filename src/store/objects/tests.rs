@@ -102,16 +102,19 @@ fn names_sizes_and_numbers_are_bounded() {
     for index in 0..fits {
         objects.put(KIND, &format!("{index}/x"), None, &most, NOW).unwrap().unwrap();
     }
-    assert_eq!(objects.put(KIND, "more", None, &most, NOW).unwrap(), Err(ObjectRefusal::NoRoom));
+    assert_eq!(
+        objects.put(KIND, "more", None, &most, NOW).unwrap(),
+        Err(ObjectRefusal::QuotaReached)
+    );
     // What becomes smaller always fits.
     assert_eq!(put(&objects, "0/x", Some(1), "x"), Ok(fits + 1));
     assert_eq!(objects.put(KIND, "more", None, &most, NOW).unwrap(), Ok(fits + 2));
     assert_eq!(objects.list(KIND).unwrap().len() as u64, fits + 1);
 }
 
-/// Once, 516 large silences took the room of what alerts are and of what receivers are owed.
+/// Once, 516 large silences took the space of alerts and notifications.
 #[test]
-fn what_is_full_takes_no_room_from_another_kind() {
+fn a_kind_at_its_quota_takes_no_space_from_another_kind() {
     let medium = FaultyMedium::new(1);
     let most = vec![7; OBJECT_BYTES_MAX];
     let mut objects = open(&medium).unwrap();
@@ -123,11 +126,11 @@ fn what_is_full_takes_no_room_from_another_kind() {
     };
     let fits = OBJECTS_BYTES_MAX / (OBJECT_BYTES_MAX as u64 + 24);
     assert_eq!(fill(&objects, ObjectKind::Silence, ""), fits);
-    // The rooms are known again after a start.
+    // The use is counted again after a start.
     for kind in [ObjectKind::Dashboard, ObjectKind::Annotation] {
         drop(objects);
         objects = open(&medium).unwrap();
-        assert_eq!(put(&objects, ObjectKind::Silence, "more"), Err(ObjectRefusal::NoRoom));
+        assert_eq!(put(&objects, ObjectKind::Silence, "more"), Err(ObjectRefusal::QuotaReached));
         assert_eq!(fill(&objects, kind, ""), fits);
     }
     assert_eq!(fill(&objects, ObjectKind::Notification, ""), fits);
