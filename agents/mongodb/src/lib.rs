@@ -14,10 +14,10 @@ mod replication;
 mod responder;
 mod role;
 mod settings;
-#[cfg(test)]
-mod shapes;
 mod status;
 mod target;
+#[cfg(test)]
+mod test_responses;
 
 use std::{
     sync::{Arc, Mutex, PoisonError},

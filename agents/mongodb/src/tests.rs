@@ -14,7 +14,7 @@ use mongodb::bson::{Bson, Document, Timestamp, doc};
 use super::*;
 use crate::{
     responder::{Responder, refusal},
-    shapes::{NOW_S, cursor, hello, server_status, set_status},
+    test_responses::{NOW_S, cursor, hello, server_status, set_status},
 };
 
 const NOW_MS: i64 = NOW_S as i64 * 1000;
@@ -357,7 +357,7 @@ fn each_row_of_the_table_and_each_metric_of_mms_is_seen_as_the_table_says() {
             let mut changes = [kinds.map(latency), kinds.map(ops)].concat();
             changes.push(("metrics.queryExecutor", "scanned", 500 * rounds));
             changes.push(("metrics.queryExecutor", "scannedObjects", 50 * rounds));
-            answer = shapes::later(&answer, 60 * rounds, &changes);
+            answer = test_responses::later(&answer, 60 * rounds, &changes);
         }
         Some(answer)
     });
@@ -366,7 +366,7 @@ fn each_row_of_the_table_and_each_metric_of_mms_is_seen_as_the_table_says() {
     let mut agent = agent(&addresses, PATIENT);
     let mut oldest = Readings::new(vec![("host".to_owned(), "db1".to_owned())]);
     let mut memory = status::Memory::default();
-    status::read(&shapes::server_status_of_mmap(), NOW_MS, None, &mut memory, &mut oldest);
+    status::read(&test_responses::server_status_of_mmap(), NOW_MS, None, &mut memory, &mut oldest);
     let mut seen = BTreeSet::new();
     for readings in [round(&mut agent, NOW_MS), round(&mut agent, NOW_MS + 60_000), oldest] {
         for reading in readings.as_slice() {

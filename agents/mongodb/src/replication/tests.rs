@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use mongodb::bson::{Timestamp, doc};
 
 use super::*;
-use crate::shapes::{NOW_S, set_status};
+use crate::test_responses::{NOW_S, set_status};
 
 const PRIMARY: i32 = 1;
 const SECONDARY: i32 = 2;

@@ -6,7 +6,7 @@ use mongodb::bson::{Bson, Document, doc};
 use proptest::prelude::*;
 
 use super::*;
-use crate::shapes::{later, server_status, server_status_of_mmap};
+use crate::test_responses::{later, server_status, server_status_of_mmap};
 
 const NOW_MS: i64 = 1_700_000_000_000;
 
