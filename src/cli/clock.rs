@@ -31,7 +31,7 @@ pub(super) fn clock(args: &ClockArgs) -> anyhow::Result<ExitCode> {
     let daemon = &args.ask.daemon;
     let answer = match args.command {
         None => daemon.get("admin/clock", &[])?,
-        Some(ClockCommand::Confirm) => daemon.post("admin/clock/confirm")?,
+        Some(ClockCommand::Confirm) => daemon.post_empty("admin/clock/confirm")?,
     };
     args.ask.print(&answer, || {
         let report: ClockReport = read(&answer)?;

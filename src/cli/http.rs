@@ -64,18 +64,18 @@ impl Daemon {
         self.body(request.call())
     }
 
-    /// Posts a text, and returns the response's body.
-    pub(super) fn send(&self, path: &str, text: &str) -> anyhow::Result<String> {
+    /// Posts a text to a path of the API, and returns the response's body.
+    pub(super) fn post_text(&self, path: &str, text: &str) -> anyhow::Result<String> {
         let request = agent(Some(TIMEOUT)).post(self.endpoint(path));
         self.body(request.content_type("application/json").send(text))
     }
 
-    /// Starts an action without a timeout, and returns the response's body.
-    pub(super) fn post(&self, path: &str) -> anyhow::Result<String> {
+    /// Posts to a path of the API without a body or a timeout, and returns the response's body.
+    pub(super) fn post_empty(&self, path: &str) -> anyhow::Result<String> {
         self.body(agent(None).post(self.endpoint(path)).send_empty())
     }
 
-    /// Starts an action with a JSON body.
+    /// Posts JSON to a path of the API without a timeout, and returns the response's body.
     pub(super) fn post_json(
         &self,
         path: &str,

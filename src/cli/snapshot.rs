@@ -38,7 +38,7 @@ pub(super) struct RestoreArgs {
 }
 
 pub(super) fn snapshot(args: &SnapshotArgs) -> anyhow::Result<ExitCode> {
-    let answer = args.ask.daemon.post("admin/snapshot")?;
+    let answer = args.ask.daemon.post_empty("admin/snapshot")?;
     args.ask.print(&answer, || {
         let made: serde_json::Value = read(&answer)?;
         Ok(made["path"].as_str().unwrap_or_default().to_owned())

@@ -29,7 +29,7 @@ pub(super) struct UpdateArgs {
 
 pub(super) fn update(args: &UpdateArgs) -> anyhow::Result<ExitCode> {
     let typed = args.updates.clone().map_or_else(|| io::read_to_string(io::stdin()), Ok)?;
-    let body = args.daemon.send("update", &typed)?;
+    let body = args.daemon.post_text("update", &typed)?;
     let answer: IngestAnswer = read(&body)?;
     screen::print_json(&body)?;
     Ok(if answer.refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })

@@ -21,7 +21,8 @@ use tokio::{
 use crate::{
     actors::{
         Checkpointer, Death, GraphiteListeners, HostKeeper, LineKeeper, Observed, Preallocator,
-        Retention, SelfSampler, Stop, Watcher, Writer, WriterHandle, WriterParts, lifelines,
+        Retention, Sealer, SealingEnd, SelfSampler, Stop, Watcher, Writer, WriterHandle,
+        WriterParts, lifelines,
     },
     api::Tails,
     clock::{Clock, Stopwatch, TrustedClock},
@@ -33,7 +34,7 @@ use data_dir::DataDir;
 pub use data_dir::process_using;
 use listeners::{line_keeper, start_graphite, start_self_sampler, start_server};
 use parts::{SharedState, api_parts};
-use storing::{Sealing, checkpointer, open_store, preallocator, retention};
+use storing::{checkpointer, open_store, preallocator, retention, sealer};
 
 /// The reason why the daemon stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +76,9 @@ struct Daemon {
     alerting: Alerting,
     line_keeper: Addr<LineKeeper>,
     self_sampler: Option<Addr<SelfSampler>>,
-    sealer: Sealing,
+    sealer: Addr<Sealer>,
+    /// Aborts the sealer's current work.
+    sealing_end: SealingEnd,
     arbiters: Vec<Arbiter>,
     health: Health,
     watcher: Watcher,
@@ -117,7 +120,9 @@ impl Daemon {
         });
         let role = retention(settings, &store, &trusted, &health, &writer_handle, &lifelines);
         let retention = start_on_arbiter(&mut arbiters, role);
-        let sealer = Sealing::start(settings, &store, &trusted, &health, &lifelines, &mut arbiters);
+        let sealing_end = SealingEnd::default();
+        let role = sealer(settings, &store, &trusted, &health, &sealing_end, &lifelines);
+        let sealer = start_on_arbiter(&mut arbiters, role);
         let shared = SharedState::open(settings, &store, &trusted, &metrics)?;
         let host_keeper = HostKeeper::new(shared.hosts.clone(), lifelines.for_role("host keeper"));
         let host_keeper = start_on_arbiter(&mut arbiters, host_keeper);
@@ -142,6 +147,7 @@ impl Daemon {
             line_keeper,
             self_sampler,
             sealer,
+            sealing_end,
             arbiters,
             health,
             watcher,
@@ -187,8 +193,8 @@ impl Daemon {
         }
         within("retention", step, self.retention.send(Stop)).await;
         within("the host keeper", step, self.host_keeper.send(Stop)).await;
-        self.sealer.end.end();
-        within("the sealer", step, self.sealer.role.send(Stop)).await;
+        self.sealing_end.end();
+        within("the sealer", step, self.sealer.send(Stop)).await;
         within("the line keeper", step, self.line_keeper.send(Stop)).await;
         // 4. A checkpoint leaves nothing to replay for the next start.
         within("the last checkpoint", step * 2, self.checkpointer.send(Stop)).await;

@@ -4,10 +4,8 @@
 
 use std::{path::Path, sync::Arc};
 
-use actix::{Addr, Arbiter};
 use anyhow::Context;
 
-use super::start_on_arbiter;
 use crate::{
     actors::{
         Checkpointer, CheckpointerParts, Lifelines, Observed, Preallocator, PreallocatorParts,
@@ -118,30 +116,20 @@ pub(super) fn retention(
     }
 }
 
-/// The sealer, and the signal that aborts its current work.
-pub(super) struct Sealing {
-    pub(super) role: Addr<Sealer>,
-    pub(super) end: SealingEnd,
-}
-
-impl Sealing {
-    pub(super) fn start(
-        settings: &Settings,
-        store: &Store,
-        clock: &TrustedClock,
-        health: &Health,
-        lifelines: &Lifelines,
-        arbiters: &mut Vec<Arbiter>,
-    ) -> Self {
-        let end = SealingEnd::default();
-        let sealer = Sealer {
-            end: end.clone(),
-            store: store.clone(),
-            clock: clock.clone(),
-            health: health.clone(),
-            lifeline: lifelines.for_role("sealer"),
-            after: settings.storage.checkpoint_interval,
-        };
-        Self { role: start_on_arbiter(arbiters, sealer), end }
+pub(super) fn sealer(
+    settings: &Settings,
+    store: &Store,
+    clock: &TrustedClock,
+    health: &Health,
+    end: &SealingEnd,
+    lifelines: &Lifelines,
+) -> Sealer {
+    Sealer {
+        end: end.clone(),
+        store: store.clone(),
+        clock: clock.clone(),
+        health: health.clone(),
+        lifeline: lifelines.for_role("sealer"),
+        after: settings.storage.checkpoint_interval,
     }
 }

@@ -105,7 +105,6 @@ impl Args {
         let now_ms = unix_ms();
         let connections = if is_paced { 64 } else { 8 };
         Ok(Plan {
-            url: self.url.clone(),
             fleet: Fleet {
                 hosts: self.hosts,
                 metrics: self.metrics,

@@ -1,4 +1,4 @@
-//! Requests to the measured daemon, other than those that carry samples.
+//! The measured daemon: its address, and requests without samples.
 
 use std::time::Duration;
 
@@ -14,14 +14,19 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
+    /// Returns the address of a path.
+    pub(crate) fn at(&self, path: &str) -> String {
+        format!("{}{path}", self.url)
+    }
+
     /// Returns the text of `/metrics`.
     pub(crate) fn metrics(&self) -> anyhow::Result<String> {
-        self.text(agent(TIMEOUT).get(format!("{}/metrics", self.url)).call())
+        self.text(agent(TIMEOUT).get(self.at("/metrics")).call())
     }
 
     /// Posts JSON to a path below `/api/v1`.
     pub(crate) fn post_json(&self, path: &str, content: &serde_json::Value) -> anyhow::Result<()> {
-        let request = agent(TIMEOUT).post(format!("{}/api/v1/{path}", self.url));
+        let request = agent(TIMEOUT).post(self.at(&format!("/api/v1/{path}")));
         self.text(request.content_type("application/json").send(content.to_string()))?;
         Ok(())
     }

@@ -35,7 +35,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let daemon = Daemon { url: args.url.clone() };
     let plan = args.plan()?;
     let before = report::DaemonUse::read(&daemon)?;
-    let outcome = load::run(&plan)?;
+    let outcome = load::run(&daemon, &plan)?;
     let after = report::DaemonUse::read(&daemon)?;
     report::print(&report::Report::new(&outcome, &before, &after), args.json)?;
     if !args.keep {

@@ -12,7 +12,7 @@ use granary_agent_kit::{Stopwatch, unix_ms};
 use granary_protocol::{BSON_MEDIA_TYPE, INGEST_PATH, IngestAnswer};
 
 use crate::{
-    daemon,
+    daemon::{self, Daemon},
     outcome::{Answer, Answered, Outcome},
     pings,
     plan::{Plan, Protocol},
@@ -29,19 +29,19 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const REMOTE_WRITE_PATH: &str = "/api/v1/write";
 
 /// Sends the whole plan and reports each minute's figures.
-pub(crate) fn run(plan: &Plan) -> anyhow::Result<Outcome> {
+pub(crate) fn run(daemon: &Daemon, plan: &Plan) -> anyhow::Result<Outcome> {
     let watch = Stopwatch::start();
     let mut outcome = Outcome::default();
     thread::scope(|scope| {
         // Dropping the sender ends the pings, also after an error.
         let (_sending, done) = sync_channel::<()>(0);
         if plan.protocol == Protocol::Native {
-            scope.spawn(move || pings::run(plan, &done));
+            scope.spawn(move || pings::run(daemon, plan, &done));
         }
         let (answers, answered) = sync_channel(ANSWERS_MAX);
         let connections: Vec<_> = (0..plan.connections)
             .map(|index| {
-                let connection = Connection::new(plan, watch, answers.clone());
+                let connection = Connection::new(daemon, plan, watch, answers.clone());
                 scope.spawn(move || connection.send_share(index))
             })
             .collect();
@@ -75,6 +75,7 @@ fn count(plan: &Plan, watch: &Stopwatch, answered: &Receiver<Answered>, outcome:
 }
 
 struct Connection<'a> {
+    daemon: &'a Daemon,
     plan: &'a Plan,
     agent: ureq::Agent,
     watch: Stopwatch,
@@ -83,8 +84,13 @@ struct Connection<'a> {
 }
 
 impl<'a> Connection<'a> {
-    fn new(plan: &'a Plan, watch: Stopwatch, answers: SyncSender<Answered>) -> Self {
-        Self { plan, agent: daemon::agent(TIMEOUT), watch, answers, body: Vec::new() }
+    fn new(
+        daemon: &'a Daemon,
+        plan: &'a Plan,
+        watch: Stopwatch,
+        answers: SyncSender<Answered>,
+    ) -> Self {
+        Self { daemon, plan, agent: daemon::agent(TIMEOUT), watch, answers, body: Vec::new() }
     }
 
     fn send_share(mut self, index: usize) -> anyhow::Result<()> {
@@ -131,14 +137,14 @@ impl<'a> Connection<'a> {
                             define &= !is_sent;
                         }
                     }
-                    self.post()?
+                    self.post(&self.body, samples)?
                 }
                 Protocol::RemoteWrite => {
                     let (hosts, rounds) = (hosts.clone(), rounds.clone());
                     let time = |round| plan.time_of(round);
                     let body =
                         remote_write::encode(&plan.fleet, hosts, rounds, time, &mut self.body);
-                    self.post_remote(&body, samples)?
+                    self.post(&body, samples)?
                 }
             };
             self.answers.send(answered).context("the thread that counts responses ended")?;
@@ -151,51 +157,38 @@ impl<'a> Connection<'a> {
         }
     }
 
-    fn post(&mut self) -> anyhow::Result<Answered> {
+    /// Posts encoded samples. A response to remote write has no counts: acknowledged samples count
+    /// as accepted.
+    fn post(&self, body: &[u8], samples: u64) -> anyhow::Result<Answered> {
         let watch = Stopwatch::start();
-        let url = format!("{}{INGEST_PATH}", self.plan.url);
-        let mut response = self
-            .agent
-            .post(&url)
-            .content_type(BSON_MEDIA_TYPE)
-            .send(&self.body)
-            .with_context(|| format!("cannot reach granary at {}", self.plan.url))?;
+        let protocol = self.plan.protocol;
+        let request = match protocol {
+            Protocol::Native => {
+                self.agent.post(self.daemon.at(INGEST_PATH)).content_type(BSON_MEDIA_TYPE)
+            }
+            Protocol::RemoteWrite => self
+                .agent
+                .post(self.daemon.at(REMOTE_WRITE_PATH))
+                .content_type("application/x-protobuf")
+                .header("Content-Encoding", "snappy")
+                .header("X-Prometheus-Remote-Write-Version", "0.1.0"),
+        };
+        let url = &self.daemon.url;
+        let mut response = request.send(body).with_context(|| format!("cannot reach {url}"))?;
         let text = response.body_mut().read_to_string().context("read the response")?;
         let seconds = watch.elapsed().as_secs_f64();
-        let answer = match response.status().as_u16() {
-            200 => {
-                let answer: IngestAnswer =
+        let answer = match (protocol, response.status().as_u16()) {
+            (Protocol::Native, 200) => {
+                let IngestAnswer { accepted, duplicates, refused, .. } =
                     serde_json::from_str(&text).context("read the response")?;
-                let refused = answer.refused.values().sum();
-                let (accepted, duplicates) = (answer.accepted, answer.duplicates);
-                Answer::Acknowledged { accepted, duplicates, refused }
+                Answer::Acknowledged { accepted, duplicates, refused: refused.values().sum() }
             }
-            409 => Answer::Define,
-            429 => Answer::Busy,
-            status => anyhow::bail!("granary answered {status}: {text}"),
-        };
-        Ok(Answered { at: self.watch.elapsed().as_secs_f64(), seconds, answer })
-    }
-
-    /// The response has no counts: acknowledged samples count as accepted.
-    fn post_remote(&mut self, body: &[u8], samples: u64) -> anyhow::Result<Answered> {
-        let watch = Stopwatch::start();
-        let mut response = self
-            .agent
-            .post(format!("{}{REMOTE_WRITE_PATH}", self.plan.url))
-            .content_type("application/x-protobuf")
-            .header("Content-Encoding", "snappy")
-            .header("X-Prometheus-Remote-Write-Version", "0.1.0")
-            .send(body)
-            .with_context(|| format!("cannot reach {}", self.plan.url))?;
-        let seconds = watch.elapsed().as_secs_f64();
-        let answer = match response.status().as_u16() {
-            200..=299 => Answer::Acknowledged { accepted: samples, duplicates: 0, refused: 0 },
-            429 | 503 => Answer::Busy,
-            status => {
-                let text = response.body_mut().read_to_string().unwrap_or_default();
-                anyhow::bail!("{} answered {status}: {text}", self.plan.url)
+            (Protocol::Native, 409) => Answer::Define,
+            (Protocol::RemoteWrite, 200..=299) => {
+                Answer::Acknowledged { accepted: samples, duplicates: 0, refused: 0 }
             }
+            (_, 429) | (Protocol::RemoteWrite, 503) => Answer::Busy,
+            (_, status) => anyhow::bail!("{url} answered {status}: {text}"),
         };
         Ok(Answered { at: self.watch.elapsed().as_secs_f64(), seconds, answer })
     }

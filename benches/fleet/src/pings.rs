@@ -8,17 +8,21 @@ use std::{
 use granary_agent_kit::unix_ms;
 use granary_protocol::{PING_PATH, PINGS_PER_REQUEST_MAX, PingBody, ping_interval};
 
-use crate::{daemon, plan::Plan, warn};
+use crate::{
+    daemon::{self, Daemon},
+    plan::Plan,
+    warn,
+};
 
 /// Time limit of a request.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Pings for all hosts until `done` is closed; warns when pings begin to fail.
-pub(crate) fn run(plan: &Plan, done: &Receiver<()>) {
+pub(crate) fn run(daemon: &Daemon, plan: &Plan, done: &Receiver<()>) {
     let agent = daemon::agent(TIMEOUT);
     let mut is_failing = false;
     loop {
-        let outcome = ping_all(plan, &agent);
+        let outcome = ping_all(daemon, plan, &agent);
         if let Err(cause) = &outcome
             && !is_failing
         {
@@ -32,17 +36,17 @@ pub(crate) fn run(plan: &Plan, done: &Receiver<()>) {
     }
 }
 
-fn ping_all(plan: &Plan, agent: &ureq::Agent) -> anyhow::Result<()> {
+fn ping_all(daemon: &Daemon, plan: &Plan, agent: &ureq::Agent) -> anyhow::Result<()> {
     let interval_ms = (plan.interval.as_millis() as u64).max(1);
     let hosts: Vec<usize> = (0..plan.fleet.hosts).collect();
     for hosts in hosts.chunks(PINGS_PER_REQUEST_MAX) {
         let now_ms = unix_ms();
         let ping = |host: &usize| plan.fleet.ping(*host, interval_ms, now_ms);
         let body = PingBody { pings: hosts.iter().map(ping).collect() };
-        let request = agent.post(format!("{}{PING_PATH}", plan.url));
+        let request = agent.post(daemon.at(PING_PATH));
         let request = request.content_type("application/json");
         let status = request.send(serde_json::to_vec(&body)?)?.status();
-        anyhow::ensure!(status.is_success(), "{} answered {status}", plan.url);
+        anyhow::ensure!(status.is_success(), "{} answered {status}", daemon.url);
     }
     Ok(())
 }

@@ -18,7 +18,6 @@ pub(crate) enum Protocol {
 /// The samples to send.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
-    pub(crate) url: String,
     pub(crate) fleet: Fleet,
     pub(crate) rounds: usize,
     /// The time of the first round.

@@ -187,7 +187,7 @@ pub(super) fn query(args: &QueryArgs) -> anyhow::Result<ExitCode> {
         }
         QueryCommand::Aggregate { pipeline } => {
             let typed = pipeline.clone().map_or_else(|| io::read_to_string(io::stdin()), Ok)?;
-            screen::print_json(&daemon.send("aggregate", &typed)?)
+            screen::print_json(&daemon.post_text("aggregate", &typed)?)
         }
         QueryCommand::Series(selector) => series::list(ask, selector),
     }

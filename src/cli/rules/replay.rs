@@ -192,7 +192,7 @@ fn follow(
             ended_at: None,
         });
         episode.value = alert.value;
-        if alert.state.is_told() && episode.fired_at.is_none() {
+        if alert.state.is_notified() && episode.fired_at.is_none() {
             episode.fired_at = Some(alert.fired_at.unwrap_or(alert.active_at));
             episode.annotations.clone_from(&alert.annotations);
         }

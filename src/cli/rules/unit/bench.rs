@@ -140,7 +140,7 @@ impl Bench {
             for rule in running.group.rules.iter().filter(|rule| rule.name == name) {
                 let alerts = running.state.rules.get(&rule.key).into_iter();
                 let alerts = alerts.flat_map(|state| &state.alerts);
-                firing.extend(alerts.filter(|alert| AlertState::is_told(alert.state)));
+                firing.extend(alerts.filter(|alert| AlertState::is_notified(alert.state)));
             }
         }
         firing

@@ -5,9 +5,11 @@
 
 use std::fmt;
 
+use strum::VariantArray;
+
 /// A binary operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(test, derive(strum::VariantArray))]
+#[cfg_attr(test, derive(VariantArray))]
 pub(crate) enum Operator {
     Or,
     And,
@@ -97,7 +99,7 @@ impl fmt::Display for Operator {
 }
 
 /// An aggregation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, VariantArray)]
 pub(crate) enum Aggregation {
     Avg,
     Bottomk,
@@ -115,62 +117,54 @@ pub(crate) enum Aggregation {
     Topk,
 }
 
-/// The aggregations, their names, and whether a parameter comes before the vector.
-const AGGREGATIONS: [(Aggregation, &str, bool); 14] = [
-    (Aggregation::Avg, "avg", false),
-    (Aggregation::Bottomk, "bottomk", true),
-    (Aggregation::Count, "count", false),
-    (Aggregation::CountValues, "count_values", true),
-    (Aggregation::Group, "group", false),
-    (Aggregation::Limitk, "limitk", true),
-    (Aggregation::LimitRatio, "limit_ratio", true),
-    (Aggregation::Max, "max", false),
-    (Aggregation::Min, "min", false),
-    (Aggregation::Quantile, "quantile", true),
-    (Aggregation::Stddev, "stddev", false),
-    (Aggregation::Stdvar, "stdvar", false),
-    (Aggregation::Sum, "sum", false),
-    (Aggregation::Topk, "topk", true),
-];
-
 impl Aggregation {
     /// The aggregation of a word in lower case.
     pub(super) fn of_word(word: &str) -> Option<Self> {
-        let found = AGGREGATIONS.iter().find(|(_, name, _)| *name == word);
-        found.map(|(aggregation, ..)| *aggregation)
+        Self::VARIANTS.iter().copied().find(|aggregation| aggregation.name() == word)
     }
 
     /// The aggregation's name in a query.
     pub(crate) fn name(self) -> &'static str {
-        AGGREGATIONS[self as usize].1
+        match self {
+            Self::Avg => "avg",
+            Self::Bottomk => "bottomk",
+            Self::Count => "count",
+            Self::CountValues => "count_values",
+            Self::Group => "group",
+            Self::Limitk => "limitk",
+            Self::LimitRatio => "limit_ratio",
+            Self::Max => "max",
+            Self::Min => "min",
+            Self::Quantile => "quantile",
+            Self::Stddev => "stddev",
+            Self::Stdvar => "stdvar",
+            Self::Sum => "sum",
+            Self::Topk => "topk",
+        }
     }
 
     /// Returns true when the aggregation has a parameter before the vector.
     pub(super) fn has_parameter(self) -> bool {
-        AGGREGATIONS[self as usize].2
+        matches!(
+            self,
+            Self::Bottomk
+                | Self::CountValues
+                | Self::Limitk
+                | Self::LimitRatio
+                | Self::Quantile
+                | Self::Topk
+        )
     }
 }
 
 /// The names of all aggregations.
 #[cfg(test)]
 pub(super) fn aggregation_names() -> Vec<&'static str> {
-    AGGREGATIONS.iter().map(|(_, name, _)| *name).collect()
+    Aggregation::VARIANTS.iter().map(|aggregation| aggregation.name()).collect()
 }
 
 /// The texts of all operators.
 #[cfg(test)]
 pub(super) fn operator_texts() -> Vec<&'static str> {
-    <Operator as strum::VariantArray>::VARIANTS.iter().map(|operator| operator.text()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn aggregations_are_listed_in_the_order_of_their_declaration() {
-        for (index, (aggregation, name, _)) in AGGREGATIONS.into_iter().enumerate() {
-            assert_eq!((aggregation as usize, aggregation.name()), (index, name));
-        }
-    }
+    Operator::VARIANTS.iter().map(|operator| operator.text()).collect()
 }

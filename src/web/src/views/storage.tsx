@@ -5,7 +5,7 @@ import { counted } from "../model/words";
 import { Callout } from "../parts/callout";
 import { Page } from "../parts/page";
 import { Checkpoints } from "./storage/checkpoints";
-import { Explorer } from "./storage/explorer";
+import { DocumentSearch } from "./storage/document-search";
 import { PartitionTable } from "./storage/partition-table";
 import { StorageTiles } from "./storage/storage-tiles";
 import { Timeline } from "./storage/timeline";
@@ -36,7 +36,7 @@ export function Storage() {
             <Timeline storage={storage} />
             <PartitionTable storage={storage} />
           </section>
-          <Explorer storage={storage} />
+          <DocumentSearch storage={storage} />
           <Checkpoints storage={storage} />
         </>
       )}

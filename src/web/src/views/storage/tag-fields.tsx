@@ -30,7 +30,7 @@ export function TagFields({ metric, tags, facets }: TagFieldsProps) {
   };
   const open = facets.filter(({ name, values_total }) => values_total > 1 || chosen.has(name));
   return (
-    <div class="explorer-tags">
+    <div class="document-search-tags">
       {open.map((facet) => (
         <TagField
           key={facet.name}

@@ -34,14 +34,14 @@ function choiceOf(params: URLSearchParams, storage: StorageAnswer): Choice {
   };
 }
 
-export function Explorer({ storage }: { storage: StorageAnswer }) {
+export function DocumentSearch({ storage }: { storage: StorageAnswer }) {
   const choice = choiceOf(address.value.params, storage);
   return (
-    <section class="card section explorer" id="document">
+    <section class="card section document-search" id="document">
       <div class="card-head">
         <h2>Stored document</h2>
       </div>
-      <div class="explorer-form">
+      <div class="document-search-form">
         <Combobox<FoundMetric>
           label="Metric"
           value={choice.metric}
@@ -52,7 +52,7 @@ export function Explorer({ storage }: { storage: StorageAnswer }) {
             return { total: answer.total, items: answer.metrics };
           }}
           keyOf={(item) => item.metric}
-          render={(item) => <Found item={item} />}
+          render={(item) => <MetricOption item={item} />}
           onChoose={({ metric }) => setParams({ metric }, { replace: true })}
         />
         <div class="choices" role="group" aria-label="Granularity">
@@ -67,20 +67,20 @@ export function Explorer({ storage }: { storage: StorageAnswer }) {
             </button>
           ))}
         </div>
-        <Time time={choice.time} />
+        <TimeChoice time={choice.time} />
       </div>
       {choice.metric === "" ? (
         <Empty title="Choose a metric">
           <p>Its stored document is shown here, nested and byte by byte.</p>
         </Empty>
       ) : (
-        <OneSeries key={choice.metric} choice={choice} />
+        <SeriesChoice key={choice.metric} choice={choice} />
       )}
     </section>
   );
 }
 
-function Found({ item }: { item: FoundMetric }) {
+function MetricOption({ item }: { item: FoundMetric }) {
   const about = [item.kind, item.unit, `${countText(item.series)} series`];
   return (
     <span class="found-metric">
@@ -90,12 +90,12 @@ function Found({ item }: { item: FoundMetric }) {
   );
 }
 
-function Time({ time }: { time: number | undefined }) {
+function TimeChoice({ time }: { time: number | undefined }) {
   const zone = preferredZone.value;
   const show = (at: number | undefined) =>
     setParams({ time: at === undefined ? undefined : String(at) }, { replace: true });
   return (
-    <div class="explorer-time">
+    <div class="document-search-time">
       <button
         type="button"
         class="button"
@@ -121,7 +121,7 @@ function Time({ time }: { time: number | undefined }) {
 }
 
 /** Asks for tags until one series remains, then shows its document. */
-function OneSeries({ choice }: { choice: Choice }) {
+function SeriesChoice({ choice }: { choice: Choice }) {
   const { metric, tags } = choice;
   const facets = useResource(
     `${metric}\n${tags}`,
@@ -155,13 +155,13 @@ function OneSeries({ choice }: { choice: Choice }) {
           <p>A document belongs to one series: choose more tags above.</p>
         </Empty>
       ) : (
-        <Stored choice={choice} />
+        <ChosenDocument choice={choice} />
       )}
     </>
   );
 }
 
-function Stored({ choice }: { choice: Choice }) {
+function ChosenDocument({ choice }: { choice: Choice }) {
   const { metric, tags, resolution, time } = choice;
   const key = [metric, tags, resolution, time ?? "now"].join("\n");
   const found = useResource(
