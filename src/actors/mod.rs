@@ -13,12 +13,13 @@
 //! | host keeper | arbiter thread | timer only |
 //! | sealer | arbiter thread | timer only |
 //! | alerter | arbiter thread, and one for each of eight groups while it is evaluated | missed evaluations are counted; 64 acknowledgements, others are refused |
-//! | notifier | arbiter thread, one an Alertmanager | none: firing alerts stay in memory until they are delivered |
-//! | messenger | arbiter thread, and one for each integration of a receiver while it is notified | 2,000 groups of 500 alerts, stored; the others are only counted; 4 tests of receivers, others are refused |
+//! | alert forwarder | arbiter thread, one an Alertmanager | none: firing alerts stay in memory until they are delivered |
+//! | notifier | arbiter thread, and one for each integration of a receiver while it is notified | 2,000 groups of 500 alerts, stored; the others are only counted; 4 tests of receivers, others are refused |
 //! | line keeper | arbiter thread | timer only |
 //! | self-sampler | the main thread | one round at a time; others are dropped |
 //! | Graphite listeners | the main thread | TCP: back-pressure; UDP: dropped and counted |
 
+mod alert_forwarder;
 mod alerter;
 mod checkpointer;
 mod collector;
@@ -26,7 +27,6 @@ mod graphite;
 mod host_keeper;
 mod lifeline;
 mod line_keeper;
-mod messenger;
 mod notifier;
 mod observed;
 mod preallocator;
@@ -35,6 +35,7 @@ mod sealer;
 mod self_sampler;
 mod writer;
 
+pub use alert_forwarder::{AlertForwarder, AlertForwarderParts};
 pub use alerter::{Alerter, AlerterParts};
 pub use checkpointer::{
     CheckpointHistory, CheckpointNow, Checkpointer, CheckpointerParts, PastCheckpoint,
@@ -47,8 +48,7 @@ pub use graphite::{CannotListen, GraphiteListeners, GraphiteSettings};
 pub use host_keeper::HostKeeper;
 pub use lifeline::{Death, Lifeline, Lifelines, Watcher, lifelines};
 pub use line_keeper::LineKeeper;
-pub use messenger::{Messenger, MessengerParts, Muting};
-pub use notifier::{Notifier, NotifierParts};
+pub use notifier::{Muting, Notifier, NotifierParts};
 pub use observed::Observed;
 pub use preallocator::{Preallocator, PreallocatorParts, ShellsAhead, ShellsMade};
 pub use retention::{Dropped, Retention, drop_expired};

@@ -71,7 +71,7 @@ impl AlertState {
     }
 
     /// Returns whether receivers are notified in this state.
-    pub fn is_told(self) -> bool {
+    pub fn is_notified(self) -> bool {
         matches!(self, Self::Firing | Self::NoData)
     }
 }

@@ -66,7 +66,7 @@ pub struct GroupHistory {
 impl Episode {
     /// The episode of a firing alert; `None` for other alerts.
     fn of(rule: &str, alert: &Alert) -> Option<Self> {
-        alert.state.is_told().then(|| Self {
+        alert.state.is_notified().then(|| Self {
             rule: rule.to_owned(),
             labels: alert.labels.clone(),
             state: alert.state,
@@ -116,9 +116,9 @@ impl GroupHistory {
                 let is_known = |known: &Episode| {
                     known.fired_at == episode.fired_at && known.labels == episode.labels
                 };
-                let goes_on = now
-                    .get(&was.labels)
-                    .is_some_and(|alert| alert.state.is_told() && alert.fired_at == was.fired_at);
+                let goes_on = now.get(&was.labels).is_some_and(|alert| {
+                    alert.state.is_notified() && alert.fired_at == was.fired_at
+                });
                 if !goes_on && !self.episodes.iter().any(is_known) {
                     let (resolved_at, version) = (Some(after.last), version(was.active_at));
                     ended.push(Episode { resolved_at, version, ..episode });

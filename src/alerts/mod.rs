@@ -16,9 +16,9 @@ mod revision;
 mod routing;
 mod rule;
 mod schedule;
+mod sent;
 mod silences;
 mod state;
-mod telling;
 mod template;
 
 pub use alert::{Acknowledgement, Alert, AlertState, LabelSet, fingerprint};
@@ -37,7 +37,7 @@ pub use routing::{
 };
 pub use rule::{Action, AlertPolicy, NoData, Rule, RuleGroup};
 pub use schedule::{Due, due, next_after, set_back_by};
+pub use sent::{Alertmanager, OutgoingAlert, SentAlerts, fires_until};
 pub use silences::{NewSilence, Recurrence, Silence, SilenceFault, SilenceState, Silences};
 pub use state::{GroupState, RuleState};
-pub use telling::{Alertmanager, Telling, ToldAlert, fires_until};
 pub use template::{Expanding, MessageTemplates, TemplateQuery, TemplateTime};

@@ -3,7 +3,7 @@
 //! `types/types.go`).
 //!
 //! The alerts are kept in memory, as in Alertmanager: after a restart their senders send them
-//! again. Must never know: HTTP, who is told.
+//! again. Must never know: HTTP, who is notified.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -138,7 +138,7 @@ impl Posted {
             Some(before) if before.overlaps(&alert) => before.merged_with(alert, now),
             _ => alert,
         };
-        let told = |posted: &PostedAlert| {
+        let shown = |posted: &PostedAlert| {
             (
                 posted.is_over(now),
                 posted.starts_at,
@@ -146,7 +146,7 @@ impl Posted {
                 posted.generator_url.clone(),
             )
         };
-        self.changes += u64::from(before.as_ref().map(told) != Some(told(&alert)));
+        self.changes += u64::from(before.as_ref().map(shown) != Some(shown(&alert)));
         self.bytes += bytes(&labels, &alert);
         self.all.insert(labels, alert);
         true
@@ -187,15 +187,19 @@ impl Posted {
     }
 
     /// The firing alerts, and those that ended recently.
-    pub fn told(&self, now: UnixMillis) -> Vec<MessageAlert> {
-        self.all.iter().map(|(labels, posted)| posted.told(labels, now)).collect()
+    pub fn message_alerts(&self, now: UnixMillis) -> Vec<MessageAlert> {
+        self.all.iter().map(|(labels, posted)| posted.message_alert(labels, now)).collect()
     }
 
     /// The firing alerts.
     pub fn firing(&self, now: UnixMillis) -> Vec<PostedFiring> {
         let firing = self.all.iter().filter(|(_, posted)| !posted.is_over(now));
         let shown = firing.map(|(labels, posted)| {
-            (posted.told(labels, now), UnixMillis(posted.updated_at), UnixMillis(posted.ends_at))
+            (
+                posted.message_alert(labels, now),
+                UnixMillis(posted.updated_at),
+                UnixMillis(posted.ends_at),
+            )
         });
         shown.collect()
     }
@@ -225,7 +229,7 @@ impl PostedAlert {
         }
     }
 
-    fn told(&self, labels: &LabelSet, now: UnixMillis) -> MessageAlert {
+    fn message_alert(&self, labels: &LabelSet, now: UnixMillis) -> MessageAlert {
         MessageAlert {
             labels: labels.clone(),
             annotations: self.annotations.clone(),

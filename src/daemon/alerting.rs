@@ -10,7 +10,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::{start_on_arbiter, within};
 use crate::{
     actors::{
-        Alerter, AlerterParts, Lifelines, Messenger, MessengerParts, Notifier, NotifierParts, Stop,
+        AlertForwarder, AlertForwarderParts, Alerter, AlerterParts, Lifelines, Notifier,
+        NotifierParts, Stop,
     },
     alerts::Alertmanager,
     api::ApiParts,
@@ -22,9 +23,9 @@ use crate::{
 /// The roles of alerts.
 pub(super) struct Alerting {
     alerter: Addr<Alerter>,
-    /// The notifiers, one for each Alertmanager.
-    notifiers: Vec<Addr<Notifier>>,
-    messenger: Addr<Messenger>,
+    /// One for each Alertmanager.
+    forwarders: Vec<Addr<AlertForwarder>>,
+    notifier: Addr<Notifier>,
     /// The rules under evaluation.
     pub(super) rules: KnownRules,
 }
@@ -51,19 +52,19 @@ impl Alerting {
             lifeline: lifelines.for_role("alerter"),
         });
         let alerter = start_on_arbiter(arbiters, alerter);
-        let notifier = |alertmanager: &Alertmanager| {
-            let parts = NotifierParts {
+        let forwarder = |alertmanager: &Alertmanager| {
+            let parts = AlertForwarderParts {
                 rules: admin.rules.clone(),
                 clock: admin.clock.clone(),
                 metrics: admin.metrics.clone(),
                 alertmanager: alertmanager.clone(),
-                lifeline: lifelines.for_role("notifier"),
+                lifeline: lifelines.for_role("alert forwarder"),
             };
-            start_on_arbiter(arbiters, Notifier::new(parts))
+            start_on_arbiter(arbiters, AlertForwarder::new(parts))
         };
-        let notifiers = settings.alertmanagers.iter().map(notifier).collect();
+        let forwarders = settings.alertmanagers.iter().map(forwarder).collect();
         let silences = parts.alerting.silences.clone();
-        let messenger = Messenger::new(MessengerParts {
+        let notifier = Notifier::new(NotifierParts {
             rules: admin.rules.clone(),
             posted: parts.alerting.posted.clone(),
             store: admin.store.clone(),
@@ -71,18 +72,18 @@ impl Alerting {
             metrics: admin.metrics.clone(),
             health: admin.health.clone(),
             is_muted: Arc::new(move |labels, at| silences.is_silenced(labels, at)),
-            lifeline: lifelines.for_role("messenger"),
+            lifeline: lifelines.for_role("notifier"),
         });
-        let messenger = start_on_arbiter(arbiters, messenger);
-        Self { alerter, notifiers, messenger, rules: admin.rules.clone() }
+        let notifier = start_on_arbiter(arbiters, notifier);
+        Self { alerter, forwarders, notifier, rules: admin.rules.clone() }
     }
 
     pub(super) async fn stop(&self, step: Duration) {
         within("the alerter", step, self.alerter.send(Stop)).await;
-        for notifier in &self.notifiers {
-            within("a notifier", step, notifier.send(Stop)).await;
+        for forwarder in &self.forwarders {
+            within("an alert forwarder", step, forwarder.send(Stop)).await;
         }
-        within("the messenger", step, self.messenger.send(Stop)).await;
+        within("the notifier", step, self.notifier.send(Stop)).await;
     }
 }
 

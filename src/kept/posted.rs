@@ -1,4 +1,4 @@
-//! Alerts that other programs post, for the API, the messenger and the page.
+//! Alerts that other programs post, for the API, the notifier and the page.
 //!
 //! Posted alerts are in memory only, as in Alertmanager, because their senders repeat them. Must
 //! never know: HTTP.
@@ -58,8 +58,8 @@ impl KnownPosted {
     }
 
     /// Returns all firing alerts, and those that ended recently.
-    pub fn told(&self, now: UnixMillis) -> Vec<MessageAlert> {
-        self.0.posted.lock().told(now)
+    pub fn message_alerts(&self, now: UnixMillis) -> Vec<MessageAlert> {
+        self.0.posted.lock().message_alerts(now)
     }
 
     /// Returns the firing alerts.

@@ -6,7 +6,7 @@ use super::{
     http::{Posting, client_of, post_by},
     outcome::Outcome,
 };
-use crate::alerts::{Alertmanager, External, ToldAlert};
+use crate::alerts::{Alertmanager, External, OutgoingAlert};
 
 /// A client of one Alertmanager for several requests in a row. Certificates are read when the
 /// client is created.
@@ -22,7 +22,7 @@ impl<'a> AlertmanagerClient<'a> {
     }
 
     /// Posts alerts with the external labels.
-    pub(crate) fn send(&self, alerts: &[ToldAlert], external: &External) -> Outcome {
+    pub(crate) fn send(&self, alerts: &[OutgoingAlert], external: &External) -> Outcome {
         let client = match &self.client {
             Ok(client) => client,
             Err(outcome) => return outcome.clone(),

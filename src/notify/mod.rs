@@ -1,25 +1,25 @@
 //! Delivery of notifications: one message to one integration of a receiver, by HTTP, mail or a
 //! command.
 //!
-//! The module `alerts` decides which receiver is notified of which alerts; the messenger and the
-//! notifier in `actors` call this module and store the outcome. Must never know: groups of alerts,
-//! the store, actors.
+//! The module `alerts` decides which receiver is notified of which alerts; the notifier and the
+//! alert forwarder in `actors` call this module and store the outcome. Must never know: groups of
+//! alerts, the store, actors.
 
 mod alertmanager;
 mod chat;
 mod client;
 mod command;
-mod courier;
 mod http;
 mod mail;
 mod outcome;
+mod retries;
 mod secret;
 mod trial;
 
 pub(crate) use alertmanager::AlertmanagerClient;
-pub(crate) use courier::Courier;
 pub use outcome::Outcome;
-pub use trial::{ReceiverTests, TooManyTests, WayTested};
+pub(crate) use retries::Retries;
+pub use trial::{IntegrationTested, ReceiverTests, TooManyTests};
 
 use crate::alerts::{Message, MessageTemplates, Target};
 

@@ -30,11 +30,11 @@ const ALERT: &str = "GranaryTest";
 #[derive(Debug, Clone)]
 pub struct ReceiverTests(Arc<Semaphore>);
 
-/// The response of one way of a receiver.
+/// The response of one integration of a receiver.
 #[derive(Debug, Clone, PartialEq)]
-pub struct WayTested {
+pub struct IntegrationTested {
     /// The key of the integration, such as `webhook/0`.
-    pub way: String,
+    pub integration: String,
     /// The outcome: `sent`, `refused` or `failed`.
     pub outcome: &'static str,
     /// The response of the receiver, or the reason why there is none, in one line.
@@ -55,7 +55,7 @@ impl Default for ReceiverTests {
 }
 
 impl ReceiverTests {
-    /// Sends a test alert, and then its end, to all ways of a receiver at the same time.
+    /// Sends a test alert, and then its end, to all integrations of a receiver at the same time.
     ///
     /// # Errors
     /// When too many tests are running.
@@ -65,7 +65,7 @@ impl ReceiverTests {
         receiver: &Receiver,
         external: &External,
         now: UnixMillis,
-    ) -> Result<Vec<WayTested>, TooManyTests> {
+    ) -> Result<Vec<IntegrationTested>, TooManyTests> {
         let permit = self.0.clone().try_acquire_owned().map_err(|_| TooManyTests)?;
         let permit = Arc::new(permit);
         // The templates were checked when the files were read.
@@ -78,7 +78,7 @@ impl ReceiverTests {
         let started: Vec<_> = receiver.integrations.iter().map(start).collect();
         let watch = Stopwatch::start();
         let mut tested = Vec::new();
-        for (way, answer) in started {
+        for (integration, answer) in started {
             let left = ANSWER_TIMEOUT.saturating_sub(watch.elapsed());
             let (outcome, seconds) = match timeout(left, answer).await {
                 Ok(Ok(answered)) => answered,
@@ -91,7 +91,7 @@ impl ReceiverTests {
                 }
             };
             let (outcome, answer) = outcome.shown();
-            tested.push(WayTested { way, outcome, answer, seconds });
+            tested.push(IntegrationTested { integration, outcome, answer, seconds });
         }
         Ok(tested)
     }
@@ -100,7 +100,7 @@ impl ReceiverTests {
 /// The outcome of a delivery, and its duration in seconds.
 type Answered = (Outcome, f64);
 
-/// Starts the delivery by one way in a separate thread, which holds the permit until the delivery
+/// Starts the delivery to one integration in a separate thread, which holds the permit until the delivery
 /// ends.
 fn begin(
     (integration, message, templates): (Integration, Message, Arc<MessageTemplates>),

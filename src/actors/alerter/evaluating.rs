@@ -79,7 +79,7 @@ impl Shared {
     /// Finishes the evaluations that ended, and starts the groups that are due.
     pub(super) async fn advance(self: &Arc<Self>, groups: &mut Groups) {
         let mut evaluated = std::mem::take(&mut groups.evaluated);
-        while let Some(evaluation) = groups.under_way.try_join_next() {
+        while let Some(evaluation) = groups.in_flight.try_join_next() {
             evaluated.push(evaluation);
         }
         let mut is_any = !evaluated.is_empty();
@@ -136,7 +136,7 @@ impl Shared {
 
     /// Starts the groups that are due, the one with the oldest evaluation first.
     fn start_due(self: &Arc<Self>, groups: &mut Groups) {
-        if self.under_way.is_stopping() {
+        if self.in_flight.is_stopping() {
             return;
         }
         let now = self.clock.now();
@@ -150,13 +150,13 @@ impl Shared {
         }
         all.sort_by_key(|(.., last)| *last);
         for (at, due, _) in all {
-            let Ok(permit) = self.under_way.places.clone().try_acquire_owned() else { return };
+            let Ok(permit) = self.in_flight.places.clone().try_acquire_owned() else { return };
             let Some(running) = groups.all.get_mut(at).and_then(|place| place.running.take())
             else {
                 continue;
             };
             let (shared, runtime) = (self.clone(), Handle::current());
-            groups.under_way.spawn_blocking(move || {
+            groups.in_flight.spawn_blocking(move || {
                 let evaluated = runtime.block_on(shared.evaluate(running, due, now));
                 drop(permit);
                 evaluated
@@ -185,8 +185,8 @@ impl Shared {
     /// Returns the series of an expression at a time.
     pub(super) fn vector(&self, expression: &str, at: UnixMillis, time_max: Duration) -> Answered {
         let budget = self.resources.budget(time_max);
-        self.under_way.during(budget.waiter(), || {
-            if self.under_way.is_stopping() {
+        self.in_flight.during(budget.waiter(), || {
+            if self.in_flight.is_stopping() {
                 return Err("the daemon is stopping".to_owned());
             }
             let (store, moment) = (&self.recording.store, self.clock.moment());

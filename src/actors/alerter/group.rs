@@ -130,7 +130,7 @@ impl Running {
         shared: &Shared,
         now: UnixMillis,
     ) -> Option<GroupStatus> {
-        let Shared { recording, metrics, under_way, .. } = shared;
+        let Shared { recording, metrics, in_flight, .. } = shared;
         let watch = Stopwatch::start();
         self.state.resume(&self.group, due, std::mem::take(&mut self.is_first));
         let mut state = self.state.clone();
@@ -141,7 +141,7 @@ impl Running {
             let watch = Stopwatch::start();
             let written = &mut self.written;
             let run = evaluate(&self.group, rules, &mut state, written, due.at, ask);
-            if under_way.is_stopping() {
+            if in_flight.is_stopping() {
                 return None;
             }
             let sender = self.sender.clone();

@@ -20,7 +20,7 @@ use crate::{
 pub(super) struct Groups {
     pub(super) generation: u64,
     pub(super) all: Vec<Place>,
-    pub(super) under_way: JoinSet<Evaluated>,
+    pub(super) in_flight: JoinSet<Evaluated>,
     /// Evaluations that ended and were not finished yet.
     pub(super) evaluated: Vec<Result<Evaluated, JoinError>>,
     pub(super) pending: Vec<PendingRequest>,

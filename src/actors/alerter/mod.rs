@@ -74,7 +74,7 @@ struct Shared {
     metrics: Metrics,
     resources: QueryResources,
     promql: PromqlSettings,
-    under_way: InFlight,
+    in_flight: InFlight,
 }
 
 impl Alerter {
@@ -90,9 +90,9 @@ impl Alerter {
             health: parts.health,
             metrics: metrics.clone(),
         };
-        let under_way = InFlight::default();
+        let in_flight = InFlight::default();
         let shared =
-            Shared { rules, hosts, recording, clock, metrics, resources, promql, under_way };
+            Shared { rules, hosts, recording, clock, metrics, resources, promql, in_flight };
         Self { shared: Arc::new(shared), lifeline: parts.lifeline, groups: Groups::default() }
     }
 
@@ -109,7 +109,7 @@ impl Alerter {
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
                 () = shared.rules.acknowledgements().wait() => {}
-                Some(evaluated) = groups.under_way.join_next() => groups.evaluated.push(evaluated),
+                Some(evaluated) = groups.in_flight.join_next() => groups.evaluated.push(evaluated),
             }
             groups
         };
@@ -134,7 +134,7 @@ impl Handler<Stop> for Alerter {
     fn handle(&mut self, _: Stop, _: &mut Self::Context) -> Self::Result {
         let shared = self.shared.clone();
         shared.rules.acknowledgements().close();
-        let stopped = async move { shared.under_way.stop().await };
+        let stopped = async move { shared.in_flight.stop().await };
         Box::pin(stopped.into_actor(self).map(|(), role, ctx| {
             role.lifeline.release();
             ctx.stop();

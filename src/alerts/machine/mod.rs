@@ -120,8 +120,8 @@ fn miss(policy: &AlertPolicy, alert: &mut Alert, at: i64) {
         NoData::Ok | NoData::Keep => end(alert, at),
         NoData::Alerting if missing_ms > MISSED_KEPT_MS => end(alert, at),
         NoData::Alerting => {
-            let is_told = alert.state.is_told();
-            if !is_told && missing_ms >= policy.no_data_for_ms.unwrap_or(0) {
+            let is_notified = alert.state.is_notified();
+            if !is_notified && missing_ms >= policy.no_data_for_ms.unwrap_or(0) {
                 alert.state = AlertState::NoData;
                 alert.active_at = since;
                 alert.fired_at = Some(at);
@@ -150,7 +150,7 @@ fn quieten(policy: &AlertPolicy, alert: &mut Alert, goes_on: bool, at: i64) {
 }
 
 fn end(alert: &mut Alert, at: i64) {
-    if alert.state.is_told() {
+    if alert.state.is_notified() {
         alert.resolved_at = Some(at);
     }
     alert.state = AlertState::Inactive;

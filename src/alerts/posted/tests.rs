@@ -18,9 +18,9 @@ fn alert(labels: &str, starts_at: Option<i64>, ends_at: Option<i64>) -> Postable
 
 /// The start and end of the only alert, relative to now, and whether it fires.
 fn only(posted: &Posted, now: UnixMillis) -> (i64, Option<i64>) {
-    let told = posted.told(now);
-    assert_eq!(told.len(), 1, "{told:?}");
-    (told[0].starts_at - NOW.0, told[0].ends_at.map(|at| at - NOW.0))
+    let alerts = posted.message_alerts(now);
+    assert_eq!(alerts.len(), 1, "{alerts:?}");
+    (alerts[0].starts_at - NOW.0, alerts[0].ends_at.map(|at| at - NOW.0))
 }
 
 #[test]

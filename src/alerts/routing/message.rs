@@ -80,9 +80,9 @@ pub struct Message {
 impl MessageAlert {
     /// The alert of a rule, if it fires or its end is to be sent.
     pub fn new(alert: &Alert) -> Option<Self> {
-        let is_told = alert.state.is_told();
+        let is_notified = alert.state.is_notified();
         let starts_at = alert.fired_at.unwrap_or(alert.active_at);
-        let ends_at = if is_told { None } else { Some(alert.resolved_at?.max(starts_at)) };
+        let ends_at = if is_notified { None } else { Some(alert.resolved_at?.max(starts_at)) };
         let is_of_many = alert.labels.contains_key(LEFT_OUT);
         Some(Self {
             labels: alert.labels.clone(),
@@ -93,7 +93,11 @@ impl MessageAlert {
                 .acknowledged
                 .as_ref()
                 .map(|acknowledgement| acknowledgement.by.clone()),
-            more: if is_of_many && is_told { (alert.value as usize).saturating_sub(1) } else { 0 },
+            more: if is_of_many && is_notified {
+                (alert.value as usize).saturating_sub(1)
+            } else {
+                0
+            },
             generator_url: String::new(),
             is_posted: false,
             interval_ms: 0,

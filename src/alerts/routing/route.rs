@@ -92,8 +92,8 @@ impl Route {
     /// The time at which an alert reaches an escalation; `None`: never, in its current state.
     pub(super) fn begins_at(&self, escalation: usize, alert: &MessageAlert) -> Option<UnixMillis> {
         let escalation = self.escalations.get(escalation)?;
-        let is_told = alert.is_firing() && alert.acknowledged_by.is_none();
-        is_told.then(|| UnixMillis(alert.starts_at.saturating_add(escalation.after_ms)))
+        let is_notified = alert.is_firing() && alert.acknowledged_by.is_none();
+        is_notified.then(|| UnixMillis(alert.starts_at.saturating_add(escalation.after_ms)))
     }
 
     /// Returns whether the time intervals mute the route now.
@@ -155,15 +155,20 @@ impl Routing {
 
     /// Returns the receivers of an alert at a time, each with the key and labels of its group:
     /// those of the matching routes, and the escalations of alerts that nobody acknowledges.
-    pub fn told(&self, alert: &MessageAlert, now: UnixMillis) -> Vec<(&Receiver, GroupKey<'_>)> {
-        let told = self.routes_and_escalations_of(&alert.labels).filter(|(route, escalation)| {
+    pub fn receivers_of(
+        &self,
+        alert: &MessageAlert,
+        now: UnixMillis,
+    ) -> Vec<(&Receiver, GroupKey<'_>)> {
+        let routes = self.routes_and_escalations_of(&alert.labels).filter(|(route, escalation)| {
             escalation.is_none_or(|at| route.begins_at(at, alert).is_some_and(|begin| begin <= now))
         });
-        told.filter_map(|(route, escalation)| {
-            let receiver = self.receivers.get(route.receiver_of(escalation)?)?;
-            Some((receiver, (route.key.as_str(), escalation, route.group_of(&alert.labels))))
-        })
-        .collect()
+        routes
+            .filter_map(|(route, escalation)| {
+                let receiver = self.receivers.get(route.receiver_of(escalation)?)?;
+                Some((receiver, (route.key.as_str(), escalation, route.group_of(&alert.labels))))
+            })
+            .collect()
     }
 
     /// The routes of an alert, each without and with each of its escalations.

@@ -134,10 +134,10 @@ fn firing(groups: &[NotifiedGroup], external: &External, now: UnixMillis) -> Vec
             past if past <= now => fires_until(group.interval_ms(), now),
             future => future,
         };
-        for (alert, link) in group.alerts(external).filter(|(alert, _)| alert.state.is_told()) {
-            let Some(told) = MessageAlert::new(alert) else { continue };
+        for (alert, link) in group.alerts(external).filter(|(alert, _)| alert.state.is_notified()) {
+            let Some(message) = MessageAlert::new(alert) else { continue };
             let acknowledged = alert.acknowledged.clone();
-            let alert = told.outside(external, &link);
+            let alert = message.outside(external, &link);
             firing.push(Firing { alert, acknowledged, updated_at, ends_at });
         }
     }
@@ -200,8 +200,8 @@ impl<'a> View<'a> {
         let acknowledged = shown.firing.acknowledged.as_ref();
         let at = acknowledged
             .map_or(self.now, |acknowledgement| UnixMillis(acknowledgement.at).min(self.now));
-        let told = routing.told(&alert, at).into_iter();
-        told.map(|(receiver, group)| (receiver.name.clone(), group)).collect()
+        let receivers = routing.receivers_of(&alert, at).into_iter();
+        receivers.map(|(receiver, group)| (receiver.name.clone(), group)).collect()
     }
 }
 

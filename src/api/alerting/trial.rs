@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::AlertingParts;
 use crate::{
     api::{answer, refusal::Refusal},
-    notify::{TooManyTests, WayTested},
+    notify::{IntegrationTested, TooManyTests},
 };
 
 /// The maximum number of receiver names in an error message.
@@ -46,15 +46,15 @@ pub(super) async fn test(
     };
     let (external, now) = (parts.rules.external(), parts.clock.now());
     Ok(match parts.receiver_tests.test(&routing, found, external, now).await {
-        Ok(ways) => {
-            let ways: Vec<_> = ways.iter().map(shown).collect();
+        Ok(tested) => {
+            let ways: Vec<_> = tested.iter().map(shown).collect();
             HttpResponse::Ok().json(json!({ "receiver": receiver, "ways": ways }))
         }
         Err(cause @ TooManyTests) => answer::error(StatusCode::SERVICE_UNAVAILABLE, "busy", cause),
     })
 }
 
-fn shown(tested: &WayTested) -> Value {
-    let WayTested { way, outcome, answer, seconds } = tested;
-    json!({ "way": way, "outcome": outcome, "answer": answer, "seconds": seconds })
+fn shown(tested: &IntegrationTested) -> Value {
+    let IntegrationTested { integration, outcome, answer, seconds } = tested;
+    json!({ "way": integration, "outcome": outcome, "answer": answer, "seconds": seconds })
 }

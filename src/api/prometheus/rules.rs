@@ -201,7 +201,7 @@ impl<'a> RuleFilter<'a> {
         policy: &AlertPolicy,
         status: &GroupStatus,
     ) -> Vec<(&'static str, Value)> {
-        let rank = |alert: &Alert| u8::from(alert.state.is_told());
+        let rank = |alert: &Alert| u8::from(alert.state.is_notified());
         let state = match active_alerts(rule, status).map(rank).max() {
             None => AlertState::Inactive,
             Some(0) => AlertState::Pending,

@@ -38,9 +38,9 @@ impl GroupStatus {
 /// Returns the notified part of a state: all values from which a [`MessageAlert`] is made.
 pub(super) fn notified(state: &GroupState) -> impl Iterator<Item = impl PartialEq> {
     let alerts = state.rules.values().flat_map(|rule| &rule.alerts);
-    let is_any = |alert: &&Alert| alert.state.is_told() || alert.resolved_at.is_some();
+    let is_any = |alert: &&Alert| alert.state.is_notified() || alert.resolved_at.is_some();
     alerts.filter(is_any).map(|alert| {
         let times = (alert.active_at, alert.fired_at, alert.resolved_at);
-        (&alert.labels, &alert.annotations, alert.state.is_told(), times, &alert.acknowledged)
+        (&alert.labels, &alert.annotations, alert.state.is_notified(), times, &alert.acknowledged)
     })
 }

@@ -13,8 +13,8 @@ use crate::alerts::{LabelSet, routing::Integration};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(super) struct Delivery {
     /// The last notification that was confirmed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) told: Option<Told>,
+    #[serde(rename = "told", default, skip_serializing_if = "Option::is_none")]
+    pub(super) confirmed: Option<Confirmed>,
     /// The notification that is not confirmed yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) owed: Option<Owed>,
@@ -26,7 +26,7 @@ pub(super) struct Delivery {
 
 /// The alerts of a confirmed notification, by fingerprints.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(super) struct Told {
+pub(super) struct Confirmed {
     /// The time of the decision.
     pub(super) at: i64,
     pub(super) firing: BTreeSet<String>,
@@ -75,7 +75,7 @@ impl Now {
     /// unchanged one is repeated when the last one was sent at `again` or before.
     pub(super) fn is_news(
         &self,
-        told: Option<&Told>,
+        confirmed: Option<&Confirmed>,
         send_resolved: bool,
         again: Option<i64>,
         muted: &BTreeSet<String>,
@@ -84,23 +84,23 @@ impl Now {
         if is_over && send_resolved && !self.resolved.is_disjoint(muted) {
             return true;
         }
-        let Some(told) = told else { return !is_over };
-        if !self.firing.is_subset(&told.firing) || self.left_out > told.left_out {
+        let Some(confirmed) = confirmed else { return !is_over };
+        if !self.firing.is_subset(&confirmed.firing) || self.left_out > confirmed.left_out {
             return true;
         }
         if is_over {
-            return !told.firing.is_empty();
+            return !confirmed.firing.is_empty();
         }
-        (send_resolved && !self.resolved.is_subset(&told.resolved))
-            || (!self.is_acknowledged && again.is_some_and(|again| told.at <= again))
+        (send_resolved && !self.resolved.is_subset(&confirmed.resolved))
+            || (!self.is_acknowledged && again.is_some_and(|again| confirmed.at <= again))
     }
 }
 
 impl Delivery {
     /// Adapts to a clock that was set back, so that repetitions do not wait until it has caught up.
     pub(super) fn follow_clock(&mut self, now: i64) {
-        if let Some(told) = &mut self.told {
-            told.at = told.at.min(now);
+        if let Some(confirmed) = &mut self.confirmed {
+            confirmed.at = confirmed.at.min(now);
         }
         if let Some(owed) = &mut self.owed {
             owed.since = owed.since.min(now);
@@ -110,12 +110,12 @@ impl Delivery {
     /// Remembers a muted alert whose firing was sent, perhaps without a confirmation: its end is
     /// owed.
     pub(super) fn mute(&mut self, key: &str, is_firing: bool) {
-        let told = self.told.as_mut().map(|told| &mut told.firing);
-        let was_told = told.is_some_and(|told| {
+        let confirmed = self.confirmed.as_mut().map(|confirmed| &mut confirmed.firing);
+        let was_confirmed = confirmed.is_some_and(|confirmed| {
             // When the alert fires again, a notification is due.
-            if is_firing { told.contains(key) } else { told.remove(key) }
+            if is_firing { confirmed.contains(key) } else { confirmed.remove(key) }
         });
-        if was_told || self.owed.as_ref().is_some_and(|owed| owed.alerts.contains(key)) {
+        if was_confirmed || self.owed.as_ref().is_some_and(|owed| owed.alerts.contains(key)) {
             self.muted.insert(key.to_owned());
         }
     }
@@ -124,22 +124,26 @@ impl Delivery {
     pub(super) fn decide(&mut self, send_resolved: bool, seen: &Now, deciding: &Deciding<'_>) {
         let again = deciding.now.saturating_sub(deciding.repeat_interval_ms);
         let before = self.owed.take();
-        let is_news = seen.is_news(self.told.as_ref(), send_resolved, Some(again), &self.muted);
+        let is_news =
+            seen.is_news(self.confirmed.as_ref(), send_resolved, Some(again), &self.muted);
         if before.is_none() && !is_news {
             return;
         }
         // Alerts that fired while the receiver was unreachable are sent although they have ended.
         let was_owed =
             |key: &&String| before.as_ref().is_some_and(|owed| owed.alerts.contains(*key));
-        let was_told =
-            |key: &&String| self.told.as_ref().is_some_and(|told| told.firing.contains(*key));
-        let ended =
-            seen.resolved.iter().filter(|key| send_resolved || (was_owed(key) && !was_told(key)));
+        let was_confirmed = |key: &&String| {
+            self.confirmed.as_ref().is_some_and(|confirmed| confirmed.firing.contains(*key))
+        };
+        let ended = seen
+            .resolved
+            .iter()
+            .filter(|key| send_resolved || (was_owed(key) && !was_confirmed(key)));
         let alerts: BTreeSet<_> = seen.firing.iter().chain(ended).cloned().collect();
         if alerts.is_empty() {
             let (at, resolved) = (deciding.now, seen.resolved.clone());
             let left_out = seen.left_out;
-            self.told = Some(Told { at, firing: BTreeSet::new(), resolved, left_out });
+            self.confirmed = Some(Confirmed { at, firing: BTreeSet::new(), resolved, left_out });
             return;
         }
         let since = before.map_or(deciding.now, |owed| owed.since);

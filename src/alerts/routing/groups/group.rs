@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::delivery::{Deciding, Delivery, Now, Told};
+use super::{
+    delivery::{Confirmed, Deciding, Delivery, Now},
+    member::Member,
+};
 use crate::alerts::{LabelSet, Message, MessageAlert, routing::Integration};
-
-/// The time for which the end of an alert is owed, in milliseconds.
-const ENDS_OWED_MS: i64 = 24 * 3_600_000;
 
 /// A group, as it is stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,42 +48,6 @@ pub(super) struct Group {
     pub(super) is_changed: bool,
 }
 
-/// An alert of a group.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Member {
-    #[serde(flatten)]
-    pub(super) alert: MessageAlert,
-    /// True when the alert had ended at the last decision.
-    #[serde(default)]
-    is_end_decided: bool,
-    /// The keys of the integrations that know of the end, or need not.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    ended_for: BTreeSet<String>,
-    /// The time of the last decision at which the end was muted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    end_muted_at: Option<i64>,
-    #[serde(skip)]
-    pub(super) is_seen: bool,
-}
-
-impl Member {
-    fn new(alert: &MessageAlert) -> Self {
-        let (is_end_decided, ended_for) = (false, BTreeSet::new());
-        let alert = alert.clone();
-        Self { alert, is_end_decided, ended_for, end_muted_at: None, is_seen: true }
-    }
-
-    fn is_firing(&self) -> bool {
-        self.alert.is_firing()
-    }
-
-    /// True until the alert has ended for so long that its end is no longer owed.
-    fn is_owed(&self, now: i64) -> bool {
-        let ended_at = self.alert.ends_at.unwrap_or(now);
-        now.saturating_sub(ended_at.max(self.end_muted_at.unwrap_or(ended_at))) <= ENDS_OWED_MS
-    }
-}
-
 impl Group {
     pub(super) fn new(
         route: &str,
@@ -104,11 +68,6 @@ impl Group {
             muted: None,
             is_changed: false,
         }
-    }
-
-    /// The approximate size of the alerts in the store, in bytes.
-    pub(super) fn bytes(&self) -> usize {
-        self.members.values().map(|member| bytes(&member.alert)).sum()
     }
 
     /// The number of firing alerts that no message lists.
@@ -245,22 +204,27 @@ impl Group {
 
     /// The alerts of the next message to an integration; empty when none is owed any more.
     pub(super) fn owed_alerts(&self, integration: &str, send_resolved: bool) -> Vec<MessageAlert> {
-        let Some(Delivery { told, owed: Some(owed), .. }) = self.deliveries.get(integration) else {
+        let Some(Delivery { confirmed, owed: Some(owed), .. }) = self.deliveries.get(integration)
+        else {
             return Vec::new();
         };
-        let was_told = |key: &String| told.as_ref().is_some_and(|told| told.firing.contains(key));
+        let was_confirmed = |key: &String| {
+            confirmed.as_ref().is_some_and(|confirmed| confirmed.firing.contains(key))
+        };
         let members = owed.alerts.iter().filter_map(|key| Some((key, self.members.get(key)?)));
-        let told = members.filter(|(key, member)| {
+        let listed = members.filter(|(key, member)| {
             member.is_firing()
-                || (!member.ended_for.contains(integration) && (send_resolved || !was_told(key)))
+                || (!member.ended_for.contains(integration)
+                    && (send_resolved || !was_confirmed(key)))
         });
-        told.map(|(_, member)| member.alert.clone()).collect()
+        listed.map(|(_, member)| member.alert.clone()).collect()
     }
 
     /// The number of firing alerts that the last confirmed message to an integration only counted.
-    pub(super) fn told_left_out(&self, integration: &str) -> usize {
-        let told = self.deliveries.get(integration).and_then(|delivery| delivery.told.as_ref());
-        told.map_or(0, |told| told.left_out)
+    pub(super) fn confirmed_left_out(&self, integration: &str) -> usize {
+        let confirmed =
+            self.deliveries.get(integration).and_then(|delivery| delivery.confirmed.as_ref());
+        confirmed.map_or(0, |confirmed| confirmed.left_out)
     }
 
     /// Records that an integration confirmed a message that was decided at a time.
@@ -276,10 +240,11 @@ impl Group {
             listed.map(MessageAlert::fingerprint).collect()
         };
         let left_out = *left_out;
-        let told = Told { at: decided_at, firing: of(true), resolved: of(false), left_out };
+        let confirmed =
+            Confirmed { at: decided_at, firing: of(true), resolved: of(false), left_out };
         for ended in alerts.iter().filter(|alert| !alert.is_firing()) {
             let member = self.members.get_mut(&ended.fingerprint());
-            // It may fire again by now, or another end of it be told.
+            // It may fire again by now, or have another end.
             let is_same = |member: &&mut Member| {
                 !member.is_firing() && member.alert.starts_at == ended.starts_at
             };
@@ -304,11 +269,11 @@ impl Group {
             };
             let (firing, resolved) = (keys_of(true), keys_of(false));
             let now = Now { firing, resolved, left_out, is_acknowledged: true };
-            if now.is_news(Some(&told), integration.send_resolved, None, &delivery.muted) {
+            if now.is_news(Some(&confirmed), integration.send_resolved, None, &delivery.muted) {
                 delivery.owed = Some(owed);
             }
         }
-        delivery.told = Some(told);
+        delivery.confirmed = Some(confirmed);
         self.prune();
         self.is_changed = true;
     }
@@ -340,53 +305,11 @@ impl Group {
                     continue;
                 }
                 *is_changed |= member.ended_for.insert(name.clone());
-                if let Some(told) = &mut delivery.told {
-                    told.firing.remove(key);
+                if let Some(confirmed) = &mut delivery.confirmed {
+                    confirmed.firing.remove(key);
                 }
             }
             !member.is_end_decided || is_owed
         });
     }
-
-    /// Makes room for a firing alert: removes the one that ended first, even if its end is owed.
-    /// Returns whether there was one.
-    pub(super) fn evict(&mut self) -> bool {
-        let ended = self.members.iter().filter(|(_, member)| member.is_end_decided);
-        let oldest =
-            ended.min_by_key(|(_, member)| member.alert.ends_at).map(|(key, _)| key.clone());
-        oldest.is_some_and(|key| self.forget(&key))
-    }
-
-    /// Makes room for an alert that is not muted: removes a muted one. Returns whether there was
-    /// one.
-    pub(super) fn evict_muted(&mut self, is_muted: &dyn Fn(&LabelSet) -> bool) -> bool {
-        let all = self.members.iter();
-        let muted = self.muted.get_or_insert_with(|| {
-            let muted =
-                all.filter(|(_, member)| member.is_firing() && is_muted(&member.alert.labels));
-            muted.map(|(key, _)| key.clone()).collect()
-        });
-        muted.pop().is_some_and(|key| self.forget(&key))
-    }
-
-    fn forget(&mut self, key: &str) -> bool {
-        for delivery in self.deliveries.values_mut() {
-            if let Some(told) = &mut delivery.told {
-                told.firing.remove(key);
-            }
-            if let Some(owed) = &mut delivery.owed {
-                owed.alerts.remove(key);
-            }
-            delivery.muted.remove(key);
-        }
-        self.is_changed = true;
-        self.members.remove(key).is_some()
-    }
-}
-
-/// The approximate size of an alert in the store, in bytes.
-pub(super) fn bytes(alert: &MessageAlert) -> usize {
-    let pairs = alert.labels.iter().chain(&alert.annotations);
-    let link = alert.generator_url.len();
-    200 + link + pairs.map(|(name, value)| name.len() + value.len() + 8).sum::<usize>()
 }

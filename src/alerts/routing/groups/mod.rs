@@ -8,7 +8,9 @@
 
 mod delivery;
 mod group;
+mod member;
 mod placing;
+mod room;
 #[cfg(test)]
 mod tests;
 
@@ -158,7 +160,7 @@ impl Groups {
             });
         }
         if self.members() < before {
-            self.make_room();
+            self.place_left_out();
         }
         self.forget_empty();
     }
@@ -169,7 +171,7 @@ impl Groups {
     }
 
     /// Places alerts again that were left out, because there may be room by now.
-    fn make_room(&mut self) {
+    fn place_left_out(&mut self) {
         self.forget_empty();
         if self.left_out > 0 {
             self.place_at = UnixMillis::EARLIEST;
@@ -249,7 +251,7 @@ impl Groups {
             decided_at: owing.decided_at.0,
         };
         if message.status() == "resolved" {
-            message.ended_left_out = group.told_left_out(&owing.integration);
+            message.ended_left_out = group.confirmed_left_out(&owing.integration);
         }
         Some((message, integration))
     }
@@ -268,7 +270,7 @@ impl Groups {
         {
             group.confirm(integration, message, owing.decided_at.0);
         }
-        self.make_room();
+        self.place_left_out();
     }
 
     /// Records that the receiver refused a message, and would refuse it again.
@@ -278,7 +280,7 @@ impl Groups {
         {
             group.refuse(&owing.integration, owing.decided_at.0);
         }
-        self.make_room();
+        self.place_left_out();
     }
 }
 

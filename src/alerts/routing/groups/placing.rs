@@ -1,16 +1,12 @@
-//! Placement of alerts in groups, and the limits of groups.
+//! Placement of alerts in groups, and the limits of all groups together.
 //!
-//! Must never know: what is told, and when.
+//! Must never know: notifications.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{
-    Groups,
-    group::{Group, bytes},
-    settings,
-};
+use super::{Groups, group::Group, settings};
 use crate::{
     alerts::{
         LabelSet, fingerprint,
@@ -21,9 +17,6 @@ use crate::{
 
 /// The maximum number of groups.
 const GROUPS_MAX: usize = 2000;
-/// The maximum number of alerts of a group, and of their bytes; a group is one object of the store.
-const MEMBERS_MAX: usize = 500;
-const MEMBER_BYTES_MAX: usize = 384 << 10;
 /// The maximum number of alerts of all groups.
 const ALL_MEMBERS_MAX: usize = 20_000;
 /// The interval at which alerts that were left out are placed again, in milliseconds: silences end.
@@ -136,7 +129,7 @@ impl Groups {
         let group = self.all.entry(id).or_insert_with(|| {
             Group::new(&route.key, escalation, labels, now.0.saturating_add(wait_ms))
         });
-        let is_room = (!is_full || is_beyond) && make_room(group, alert, is_muted, count);
+        let is_room = (!is_full || is_beyond) && group.make_room(alert, is_muted, count);
         if !is_room {
             self.place_at = self.place_at.min(now.plus(LOOK_AGAIN_MS));
             if !is_muted(&alert.labels) {
@@ -169,30 +162,6 @@ struct Coming<'a> {
     escalation: Option<usize>,
     key: &'a str,
     alert: &'a MessageAlert,
-}
-
-/// Makes room in a group for an alert, if necessary by removing ended alerts, then muted ones.
-/// Returns whether there is room.
-fn make_room(
-    group: &mut Group,
-    alert: &MessageAlert,
-    is_muted: &dyn Fn(&LabelSet) -> bool,
-    count: &mut usize,
-) -> bool {
-    while !has_room(group, alert) {
-        let is_evicted = (group.left_out == 0 && group.evict())
-            || (!is_muted(&alert.labels) && group.evict_muted(is_muted));
-        if !is_evicted {
-            return false;
-        }
-        *count -= 1;
-    }
-    // After the first alert that was left out, no other one is listed.
-    group.left_out == 0
-}
-
-fn has_room(group: &Group, alert: &MessageAlert) -> bool {
-    group.members.len() < MEMBERS_MAX && group.bytes() + bytes(alert) <= MEMBER_BYTES_MAX
 }
 
 /// Each alert once: rules may produce the same labels, and a firing alert precedes an ended one.

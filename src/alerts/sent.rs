@@ -21,7 +21,7 @@ const SILENT_TIMES: i64 = 4;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(missing_docs, reason = "they are Alertmanager's")]
-pub struct ToldAlert {
+pub struct OutgoingAlert {
     pub labels: LabelSet,
     pub annotations: LabelSet,
     pub starts_at: String,
@@ -33,7 +33,7 @@ pub struct ToldAlert {
     resolved_at: Option<i64>,
 }
 
-impl ToldAlert {
+impl OutgoingAlert {
     /// Creates the outgoing alert, with the external labels.
     #[must_use]
     pub fn outside(&self, external: &External) -> Self {
@@ -57,37 +57,37 @@ pub struct Alertmanager {
 
 /// The alerts that were sent to one Alertmanager.
 #[derive(Debug, Default)]
-pub struct Telling {
-    told: BTreeMap<LabelSet, Told>,
+pub struct SentAlerts {
+    by_labels: BTreeMap<LabelSet, Sent>,
 }
 
 /// The last notifications of an alert. Times of evaluations lag behind the clock.
 #[derive(Debug, Clone, Copy, Default)]
-struct Told {
+struct Sent {
     /// The time of the last notification that it fires, by the clock.
     fires_at: Option<i64>,
     /// The end in the last notification, by its evaluation.
     ended: Option<i64>,
 }
 
-impl Telling {
+impl SentAlerts {
     /// Returns the alerts to send now, and the time at which the same ones are due again. Each
     /// alert comes with the interval of its group and the link to its rule's expression.
     pub fn due<'a>(
         &self,
         alerts: impl Iterator<Item = (&'a Alert, i64, Arc<str>)>,
         now: UnixMillis,
-    ) -> (Vec<ToldAlert>, UnixMillis) {
+    ) -> (Vec<OutgoingAlert>, UnixMillis) {
         let (mut due, mut next) = (Vec::new(), UnixMillis::MAX);
         for (alert, interval_ms, link) in alerts {
-            let told = self.told.get(&alert.labels).copied().unwrap_or_default();
+            let sent = self.by_labels.get(&alert.labels).copied().unwrap_or_default();
             let since = alert.fired_at.unwrap_or(alert.active_at);
-            let (resolved_at, ends_at) = if alert.state.is_told() {
-                let told = told
+            let (resolved_at, ends_at) = if alert.state.is_notified() {
+                let sent_at = sent
                     .fires_at
                     .filter(|at| *at >= since && (0..AGAIN_MS).contains(&(now.0 - at)));
-                next = next.min(UnixMillis(told.unwrap_or(now.0)).plus(AGAIN_MS));
-                if told.is_some() {
+                next = next.min(UnixMillis(sent_at.unwrap_or(now.0)).plus(AGAIN_MS));
+                if sent_at.is_some() {
                     continue;
                 }
                 (None, fires_until(interval_ms, now))
@@ -95,12 +95,12 @@ impl Telling {
                 // Only alerts that were sent have an end here. After a restart it is sent once
                 // more.
                 let Some(resolved) = alert.resolved_at else { continue };
-                if told.ended == Some(resolved) {
+                if sent.ended == Some(resolved) {
                     continue;
                 }
                 (Some(resolved), UnixMillis(resolved.max(since)))
             };
-            due.push(ToldAlert {
+            due.push(OutgoingAlert {
                 labels: alert.labels.clone(),
                 annotations: alert.annotations.clone(),
                 starts_at: UnixMillis(since).to_string(),
@@ -113,19 +113,19 @@ impl Telling {
     }
 
     /// Notes the alerts that were sent at a time.
-    pub fn note(&mut self, told: &[ToldAlert], at: UnixMillis) {
-        for alert in told {
-            let told = self.told.entry(alert.labels.clone()).or_default();
+    pub fn note(&mut self, alerts: &[OutgoingAlert], at: UnixMillis) {
+        for alert in alerts {
+            let sent = self.by_labels.entry(alert.labels.clone()).or_default();
             match alert.resolved_at {
-                Some(_) => told.ended = alert.resolved_at,
-                None => told.fires_at = Some(at.0),
+                Some(_) => sent.ended = alert.resolved_at,
+                None => sent.fires_at = Some(at.0),
             }
         }
     }
 
     /// Removes alerts that are no longer tracked.
     pub fn retain(&mut self, is_known: impl Fn(&LabelSet) -> bool) {
-        self.told.retain(|labels, _| is_known(labels));
+        self.by_labels.retain(|labels, _| is_known(labels));
     }
 }
 
@@ -146,53 +146,53 @@ mod tests {
     }
 
     #[test]
-    fn what_fires_is_told_each_minute_and_its_end_once() {
-        let mut telling = Telling::default();
-        let mut tell = |alert: &Alert, at: i64| {
+    fn a_firing_alert_is_sent_each_minute_and_its_end_once() {
+        let mut sent_alerts = SentAlerts::default();
+        let mut send = |alert: &Alert, at: i64| {
             let (due, _) =
-                telling.due([(alert, 15_000, Arc::from(""))].into_iter(), UnixMillis(at));
-            telling.note(&due, UnixMillis(at));
-            due.first().map(|told| (told.starts_at.clone(), told.ends_at.clone()))
+                sent_alerts.due([(alert, 15_000, Arc::from(""))].into_iter(), UnixMillis(at));
+            sent_alerts.note(&due, UnixMillis(at));
+            due.first().map(|alert| (alert.starts_at.clone(), alert.ends_at.clone()))
         };
         let time = |ms: i64| UnixMillis(ms).to_string();
         let firing = alert(AlertState::Firing, None);
-        assert_eq!(tell(&alert(AlertState::Pending, None), 10_000), None);
-        assert_eq!(tell(&firing, 10_000), Some((time(2000), time(250_000))));
-        assert_eq!(tell(&firing, 69_999), None);
-        assert_eq!(tell(&firing, 70_000), Some((time(2000), time(310_000))));
+        assert_eq!(send(&alert(AlertState::Pending, None), 10_000), None);
+        assert_eq!(send(&firing, 10_000), Some((time(2000), time(250_000))));
+        assert_eq!(send(&firing, 69_999), None);
+        assert_eq!(send(&firing, 70_000), Some((time(2000), time(310_000))));
         let ended = alert(AlertState::Inactive, Some(75_000));
-        assert_eq!(tell(&ended, 76_000), Some((time(2000), time(75_000))));
-        assert_eq!(tell(&ended, 900_000), None);
+        assert_eq!(send(&ended, 76_000), Some((time(2000), time(75_000))));
+        assert_eq!(send(&ended, 900_000), None);
         let again = alert(AlertState::NoData, None);
-        assert!(tell(&again, 900_001).is_some());
+        assert!(send(&again, 900_001).is_some());
     }
 
     #[test]
-    fn an_end_found_after_a_repeat_is_told_and_so_is_what_fires_again_soon() {
-        let mut telling = Telling::default();
-        let mut tell = |alert: &Alert, at: i64| {
+    fn an_end_found_after_a_repeat_is_sent_and_so_is_an_alert_that_soon_fires_again() {
+        let mut sent_alerts = SentAlerts::default();
+        let mut send = |alert: &Alert, at: i64| {
             let (due, _) =
-                telling.due([(alert, 15_000, Arc::from(""))].into_iter(), UnixMillis(at));
-            telling.note(&due, UnixMillis(at));
+                sent_alerts.due([(alert, 15_000, Arc::from(""))].into_iter(), UnixMillis(at));
+            sent_alerts.note(&due, UnixMillis(at));
             due.len()
         };
-        assert_eq!(tell(&alert(AlertState::Firing, None), 2000), 1);
+        assert_eq!(send(&alert(AlertState::Firing, None), 2000), 1);
         // The evaluation of 60 s ends at 65 s; the repetition is in between.
-        assert_eq!(tell(&alert(AlertState::Firing, None), 62_000), 1);
+        assert_eq!(send(&alert(AlertState::Firing, None), 62_000), 1);
         let ended = alert(AlertState::Inactive, Some(60_000));
-        assert_eq!(tell(&ended, 65_000), 1);
-        assert_eq!(tell(&ended, 66_000), 0);
+        assert_eq!(send(&ended, 65_000), 1);
+        assert_eq!(send(&ended, 66_000), 0);
         let again = Alert { fired_at: Some(67_000), ..alert(AlertState::Firing, None) };
-        assert_eq!(tell(&again, 70_000), 1);
+        assert_eq!(send(&again, 70_000), 1);
     }
 
     #[test]
-    fn what_was_not_taken_is_told_again() {
-        let telling = Telling::default();
+    fn an_alert_that_was_not_accepted_is_sent_again() {
+        let sent_alerts = SentAlerts::default();
         let firing = alert(AlertState::Firing, None);
         for at in [1, 2] {
             let (due, next) =
-                telling.due([(&firing, 15_000, Arc::from("link"))].into_iter(), UnixMillis(at));
+                sent_alerts.due([(&firing, 15_000, Arc::from("link"))].into_iter(), UnixMillis(at));
             assert_eq!((due.len(), next), (1, UnixMillis(at + AGAIN_MS)));
             assert_eq!(due[0].generator_url, "link");
         }

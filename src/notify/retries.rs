@@ -1,10 +1,10 @@
 //! The order in which one integration of a receiver gets the notifications of its groups, with
 //! backoff.
 //!
-//! A way (integration) that fails is retried with the newest group, at growing intervals. Another
-//! group is tried right after the first failure: it shows whether the way is down or rejects only
-//! that one message. A group that fails again and again therefore delays no other group, and a way
-//! that is back gets the newest notification first. Must never know: the contents of groups, how
+//! An integration that fails is retried with the newest group, at growing intervals. Another group
+//! is tried right after the first failure: it shows whether the integration is down or rejects only
+//! that one message. A group that fails again and again therefore delays no other group, and an
+//! integration that is back gets the newest notification first. Must never know: the contents of groups, how
 //! anything is sent.
 
 use std::collections::BTreeMap;
@@ -14,9 +14,9 @@ use crate::model::UnixMillis;
 /// The reciprocal of the jitter: a retry comes earlier by up to this part of the wait.
 const JITTER_PARTS: i64 = 4;
 
-/// The delivery state of one way of a receiver.
+/// The delivery state of one integration of a receiver.
 #[derive(Debug, Default)]
-pub(crate) struct Courier {
+pub(crate) struct Retries {
     is_busy: bool,
     /// The number of failures in a row; a group and the one that was tried beside it count once.
     failures: u32,
@@ -55,8 +55,8 @@ fn after(failures: u32, now: UnixMillis) -> UnixMillis {
     now.plus(wait_ms - fastrand::i64(0..=wait_ms / JITTER_PARTS))
 }
 
-impl Courier {
-    /// Returns the index of the group to send now, and marks the way as busy. `owed` are the groups
+impl Retries {
+    /// Returns the index of the group to send now, and marks the integration as busy. `owed` are the groups
     /// with pending notifications, newest first.
     pub(crate) fn take(&mut self, owed: &[&str], now: UnixMillis) -> Option<usize> {
         if self.is_busy || owed.is_empty() {
@@ -104,13 +104,13 @@ impl Courier {
         self.alone = self.beside.take().or_else(|| self.alone.take());
     }
 
-    /// Records that the way accepted or rejected a notification of a group and is therefore up.
+    /// Records that the integration accepted or rejected a notification of a group and is therefore up.
     /// Returns true when it was down before.
     pub(crate) fn answer(&mut self, group: &str) -> bool {
         self.is_busy = false;
         let was_away = self.failures > 0;
         let beside = self.beside.take();
-        // Groups that failed because the way was down need not wait any longer.
+        // Groups that failed because the integration was down need not wait any longer.
         if self.failures > u32::from(beside.is_some()) {
             self.failed.retain(|other, _| Some(other) == beside.as_ref());
         }
@@ -119,14 +119,14 @@ impl Courier {
         was_away
     }
 
-    /// Records that a notification of a group failed. Returns true when the way was up before.
+    /// Records that a notification of a group failed. Returns true when the integration was up before.
     pub(crate) fn fail(&mut self, group: &str, now: UnixMillis) -> bool {
         self.is_busy = false;
         let failed = self.failed.entry(group.to_owned()).or_default();
         failed.next_at = Some(after(failed.times, now));
         failed.times = failed.times.saturating_add(1);
         if self.beside.take().is_some() {
-            // Both groups failed, so the way is down.
+            // Both groups failed, so the integration is down.
             self.next_at = Some(after(self.failures.saturating_sub(1), now));
             return false;
         }
@@ -141,10 +141,10 @@ impl Courier {
 mod tests {
     use super::*;
 
-    /// Sends each group once within some seconds to a way that accepts what `takes` accepts;
+    /// Sends each group once within some seconds to an integration that accepts what `takes` accepts;
     /// returns the delivered groups.
     fn delivered(
-        courier: &mut Courier,
+        retries: &mut Retries,
         owed: &mut Vec<&'static str>,
         from: i64,
         seconds: i64,
@@ -153,15 +153,19 @@ mod tests {
         let mut delivered = Vec::new();
         for second in from..from + seconds {
             let now = UnixMillis(second * 1000);
-            while let Some(at) = courier.take(owed, now) {
+            while let Some(at) = retries.take(owed, now) {
                 let group = owed[at];
-                assert_eq!(courier.take(owed, now), None, "a way sends one message at a time");
+                assert_eq!(
+                    retries.take(owed, now),
+                    None,
+                    "an integration sends one message at a time"
+                );
                 if takes(group) {
-                    courier.answer(group);
+                    retries.answer(group);
                     owed.retain(|pending| *pending != group);
                     delivered.push(group);
                 } else {
-                    courier.fail(group, now);
+                    retries.fail(group, now);
                 }
             }
         }
@@ -171,45 +175,45 @@ mod tests {
     #[test]
     fn a_receiver_that_is_away_waits_longer_each_time_up_to_four_seconds() {
         assert_eq!([0, 1, 3, 30].map(backoff_ms), [1000, 2000, 4000, 4000]);
-        let mut courier = Courier::default();
+        let mut retries = Retries::default();
         let now = UnixMillis(10_000);
         for group in ["a", "b"] {
-            assert!(!courier.is_waiting(now));
-            assert!(courier.take(&["a", "b"], now).is_some());
-            courier.fail(group, now);
+            assert!(!retries.is_waiting(now));
+            assert!(retries.take(&["a", "b"], now).is_some());
+            retries.fail(group, now);
         }
-        assert!(courier.is_waiting(now));
-        assert!(!courier.is_waiting(now.plus(backoff_ms(0))));
+        assert!(retries.is_waiting(now));
+        assert!(!retries.is_waiting(now.plus(backoff_ms(0))));
         // The clock was set back.
-        assert!(!courier.is_waiting(now.minus(3_600_000)));
-        courier.take(&["a", "b"], now.plus(1000)).unwrap();
-        courier.answer("a");
-        assert!(!courier.is_waiting(now) && courier.failed.is_empty());
+        assert!(!retries.is_waiting(now.minus(3_600_000)));
+        retries.take(&["a", "b"], now.plus(1000)).unwrap();
+        retries.answer("a");
+        assert!(!retries.is_waiting(now) && retries.failed.is_empty());
     }
 
     #[test]
     fn groups_that_fail_delay_no_other_group() {
         for bad in [&["a"][..], &["d"], &["a", "b"], &["b", "c", "d"], &["a", "b", "c"]] {
-            let mut courier = Courier::default();
+            let mut retries = Retries::default();
             let mut owed = vec!["a", "b", "c", "d"];
-            let all = delivered(&mut courier, &mut owed, 0, 120, |group| !bad.contains(&group));
+            let all = delivered(&mut retries, &mut owed, 0, 120, |group| !bad.contains(&group));
             assert_eq!(owed, bad, "delivered {all:?}");
             // A new group is delivered at once, or with the next attempt.
             owed.insert(0, "new");
-            let new = delivered(&mut courier, &mut owed, 120, 80, |group| !bad.contains(&group));
+            let new = delivered(&mut retries, &mut owed, 120, 80, |group| !bad.contains(&group));
             assert_eq!(new, ["new"], "{bad:?}");
-            // The failed groups are delivered once the way accepts them.
-            delivered(&mut courier, &mut owed, 200, 200, |_| true);
+            // The failed groups are delivered once the integration accepts them.
+            delivered(&mut retries, &mut owed, 200, 200, |_| true);
             assert_eq!(owed, [""; 0], "{bad:?}");
         }
     }
 
     #[test]
-    fn a_way_that_is_back_gets_the_newest_first_and_is_rarely_tried_while_it_is_down() {
-        let mut courier = Courier::default();
+    fn an_integration_that_is_back_gets_the_newest_first_and_is_rarely_tried_while_it_is_down() {
+        let mut retries = Retries::default();
         let mut owed = vec!["a", "b", "c", "d"];
         let tries = std::cell::Cell::new(0);
-        let none = delivered(&mut courier, &mut owed, 0, 3600, |_| {
+        let none = delivered(&mut retries, &mut owed, 0, 3600, |_| {
             tries.set(tries.get() + 1);
             false
         });
@@ -217,7 +221,7 @@ mod tests {
         // Two groups are tried each time, for an hour.
         assert!((1800..=2500).contains(&tries.get()), "{}", tries.get());
         // Earlier, the news of 45 s arrived 28 to 33 s after the receiver was back.
-        let all = delivered(&mut courier, &mut owed, 3600, 5, |_| true);
+        let all = delivered(&mut retries, &mut owed, 3600, 5, |_| true);
         assert_eq!(all, ["a", "b", "c", "d"]);
     }
 }

@@ -1,7 +1,7 @@
-//! The notifier: sends firing and resolved alerts to one Alertmanager.
+//! The alert forwarder: sends firing and resolved alerts to one Alertmanager.
 //!
-//! Each Alertmanager has a notifier, so that an unavailable one does not delay the others. The
-//! messenger sends to webhooks and all other receivers. Must never know: rules.
+//! Each Alertmanager has a forwarder, so that an unavailable one does not delay the others. The
+//! notifier sends to webhooks and all other receivers. Must never know: rules.
 
 use std::{collections::BTreeSet, ops::Range, time::Duration};
 
@@ -9,11 +9,11 @@ use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
 use super::{Lifeline, Stop};
 use crate::{
-    alerts::{Alertmanager, Telling, ToldAlert, fingerprint},
+    alerts::{Alertmanager, OutgoingAlert, SentAlerts, fingerprint},
     clock::TrustedClock,
     kept::KnownRules,
     model::{UnixMillis, without_password},
-    notify::{AlertmanagerClient, Courier, Outcome},
+    notify::{AlertmanagerClient, Outcome, Retries},
     telemetry::Metrics,
 };
 
@@ -25,7 +25,7 @@ const ALERTS_PER_REQUEST: usize = 64;
 /// The parts of the role.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the types say it")]
-pub struct NotifierParts {
+pub struct AlertForwarderParts {
     pub rules: KnownRules,
     pub clock: TrustedClock,
     pub metrics: Metrics,
@@ -35,10 +35,10 @@ pub struct NotifierParts {
 
 /// The role. It blocks its thread while it waits for answers, so it needs an arbiter of its own.
 #[derive(Debug)]
-pub struct Notifier {
-    parts: NotifierParts,
-    telling: Telling,
-    courier: Courier,
+pub struct AlertForwarder {
+    parts: AlertForwarderParts,
+    sent: SentAlerts,
+    retries: Retries,
     is_failing: bool,
     quiet: Option<Quiet>,
 }
@@ -50,17 +50,17 @@ struct Quiet {
     times: Range<UnixMillis>,
 }
 
-impl Notifier {
+impl AlertForwarder {
     /// Creates the role without starting it.
-    pub fn new(parts: NotifierParts) -> Self {
-        let (telling, courier) = (Telling::default(), Courier::default());
-        Self { parts, telling, courier, is_failing: false, quiet: None }
+    pub fn new(parts: AlertForwarderParts) -> Self {
+        let (sent, retries) = (SentAlerts::default(), Retries::default());
+        Self { parts, sent, retries, is_failing: false, quiet: None }
     }
 
     /// Sends the alerts that are due.
-    fn tell(&mut self) {
+    fn send_due(&mut self) {
         let now = self.parts.clock.now();
-        if self.courier.is_waiting(now) {
+        if self.retries.is_waiting(now) {
             return;
         }
         let notified_changes = self.parts.rules.notified_changes();
@@ -79,28 +79,29 @@ impl Notifier {
                 group.alerts(external).map(move |(alert, link)| (alert, interval_ms, link))
             })
         };
-        let (due, next) = self.telling.due(alerts(), now);
+        let (due, next) = self.sent.due(alerts(), now);
         let (is_all_delivered, is_any_delivered) = self.send(&due, now);
         if is_any_delivered {
             let known: BTreeSet<_> = alerts().map(|(alert, ..)| &alert.labels).collect();
-            self.telling.retain(|labels| known.contains(labels));
+            self.sent.retain(|labels| known.contains(labels));
         }
         self.quiet = is_all_delivered.then_some(Quiet { notified_changes, times: now..next });
     }
 
     /// Sends alerts in batches; returns whether all were delivered, and whether any was.
-    fn send(&mut self, due: &[ToldAlert], now: UnixMillis) -> (bool, bool) {
+    fn send(&mut self, due: &[OutgoingAlert], now: UnixMillis) -> (bool, bool) {
         let (rules, alertmanager) = (self.parts.rules.clone(), self.parts.alertmanager.clone());
         let client = (!due.is_empty()).then(|| AlertmanagerClient::new(&alertmanager));
         let mut left: Vec<_> = due.chunks(ALERTS_PER_REQUEST).collect();
         let all = left.len();
         // Requests have no names: the first alert of each identifies it for retries.
-        let name = |alerts: &&[ToldAlert]| alerts.first().map(|alert| fingerprint(&alert.labels));
+        let name =
+            |alerts: &&[OutgoingAlert]| alerts.first().map(|alert| fingerprint(&alert.labels));
         let mut names: Vec<_> =
             left.iter().map(|alerts| name(alerts).unwrap_or_default()).collect();
         loop {
             let owed: Vec<_> = names.iter().map(String::as_str).collect();
-            let Some(at) = self.courier.take(&owed, now) else { break };
+            let Some(at) = self.retries.take(&owed, now) else { break };
             let Some(client) = &client else { break };
             let outcome = client.send(left[at], rules.external());
             if self.note(&outcome, &names[at], left[at], now) {
@@ -113,7 +114,7 @@ impl Notifier {
                 tracing::info!(url = self.shown(), "the Alertmanager accepts alerts again");
             }
             // Nothing is waiting, so past failures no longer matter.
-            self.courier = Courier::default();
+            self.retries = Retries::default();
         }
         (left.is_empty(), left.len() < all)
     }
@@ -124,7 +125,7 @@ impl Notifier {
         &mut self,
         outcome: &Outcome,
         name: &str,
-        alerts: &[ToldAlert],
+        alerts: &[OutgoingAlert],
         now: UnixMillis,
     ) -> bool {
         let (url, count) = (self.shown(), alerts.len());
@@ -144,15 +145,15 @@ impl Notifier {
                     );
                 }
                 self.is_failing = true;
-                self.courier.fail(name, now);
+                self.retries.fail(name, now);
                 "failed"
             }
         };
         self.parts.metrics.notifications.with_label_values(&[word]).inc_by(count as u64);
         let is_delivered = !matches!(outcome, Outcome::Failed(_));
         if is_delivered {
-            self.courier.answer(name);
-            self.telling.note(alerts, now);
+            self.retries.answer(name);
+            self.sent.note(alerts, now);
         }
         is_delivered
     }
@@ -163,15 +164,15 @@ impl Notifier {
     }
 }
 
-impl Actor for Notifier {
+impl Actor for AlertForwarder {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        ctx.run_interval(CHECK_INTERVAL, |role, _| role.tell());
+        ctx.run_interval(CHECK_INTERVAL, |role, _| role.send_due());
     }
 }
 
-impl Handler<Stop> for Notifier {
+impl Handler<Stop> for AlertForwarder {
     type Result = ();
 
     fn handle(&mut self, _: Stop, ctx: &mut Self::Context) {

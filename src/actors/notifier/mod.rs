@@ -1,6 +1,6 @@
-//! The messenger: notifies receivers of groups of alerts, as a replacement for an Alertmanager.
+//! The notifier: notifies receivers of groups of alerts, as a replacement for an Alertmanager.
 //!
-//! The messenger reads the alerts of all rules each second (`kept/rules/notified.rs`); `alerts`
+//! The notifier reads the alerts of all rules each second (`kept/rules/notified.rs`); `alerts`
 //! decides; this folder stores, sends and notes the results. A notification is stored
 //! before it is sent, and marked as delivered right after the confirmation: after a crash in
 //! between, it is sent again. Each integration of a receiver has at most one message in flight, in
@@ -24,7 +24,7 @@ use crate::{
     clock::TrustedClock,
     kept::{KnownPosted, KnownRules, Records, fault_of},
     model::UnixMillis,
-    notify::Courier,
+    notify::Retries,
     store::{ObjectKind, Store},
     telemetry::{Health, Metrics, Shortfall},
 };
@@ -37,7 +37,7 @@ pub type Muting = Arc<dyn Fn(&LabelSet, UnixMillis) -> bool + Send + Sync>;
 
 /// The parts of the role.
 #[expect(missing_docs, reason = "the types say it")]
-pub struct MessengerParts {
+pub struct NotifierParts {
     pub rules: KnownRules,
     pub posted: KnownPosted,
     pub store: Store,
@@ -49,12 +49,12 @@ pub struct MessengerParts {
 }
 
 /// The role. It waits for the disk, so it needs an arbiter of its own.
-pub struct Messenger {
-    parts: MessengerParts,
+pub struct Notifier {
+    parts: NotifierParts,
     groups: Groups,
     /// The stored groups.
     records: Records<Vec<u8>>,
-    couriers: BTreeMap<Way, Courier>,
+    retries: BTreeMap<IntegrationId, Retries>,
     written: Option<Written>,
     /// The change counters at the last check: of rules' alerts, and of other programs' alerts.
     seen: Option<(u64, u64)>,
@@ -62,7 +62,7 @@ pub struct Messenger {
 }
 
 /// The name of a receiver, and the key of its integration.
-type Way = (String, String);
+type IntegrationId = (String, String);
 
 /// The parsed templates, with their routing tree.
 struct Written {
@@ -70,15 +70,15 @@ struct Written {
     templates: Arc<MessageTemplates>,
 }
 
-impl fmt::Debug for Messenger {
+impl fmt::Debug for Notifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Messenger").field("groups", &self.groups).finish_non_exhaustive()
+        f.debug_struct("Notifier").field("groups", &self.groups).finish_non_exhaustive()
     }
 }
 
-impl Messenger {
+impl Notifier {
     /// Creates the role from the stored groups without starting it.
-    pub fn new(parts: MessengerParts) -> Self {
+    pub fn new(parts: NotifierParts) -> Self {
         let records = Records::new(&parts.store, ObjectKind::Notification);
         let stored = records.load().unwrap_or_else(|cause| {
             let cause: &dyn std::error::Error = &cause;
@@ -95,8 +95,8 @@ impl Messenger {
                 "cannot read the notifications of a group; its receiver is notified again"
             );
         }
-        let (couriers, written) = (BTreeMap::new(), None);
-        Self { parts, groups, records, couriers, written, seen: None, left_out: 0 }
+        let (retries, written) = (BTreeMap::new(), None);
+        Self { parts, groups, records, retries, written, seen: None, left_out: 0 }
     }
 
     /// Checks the alerts, and sends due notifications.
@@ -130,7 +130,7 @@ impl Messenger {
         let mut seen = self.seen;
         let mut alerts = || {
             let alerts = rules.notified_alerts().inspect(|_| seen = Some(changes))?;
-            Some(alerts.into_iter().chain(posted.told(now)).collect())
+            Some(alerts.into_iter().chain(posted.message_alerts(now)).collect())
         };
         let is_muted = |labels: &LabelSet| (self.parts.is_muted)(labels, now);
         let are_changed = self.seen != Some(changes);
@@ -186,7 +186,7 @@ impl Messenger {
     }
 }
 
-impl Actor for Messenger {
+impl Actor for Notifier {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
@@ -194,7 +194,7 @@ impl Actor for Messenger {
     }
 }
 
-impl Handler<Stop> for Messenger {
+impl Handler<Stop> for Notifier {
     type Result = ();
 
     fn handle(&mut self, _: Stop, ctx: &mut Self::Context) {

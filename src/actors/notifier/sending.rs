@@ -7,39 +7,40 @@ use std::{collections::BTreeMap, sync::Arc, thread};
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 use tokio::sync::oneshot;
 
-use super::{Messenger, Way, Written};
+use super::{IntegrationId, Notifier, Written};
 use crate::{
     alerts::{Integration, Message, MessageTemplates, Owing},
     notify::{Outcome, deliver},
 };
 
-impl Messenger {
+impl Notifier {
     /// Sends a pending notification to each idle integration.
     pub(super) fn send(&mut self, ctx: &mut Context<Self>) {
         let Some(Written { routing, templates }) = &self.written else { return };
         let (routing, templates) = (routing.clone(), templates.clone());
         let now = self.parts.clock.now();
-        let mut ways: BTreeMap<Way, Vec<Owing>> = BTreeMap::new();
+        let mut owed_by: BTreeMap<IntegrationId, Vec<Owing>> = BTreeMap::new();
         for owing in
             self.groups.owing(&routing).into_iter().filter(|owing_group| !owing_group.is_refused)
         {
-            ways.entry((owing.receiver.clone(), owing.integration.clone()))
+            owed_by
+                .entry((owing.receiver.clone(), owing.integration.clone()))
                 .or_default()
                 .push(owing);
         }
-        self.couriers.retain(|way, courier| courier.is_busy() || ways.contains_key(way));
-        for (way, mut owed) in ways {
-            let courier = self.couriers.entry(way).or_default();
+        self.retries.retain(|id, retries| retries.is_busy() || owed_by.contains_key(id));
+        for (id, mut owed) in owed_by {
+            let retries = self.retries.entry(id).or_default();
             loop {
                 let groups: Vec<_> =
                     owed.iter().map(|owing_group| owing_group.group.as_str()).collect();
-                let Some(at) = courier.take(&groups, now) else { break };
+                let Some(at) = retries.take(&groups, now) else { break };
                 let owing = owed.remove(at);
                 if let Some((message, integration)) = self.groups.message(&routing, &owing) {
                     self.begin((owing, message), integration, templates.clone(), ctx);
                     break;
                 }
-                courier.put_back();
+                retries.put_back();
             }
         }
         self.keep(now);
@@ -75,12 +76,12 @@ impl Messenger {
         ctx: &mut Context<Self>,
     ) {
         let now = self.parts.clock.now();
-        let (receiver, way) = (&owing.receiver, &owing.integration);
-        let courier = self.couriers.entry((receiver.clone(), way.clone())).or_default();
+        let (receiver, integration) = (&owing.receiver, &owing.integration);
+        let retries = self.retries.entry((receiver.clone(), integration.clone())).or_default();
         let word = match outcome {
             Outcome::Confirmed(_) => {
-                if courier.answer(&owing.group) {
-                    tracing::info!(receiver, way, "a receiver accepts notifications again");
+                if retries.answer(&owing.group) {
+                    tracing::info!(receiver, integration, "a receiver accepts notifications again");
                 }
                 if let Some(written) = &self.written {
                     self.groups.confirm(&written.routing, owing, message);
@@ -88,16 +89,16 @@ impl Messenger {
                 "sent"
             }
             Outcome::Refused(cause) => {
-                courier.answer(&owing.group);
-                tracing::warn!(receiver, way, cause, "a receiver refused a notification");
+                retries.answer(&owing.group);
+                tracing::warn!(receiver, integration, cause, "a receiver refused a notification");
                 self.groups.refuse(owing);
                 "refused"
             }
             Outcome::Failed(cause) => {
-                if courier.fail(&owing.group, now) {
+                if retries.fail(&owing.group, now) {
                     tracing::warn!(
                         receiver,
-                        way,
+                        integration,
                         cause,
                         "cannot notify a receiver; the notification will be retried"
                     );
