@@ -4,8 +4,8 @@
 //! An integration that fails is retried with the newest group, at growing intervals. Another group
 //! is tried right after the first failure: it shows whether the integration is down or rejects only
 //! that one message. A group that fails again and again therefore delays no other group, and an
-//! integration that is back gets the newest notification first. Must never know: the contents of groups, how
-//! anything is sent.
+//! integration that is back gets the newest notification first. Must never know: the contents of
+//! groups, how anything is sent.
 
 use std::collections::BTreeMap;
 
@@ -56,8 +56,8 @@ fn after(failures: u32, now: UnixMillis) -> UnixMillis {
 }
 
 impl Retries {
-    /// Returns the index of the group to send now, and marks the integration as busy. `owed` are the groups
-    /// with pending notifications, newest first.
+    /// Returns the index of the group to send now, and marks the integration as busy. `owed` are
+    /// the groups with pending notifications, newest first.
     pub(crate) fn take(&mut self, owed: &[&str], now: UnixMillis) -> Option<usize> {
         if self.is_busy || owed.is_empty() {
             return None;
@@ -104,8 +104,8 @@ impl Retries {
         self.alone = self.beside.take().or_else(|| self.alone.take());
     }
 
-    /// Records that the integration accepted or rejected a notification of a group and is therefore up.
-    /// Returns true when it was down before.
+    /// Records that the integration accepted or rejected a notification of a group and is therefore
+    /// up. Returns true when it was down before.
     pub(crate) fn answer(&mut self, group: &str) -> bool {
         self.is_busy = false;
         let was_away = self.failures > 0;
@@ -119,7 +119,8 @@ impl Retries {
         was_away
     }
 
-    /// Records that a notification of a group failed. Returns true when the integration was up before.
+    /// Records that a notification of a group failed. Returns true when the integration was up
+    /// before.
     pub(crate) fn fail(&mut self, group: &str, now: UnixMillis) -> bool {
         self.is_busy = false;
         let failed = self.failed.entry(group.to_owned()).or_default();
@@ -141,8 +142,8 @@ impl Retries {
 mod tests {
     use super::*;
 
-    /// Sends each group once within some seconds to an integration that accepts what `takes` accepts;
-    /// returns the delivered groups.
+    /// Sends each group once within some seconds to an integration that accepts what `takes`
+    /// accepts; returns the delivered groups.
     fn delivered(
         retries: &mut Retries,
         owed: &mut Vec<&'static str>,

@@ -100,8 +100,8 @@ impl ReceiverTests {
 /// The outcome of a delivery, and its duration in seconds.
 type Answered = (Outcome, f64);
 
-/// Starts the delivery to one integration in a separate thread, which holds the permit until the delivery
-/// ends.
+/// Starts the delivery to one integration in a separate thread, which holds the permit until the
+/// delivery ends.
 fn begin(
     (integration, message, templates): (Integration, Message, Arc<MessageTemplates>),
     permit: Arc<OwnedSemaphorePermit>,
