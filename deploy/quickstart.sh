@@ -14,9 +14,9 @@ command -v cargo >/dev/null || {
     exit 1
 }
 if ! [ -x "$bin/granary" ]; then
-    echo "Building Granary once: about 4 minutes on two cores, 1 on eight. Cargo shows the progress."
+    echo "Building Granary once: about 4 minutes on two cores. Cargo shows the progress."
 fi
-# The daemon includes the page when Node.js is available to build it.
+# The daemon serves the page when Node.js is available to build it.
 page=src/web/dist/index.html
 is_new_node() {
     node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)' 2>/dev/null
@@ -27,20 +27,16 @@ if [ -f $page ] && [ -z "$(find src/web/src src/web/index.html src/web/*.json sr
 elif ! command -v npm >/dev/null || ! is_new_node; then
     echo "Building without the web page, which needs npm and Node.js 20.19 or newer. Install them and run this script again."
 else
-    # Builds the page while cargo builds the agent.
+    # Builds the page while cargo builds the daemon and the agent.
     (cd src/web && npm ci --no-audit --no-fund --silent && exec npm run --silent build) &
     pending=$!
     trap 'kill "$pending" 2>/dev/null || true' EXIT
     trap 'exit 130' INT TERM
 fi
-build() {
-    cargo build --profile quickstart --locked -p granary -p granary-agent-host "$@"
-}
-build --bin granary-agent-host
+cargo build --profile quickstart --locked -p granary -p granary-agent-host
 if [ -n "$pending" ] && ! wait "$pending"; then
-    echo "Building without a new web page: its build failed; see the error above."
+    echo "The web page is missing or old: its build failed; see the error above."
 fi
-build
 
 "$bin/granary" serve --data-dir "$data" --listen "$address" &
 daemon=$!
