@@ -226,9 +226,9 @@ def main():
                 time.sleep(min(300, max(1, begun + args.minutes * 60 - time.time())))
             look(agents, begun)
             most = memory(agents["beset"].pid, "VmHWM")
-            for agent in agents.values():
-                agent.send_signal(signal.SIGTERM)
-                agent.wait()
+            for process in agents.values():
+                process.send_signal(signal.SIGTERM)
+                process.wait()
             missing = report(f"{int(args.minutes * 60) + 60}s")
             for name in agents:
                 log = open(f"{work}/{name}.log").read().splitlines()
@@ -236,8 +236,8 @@ def main():
         finally:
             daemon.send_signal(signal.SIGTERM)
             daemon.wait()
-            for agent in agents.values():
-                agent.kill()
+            for process in agents.values():
+                process.kill()
     print(f"missing beside the plain agent: {missing}; most memory {most:.1f} MiB of {allowed} in the unit")
     sys.exit(0 if missing == 0 and most < allowed else 1)
 

@@ -10,7 +10,7 @@ missing, and the daemon's counters and log. Attackers run at reduced priority, b
 machine they would occupy the cores, which a remote attacker cannot. Needs Python 3.9 and nothing else.
 """
 import argparse, http.client, json, multiprocessing as mp, os, queue, re, signal, socket, struct
-import subprocess, sys, tempfile, time, urllib.parse, urllib.request, zlib
+import subprocess, tempfile, time, urllib.parse, urllib.request, zlib
 from remote_write import field, varint
 
 PORT, GRAPHITE, PICKLE = 7390, 7391, 7392
