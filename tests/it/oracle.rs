@@ -110,7 +110,7 @@ impl Naive {
         }
     }
 
-    /// For each sample of a batch, the start from which its first reading counts whole.
+    /// The start from which the first reading of each sample's series counts whole.
     fn counts_from(&self, set: &GranularitySet, samples: &[Sample]) -> Vec<i64> {
         let before = |sample: &Sample| (sample.at, self.last.get(&sample.series).copied());
         let all: Vec<_> = samples.iter().map(before).collect();

@@ -217,7 +217,7 @@ impl Appender {
 
 #[derive(Default)]
 struct NewSeries {
-    /// In the order of their ids, which follow the dictionary's last.
+    /// The rows in the order of their ids, which follow the dictionary's last.
     rows: Vec<SeriesInfo>,
     by_key: HashMap<SeriesKey, (SeriesId, Kind), RandomState>,
     by_sender: HashMap<Arc<str>, usize, RandomState>,

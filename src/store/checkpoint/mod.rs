@@ -1,10 +1,10 @@
-//! The checkpoint: moving what was set aside into documents and the head, exactly once.
+//! The checkpoint: moves frozen cells into documents and the head, exactly once.
 //!
-//! For each granularity, first the documents whose period is over are written, each partition in
-//! one transaction with a mark of what it took in; then the head takes in the rest, and gives up
-//! what documents have, in one transaction with the number of the last record. What a mark or the
-//! head covers is passed over when a checkpoint that was cut short is taken up again. Only when
-//! all is written is the journal cut.
+//! Documents whose period is over are written first, for each granularity, each partition in one
+//! transaction with the mark of its extent. Then one transaction of the head adds the remaining
+//! cells, removes those that documents now contain, and stores the number of the last record. A
+//! checkpoint that continues after an interruption skips what a mark or the head covers. The
+//! journal is truncated last.
 //!
 //! Must never know: when one is due.
 

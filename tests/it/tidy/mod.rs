@@ -1,6 +1,7 @@
 //! The house rules that the compiler does not check.
 
 mod circles;
+mod map;
 mod openings;
 
 use std::{

@@ -11,11 +11,21 @@ const REFUSED: [&str; 23] = [
     "Which", "Where", "Who", "Whose", "So", "Not", "Has", "Is", "Had", "And", "But", "Such",
 ];
 
-/// Words that open a doc comment only in front of a clause with a subject, which a comma separates.
+/// Words that open a doc comment only in front of a main clause, which a comma separates.
 const CONDITIONS: [&str; 17] = [
     "When", "If", "For", "From", "By", "In", "With", "On", "At", "To", "Without", "Until", "After",
     "Before", "While", "Since", "Also",
 ];
+
+/// The verbs of main clauses behind such words.
+const VERBS: [&str; 24] = [
+    "is", "are", "was", "were", "has", "have", "had", "does", "do", "did", "can", "may", "must",
+    "needs", "returns", "sets", "closes", "contains", "removes", "count", "covers", "keeps",
+    "begins", "written",
+];
+
+/// Words that begin a clause whose verb is not that of the sentence.
+const SUBORDINATE: [&str; 6] = ["which", "that", "where", "who", "whose", "while"];
 
 /// The first sentence of each paragraph of doc comments, with the number of its line.
 fn first_sentences(text: &str) -> Vec<(usize, String)> {
@@ -43,7 +53,21 @@ fn is_bare(sentence: &str) -> bool {
         let rest = sentence.strip_prefix(*words);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', ',', '.']))
     };
-    REFUSED.iter().any(opens_with) || (CONDITIONS.iter().any(opens_with) && !sentence.contains(','))
+    REFUSED.iter().any(opens_with)
+        || (CONDITIONS.iter().any(opens_with) && !has_main_clause(sentence))
+}
+
+/// Returns whether a sentence behind a condition has a comma, and a verb outside its subordinate
+/// clauses.
+fn has_main_clause(sentence: &str) -> bool {
+    let is_verb = |part: &str| {
+        let words = part.split_whitespace().take_while(|word| !SUBORDINATE.contains(word));
+        words.map(|word| word.trim_matches(['.', ':', ';'])).any(|word| VERBS.contains(&word))
+    };
+    // The clauses of these words have a verb of their own.
+    let has_verb = ["When ", "If ", "While "].iter().any(|word| sentence.starts_with(word));
+    let mut parts = sentence.split(',').skip(usize::from(has_verb));
+    sentence.contains(',') && parts.any(is_verb)
 }
 
 #[test]
@@ -67,6 +91,10 @@ fn bare_openings_are_found() {
         ("/// What it holds.", true),
         ("/// When it is full", true),
         ("/// When it is full, the\n/// oldest entry is removed.", false),
+        ("/// For hosts, agents and senders.", true),
+        ("/// For each host, the time at which it is down.", true),
+        ("/// In a box, so that frames are small.", true),
+        ("/// For each host, the time of its start is kept.", false),
         ("/// Its name.", true),
         ("/// Itself.", false),
         ("/// A list.\n///\n/// Such lists are short.", true),

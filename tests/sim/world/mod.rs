@@ -180,7 +180,7 @@ impl World {
         Verdict::Accepted(uncounted)
     }
 
-    /// For each sample of a batch, the start from which its first reading counts whole.
+    /// The start from which the first reading of each sample's series counts whole.
     fn counts_from(
         &self,
         batch: &AcceptedBatch,

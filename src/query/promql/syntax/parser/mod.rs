@@ -1,4 +1,4 @@
-//! From tokens to a tree, by recursive descent; operators by precedence.
+//! Parsing of tokens to a tree, by recursive descent; operators by precedence.
 //!
 //! Two counts bound the depth: how deep the parser has recursed, before it goes deeper, and how
 //! high the tree of an operand is, before a node is put on top. Chains of operators grow without
@@ -68,7 +68,7 @@ struct Parser<'a> {
 
 /// An expression, and how high its tree is.
 struct Node {
-    /// In a box, so that the frames of the recursion stay small.
+    /// The expression, in a box, so that the frames of the recursion stay small.
     expression: Box<Expr>,
     height: usize,
 }

@@ -37,7 +37,7 @@ pub(crate) struct Refs {
     rules: Vec<Rule>,
     /// Refs by the canonical text of the series.
     known: HashMap<String, u32>,
-    /// With rules, the resulting place by the canonical text of the original series.
+    /// The place that results from the rules, by the canonical text of the original series.
     ruled: HashMap<String, Place>,
     /// The total size of the texts.
     known_bytes: usize,
