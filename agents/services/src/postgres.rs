@@ -1,106 +1,28 @@
 //! The collector of PostgreSQL servers from version 10 on, based on the statistics views
 //! (postgresql.org, "The Cumulative Statistics System"), over a persistent read-only connection.
 
-use std::time::Duration;
+mod connection;
+mod queries;
 
 use granary_agent_kit::Readings;
-use tokio::{
-    runtime::{self, Runtime},
-    task::JoinHandle,
-    time,
-};
-use tokio_postgres::{Client, Config, NoTls, Row as Answer, types::Type};
+use tokio::runtime::{self, Runtime};
+use tokio_postgres::{Row as Answer, types::Type};
 
+use self::{
+    connection::Open,
+    queries::{
+        DATABASE, SERVER, SERVER_SQL, SIZES, SIZES_SQL, STANDBYS, STANDBYS_SQL, STATES, STATES_SQL,
+        databases_sql,
+    },
+};
 use crate::{
     rows::Rows,
-    settings::{Place, Service, ServiceError},
+    settings::{Service, ServiceError},
     target::Ask,
 };
 
-const PORT: u16 = 5432;
 /// The interval of the query for database sizes, which is expensive because it scans all files.
 const SIZES_EVERY_MS: i64 = 300_000;
-/// The query for connections by state; states without connections are 0.
-const STATES: [&str; 5] =
-    ["active", "idle", "idle in transaction", "idle in transaction (aborted)", "other"];
-
-/// The query for each database.
-const DATABASE: Rows = Rows {
-    gauges: &[
-        ("numbackends", "postgres_database_connections", "connections"),
-        ("age", "postgres_database_transaction_age", "transactions"),
-    ],
-    counters: &[
-        ("xact_commit", "postgres_transactions_committed", "transactions"),
-        ("xact_rollback", "postgres_transactions_rolled_back", "transactions"),
-        ("blks_read", "postgres_blocks_read", "blocks"),
-        ("blks_hit", "postgres_blocks_hit", "blocks"),
-        ("tup_returned", "postgres_rows_returned", "rows"),
-        ("tup_fetched", "postgres_rows_fetched", "rows"),
-        ("tup_inserted", "postgres_rows_inserted", "rows"),
-        ("tup_updated", "postgres_rows_updated", "rows"),
-        ("tup_deleted", "postgres_rows_deleted", "rows"),
-        ("conflicts", "postgres_conflicts", "queries"),
-        ("temp_files", "postgres_temporary_files", "files"),
-        ("temp_bytes", "postgres_temporary_bytes", "bytes"),
-        ("deadlocks", "postgres_deadlocks", "deadlocks"),
-    ],
-};
-const SIZES: Rows = Rows { gauges: &[("size", "postgres_database_size", "bytes")], counters: &[] };
-/// The query for the whole server.
-const SERVER: Rows = Rows {
-    gauges: &[
-        ("uptime", "postgres_uptime", "seconds"),
-        ("is_standby", "postgres_is_standby", ""),
-        ("connections_max", "postgres_connections_max", "connections"),
-        ("replay_lag", "postgres_replay_lag", "seconds"),
-        ("locks_waiting", "postgres_locks_waiting", "locks"),
-        ("transaction_longest", "postgres_transaction_longest", "seconds"),
-    ],
-    counters: &[("wal", "postgres_wal_position", "bytes")],
-};
-const STANDBYS: Rows =
-    Rows { gauges: &[("behind", "postgres_standby_behind", "bytes")], counters: &[] };
-
-const SERVER_SQL: &str = "SELECT
-    extract(epoch FROM now() - pg_postmaster_start_time())::float8 AS uptime,
-    pg_is_in_recovery()::int::float8 AS is_standby,
-    current_setting('max_connections')::float8 AS connections_max,
-    CASE WHEN pg_is_in_recovery()
-        THEN extract(epoch FROM now() - pg_last_xact_replay_timestamp()) END::float8 AS replay_lag,
-    (SELECT count(*) FROM pg_locks WHERE NOT granted)::float8 AS locks_waiting,
-    (SELECT coalesce(max(extract(epoch FROM now() - xact_start)), 0) FROM pg_stat_activity
-        WHERE backend_type = 'client backend' AND pid <> pg_backend_pid())::float8
-        AS transaction_longest,
-    pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()
-        ELSE pg_current_wal_lsn() END, '0/0')::float8 AS wal";
-const STATES_SQL: &str = "SELECT coalesce(state, 'other') AS state, count(*)::float8 AS connections
-    FROM pg_stat_activity WHERE backend_type = 'client backend' GROUP BY 1";
-const SIZES_SQL: &str = "SELECT datname::text AS database, pg_database_size(oid)::float8 AS size
-    FROM pg_database WHERE datallowconn AND has_database_privilege(oid, 'CONNECT')
-    ORDER BY datname LIMIT 200";
-const STANDBYS_SQL: &str = "SELECT application_name AS standby,
-    coalesce(host(client_addr), 'local') AS address, max(pg_wal_lsn_diff(
-        CASE WHEN pg_is_in_recovery() THEN pg_last_wal_receive_lsn() ELSE pg_current_wal_lsn() END,
-        replay_lsn))::float8 AS behind
-    FROM pg_stat_replication GROUP BY 1, 2 ORDER BY 1, 2 LIMIT 50";
-
-/// The columns of the view, for gauges and counters.
-fn databases_sql() -> String {
-    let columns: Vec<String> = DATABASE
-        .names()
-        .map(|name| match name {
-            "age" => "age(d.datfrozenxid)::float8 AS age".to_owned(),
-            column => format!("s.{column}::float8"),
-        })
-        .collect();
-    format!(
-        "SELECT d.datname::text AS database, {} FROM pg_stat_database s JOIN pg_database d \
-         ON d.oid = s.datid WHERE d.datallowconn ORDER BY d.datname LIMIT 200",
-        columns.join(", ")
-    )
-}
-
 /// The connection to a PostgreSQL server.
 pub(crate) struct Postgres {
     service: Service,
@@ -112,20 +34,6 @@ pub(crate) struct Postgres {
 impl std::fmt::Debug for Postgres {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Postgres").field("service", &self.service).finish_non_exhaustive()
-    }
-}
-
-/// A connection with its background task.
-struct Open {
-    client: Client,
-    task: JoinHandle<()>,
-    timeout: Duration,
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        // A hanging task would wait for the server to close the connection.
-        self.task.abort();
     }
 }
 
@@ -190,64 +98,6 @@ async fn round(
     Ok(open)
 }
 
-impl Open {
-    async fn new(service: &Service) -> Result<Self, String> {
-        let Service { timeout, user, database, .. } = service;
-        let mut config = Config::new();
-        match service.place(PORT) {
-            Place::Path(folder) => config.host_path(folder),
-            Place::Tcp(host, port) => config.host(&host).port(port),
-        };
-        if let Some(password) = service.password()? {
-            config.password(password);
-        }
-        let millis = timeout.as_millis();
-        config
-            .user(user.as_deref().unwrap_or("granary"))
-            .dbname(database.as_deref().unwrap_or("postgres"))
-            .application_name("granary-agent")
-            .options(format!("-c statement_timeout={millis} -c default_transaction_read_only=on"))
-            .tcp_user_timeout(*timeout)
-            .keepalives_idle(Duration::from_secs(30));
-        let (client, connection) = within(*timeout, config.connect(NoTls)).await?;
-        let task = tokio::spawn(async move {
-            // The next round reports the error.
-            let _ended = connection.await;
-        });
-        Ok(Self { client, task, timeout: *timeout })
-    }
-
-    async fn is_good(&self) -> bool {
-        within(self.timeout, self.client.check_connection()).await.is_ok()
-    }
-
-    async fn query(&self, sql: &str) -> Result<Vec<Answer>, String> {
-        within(self.timeout, self.client.query(sql, &[])).await
-    }
-}
-
-/// Runs a query with a timeout on the server and on the client.
-async fn within<T>(
-    timeout: Duration,
-    answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
-) -> Result<T, String> {
-    match time::timeout(timeout, answer).await {
-        Ok(answer) => answer.map_err(|cause| error_message(&cause)),
-        Err(_late) => Err(format!("took longer than {timeout:?}")),
-    }
-}
-
-/// Returns the server's error message without the library's wrapping.
-fn error_message(cause: &tokio_postgres::Error) -> String {
-    cause.as_db_error().map_or_else(
-        || {
-            let source = std::error::Error::source(cause);
-            source.map_or_else(|| cause.to_string(), |source| format!("{cause}: {source}"))
-        },
-        |refusal| format!("{} ({})", refusal.message(), refusal.code().code()),
-    )
-}
-
 /// Adds the values of each row: text columns are tags, numeric columns are values, and NULL is
 /// skipped.
 fn read(answers: &[Answer], rows: Rows, readings: &mut Readings) {
@@ -295,6 +145,7 @@ mod tests {
         io::{Read, Write},
         net::{Shutdown, TcpListener, TcpStream},
         thread,
+        time::Duration,
     };
 
     use super::*;

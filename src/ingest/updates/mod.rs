@@ -11,6 +11,7 @@
 
 mod change;
 mod place;
+mod settling;
 #[cfg(test)]
 mod tests;
 
@@ -20,7 +21,10 @@ use granary_protocol::{
     BATCHES_PER_REQUEST_MAX, DecodeError, JsonBatch, Kind, Refusal, SeriesDefinition, Unread,
 };
 
-use self::change::{Sample, UpdateSamples, of_insert, of_update};
+use self::{
+    change::{UpdateSamples, of_insert, of_update},
+    settling::Sample,
+};
 use crate::shell::{
     notation::{Call, Reader, Statement},
     value::{Fields, Value},

@@ -6,6 +6,7 @@ pub(crate) mod assertion;
 pub(crate) mod checksum;
 pub(crate) mod damage;
 pub(crate) mod database;
+pub(crate) mod durable;
 pub(crate) mod folder;
 pub(crate) mod holes;
 pub(crate) mod medium;

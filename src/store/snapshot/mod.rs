@@ -25,7 +25,8 @@ use super::{
     documents::{partition::Partition, segment::file::Segment},
     error::StoreError,
     file::{
-        folder::{Folder, copy_file, create_folders, settle_above},
+        durable::{copy_file, create_folders, settle_above},
+        folder::Folder,
         medium::Medium,
         names::{HEAD_FILE, JOURNAL_FILE, OBJECTS_FILE},
     },

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, path::Path};
 use super::{FOLDER, Log, fault, name_of};
 use crate::store::{
     error::StoreError,
-    file::{folder::create_folders, medium::Medium},
+    file::{durable::create_folders, medium::Medium},
 };
 
 /// The copies of the files that have records after one.

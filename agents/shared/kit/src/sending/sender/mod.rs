@@ -4,28 +4,27 @@
 //! when the daemon rejects it for good; rejected batches are set aside.
 
 mod held;
+mod posting;
 mod refusals;
 mod waiting;
 
 use std::{
-    collections::BTreeMap,
     sync::{Arc, mpsc::Receiver},
     time::Duration,
 };
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
-use granary_protocol::{IngestAnswer, SeriesDefinition};
+use granary_protocol::IngestAnswer;
 use tracing::{debug, info, warn};
 
 use self::{held::Hold, refusals::Refusals, waiting::wait};
 use crate::{
     ClockOf,
-    clock::{Stopwatch, unix_ms},
+    clock::Stopwatch,
     reporting::totals::{ReportFile, Totals},
     sending::{
         client::{Client, Outcome},
         pinger::Pinger,
-        request::{Form, build_body, refs_in},
     },
     spool::{Spool, SpoolError, StoredBatch},
 };
@@ -317,55 +316,6 @@ impl Sender {
             return Ok(self.retry(None, "status 200, but it takes no number", true));
         }
         Ok(Step::Progress)
-    }
-
-    /// Posts the batches within the timeout. When the daemon does not know their refs, the batches
-    /// are posted again with all definitions.
-    fn post(&self, batches: &[StoredBatch], timeout: Duration) -> Result<Outcome, SpoolError> {
-        let watch = Stopwatch::start();
-        let left = || watch.left_of(timeout);
-        let outcome = self.post_with(batches, None, &left);
-        if outcome != Outcome::UnknownRefs {
-            return Ok(outcome);
-        }
-        debug!("the daemon does not know our refs; sending their definitions");
-        let refs = refs_in(batches).unwrap_or_default();
-        let definitions = self.spool.definitions(&refs)?;
-        let outcome = self.post_with(batches, Some(&definitions), &left);
-        if outcome == Outcome::UnknownRefs && definitions.len() < refs.len() {
-            let missing = refs.len() - definitions.len();
-            return Ok(Outcome::Refused(format!("{missing} refs have no definition in the spool")));
-        }
-        Ok(outcome)
-    }
-
-    /// Posts the batches in the format of the daemon. A packed request that is rejected is repeated
-    /// as BSON, because an older daemon may have replaced the newer one.
-    fn post_with(
-        &self,
-        batches: &[StoredBatch],
-        definitions: Option<&BTreeMap<u32, SeriesDefinition>>,
-        left: &dyn Fn() -> Duration,
-    ) -> Outcome {
-        let ahead_of = |seq| self.ahead_of(seq);
-        let epoch = self.spool.epoch();
-        let post = |form| match build_body(batches, epoch, unix_ms(), definitions, form, &ahead_of)
-        {
-            Ok(body) if !left().is_zero() => {
-                self.totals.requests.add(1);
-                self.client.post(&body, left())
-            }
-            // The daemon answered the first request, otherwise there would be no second one.
-            Ok(_) => {
-                let cause = "no time is left to post it again".to_owned();
-                Outcome::Retry { after: None, cause, answered: true }
-            }
-            Err(cause) => Outcome::Refused(format!("cannot be read back: {cause}")),
-        };
-        let form = self.client.form();
-        let outcome = post(form);
-        let is_believed = form == Form::Bson || !matches!(outcome, Outcome::Refused(_));
-        if is_believed { outcome } else { post(Form::Bson) }
     }
 
     /// Updates the totals, except for samples that are sent again.

@@ -1,7 +1,7 @@
 //! A host with a wrong clock, and a daemon whose responses contain the time.
 
 use super::*;
-use crate::clock::wall_base_ms;
+use crate::clock::{unix_ms, wall_base_ms};
 
 /// Returns a response whose `Date` differs from the present by this much.
 fn accepted_at(offset_ms: i64) -> (u16, String, String) {

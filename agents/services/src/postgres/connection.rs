@@ -1,0 +1,82 @@
+//! A persistent read-only connection.
+
+use std::time::Duration;
+
+use tokio::{task::JoinHandle, time};
+use tokio_postgres::{Client, Config, NoTls, Row};
+
+use crate::settings::{Place, Service};
+
+const PORT: u16 = 5432;
+
+/// A connection with its background task.
+pub(super) struct Open {
+    client: Client,
+    task: JoinHandle<()>,
+    timeout: Duration,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        // A hanging task would wait for the server to close the connection.
+        self.task.abort();
+    }
+}
+
+impl Open {
+    pub(super) async fn new(service: &Service) -> Result<Self, String> {
+        let Service { timeout, user, database, .. } = service;
+        let mut config = Config::new();
+        match service.place(PORT) {
+            Place::Path(folder) => config.host_path(folder),
+            Place::Tcp(host, port) => config.host(&host).port(port),
+        };
+        if let Some(password) = service.password()? {
+            config.password(password);
+        }
+        let millis = timeout.as_millis();
+        config
+            .user(user.as_deref().unwrap_or("granary"))
+            .dbname(database.as_deref().unwrap_or("postgres"))
+            .application_name("granary-agent")
+            .options(format!("-c statement_timeout={millis} -c default_transaction_read_only=on"))
+            .tcp_user_timeout(*timeout)
+            .keepalives_idle(Duration::from_secs(30));
+        let (client, connection) = within(*timeout, config.connect(NoTls)).await?;
+        let task = tokio::spawn(async move {
+            // The next round reports the error.
+            let _ended = connection.await;
+        });
+        Ok(Self { client, task, timeout: *timeout })
+    }
+
+    pub(super) async fn is_good(&self) -> bool {
+        within(self.timeout, self.client.check_connection()).await.is_ok()
+    }
+
+    pub(super) async fn query(&self, sql: &str) -> Result<Vec<Row>, String> {
+        within(self.timeout, self.client.query(sql, &[])).await
+    }
+}
+
+/// Runs a query with a timeout on the server and on the client.
+async fn within<T>(
+    timeout: Duration,
+    answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+) -> Result<T, String> {
+    match time::timeout(timeout, answer).await {
+        Ok(answer) => answer.map_err(|cause| error_message(&cause)),
+        Err(_late) => Err(format!("took longer than {timeout:?}")),
+    }
+}
+
+/// Returns the server's error message without the library's wrapping.
+fn error_message(cause: &tokio_postgres::Error) -> String {
+    cause.as_db_error().map_or_else(
+        || {
+            let source = std::error::Error::source(cause);
+            source.map_or_else(|| cause.to_string(), |source| format!("{cause}: {source}"))
+        },
+        |refusal| format!("{} ({})", refusal.message(), refusal.code().code()),
+    )
+}

@@ -1,0 +1,182 @@
+//! The thread of one source: requests, late answers, and the series that end.
+//!
+//! Must never know: other sources.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel},
+    },
+    thread,
+    time::Duration,
+};
+
+use granary_protocol::STALE_MARKER;
+
+use crate::{
+    KnownReading, Reading, Readings, Series, Source, SourceError, WatchedHost,
+    sampling::refs::key_of_reading,
+};
+
+/// The stack size of a source's thread: sources read files and answers, without deep calls.
+const STACK_BYTES: usize = 512 * 1024;
+/// A request to a source's thread.
+pub(super) struct Ask {
+    pub(super) tick_ms: i64,
+    /// A single round.
+    pub(super) is_alone: bool,
+}
+
+/// The readings of a source, with their tick.
+struct Answer {
+    tick_ms: i64,
+    readings: Readings,
+    result: Result<(), SourceError>,
+}
+
+#[derive(Debug)]
+pub(super) struct Worker {
+    place: String,
+    every_ms: i64,
+    asks: SyncSender<Ask>,
+    answers: Receiver<Answer>,
+    /// The tick of the pending request.
+    asked: Option<i64>,
+    has_ended: bool,
+    last_report: LastReport,
+    shown: Shown,
+}
+
+/// The series of the last answer, by canonical text.
+#[derive(Debug, Default)]
+struct Shown(HashMap<String, Arc<Series>>);
+
+/// The parts of an answer that remain valid until the next one.
+#[derive(Debug, Default)]
+struct LastReport {
+    problems: BTreeMap<String, String>,
+    watched: Vec<WatchedHost>,
+}
+
+impl Worker {
+    pub(super) fn start(
+        every: Duration,
+        mut source: Box<dyn Source + Send>,
+    ) -> std::io::Result<Self> {
+        let (asks, to_sample) = sync_channel::<Ask>(1);
+        let (done, answers) = sync_channel(1);
+        let place = source.place();
+        let builder = thread::Builder::new().name(source.name().to_owned()).stack_size(STACK_BYTES);
+        builder.spawn(move || {
+            for Ask { tick_ms, is_alone } in to_sample {
+                let mut readings = Readings::default();
+                let result = if is_alone {
+                    source.sample_alone(tick_ms, &mut readings)
+                } else {
+                    source.sample(tick_ms, &mut readings)
+                };
+                if done.send(Answer { tick_ms, readings, result }).is_err() {
+                    return;
+                }
+            }
+        })?;
+        let every_ms = i64::try_from(every.as_millis()).unwrap_or(i64::MAX).max(1);
+        let (last_report, asked) = (LastReport::default(), None);
+        let shown = Shown::default();
+        Ok(Self { place, every_ms, asks, answers, asked, has_ended: false, last_report, shown })
+    }
+
+    /// Collects late answers and sends the request of this round, unless the previous request is
+    /// pending.
+    pub(super) fn ask(&mut self, ask: &Ask, readings: &mut Readings) {
+        if self.asked.is_some()
+            && let Ok(answer) = self.answers.try_recv()
+        {
+            self.take(answer, ask.tick_ms, readings);
+        }
+        if self.asked.is_some() || !(ask.is_alone || ask.tick_ms % self.every_ms == 0) {
+            return;
+        }
+        match self.asks.try_send(Ask { ..*ask }) {
+            Ok(()) => self.asked = Some(ask.tick_ms),
+            Err(TrySendError::Disconnected(_)) => self.has_ended = true,
+            Err(TrySendError::Full(_)) => {}
+        }
+    }
+
+    /// Waits for the requests of this round only.
+    pub(super) fn wait(&mut self, now_ms: i64, left: Duration, readings: &mut Readings) {
+        if let Some(asked) = self.asked {
+            let left = if asked == now_ms { left } else { Duration::ZERO };
+            match self.answers.recv_timeout(left) {
+                Ok(answer) => self.take(answer, now_ms, readings),
+                Err(RecvTimeoutError::Timeout) if self.is_overdue(asked, now_ms) => {
+                    let since = Duration::from_millis(now_ms.abs_diff(asked));
+                    self.last_report = LastReport::default();
+                    return readings.problem(&*self.place, format!("no answer for {since:?}"));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    (self.asked, self.has_ended) = (None, true);
+                }
+            }
+        }
+        if self.has_ended {
+            self.last_report = LastReport::default();
+            readings.problem(&*self.place, "its thread has ended");
+        }
+        self.last_report.clone_into(readings);
+    }
+
+    /// Returns true when another request was due in the meantime.
+    fn is_overdue(&self, asked_ms: i64, now_ms: i64) -> bool {
+        asked_ms.abs_diff(now_ms) >= self.every_ms.unsigned_abs() && asked_ms != now_ms
+    }
+
+    fn take(&mut self, answer: Answer, now_ms: i64, readings: &mut Readings) {
+        self.asked = None;
+        let Answer { tick_ms, readings: mut late, result } = answer;
+        if let Err(cause) = result {
+            late.problem(&*self.place, cause);
+        }
+        self.last_report =
+            LastReport { problems: late.problems().clone(), watched: late.take_watched() };
+        self.shown.update(&mut late, tick_ms);
+        if tick_ms == now_ms { readings.append(late) } else { readings.append_at(late, tick_ms) }
+    }
+}
+
+impl Shown {
+    /// Ends the series that are missing from an answer, such as those of a removed server. The
+    /// source itself ends readings with their own times.
+    fn update(&mut self, answer: &mut Readings, time_ms: i64) {
+        let mut before = std::mem::take(&mut self.0);
+        for reading in answer.as_slice() {
+            let key = key_of_reading(reading);
+            let series = before.remove(&key).unwrap_or_else(|| {
+                let tags = reading.tags.iter().map(|(k, v)| (k.to_string(), v.clone())).collect();
+                let Reading { metric, kind, unit, .. } = reading;
+                Arc::new(Series::new(&**metric, tags, *kind, &**unit))
+            });
+            self.0.insert(key, series);
+        }
+        let mut ended: Vec<_> = before.into_iter().collect();
+        ended.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        for (_, series) in ended {
+            answer.push_known(KnownReading {
+                series,
+                value: STALE_MARKER,
+                time_ms,
+                start_ms: None,
+            });
+        }
+    }
+}
+
+impl LastReport {
+    fn clone_into(&self, readings: &mut Readings) {
+        self.problems.iter().for_each(|(place, cause)| readings.problem(place.clone(), cause));
+        self.watched.iter().for_each(|host| readings.watched(host.clone()));
+    }
+}

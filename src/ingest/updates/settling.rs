@@ -1,0 +1,173 @@
+//! The samples that follow from the changes of an update: the finest slots, after a check of all
+//! totals.
+//!
+//! Totals are never stored but computed from their slots, so an update with a different total is
+//! refused. Must never know: the syntax of updates.
+
+use std::collections::BTreeMap;
+
+use granary_protocol::Kind;
+
+use super::place::{Place, Unit};
+use crate::model::UnixMillis;
+
+/// The maximum number of totals in an update.
+const TOTALS_MAX: usize = 64;
+
+/// A sample of an update; its tags are those of the update.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Sample {
+    pub(super) metric: String,
+    pub(super) kind: Kind,
+    pub(super) at: UnixMillis,
+    pub(super) value: f64,
+}
+
+/// A slot, or a part that consists of slots.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) metric: String,
+    pub(super) kind: Kind,
+    pub(super) at: UnixMillis,
+    pub(super) unit: Unit,
+    pub(super) value: f64,
+}
+
+/// The changes of an update by type.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    pub(super) entries: Vec<Entry>,
+    /// The increments of fields of the document itself.
+    pub(super) roots: Vec<(String, f64)>,
+    /// The increments of parts' counts and sums.
+    pub(super) totals: Vec<(Place, f64)>,
+    /// The values of `$min` and `$max`.
+    pub(super) extremes: Vec<(String, f64)>,
+    /// The number of documents pushed to a list.
+    pub(super) pushed: usize,
+    /// True when slots are plain values instead of documents.
+    pub(super) has_nameless: bool,
+}
+
+/// Returns true for a field that is computed from slots.
+pub(super) fn is_made_of_slots(name: &str) -> bool {
+    let begins = ["num_", "total_", "sum_", "avg_", "min_", "max_"];
+    let ends = ["_count", "_total", "_sum", "_min", "_max"];
+    ["n", "count", "total", "sum", "min", "max"].contains(&name)
+        || begins.iter().any(|affix| name.starts_with(affix))
+        || ends.iter().any(|affix| name.ends_with(affix))
+}
+
+impl Changes {
+    /// Returns the slots after checking all totals.
+    pub(super) fn settle(mut self) -> Result<Vec<Sample>, String> {
+        let kinds: BTreeMap<&str, Kind> =
+            self.entries.iter().map(|entry| (&*entry.metric, entry.kind)).collect();
+        if let Some(entry) =
+            self.entries.iter().find(|entry| kinds.get(&*entry.metric) != Some(&entry.kind))
+        {
+            return Err(format!("{} cannot be counted and set at once", entry.metric));
+        }
+        drop(kinds);
+        let samples = finest(std::mem::take(&mut self.entries))?;
+        let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
+        for sample in &samples {
+            *sums.entry(&sample.metric).or_default() += sample.value;
+        }
+        let sum = sums.values().sum::<f64>();
+        let counts = [samples.len() as f64, self.pushed as f64];
+        for (name, number) in &self.roots {
+            let agrees = match sums.get(&**name) {
+                Some(sum) => is_same(*sum, *number),
+                None if samples.is_empty() || !is_made_of_slots(name) => {
+                    return Err(format!("{name} names no slot, so it has no time; name one, too"));
+                }
+                None => {
+                    let made = sums.values().chain([&sum]).chain(&counts);
+                    made.into_iter().any(|made| is_same(*made, *number))
+                }
+            };
+            if !agrees {
+                return Err(format!(
+                    "{name} would grow by {number}, and its slots by {sum} in {} samples",
+                    samples.len()
+                ));
+            }
+        }
+        if self.totals.len() > TOTALS_MAX {
+            return Err(format!("more than {TOTALS_MAX} totals of parts; leave them out"));
+        }
+        for (place, number) in &self.totals {
+            let end = place.unit.end(place.at);
+            let inside = samples.iter().filter(|sample| place.at <= sample.at && sample.at < end);
+            let made = inside.fold((0.0, 0.0), |(n, sum), sample| (n + 1.0, sum + sample.value));
+            if !is_same(made.0, *number) && !is_same(made.1, *number) {
+                let name = place.name.as_deref().unwrap_or_default();
+                return Err(format!("{name} would grow by {number}, and its slots by {}", made.1));
+            }
+        }
+        for (name, number) in &self.extremes {
+            if !samples.iter().any(|sample| sample.value == *number) {
+                return Err(format!("{name} follows from its slots, of which none is {number}"));
+            }
+        }
+        Ok(samples)
+    }
+}
+
+fn is_same(made: f64, number: f64) -> bool {
+    (made - number).abs() <= 1e-9 * made.abs().max(number.abs())
+}
+
+/// The parts that contain the current one.
+struct Open {
+    entry: Entry,
+    end: UnixMillis,
+    /// The sum of the inner slots so far.
+    inside: Option<f64>,
+}
+
+/// Returns the finest entries. Entries that contain finer ones must be their sums.
+fn finest(mut entries: Vec<Entry>) -> Result<Vec<Sample>, String> {
+    entries.sort_by(|a, b| (&a.metric, a.at, a.unit).cmp(&(&b.metric, b.at, b.unit)));
+    let mut samples = Vec::with_capacity(entries.len());
+    let mut open: Vec<Open> = Vec::new();
+    for entry in entries {
+        while open
+            .last()
+            .is_some_and(|outer| outer.entry.metric != entry.metric || outer.end <= entry.at)
+        {
+            close(&mut open, &mut samples)?;
+        }
+        if open
+            .last()
+            .is_some_and(|outer| outer.entry.at == entry.at && outer.entry.unit == entry.unit)
+        {
+            return Err(format!("{} has two values at {}", entry.metric, entry.at));
+        }
+        let end = entry.unit.end(entry.at);
+        open.push(Open { entry, end, inside: None });
+    }
+    while !open.is_empty() {
+        close(&mut open, &mut samples)?;
+    }
+    Ok(samples)
+}
+
+fn close(open: &mut Vec<Open>, samples: &mut Vec<Sample>) -> Result<(), String> {
+    let Some(Open { entry, inside, .. }) = open.pop() else { return Ok(()) };
+    let Entry { metric, kind, at, value, .. } = entry;
+    if let Some(outer) = open.last_mut() {
+        *outer.inside.get_or_insert(0.0) += inside.unwrap_or(value);
+    }
+    match inside {
+        None => samples.push(Sample { metric, kind, at, value }),
+        Some(inside) if is_same(inside, value) && kind == Kind::Delta => {}
+        Some(inside) => {
+            return Err(format!(
+                "{metric} from {at} on would grow by {value}, and its slots by {inside}"
+            ));
+        }
+    }
+    Ok(())
+}

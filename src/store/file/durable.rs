@@ -1,0 +1,105 @@
+//! Folders and files that are created durably, for the daemon's user alone.
+//!
+//! Must never know: what is in the files.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::Path,
+};
+
+use rustix::fs::OFlags;
+
+/// Files are for the daemon's user alone.
+pub(super) const FILE_MODE: u32 = 0o600;
+/// The mode of folders.
+pub(super) const FOLDER_MODE: u32 = 0o700;
+
+/// Makes a folder and those above it that are not there, for the daemon's user alone, durably.
+pub(crate) fn create_folders(path: &Path) -> io::Result<()> {
+    if path.as_os_str().is_empty() || path.is_dir() {
+        return Ok(());
+    }
+    let parent = path.parent().unwrap_or_else(|| Path::new(""));
+    create_folders(parent)?;
+    match DirBuilder::new().mode(FOLDER_MODE).create(path) {
+        Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        Ok(()) => {
+            let above = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+            File::open(above)?.sync_all()
+        }
+        Err(cause) => Err(cause),
+    }
+}
+
+/// Makes the names of a folder and of all folders above it durable: whoever made one of them may
+/// have been stopped before that.
+pub(crate) fn settle_above(folder: &Path) -> io::Result<()> {
+    sync_above(&folder.canonicalize()?, &mut |above| File::open(above)?.sync_all())
+}
+
+/// Syncs the folders above a path, the nearest first. Folders that this user may not read, and
+/// those of file systems that cannot be written or synced, were not made by this user.
+fn sync_above(path: &Path, sync: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
+    for above in path.ancestors().skip(1) {
+        match sync(above) {
+            Err(cause)
+                if !matches!(
+                    cause.kind(),
+                    io::ErrorKind::PermissionDenied
+                        | io::ErrorKind::ReadOnlyFilesystem
+                        | io::ErrorKind::InvalidInput
+                        | io::ErrorKind::Unsupported
+                ) =>
+            {
+                return Err(cause);
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Makes a file that is not there yet, for the daemon's user alone.
+pub(super) fn create_file(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW.bits() as i32;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(FILE_MODE).custom_flags(flags);
+    options.open(path)
+}
+
+/// Copies a file to one that is not there yet, durably; returns its bytes. A copy that fails leaves
+/// no file.
+pub(crate) fn copy_file(from: &Path, to: &Path) -> io::Result<u64> {
+    let mut source = File::open(from)?;
+    let mut copy = create_file(to)?;
+    let copied = io::copy(&mut source, &mut copy).and_then(|bytes| copy.sync_all().map(|()| bytes));
+    if copied.is_err()
+        && let Err(cause) = fs::remove_file(to)
+    {
+        tracing::warn!(file = %to.display(), %cause, "cannot remove a copy that is not whole");
+    }
+    copied
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `mkdir -p` has made three of them, and the power goes before the system has written that.
+    #[test]
+    fn the_names_of_all_folders_above_are_synced() {
+        let synced = |refused: io::ErrorKind| {
+            let mut synced = Vec::new();
+            let outcome = sync_above(Path::new("/srv/granary/data"), &mut |above| {
+                synced.push(above.display().to_string());
+                if above == Path::new("/srv") { Err(refused.into()) } else { Ok(()) }
+            });
+            (synced, outcome.is_ok())
+        };
+        let all = ["/srv/granary", "/srv", "/"].map(str::to_owned);
+        assert_eq!(synced(io::ErrorKind::PermissionDenied), (all.to_vec(), true));
+        assert_eq!(synced(io::ErrorKind::StorageFull), (all[..2].to_vec(), false));
+    }
+}
