@@ -6,7 +6,7 @@
 pub const LENGTH_MS_MAX: i64 = 9_223_372_036_854;
 
 /// The units in milliseconds, longest first.
-const UNITS: [(&str, i64); 7] = [
+pub const LENGTH_UNITS: [(&str, i64); 7] = [
     ("y", 365 * 86_400_000),
     ("w", 7 * 86_400_000),
     ("d", 86_400_000),
@@ -22,7 +22,7 @@ pub fn length_ms(text: &str) -> Option<i64> {
     if text == "0" {
         return Some(0);
     }
-    let mut units = UNITS.iter();
+    let mut units = LENGTH_UNITS.iter();
     let (mut rest, mut total) = (text, 0_i64);
     while !rest.is_empty() {
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();

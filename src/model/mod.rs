@@ -42,7 +42,7 @@ pub use host::{
     HostRecords, HostState, HostStatus, HostTotals, KeptHosts, Listening,
 };
 pub use keeping::Keeping;
-pub use length::{LENGTH_MS_MAX, length_ms};
+pub use length::{LENGTH_MS_MAX, LENGTH_UNITS, length_ms};
 pub use own_sender::{OWN_SENDERS, former_name, is_own_sender, own_sender};
 pub use partition::PartitionId;
 pub use seen::{SeenTimes, TimeVerdict};

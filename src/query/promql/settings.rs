@@ -56,7 +56,7 @@ impl PromqlSettings {
 /// memory.
 ///
 /// # Errors
-/// See [`QueryError`]. See [`QueryError`].
+/// See [`QueryError`].
 pub fn evaluate(
     store: &Store,
     budget: &Budget,

@@ -68,17 +68,17 @@ impl LocalDocuments {
     /// The partitions, with the changes to be expected of each by the time of its last change, as
     /// far as earlier calls have seen it.
     pub(crate) fn stages(&self, now: UnixMillis, before: UnixMillis) -> Vec<(Place, Stage)> {
-        let stage = |own: &Partition| {
-            if own.unchanged_since(now).is_none_or(|at| at > before) {
+        let stage = |partition: &Partition| {
+            if partition.unchanged_since(now).is_none_or(|at| at > before) {
                 Stage::Busy
-            } else if own.place.end > before {
+            } else if partition.place.end > before {
                 Stage::Quiet
             } else {
                 Stage::Over
             }
         };
         let all = self.partitions.all().into_iter();
-        all.map(|own| (own.place.clone(), stage(&own))).collect()
+        all.map(|partition| (partition.place.clone(), stage(&partition))).collect()
     }
 
     /// The times of documents of a granularity that were begun in place of damaged ones.
@@ -102,7 +102,7 @@ impl LocalDocuments {
     /// The partitions' files, to be copied: those that stay.
     pub(crate) fn files(&self) -> Vec<Arc<Partition>> {
         let mut all = self.partitions.all();
-        all.retain(|own| !own.is_going());
+        all.retain(|partition| !partition.is_going());
         all
     }
 

@@ -119,33 +119,10 @@ fn counted_around_one(portion: &Portion<'_>, frame: &Frame) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        model::{SeriesState, UnixMillis},
-        query::promql::value::{
-            cells::{TimedCell, append_cells},
-            windows::Cursor,
-        },
-        store::Slot,
+    use crate::query::promql::value::{
+        cells::{TimedCell, cells_of_readings},
+        windows::Cursor,
     };
-
-    const SLOT_MS: i64 = 60_000;
-
-    /// Returns the cells of readings at times in seconds, in slots of a minute.
-    fn cells(kind: Kind, readings: &[(i64, f64)]) -> Vec<TimedCell> {
-        let mut state = SeriesState::new(kind);
-        let mut slots: Vec<Slot> = Vec::new();
-        for (at, value) in readings {
-            let start = UnixMillis(at * 1000 / SLOT_MS * SLOT_MS);
-            let cell = state.observe(UnixMillis(at * 1000), *value, 0, start).cell;
-            match slots.last_mut().filter(|slot| slot.start == start) {
-                Some(slot) => slot.cell.merge(&cell),
-                None => slots.push(Slot { start, cell }),
-            }
-        }
-        let mut out = Vec::new();
-        append_cells(&mut slots, kind, &mut out);
-        out
-    }
 
     /// Returns the increase in the window between two times in seconds.
     fn increase_in(cells: &[TimedCell], kind: Kind, from: i64, to: i64) -> Option<f64> {
@@ -192,7 +169,12 @@ mod tests {
             (&steps, !live, 10, 40, Some(36.0)),
         ] {
             let readings = if is_live { upto(readings, to) } else { readings.clone() };
-            let found = increase_in(&cells(Kind::Counter, &readings), Kind::Counter, from, to);
+            let found = increase_in(
+                &cells_of_readings(Kind::Counter, readings.iter().copied()),
+                Kind::Counter,
+                from,
+                to,
+            );
             let is_near = match (found, expected) {
                 (Some(found), Some(expected)) => (found - expected).abs() < 1e-9 * expected,
                 (found, expected) => found == expected,
@@ -205,7 +187,7 @@ mod tests {
     fn a_steady_counter_has_its_rate_at_every_second() {
         for every in [5, 10, 15, 30, 60] {
             let readings = readings(2, every, 1200, |at| 1000 + 2 * at);
-            let cells = cells(Kind::Counter, &readings);
+            let cells = cells_of_readings(Kind::Counter, readings.iter().copied());
             for to in 600..720 {
                 for range in [60, 90, 120, 300, 420].into_iter().filter(|range| *range > every) {
                     let found = increase_in(&cells, Kind::Counter, to - range, to);
@@ -224,24 +206,24 @@ mod tests {
     fn what_was_counted_in_a_gap_is_spread_over_its_slots() {
         let mut all = readings(5, 5, 60, |at| at);
         all.extend(readings(305, 5, 360, |at| at));
-        let gapped = cells(Kind::Counter, &all);
+        let gapped = cells_of_readings(Kind::Counter, all.iter().copied());
         for minute in 1..6 {
             let found = increase_in(&gapped, Kind::Counter, minute * 60, minute * 60 + 60);
             assert_eq!(found, Some(60.0), "{minute}");
         }
         assert_eq!(increase_in(&gapped, Kind::Counter, 60, 360), Some(300.0));
         // Readings every five minutes leave no gap, and a reset is not spread.
-        let regular = cells(Kind::Counter, &readings(10, 300, 3000, |at| at));
+        let regular = cells_of_readings(Kind::Counter, readings(10, 300, 3000, |at| at));
         assert_eq!(increase_in(&regular, Kind::Counter, 600, 660), Some(300.0));
         assert_eq!(increase_in(&regular, Kind::Counter, 660, 720), None);
         all.iter_mut().skip(11).for_each(|reading| reading.1 -= 300.0);
-        let reset = cells(Kind::Counter, &all);
+        let reset = cells_of_readings(Kind::Counter, all.iter().copied());
         assert_eq!(increase_in(&reset, Kind::Counter, 240, 300), None);
     }
 
     #[test]
     fn deltas_are_counted_where_they_came() {
-        let cells = cells(Kind::Delta, &readings(5, 10, 300, |_| 4));
+        let cells = cells_of_readings(Kind::Delta, readings(5, 10, 300, |_| 4));
         assert_eq!(increase_in(&cells, Kind::Delta, 60, 120), Some(24.0));
         assert_eq!(increase_in(&cells, Kind::Delta, 72, 132), Some(24.0));
         assert_eq!(increase_in(&cells, Kind::Delta, 76, 104), Some(8.0));

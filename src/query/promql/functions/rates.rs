@@ -154,32 +154,16 @@ mod tests {
     use std::cell::RefCell;
 
     use super::*;
-    use crate::{
-        model::{SeriesState, UnixMillis},
-        query::promql::value::{
-            cells::append_cells,
-            windows::{Cursor, Frame},
-        },
-        store::Slot,
+    use crate::query::promql::value::{
+        cells::cells_of_readings,
+        windows::{Cursor, Frame},
     };
 
     /// Returns cells of 60 s of a counter that is read every `every` seconds and grows by 2 per
     /// second.
     fn counter(every: i64, kind: Kind) -> Vec<TimedCell> {
-        let mut state = SeriesState::new(kind);
-        let mut slots: Vec<Slot> = Vec::new();
-        for at in (0..1200).step_by(every as usize) {
-            let start = UnixMillis(at * 1000 / 60_000 * 60_000);
-            let value = (at * 2) as f64;
-            let cell = state.observe(UnixMillis(at * 1000), value, 0, start).cell;
-            match slots.last_mut().filter(|slot| slot.start == start) {
-                Some(slot) => slot.cell.merge(&cell),
-                None => slots.push(Slot { start, cell }),
-            }
-        }
-        let mut out = Vec::new();
-        append_cells(&mut slots, kind, &mut out);
-        out
+        let times = (0..1200).step_by(every as usize);
+        cells_of_readings(kind, times.map(|at| (at, (at * 2) as f64)))
     }
 
     fn answer(name: &str, cells: &[TimedCell], kind: Kind, from: i64, to: i64) -> Answer {

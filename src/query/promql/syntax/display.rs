@@ -6,13 +6,15 @@ use std::fmt::{self, Display, Formatter, Write as _};
 
 use super::{
     length::{Calculation, Length},
-    literal::UNITS,
     tree::{
         Aggregate, At, Binary, Call, Expr, Grouping, Many, Matcher, Matching, Number, Paren, Shift,
         Subquery, Unary, VectorSelector,
     },
 };
-use crate::query::promql::value::{text::byte_of, windows::Extension};
+use crate::{
+    model::LENGTH_UNITS,
+    query::promql::value::{text::byte_of, windows::Extension},
+};
 
 impl Display for Expr {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -238,7 +240,7 @@ fn write_millis(millis: i64, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_char('-')?;
     }
     let mut rest = millis.abs();
-    for (unit, length) in UNITS {
+    for (unit, length) in LENGTH_UNITS {
         if rest >= length && (!matches!(unit, "y" | "w") || rest % length == 0) {
             write!(f, "{}{unit}", rest / length)?;
             rest %= length;

@@ -3,21 +3,10 @@
 //! The source is Prometheus (docs/querying/basics.md, "Literals"; model.ParseDuration) and Go's
 //! syntax of literals, to which it refers. Must never know: tokens.
 
-use crate::query::promql::value::text::char_of;
+use crate::{model::LENGTH_UNITS, query::promql::value::text::char_of};
 
 /// The longest length of time in milliseconds: 31,688 years, so that times cannot overflow.
 pub(crate) const MILLIS_MAX: i64 = 1_000_000_000_000_000;
-
-/// Milliseconds of each unit, the largest first.
-pub(super) const UNITS: [(&str, i64); 7] = [
-    ("y", 365 * 86_400_000),
-    ("w", 7 * 86_400_000),
-    ("d", 86_400_000),
-    ("h", 3_600_000),
-    ("m", 60_000),
-    ("s", 1000),
-    ("ms", 1),
-];
 
 /// A number or a length of time.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,13 +26,13 @@ pub(super) fn quantity(text: &str) -> Result<Quantity, String> {
         Some(_) => return Err(format!("error parsing number: {text:?}: value out of range")),
         None => {}
     }
-    let (mut total, mut rest, mut units) = (0_i64, digits.as_str(), UNITS.as_slice());
+    let (mut total, mut rest, mut units) = (0_i64, digits.as_str(), LENGTH_UNITS.as_slice());
     while !rest.is_empty() {
         let amount = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let (amount, tail) = rest.split_at(amount);
         let unit = tail.len() - tail.trim_start_matches(|c: char| c.is_ascii_alphabetic()).len();
         let (unit, tail) = tail.split_at(unit);
-        if amount.is_empty() || !UNITS.iter().any(|(name, _)| *name == unit) {
+        if amount.is_empty() || !LENGTH_UNITS.iter().any(|(name, _)| *name == unit) {
             return Err(bad());
         }
         // Larger units come first, each once.

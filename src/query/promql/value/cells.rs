@@ -113,6 +113,28 @@ pub(crate) fn append_cells(slots: &mut Vec<Slot>, kind: Kind, out: &mut Vec<Time
     }
 }
 
+/// Returns the cells of readings at times in seconds, in slots of a minute.
+#[cfg(test)]
+pub(crate) fn cells_of_readings(
+    kind: Kind,
+    readings: impl IntoIterator<Item = (i64, f64)>,
+) -> Vec<TimedCell> {
+    const SLOT_MS: i64 = 60_000;
+    let mut state = crate::model::SeriesState::new(kind);
+    let mut slots: Vec<Slot> = Vec::new();
+    for (at, value) in readings {
+        let start = UnixMillis(at * 1000 / SLOT_MS * SLOT_MS);
+        let cell = state.observe(UnixMillis(at * 1000), value, 0, start).cell;
+        match slots.last_mut().filter(|slot| slot.start == start) {
+            Some(slot) => slot.cell.merge(&cell),
+            None => slots.push(Slot { start, cell }),
+        }
+    }
+    let mut out = Vec::new();
+    append_cells(&mut slots, kind, &mut out);
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -143,7 +143,7 @@ impl History {
             Step::Seal { partition, stage } => {
                 let place = self.place(*partition);
                 let sealed = self.bench.documents.seal(&place, *stage, &|_| true);
-                assert!(sealed.is_err() || !sealed.unwrap().is_some_and(|own| own.refused));
+                assert!(sealed.is_err() || !sealed.unwrap().is_some_and(|outcome| outcome.refused));
             }
             Step::Reopen => {
                 self.bench.medium.lift();

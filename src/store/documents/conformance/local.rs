@@ -62,9 +62,9 @@ fn open(
 
 /// The last segment of a partition's file.
 fn segment_of(medium: &dyn Medium, partition: &str) -> Option<String> {
-    let (folder, own) = partition.rsplit_once('/')?;
+    let (folder, name_of_partition) = partition.rsplit_once('/')?;
     let names = medium.list(folder).unwrap().into_iter();
-    let last = names.filter_map(|name| segment_number(own, &name)).max()?;
+    let last = names.filter_map(|name| segment_number(name_of_partition, &name)).max()?;
     Some(segment_file(partition, last))
 }
 

@@ -55,7 +55,7 @@ impl Map {
     ) -> Vec<Slot> {
         let partitions = self.0.iter().filter(|(id, _)| id.granularity == granularity);
         let cells = partitions.flat_map(|(_, partition)| &partition.cells);
-        let own = cells.filter(|((id, slot), _)| *id == series && range.contains(slot));
-        own.map(|((_, slot), cell)| Slot { start: UnixMillis(*slot), cell: *cell }).collect()
+        let found = cells.filter(|((id, slot), _)| *id == series && range.contains(slot));
+        found.map(|((_, slot), cell)| Slot { start: UnixMillis(*slot), cell: *cell }).collect()
     }
 }

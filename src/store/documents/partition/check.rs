@@ -99,9 +99,9 @@ impl PartitionReader {
             if self.row(document, series)?.is_none() {
                 match &block {
                     Ok(all) => {
-                        let own = &all[slot(document)..slot(next).min(all.len())];
-                        if own.iter().any(|cell| !cell.is_empty()) {
-                            self.check_document(index, document, series, own, visit)?;
+                        let document_cells = &all[slot(document)..slot(next).min(all.len())];
+                        if document_cells.iter().any(|cell| !cell.is_empty()) {
+                            self.check_document(index, document, series, document_cells, visit)?;
                         }
                     }
                     Err(fault) if fault.is_damage() => {
@@ -122,7 +122,7 @@ impl PartitionReader {
         index: usize,
         start: UnixMillis,
         series: SeriesId,
-        own: &[Cell],
+        document_cells: &[Cell],
         visit: &mut DocumentVisitor<'_>,
     ) -> Result<(), StoreError> {
         let (place, sealed) = (&self.partition.place, self.sealed());
@@ -149,7 +149,7 @@ impl PartitionReader {
         if !first.is_of(&self.segments[index]) {
             return Ok(());
         }
-        let mut cells = own.to_vec();
+        let mut cells = document_cells.to_vec();
         for slot in slots {
             cells[place.slot_index(start, slot.start)] = slot.cell;
         }

@@ -102,12 +102,12 @@ impl Partition {
             ))
         })?;
         let damage = Damage::read(&file, place.width_ms, place.id.start..place.end)?;
-        let own = Self { damage, ..Self::of(medium, place, file, numbers) };
-        own.segments.open_named(&named)?;
+        let partition = Self { damage, ..Self::of(medium, place, file, numbers) };
+        partition.segments.open_named(&named)?;
         // The last run may have ended before it gave back what was folded.
-        let is_loose = !named.is_empty() && own.file.bytes()? > LOOSE_BYTES;
-        own.is_loose.store(is_loose, Ordering::Relaxed);
-        Ok(own)
+        let is_loose = !named.is_empty() && partition.file.bytes()? > LOOSE_BYTES;
+        partition.is_loose.store(is_loose, Ordering::Relaxed);
+        Ok(partition)
     }
 
     /// Makes a partition that is not there.
@@ -175,7 +175,7 @@ impl Partition {
         let stamp = self.file.stamp()?;
         let mut seen = self.seen.lock();
         match *seen {
-            Some((own, since)) if own == stamp => Some(since),
+            Some((known, since)) if known == stamp => Some(since),
             _ => seen.insert((stamp, now)).1.into(),
         }
     }

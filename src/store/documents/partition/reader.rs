@@ -144,9 +144,9 @@ impl PartitionReader {
         let before = out.len();
         self.slots_and_corrections(series, range, wanted, scratch, out)?;
         if out[before..].iter().any(|slot| slot.cell.n == 0) {
-            let mut own = out.split_off(before);
-            own.retain(|slot| slot.cell.n > 0);
-            out.append(&mut own);
+            let mut appended = out.split_off(before);
+            appended.retain(|slot| slot.cell.n > 0);
+            out.append(&mut appended);
         }
         Ok(())
     }
@@ -243,8 +243,9 @@ impl PartitionReader {
         self.open_starts.clear();
         let (named, segments) =
             (std::mem::take(&mut self.named), std::mem::take(&mut self.segments));
-        let own = named.into_iter().zip(segments);
-        (self.named, self.segments) = own.filter(|(own, _)| numbers.contains(&own.number)).unzip();
+        let pairs = named.into_iter().zip(segments);
+        (self.named, self.segments) =
+            pairs.filter(|(entry, _)| numbers.contains(&entry.number)).unzip();
         self
     }
 

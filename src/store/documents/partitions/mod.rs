@@ -193,7 +193,7 @@ impl Partitions {
         }
         self.open.write().remove(&partition.id());
         let mut gone = self.gone.lock();
-        gone.retain(|own| own.strong_count() > 0);
+        gone.retain(|partition| partition.strong_count() > 0);
         gone.push(Arc::downgrade(partition));
         drop(gone);
         if going == Going::Dropped
@@ -212,8 +212,12 @@ impl Partitions {
     /// The counter from which a partition's segments get their numbers.
     fn numbers(&self, id: PartitionId) -> Numbers {
         let gone = self.gone.lock();
-        let before = gone.iter().rev().filter_map(Weak::upgrade).find(|own| own.id() == id);
-        before.map_or_else(|| Arc::new(AtomicU32::new(1)), |own| own.segments.numbers().clone())
+        let before =
+            gone.iter().rev().filter_map(Weak::upgrade).find(|partition| partition.id() == id);
+        before.map_or_else(
+            || Arc::new(AtomicU32::new(1)),
+            |partition| partition.segments.numbers().clone(),
+        )
     }
 
     /// Keeps partitions from being made, set aside or removed while the guard is held.
@@ -265,7 +269,7 @@ impl Partitions {
             (id.granularity == index).then(|| partition.place.clone())
         };
         let before = open.range(..=id).next_back().and_then(of_level);
-        let after = open.range(id..).find(|(own, _)| **own > id).and_then(of_level);
+        let after = open.range(id..).find(|(other, _)| **other > id).and_then(of_level);
         match before {
             Some(holder) if at < holder.end => holder,
             before => {
@@ -282,7 +286,7 @@ impl Partitions {
         index: GranularityIndex,
         at: UnixMillis,
     ) -> Result<Arc<Partition>, StoreError> {
-        let holding = || self.holding(index, at).filter(|own| !own.is_going());
+        let holding = || self.holding(index, at).filter(|partition| !partition.is_going());
         if let Some(partition) = holding() {
             return Ok(partition);
         }

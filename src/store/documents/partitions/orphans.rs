@@ -18,7 +18,7 @@ impl Partitions {
     /// Removes segments whose partition was dropped before them. Those of one that was lost stay.
     pub(super) fn remove_orphans(&self, folder: &str) -> Result<(), StoreError> {
         let open = self.open.read();
-        let there: BTreeSet<&str> = open.values().map(|own| own.file_path()).collect();
+        let there: BTreeSet<&str> = open.values().map(|partition| partition.file_path()).collect();
         for (name, partition) in self.segments(folder)? {
             if !there.contains(&*partition) && !self.register.is_lost(&partition) {
                 self.remove_unfinished(&name)?;
@@ -30,7 +30,8 @@ impl Partitions {
     /// The segments in a folder, with the partitions whose they are.
     fn segments(&self, folder: &str) -> Result<Vec<(String, String)>, StoreError> {
         let names = self.list(folder)?.into_iter().map(|name| format!("{folder}/{name}"));
-        let of_partition = |name: String| partition_of_segment(&name).map(|own| (name, own));
+        let of_partition =
+            |name: String| partition_of_segment(&name).map(|partition| (name, partition));
         Ok(names.filter_map(of_partition).collect())
     }
 

@@ -1,5 +1,4 @@
-//! A segment: tiles in a flat file, one after the other, an index of them at its end, and a
-//! footer. It never changes.
+//! A segment: an immutable flat file of tiles, with their index and a footer at the end.
 //!
 //! Must never know: which segments count.
 
@@ -17,13 +16,13 @@ use crate::{
 
 /// The first bytes of a footer.
 pub(super) const MAGIC: &[u8; 8] = b"granseal";
-/// The version of this layout.
+/// The version of the layout.
 pub(super) const VERSION: u64 = 1;
-/// Magic, version, partition's start, slot width, index's place, its entries, its checksum, and
-/// that of the footer.
+/// The size of the footer: magic, version, start of the partition, width of a slot, offset of the
+/// index, its entries, its checksum, and the checksum of the footer.
 const FOOTER_BYTES: usize = 64;
 const ENTRY_BYTES: usize = 24;
-/// Tiles of a segment, at most: an index of 1.5 GB.
+/// The maximum number of tiles of a segment: an index of 1.5 GB.
 const ENTRIES_MAX: u64 = 1 << 26;
 
 /// The place of a tile in time and among the series.
@@ -36,7 +35,7 @@ pub(crate) struct TileId {
 }
 
 impl TileId {
-    /// The tile as checksums name it.
+    /// The key of the tile in checksums.
     pub(crate) fn key(self) -> u64 {
         u64::from(self.seconds) << 32 | u64::from(self.row)
     }
@@ -47,7 +46,7 @@ impl TileId {
 pub(super) struct Entry {
     pub(super) id: TileId,
     pub(super) offset: u64,
-    /// Bytes of its head.
+    /// The size of its head in bytes.
     pub(super) head: u32,
     pub(super) slots: u32,
 }
@@ -63,19 +62,19 @@ pub(super) fn fault<'a>(
 #[derive(Debug)]
 pub(crate) struct Segment {
     name: String,
-    /// Number in the order in which segments were opened.
+    /// The number of the segment in the order of opening.
     number: u64,
     file: Box<dyn StorageBackend>,
     width_ms: i64,
     bytes: u64,
     entries: Vec<Entry>,
-    /// The starts of tiles, ascending, each with the first entry of the tiles that begin then.
+    /// The start times of tiles, ascending, each with its first entry in the index.
     starts: Vec<(u32, usize)>,
     /// Seconds from the partition's start to the first slot, and to the end of the last one.
     span: Range<i64>,
     /// The offset of the index, where the last tile ends.
     index_at: u64,
-    /// The tile that was read last: series are asked for one after the other.
+    /// The last tile that was read, because queries read one series after the other.
     recent: Mutex<Option<(usize, Arc<TileHead>)>>,
 }
 
@@ -137,12 +136,12 @@ impl Segment {
         Ok(Self { name, number, file, width_ms, bytes, entries, starts, span, index_at, recent })
     }
 
-    /// Path of the file below the data directory.
+    /// The path of the file below the data directory.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Bytes of the file.
+    /// The size of the file in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -152,21 +151,21 @@ impl Segment {
         self.entries.iter().map(|entry| (entry.id, entry.slots as usize))
     }
 
-    /// The spans that its tiles have, ascending, in seconds from the partition's start, each with
-    /// the bytes of its tiles.
+    /// The spans of the tiles, ascending, in seconds from the partition's start, each with the size
+    /// of its tiles in bytes.
     pub(crate) fn spans(&self) -> Vec<(Range<i64>, u64)> {
-        let offset = |own: &Entry| own.offset;
+        let offset = |entry: &Entry| entry.offset;
         let spans = self.starts.iter().enumerate().map(|(place, (seconds, first))| {
-            let (own, from) = (&self.entries[*first], i64::from(*seconds));
+            let (entry, from) = (&self.entries[*first], i64::from(*seconds));
             let next = self.starts.get(place + 1).map(|(_, next)| &self.entries[*next]);
-            let bytes = next.map_or(self.index_at, offset).saturating_sub(own.offset);
-            (from..from + seconds_of(own.slots, self.width_ms), bytes)
+            let bytes = next.map_or(self.index_at, offset).saturating_sub(entry.offset);
+            (from..from + seconds_of(entry.slots, self.width_ms), bytes)
         });
         spans.collect()
     }
 
-    /// The tile with a row's slot that begins some seconds after the partition: its number, its
-    /// first slot, and its number of slots.
+    /// The tile that contains a slot of a row: its index, the start of its first slot, and its
+    /// number of slots. Times are seconds from the partition's start.
     pub(crate) fn find(&self, seconds: u32, row: u32) -> Option<(usize, u32, usize)> {
         if !self.span.contains(&i64::from(seconds)) {
             return None;
@@ -175,7 +174,7 @@ impl Segment {
         let (start, first) = *self.starts[..behind].last()?;
         let end = self.starts.get(behind).map_or(self.entries.len(), |(_, next)| *next);
         let rows = &self.entries[first..end];
-        // Mostly no row is left out.
+        // Mostly, no row is missing.
         let guess = row.checked_sub(rows.first()?.id.row)? as usize;
         let is_it = rows.get(guess).is_some_and(|entry| entry.id.row == row);
         let search = || rows.binary_search_by_key(&row, |entry| entry.id.row).ok();
@@ -192,12 +191,12 @@ impl Segment {
         tile: usize,
         scratch: &mut Scratch,
     ) -> Result<Arc<TileHead>, StoreError> {
-        if let Some((own, head)) = &*self.recent.lock()
-            && *own == tile
+        if let Some((recent, head)) = &*self.recent.lock()
+            && *recent == tile
         {
             return Ok(head.clone());
         }
-        if let Some(head) = scratch.heads.as_ref().and_then(|own| own.get(self.number, tile)) {
+        if let Some(head) = scratch.heads.as_ref().and_then(|heads| heads.get(self.number, tile)) {
             *self.recent.lock() = Some((tile, head.clone()));
             return Ok(head);
         }
@@ -223,8 +222,7 @@ impl Segment {
         Ok(head)
     }
 
-    /// Hands out the cells of a series of a tile, whose head was read: of a range of slots, those
-    /// that are there.
+    /// Visits the cells of a series of a tile within a range of slots.
     pub(crate) fn cells(
         &self,
         (tile, head): (usize, &TileHead),
@@ -243,7 +241,7 @@ impl Segment {
         outcome.map_err(|misfit| self.corrupt(misfit, entry.id))
     }
 
-    /// The bytes of a series' block, with its checksum.
+    /// The bytes of the block of a series, with its checksum.
     pub(crate) fn block(
         &self,
         (tile, head): (usize, &TileHead),
@@ -257,7 +255,7 @@ impl Segment {
         Ok(block)
     }
 
-    /// Replaces `out` by bytes of the file, padded.
+    /// Replaces the content of `out` by bytes of the file, with padding.
     fn read(&self, at: u64, length: usize, out: &mut Vec<u8>) -> Result<(), StoreError> {
         out.truncate(length);
         out.resize(length + PADDING, 0);
@@ -270,16 +268,16 @@ impl Segment {
     }
 }
 
-/// The seconds that some slots take.
+/// The length of some slots in seconds.
 fn seconds_of(slots: u32, width_ms: i64) -> i64 {
     i64::from(slots) * width_ms / 1000
 }
 
 fn read_entry(bytes: &[u8; ENTRY_BYTES]) -> Entry {
     let number = |at: usize| {
-        let mut own = [0; 4];
-        own.copy_from_slice(&bytes[at..at + 4]);
-        u32::from_le_bytes(own)
+        let mut number = [0; 4];
+        number.copy_from_slice(&bytes[at..at + 4]);
+        u32::from_le_bytes(number)
     };
     let offset = u64::from(number(8)) | u64::from(number(12)) << 32;
     let id = TileId { seconds: number(0), row: number(4) };

@@ -1,8 +1,8 @@
-//! Heads of tiles that queries read lately, checked and decoded.
+//! The cache of decoded heads of tiles.
 //!
-//! A query of a few series of each of many tiles decodes the times of all series of these tiles:
-//! that was a quarter of its work. A segment never changes, so nothing is ever taken out but to
-//! make room. Must never know: which segments count.
+//! A query of a few series in each of many tiles would spend a quarter of its time on the times of
+//! all series of these tiles. Segments never change, so entries are only evicted. Must never know:
+//! which segments count.
 
 use std::{
     fmt,
@@ -16,24 +16,24 @@ use quick_cache::{Weighter, sync::Cache};
 
 use super::tile::TileHead;
 
-/// Bytes of heads that there is room for, unless told otherwise.
+/// The default size of the cache in bytes.
 const BYTES_MAX: usize = 16 << 20;
-/// Bytes of a large head, for the number of heads that there is room for. The cache is cut into
-/// parts of 32 of them or more, however many cores there are: a head must fit into one.
+/// The size of a large head in bytes, which determines the capacity of the cache in heads. The
+/// cache consists of shards of at least 32 heads, and a head must fit into one.
 const HEAD_BYTES: usize = 64 << 10;
-/// Bytes that a head takes in the cache besides its own.
+/// The bytes that an entry takes besides its head.
 const ENTRY_BYTES: usize = 96;
 
 /// The cache of heads.
 pub(crate) struct TileHeads(Cache<HeadName, Arc<TileHead>, Bytes>);
 
-/// A segment by the order in which this process opened it, and the number of the tile there.
+/// The number of a segment in the order of opening, and the index of the tile.
 type HeadName = (u64, usize);
 
-/// Segments opened so far.
+/// The number of segments that were opened.
 static OPENED: AtomicU64 = AtomicU64::new(0);
 
-/// A number that no other segment has.
+/// Returns a number that no other segment has.
 pub(super) fn next_number() -> u64 {
     OPENED.fetch_add(1, Ordering::Relaxed)
 }
@@ -52,22 +52,22 @@ impl TileHeads {
         Self(Cache::with_weighter(BYTES_MAX / HEAD_BYTES, BYTES_MAX as u64, Bytes))
     }
 
-    /// Sets the bytes that the cache may take.
+    /// Sets the size of the cache in bytes.
     pub(crate) fn set_bytes_max(&self, bytes_max: usize) {
         self.0.set_capacity(bytes_max as u64);
     }
 
-    /// Bytes that are taken.
+    /// The bytes in use.
     pub(crate) fn bytes(&self) -> usize {
         self.0.weight() as usize
     }
 
-    /// The head of a tile, when it was read before.
+    /// The head of a tile, if the cache has it.
     pub(super) fn get(&self, segment: u64, tile: usize) -> Option<Arc<TileHead>> {
         self.0.get(&(segment, tile))
     }
 
-    /// Keeps a head that is sound.
+    /// Adds a head whose checksum is right.
     pub(super) fn keep(&self, segment: u64, tile: usize, head: Arc<TileHead>) {
         self.0.insert((segment, tile), head);
     }

@@ -1,10 +1,9 @@
 //! Sealed documents: the cells of neighbouring series over one span of slots, compressed, in flat
 //! files that never change. FORMAT.md describes the bytes.
 //!
-//! `file` is the file, `writer` makes it, `tile` is what it is made of, `times` and
-//! `values` what a tile is made of, `stream` how numbers are packed, `heads` those of tiles
-//! that were read lately. Must never know: open documents,
-//! and which files count.
+//! `file` reads a segment and `writer` writes one; a segment consists of `tile`s, a tile of `times`
+//! and `values`, which are lists of numbers packed by `stream`; `heads` caches the heads of tiles.
+//! Must never know: open documents, and which files count.
 
 mod bits;
 mod buffers;

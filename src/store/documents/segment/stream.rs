@@ -117,9 +117,9 @@ pub(super) fn choose(values: &[i64]) -> Chosen<'_> {
     let mut others = None;
     if zeros > values.len() / 8 && zeros < values.len() && form.bits() > values.len() {
         let rest: Vec<i64> = values.iter().copied().filter(|value| *value != 0).collect();
-        let own = Form::of(&rest);
-        if own.bits() + values.len() + 8 < form.bits() {
-            others = Some((rest, own));
+        let rest_form = Form::of(&rest);
+        if rest_form.bits() + values.len() + 8 < form.bits() {
+            others = Some((rest, rest_form));
         }
     }
     Chosen { values, form, others }
@@ -134,7 +134,7 @@ impl Chosen<'_> {
     /// Bits that it takes.
     pub(super) fn bits(&self) -> usize {
         match &self.others {
-            Some((_, own)) => own.bits() + self.values.len() + 8,
+            Some((_, rest_form)) => rest_form.bits() + self.values.len() + 8,
             None => self.form.bits(),
         }
     }
@@ -142,10 +142,10 @@ impl Chosen<'_> {
     /// Appends it.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         match &self.others {
-            Some((rest, own)) => {
+            Some((rest, rest_form)) => {
                 out.push(SPARSE);
                 pack(self.values.iter().map(|value| u64::from(*value != 0)), 1, out);
-                write(rest, *own, out);
+                write(rest, *rest_form, out);
             }
             None => write(self.values, self.form, out),
         }

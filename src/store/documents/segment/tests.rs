@@ -57,11 +57,11 @@ fn unseal(bytes: &[u8], head: usize, slots: usize) -> Option<Vec<Series>> {
 
 fn assert_same(found: &[Series], series: &[Series]) {
     let filled = |series: &[Series]| -> Vec<_> {
-        let own = series.iter().map(|(lane, cells)| {
+        let filled = series.iter().map(|(lane, cells)| {
             let there = cells.iter().filter(|(_, cell)| !cell.is_empty());
             (*lane, there.map(|(slot, cell)| (*slot, bits(cell))).collect::<Vec<_>>())
         });
-        own.filter(|(_, cells)| !cells.is_empty()).collect()
+        filled.filter(|(_, cells)| !cells.is_empty()).collect()
     };
     assert_eq!(filled(found), filled(series));
 }
@@ -105,7 +105,7 @@ fn made_cells() -> impl Strategy<Value = Vec<(u16, Cell)>> {
             for (index, (value, jitter)) in samples.into_iter().enumerate() {
                 let offset = index as u32 * 15_000 + jitter;
                 let at = slot as i64 * WIDTH_MS + i64::from(offset);
-                let own = match before.replace((at, value)) {
+                let added = match before.replace((at, value)) {
                     _ if !is_counter => Cell::single(offset, value),
                     None => Cell::reading(offset, value, 0.0, None),
                     Some((then, last)) => {
@@ -114,7 +114,7 @@ fn made_cells() -> impl Strategy<Value = Vec<(u16, Cell)>> {
                         Cell::reading(offset, value, increase, Some(rate))
                     }
                 };
-                cell.merge(&own);
+                cell.merge(&added);
             }
             cells.push((slot as u16, cell));
             slot += skip;
@@ -221,7 +221,7 @@ proptest! {
         }
         let segment = writer.finish().unwrap();
         for (hour, row) in (0..4).flat_map(|hour| (0..14).map(move |row| (hour, row))) {
-            let place = tiles.iter().position(|own| (own.0, first + own.1) == (hour, row));
+            let place = tiles.iter().position(|known| (known.0, first + known.1) == (hour, row));
             let found = place.map(|place| (place, hour * 3600, 30));
             for (seconds, expected) in [(0, found), (1740, found), (1800, None), (3540, None)] {
                 prop_assert_eq!(segment.find(hour * 3600 + seconds, row), expected);
@@ -250,12 +250,12 @@ proptest! {
             let visit = |slot, cell: Cell| found.push((slot, cell));
             head_of.cells(3, &bytes[head..], range.clone(), wanted, &mut buffers, visit)
                 .unwrap();
-            let own = cells.iter().filter(|(slot, cell)| {
+            let expected = cells.iter().filter(|(slot, cell)| {
                 !cell.is_empty() && range.contains(&usize::from(*slot))
             });
-            let own: Vec<_> = own.collect();
-            prop_assert_eq!(own.len(), found.len());
-            for ((slot, cell), (found_slot, found)) in own.into_iter().zip(found) {
+            let expected: Vec<_> = expected.collect();
+            prop_assert_eq!(expected.len(), found.len());
+            for ((slot, cell), (found_slot, found)) in expected.into_iter().zip(found) {
                 prop_assert_eq!(usize::from(*slot), found_slot);
                 let same = |has: Columns, value: fn(&Cell) -> f64| {
                     // Who reads a cell of two samples takes it for both of them.

@@ -1,7 +1,7 @@
-//! A tile: neighbouring series over one span of slots, what they share first, then a block each.
+//! A tile: neighbouring series over one span of slots, their common data first, then a block each.
 //!
-//! The head says which series are there, how long their blocks are, and when their samples came. So
-//! one series is read with the head and its block. Must never know: files, and which series.
+//! The head contains the series, the lengths of their blocks, and the times of their samples, so
+//! that one series is read with the head and its block. Must never know: files, and which series.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -14,16 +14,16 @@ use super::{
 };
 use crate::model::Cell;
 
-/// Series of a tile, at most.
+/// The maximum number of series of a tile.
 pub(crate) const LANES: usize = 64;
-/// Slots of a span, at most.
+/// The maximum number of slots of a span.
 pub(crate) const SLOTS_MAX: usize = 1024;
-/// A column that is not wanted.
+/// The values of a column that is not read.
 static NO_VALUES: [f64; SLOTS_MAX] = [0.0; SLOTS_MAX];
 /// Bytes of a checksum.
 const CHECK_BYTES: usize = 4;
 
-/// The seed of a tile's checksums, so that no block is taken for another one.
+/// The seed of a checksum, which differs for each series, so that no block passes for another one.
 fn seed(tile: u64, lane: usize) -> u64 {
     tile.wrapping_mul(LANES as u64 + 1).wrapping_add(lane as u64)
 }
@@ -32,20 +32,20 @@ fn checksum(bytes: &[u8], tile: u64, lane: usize) -> [u8; CHECK_BYTES] {
     (xxh3_64_with_seed(bytes, seed(tile, lane)) as u32).to_le_bytes()
 }
 
-/// Writes tiles, one after the other, with the room of the one before.
+/// Writes tiles one after the other, and reuses their memory.
 #[derive(Debug, Default)]
 pub(crate) struct TileWriter {
     lanes: u64,
     times: Vec<Times>,
-    /// Number of each series' times in `times`.
+    /// The index in `times` of each series.
     shared: Vec<u8>,
     blocks: Vec<u8>,
     lengths: Vec<usize>,
     cells: Vec<Cell>,
-    /// The number of each series in the tile, and the first of its cells.
+    /// The lane of each series, and the index of its first cell.
     ranges: Vec<(usize, usize)>,
     /// The times of the series that is being added.
-    own: Times,
+    added: Times,
     values: Values,
     buffers: Buffers,
 }
@@ -62,12 +62,11 @@ impl TileWriter {
         self.ranges.clear();
     }
 
-    /// Adds a series, whose number in the tile is higher than those before: its cells by their
-    /// slots, ascending, of which those that change nothing are left out. Nothing is added when
-    /// none is left.
+    /// Adds a series whose lane is higher than those before: its cells by slot, ascending. Empty
+    /// cells are left out; without any other cell, the series is not added.
     ///
     /// # Panics
-    /// When numbers are not as said.
+    /// When the lane is too large or not higher.
     pub(crate) fn add<'a>(
         &mut self,
         tile: u64,
@@ -77,18 +76,18 @@ impl TileWriter {
     ) {
         assert!(lane < LANES && self.lanes >> lane == 0, "series ascend");
         let filled = cells.filter(|(_, cell)| !cell.is_empty());
-        self.own.fill(filled.clone());
-        if self.own.count() == 0 {
+        self.added.fill(filled.clone());
+        if self.added.count() == 0 {
             return;
         }
         self.ranges.push((lane, self.cells.len()));
         self.cells.extend(filled.map(|(_, cell)| *cell));
         self.lanes |= 1 << lane;
         let from = self.blocks.len();
-        let cells = &self.cells[self.cells.len() - self.own.count()..];
+        let cells = &self.cells[self.cells.len() - self.added.count()..];
         self.values.fill(cells);
         let (buffers, blocks) = (&mut self.buffers, &mut self.blocks);
-        values::write(cells, &self.values, &self.own, width_ms, buffers, blocks);
+        values::write(cells, &self.values, &self.added, width_ms, buffers, blocks);
         let check = checksum(&self.blocks[from..], tile, lane);
         self.blocks.extend(check);
         self.lengths.push(self.blocks.len() - from);
@@ -96,18 +95,18 @@ impl TileWriter {
         self.shared.push(place);
     }
 
-    /// The number of the series' times, most often those of the series before.
+    /// The index of the series' times, which are mostly those of the series before.
     fn share(&mut self) -> u8 {
         if let Some(last) = self.shared.last()
-            && self.times[usize::from(*last)] == self.own
+            && self.times[usize::from(*last)] == self.added
         {
             return *last;
         }
         let next = self.times.len() as u8;
-        if let Some(known) = self.times.iter().position(|times| *times == self.own) {
+        if let Some(known) = self.times.iter().position(|times| *times == self.added) {
             return known as u8;
         }
-        self.times.push(self.own.clone());
+        self.times.push(self.added.clone());
         next
     }
 
@@ -140,7 +139,8 @@ impl TileWriter {
 }
 
 impl TileWriter {
-    /// Returns whether a tile that was written, and is padded, has the very cells that were added.
+    /// Returns whether a written tile, which padding follows, is read back with exactly the cells
+    /// that were added.
     pub(crate) fn comes_back(
         &self,
         bytes: &[u8],
@@ -162,8 +162,8 @@ impl TileWriter {
             let Some(block) = at.and_then(|(at, _)| bytes.get(head + at..)) else { return false };
             let outcome =
                 read.cells(*lane, block, 0..slots, Columns::ALL, buffers, |slot, cell| {
-                    let own = place.next().is_some_and(|own| usize::from(*own) == slot);
-                    same &= own && cells.next().is_some_and(|own| is_same(own, &cell));
+                    let is_next = place.next().is_some_and(|next| usize::from(*next) == slot);
+                    same &= is_next && cells.next().is_some_and(|next| is_same(next, &cell));
                 });
             same &= outcome.is_ok() && cells.next().is_none();
         }
@@ -171,10 +171,10 @@ impl TileWriter {
     }
 }
 
-/// Returns whether cells are the same to the last bit.
+/// Returns whether two cells are equal bit by bit.
 fn is_same(one: &Cell, other: &Cell) -> bool {
     let differs = |value: fn(&Cell) -> f64| value(one).to_bits() ^ value(other).to_bits();
-    // One by one, as comparing arrays is a call.
+    // The comparison of arrays would be a call.
     let values = differs(|cell| cell.sum)
         | differs(|cell| cell.min)
         | differs(|cell| cell.max)
@@ -184,16 +184,16 @@ fn is_same(one: &Cell, other: &Cell) -> bool {
     values == 0 && numbers == 0
 }
 
-/// The head of a tile as it was read.
+/// The decoded head of a tile.
 #[derive(Debug)]
 pub(crate) struct TileHead {
-    /// The tile, as its checksums know it.
+    /// The key of the tile in its checksums.
     tile: u64,
     /// Width of a slot.
     width_ms: i64,
     times: Vec<Times>,
-    /// The number of each series in the tile, the number of its times, the offset of its block
-    /// behind the head, and the block's length.
+    /// The lane of each series, the index of its times, the offset of its block behind the head,
+    /// and the block's length.
     series: Vec<(u8, u8, usize, usize)>,
 }
 
@@ -233,8 +233,8 @@ impl TileHead {
         }
         let mut times: Vec<Times> = Vec::with_capacity(count);
         for _ in 0..count {
-            let own = Times::read(&mut from, slots, times.first(), buffers)?;
-            times.push(own);
+            let read = Times::read(&mut from, slots, times.first(), buffers)?;
+            times.push(read);
         }
         let (mut series, mut at) = (Vec::with_capacity(lanes.count_ones() as usize), 0_usize);
         for lane in (0..LANES).filter(|lane| lanes >> lane & 1 == 1) {
@@ -253,7 +253,7 @@ impl TileHead {
         }
     }
 
-    /// Memory that it takes, about.
+    /// The approximate size in memory.
     pub(super) fn bytes(&self) -> usize {
         let slots: usize = self.times.iter().map(Times::count).sum();
         size_of::<Self>()
@@ -262,12 +262,12 @@ impl TileHead {
             + slots * Times::SLOT_BYTES
     }
 
-    /// The series that are there.
+    /// The lanes of its series.
     pub(crate) fn lanes(&self) -> impl Iterator<Item = usize> + '_ {
         self.series.iter().map(|(lane, ..)| usize::from(*lane))
     }
 
-    /// Bytes that all blocks take.
+    /// The size of all blocks in bytes.
     pub(crate) fn blocks_bytes(&self) -> usize {
         self.series.last().map_or(0, |(_, _, at, length)| at + length)
     }
@@ -280,19 +280,19 @@ impl TileHead {
     /// Returns whether a series has any of these slots.
     pub(crate) fn has(&self, lane: usize, slots: std::ops::Range<usize>) -> bool {
         let Some((_, shared, ..)) = self.find(lane) else { return false };
-        let own = &self.times[usize::from(shared)].slots;
-        let next = own.partition_point(|slot| usize::from(*slot) < slots.start);
-        own.get(next).is_some_and(|slot| usize::from(*slot) < slots.end)
+        let filled = &self.times[usize::from(shared)].slots;
+        let next = filled.partition_point(|slot| usize::from(*slot) < slots.start);
+        filled.get(next).is_some_and(|slot| usize::from(*slot) < slots.end)
     }
 
     fn find(&self, lane: usize) -> Option<(u8, u8, usize, usize)> {
-        let place = self.series.binary_search_by_key(&lane, |own| usize::from(own.0)).ok()?;
+        let place = self.series.binary_search_by_key(&lane, |series| usize::from(series.0)).ok()?;
         self.series.get(place).copied()
     }
 
-    /// Hands out the cells of a series from its block, which [`PADDING`] follows: of a range of
-    /// slots, those that are there, of cells of one sample or more than two perhaps only the
-    /// columns that are wanted.
+    /// Visits the cells of a series within a range of slots, decoded from its block, which
+    /// [`PADDING`] follows. Cells may have only the wanted columns, unless a cell of the range has
+    /// two samples.
     pub(crate) fn cells(
         &self,
         lane: usize,
@@ -311,21 +311,21 @@ impl TileHead {
             return Err(Misfit(end));
         }
         let times = &self.times[usize::from(shared)];
-        let place = |slot: usize| times.slots.partition_point(|own| usize::from(*own) < slot);
+        let place = |slot: usize| times.slots.partition_point(|filled| usize::from(*filled) < slot);
         let (from, to) = (place(slots.start), place(slots.end));
         let block = &block[..end + PADDING];
-        // Who reads a cell of two samples takes it for both of them.
+        // Readers split a cell of two samples, which takes all columns.
         let has_pairs = times.n.get(from..to).is_some_and(|n| n.contains(&2));
         let wanted = if has_pairs { Columns::ALL } else { wanted };
         let values = values::read(block, times, self.width_ms, to, wanted, buffers)?;
-        // All of one length, so that none is asked for each slot whether it is there.
-        let own = from..to.max(from);
-        let column = |all| column_of(all, own.clone());
+        // With slices of one length, the loop needs no check of bounds.
+        let part = from..to.max(from);
+        let column = |all| column_of(all, part.clone());
         let (sum, min, max) = (column(&values.sum), column(&values.min), column(&values.max));
         let (first, last) = (column(&values.first), column(&values.last));
-        let (n, slots) = (&times.n[own.clone()], &times.slots[own.clone()]);
-        let (first_at, last_at) = (&times.first_at[own.clone()], &times.last_at[own.clone()]);
-        for index in 0..own.len() {
+        let (n, slots) = (&times.n[part.clone()], &times.slots[part.clone()]);
+        let (first_at, last_at) = (&times.first_at[part.clone()], &times.last_at[part.clone()]);
+        for index in 0..part.len() {
             let cell = Cell {
                 n: n[index],
                 first_at: first_at[index],
@@ -349,5 +349,5 @@ fn column_of(column: &[f64], part: std::ops::Range<usize>) -> &[f64] {
     column.get(part).unwrap_or(&NO_VALUES[..length])
 }
 
-/// The longest block: no stream is longer than its numbers and their patches.
+/// The maximum size of a block: no stream is longer than its numbers and their patches.
 const BLOCK_BYTES_MAX: usize = SLOTS_MAX * 256;

@@ -82,8 +82,8 @@ impl Times {
         let bits = |numbers: &[Vec<i64>; 3]| -> usize {
             numbers
                 .iter()
-                .filter(|own| own.iter().any(|v| *v != 0))
-                .map(|own| choose(own).bits())
+                .filter(|stream| stream.iter().any(|v| *v != 0))
+                .map(|stream| choose(stream).bits())
                 .sum()
         };
         let relative = relative.filter(|relative| bits(relative) < bits(&plain));
@@ -92,8 +92,8 @@ impl Times {
             mode |= FULL;
         }
         let numbers = relative.unwrap_or(plain);
-        for (own, bit) in numbers.iter().zip(STREAMS) {
-            if own.iter().any(|number| *number != 0) {
+        for (stream, bit) in numbers.iter().zip(STREAMS) {
+            if stream.iter().any(|number| *number != 0) {
                 mode |= bit;
             }
         }
@@ -103,8 +103,8 @@ impl Times {
             self.slots.iter().for_each(|slot| there[usize::from(*slot)] = 1);
             pack(there.into_iter(), 1, out);
         }
-        for (own, _) in numbers.iter().zip(STREAMS).filter(|(_, bit)| mode & bit != 0) {
-            choose(own).write(out);
+        for (stream, _) in numbers.iter().zip(STREAMS).filter(|(_, bit)| mode & bit != 0) {
+            choose(stream).write(out);
         }
     }
 
@@ -113,9 +113,9 @@ impl Times {
         let base = self.base(first);
         let mut numbers = [const { Vec::new() }; 3];
         for (index, base) in base.into_iter().enumerate() {
-            let own = self.at(index);
-            for (number, (own, base)) in numbers.iter_mut().zip(own.into_iter().zip(base)) {
-                number.push(own - base);
+            let row = self.at(index);
+            for (number, (value, base)) in numbers.iter_mut().zip(row.into_iter().zip(base)) {
+                number.push(value - base);
             }
         }
         numbers
@@ -124,7 +124,7 @@ impl Times {
     /// n, `first_at`, and `last_at` after it.
     fn at(&self, index: usize) -> [i64; 3] {
         let [n, first, last] =
-            [&self.n, &self.first_at, &self.last_at].map(|own| i64::from(own[index]));
+            [&self.n, &self.first_at, &self.last_at].map(|column| i64::from(column[index]));
         [n, first, last - first]
     }
 
@@ -133,7 +133,7 @@ impl Times {
         let Some(first) = first else { return vec![[0; 3]; self.count()] };
         let mut place = 0;
         let base = |slot: &u16| {
-            while first.slots.get(place).is_some_and(|own| own < slot) {
+            while first.slots.get(place).is_some_and(|known| known < slot) {
                 place += 1;
             }
             if first.slots.get(place) == Some(slot) { first.at(place) } else { [0; 3] }
@@ -161,17 +161,17 @@ impl Times {
             return Err(from.misfit());
         }
         let mut numbers = [(); 3].map(|()| buffers.whole.take());
-        for (own, bit) in numbers.iter_mut().zip(STREAMS) {
+        for (column, bit) in numbers.iter_mut().zip(STREAMS) {
             if mode & bit == 0 {
-                own.resize(times.count(), 0);
+                column.resize(times.count(), 0);
             } else {
-                stream::read(from, times.count(), times.count(), buffers, own)?;
+                stream::read(from, times.count(), times.count(), buffers, column)?;
             }
         }
         if mode & RELATIVE != 0 {
             for (index, base) in times.base(first).into_iter().enumerate() {
-                for (own, base) in numbers.iter_mut().zip(base) {
-                    own[index] = own[index].wrapping_add(base);
+                for (column, base) in numbers.iter_mut().zip(base) {
+                    column[index] = column[index].wrapping_add(base);
                 }
             }
         }

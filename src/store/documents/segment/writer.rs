@@ -1,6 +1,6 @@
-//! Making a segment: it is filled under another name, synced and renamed.
+//! Writing of a segment: under a temporary name, which is replaced after the sync.
 //!
-//! Must never know: what segments are read for.
+//! Must never know: how segments are used.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// Bytes that are written at once.
+/// The number of bytes to write at a time.
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// A segment that is being filled.
@@ -32,7 +32,7 @@ pub(crate) struct SegmentWriter {
     start: UnixMillis,
     width_ms: i64,
     buffer: Vec<u8>,
-    /// Bytes before the buffer.
+    /// The number of bytes before the buffer.
     written: u64,
     entries: Vec<Entry>,
     buffers: Buffers,
@@ -64,13 +64,13 @@ impl SegmentWriter {
         })
     }
 
-    /// Bytes written so far.
+    /// The size so far in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.written + self.buffer.len() as u64
     }
 
-    /// Adds a tile, behind all those before it. False when it would not come back as it is: then
-    /// it is left out.
+    /// Adds a tile behind all others. Returns false, and leaves the tile out, when it would not be
+    /// read back as it is.
     pub(crate) fn add(
         &mut self,
         id: TileId,
@@ -104,7 +104,7 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Ends it, durably, and opens it.
+    /// Finishes the segment durably, and opens it.
     pub(crate) fn finish(mut self) -> Result<Segment, StoreError> {
         let index_at = self.written + self.buffer.len() as u64;
         let from = self.buffer.len();

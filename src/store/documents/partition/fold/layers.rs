@@ -28,8 +28,8 @@ impl PartitionReader {
     pub(crate) fn layers_to_merge(&self, is_quiet: bool, bytes_min: u64) -> Vec<u32> {
         // None is lost, or nothing is folded.
         debug_assert_eq!(self.named.len(), self.segments.len());
-        let own = self.named.iter().zip(&self.segments);
-        let layers = own.flat_map(|(named, segment)| {
+        let pairs = self.named.iter().zip(&self.segments);
+        let layers = pairs.flat_map(|(named, segment)| {
             let layer = |(span, bytes)| Layer { number: named.number, span, bytes };
             segment.spans().into_iter().map(layer)
         });

@@ -130,8 +130,8 @@ impl Partition {
             self.remove_unnamed(number);
         }
         let documents = documents?;
-        for own in &portion.reader.named {
-            self.segments.remove(own.number)?;
+        for entry in &portion.reader.named {
+            self.segments.remove(entry.number)?;
         }
         Ok(Some(documents))
     }
@@ -216,8 +216,8 @@ impl Partition {
                 }
             }
             let mut segments = txn.open_table(SEGMENTS).map_err(self.fail("seal"))?;
-            for own in &reader.named {
-                segments.remove(own.number).map_err(self.fail("seal"))?;
+            for entry in &reader.named {
+                segments.remove(entry.number).map_err(self.fail("seal"))?;
             }
             segments.insert(named.number, named.span()).map_err(self.fail("seal"))?;
             Ok(gone)
@@ -235,9 +235,9 @@ impl PartitionReader {
             return Ok(Some(Portion { reader: self, span }));
         }
         let numbers = self.layers_to_merge(stage != Stage::Busy, bytes_min);
-        let own = || self.named.iter().filter(|own| numbers.contains(&own.number));
+        let replaced = || self.named.iter().filter(|entry| numbers.contains(&entry.number));
         let (Some(from), Some(to)) =
-            (own().map(|own| own.from).min(), own().map(|own| own.to).max())
+            (replaced().map(|entry| entry.from).min(), replaced().map(|entry| entry.to).max())
         else {
             return Ok(None);
         };

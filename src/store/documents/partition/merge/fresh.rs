@@ -124,8 +124,11 @@ impl<'p> Fresh<'p> {
         let Some((start, row)) = self.waiting.front().map(Self::tile_of) else { return Ok(()) };
         let place = &self.partition.place;
         let id = TileId { seconds: place.seconds(start), row };
-        let count =
-            self.waiting.iter().take_while(|own| Self::tile_of(own) == (start, row)).count();
+        let count = self
+            .waiting
+            .iter()
+            .take_while(|document| Self::tile_of(document) == (start, row))
+            .count();
         let documents: Vec<_> = self.waiting.drain(..count).collect();
         self.tile.clear();
         for document in &documents {

@@ -37,8 +37,8 @@ impl Partition {
                 holes = Some(self.damage.change_holes(&self.file, txn, width_ms, add)?);
             }
             let mut table = txn.open_table(SEGMENTS).map_err(self.fail("write"))?;
-            for own in &named {
-                table.insert(own.number, own.span()).map_err(self.fail("write"))?;
+            for entry in &named {
+                table.insert(entry.number, entry.span()).map_err(self.fail("write"))?;
             }
             let mut meta = txn.open_table(META).map_err(self.fail("write"))?;
             meta.insert(THROUGH_KEY, mark.through as i64).map_err(self.fail("write"))?;
@@ -48,8 +48,8 @@ impl Partition {
             Ok(merged)
         });
         if outcome.is_err() {
-            for own in &named {
-                self.remove_unnamed(own.number);
+            for entry in &named {
+                self.remove_unnamed(entry.number);
             }
         } else if let Some(holes) = holes {
             self.damage.put_holes(holes);
@@ -71,7 +71,7 @@ impl Partition {
 
     /// Removes a segment whose naming failed, unless it was named all the same.
     pub(crate) fn remove_unnamed(&self, number: u32) {
-        let is_named = |named: Vec<Named>| named.iter().any(|own| own.number == number);
+        let is_named = |named: Vec<Named>| named.iter().any(|entry| entry.number == number);
         let named = self.file.read().and_then(|txn| self.named(&txn));
         if !named.is_ok_and(|named| !is_named(named)) {
             return;

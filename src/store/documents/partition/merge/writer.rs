@@ -202,9 +202,9 @@ impl<'p, 't> DocumentWriter<'p, 't> {
             let placed = fresh.finish()?;
             self.merged.refused += placed.refused;
             open.extend(placed.open);
-            if let Some((own, segment)) = placed.segment {
-                self.partition.segments.put(own.number, segment);
-                named.push(own);
+            if let Some((entry, segment)) = placed.segment {
+                self.partition.segments.put(entry.number, segment);
+                named.push(entry);
             }
         }
         for FreshDocument { start, series, cells } in &open {

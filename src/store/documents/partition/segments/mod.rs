@@ -94,26 +94,26 @@ impl Segments {
     /// Opens the named segments, and removes other segments of the partition: they were being made,
     /// or replaced, when the last run ended.
     pub(crate) fn open_named(&self, named: &[Named]) -> Result<(), StoreError> {
-        for own in named {
-            match Segment::open(&self.medium, self.file(own.number), self.start, self.width_ms) {
-                Ok(segment) => self.put(own.number, Arc::new(segment)),
+        for entry in named {
+            match Segment::open(&self.medium, self.file(entry.number), self.start, self.width_ms) {
+                Ok(segment) => self.put(entry.number, Arc::new(segment)),
                 Err(fault) if is_loss(&fault) => {
-                    let (file, cause) = (self.file(own.number), fault.chain());
+                    let (file, cause) = (self.file(entry.number), fault.chain());
                     tracing::error!(
                         file,
                         cause,
                         "a segment is damaged or missing: its samples are missing at its \
                          granularity; restore it from a snapshot"
                     );
-                    self.lost.lock().insert(own.number, *own);
+                    self.lost.lock().insert(entry.number, *entry);
                 }
                 Err(fault) => return Err(fault),
             }
         }
-        let mut last = named.iter().map(|own| own.number).max().unwrap_or(0);
+        let mut last = named.iter().map(|entry| entry.number).max().unwrap_or(0);
         for number in self.numbers_there()? {
             last = last.max(number);
-            if !named.iter().any(|own| own.number == number) {
+            if !named.iter().any(|entry| entry.number == number) {
                 self.remove(number)?;
             }
         }
@@ -123,10 +123,10 @@ impl Segments {
 
     /// Numbers of the partition's segments that are on the medium.
     fn numbers_there(&self) -> Result<Vec<u32>, StoreError> {
-        let (folder, own) = self.partition.rsplit_once('/').unwrap_or(("", &self.partition));
+        let (folder, partition) = self.partition.rsplit_once('/').unwrap_or(("", &self.partition));
         let fault = |cause| StoreError::Io { operation: "list", file: folder.to_owned(), cause };
         let names = self.medium.list(folder).map_err(fault)?;
-        Ok(names.iter().filter_map(|name| segment_number(own, name)).collect())
+        Ok(names.iter().filter_map(|name| segment_number(partition, name)).collect())
     }
 
     fn file(&self, number: u32) -> String {
@@ -172,7 +172,7 @@ impl Segments {
     /// Times of which segments are lost.
     pub(crate) fn lost(&self) -> Vec<Range<UnixMillis>> {
         let at = |seconds: u32| self.start.plus(i64::from(seconds) * 1000);
-        self.lost.lock().values().map(|own| at(own.from)..at(own.to)).collect()
+        self.lost.lock().values().map(|entry| at(entry.from)..at(entry.to)).collect()
     }
 
     /// Returns whether any segment is lost.
@@ -202,8 +202,8 @@ impl OpenSegments<'_> {
     /// lost are left out.
     pub(crate) fn get(&self, named: &[Named]) -> Result<Vec<Arc<Segment>>, StoreError> {
         let lost = self.all.lost.lock();
-        let there = named.iter().filter(|own| !lost.contains_key(&own.number));
-        let found = there.map(|own| self.open.get(&own.number).cloned());
+        let there = named.iter().filter(|entry| !lost.contains_key(&entry.number));
+        let found = there.map(|entry| self.open.get(&entry.number).cloned());
         found.collect::<Option<_>>().ok_or_else(|| {
             let problem = "it names a segment that was removed".to_owned();
             StoreError::Mismatch { file: self.all.partition.clone(), problem }

@@ -49,10 +49,10 @@ impl Source {
 
     /// Takes in the next document, when all its parts follow those that are here.
     pub(crate) fn extend(all: &mut [Self], next: &[Self]) -> bool {
-        let is_next =
-            all.len() == next.len() && all.iter().zip(next).all(|(own, next)| own.is_before(next));
+        let is_next = all.len() == next.len()
+            && all.iter().zip(next).all(|(source, next)| source.is_before(next));
         if is_next {
-            all.iter_mut().zip(next).for_each(|(own, next)| own.to = next.to);
+            all.iter_mut().zip(next).for_each(|(source, next)| source.to = next.to);
         }
         is_next
     }

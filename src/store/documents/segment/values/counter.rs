@@ -49,14 +49,14 @@ pub(super) fn write(
     writer.stream(&known.before);
     writer.stream(&known.within);
     let likely = sum.iter().zip(&known.sum);
-    off.extend(likely.map(|(own, likely)| ordered(*own).wrapping_sub(ordered(*likely))));
+    off.extend(likely.map(|(value, likely)| ordered(*value).wrapping_sub(ordered(*likely))));
     writer.stream(&off);
-    for own in &rates {
-        own.write(&mut writer);
+    for rate in &rates {
+        rate.write(&mut writer);
     }
-    if writer.mark(rates.iter().any(|own| !own.raw.is_empty())) {
-        for own in &rates {
-            own.write_raw(writer.out());
+    if writer.mark(rates.iter().any(|rate| !rate.raw.is_empty())) {
+        for rate in &rates {
+            rate.write_raw(writer.out());
         }
     }
     buffers.whole.give([off]);
@@ -103,9 +103,9 @@ pub(super) fn read(
     let lengths = reader.stream(count, true)?;
     let is_point = lengths.is_none();
     let within = lengths.unwrap_or_else(|| reader.zeros());
-    let [mut firsts, mut lasts] = [&before, &within].map(|own| {
+    let [mut firsts, mut lasts] = [&before, &within].map(|column| {
         let mut copy = reader.buffers.whole.take();
-        copy.extend_from_slice(own);
+        copy.extend_from_slice(column);
         copy
     });
     chain(head.base, &mut firsts, &mut lasts);

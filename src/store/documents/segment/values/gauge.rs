@@ -67,7 +67,7 @@ pub(super) fn write(values: &Values, times: &Times, buffers: &mut Buffers, out: 
 fn scale_of(values: &Values) -> Scale {
     let Values { min, max, first, last, .. } = values;
     let is_first = |column: &Vec<f64>| {
-        column.iter().zip(first).all(|(own, first)| own.to_bits() == first.to_bits())
+        column.iter().zip(first).all(|(value, first)| value.to_bits() == first.to_bits())
     };
     if [min, max, last].into_iter().all(is_first) {
         return Scale::of(first.iter().copied());

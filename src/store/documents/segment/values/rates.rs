@@ -91,9 +91,9 @@ impl Rates {
         let off = rates
             .iter()
             .zip(likely)
-            .map(|(own, likely)| ordered(*own).wrapping_sub(ordered(*likely)));
+            .map(|(value, likely)| ordered(*value).wrapping_sub(ordered(*likely)));
         let near = Self { numbers: off.collect(), ..Self::default() };
-        if !series.scale.is_decimal() || near.numbers.iter().all(|own| *own == 0) {
+        if !series.scale.is_decimal() || near.numbers.iter().all(|number| *number == 0) {
             return near;
         }
         let exact = Self::pairs(side, rates, series, |_| Rounding::None);
@@ -108,8 +108,8 @@ impl Rates {
 
     fn bits(&self) -> usize {
         let streams = [&self.numbers, &self.millis, &self.rounded];
-        let streams = streams.into_iter().filter(|own| !own.is_empty());
-        streams.map(|own| choose(own).bits()).sum::<usize>() + self.raw.len() * 72
+        let streams = streams.into_iter().filter(|stream| !stream.is_empty());
+        streams.map(|stream| choose(stream).bits()).sum::<usize>() + self.raw.len() * 72
     }
 
     /// `None` when most rates are no such pairs.
@@ -122,15 +122,15 @@ impl Rates {
         let Series { known, times, scale, .. } = *series;
         let mut hint = 0;
         let (mut plain, mut less) = (vec![0; rates.len()], vec![0; rates.len()]);
-        let mut own = Self::default();
+        let mut encoded = Self::default();
         for (index, rate) in rates.iter().enumerate() {
             if rate.to_bits() == known.likely(side)[index].to_bits() {
                 continue;
             }
             let step = known.step[index];
             let Some(pair) = Pair::of(*rate, scale, [hint, step], rounding(index)) else {
-                own.raw.push((index, *rate));
-                if own.raw.len() > TRIED_MIN.max(own.millis.len()) {
+                encoded.raw.push((index, *rate));
+                if encoded.raw.len() > TRIED_MIN.max(encoded.millis.len()) {
                     return None;
                 }
                 continue;
@@ -144,19 +144,19 @@ impl Rates {
             // Zero says that it is the likely one.
             plain[index] = past_zero(pair.number);
             less[index] = past_zero(off);
-            own.millis.push(pair.ms - step);
+            encoded.millis.push(pair.ms - step);
             if rounding(index) != Rounding::None {
-                own.rounded.push(pair.rounded);
+                encoded.rounded.push(pair.rounded);
             }
         }
-        if own.rounded.is_empty() {
+        if encoded.rounded.is_empty() {
             let is_plain = choose(&plain).bits() < choose(&less).bits();
-            own.flags = PAIRS | if is_plain { PLAIN } else { 0 };
-            own.numbers = if is_plain { plain } else { less };
+            encoded.flags = PAIRS | if is_plain { PLAIN } else { 0 };
+            encoded.numbers = if is_plain { plain } else { less };
         } else {
-            (own.flags, own.numbers) = (PLAIN, less);
+            (encoded.flags, encoded.numbers) = (PLAIN, less);
         }
-        Some(own)
+        Some(encoded)
     }
 
     /// Appends the streams.
@@ -324,7 +324,7 @@ pub(super) fn read_raw(
         let index = reader.from.varint()? as usize;
         let rate = f64::from_bits(reader.from.word()?);
         match rates.get_mut(index) {
-            Some(own) => *own = rate,
+            Some(known) => *known = rate,
             None if index < count => {}
             None => return Err(reader.from.misfit()),
         }
