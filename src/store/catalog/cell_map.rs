@@ -42,7 +42,7 @@ impl SlotCells {
         let mut row: Option<(u32, Option<&CellRow>)> = None;
         for (place, id) in series.iter().enumerate() {
             let (number, lane) = row_and_lane(*id);
-            if row.is_none_or(|(own, _)| own != number) {
+            if row.is_none_or(|(last, _)| last != number) {
                 row = Some((number, self.row(number)));
             }
             let found = row.and_then(|(_, row)| row?.cell(lane));
@@ -124,7 +124,7 @@ impl CellMap {
         let (number, lane) = row_and_lane(series);
         let slot = &mut self.slots[place.slot];
         let row = match place.row {
-            Some((own, row)) if own == number => row,
+            Some((last, row)) if last == number => row,
             _ if cell.is_empty() => return,
             _ => slot.enter(number, &mut self.bytes),
         };
@@ -226,12 +226,12 @@ mod tests {
                 prop_assert_eq!(find(*slot, *series), expected);
             }
             for (slot, cells) in map.all_slots() {
-                let copied: usize = cells.rows().iter().map(|own| {
+                let copied: usize = cells.rows().iter().map(|cells| {
                     let mut row = [Cell::EMPTY; SERIES_PER_ROW];
-                    own.merge_into(0, &mut row);
+                    cells.merge_into(0, &mut row);
                     row.iter().filter(|cell| !cell.is_empty()).count()
                 }).sum();
-                let there = model.iter().filter(|((own, _), c)| *own == slot && !c.is_empty());
+                let there = model.iter().filter(|((at, _), c)| *at == slot && !c.is_empty());
                 prop_assert_eq!(copied, there.count());
             }
         }

@@ -143,8 +143,8 @@ impl CellRow {
     /// Merges its cells into those of a wider slot that begins `shift` milliseconds earlier.
     pub(super) fn merge_into(&self, shift: u32, cells: &mut RowCells) {
         for (lane, merged) in cells.iter_mut().enumerate() {
-            if let Some(own) = self.cell(lane).filter(|own| !own.is_empty()) {
-                merged.merge(&own.shifted(shift));
+            if let Some(cell) = self.cell(lane).filter(|cell| !cell.is_empty()) {
+                merged.merge(&cell.shifted(shift));
             }
         }
     }

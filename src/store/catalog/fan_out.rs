@@ -151,9 +151,9 @@ mod tests {
             let mut maps = [CellMap::default(), CellMap::default()];
             let mut model: BTreeMap<(i64, u32), Cell> = BTreeMap::new();
             for (map, minute, series, at) in samples {
-                let own = if map == 0 { fine } else { coarse };
+                let granularity = if map == 0 { fine } else { coarse };
                 let time = UnixMillis(minute * 60_000 + i64::from(at));
-                let [start, wide] = [own, coarse].map(|of| of.slot_start(time).0);
+                let [start, wide] = [granularity, coarse].map(|of| of.slot_start(time).0);
                 let cell = |start: i64| Cell::single((time.0 - start) as u32, f64::from(at));
                 let mut place = maps[map].place(start);
                 maps[map].merge(&mut place, SeriesId(series), &cell(start));

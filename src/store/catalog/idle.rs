@@ -96,8 +96,8 @@ impl IdleRow {
 fn put_back(lanes: u64, taken: Vec<SeriesState>, states: &mut [SeriesState]) {
     let lanes = (0..SERIES_PER_ROW).filter(|lane| lanes >> lane & 1 == 1);
     for (lane, state) in lanes.zip(taken) {
-        if let Some(own) = states.get_mut(lane) {
-            own.put_counter(state);
+        if let Some(stored) = states.get_mut(lane) {
+            stored.put_counter(state);
         }
     }
 }

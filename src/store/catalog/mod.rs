@@ -227,7 +227,7 @@ impl Catalog {
             // Which first readings count was settled before the journal.
             let start = batch.start(index);
             let observed = self.states.observe(series, at, value, start, slot.start);
-            if let (Some(finest), Some(place)) = (slot.finest, slot.own) {
+            if let (Some(finest), Some(place)) = (slot.finest, slot.value) {
                 self.maps[finest.0].merge(place, series, &observed.cell);
             }
             if let Some(correction) = observed.correction {
@@ -247,7 +247,7 @@ impl Catalog {
                 let make = |finest: Option<GranularityIndex>, start: UnixMillis| {
                     Some(self.maps[finest?.0].growth(start.0))
                 };
-                let growth = slots.at(batch.time(index), make).own;
+                let growth = slots.at(batch.time(index), make).value;
                 bytes += growth.as_mut().map_or(0, |growth| growth.add(*series));
             }
         }

@@ -134,7 +134,7 @@ impl Senders {
                 None => BatchVerdict::ACCEPTED,
                 Some(number) => {
                     let window = match moved.entry(&number.sender) {
-                        Entry::Occupied(own) => Some(own.into_mut()),
+                        Entry::Occupied(known) => Some(known.into_mut()),
                         Entry::Vacant(free) => {
                             let known = self.windows.get(&number.sender).cloned();
                             let is_new = known.is_none();

@@ -93,11 +93,11 @@ impl SeriesStates {
     /// false when there are no such rows. The states stay the same.
     pub(crate) fn pack_idle(&mut self, rows: Range<u32>, before: UnixMillis) -> bool {
         for row in rows {
-            let own = self.range(row);
-            if own.is_empty() {
+            let range = self.range(row);
+            if range.is_empty() {
                 return false;
             }
-            self.idle.take(row, &mut self.states[own], before);
+            self.idle.take(row, &mut self.states[range], before);
         }
         true
     }
@@ -113,8 +113,8 @@ impl SeriesStates {
 
     #[cold]
     fn wake_row(&mut self, row: u32) {
-        let own = self.range(row);
-        self.idle.give_back(row, &mut self.states[own]);
+        let range = self.range(row);
+        self.idle.give_back(row, &mut self.states[range]);
     }
 
     /// The series of a row.
@@ -222,13 +222,13 @@ impl SeriesStates {
     }
 
     fn encode(&self, row: u32) -> EncodedRow {
-        let own = self.range(row);
-        let states = &self.states[own.clone()];
+        let range = self.range(row);
+        let states = &self.states[range.clone()];
         let whole = self.idle.whole(row, states);
         let states = state_row::encode(whole.as_deref().unwrap_or(states));
         let mut seen = Vec::new();
         let count = self.seen.len();
-        let times = &self.seen[own.start.min(count)..own.end.min(count)];
+        let times = &self.seen[range.start.min(count)..range.end.min(count)];
         if times.iter().any(|times| !times.is_empty()) {
             for times in times {
                 times.to_bytes(&mut seen);
@@ -241,9 +241,9 @@ impl SeriesStates {
     pub(crate) fn restore_states(&mut self, row: u32, bytes: &[u8]) -> Option<()> {
         let first = (row as usize).checked_mul(SERIES_PER_ROW)?;
         // A row may be older than the series that came after it.
-        let own = self.states.get_mut(first..)?;
-        let count = own.len().min(SERIES_PER_ROW);
-        state_row::decode(bytes, &mut own[..count])
+        let states = self.states.get_mut(first..)?;
+        let count = states.len().min(SERIES_PER_ROW);
+        state_row::decode(bytes, &mut states[..count])
     }
 
     /// Goes on without a damaged row of states: its series had samples up to `latest`, and its
@@ -259,11 +259,11 @@ impl SeriesStates {
 
     /// Goes on without a damaged row of times seen: no time up to a series' latest sample is new.
     pub(crate) fn lose_seen(&mut self, row: u32) {
-        let own = self.range(row);
-        if own.end > self.seen.len() {
-            self.seen.resize(own.end, SeenTimes::default());
+        let range = self.range(row);
+        if range.end > self.seen.len() {
+            self.seen.resize(range.end, SeenTimes::default());
         }
-        for index in own {
+        for index in range {
             if !self.states[index].is_fresh() {
                 self.seen[index] = SeenTimes::unknown_until(self.states[index].last_at);
             }

@@ -15,7 +15,7 @@ const MET_MAX: usize = 1024;
 struct Met<T> {
     times: Range<i64>,
     finest: Option<GranularityIndex>,
-    own: T,
+    value: T,
 }
 
 /// The slots met so far.
@@ -32,7 +32,7 @@ pub(super) struct Slot<'s, T> {
     /// The finest granularity that keeps it; the slot is of the finest of all when none does.
     pub(super) finest: Option<GranularityIndex>,
     /// The value that was made when the slot was met.
-    pub(super) own: &'s mut T,
+    pub(super) value: &'s mut T,
 }
 
 impl<'a, T> Slots<'a, T> {
@@ -48,11 +48,11 @@ impl<'a, T> Slots<'a, T> {
         make: impl FnOnce(Option<GranularityIndex>, UnixMillis) -> T,
     ) -> Slot<'_, T> {
         let is_it =
-            |place: &usize| self.met.get(*place).is_some_and(|own| own.times.contains(&at.0));
+            |place: &usize| self.met.get(*place).is_some_and(|met| met.times.contains(&at.0));
         let found = [self.last, self.last + 1, 0].into_iter().find(is_it);
         self.last = found.unwrap_or_else(|| self.meet(at, make));
-        let Met { times, finest, own } = &mut self.met[self.last];
-        Slot { start: UnixMillis(times.start), finest: *finest, own }
+        let Met { times, finest, value } = &mut self.met[self.last];
+        Slot { start: UnixMillis(times.start), finest: *finest, value }
     }
 
     /// Remembers a slot behind the last one. It ends where another granularity keeps what comes:
@@ -66,10 +66,10 @@ impl<'a, T> Slots<'a, T> {
         let granularity = &self.granularities[finest.unwrap_or(GranularityIndex::FINEST)];
         let start = granularity.slot_start(at);
         let end = self.keeping.same_until(at).min(start.plus(granularity.width_ms));
-        let met = Met { times: start.0..end.0, finest, own: make(finest, start) };
+        let met = Met { times: start.0..end.0, finest, value: make(finest, start) };
         let place = if self.met.is_empty() { 0 } else { (self.last + 1) % MET_MAX };
         match self.met.get_mut(place) {
-            Some(own) => *own = met,
+            Some(oldest) => *oldest = met,
             None => self.met.push(met),
         }
         place

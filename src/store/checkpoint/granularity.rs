@@ -153,9 +153,9 @@ impl<'a> GranularityStep<'a> {
         while let Some(row) = frozen.peek().copied().into_iter().chain(cursor.next_row()?).min() {
             frozen.next_if_eq(&row);
             cells.clear();
-            cursor.take(row, |slot, own| cells.push((index(slot), WideRow::Merged(own))))?;
-            for (slot, own) in &period.cells {
-                cells.extend(own.row(row).map(|own| (index(*slot), own)));
+            cursor.take(row, |slot, merged| cells.push((index(slot), WideRow::Merged(merged))))?;
+            for (slot, cells_of_slot) in &period.cells {
+                cells.extend(cells_of_slot.row(row).map(|wide| (index(*slot), wide)));
             }
             write_row(sink, (document, row), &cells, &mut of_lane)?;
         }

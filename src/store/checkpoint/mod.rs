@@ -126,24 +126,24 @@ impl Store {
     fn note_away(&self, frozen: &Frozen) -> Result<(), StoreError> {
         let inner = &*self.inner;
         let all = inner.documents.granularities();
-        for (index, own) in all.iter().enumerate().skip(inner.granularities.count()) {
+        for (index, granularity) in all.iter().enumerate().skip(inner.granularities.count()) {
             let known = inner.gaps.read()[index].clone();
             let until = known.complete_until;
             let mut late = Holes::default();
             for (map, living) in frozen.maps.iter().zip(&*inner.granularities) {
                 for (start, _) in map.slots(i64::MIN..until.0) {
                     let (first, end) = (UnixMillis(start), UnixMillis(start).plus(living.width_ms));
-                    let end = own.slot_start(end.minus(1)).plus(own.width_ms);
-                    late.add(own.slot_start(first)..end);
+                    let end = granularity.slot_start(end.minus(1)).plus(granularity.width_ms);
+                    late.add(granularity.slot_start(first)..end);
                 }
             }
             let is_known = |hole: &Range<UnixMillis>| {
                 let holds =
-                    |own: &Range<UnixMillis>| own.start <= hole.start && hole.end <= own.end;
+                    |known: &Range<UnixMillis>| known.start <= hole.start && hole.end <= known.end;
                 known.holes.iter().any(holds)
             };
             if !late.stretches().iter().all(is_known) {
-                let holes = inner.journal.note_away(&own.name, &late)?;
+                let holes = inner.journal.note_away(&granularity.name, &late)?;
                 inner.gaps.write()[index].holes = holes.stretches().to_vec();
             }
         }

@@ -96,8 +96,8 @@ impl Filling {
         let Dictionary { series, by_key, hasher, .. } = &mut self.dictionary;
         let key_of = |id: &SeriesId| series[id.0 as usize].key.as_ref();
         let hash = |id: &SeriesId| hasher.hash_one(key_of(id).map_or(&[][..], SeriesKey::as_bytes));
-        let own = hasher.hash_one(key.as_bytes());
-        match by_key.entry(own, |other| key_of(other) == Some(key), hash) {
+        let hash_of_key = hasher.hash_one(key.as_bytes());
+        match by_key.entry(hash_of_key, |other| key_of(other) == Some(key), hash) {
             Place::Occupied(_) => false,
             Place::Vacant(place) => {
                 place.insert(id);
@@ -150,9 +150,9 @@ impl Tag {
         if self.values.get(self.last).is_none_or(|(last, _)| **last != *value) {
             let values = &self.values;
             let text = |place: &u32| &*values[*place as usize].0;
-            let own = hasher.hash_one(value);
+            let hash_of_value = hasher.hash_one(value);
             let hash = |place: &u32| hasher.hash_one(text(place));
-            self.last = match self.places.entry(own, |place| text(place) == value, hash) {
+            self.last = match self.places.entry(hash_of_value, |place| text(place) == value, hash) {
                 Place::Occupied(place) => *place.get() as usize,
                 Place::Vacant(place) => {
                     place.insert(values.len() as u32);

@@ -21,7 +21,7 @@ impl Dictionary {
         let (mut left, mut joined) = (Moves::new(), Moves::new());
         for SeriesUpdate { id, key, .. } in updates {
             let Some(old) = self.key(*id) else { continue };
-            let has = |key: &SeriesKey, pair| pairs(key).any(|own| own == pair);
+            let has = |key: &SeriesKey, pair| pairs(key).any(|known| known == pair);
             let note = |moves: &mut Moves, (name, value): (&str, &str)| {
                 moves.entry((name.into(), value.into())).or_default().push(*id);
             };
@@ -49,10 +49,12 @@ impl Dictionary {
                 Some(key) => self.rename(*id, key),
             }
         }
-        for update in updates.iter().filter(|own| own.key.is_none() && own.into.is_none()) {
+        for update in updates.iter().filter(|update| update.key.is_none() && update.into.is_none())
+        {
             self.parts.remove(&update.id);
         }
-        let merged: Vec<_> = updates.iter().filter_map(|own| Some((own.id, own.into?))).collect();
+        let merged: Vec<_> =
+            updates.iter().filter_map(|update| Some((update.id, update.into?))).collect();
         self.note_merged(&merged);
     }
 
@@ -68,10 +70,10 @@ impl Dictionary {
             }
             // One that has a key, or whose whole has none, is no part of another.
             if self.key(*id).is_none() && self.key(whole).is_some() {
-                let own = self.parts.remove(id).unwrap_or_default();
+                let former = self.parts.remove(id).unwrap_or_default();
                 let parts = self.parts.entry(whole).or_default();
                 parts.push(*id);
-                parts.extend(own);
+                parts.extend(former);
                 parts.sort_unstable();
                 parts.dedup();
             }
@@ -103,7 +105,7 @@ impl Dictionary {
     fn unindex(&mut self, id: SeriesId) {
         let Some(key) = self.key(id) else { return };
         let hash = self.hasher.hash_one(key.as_bytes());
-        if let Ok(entry) = self.by_key.find_entry(hash, |own| *own == id) {
+        if let Ok(entry) = self.by_key.find_entry(hash, |known| *known == id) {
             entry.remove();
         }
     }

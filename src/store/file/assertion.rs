@@ -50,7 +50,7 @@ fn note_places() {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
             let place = info.location().map(ToString::to_string).unwrap_or_default();
-            PLACE.with(|own| *own.borrow_mut() = place);
+            PLACE.with(|current| *current.borrow_mut() = place);
             before(info);
         }));
     });
@@ -63,8 +63,8 @@ mod tests {
     #[test]
     fn only_an_assertion_of_redb_means_damage() {
         assert_eq!(catch(|| 3), Ok(3));
-        let own = panic::catch_unwind(|| catch(|| panic!("a bug")));
-        assert!(own.is_err());
+        let outcome = panic::catch_unwind(|| catch(|| panic!("a bug")));
+        assert!(outcome.is_err());
         assert!(is_of_redb("/somewhere/redb-4.4.0/src/tree_store/btree.rs:1105:22"));
         assert!(is_of_redb("vendor/redb/src/tree_store/btree.rs:1105:22"));
         for other in [

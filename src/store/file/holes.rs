@@ -51,11 +51,11 @@ impl Holes {
         if hole.is_empty() {
             return;
         }
-        let first = self.0.partition_point(|own| own.end < hole.start);
-        let behind = self.0.partition_point(|own| own.start <= hole.end);
+        let first = self.0.partition_point(|known| known.end < hole.start);
+        let behind = self.0.partition_point(|known| known.start <= hole.end);
         let met = &self.0[first..behind];
-        let start = met.first().map_or(hole.start, |own| own.start.min(hole.start));
-        let end = met.last().map_or(hole.end, |own| own.end.max(hole.end));
+        let start = met.first().map_or(hole.start, |known| known.start.min(hole.start));
+        let end = met.last().map_or(hole.end, |known| known.end.max(hole.end));
         self.0.splice(first..behind, [start..end]);
         if self.0.len() > HOLES_MAX {
             self.join_nearest();
@@ -76,7 +76,7 @@ impl Holes {
 
     /// Returns whether a time is in a hole.
     pub(crate) fn has(&self, at: UnixMillis) -> bool {
-        let behind = self.0.partition_point(|own| own.start <= at);
+        let behind = self.0.partition_point(|known| known.start <= at);
         behind > 0 && at < self.0[behind - 1].end
     }
 
@@ -90,7 +90,7 @@ impl Holes {
 
     /// Removes the stretches that end at a time, or before it.
     pub(crate) fn forget_before(&mut self, at: UnixMillis) {
-        self.0.retain(|own| own.end > at);
+        self.0.retain(|known| known.end > at);
     }
 
     /// Stores the stretches of a slot width in place of those that a table has.

@@ -167,7 +167,7 @@ impl Store {
         for chunk in ids.chunks(SERIES_AT_ONCE) {
             let catalog = self.inner.catalog.read();
             let is_live =
-                |id: &&SeriesId| catalog.state(**id).is_some_and(|own| own.last_at >= since);
+                |id: &&SeriesId| catalog.state(**id).is_some_and(|state| state.last_at >= since);
             live.extend(chunk.iter().filter(is_live).copied());
         }
         live
@@ -210,8 +210,8 @@ impl Store {
         let inner = &*self.inner;
         if inner.gaps.read()[index.0].complete_since < before {
             inner.journal.note_lacking(&self.granularity(index).name, before)?;
-            let own = &mut inner.gaps.write()[index.0].complete_since;
-            *own = before.max(*own);
+            let since = &mut inner.gaps.write()[index.0].complete_since;
+            *since = before.max(*since);
         }
         Ok(())
     }

@@ -63,7 +63,7 @@ impl Store {
 
     /// The earliest time of samples that some partition may still hold, or that are kept.
     pub(crate) fn samples_since(&self, kept_since: UnixMillis) -> UnixMillis {
-        let partitions = self.partitions().into_iter().map(|own| own.id.start);
+        let partitions = self.partitions().into_iter().map(|partition| partition.id.start);
         partitions.fold(kept_since, UnixMillis::min)
     }
 

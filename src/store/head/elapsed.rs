@@ -80,7 +80,7 @@ impl Elapsed {
             find(rate * (f64::from(millis) / 1000.0), &is_it)
         };
         let mut known = self.millis.iter().enumerate();
-        let found = known.find_map(|(index, own)| Some((index as u8, look(*own)?)));
+        let found = known.find_map(|(index, value)| Some((index as u8, look(*value)?)));
         if found.is_some() || self.millis.len() == COUNT_MAX {
             return found;
         }

@@ -15,17 +15,17 @@ pub(crate) fn read(bytes: &[u8]) {
     let padded = [bytes, &[0; 8]].concat();
     let Some(row) = Row::checked(&padded) else { return };
     let mut cells: RowCells = [Cell::EMPTY; SERIES_PER_ROW];
-    for (lane, own) in cells.iter_mut().enumerate() {
-        row.cells(1 << lane, |_, cell| *own = cell);
+    for (lane, read) in cells.iter_mut().enumerate() {
+        row.cells(1 << lane, |_, cell| *read = cell);
     }
     let mut merged = [Cell::EMPTY; SERIES_PER_ROW];
     if row.merge_into(&mut merged).is_some() {
-        assert_eq!(merged.map(|own| own.n), cells.map(|own| own.n));
+        assert_eq!(merged.map(|cell| cell.n), cells.map(|cell| cell.n));
     }
     let mut writer = RowWriter::default();
     let Some(written) = writer.write(&cells, KEY) else { return };
     let again = Row::parse(written, KEY).expect("what was written can be read");
-    let mut count = cells.iter().filter(|own| !own.is_empty()).count();
+    let mut count = cells.iter().filter(|cell| !cell.is_empty()).count();
     let all = again.cells(u64::MAX, |lane, cell| {
         assert_eq!(bits(&cell), bits(&cells[lane]), "lane {lane}");
         count -= 1;

@@ -85,9 +85,12 @@ impl Head {
         register: Arc<Register>,
         ran_until: UnixMillis,
     ) -> Result<Self, StoreError> {
-        let names: Vec<_> = granularities.iter().map(|own| own.name.clone()).collect();
-        let widths_ms: Vec<_> = granularities.iter().map(|own| own.width_ms).collect();
-        let presumed = granularities.iter().map(|own| presumed(own, ran_until)).collect();
+        let names: Vec<_> =
+            granularities.iter().map(|granularity| granularity.name.clone()).collect();
+        let widths_ms: Vec<_> =
+            granularities.iter().map(|granularity| granularity.width_ms).collect();
+        let presumed =
+            granularities.iter().map(|granularity| presumed(granularity, ran_until)).collect();
         let open = || open_whole(&medium, &names, &widths_ms);
         let Opened { file, damage } = match open() {
             Err(fault) if fault.is_damage_of(HEAD_FILE) => {
@@ -159,9 +162,9 @@ impl Head {
     /// the next cut.
     pub(crate) fn add_lost(&self, slots: &[InHead]) {
         let mut lost = self.lost.write();
-        for (own, width_ms) in lost.iter_mut().zip(&self.widths_ms) {
+        for (lost_slots, width_ms) in lost.iter_mut().zip(&self.widths_ms) {
             let of_width = slots.iter().filter(|slots| slots.width_ms == *width_ms);
-            of_width.for_each(|slots| own.add_all(&slots.slots));
+            of_width.for_each(|slots| lost_slots.add_all(&slots.slots));
         }
     }
 
@@ -180,7 +183,9 @@ impl Head {
     pub(crate) fn lost(&self) -> Vec<InHead> {
         let lost = self.lost.read();
         let of_each = self.widths_ms.iter().zip(&*lost);
-        of_each.map(|(width_ms, own)| InHead { width_ms: *width_ms, slots: own.clone() }).collect()
+        of_each
+            .map(|(width_ms, slots)| InHead { width_ms: *width_ms, slots: slots.clone() })
+            .collect()
     }
 
     /// The slots that the head has cells of.

@@ -35,9 +35,9 @@ pub(super) struct Opened {
 
 /// The slots presumed of a lost head whose notes are damaged, by granularity: the documents that
 /// were under way when the store was last run.
-pub(super) fn presumed(own: &Granularity, ran_until: UnixMillis) -> Presumed {
-    let before = own.document_start(own.document_start(ran_until).minus(1));
-    (own.width_ms, before..ran_until.plus(PRESUMED_AHEAD_MS))
+pub(super) fn presumed(granularity: &Granularity, ran_until: UnixMillis) -> Presumed {
+    let before = granularity.document_start(granularity.document_start(ran_until).minus(1));
+    (granularity.width_ms, before..ran_until.plus(PRESUMED_AHEAD_MS))
 }
 
 impl Head {
@@ -51,7 +51,7 @@ impl Head {
             let Some(slots) = noted.filter(|slots| is_older && !slots.is_empty()) else { continue };
             let granularity = &*self.names[place];
             let (from, to) = (slots.stretches().first(), slots.stretches().last());
-            let (from, to) = (from.map(|own| own.start.0), to.map(|own| own.end.0));
+            let (from, to) = (from.map(|slots| slots.start.0), to.map(|slots| slots.end.0));
             tracing::error!(
                 file = HEAD_FILE,
                 granularity,
@@ -182,7 +182,9 @@ pub(crate) fn records_of(
         let file = DatabaseFile::open(medium, HEAD_FILE.to_owned(), OPTIONS)?;
         file.guard("read", || {
             let txn = file.read()?;
-            granularities.map(|own| through(&txn, &own.name)).collect::<Result<Option<Vec<_>>, _>>()
+            granularities
+                .map(|granularity| through(&txn, &granularity.name))
+                .collect::<Result<Option<Vec<_>>, _>>()
         })
     };
     match read() {

@@ -109,9 +109,9 @@ impl<'a> Row<'a> {
         for (length, shape) in lengths.iter_mut().zip(self.shapes) {
             *length = Shape::from_bytes(*shape).length();
         }
-        let length = |own: &u8| lengths.get(usize::from(*own)).copied().unwrap_or(0);
+        let length = |shape: &u8| lengths.get(usize::from(*shape)).copied().unwrap_or(0);
         let mut times = self.times;
-        let (mut own, mut turns) = (Times::take(&mut times)?, 0);
+        let (mut current, mut turns) = (Times::take(&mut times)?, 0);
         let (mut place, mut from) = (0, 0);
         let mut left = wanted & self.present;
         while left != 0 {
@@ -126,10 +126,10 @@ impl<'a> Row<'a> {
             };
             place = next;
             while turns < (self.turns & (before | 1 << lane)).count_ones() {
-                own = Times::take(&mut times)?;
+                current = Times::take(&mut times)?;
                 turns += 1;
             }
-            let cell = self.decode(self.shape(place)?, self.values.get(from..)?, own)?;
+            let cell = self.decode(self.shape(place)?, self.values.get(from..)?, current)?;
             out(lane as usize, cell);
         }
         Some(())
@@ -188,15 +188,15 @@ impl RowWriter {
         let (mut present, mut turns) = (0_u64, 0_u64);
         let mut times = Times::default();
         for (lane, cell) in cells.iter().enumerate().filter(|(_, cell)| !cell.is_empty()) {
-            let own = Times::of(cell);
-            if own != times || present == 0 {
-                own.put(&mut self.times);
+            let of_cell = Times::of(cell);
+            if of_cell != times || present == 0 {
+                of_cell.put(&mut self.times);
                 turns |= u64::from(present != 0) << lane;
-                times = own;
+                times = of_cell;
             }
             present |= 1 << lane;
             let shape = cell::encode(cell, &mut self.elapsed, &mut self.values);
-            let place = self.shapes.iter().position(|own| *own == shape);
+            let place = self.shapes.iter().position(|known| *known == shape);
             let place = place.unwrap_or_else(|| {
                 self.shapes.push(shape);
                 self.shapes.len() - 1

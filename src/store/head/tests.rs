@@ -21,8 +21,9 @@ fn write(cells: &RowCells) -> Vec<u8> {
 fn value() -> impl Strategy<Value = f64> {
     let special = [0.0, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, 5e-324, 1e15];
     prop_oneof![
-        4 => (0..200_000_i64).prop_map(|own| own as f64),
-        4 => (-9000..9000_i64, 1..4_i32).prop_map(|(own, places)| own as f64 / 10_f64.powi(places)),
+        4 => (0..200_000_i64).prop_map(|number| number as f64),
+        4 => (-9000..9000_i64, 1..4_i32)
+            .prop_map(|(number, places)| number as f64 / 10_f64.powi(places)),
         1 => any::<f32>().prop_map(f64::from),
         1 => any::<u64>().prop_map(f64::from_bits),
         1 => prop::sample::select(special.to_vec()),
@@ -42,8 +43,8 @@ fn sampled() -> impl Strategy<Value = Cell> {
                 if is_decimal {
                     total = (total * 100.0).round() / 100.0;
                 }
-                let own = if kind == Kind::Counter { total } else { step };
-                let observed = state.observe(UnixMillis(at), own, 0, UnixMillis(START));
+                let value = if kind == Kind::Counter { total } else { step };
+                let observed = state.observe(UnixMillis(at), value, 0, UnixMillis(START));
                 cell.merge(&observed.cell);
             }
             cell
@@ -84,17 +85,17 @@ proptest! {
         lanes in prop::collection::btree_map(0..SERIES_PER_ROW, cell(), 1..SERIES_PER_ROW)
     ) {
         let cells = row(lanes);
-        prop_assume!(cells.iter().any(|own| !own.is_empty()));
+        prop_assume!(cells.iter().any(|cell| !cell.is_empty()));
         let bytes = write(&cells);
         prop_assert!(Row::parse(&bytes, KEY + 1).is_none());
         let row = Row::parse(&bytes, KEY).unwrap();
         let mut merged = [Cell::EMPTY; SERIES_PER_ROW];
         prop_assert_eq!(row.merge_into(&mut merged), Some(()));
         for (lane, cell) in cells.iter().enumerate() {
-            let mut own = None;
-            prop_assert_eq!(row.cells(1 << lane, |_, cell| own = Some(cell)), Some(()));
-            match own {
-                Some(own) => prop_assert_eq!(bits(&own), bits(cell), "lane {}: {:?}", lane, cell),
+            let mut read = None;
+            prop_assert_eq!(row.cells(1 << lane, |_, cell| read = Some(cell)), Some(()));
+            match read {
+                Some(read) => prop_assert_eq!(bits(&read), bits(cell), "lane {}: {:?}", lane, cell),
                 None => prop_assert!(cell.is_empty()),
             }
             let mut expected = Cell::EMPTY;
@@ -159,9 +160,9 @@ fn of_a_host(samples: i64, jitter_ms: i64) -> RowCells {
             } else {
                 f64::from(random.u32(0..1000)) / 10.0
             };
-            let own = state.observe(UnixMillis(at), *value, 0, slot);
+            let observed = state.observe(UnixMillis(at), *value, 0, slot);
             if round >= 0 {
-                cell.merge(&own.cell.shifted((round * 60_000) as u32));
+                cell.merge(&observed.cell.shifted((round * 60_000) as u32));
             }
         }
     }

@@ -82,9 +82,9 @@ pub(super) fn put_doubles(values: &[f64], out: &mut Vec<u8>) {
 }
 
 fn take_double(length: u8, bytes: &mut &[u8]) -> Option<f64> {
-    let (own, rest) = bytes.split_at_checked(usize::from(length))?;
+    let (packed, rest) = bytes.split_at_checked(usize::from(length))?;
     let mut bits = [0; size_of::<f64>()];
-    bits.get_mut(..own.len())?.copy_from_slice(own);
+    bits.get_mut(..packed.len())?.copy_from_slice(packed);
     *bytes = rest;
     Some(f64::from_bits(u64::from_be_bytes(bits)))
 }
@@ -140,7 +140,7 @@ mod tests {
             let bytes = doubles(&values);
             let mut rest = &*bytes;
             let read = take_doubles(&mut rest, values.len()).unwrap();
-            let bits = |all: &[f64]| all.iter().map(|own| own.to_bits()).collect::<Vec<_>>();
+            let bits = |all: &[f64]| all.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
             prop_assert_eq!(bits(&read), bits(&values));
             prop_assert!(rest.is_empty());
             if !values.is_empty() {

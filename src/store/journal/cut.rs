@@ -50,9 +50,9 @@ impl CutPart {
             Self::States { through, rows, end } => {
                 let mut states = txn.open_table(STATES).map_err(fail(OPERATION))?;
                 let mut seen = txn.open_table(SEEN).map_err(fail(OPERATION))?;
-                for EncodedRow { row, states: own, seen: times } in rows {
-                    let own = with_check(own, row);
-                    states.insert(row, &*own).map_err(fail(OPERATION))?;
+                for EncodedRow { row, states: encoded, seen: times } in rows {
+                    let encoded = with_check(encoded, row);
+                    states.insert(row, &*encoded).map_err(fail(OPERATION))?;
                     match times.as_slice() {
                         [] => seen.remove(row),
                         times => seen.insert(row, &*with_check(times, row)),

@@ -92,10 +92,10 @@ pub(crate) fn reconcile(
 ) -> Vec<StoredGranularity> {
     let after_all = latest.map_or(UnixMillis(i64::MIN), |at| at.max(now).plus(1));
     let remember = |granularity: &Granularity| {
-        let before = stored.iter().find(|own| own.granularity.name == granularity.name);
-        let mut away = before.map_or_else(Holes::default, |own| own.away.clone());
+        let before = stored.iter().find(|known| known.granularity.name == granularity.name);
+        let mut away = before.map_or_else(Holes::default, |known| known.away.clone());
         // What came since it was taken away is not in it.
-        if let Some(since) = before.and_then(|own| own.retired) {
+        if let Some(since) = before.and_then(|known| known.retired) {
             away.add(since..after_all);
         }
         let complete_since = match before {
@@ -107,9 +107,9 @@ pub(crate) fn reconcile(
                 (*complete_since).min(after_all)
             }
             // What was dropped may be kept again, with late samples only.
-            Some(own) => {
-                let kept_since = own.granularity.retention.before(now).plus(1);
-                own.complete_since.min(after_all).max(kept_since)
+            Some(known) => {
+                let kept_since = known.granularity.retention.before(now).plus(1);
+                known.complete_since.min(after_all).max(kept_since)
             }
         };
         StoredGranularity { granularity: granularity.clone(), complete_since, retired: None, away }
@@ -117,20 +117,21 @@ pub(crate) fn reconcile(
     // What it has is everything up to here.
     let stopped = latest.map_or(now, |latest| latest.min(now));
     let is_gone = |name: &String| settings.named(name).is_none();
-    let gone = stored.iter().filter(|own| is_gone(&own.granularity.name)).filter_map(|own| {
-        let retired = own.retired.unwrap_or(stopped);
+    let gone = stored.iter().filter(|known| is_gone(&known.granularity.name)).filter_map(|known| {
+        let retired = known.retired.unwrap_or(stopped);
         // The head may have its last samples while there is no file.
-        let is_kept = own.granularity.keeps(retired, now);
-        let is_there = is_kept || with_files.contains(&own.granularity.name);
-        is_there.then(|| StoredGranularity { retired: Some(retired), ..own.clone() })
+        let is_kept = known.granularity.keeps(retired, now);
+        let is_there = is_kept || with_files.contains(&known.granularity.name);
+        is_there.then(|| StoredGranularity { retired: Some(retired), ..known.clone() })
     });
-    let is_forgotten =
-        |name: &&String| is_gone(name) && !stored.iter().any(|own| own.granularity.name == **name);
+    let is_forgotten = |name: &&String| {
+        is_gone(name) && !stored.iter().any(|known| known.granularity.name == **name)
+    };
     let guessed = with_files.iter().filter(is_forgotten).filter_map(|name| {
         Some(StoredGranularity { retired: Some(stopped), ..guess(name, settings)? })
     });
     let mut all: Vec<_> = settings.iter().map(remember).chain(gone).chain(guessed).collect();
-    all.sort_by_key(|own| own.granularity.width_ms);
+    all.sort_by_key(|known| known.granularity.width_ms);
     all
 }
 
@@ -138,7 +139,7 @@ pub(crate) fn reconcile(
 /// as the next coarser one.
 fn guess(name: &str, settings: &GranularitySet) -> Option<StoredGranularity> {
     let Ok(Span::Fixed(width_ms)) = name.parse() else { return None };
-    let coarser = settings.iter().find(|own| own.width_ms > width_ms);
+    let coarser = settings.iter().find(|granularity| granularity.width_ms > width_ms);
     let retention = coarser.or(settings.as_slice().last())?.retention;
     let width = Span::Fixed(width_ms);
     let granularity = Granularity::new(width_ms, width, width, retention);
@@ -157,14 +158,15 @@ pub(crate) fn taken_away<'a>(
     stored: &'a [StoredGranularity],
     settings: &GranularitySet,
 ) -> Vec<&'a Granularity> {
-    let living = stored.iter().filter(|own| own.retired.is_none()).map(|own| &own.granularity);
-    living.filter(|own| settings.named(&own.name).is_none()).collect()
+    let living =
+        stored.iter().filter(|known| known.retired.is_none()).map(|known| &known.granularity);
+    living.filter(|known| settings.named(&known.name).is_none()).collect()
 }
 
 /// The granularities that take no samples any more.
 pub(crate) fn retired(all: &[StoredGranularity]) -> Vec<Granularity> {
-    let retired = all.iter().filter(|own| own.retired.is_some());
-    retired.map(|own| own.granularity.clone()).collect()
+    let retired = all.iter().filter(|known| known.retired.is_some());
+    retired.map(|known| known.granularity.clone()).collect()
 }
 
 /// The set that the rows make.
@@ -172,8 +174,8 @@ pub(crate) fn as_set(
     stored: &[StoredGranularity],
     file: &str,
 ) -> Result<GranularitySet, StoreError> {
-    let living = stored.iter().filter(|own| own.retired.is_none());
-    let all = living.map(|own| own.granularity.clone()).collect();
+    let living = stored.iter().filter(|known| known.retired.is_none());
+    let all = living.map(|known| known.granularity.clone()).collect();
     GranularitySet::new(all).map_err(|faults| StoreError::Corrupt {
         file: file.to_owned(),
         problem: format!("its granularities do not fit together: {faults}"),
@@ -188,14 +190,14 @@ mod tests {
     #[test]
     fn rows_survive_the_disk() {
         for granularity in &GranularitySet::default() {
-            let own = StoredGranularity {
+            let stored = StoredGranularity {
                 granularity: granularity.clone(),
                 complete_since: UnixMillis(-5),
                 retired: None,
                 away: Holes::default(),
             };
-            let read = StoredGranularity::from_text(&granularity.name, &own.to_text());
-            assert_eq!(read, Some(own));
+            let read = StoredGranularity::from_text(&granularity.name, &stored.to_text());
+            assert_eq!(read, Some(stored));
         }
         for text in [
             "",
@@ -214,7 +216,7 @@ mod tests {
     fn an_added_granularity_and_a_longer_retention_are_incomplete_before() {
         let set = GranularitySet::default();
         let new = reconcile(&[], &set, &[], None, NOW);
-        assert!(new.iter().all(|own| own.complete_since.0 == i64::MIN));
+        assert!(new.iter().all(|granularity| granularity.complete_since.0 == i64::MIN));
         assert_eq!(as_set(&new, "journal.redb").unwrap(), set);
         let added = reconcile(&new[1..], &set, &[], Some(NOW.plus(7)), NOW);
         assert_eq!(added[0].complete_since, NOW.plus(8));

@@ -66,7 +66,7 @@ impl Journal {
     pub(crate) fn keep_lost(&self, lost: &[InHead], all: &[Presumed]) -> Result<(), StoreError> {
         const OPERATION: &str = "note what was lost";
         let known = self.lost_with_heads(all)?;
-        if known.iter().eq(lost.iter().map(|own| &own.slots)) {
+        if known.iter().eq(lost.iter().map(|found| &found.slots)) {
             return Ok(());
         }
         self.file.transact(OPERATION, |txn| store_lost(txn, lost, OPERATION))

@@ -25,7 +25,7 @@ impl Journal {
             };
             StoredGranularity::from_text(name, std::str::from_utf8(text).ok()?).map(Some)
         })?;
-        all.sort_by_key(|own| own.granularity.width_ms);
+        all.sort_by_key(|stored| stored.granularity.width_ms);
         Ok(all)
     }
 
@@ -34,9 +34,9 @@ impl Journal {
         self.file.transact(OPERATION, |txn| {
             let mut table = txn.open_table(GRANULARITIES).map_err(fail(OPERATION))?;
             table.retain(|_, _| false).map_err(fail(OPERATION))?;
-            for own in all {
-                let name = &*own.granularity.name;
-                let row = with_check(own.to_text().as_bytes(), &name);
+            for stored in all {
+                let name = &*stored.granularity.name;
+                let row = with_check(stored.to_text().as_bytes(), &name);
                 table.insert(name, &*row).map_err(fail(OPERATION))?;
             }
             Ok(())
@@ -46,17 +46,17 @@ impl Journal {
     /// Remembers where a granularity that is taken away lacks late samples; returns where it lacks
     /// any.
     pub(crate) fn note_away(&self, name: &str, late: &Holes) -> Result<Holes, StoreError> {
-        let away = self.change_granularity(name, |own| {
-            own.away.add_all(late);
-            own.away.clone()
+        let away = self.change_granularity(name, |stored| {
+            stored.away.add_all(late);
+            stored.away.clone()
         })?;
         Ok(away.unwrap_or_default())
     }
 
     /// Remembers that slots of a granularity that begin before a time lack samples.
     pub(crate) fn note_lacking(&self, name: &str, before: UnixMillis) -> Result<(), StoreError> {
-        self.change_granularity(name, |own| {
-            own.complete_since = own.complete_since.max(before);
+        self.change_granularity(name, |stored| {
+            stored.complete_since = stored.complete_since.max(before);
         })?;
         Ok(())
     }

@@ -157,7 +157,7 @@ fn add(states: &mut SeriesStates, first: u32, mut row: &[u8]) -> Option<()> {
     }
     while !row.is_empty() {
         // Of one that is lost no sample comes any more.
-        states.add(series_row::take(&mut row)?.map_or(Kind::Gauge, |own| own.kind));
+        states.add(series_row::take(&mut row)?.map_or(Kind::Gauge, |series| series.kind));
     }
     Some(())
 }

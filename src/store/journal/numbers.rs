@@ -49,7 +49,7 @@ impl RecordsInFiles {
     /// does not matter to them. A third number is that of a granularity that was away.
     fn through(&self, first: Option<u64>) -> Option<(u64, bool)> {
         let lowest = self.heads.iter().copied().min()?;
-        let is_of_two = |own: &u64| [lowest, self.last].contains(own);
+        let is_of_two = |number: &u64| [lowest, self.last].contains(number);
         if !self.heads.iter().all(is_of_two) {
             return None;
         }
@@ -68,17 +68,17 @@ pub(super) fn check_version(
     format: u64,
     damaged: &DamagedRows,
 ) -> Result<(), StoreError> {
-    let own = read(file, VERSION_KEY)?;
-    let mut version = own.number.unwrap_or(0);
-    if own.number.is_none() && own.check.is_none() {
+    let stored = read(file, VERSION_KEY)?;
+    let mut version = stored.number.unwrap_or(0);
+    if stored.number.is_none() && stored.check.is_none() {
         let before = read(file, PRERELEASE_KEY)?.number;
         return Err(before.map_or_else(
             || corrupt("it does not say its format".to_owned()),
             |version| version::prerelease(JOURNAL_FILE, version),
         ));
     }
-    if !own.is_sound(VERSION_KEY) {
-        if !own.proves(VERSION_KEY, format) {
+    if !stored.is_sound(VERSION_KEY) {
+        if !stored.proves(VERSION_KEY, format) {
             return Err(refused(VERSION_KEY));
         }
         note(damaged, VERSION_KEY, "it is this release's by its checksum, or but for that");
@@ -114,9 +114,9 @@ pub(super) fn settle(
             settled.insert(key, None);
         }
     }
-    let own = read(file, LOG_KEY)?;
-    let mut last = own.number;
-    if !own.is_sound(LOG_KEY) {
+    let stored = read(file, LOG_KEY)?;
+    let mut last = stored.number;
+    if !stored.is_sound(LOG_KEY) {
         last = Log::last_of(medium)?;
         note(damaged, LOG_KEY, "the log ends with its last file that has a record");
         settled.insert(LOG_KEY, last);
@@ -147,15 +147,15 @@ impl Journal {
         &self,
         in_files: impl FnOnce() -> Result<Option<RecordsInFiles>, StoreError>,
     ) -> Result<(), StoreError> {
-        let own = self.file.guard("read", || read(&self.file, THROUGH_KEY))?;
-        if own.is_sound(THROUGH_KEY) {
+        let stored = self.file.guard("read", || read(&self.file, THROUGH_KEY))?;
+        if stored.is_sound(THROUGH_KEY) {
             return Ok(());
         }
         let in_files = in_files()?.ok_or_else(|| refused(THROUGH_KEY))?;
         let first = self.first_record()?;
         let (mut through, is_certain) =
             in_files.through(first).ok_or_else(|| refused(THROUGH_KEY))?;
-        if !is_certain && own.proves(THROUGH_KEY, in_files.last) {
+        if !is_certain && stored.proves(THROUGH_KEY, in_files.last) {
             through = in_files.last;
         }
         let what = format!(
@@ -171,8 +171,8 @@ impl Journal {
     /// Returns whether the number of the last record of a finished checkpoint is still to be
     /// written anew.
     pub(crate) fn is_through_damaged(&self) -> Result<bool, StoreError> {
-        let own = self.file.guard("read", || read(&self.file, THROUGH_KEY))?;
-        Ok(!own.is_sound(THROUGH_KEY))
+        let stored = self.file.guard("read", || read(&self.file, THROUGH_KEY))?;
+        Ok(!stored.is_sound(THROUGH_KEY))
     }
 
     /// The first record in the log.
@@ -181,9 +181,9 @@ impl Journal {
     }
 
     fn number(&self, key: &'static str) -> Result<Option<u64>, StoreError> {
-        let own = self.file.guard("read", || read(&self.file, key))?;
-        if own.is_sound(key) {
-            return Ok(own.number);
+        let stored = self.file.guard("read", || read(&self.file, key))?;
+        if stored.is_sound(key) {
+            return Ok(stored.number);
         }
         self.settled.lock().get(key).copied().ok_or_else(|| refused(key))
     }

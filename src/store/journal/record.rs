@@ -148,10 +148,10 @@ mod tests {
                 let times = if shared { 1 } else { count };
                 AcceptedBatch {
                     counts_once: counts_once(seq),
-                    series: samples.iter().map(|own| SeriesId(own.0)).collect(),
-                    times: samples.iter().map(|own| own.1).take(times).collect(),
-                    starts: samples.iter().map(|own| own.2).take(starts).collect(),
-                    values: samples.iter().map(|own| own.3).collect(),
+                    series: samples.iter().map(|sample| SeriesId(sample.0)).collect(),
+                    times: samples.iter().map(|sample| sample.1).take(times).collect(),
+                    starts: samples.iter().map(|sample| sample.2).take(starts).collect(),
+                    values: samples.iter().map(|sample| sample.3).collect(),
                     ..AcceptedBatch::default()
                 }
             },

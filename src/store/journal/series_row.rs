@@ -53,7 +53,8 @@ impl ReadRow {
                 let flipped = (0..u32::BITS).map(move |bit| length ^ 1 << bit);
                 std::iter::once(length).chain(flipped)
             });
-            let found = lengths.filter_map(|length| split(row, length)).find(|own| own.is_of(id));
+            let found =
+                lengths.filter_map(|length| split(row, length)).find(|found| found.is_of(id));
             if let Some(Entry { bytes, behind, .. }) = found {
                 read.push(bytes);
                 row = behind;

@@ -297,8 +297,8 @@ impl Objects {
     /// Makes the file, or opens one whose making went wrong, and registers it before anything is in
     /// it.
     fn create(&self) -> Result<Arc<DatabaseFile>, StoreError> {
-        let mut own = self.file.write();
-        if let Some(file) = &*own {
+        let mut current = self.file.write();
+        if let Some(file) = &*current {
             return Ok(file.clone());
         }
         let fault =
@@ -307,7 +307,7 @@ impl Objects {
         let file = if is_there { file::open(&self.medium) } else { file::create(&self.medium) };
         let file = Arc::new(file?);
         self.register.note(OBJECTS_FILE)?;
-        *own = Some(file.clone());
+        *current = Some(file.clone());
         Ok(file)
     }
 
@@ -320,10 +320,10 @@ impl Objects {
         if let Err(fault) = &outcome
             && fault.is_damage_of(OBJECTS_FILE)
         {
-            let mut own = self.file.write();
-            if own.as_ref().is_some_and(|own| Arc::ptr_eq(own, file)) {
+            let mut current = self.file.write();
+            if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, file)) {
                 self.register.set_aside(OBJECTS_FILE, fault)?;
-                *own = None;
+                *current = None;
             }
         }
         outcome

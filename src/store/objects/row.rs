@@ -13,7 +13,7 @@ pub(super) fn key(kind: ObjectKind, name: &str) -> String {
 /// The kind and name in a key; `None` when no object has it.
 pub(super) fn place(key: &str) -> Option<(ObjectKind, &str)> {
     let (kind, name) = key.split_once('/')?;
-    Some((*ObjectKind::ALL.iter().find(|own| own.as_str() == kind)?, name))
+    Some((*ObjectKind::ALL.iter().find(|known| known.as_str() == kind)?, name))
 }
 
 /// The row of an object under a key.

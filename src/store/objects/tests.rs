@@ -308,8 +308,8 @@ proptest! {
                 };
                 prop_assert_eq!(others(&there), others(&map));
                 let is_new = match (step, there.get(name)) {
-                    (Step::Put { length, .. }, Some(own)) => own.bytes.len() == *length,
-                    (_, own) => own.is_none(),
+                    (Step::Put { length, .. }, Some(found)) => found.bytes.len() == *length,
+                    (_, found) => found.is_none(),
                 };
                 prop_assert!(is_new || there.get(name) == map.get(name));
             }

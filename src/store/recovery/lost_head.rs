@@ -26,10 +26,10 @@ pub(super) fn records_in_files(
     journal: &Arc<Journal>,
     known: &[StoredGranularity],
 ) -> Result<Option<RecordsInFiles>, StoreError> {
-    let living = known.iter().filter(|own| own.retired.is_none());
-    let living = living.map(|own| own.granularity.clone());
+    let living = known.iter().filter(|stored| stored.retired.is_none());
+    let living = living.map(|stored| stored.granularity.clone());
     let Some(heads) = head::records_of(medium, living)? else { return Ok(None) };
-    let all = known.iter().map(|own| own.granularity.clone()).collect();
+    let all = known.iter().map(|stored| stored.granularity.clone()).collect();
     let register = Arc::new(Register::open(medium.clone(), journal.clone())?);
     let documents = LocalDocuments::open(medium.clone(), all, register)?;
     let in_documents = documents.last_record()?.map_or(0, |(record, _)| record);

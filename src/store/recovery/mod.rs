@@ -93,7 +93,7 @@ impl Store {
         let living_series = AtomicUsize::new(dictionary.len());
         // In the order of the partitions' granularities.
         let (living, retired): (Vec<_>, Vec<_>) =
-            stored.iter().partition(|own| own.retired.is_none());
+            stored.iter().partition(|known| known.retired.is_none());
         let gaps =
             living.into_iter().chain(retired).map(granularities::StoredGranularity::gaps).collect();
         let inner = Inner {
@@ -141,8 +141,8 @@ impl Store {
         if !taken_away.is_empty()
             && let Ok(before) = granularities::as_set(&known, JOURNAL_FILE)
         {
-            for own in taken_away {
-                let (granularity, kept) = (&own.name, own.retention.to_string());
+            for removed in taken_away {
+                let (granularity, kept) = (&removed.name, removed.retention.to_string());
                 tracing::warn!(
                     granularity,
                     kept,
@@ -301,21 +301,21 @@ fn fill(
         while !rest.is_empty() {
             let id = filling.next_id();
             let unreadable = || damaged(format!("series {} cannot be read", id.0));
-            let own = series_row::take(&mut rest).ok_or_else(unreadable)?;
+            let read = series_row::take(&mut rest).ok_or_else(unreadable)?;
             let change = changes.next_if(|change| change.id == id).map(|change| change.key);
-            let Some(own) = own else {
+            let Some(read) = read else {
                 filling.add_deleted(Kind::Gauge);
                 continue;
             };
             let key = match change {
                 Some(None) => {
-                    filling.add_deleted(own.kind);
+                    filling.add_deleted(read.kind);
                     continue;
                 }
                 Some(Some(key)) => key,
-                None => SeriesKey::from_bytes(own.key).ok_or_else(unreadable)?,
+                None => SeriesKey::from_bytes(read.key).ok_or_else(unreadable)?,
             };
-            if !filling.add(&key, own.kind, own.unit, own.sender) {
+            if !filling.add(&key, read.kind, read.unit, read.sender) {
                 let problem = format!("series {} is {key}, which is another one", id.0);
                 return Err(damaged(problem));
             }

@@ -153,7 +153,8 @@ impl Copies<'_> {
             let copied = if held { partition.file.while_unwritten(copy)? } else { copy() };
             match copied {
                 Ok(bytes) => {
-                    let stamp = stamp.filter(|own| held || partition.file.stamp() == Some(*own));
+                    let stamp =
+                        stamp.filter(|copied| held || partition.file.stamp() == Some(*copied));
                     let copied = Copied { partition: partition.clone(), stamp, bytes };
                     self.made.insert(partition.id(), copied);
                 }
@@ -176,8 +177,8 @@ impl Copies<'_> {
             let name = segment.name();
             let to = self.folder.join(name);
             match self.segments.remove(name) {
-                Some((own, bytes)) if Arc::ptr_eq(&own, &segment) => {
-                    self.segments.insert(name.to_owned(), (own, bytes));
+                Some((copied, bytes)) if Arc::ptr_eq(&copied, &segment) => {
+                    self.segments.insert(name.to_owned(), (copied, bytes));
                     continue;
                 }
                 Some(_) => fs::remove_file(&to).map_err(fault("remove", &to))?,
@@ -204,9 +205,10 @@ impl Copies<'_> {
     fn finish(self) -> Result<(Vec<String>, u64, u64), StoreError> {
         let (mut files, mut segments, mut bytes) = (Vec::new(), 0, 0);
         let partitions = self.store.inner.documents.files();
-        let named: Vec<_> = partitions.iter().flat_map(|own| own.segment_files()).collect();
-        let mut there: BTreeSet<_> = named.iter().map(|own| own.name()).collect();
-        there.extend(partitions.iter().map(|own| own.file_path()));
+        let named: Vec<_> =
+            partitions.iter().flat_map(|partition| partition.segment_files()).collect();
+        let mut there: BTreeSet<_> = named.iter().map(|segment| segment.name()).collect();
+        there.extend(partitions.iter().map(|partition| partition.file_path()));
         let remove = |name: &str| {
             let copy = self.folder.join(name);
             fs::remove_file(&copy).map_err(fault("remove", &copy))
@@ -220,10 +222,10 @@ impl Copies<'_> {
                 remove(name)?;
             }
         }
-        for (name, (_, own)) in &self.segments {
+        for (name, (_, copied)) in &self.segments {
             if there.contains(&**name) {
                 segments += 1;
-                bytes += own;
+                bytes += copied;
             } else {
                 remove(name)?;
             }

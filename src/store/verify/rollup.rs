@@ -102,15 +102,15 @@ pub(super) fn check_coarser_exists(
 ) {
     let index = id.granularity.coarser();
     let documents = &store.inner.documents;
-    let (own, place) =
+    let (finer, place) =
         (documents.place(id.granularity, id.start), documents.place(index, id.start));
     // It may reach into several of the coarser ones.
-    let end = PartitionId { granularity: index, start: own.end };
-    let found = !documents.places(index, own.range()).is_empty()
+    let end = PartitionId { granularity: index, start: finer.end };
+    let found = !documents.places(index, finer.range()).is_empty()
         || in_head.range(place.id..end).next().is_some();
     let missing = documents.name(&place);
     if !found && !store.inner.register.is_lost(&missing) {
-        let file = documents.name(&own);
+        let file = documents.name(&finer);
         report.fault(&missing, format!("it is missing: {file} holds samples"));
     }
 }
@@ -118,7 +118,7 @@ pub(super) fn check_coarser_exists(
 /// The time since which both a granularity and the next coarser one have every sample.
 fn complete_since(store: &Store, finer: GranularityIndex) -> UnixMillis {
     let gaps = store.gaps();
-    let both = gaps.iter().skip(finer.0).take(2).map(|own| own.complete_since);
+    let both = gaps.iter().skip(finer.0).take(2).map(|gap| gap.complete_since);
     both.max().unwrap_or(UnixMillis::MIN)
 }
 

@@ -25,10 +25,10 @@ fn rows_survive_the_disk() {
     for index in 0..130 {
         read.add(Kind::ALL[index % 3]);
     }
-    for EncodedRow { row, states: own, seen } in &rows {
-        assert_eq!(read.restore_states(*row, own), Some(()));
+    for EncodedRow { row, states: encoded, seen } in &rows {
+        assert_eq!(read.restore_states(*row, encoded), Some(()));
         assert_eq!(read.restore_seen(*row, seen), Some(()));
-        assert_eq!(read.restore_states(*row, &[own, &[0][..]].concat()), None);
+        assert_eq!(read.restore_states(*row, &[encoded, &[0][..]].concat()), None);
     }
     assert_eq!(read.states, states.states);
     assert_eq!(read.note_time(SeriesId(65), UnixMillis(5), 1000), TimeVerdict::Duplicate);
@@ -120,25 +120,25 @@ proptest! {
                     prop_assert_eq!(observe(&mut all), observe(&mut swept));
                 }
                 Event::End { series, at } => {
-                    for own in [&mut all, &mut swept] {
-                        own.end(SeriesId(series), UnixMillis(at));
+                    for copy in [&mut all, &mut swept] {
+                        copy.end(SeriesId(series), UnixMillis(at));
                     }
                 }
                 Event::Forget(series) if forgotten.insert(series) => {
-                    for own in [&mut all, &mut swept] {
-                        own.forget(SeriesId(series));
+                    for copy in [&mut all, &mut swept] {
+                        copy.forget(SeriesId(series));
                     }
                 }
                 Event::PutAside(before) => {
                     prop_assert!(swept.pack_idle(0..2, UnixMillis(before)));
                     prop_assert!(!swept.pack_idle(2..4, UnixMillis(before)));
-                    let is_old = |own: &&SeriesState| own.last_at.0 < before;
+                    let is_old = |state: &&SeriesState| state.last_at.0 < before;
                     let old = swept.states.iter().filter(is_old);
-                    prop_assert!(old.into_iter().all(|own| own.counter().is_none()));
+                    prop_assert!(old.into_iter().all(|state| state.counter().is_none()));
                 }
                 Event::Freeze if !is_frozen => {
-                    for own in [&mut all, &mut swept] {
-                        own.freeze();
+                    for copy in [&mut all, &mut swept] {
+                        copy.freeze();
                     }
                     is_frozen = true;
                 }
@@ -158,7 +158,8 @@ proptest! {
         prop_assert_eq!(rows(&all), rows(&swept));
         prop_assert_eq!(all.latest(), swept.latest());
         let asleep = swept.states.iter().zip(&all.states);
-        let asleep = asleep.filter(|(own, awake)| own.counter().is_none() && awake.counter().is_some());
+        let asleep = asleep
+            .filter(|(state, awake)| state.counter().is_none() && awake.counter().is_some());
         prop_assert_eq!(swept.idle_series(), asleep.count());
         swept.pack_idle(0..3, UnixMillis(i64::MIN));
         (0..150).for_each(|id| swept.wake(SeriesId(id)));

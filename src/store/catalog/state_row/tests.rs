@@ -43,20 +43,20 @@ proptest! {
         readings in prop::collection::vec((0..90_000_i64, 0..50_u32), 0..40),
         cut in 0..40_usize,
     ) {
-        let observe = |state: &mut SeriesState, own: &Sort, (at, value): (i64, u32)| {
-            let at = at + own.apart_ms;
+        let observe = |state: &mut SeriesState, sort: &Sort, (at, value): (i64, u32)| {
+            let at = at + sort.apart_ms;
             let observed =
-                state.observe(UnixMillis(at), f64::from(value) * own.scale, own.start, UnixMillis(0));
+                state.observe(UnixMillis(at), f64::from(value) * sort.scale, sort.start, UnixMillis(0));
             // By their bits, as one that is not a number is not itself.
             format!("{observed:?}")
         };
         let (first, then) = readings.split_at(cut.min(readings.len()));
-        let mut states = fresh(sorts.iter().map(|own| own.kind));
-        for (state, own) in states.iter_mut().zip(&sorts) {
+        let mut states = fresh(sorts.iter().map(|sort| sort.kind));
+        for (state, sort) in states.iter_mut().zip(&sorts) {
             for reading in first {
-                observe(state, own, *reading);
+                observe(state, sort, *reading);
             }
-            if let Some(ended) = own.ended {
+            if let Some(ended) = sort.ended {
                 state.end(UnixMillis(i64::from(ended)));
             }
         }
@@ -70,9 +70,9 @@ proptest! {
         let has_readings = states.last().is_some_and(|state| state.counter().is_some());
         prop_assert!(!has_readings || cut_off.is_none());
         prop_assert_eq!(decode(&bytes, &mut read[1..].to_vec()), None);
-        for ((one, other), own) in states.iter_mut().zip(&mut read).zip(&sorts) {
+        for ((one, other), sort) in states.iter_mut().zip(&mut read).zip(&sorts) {
             for reading in then {
-                prop_assert_eq!(observe(one, own, *reading), observe(other, own, *reading));
+                prop_assert_eq!(observe(one, sort, *reading), observe(other, sort, *reading));
             }
             prop_assert_eq!(one.last_at, other.last_at);
             prop_assert_eq!(one.ended_at(), other.ended_at());

@@ -61,9 +61,9 @@ impl Reader<'_, '_> {
             // Of constant length, and then cut: that is no call.
             Some(eight) if bytes < 8 => u64::from_le_bytes(*eight) & ((1 << (8 * bytes)) - 1),
             _ => {
-                let mut own = [0; 8];
-                own.get_mut(..bytes)?.copy_from_slice(self.rest.get(..bytes)?);
-                u64::from_le_bytes(own)
+                let mut number = [0; 8];
+                number.get_mut(..bytes)?.copy_from_slice(self.rest.get(..bytes)?);
+                u64::from_le_bytes(number)
             }
         };
         *self.rest = self.rest.get(bytes..)?;
@@ -88,7 +88,7 @@ impl Reader<'_, '_> {
     fn sum(&mut self, known: &Known, apply: impl Fn(i64, i64) -> f64) -> Option<f64> {
         let code = self.shape.code(SUM);
         let likely = known.likely_sum(self.shape.has_rates());
-        if let Some((_, bytes)) = SUM_BARE.iter().find(|(own, _)| *own == code) {
+        if let Some((_, bytes)) = SUM_BARE.iter().find(|(known, _)| *known == code) {
             return self.bare(*bytes);
         }
         let is_off = code > SUM_DELTA_MAX;

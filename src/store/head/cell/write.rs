@@ -107,7 +107,7 @@ impl Writer<'_> {
 
     /// Writes the sum of a counter.
     fn counted(&mut self, sum: f64, known: &Known) {
-        match known.number_of(sum, |own| own.to_bits() == sum.to_bits()) {
+        match known.number_of(sum, |value| value.to_bits() == sum.to_bits()) {
             Some((number, off)) => {
                 self.sum_or_bare(sum, number.wrapping_sub(known.likely_sum(true)), off);
             }

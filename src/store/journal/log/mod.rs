@@ -231,7 +231,7 @@ impl Log {
 
     /// Removes a file from the list.
     pub(super) fn forget(&mut self, first: u64) {
-        self.files.retain(|own| *own != first);
+        self.files.retain(|name| *name != first);
     }
 
     /// Bytes that the files take.
