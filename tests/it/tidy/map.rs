@@ -42,7 +42,8 @@ fn code_words(text: &str) -> impl Iterator<Item = &str> {
 /// Returns whether a word of the map is a path: it has a slash, or is a Rust file.
 fn is_path(word: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '/' | '.' | '-');
-    word.chars().all(is_plain) && (word.contains('/') || word.ends_with(".rs"))
+    let is_rust = Path::new(word).extension().is_some_and(|extension| extension == "rs");
+    word.chars().all(is_plain) && (word.contains('/') || is_rust)
 }
 
 /// Returns whether a path exists; the folders above it may be left out.
