@@ -96,15 +96,18 @@ fn decode_bodies(bytes: &[u8]) {
     let admission = Admission::new(&GranularitySet::default(), 600_000, NOW);
     for body in split_batches(bytes).into_iter().flatten() {
         let Ok(view) = decode_batch(body) else { continue };
-        let none = ingest::native::RefusedSeries::default();
-        for definition in sessions.learn(&view, &dictionary, &none) {
+        let none = ingest::native::Settled::default();
+        for definition in sessions.learn(&view, &dictionary, &none, (false, NOW)).new {
             if dictionary.find(&definition.key).is_none() {
                 dictionary.add(definition);
             }
         }
-        assert!(sessions.learn(&view, &dictionary, &none).is_empty(), "all series are known");
+        let unknown = sessions.learn(&view, &dictionary, &none, (false, NOW));
+        assert!(unknown.is_empty(), "all series are known");
         let name = |id| Some(dictionary.key(id)?.to_string());
-        if let Ok(admitted) = sessions.admit(&view, &admission, |_| Some(Kind::Gauge), name) {
+        let former = |_, _| ingest::native::FormerPlace::Unknown;
+        let asked = ingest::native::Asked { kind: |_| Some(Kind::Gauge), name, former };
+        if let Ok(admitted) = sessions.admit(&view, &admission, &asked) {
             let batch = &admitted.batch;
             assert_eq!(batch.series.len(), batch.values.len());
             (0..batch.values.len()).for_each(|index| {
@@ -190,7 +193,7 @@ fn decode_rows(mut decode: impl FnMut(&mut Rows<'_>) -> bool) {
     let mut cache = SeriesCache::default();
     let mut accepted = Vec::new();
     for _ in 0..2 {
-        let known = |key: &SeriesKey| key.metric().is_empty().then_some(SeriesId(0));
+        let known = |key: &SeriesKey| key.metric().is_empty().then_some((SeriesId(0), Kind::Gauge));
         let mut rows = Rows::new(&mut cache, &known, &limits, "fuzz");
         if !decode(&mut rows) {
             return;

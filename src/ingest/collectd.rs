@@ -133,7 +133,7 @@ fn take_list(text: &RawValue, rows: &mut Rows<'_>) -> Result<(), (u64, String)> 
                 ("type_instance", &list.type_instance),
             ];
             let key = SeriesKey::new(&metric, tags, limits).map_err(|cause| cause.to_string())?;
-            Ok(Described { key, kind: source.kind(), unit: "".into() })
+            Ok(Described { key, kind: source.kind(), unit: "".into(), is_declared: false })
         });
         rows.push_finite(target, UnixMillis(millis as i64), value.unwrap_or(f64::NAN));
     }
@@ -158,14 +158,11 @@ fn metric(list: &ValueList<'_>, source: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        ingest::series_cache::SeriesCache,
-        model::{SeriesId, SeriesLimits},
-    };
+    use crate::{ingest::series_cache::SeriesCache, model::SeriesLimits};
 
     fn decoded(body: &str) -> Result<(usize, Vec<String>), String> {
         let (mut cache, limits) = (SeriesCache::default(), SeriesLimits::default());
-        let known = |_: &SeriesKey| None::<SeriesId>;
+        let known = |_: &SeriesKey| None;
         let mut rows = Rows::new(&mut cache, &known, &limits, "");
         decode(body.as_bytes(), &mut rows)?;
         let decoded = rows.finish();

@@ -155,7 +155,7 @@ pub fn describe(
         None => path.to_owned(),
     };
     let key = SeriesKey::new(&metric, tags, limits).map_err(|cause| cause.to_string())?;
-    Ok(Described { key, kind: kind_of_name(&metric), unit: "".into() })
+    Ok(Described { key, kind: kind_of_name(&metric), unit: "".into(), is_declared: false })
 }
 
 /// Decodes one pickled list of `(path, (timestamp, value))`.
@@ -211,7 +211,7 @@ fn number(item: &Item) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::SeriesId;
+    use crate::model::{Kind, SeriesId};
 
     fn series(path: &str, templates: &[&str]) -> Result<String, String> {
         let templates: Vec<_> = templates.iter().map(|t| Template::parse(t).unwrap()).collect();
@@ -251,7 +251,7 @@ mod tests {
         }
         let limits = SeriesLimits::default();
         let mut cache = super::super::series_cache::SeriesCache::default();
-        let known = |_: &SeriesKey| Some(SeriesId(1));
+        let known = |_: &SeriesKey| Some((SeriesId(1), Kind::Gauge));
         let mut rows = Rows::new(&mut cache, &known, &limits, "");
         decode_lines(b"a 1 5\nbad\n\nb 2 6\r\nc 3 7", &[], UnixMillis(0), &mut rows);
         assert_eq!(rows.finish().len(), 3);
@@ -265,7 +265,7 @@ mod tests {
 \x86q\x02\x86q\x03X\x03\x00\x00\x00badq\x04K\x01\x86q\x05e.";
         let limits = SeriesLimits::default();
         let mut cache = super::super::series_cache::SeriesCache::default();
-        let known = |_: &SeriesKey| Some(SeriesId(1));
+        let known = |_: &SeriesKey| Some((SeriesId(1), Kind::Gauge));
         let mut rows = Rows::new(&mut cache, &known, &limits, "");
         decode_pickle(pickle, &[], UnixMillis(0), &mut rows).unwrap();
         assert_eq!(rows.finish().len(), 1);

@@ -176,7 +176,7 @@ fn describe(
     let tags = line.series.tag_set.iter().flatten();
     let tags: Vec<_> = tags.map(|(name, value)| (name.as_str(), value.as_str())).collect();
     let key = SeriesKey::new(&metric, tags, limits).map_err(|cause| cause.to_string())?;
-    Ok(Described { key, kind: kind_of_name(&metric), unit: "".into() })
+    Ok(Described { key, kind: kind_of_name(&metric), unit: "".into(), is_declared: false })
 }
 
 #[cfg(test)]

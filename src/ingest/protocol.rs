@@ -40,7 +40,16 @@ pub enum BatchEncoding {
     Updates,
 }
 
+/// The prefix of senders that are files of an import.
+const IMPORTS: &str = "import:";
+
 impl BatchEncoding {
+    /// Returns true when a sender declares the kinds of its series. Imports and updates guess them,
+    /// and JSON may omit them.
+    pub fn declares_kinds(self, sender: &str) -> bool {
+        matches!(self, Self::Bson | Self::Packed) && !sender.starts_with(IMPORTS)
+    }
+
     /// Returns the bytes that a decoded body takes: a batch and a record of the journal.
     pub fn memory(self, body: &[u8]) -> usize {
         match self {

@@ -9,7 +9,10 @@ use std::{
 use foldhash::fast::FixedState;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-use crate::{model::SeriesId, policy::RefusalReason};
+use crate::{
+    model::{Kind, SeriesId},
+    policy::RefusalReason,
+};
 
 /// A random seed, so that nobody can construct two series with equal fingerprints.
 static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
@@ -22,6 +25,11 @@ impl Fingerprint {
     /// Hashes the received bytes. `protocol` separates equal bytes of two protocols.
     pub fn of(protocol: u8, bytes: &[u8]) -> Self {
         Self(xxh3_128_with_seed(bytes, *SEED) ^ u128::from(protocol))
+    }
+
+    /// Separates equal series that are declared with different kinds.
+    pub(super) fn of_kind(self, kind: Kind) -> Self {
+        Self(self.0 ^ u128::from(kind as u8) << 8)
     }
 
     /// Extends the hash by more bytes without hashing the first ones again.
@@ -64,15 +72,22 @@ impl SeriesCache {
     /// Empties the cache when it contains more than `series_max` series; they are looked up again.
     pub fn trim(&mut self, series_max: usize) {
         if self.entries.len() > series_max {
-            *self = Self { generation: self.generation, ..Self::default() };
+            self.clear();
         }
     }
 
-    /// Empties the cache when series were deleted or renamed; they are looked up again.
+    /// Empties the cache when series were deleted or renamed, or got another kind; they are looked
+    /// up again.
     pub fn renew(&mut self, generation: u64) {
         if self.generation != generation {
-            *self = Self { generation, ..Self::default() };
+            self.generation = generation;
+            self.clear();
         }
+    }
+
+    /// Empties the cache; all series are looked up again.
+    pub fn clear(&mut self) {
+        *self = Self { generation: self.generation, ..Self::default() };
     }
 
     pub(super) fn generation(&self) -> u64 {

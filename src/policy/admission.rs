@@ -205,6 +205,30 @@ impl Admission {
     }
 }
 
+/// The time after which rejected kinds are checked again.
+const KIND_CONFLICT_MS: i64 = 300_000;
+
+/// The rejected definitions of known series with other kinds. Later, their kinds are checked again.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct KindConflicts {
+    first: Option<UnixMillis>,
+}
+
+impl KindConflicts {
+    /// Notes a rejected definition.
+    pub fn note(&mut self, now: UnixMillis) {
+        self.first.get_or_insert(now);
+    }
+
+    /// Returns true when the kinds are to be checked again, and forgets the definitions. After a
+    /// step back of the clock, that is at once.
+    pub fn expire(&mut self, now: UnixMillis) -> bool {
+        let is_over =
+            |first: UnixMillis| !(0..KIND_CONFLICT_MS).contains(&now.0.saturating_sub(first.0));
+        self.first.take_if(|first| is_over(*first)).is_some()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -14,7 +14,7 @@ pub mod snapshots;
 mod times;
 pub mod trust;
 
-pub use admission::{Admission, RefusalReason};
+pub use admission::{Admission, KindConflicts, RefusalReason};
 pub use hosts::{DOWN_AFTER_MS, Hearing, Hosts, LATE_AFTER_MS};
 pub use snapshots::{KeptSnapshot, SnapshotPolicy, SnapshotRefusal, SnapshotRoom};
 pub use trust::{Change, Doubt, Trust, TrustRules};

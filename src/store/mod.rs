@@ -54,4 +54,5 @@ pub use objects::{
 pub use recovery::RecoveryReport;
 pub use snapshot::{SnapshotReport, folder::SnapshotFolder, restore};
 pub use verify::{Fault, VerifyProgress, VerifyReport, verify};
+pub(crate) use view::Stretch;
 pub use view::{View, Whereabouts};

@@ -26,6 +26,7 @@ mod import;
 mod import_resume;
 mod json;
 mod kills;
+mod kinds;
 mod levels;
 mod limits;
 #[path = "../support/manual.rs"]

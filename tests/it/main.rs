@@ -14,6 +14,7 @@ mod fleet;
 mod golden;
 mod head;
 mod journal_rows;
+mod kinds;
 mod late;
 mod long_series;
 mod lost;

@@ -121,7 +121,7 @@ impl History {
 
     fn step(&mut self) {
         self.begin();
-        match self.rng.u32(0..110) {
+        match self.rng.u32(0..112) {
             _ if stages::DAMAGE && self.rng.u16(0..150) == 0 => self.damage(),
             _ if stages::DAMAGE && !self.is_damaged && self.rng.u16(0..150) == 0 => {
                 self.damage_a_number();
@@ -142,6 +142,7 @@ impl History {
             72..78 => self.medium.lift(),
             78..80 => self.preallocate(),
             80..83 => self.change_series(),
+            110..112 => self.change_kind(),
             83..84 | 100..102 => self.save_or_restore(),
             102..110 => self.touch_objects(),
             84..92 => self.meanwhile(),

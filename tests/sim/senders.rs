@@ -262,10 +262,11 @@ impl History {
         match outcome {
             Ok(verdict) => {
                 let known = |verdict| match verdict {
-                    DefinitionVerdict::Known(id) => id,
-                    DefinitionVerdict::KindConflict(..)
-                    | DefinitionVerdict::StoreLimit
-                    | DefinitionVerdict::SenderLimit => panic!("{verdict:?}"),
+                    // The kinds of some series changed.
+                    DefinitionVerdict::Known(id) | DefinitionVerdict::KindConflict(id, _) => id,
+                    DefinitionVerdict::StoreLimit | DefinitionVerdict::SenderLimit => {
+                        panic!("{verdict:?}")
+                    }
                 };
                 let ids: Vec<_> = verdict.definitions.into_iter().map(known).collect();
                 self.worlds.succeeded(&request, &Outcome::Defined(ids.clone()));
@@ -308,7 +309,7 @@ fn read(name: u32, at: i64, rng: &mut Rng) -> (f64, i64) {
     ((at - start) as f64, if name.is_multiple_of(2) { start } else { 0 })
 }
 
-fn definition(name: u32) -> SeriesInfo {
+pub(crate) fn definition(name: u32) -> SeriesInfo {
     let text = name.to_string();
     series("events", &[("name", &text)], kind(name))
 }

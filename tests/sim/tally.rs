@@ -55,6 +55,7 @@ const KINDS: &[&str] = &[
     "deleted series",
     "forgotten series",
     "renamed series",
+    "changed kinds",
     "snapshots",
     "snapshots compared",
     "snapshots cut short",

@@ -3,7 +3,7 @@
 
 use granary::{
     actors::{Dropped, drop_expired},
-    model::{GranularityIndex, Moment, SeriesId, SeriesLimits, UnixMillis},
+    model::{GranularityIndex, Kind, Moment, SeriesId, SeriesInfo, SeriesLimits, UnixMillis},
     policy::retention,
     store::{ChangeAction, Columns, Matcher, Renaming, SeriesChange, Store, StoreError},
 };
@@ -11,6 +11,7 @@ use granary::{
 use crate::{
     faulty::{Call, EIO, ENOSPC, Effect, Fault},
     history::{History, REACH_MS},
+    senders::definition,
     setup::NOW as BEGIN,
     stages,
     world::{Outcome, Request},
@@ -176,6 +177,33 @@ impl History {
                 self.tally.count(kind, changed as u64);
                 self.trace(|| format!("{kind}: {request:?}"));
                 self.worlds.succeeded(&request, &Outcome::Changed(changed));
+            }
+            Err(cause) => {
+                self.worlds.failed(request);
+                self.expect_fault(&cause, "failed sends");
+            }
+        }
+    }
+
+    /// Changes a gauge to a delta, or back. The cells of both have the same meaning, so that the
+    /// samples of the series stay what they were; `it kinds` changes counters.
+    pub(crate) fn change_kind(&mut self) {
+        let info = definition(3 * self.rng.u32(0..4) + 2 * self.rng.u32(0..2));
+        let known = self.store().dictionary().find(&info.key);
+        let Some(known) = known.and_then(|id| self.store().dictionary().kind(id)) else { return };
+        let kind = if known == Kind::Gauge { Kind::Delta } else { Kind::Gauge };
+        let info = SeriesInfo { kind, ..info };
+        let now = self.now().earliest();
+        let outcome = self.appender().change_kinds(std::slice::from_ref(&info), now);
+        self.trace(|| format!("{} becomes a {kind}: {outcome:?}", info.key));
+        let request = Request::ChangeKind(info);
+        match outcome {
+            // It changed too often.
+            Ok(ids) if ids == [None] => {}
+            Ok(ids) => {
+                self.tally.note("changed kinds");
+                self.worlds
+                    .succeeded(&request, &Outcome::Defined(ids.into_iter().flatten().collect()));
             }
             Err(cause) => {
                 self.worlds.failed(request);

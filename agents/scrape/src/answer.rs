@@ -13,7 +13,7 @@ use granary_agent_kit::{
     KnownReading, Series,
     relabel::{self, Labels},
 };
-use granary_exposition::{Families, Format, Names, Sample, parts, read_from};
+use granary_exposition::{Families, Format, Names, Sample, Type, parts, read_from};
 use granary_protocol::{Kind, STALE_MARKER};
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -45,6 +45,8 @@ pub(crate) struct Shown {
 struct Known {
     /// `None` when rules drop the series.
     series: Option<Arc<Series>>,
+    /// The type before the series in the last response; when it changes, the kind may change.
+    declared: Type,
     /// The number of the last response with this series.
     round: u64,
     /// True when a response with this series was accepted: the series must end when it is missing.
@@ -181,11 +183,20 @@ impl Shown {
             }
             Entry::Vacant(free) => {
                 let series = of_target.describe(sample.series, families)?.map(Arc::new);
-                let known = Known { series, round: 0, is_sent: false, is_timed: false };
+                let declared = families.last_type();
+                let known = Known { series, declared, round: 0, is_sent: false, is_timed: false };
                 self.lease.take(known.bytes())?;
                 free.insert(known)
             }
         };
+        if known.declared != families.last_type() {
+            known.declared = families.last_type();
+            let series = of_target.describe(sample.series, families)?;
+            let kind = |series: &Series| series.kind();
+            if series.as_ref().map(kind) != known.series.as_deref().map(kind) {
+                known.series = series.map(Arc::new);
+            }
+        }
         let Some(series) = &known.series else {
             known.round = round;
             return Ok(());

@@ -14,21 +14,22 @@ use crate::{
     actors::WriteFault,
     ingest::{
         memory::HeldMemory,
-        native::{Admitted, RefusedSeries, Sessions, UnknownRef},
+        native::{Admitted, Asked as AskedOf, FormerPlace, Sessions, Settled, Unknown, UnknownRef},
         protocol::{self, BatchEncoding},
         refusals::Refusals,
     },
     model::{
-        AcceptedBatch, BatchVerdict, CountsOnce, Kind, OWN_SENDERS, SeriesInfo, UnixMillis,
-        is_own_sender,
+        AcceptedBatch, BatchVerdict, CountsOnce, Kind, OWN_SENDERS, SeriesId, SeriesInfo,
+        UnixMillis, is_own_sender,
     },
     policy::RefusalReason,
+    store::Store,
     telemetry::Protocol,
 };
 
 /// The number of attempts to resolve a request's series while others are deleted or renamed; after
 /// that, the sender must retry.
-const RESOLVE_ATTEMPTS: usize = 3;
+const RESOLVE_ATTEMPTS: usize = 4;
 const SERIES_CHANGE: &str = "series were deleted or renamed during the request";
 
 /// A request with a body of batches.
@@ -98,7 +99,7 @@ impl BatchCollector {
                 "{defined} series are defined in one request, more than {limit}"
             )));
         }
-        let (mut batches, mut rest) = self.resolve(&views, parts).await?;
+        let (mut batches, mut rest) = self.resolve(&views, encoding, parts).await?;
         for (batch, view) in batches.iter_mut().zip(&views) {
             batch.replica = parts.replica(view.agent);
         }
@@ -110,7 +111,7 @@ impl BatchCollector {
             asked.refused.add_unread(unread);
         }
         let verdicts = parts.writer.append(batches).await?;
-        let emptied = self.emptied(&views, &verdicts, parts);
+        let emptied = self.emptied(&views, &verdicts, encoding, parts);
         let answer = answer(counted_as, verdicts, &views, rest, parts)?;
         Ok(IngestAnswer { emptied, ..answer })
     }
@@ -121,6 +122,7 @@ impl BatchCollector {
         &self,
         views: &[BatchView<'_>],
         verdicts: &[BatchVerdict],
+        encoding: BatchEncoding,
         parts: &CollectorParts,
     ) -> BTreeMap<String, u64> {
         let mut emptied = BTreeMap::new();
@@ -130,7 +132,8 @@ impl BatchCollector {
             return emptied;
         }
         // Series that change at this moment are reported when the batches are sent again.
-        let Ok(((batches, _), _)) = self.look_up(views, &RefusedSeries::default(), parts) else {
+        let Ok(((batches, _), _)) = self.look_up(views, encoding, &Settled::default(), parts)
+        else {
             return emptied;
         };
         let all = batches.iter().zip(views).zip(verdicts);
@@ -149,24 +152,33 @@ impl BatchCollector {
     async fn resolve(
         &self,
         views: &[BatchView<'_>],
+        encoding: BatchEncoding,
         parts: &CollectorParts,
     ) -> Result<Judged, CollectFault> {
-        let mut without_room = RefusedSeries::default();
+        let mut settled = Settled::default();
         for _ in 1..RESOLVE_ATTEMPTS {
-            let (judged, unknown) = self.look_up(views, &without_room, parts)?;
+            let (judged, unknown) = self.look_up(views, encoding, &settled, parts)?;
             if unknown.is_empty() {
                 return Ok(judged);
             }
-            let keys: Vec<_> = unknown.iter().map(|series| series.key.clone()).collect();
-            let verdicts = parts.writer.define(unknown).await?;
-            // The other series are found from now on.
-            for (key, verdict) in keys.into_iter().zip(verdicts) {
-                if let Err(reason) = RefusalReason::settle(verdict) {
-                    without_room.insert(key, reason);
+            let Unknown { new, of_other_kind } = unknown;
+            if !new.is_empty() {
+                let keys: Vec<_> = new.iter().map(|own| own.key.clone()).collect();
+                let verdicts = parts.writer.define(new).await?;
+                // The dictionary knows the other series from now on.
+                for (key, verdict) in keys.into_iter().zip(verdicts) {
+                    if let Err(reason) = RefusalReason::settle(verdict) {
+                        settled.insert(key, reason);
+                    }
                 }
             }
+            if !of_other_kind.is_empty() {
+                let keys = of_other_kind.iter().map(|own| own.key.clone());
+                settled.extend(keys.map(|key| (key, RefusalReason::KindConflict)));
+                parts.writer.change_kinds(of_other_kind).await?;
+            }
         }
-        let (judged, unknown) = self.look_up(views, &without_room, parts)?;
+        let (judged, unknown) = self.look_up(views, encoding, &settled, parts)?;
         if unknown.is_empty() { Ok(judged) } else { Err(WriteFault::Busy(SERIES_CHANGE).into()) }
     }
 
@@ -175,30 +187,75 @@ impl BatchCollector {
     fn look_up(
         &self,
         views: &[BatchView<'_>],
-        without_room: &RefusedSeries,
+        encoding: BatchEncoding,
+        settled: &Settled,
         parts: &CollectorParts,
-    ) -> Result<(Judged, Vec<SeriesInfo>), UnknownRef> {
+    ) -> Result<(Judged, Unknown), UnknownRef> {
         let store = &parts.store;
         let admission = parts.admission();
         let mut judged = (Vec::with_capacity(views.len()), Vec::with_capacity(views.len()));
-        let mut unknown = Vec::new();
+        let (mut unknown, now) = (Unknown::default(), parts.clock.now());
         let mut sessions = self.sessions.borrow_mut();
-        sessions.renew(&store.dictionary());
+        sessions.renew(&store.dictionary(), now);
         let kind = |series| store.dictionary().kind(series);
-        let name = |series| Some(store.dictionary().key(series)?.to_string());
+        let name = |series| {
+            let dictionary = store.dictionary();
+            let whole = dictionary.whole_of(series).unwrap_or(series);
+            Some(dictionary.key(whole)?.to_string())
+        };
         for view in views {
+            let may_change = encoding.declares_kinds(view.agent);
             if !view.series.is_empty() {
-                unknown.extend(sessions.learn(view, &store.dictionary(), without_room));
+                let dictionary = &store.dictionary();
+                let own = sessions.learn(view, dictionary, settled, (may_change, now));
+                unknown.new.extend(own.new);
+                unknown.of_other_kind.extend(own.of_other_kind);
             }
             if unknown.is_empty() {
-                let Admitted { batch, samples, refused } =
-                    sessions.admit(view, &admission, kind, name)?;
+                let former = |part, at| {
+                    let place = place_of_former(store, part, at);
+                    let FormerPlace::Revived(whole) = place else { return place };
+                    let is_settled = |key| settled.contains_key(key);
+                    let is_settled = store.dictionary().key(whole).is_some_and(is_settled);
+                    if may_change && !is_settled { place } else { FormerPlace::Refused }
+                };
+                let asked = AskedOf { kind, name, former };
+                let Admitted { batch, samples, refused, revived } =
+                    sessions.admit(view, &admission, &asked)?;
+                let revived = revived.iter().filter_map(|part| revive(store, *part, view.agent));
+                unknown.of_other_kind.extend(revived);
                 judged.0.push(batch);
                 judged.1.push(Asked { seq: view.seq, samples, refused });
             }
         }
         Ok((judged, unknown))
     }
+}
+
+/// Returns the place of a sample whose series had another kind when it was defined. Samples of a
+/// backlog, up to the last sample of a later kind, keep the former kind.
+fn place_of_former(store: &Store, part: SeriesId, at: UnixMillis) -> FormerPlace {
+    let dictionary = store.dictionary();
+    let Some(whole) = dictionary.whole_of(part) else { return FormerPlace::Unknown };
+    let is_same_kind = dictionary.kind(whole) == dictionary.kind(part);
+    let parts = dictionary.parts(whole).iter().chain([&whole]);
+    let later: Vec<_> = parts.copied().filter(|own| *own > part).collect();
+    drop(dictionary);
+    let begun = UnixMillis::EARLIEST.plus(1);
+    if store.have_samples_since(&later, at) || !store.have_samples_since(&later, begun) {
+        FormerPlace::Series(part)
+    } else if is_same_kind {
+        FormerPlace::Series(whole)
+    } else {
+        FormerPlace::Revived(whole)
+    }
+}
+
+/// Returns the definition that gives a series the kind of one of its parts.
+fn revive(store: &Store, part: SeriesId, sender: &str) -> Option<SeriesInfo> {
+    let dictionary = store.dictionary();
+    let whole = dictionary.info(dictionary.whole_of(part)?)?;
+    Some(SeriesInfo { kind: dictionary.kind(part)?, sender: sender.into(), ..whole })
 }
 
 /// Deduplicates readings by time: a slot that is set again is the same reading, but an increment

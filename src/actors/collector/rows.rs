@@ -16,11 +16,11 @@ use crate::{
         memory::HeldMemory,
         protocol::{RowDecoder, RowProtocol},
         remote_write::Contents,
-        rows::{Excess, Rows},
+        rows::{Decoded, Excess, Rows},
         series_cache::SeriesCache,
     },
-    model::{BatchVerdict, SeriesKey},
-    policy::RefusalReason,
+    model::{BatchVerdict, DefinitionVerdict, SeriesKey},
+    policy::{KindConflicts, RefusalReason},
 };
 
 /// A request with a body of rows.
@@ -53,12 +53,13 @@ pub struct RowsAnswer {
 pub(super) struct RowCollector {
     cache: RefCell<SeriesCache>,
     decoder: RefCell<RowDecoder>,
+    conflicts: RefCell<KindConflicts>,
 }
 
 impl RowCollector {
     pub(super) fn new(parts: &CollectorParts) -> Self {
         let decoder = RefCell::new(RowDecoder::new(parts.graphite_templates.clone()));
-        Self { cache: RefCell::default(), decoder }
+        Self { cache: RefCell::default(), decoder, conflicts: RefCell::default() }
     }
 
     pub(super) async fn collect(
@@ -74,7 +75,14 @@ impl RowCollector {
             let mut cache = self.cache.borrow_mut();
             cache.trim(parts.series_max);
             cache.renew(parts.store.dictionary().generation());
-            let find = |key: &SeriesKey| parts.store.dictionary().find(key);
+            if self.conflicts.borrow_mut().expire(parts.clock.now()) {
+                cache.clear();
+            }
+            let find = |key: &SeriesKey| {
+                let dictionary = parts.store.dictionary();
+                let id = dictionary.find(key)?;
+                Some((id, dictionary.kind(id)?))
+            };
             let mut rows = Rows::new(&mut cache, &find, &parts.series_limits, &sender)
                 .within(parts.request_series_max, memory.as_mut());
             let mut decoder = self.decoder.borrow_mut();
@@ -93,12 +101,7 @@ impl RowCollector {
             }
             Some(Excess::Memory(cause)) => return Err(cause.into()),
         }
-        let definitions = decoded.definitions();
-        let verdicts = if definitions.is_empty() {
-            Vec::new()
-        } else {
-            parts.writer.define(definitions).await?
-        };
+        let verdicts = self.register(&decoded, parts).await?;
         let points = decoded.points() as u64;
         let admission = parts.admission();
         let window_ms = parts.out_of_order_window.as_millis().max(1) as i64;
@@ -129,5 +132,35 @@ impl RowCollector {
         let refused_points = refused.points;
         refused.report(&mut answer);
         Ok(RowsAnswer { answer, refused_points, contents })
+    }
+
+    /// Registers new series, and gives known series their declared kinds. A series that cannot change
+    /// keeps its kind.
+    async fn register(
+        &self,
+        decoded: &Decoded,
+        parts: &CollectorParts,
+    ) -> Result<Vec<DefinitionVerdict>, CollectFault> {
+        let definitions = decoded.definitions();
+        if definitions.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut verdicts = parts.writer.define(definitions).await?;
+        let is_other =
+            |verdict: &DefinitionVerdict| matches!(verdict, DefinitionVerdict::KindConflict(..));
+        if !verdicts.iter().any(is_other) {
+            return Ok(verdicts);
+        }
+        let all = decoded.definitions().into_iter().zip(&verdicts);
+        let wanted = all.filter(|(_, verdict)| is_other(verdict)).map(|(info, _)| info);
+        let changed = parts.writer.change_kinds(wanted.collect()).await?;
+        for (verdict, id) in verdicts.iter_mut().filter(|verdict| is_other(verdict)).zip(changed) {
+            if let Some(id) = id {
+                *verdict = DefinitionVerdict::Known(id);
+            } else {
+                self.conflicts.borrow_mut().note(parts.clock.now());
+            }
+        }
+        Ok(verdicts)
     }
 }

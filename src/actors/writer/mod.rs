@@ -66,6 +66,7 @@ enum Command {
 /// A command that is committed alone.
 enum Alone {
     Change { change: SeriesChange, reply: Reply<ChangeVerdict> },
+    ChangeKinds { definitions: Vec<SeriesInfo>, reply: Reply<Vec<Option<SeriesId>>> },
     Forget { senders: Vec<Arc<str>>, reply: Reply<usize> },
     ForgetSeries { series: Vec<SeriesId>, reply: Reply<usize> },
 }
@@ -154,6 +155,20 @@ impl WriterHandle {
     ) -> Result<Vec<DefinitionVerdict>, WriteFault> {
         let (reply, answer) = oneshot::channel();
         self.send(Command::Define { definitions, reply })?;
+        answer.await.unwrap_or_else(|_| Err(ended()))
+    }
+
+    /// Changes the kinds of known series, see [`Appender::change_kinds`]; the reply means that the
+    /// changes are durable.
+    ///
+    /// # Errors
+    /// When the queue is full or the journal cannot be written; no kind has changed then.
+    pub async fn change_kinds(
+        &self,
+        definitions: Vec<SeriesInfo>,
+    ) -> Result<Vec<Option<SeriesId>>, WriteFault> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Command::Alone(Alone::ChangeKinds { definitions, reply }))?;
         answer.await.unwrap_or_else(|_| Err(ended()))
     }
 

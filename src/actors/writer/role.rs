@@ -14,7 +14,7 @@ use super::{
 use crate::{
     actors::CheckpointNow,
     clock::Stopwatch,
-    model::{AcceptedBatch, SeriesId},
+    model::{AcceptedBatch, SeriesId, SeriesInfo},
     policy::retention,
     store::{SeriesChange, StoreError},
     telemetry::Condition,
@@ -50,6 +50,9 @@ impl Role {
             }
             match alone {
                 Some(Alone::Change { change, reply }) => self.change(&change, reply),
+                Some(Alone::ChangeKinds { definitions, reply }) => {
+                    self.change_kinds(&definitions, reply);
+                }
                 Some(Alone::Forget { senders, reply }) => self.forget(&senders, reply),
                 Some(Alone::ForgetSeries { series, reply }) => self.forget_series(&series, reply),
                 None => {}
@@ -95,6 +98,14 @@ impl Role {
             let elapsed_ms = watch.millis();
             tracing::info!(series, ?change, elapsed_ms, "changed series");
         }
+        self.note_health(result.as_ref().err());
+        deliver(reply, result);
+    }
+
+    fn change_kinds(&mut self, definitions: &[SeriesInfo], reply: Reply<Vec<Option<SeriesId>>>) {
+        let now = self.parts.clock.moment().earliest();
+        let result = self.parts.appender.change_kinds(definitions, now);
+        let result = result.map_err(|cause| describe(&cause));
         self.note_health(result.as_ref().err());
         deliver(reply, result);
     }

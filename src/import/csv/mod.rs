@@ -103,7 +103,7 @@ fn read_record(
             let metric = format!("{metric}{name}");
             let tags = layout.tags.iter().map(|(column, name)| (&**name, record.get(*column)));
             let key = SeriesKey::new(&metric, tags, limits).map_err(|cause| cause.to_string())?;
-            Ok(Described { key, kind: kind_of_name(&metric), unit: "".into() })
+            Ok(Described { key, kind: kind_of_name(&metric), unit: "".into(), is_declared: false })
         });
         rows.push_finite(target, at, value);
     }

@@ -75,7 +75,7 @@ fn describe(
     let key = SeriesKey::new(&parts.metric, pairs, limits).map_err(|cause| cause.to_string())?;
     let family = families.find(&parts.metric).cloned().unwrap_or_default();
     let kind = family.kind_of(&parts.metric);
-    Ok(Described { key, kind, unit: family.unit_of(&parts.metric).into() })
+    Ok(Described { key, kind, unit: family.unit_of(&parts.metric).into(), is_declared: false })
 }
 
 #[cfg(test)]

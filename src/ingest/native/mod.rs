@@ -8,12 +8,12 @@ use foldhash::fast::RandomState;
 use granary_protocol::{BatchView, SeriesView};
 
 use crate::{
-    model::{Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits},
-    policy::{Admission, RefusalReason},
+    model::{Kind, SeriesId, SeriesInfo, SeriesKey, SeriesLimits, UnixMillis},
+    policy::{Admission, KindConflicts, RefusalReason},
     store::Dictionary,
 };
 use samples::Samples;
-pub use samples::{Admitted, UnknownRef};
+pub use samples::{Admitted, Asked, FormerPlace, UnknownRef};
 
 /// The maximum number of senders that a collector remembers. Beyond it, all are forgotten and send
 /// their definitions again.
@@ -29,6 +29,8 @@ enum Resolved {
     #[default]
     Unknown,
     Series(SeriesId),
+    /// A part of a series whose kind changed since: the time of a sample decides where it belongs.
+    Former(SeriesId),
     Refused(RefusalReason),
 }
 
@@ -49,8 +51,25 @@ struct Fault {
     message: Option<String>,
 }
 
-/// The series that were refused because the store or the sender is at its limit.
-pub type RefusedSeries = HashMap<SeriesKey, RefusalReason, RandomState>;
+/// The series that the writer decided about during a request: the reason for its refusal, or
+/// `KindConflict` for a series whose kind does not change again.
+pub type Settled = HashMap<SeriesKey, RefusalReason, RandomState>;
+
+/// The definitions that the writer must register before the batch can be admitted.
+#[derive(Debug, Default, PartialEq)]
+pub struct Unknown {
+    /// The definitions of new series.
+    pub new: Vec<SeriesInfo>,
+    /// The definitions of series that are known with another kind.
+    pub of_other_kind: Vec<SeriesInfo>,
+}
+
+impl Unknown {
+    /// Returns true when all series are known.
+    pub fn is_empty(&self) -> bool {
+        self.new.is_empty() && self.of_other_kind.is_empty()
+    }
+}
 
 /// The definitions of all senders of one collector.
 #[derive(Debug)]
@@ -60,6 +79,7 @@ pub struct Sessions {
     by_sender: HashMap<Box<str>, Session, RandomState>,
     /// The generation of the dictionary that resolved the refs.
     generation: u64,
+    conflicts: KindConflicts,
     /// The number of refs of all sessions.
     refs: usize,
     /// The limit at which all sessions are forgotten; the senders define their refs again.
@@ -70,19 +90,30 @@ impl Sessions {
     /// Returns sessions without senders.
     pub fn new(limits: SeriesLimits, sender_series_max: usize, refs_max: usize) -> Self {
         let by_sender = HashMap::default();
-        Self { limits, sender_series_max, by_sender, generation: 0, refs: 0, refs_max }
+        let conflicts = KindConflicts::default();
+        let (generation, refs) = (0, 0);
+        Self { limits, sender_series_max, by_sender, generation, conflicts, refs, refs_max }
     }
 
-    /// Forgets the refs of series that were deleted or renamed; the senders define them again.
-    pub fn renew(&mut self, dictionary: &Dictionary) {
+    /// Forgets the refs of series that were deleted or renamed, and after a while those that were
+    /// refused for their kind; the senders define them again.
+    pub fn renew(&mut self, dictionary: &Dictionary, now: UnixMillis) {
         let before = std::mem::replace(&mut self.generation, dictionary.generation());
-        if before == self.generation {
+        let checks_kinds = self.conflicts.expire(now);
+        if before == self.generation && !checks_kinds {
             return;
         }
         let refs = self.by_sender.values_mut().flat_map(|session| &mut session.refs);
         for resolved in refs {
+            if let Resolved::Series(id) = *resolved
+                && let Some(whole) = dictionary.whole_of(id)
+                && dictionary.has_parts_of_another_kind(whole)
+            {
+                *resolved = Resolved::Former(id);
+            }
             let stays = match resolved {
                 Resolved::Series(id) => dictionary.is_current(*id, before),
+                Resolved::Former(id) => dictionary.whole_of(*id).is_some(),
                 Resolved::Unknown | Resolved::Refused(RefusalReason::BadSeries) => true,
                 // The limit may have room again.
                 Resolved::Refused(_) => false,
@@ -93,15 +124,17 @@ impl Sessions {
         }
     }
 
-    /// Notes a batch's definitions; returns the unknown ones, except for those above a limit. If
-    /// none is returned, the caller must admit the batch at once: definitions of later requests may
-    /// belong to another epoch, or to another sender with the same name.
+    /// Notes a batch's definitions; returns the unknown ones, except for settled series. If none is
+    /// returned, the caller must admit the batch at once: definitions of later requests may belong
+    /// to another epoch, or to another sender with the same name. With `may_change`, a definition
+    /// changes the kind of a known series.
     pub fn learn(
         &mut self,
         view: &BatchView<'_>,
         dictionary: &Dictionary,
-        without_room: &RefusedSeries,
-    ) -> Vec<SeriesInfo> {
+        settled: &Settled,
+        (may_change, now): (bool, UnixMillis),
+    ) -> Unknown {
         let full = self.by_sender.len() >= SESSIONS_MAX || self.refs > self.refs_max;
         if full && !self.by_sender.contains_key(view.agent) {
             self.by_sender.clear();
@@ -112,7 +145,7 @@ impl Sessions {
         if session.epoch != view.epoch {
             *session = Session { epoch: view.epoch, ..Session::default() };
         }
-        let mut unknown = Vec::new();
+        let mut unknown = Unknown::default();
         let sender: Arc<str> = view.agent.into();
         for series in &view.series {
             if series.reference as usize >= self.sender_series_max {
@@ -121,13 +154,20 @@ impl Sessions {
             let refuse = |reason, series, message| Err((reason, Fault { series, message }));
             let resolved = match definition(series, &sender, &self.limits) {
                 Err(message) => refuse(RefusalReason::BadSeries, shown(series), Some(message)),
-                Ok(definition) => match known(&definition, dictionary, without_room) {
-                    None => {
-                        unknown.push(definition);
+                Ok(definition) => match known(&definition, dictionary, settled, may_change) {
+                    Known::Unknown => {
+                        unknown.new.push(definition);
                         Ok(Resolved::Unknown)
                     }
-                    Some(Ok(id)) => Ok(Resolved::Series(id)),
-                    Some(Err((reason, message))) => {
+                    Known::OfOtherKind => {
+                        unknown.of_other_kind.push(definition);
+                        Ok(Resolved::Unknown)
+                    }
+                    Known::Resolved(resolved) => Ok(resolved),
+                    Known::Refused(reason, message) => {
+                        if reason == RefusalReason::KindConflict {
+                            self.conflicts.note(now);
+                        }
                         refuse(reason, definition.key.to_string(), message)
                     }
                 },
@@ -138,7 +178,7 @@ impl Sessions {
         unknown
     }
 
-    /// Resolves and checks each sample of a batch. `kind` and `name` are called for few samples.
+    /// Resolves and checks each sample of a batch.
     ///
     /// # Errors
     /// A ref is unknown.
@@ -146,12 +186,15 @@ impl Sessions {
         &self,
         view: &BatchView<'_>,
         admission: &Admission,
-        kind: impl Fn(SeriesId) -> Option<Kind>,
-        name: impl Fn(SeriesId) -> Option<String>,
+        asked: &Asked<
+            impl Fn(SeriesId) -> Option<Kind>,
+            impl Fn(SeriesId) -> Option<String>,
+            impl Fn(SeriesId, UnixMillis) -> FormerPlace,
+        >,
     ) -> Result<Admitted, UnknownRef> {
         let session = self.by_sender.get(view.agent).filter(|session| session.epoch == view.epoch);
         let sender_series_max = self.sender_series_max;
-        Samples { view, session, sender_series_max, admission }.admit(kind, name)
+        Samples { view, session, sender_series_max, admission }.admit(asked)
     }
 }
 
@@ -184,31 +227,54 @@ impl Session {
     }
 }
 
-/// Returns the series of a definition, or the reason for its refusal; `None` when the series must
-/// be registered first.
+/// The state of a defined series.
+enum Known {
+    Resolved(Resolved),
+    /// The series does not exist.
+    Unknown,
+    /// The series has another kind, and may get the kind of the definition.
+    OfOtherKind,
+    Refused(RefusalReason, Option<String>),
+}
+
 fn known(
     definition: &SeriesInfo,
     dictionary: &Dictionary,
-    without_room: &RefusedSeries,
-) -> Option<Result<SeriesId, (RefusalReason, Option<String>)>> {
+    settled: &Settled,
+    may_change: bool,
+) -> Known {
     let found = dictionary.find(&definition.key);
     let Some((id, known)) = found.and_then(|id| Some((id, dictionary.info(id)?))) else {
-        return without_room.get(&definition.key).map(|reason| Err((*reason, None)));
+        let reason = settled.get(&definition.key).copied();
+        let reason = reason.filter(|reason| *reason != RefusalReason::KindConflict);
+        return reason.map_or(Known::Unknown, |reason| Known::Refused(reason, None));
     };
-    let refuse = |reason, message| Some(Err((reason, Some(message))));
     if known.kind != definition.kind {
+        let part = part_of_kind(dictionary, id, definition.kind).filter(|_| may_change);
+        if let Some(part) = part {
+            return Known::Resolved(Resolved::Former(part));
+        }
+        if may_change && !settled.contains_key(&definition.key) {
+            return Known::OfOtherKind;
+        }
         let (defined, kind) = (definition.kind, known.kind);
         let message =
             format!("the series is a {kind}, not a {defined}: use that kind or another name");
-        return refuse(RefusalReason::KindConflict, message);
+        return Known::Refused(RefusalReason::KindConflict, Some(message));
     }
     if !(definition.unit.is_empty() || known.unit.is_empty() || known.unit == definition.unit) {
         let (defined, unit) = (&definition.unit, &known.unit);
         let message =
             format!("the series' unit is {unit:?}, not {defined:?}: use that unit or another name");
-        return refuse(RefusalReason::UnitConflict, message);
+        return Known::Refused(RefusalReason::UnitConflict, Some(message));
     }
-    Some(Ok(id))
+    Known::Resolved(Resolved::Series(id))
+}
+
+/// Returns the newest part of a series with a kind.
+fn part_of_kind(dictionary: &Dictionary, id: SeriesId, kind: Kind) -> Option<SeriesId> {
+    let mut parts = dictionary.parts(id).iter().rev().copied();
+    parts.find(|part| dictionary.kind(*part) == Some(kind))
 }
 
 /// Returns a series in the form that responses use.
@@ -275,27 +341,33 @@ mod tests {
         // with another series under the same ref; the response then overwrote it.
         let mut sessions = Sessions::new(SeriesLimits::default(), 10, 100);
         let mut dictionary = Dictionary::default();
-        let none = RefusedSeries::default();
+        let none = Settled::default();
         let admission = Admission::new(&GranularitySet::default(), 0, NOW);
         let [old, new, more] = [batch(1, Some("old")), batch(2, Some("new")), batch(2, None)];
         let [old, new, more] = [&old, &new, &more].map(|bytes| decode_batch(bytes).unwrap());
         let admit = |sessions: &Sessions, view| {
-            let admitted = sessions.admit(view, &admission, |_| None, |_| None)?;
+            let former = |_, _| FormerPlace::Unknown;
+            let asked = Asked { kind: |_| None, name: |_| None, former };
+            let admitted = sessions.admit(view, &admission, &asked)?;
             Ok::<_, UnknownRef>(admitted.batch.series)
         };
 
-        let waiting = sessions.learn(&old, &dictionary, &none);
-        let other = sessions.learn(&new, &dictionary, &none);
+        let learn = |sessions: &mut Sessions, view, dictionary: &Dictionary| {
+            sessions.learn(view, dictionary, &none, (true, NOW)).new
+        };
+
+        let waiting = learn(&mut sessions, &old, &dictionary);
+        let other = learn(&mut sessions, &new, &dictionary);
         let [old_id, new_id] =
             [waiting, other].map(|mut unknown| dictionary.add(unknown.remove(0)));
-        assert_eq!(sessions.learn(&new, &dictionary, &none), []);
+        assert_eq!(learn(&mut sessions, &new, &dictionary), []);
         assert_eq!(admit(&sessions, &new), Ok(vec![new_id]));
         // The first request continues, and is judged right after its definitions.
-        assert_eq!(sessions.learn(&old, &dictionary, &none), []);
+        assert_eq!(learn(&mut sessions, &old, &dictionary), []);
         assert_eq!(admit(&sessions, &old), Ok(vec![old_id]));
         // The newer epoch must define its refs again instead of using the older epoch's.
         assert!(admit(&sessions, &more).is_err());
-        assert_eq!(sessions.learn(&new, &dictionary, &none), []);
+        assert_eq!(learn(&mut sessions, &new, &dictionary), []);
         assert_eq!(admit(&sessions, &more), Ok(vec![new_id]));
     }
 }

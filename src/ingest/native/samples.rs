@@ -7,7 +7,7 @@ use granary_protocol::BatchView;
 use super::{Resolved, Session, named};
 use crate::{
     ingest::refusals::Refusals,
-    model::{AcceptedBatch, BatchNumber, CountsOnce, Kind, SeriesId},
+    model::{AcceptedBatch, BatchNumber, CountsOnce, Kind, SeriesId, UnixMillis, is_stale_marker},
     policy::{Admission, RefusalReason},
 };
 
@@ -31,6 +31,31 @@ pub struct Admitted {
     pub samples: u64,
     /// The samples refused permanently.
     pub refused: Refusals,
+    /// Series that must get their former kind again before the batch is written.
+    pub revived: Vec<SeriesId>,
+}
+
+/// The place of a sample whose series had another kind when its sender defined it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FormerPlace {
+    /// The series of the sample.
+    Series(SeriesId),
+    /// The series of the sample, once it has its former kind again.
+    Revived(SeriesId),
+    /// The sample is refused, because the series keeps its kind.
+    Refused,
+    /// The series was deleted.
+    Unknown,
+}
+
+/// Questions about the series of few samples.
+pub struct Asked<K, N, F> {
+    /// The kind of a series.
+    pub kind: K,
+    /// The name of a series.
+    pub name: N,
+    /// The place of a sample of a former series at a time.
+    pub former: F,
 }
 
 /// A batch with everything that its checks need.
@@ -46,8 +71,11 @@ impl Samples<'_> {
     /// See [`super::Sessions::admit`].
     pub(super) fn admit(
         &self,
-        kind: impl Fn(SeriesId) -> Option<Kind>,
-        name: impl Fn(SeriesId) -> Option<String>,
+        asked: &Asked<
+            impl Fn(SeriesId) -> Option<Kind>,
+            impl Fn(SeriesId) -> Option<String>,
+            impl Fn(SeriesId, UnixMillis) -> FormerPlace,
+        >,
     ) -> Result<Admitted, UnknownRef> {
         let view = self.view;
         let samples = view.len() as u64;
@@ -56,7 +84,8 @@ impl Samples<'_> {
         // Epochs are times: a future one would outlive the sender's later epochs.
         if is_numbered && view.epoch > self.admission.newest.0 {
             let refused = Refusals::of_batch(RefusalReason::FarNumber, samples);
-            return Ok(Admitted { batch: AcceptedBatch::default(), samples, refused });
+            let (batch, revived) = (AcceptedBatch::default(), Vec::new());
+            return Ok(Admitted { batch, samples, refused, revived });
         }
         let mut batch = AcceptedBatch {
             counts_once: if is_numbered { CountsOnce::ByNumber(number) } else { CountsOnce::Never },
@@ -65,8 +94,8 @@ impl Samples<'_> {
             ..AcceptedBatch::default()
         };
         self.take_plain(&mut batch);
-        let refused = self.judge_rest(&mut batch, kind, name)?;
-        Ok(Admitted { batch, samples, refused })
+        let (refused, revived) = self.judge_rest(&mut batch, asked)?;
+        Ok(Admitted { batch, samples, refused, revived })
     }
 
     /// Adds samples up to the first that needs its kind for the check; in most batches that is all
@@ -85,16 +114,27 @@ impl Samples<'_> {
     fn judge_rest(
         &self,
         batch: &mut AcceptedBatch,
-        kind: impl Fn(SeriesId) -> Option<Kind>,
-        name: impl Fn(SeriesId) -> Option<String>,
-    ) -> Result<Refusals, UnknownRef> {
-        let mut refused = Refusals::default();
+        asked: &Asked<
+            impl Fn(SeriesId) -> Option<Kind>,
+            impl Fn(SeriesId) -> Option<String>,
+            impl Fn(SeriesId, UnixMillis) -> FormerPlace,
+        >,
+    ) -> Result<(Refusals, Vec<SeriesId>), UnknownRef> {
+        let (mut refused, mut revived) = (Refusals::default(), Vec::new());
         // The vector is created at the first refusal: most batches have none.
         let mut kept: Option<Vec<usize>> = None;
         for (index, reference, value) in self.all().skip(batch.series.len()) {
             let at = batch.time(index);
-            let keep = |id| Ok((id, self.admission.keep(at, value, || kind(id))?));
-            match self.series(reference)?.and_then(keep) {
+            let keep = |id| Ok((id, self.admission.keep(at, value, || (asked.kind)(id))?));
+            let former = |id| {
+                // A stale marker ends the series with the kind that it had.
+                if is_stale_marker(value) {
+                    FormerPlace::Series(id)
+                } else {
+                    (asked.former)(id, at)
+                }
+            };
+            match self.series(reference, former, &mut revived)?.and_then(keep) {
                 Ok((id, value)) => {
                     batch.series.push(id);
                     batch.values.push(value);
@@ -105,7 +145,7 @@ impl Samples<'_> {
                 Err(reason) => {
                     kept.get_or_insert_with(|| (0..index).collect());
                     refused.add(reason, || {
-                        let (series, message) = self.fault(reference, &name);
+                        let (series, message) = self.fault(reference, &asked.name);
                         let explain = || self.admission.explain(reason, at, value);
                         (series, message.unwrap_or_else(explain))
                     });
@@ -116,7 +156,7 @@ impl Samples<'_> {
             keep(&mut batch.times, &kept, self.view.len());
             keep(&mut batch.starts, &kept, self.view.len());
         }
-        Ok(refused)
+        Ok((refused, revived))
     }
 
     /// Iterates over the places, refs and values of all samples.
@@ -130,14 +170,27 @@ impl Samples<'_> {
     }
 
     /// Returns the series of a ref, or the reason for its refusal.
-    fn series(&self, reference: u32) -> Result<Result<SeriesId, RefusalReason>, UnknownRef> {
+    fn series(
+        &self,
+        reference: u32,
+        former: impl Fn(SeriesId) -> FormerPlace,
+        revived: &mut Vec<SeriesId>,
+    ) -> Result<Result<SeriesId, RefusalReason>, UnknownRef> {
+        let unknown = || Err(UnknownRef { sender: self.view.agent.to_owned(), reference });
         match self.resolve(reference) {
-            Resolved::Unknown if (reference as usize) < self.sender_series_max => {
-                Err(UnknownRef { sender: self.view.agent.to_owned(), reference })
-            }
+            Resolved::Unknown if (reference as usize) < self.sender_series_max => unknown(),
             Resolved::Unknown => Ok(Err(RefusalReason::SenderSeriesLimit)),
             Resolved::Refused(reason) => Ok(Err(reason)),
             Resolved::Series(id) => Ok(Ok(id)),
+            Resolved::Former(id) => match former(id) {
+                FormerPlace::Series(id) => Ok(Ok(id)),
+                FormerPlace::Revived(whole) => {
+                    revived.push(id);
+                    Ok(Ok(whole))
+                }
+                FormerPlace::Refused => Ok(Err(RefusalReason::KindConflict)),
+                FormerPlace::Unknown => unknown(),
+            },
         }
     }
 
@@ -149,7 +202,7 @@ impl Samples<'_> {
     ) -> (String, Option<String>) {
         let fault = self.session.and_then(|session| session.faults.get(&reference));
         let (series, message) = match (self.resolve(reference), fault) {
-            (Resolved::Series(id), _) => (name(id), None),
+            (Resolved::Series(id) | Resolved::Former(id), _) => (name(id), None),
             (_, Some(fault)) => (Some(fault.series.clone()), fault.message.clone()),
             // The sender is above its limit of series; this batch names the series, or an earlier
             // one did.

@@ -225,7 +225,7 @@ impl<'a, 'r> Points<'a, 'r> {
         kind: Kind,
         value: f64,
     ) {
-        let mut fingerprint = point.fingerprint.and(suffix.as_bytes());
+        let mut fingerprint = point.fingerprint.and(suffix.as_bytes()).of_kind(kind);
         if let Some((_, value)) = extra {
             fingerprint = fingerprint.and(value.as_bytes());
         }
@@ -238,7 +238,7 @@ impl<'a, 'r> Points<'a, 'r> {
             let pairs = shared.chain(&point.tags).map(|(name, value)| (&**name, &**value));
             let key = SeriesKey::new(&name, pairs.chain(extra), limits);
             let key = key.map_err(|cause| cause.to_string())?;
-            Ok(Described { key, kind, unit: metric.unit.into() })
+            Ok(Described { key, kind, unit: metric.unit.into(), is_declared: true })
         });
         self.rows.push(target, point.at, value, point.start);
     }

@@ -48,8 +48,13 @@ impl Type {
 }
 
 impl Families {
-    /// Decodes `MetricMetadata`: type 1, family name 2. Skips names above the length limit.
-    pub(super) fn learn(&mut self, message: &[u8], limits: &SeriesLimits) -> Result<(), WireFault> {
+    /// Decodes `MetricMetadata`: type 1, family name 2. Skips names above the length limit. Returns
+    /// true when the kind of the family's series changes.
+    pub(super) fn learn(
+        &mut self,
+        message: &[u8],
+        limits: &SeriesLimits,
+    ) -> Result<bool, WireFault> {
         let (mut code, mut name) = (0, "");
         let mut fields = Fields::of(message);
         while let Some((field, value)) = fields.next_field()? {
@@ -63,15 +68,18 @@ impl Families {
             && name.len() <= limits.name_bytes_max
             && (self.0.len() < FAMILIES_MAX || self.0.contains_key(name))
         {
+            let before = self.kind(name);
             self.0.insert(name.into(), found);
+            return Ok(self.kind(name) != before);
         }
-        Ok(())
+        Ok(false)
     }
 
-    pub(super) fn kind(&self, metric: &str) -> Kind {
+    /// Returns the kind of a metric's series, and whether it was declared.
+    pub(super) fn kind(&self, metric: &str) -> (Kind, bool) {
         match self.0.get(metric) {
-            Some(found) => found.kind(metric),
-            None => kind_of_name(metric),
+            Some(found) => (found.kind(metric), *found != Type::ByName),
+            None => (kind_of_name(metric), false),
         }
     }
 }

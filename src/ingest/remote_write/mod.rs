@@ -169,10 +169,15 @@ impl<'a> Labels<'a> {
         self
     }
 
-    fn described(self, kind: Kind, unit: &str, limits: &SeriesLimits) -> Result<Described, String> {
+    fn described(
+        self,
+        (kind, is_declared): (Kind, bool),
+        unit: &str,
+        limits: &SeriesLimits,
+    ) -> Result<Described, String> {
         let metric = format!("{}{}", self.metric, self.suffix);
         let key = SeriesKey::new(&metric, self.tags, limits).map_err(|cause| cause.to_string())?;
-        Ok(Described { key, kind, unit: unit.into() })
+        Ok(Described { key, kind, is_declared, unit: unit.into() })
     }
 }
 

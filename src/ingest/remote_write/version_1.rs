@@ -18,14 +18,17 @@ pub(super) fn decode(
     rows: &mut Rows<'_>,
 ) -> Result<Contents, WireFault> {
     let mut contents = Contents::default();
-    let mut request = Fields::of(body);
+    let (mut request, mut has_changes) = (Fields::of(body), false);
     while let Some((field, value)) = request.next_field()? {
         match field {
             1 if rows.is_full() => {}
             1 => series(value.bytes(), families, rows, &mut contents)?,
-            3 => families.learn(value.bytes(), rows.limits)?,
+            3 => has_changes |= families.learn(value.bytes(), rows.limits)?,
             _ => {}
         }
+    }
+    if has_changes {
+        rows.forget_series();
     }
     Ok(contents)
 }
@@ -72,7 +75,7 @@ fn series(
                 contents.histograms += 1;
                 let fingerprint = |part| Fingerprint::of(PROTOCOL | part, labels);
                 histogram(value.bytes(), 0, rows, fingerprint, |suffix, limits| {
-                    describe(suffix)?.described(Kind::Counter, "", limits)
+                    describe(suffix)?.described((Kind::Counter, true), "", limits)
                 })?;
             }
             // Labels after the samples; no sender writes them there.

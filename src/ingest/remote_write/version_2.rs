@@ -86,15 +86,15 @@ fn series(
         written.extend_from_slice(symbol);
     }
     let metadata = metadata.unwrap_or_default();
+    let declared = Type::from_code(metadata.code);
+    written.push(declared.map_or(0, |declared| declared as u8 + 1));
     let describe = |suffix: &str, limits: &SeriesLimits| {
         let labels = Labels::read_2(refs, symbols)?.renamed(suffix);
         let unit = symbols.get(metadata.unit).and_then(|unit| std::str::from_utf8(unit).ok());
-        let known = Type::from_code(metadata.code);
-        let by_name = kind_of_name(labels.metric);
-        let kind = if suffix.is_empty() {
-            known.map_or(by_name, |known| known.kind(labels.metric))
-        } else {
-            Kind::Counter
+        let kind = match declared {
+            _ if !suffix.is_empty() => (Kind::Counter, true),
+            Some(declared) => (declared.kind(labels.metric), declared != Type::ByName),
+            None => (kind_of_name(labels.metric), false),
         };
         labels.described(kind, unit.unwrap_or_default(), limits)
     };

@@ -36,8 +36,11 @@ enum TargetKind {
 pub struct Described {
     /// The metric and the tags.
     pub key: SeriesKey,
-    /// The kind by the protocol or the name; a known series keeps its kind.
+    /// The kind by the protocol or the name.
     pub kind: Kind,
+    /// True when the sender declares the kind: a known series of another kind gets it. Other known
+    /// series keep their kind.
+    pub is_declared: bool,
     /// The unit; empty if there is none.
     pub unit: Arc<str>,
 }
@@ -59,8 +62,8 @@ struct Point {
     is_refused: bool,
 }
 
-/// A function that returns the id of a known series.
-pub type Find<'a> = &'a dyn Fn(&SeriesKey) -> Option<SeriesId>;
+/// A function that returns the id and the kind of a known series.
+pub type Find<'a> = &'a dyn Fn(&SeriesKey) -> Option<(SeriesId, Kind)>;
 
 /// The memory of a sample until it is durable: here, in a batch, and in the journal's record.
 const SAMPLE_BYTES: usize = size_of::<Row>() + 2 * 28;
@@ -158,7 +161,9 @@ impl<'a> Rows<'a> {
                 return TargetKind::Refused(reason);
             }
         };
-        if let Some(id) = (self.find)(&described.key) {
+        let keeps_kind = |kind: &Kind| *kind == described.kind || !described.is_declared;
+        let known = (self.find)(&described.key).filter(|(_, kind)| keeps_kind(kind));
+        if let Some((id, _)) = known {
             self.cache.insert(fingerprint, Resolved::Series(id));
             return TargetKind::Series(id);
         }
@@ -167,7 +172,7 @@ impl<'a> Rows<'a> {
             return TargetKind::Refused(RefusalReason::SeriesLimit);
         }
         let index = self.definitions.len() as u32;
-        let Described { key, kind, unit } = described;
+        let Described { key, kind, unit, .. } = described;
         let before = self.definitions.last();
         let sender = before.map_or_else(|| self.sender.into(), |(_, info)| info.sender.clone());
         self.definitions.push((fingerprint, SeriesInfo { key, kind, unit, sender }));
@@ -271,6 +276,11 @@ impl<'a> Rows<'a> {
             });
         }
         bytes <= limit
+    }
+
+    /// Looks all series up again: their declared kinds may have changed.
+    pub(super) fn forget_series(&mut self) {
+        self.cache.clear();
     }
 
     /// Returns the samples and releases the cache.

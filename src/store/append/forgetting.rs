@@ -51,7 +51,7 @@ impl Appender {
     pub(super) fn write_updates(&self, updates: &[SeriesUpdate]) -> Result<(), StoreError> {
         let inner = &*self.store.inner;
         let series_count = inner.dictionary.read().id_count() as u32;
-        inner.journal.change_series(series_count, updates)?;
+        inner.journal.change_series(series_count, &[], updates)?;
         let mut dictionary = inner.dictionary.write();
         dictionary.update(updates);
         inner.living_series.store(dictionary.len(), Ordering::Relaxed);

@@ -7,6 +7,7 @@
 
 mod forgetting;
 mod forgotten;
+mod kinds;
 mod merging;
 mod replicas;
 mod room;
@@ -30,6 +31,7 @@ use crate::model::{
     SeriesKey, TimesTally, UnixMillis,
 };
 use forgotten::Forgotten;
+use kinds::KindChanges;
 use replicas::ReplicaPicks;
 pub use room::{CheckpointBounds, Room};
 
@@ -41,6 +43,7 @@ pub struct Appender {
     record: Vec<u8>,
     forgotten: Forgotten,
     picks: ReplicaPicks,
+    kind_changes: KindChanges,
     /// No sender counts as idle before this time.
     none_idle_before: UnixMillis,
 }
@@ -54,6 +57,7 @@ impl Appender {
             record: Vec::new(),
             forgotten: Forgotten::default(),
             picks: ReplicaPicks::default(),
+            kind_changes: KindChanges::default(),
             none_idle_before: UnixMillis::MIN,
         }
     }
@@ -93,7 +97,14 @@ impl Appender {
         let failover_ms = self.limits.ha_failover_ms;
         let mut picked = self.picks.pick(batches, &batches_verdicts, failover_ms, latest);
         let is_accepted = |place: usize| batches_verdicts[place].is_accepted();
-        self.store.inner.catalog.read().settle_starts(&mut picked.batches, is_accepted, now);
+        let dictionary = self.store.dictionary();
+        let has_start = |series| {
+            let whole = dictionary.whole_of(series).unwrap_or(series);
+            !dictionary.has_parts_of_another_kind(whole)
+        };
+        let catalog = self.store.inner.catalog.read();
+        catalog.settle_starts(&mut picked.batches, (is_accepted, has_start), now);
+        drop((catalog, dictionary));
         let accepted = || {
             let all = picked.batches.iter().zip(&batches_verdicts);
             let new = all.filter(|(_, verdict)| verdict.is_accepted()).map(|(batch, _)| batch);

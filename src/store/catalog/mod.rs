@@ -169,10 +169,12 @@ impl Catalog {
     }
 
     /// Settles which first readings of counters count whole, of batches that are accepted together.
+    /// The first reading of a series without a start, which follows readings of another kind, counts
+    /// nothing.
     pub(crate) fn settle_starts(
         &self,
         batches: &mut Cow<'_, [AcceptedBatch]>,
-        is_accepted: impl Fn(usize) -> bool,
+        (is_accepted, has_start): (impl Fn(usize) -> bool, impl Fn(SeriesId) -> bool),
         now: UnixMillis,
     ) {
         let keeping = Keeping::new(&self.granularities, now);
@@ -180,7 +182,7 @@ impl Catalog {
             let finest = keeping.finest(at).unwrap_or(GranularityIndex::FINEST);
             self.granularities[finest].slot_start(at)
         };
-        rounds::settle(batches, is_accepted, &self.states, slot_start);
+        rounds::settle(batches, (is_accepted, has_start), &self.states, slot_start);
     }
 
     /// Returns whether a panic cut a change short: the catalog differs from the journal then.

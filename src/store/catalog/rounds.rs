@@ -76,7 +76,7 @@ impl Rounds {
 /// some series already, decides nothing.
 pub(super) fn settle(
     batches: &mut Cow<'_, [AcceptedBatch]>,
-    is_accepted: impl Fn(usize) -> bool,
+    (is_accepted, has_start): (impl Fn(usize) -> bool, impl Fn(SeriesId) -> bool),
     states: &SeriesStates,
     slot_start: impl Fn(UnixMillis) -> UnixMillis,
 ) {
@@ -96,7 +96,7 @@ pub(super) fn settle(
             latest.get(&series).copied().max(stored.map(|state| state.last_at))
         };
         let batch = &batches[place];
-        let starts = settled(batch, states, before, &slot_start);
+        let starts = settled(batch, states, (before, &has_start), &slot_start);
         for (index, series) in batch.series.iter().enumerate() {
             if !is_stale_marker(batch.values[index]) {
                 let last = latest.entry(*series).or_insert(UnixMillis::EARLIEST);
@@ -113,7 +113,7 @@ pub(super) fn settle(
 fn settled(
     batch: &AcceptedBatch,
     states: &SeriesStates,
-    before: impl Fn(SeriesId) -> Option<UnixMillis>,
+    (before, has_start): (impl Fn(SeriesId) -> Option<UnixMillis>, impl Fn(SeriesId) -> bool),
     slot_start: impl Fn(UnixMillis) -> UnixMillis,
 ) -> Option<Vec<i64>> {
     let rounds = Rounds::of(batch, &before);
@@ -126,7 +126,7 @@ fn settled(
             continue;
         }
         let (at, start) = (batch.time(index), batch.start(index));
-        if start < rounds.counts_from(at, slot_start(at)) {
+        if !has_start(*series) || start < rounds.counts_from(at, slot_start(at)) {
             let all = || (0..batch.series.len()).map(|index| batch.start(index)).collect();
             let starts = starts.get_or_insert_with(all);
             starts[index] = at.0.saturating_sub(START_COUNTS_MS + 1);

@@ -65,6 +65,8 @@ pub struct Dictionary {
     renamed: HashMap<SeriesId, u64>,
     /// The series that one is made of besides itself, ascending.
     parts: HashMap<SeriesId, Vec<SeriesId>>,
+    /// The series of each part.
+    wholes: HashMap<SeriesId, SeriesId>,
     by_key: HashTable<SeriesId>,
     /// Seeded at random: senders choose the keys.
     hasher: RandomState,
@@ -143,9 +145,21 @@ impl Dictionary {
         self.series.get(id.0 as usize).map(|entry| self.measures.get(entry.measure).0)
     }
 
-    /// The series that were merged into one, ascending: their samples are that one's.
+    /// Returns the parts of a series, ascending: the series that were merged into it, and the series
+    /// of another kind that it followed.
     pub fn parts(&self, id: SeriesId) -> &[SeriesId] {
         self.parts.get(&id).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns true when a part of a series has another kind.
+    pub fn has_parts_of_another_kind(&self, id: SeriesId) -> bool {
+        let kind = self.kind(id);
+        self.parts(id).iter().any(|part| self.kind(*part) != kind)
+    }
+
+    /// Returns the series of a part.
+    pub fn whole_of(&self, part: SeriesId) -> Option<SeriesId> {
+        self.wholes.get(&part).copied()
     }
 
     /// Returns whether any series is made of several.

@@ -51,7 +51,9 @@ impl Dictionary {
         }
         for update in updates.iter().filter(|update| update.key.is_none() && update.into.is_none())
         {
-            self.parts.remove(&update.id);
+            for part in self.parts.remove(&update.id).unwrap_or_default() {
+                self.wholes.remove(&part);
+            }
         }
         let merged: Vec<_> =
             updates.iter().filter_map(|update| Some((update.id, update.into?))).collect();
@@ -70,9 +72,10 @@ impl Dictionary {
             }
             // One that has a key, or whose whole has none, is no part of another.
             if self.key(*id).is_none() && self.key(whole).is_some() {
-                let former = self.parts.remove(id).unwrap_or_default();
+                let mut former = self.parts.remove(id).unwrap_or_default();
+                former.push(*id);
+                self.wholes.extend(former.iter().map(|part| (*part, whole)));
                 let parts = self.parts.entry(whole).or_default();
-                parts.push(*id);
                 parts.extend(former);
                 parts.sort_unstable();
                 parts.dedup();

@@ -49,6 +49,10 @@ pub struct Counters {
     pub senders_forgotten: Count,
     /// Series forgotten because no sample of theirs was left.
     pub series_forgotten: Count,
+    /// Changes of the kind of a series.
+    pub kinds_changed: Count,
+    /// Rejected definitions of series with another kind.
+    pub kinds_refused: Count,
     /// Partitions of which one segment was made.
     pub partitions_sealed: Count,
     /// Open documents sealed with them.

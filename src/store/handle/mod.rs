@@ -190,14 +190,29 @@ impl Store {
         series.iter().filter(is_empty).count() as u64
     }
 
-    /// The last sample of each series; `None` where there never was one.
+    /// Returns the last sample of each series; `None` without any. After a change of kind, the last
+    /// sample of the parts counts until the next sample.
     pub fn last_samples(&self, series: &[SeriesId]) -> Vec<Option<LastSample>> {
-        let catalog = self.inner.catalog.read();
-        let last = |id: &SeriesId| {
+        let last_of = |catalog: &Catalog, id: &SeriesId| {
             let state = catalog.state(*id).filter(|state| !state.is_fresh())?;
             Some(LastSample { at: state.last_at, ended_at: state.ended_at() })
         };
-        series.iter().map(last).collect()
+        let catalog = self.inner.catalog.read();
+        let mut last: Vec<_> = series.iter().map(|id| last_of(&catalog, id)).collect();
+        drop(catalog);
+        if last.contains(&None) {
+            // The caller may hold the dictionary.
+            let dictionary = self.inner.dictionary.read_recursive();
+            let none = series.iter().zip(&last).filter(|(_, last)| last.is_none());
+            let parts: Vec<_> = none.map(|(id, _)| dictionary.parts(*id).to_vec()).collect();
+            drop(dictionary);
+            let catalog = self.inner.catalog.read();
+            for (last, parts) in last.iter_mut().filter(|last| last.is_none()).zip(&parts) {
+                let of_parts = parts.iter().filter_map(|id| last_of(&catalog, id));
+                *last = of_parts.max_by_key(|last| last.at);
+            }
+        }
+        last
     }
 
     /// Remembers, durably, that slots of a granularity that begin before a time lack samples,

@@ -84,6 +84,12 @@ impl Store {
         let over: Vec<_> = ids.filter(is_over).collect();
         drop(catalog);
         let dictionary = self.dictionary();
-        out.extend(over.into_iter().filter(|id| dictionary.key(*id).is_some()));
+        let known: Vec<_> = over.into_iter().filter(|id| dictionary.key(*id).is_some()).collect();
+        let parts: Vec<_> = known.iter().map(|id| dictionary.parts(*id).to_vec()).collect();
+        drop(dictionary);
+        // After a change of kind, only the parts may have samples.
+        let has_none = |parts: &Vec<SeriesId>| !self.have_samples_since(parts, before);
+        let over = known.into_iter().zip(&parts).filter(|(_, parts)| has_none(parts));
+        out.extend(over.map(|(id, _)| id));
     }
 }

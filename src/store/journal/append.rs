@@ -67,12 +67,7 @@ impl Journal {
             unsure.has_series |= !new_series.is_empty();
             self.file.transact("append", |txn| {
                 unsure.remove(txn, series_count)?;
-                if !new_series.is_empty() {
-                    let mut series = txn.open_table(SERIES).map_err(fail("append"))?;
-                    let row = series_row::encode(series_count, new_series);
-                    series.insert(series_count, &*row).map_err(fail("append"))?;
-                }
-                Ok(())
+                insert_series(txn, series_count, new_series)
             })?;
             *unsure = Unsure { has_series: !new_series.is_empty(), ..Unsure::default() };
         }
@@ -90,19 +85,22 @@ impl Journal {
         })
     }
 
-    /// Makes changes of known series durable, all or none. `series_count` says what new ones would
-    /// begin with.
+    /// Makes changes of known series durable, with the new series that follow some of them, all or
+    /// none. `series_count` is the id of the first new one.
     pub(crate) fn change_series(
         &self,
         series_count: u32,
+        new_series: &[SeriesInfo],
         updates: &[SeriesUpdate],
     ) -> Result<(), StoreError> {
         const OPERATION: &str = "change series";
         self.log.lock().settle()?;
         let mut unsure = self.unsure.lock();
+        unsure.has_series |= !new_series.is_empty();
         let mut before = Vec::with_capacity(updates.len());
         let outcome = self.file.transact(OPERATION, |txn| {
             unsure.remove(txn, series_count)?;
+            insert_series(txn, series_count, new_series)?;
             let mut changes = txn.open_table(CHANGES).map_err(fail(OPERATION))?;
             for update in updates {
                 let row = with_check(update.row(), &update.id.0);
@@ -119,4 +117,19 @@ impl Journal {
         }
         outcome
     }
+}
+
+/// Inserts the row of new series, if there are any.
+fn insert_series(
+    txn: &WriteTransaction,
+    series_count: u32,
+    new_series: &[SeriesInfo],
+) -> Result<(), StoreError> {
+    const OPERATION: &str = "add series";
+    if !new_series.is_empty() {
+        let mut series = txn.open_table(SERIES).map_err(fail(OPERATION))?;
+        let row = series_row::encode(series_count, new_series);
+        series.insert(series_count, &*row).map_err(fail(OPERATION))?;
+    }
+    Ok(())
 }

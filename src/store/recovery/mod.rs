@@ -224,13 +224,14 @@ impl Store {
         Ok(report)
     }
 
-    /// Forgets what was remembered of series that are deleted: their rows may be older than that.
+    /// Removes the states of deleted series, whose rows may be older than the deletion. Parts of
+    /// other series are not deleted.
     fn forget_deleted(&self, catalog: &mut Catalog) {
         let dictionary = self.inner.dictionary.read();
         let ids = (0..dictionary.id_count() as u32).map(SeriesId);
         let is_remembered = |id| catalog.state(id).is_some_and(|state| !state.is_fresh());
-        let deleted: Vec<_> =
-            ids.filter(|id| dictionary.key(*id).is_none() && is_remembered(*id)).collect();
+        let is_deleted = |id| dictionary.key(id).is_none() && dictionary.whole_of(id).is_none();
+        let deleted: Vec<_> = ids.filter(|id| is_deleted(*id) && is_remembered(*id)).collect();
         catalog.forget(&deleted);
     }
 

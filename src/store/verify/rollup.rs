@@ -204,8 +204,9 @@ impl Sides<'_> {
         let range = document..self.place.next_document(document);
         for first in (0..count).step_by(SERIES_AT_A_TIME as usize) {
             let ids: Vec<_> = (first..count.min(first + SERIES_AT_A_TIME)).map(SeriesId).collect();
-            let coarse = self.store.view(self.id.granularity, range.clone(), &ids)?;
-            let fine = self.store.view(self.finer, range.clone(), &ids)?;
+            // Parts of a series are compared as series of their own.
+            let view = |index| self.store.view_apart(index, range.clone(), ids.clone());
+            let (coarse, fine) = (view(self.id.granularity)?, view(self.finer)?);
             for series in ids {
                 let found = self.cells(&coarse, document, series, slots.len())?;
                 let recomputed = self.cells(&fine, document, series, slots.len())?;

@@ -12,8 +12,9 @@
 //! Must never know: what is asked of the cells.
 
 mod gathered;
+mod kinds;
 
-use std::{collections::HashMap, ops::Range, sync::Arc};
+use std::{ops::Range, sync::Arc};
 
 use super::{
     catalog::frozen::{self, Frozen},
@@ -25,8 +26,10 @@ use super::{
     handle::Store,
     head::HeadReader,
 };
-use crate::model::{GranularityIndex, SeriesId, Span, UnixMillis};
+use crate::model::{GranularityIndex, Kind, SeriesId, Span, UnixMillis};
 use gathered::{BySeries, Gathered, rows};
+use kinds::Parts;
+pub(crate) use kinds::Stretch;
 
 /// Slots that room is made for before any is read.
 const SLOTS_AT_ONCE: usize = 4096;
@@ -38,8 +41,7 @@ pub struct View {
     range: Range<i64>,
     /// Ascending.
     series: Vec<SeriesId>,
-    /// The series that some of them are made of besides themselves.
-    parts: HashMap<SeriesId, Vec<SeriesId>>,
+    parts: Box<Parts>,
     /// Cells in memory that are in no document, and neither in the head.
     memory: BySeries,
     /// The head's cells that are in no document.
@@ -58,14 +60,19 @@ impl Store {
         range: Range<UnixMillis>,
         series: &[SeriesId],
     ) -> Result<View, StoreError> {
-        let (mut all, mut parts) = (series.to_vec(), HashMap::new());
+        let (mut all, mut parts) = (series.to_vec(), Box::<Parts>::default());
         let dictionary = self.dictionary();
         if dictionary.has_parts() {
             for id in series {
                 let own = dictionary.parts(*id);
                 all.extend_from_slice(own);
                 if !own.is_empty() {
-                    parts.insert(*id, own.to_vec());
+                    parts.of.insert(*id, own.to_vec());
+                }
+                if dictionary.has_parts_of_another_kind(*id) {
+                    let of_kind = |id: &SeriesId| Some((*id, dictionary.kind(*id)?));
+                    let stretches = own.iter().chain([id]).filter_map(of_kind).collect();
+                    parts.stretches.insert(*id, stretches);
                 }
             }
         }
@@ -74,7 +81,7 @@ impl Store {
     }
 
     /// A view of each series without its parts.
-    fn view_apart(
+    pub(in crate::store) fn view_apart(
         &self,
         index: GranularityIndex,
         range: Range<UnixMillis>,
@@ -91,13 +98,13 @@ impl Store {
         let head = self.or_replace_head(self.inner.head.read(index))?;
         let documents = self.inner.documents.view(index, range.clone())?;
         let (store, own) = (self.clone(), BySeries::default);
-        let (memory_cells, head_cells, parts) = (own(), own(), HashMap::new());
+        let (memory_cells, head_cells) = (own(), own());
         let mut view = View {
             store,
             index,
             range,
             series,
-            parts,
+            parts: Box::default(),
             memory: memory_cells,
             head: head_cells,
             documents,
@@ -143,8 +150,8 @@ impl View {
         Ok(slots)
     }
 
-    /// Replaces `slots` by the slots of a series; in cells of one sample or more than two, columns
-    /// that are not wanted may hold anything.
+    /// Replaces `slots` by the slots of a series, as cells of its present kind. In cells of one
+    /// sample or more than two, columns that are not wanted may hold anything.
     ///
     /// # Errors
     /// When a document cannot be read.
@@ -154,7 +161,11 @@ impl View {
         wanted: Columns,
         slots: &mut Vec<Slot>,
     ) -> Result<(), StoreError> {
-        let Some(parts) = self.parts.get(&series) else {
+        if let Some(stretches) = self.stretches(series) {
+            let kind = stretches.last().map_or(Kind::Gauge, |(_, kind)| *kind);
+            return self.slots_as(series, kind, slots);
+        }
+        let Some(parts) = self.parts.of.get(&series) else {
             return self.slots_apart(series, wanted, slots);
         };
         self.slots_apart(series, Columns::ALL, slots)?;
@@ -168,7 +179,7 @@ impl View {
         Ok(())
     }
 
-    /// Appends the slots of a series without its parts.
+    /// Replaces `slots` by the slots of a series without its parts.
     fn slots_apart(
         &self,
         series: SeriesId,

@@ -20,7 +20,7 @@ pub(super) struct Mirrored {
 
 impl Mirrored {
     pub(super) fn new(r: &Registry) -> Result<Self, prometheus::Error> {
-        let counters: [(&str, ReadStore); 18] = [
+        let counters: [(&str, ReadStore); 20] = [
             ("granary_commits_total", |s| s.counters().commits.get()),
             ("granary_journal_written_bytes_total", |s| s.counters().journal_bytes.get()),
             ("granary_ha_samples_left_out_total", |s| s.counters().samples_of_replicas.get()),
@@ -31,6 +31,8 @@ impl Mirrored {
             ("granary_documents_grown_total", |s| s.counters().documents_grown.get()),
             ("granary_shells_preallocated_total", |s| s.counters().shells_preallocated.get()),
             ("granary_shells_missed_total", |s| s.counters().shells_missed.get()),
+            ("granary_series_kind_changed_total", |s| s.counters().kinds_changed.get()),
+            ("granary_series_kind_conflicts_total", |s| s.counters().kinds_refused.get()),
             ("granary_series_forgotten_total", |s| s.counters().series_forgotten.get()),
             ("granary_partitions_dropped_total", |s| s.counters().partitions_dropped.get()),
             ("granary_partitions_sealed_total", |s| s.counters().partitions_sealed.get()),

@@ -11,7 +11,7 @@ pub const HOST_METRICS: [(&str, &str); 6] = [
 ];
 
 /// All metric names with their help texts.
-pub const METRIC_NAMES: [(&str, &str); 73] = [
+pub const METRIC_NAMES: [(&str, &str); 75] = [
     ("granary_samples_accepted_total", "Samples made durable, by protocol"),
     ("granary_samples_duplicate_total", "Samples that were accepted before, by protocol"),
     ("granary_samples_refused_total", "Permanently refused samples, by protocol and reason"),
@@ -50,6 +50,11 @@ pub const METRIC_NAMES: [(&str, &str); 73] = [
     ("granary_partitions_damaged", "Partition files set aside because they are damaged"),
     ("granary_documents_damaged", "Damaged documents and head rows, including known holes"),
     ("granary_journal_rows_damaged", "Damaged rows of the journal's tables, found at the start"),
+    ("granary_series_kind_changed_total", "Changes of the kind of a series"),
+    (
+        "granary_series_kind_conflicts_total",
+        "Definitions of series with another kind that were rejected",
+    ),
     ("granary_series_forgotten_total", "Series removed because they had no samples left"),
     ("granary_partitions_dropped_total", "Partitions dropped by retention"),
     (

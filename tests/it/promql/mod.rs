@@ -2,6 +2,7 @@
 
 mod answers;
 mod info;
+mod kinds;
 mod notes;
 mod peer_parser;
 mod remembered;

@@ -68,6 +68,8 @@ struct Series {
     key: Option<SeriesKey>,
     kind: Kind,
     end: End,
+    /// The last sample before the kind changed.
+    before: Option<i64>,
 }
 
 /// One possible content of the store.
@@ -117,12 +119,30 @@ impl World {
             let known = self.series.iter().position(|series| series.key.as_ref() == key);
             let index = known.unwrap_or_else(|| {
                 let (key, kind) = (key.cloned(), definition.kind);
-                self.series.push(Series { key, kind, end: End::default() });
+                self.series.push(Series { key, kind, end: End::default(), before: None });
                 self.series.len() - 1
             });
             SeriesId(index as u32)
         };
         definitions.iter().map(id_of).collect()
+    }
+
+    /// Changes the kind of a series: a new series has its samples.
+    fn change_kind(&mut self, info: &SeriesInfo) -> Vec<SeriesId> {
+        let new = SeriesId(self.series.len() as u32);
+        let is_it = |series: &Series| series.key.as_ref() == Some(&info.key);
+        let Some(index) = self.series.iter().position(is_it) else {
+            return Vec::new();
+        };
+        let old = &mut self.series[index];
+        if old.kind == info.kind {
+            return vec![SeriesId(index as u32)];
+        }
+        let (key, before) = (old.key.take(), old.before.max(old.end.last_at));
+        self.series.push(Series { key, kind: info.kind, end: End::default(), before });
+        let of_old = |sample: &&mut Counted| sample.series.0 as usize == index;
+        self.samples.iter_mut().filter(of_old).for_each(|sample| sample.series = new);
+        vec![new]
     }
 
     fn change(&mut self, updates: &[(SeriesId, Option<SeriesKey>)]) {
@@ -235,11 +255,11 @@ impl World {
             return Err(format!("series {:?} instead of {known:?}", found.keys));
         }
         for (id, last) in &found.last {
-            let end = &self.series[id.0 as usize].end;
+            let Series { end, before, .. } = &self.series[id.0 as usize];
             let ended_at = end.ended_at.filter(|_| end.ended_at >= end.last_at);
             ends += u64::from(ended_at.is_some());
             let shown = last.map(|last| (last.at.0, last.ended_at.map(|at| at.0)));
-            if shown != end.last_at.map(|at| (at, ended_at)) {
+            if shown != end.last_at.or(*before).map(|at| (at, ended_at)) {
                 return Err(format!("last sample of {id:?} {last:?} instead of {end:?}"));
             }
         }

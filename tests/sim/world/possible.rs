@@ -10,6 +10,7 @@ pub(crate) enum Request {
     Define(Vec<SeriesInfo>),
     Accept { batches: Vec<AcceptedBatch>, set: GranularitySet, now: UnixMillis },
     Change(Vec<(SeriesId, Option<SeriesKey>)>),
+    ChangeKind(SeriesInfo),
 }
 
 /// The answer to a request.
@@ -32,6 +33,7 @@ impl Request {
                 world.change(updates);
                 Outcome::Changed(updates.len())
             }
+            Self::ChangeKind(info) => Outcome::Defined(world.change_kind(info)),
         }
     }
 }

@@ -58,6 +58,7 @@ impl Family {
 pub struct Families {
     by_name: HashMap<Box<str>, Family>,
     bytes: usize,
+    last_type: Type,
 }
 
 /// The memory of a family, without its name and unit.
@@ -90,6 +91,7 @@ impl Families {
 
     /// Sets the type of a family.
     pub fn set_type(&mut self, name: &str, kind: Type) {
+        self.last_type = kind;
         if let Some(family) = self.entry(name) {
             family.kind = kind;
         }
@@ -102,6 +104,11 @@ impl Families {
             family.unit = unit.into();
             self.bytes += more;
         }
+    }
+
+    /// Returns the type that was set last, which is usually the type of the following samples.
+    pub fn last_type(&self) -> Type {
+        self.last_type
     }
 
     /// The memory of all families.

@@ -121,7 +121,7 @@ impl Evaluator<'_> {
     ) -> Result<Vec<Series>, QueryError> {
         let (detail, columns) = (Detail::Aggregates, Columns::NONE);
         let windows = self.range_vector(argument, context.steps, detail, columns)?;
-        let found = range::over_windows(&windows, context, |window, _| {
+        let found = range::over_windows(&windows, false, context, |window, _| {
             Ok(window.has_readings().then_some(1.0))
         })?;
         Ok(absent(named_labels(argument), &found, context.steps))

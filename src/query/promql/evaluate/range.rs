@@ -77,6 +77,7 @@ impl Evaluator<'_> {
             drop_metric: series.drop_metric,
             kind: Kind::Gauge,
             ended_at: i64::MAX,
+            counted: Vec::new(),
             cells: inner
                 .times()
                 .zip(series.values)

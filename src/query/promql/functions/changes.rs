@@ -18,7 +18,7 @@ pub(super) fn changes(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
             |earlier: f64, later: f64| earlier != later && !(earlier.is_nan() && later.is_nan());
         let entered = before.is_some_and(|before| differ(before, cell.first));
         let pairs = f64::from(portion.steps());
-        let inside = match window.kind {
+        let inside = match window.kind_of(cell) {
             _ if portion.steps() == 0 => 0.0,
             _ if cell.n == 2 => f64::from(u8::from(differ(cell.first, cell.last))),
             // Rates between readings show whether no value changed or all did.

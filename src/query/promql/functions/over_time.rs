@@ -64,7 +64,8 @@ fn each_sum(
         return Ok(());
     }
     for portion in window.portions() {
-        add(values_sum(&portion, window.kind, function)?, f64::from(portion.count()));
+        let kind = window.kind_of(portion.cell);
+        add(values_sum(&portion, kind, function)?, f64::from(portion.count()));
     }
     Ok(())
 }
@@ -103,7 +104,7 @@ fn first_reading(window: &Window<'_>) -> Option<(i64, f64)> {
 fn extreme(window: &Window<'_>, smallest: bool) -> (i64, f64) {
     let mut found: Option<(i64, f64)> = None;
     for portion in window.portions() {
-        let (low, high) = match window.kind {
+        let (low, high) = match window.kind_of(portion.cell) {
             Kind::Counter => {
                 let (first, last) = (portion.first().value, portion.last().value);
                 (first.min(last), first.max(last))
@@ -146,7 +147,7 @@ fn all_values(window: &Window<'_>, function: &str) -> Result<Vec<(f64, u32)>, Qu
     let mut values = Vec::with_capacity(window.cells().len());
     for portion in window.portions() {
         let instead = "avg_over_time, min_over_time or max_over_time";
-        let known = known_values(&portion, window.kind);
+        let known = known_values(&portion, window.kind_of(portion.cell));
         values.extend(known.ok_or_else(|| merged(function, instead))?);
     }
     Ok(values)
@@ -215,6 +216,7 @@ mod tests {
             max: 9.0,
             first: 3.0,
             last: 6.0,
+            kind: None,
         }
     }
 

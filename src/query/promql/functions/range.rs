@@ -78,7 +78,9 @@ pub(crate) fn call(
     let mut at_time = vec![0.0; numbers.len()];
     // In a gap without readings, the growth of a counter is known.
     let is_increase = matches!(name, "rate" | "increase");
-    let mut series = over_windows(windows, context, |window, index| {
+    // These count the increases of counters, also in series that were gauges before or since.
+    let counts = matches!(name, "increase" | "irate" | "rate" | "resets");
+    let mut series = over_windows(windows, counts, context, |window, index| {
         if !is_increase && !window.has_readings() {
             return Ok(None);
         }
@@ -98,9 +100,11 @@ pub(crate) fn call(
     Ok(series)
 }
 
-/// Calls a function for each series and each window.
+/// Calls a function for each series and each window. `counts` says that the function counts
+/// increases.
 pub(crate) fn over_windows(
     windows: &RangeVector,
+    counts: bool,
     context: &Context<'_>,
     mut function: impl FnMut(&Window<'_>, usize) -> Answer,
 ) -> Result<Vec<Series>, QueryError> {
@@ -110,11 +114,12 @@ pub(crate) fn over_windows(
     let mut out = Vec::with_capacity(windows.cells.series.len());
     for series in &windows.cells.series {
         bounds.check_time()?;
+        let (cells, kind) = series.cells_for(counts);
         let mut cursor = Cursor::default();
         let mut values = Vec::with_capacity(steps.count);
         let mut seen = 0;
         for (index, frame) in frames.iter().enumerate() {
-            let window = cursor.window(&series.cells, series.kind, *frame);
+            let window = cursor.window(cells, kind, *frame);
             let value = function(&window, index)?;
             seen += window.cells().len();
             if seen > CELLS_BETWEEN_CHECKS {

@@ -84,12 +84,20 @@ impl Selectors<'_> {
         let lacking = places(&|series| around.lacks_before(series), series);
         let found = self.beside(around, around.before, Side::Before, ids, &lacking)?;
         for (place, cells) in lacking.into_iter().zip(found) {
-            series[place].cells.splice(..0, cells.last().copied());
+            let series = &mut series[place];
+            series.cells.splice(..0, cells.last().copied());
+            if !series.counted.is_empty() {
+                series.counted.splice(..0, cells.last().copied());
+            }
         }
         let lacking = places(&|series| around.lacks_after(series, self.now), series);
         let found = self.beside(around, around.after, Side::After, ids, &lacking)?;
         for (place, cells) in lacking.into_iter().zip(found) {
-            series[place].cells.extend(cells.first());
+            let series = &mut series[place];
+            series.cells.extend(cells.first());
+            if !series.counted.is_empty() {
+                series.counted.extend(cells.first());
+            }
         }
         Ok(())
     }

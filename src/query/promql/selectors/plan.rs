@@ -33,6 +33,8 @@ pub(super) struct Selected {
     /// The position in label order among all matching series.
     pub(super) place: u32,
     info: SeriesInfo,
+    /// True when the series is a counter, or was one.
+    is_counter: bool,
     ended_at: i64,
 }
 
@@ -45,6 +47,7 @@ impl From<Selected> for CellSeries {
             kind: selected.info.kind,
             ended_at: selected.ended_at,
             cells: Vec::new(),
+            counted: Vec::new(),
         }
     }
 }
@@ -152,7 +155,7 @@ impl<'a> Selectors<'a> {
             None => columns,
         };
         let found = self.select(text, matchers, span.start)?;
-        let counters = found.iter().any(|selected| selected.info.kind == Kind::Counter);
+        let counters = found.iter().any(|selected| selected.is_counter);
         if windows.detail == Detail::Values && counters && granularity > GranularityIndex::FINEST {
             let each = Windows { detail: Detail::Samples, ..*windows };
             return self.plan(&Wanted { windows: &each, columns, ..*wanted });
@@ -196,7 +199,9 @@ impl<'a> Selectors<'a> {
                 let last = last.filter(|last| last.at >= from)?;
                 let ended_at = last.ended_at.map_or(i64::MAX, |ended| ended.0);
                 let info = dictionary.info(*id)?;
-                Some(Selected { id: *id, place: *place, info, ended_at })
+                let is_counter = |id: &SeriesId| dictionary.kind(*id) == Some(Kind::Counter);
+                let is_counter = is_counter(id) || dictionary.parts(*id).iter().any(is_counter);
+                Some(Selected { id: *id, place: *place, info, is_counter, ended_at })
             }));
             drop(dictionary);
             let labels =

@@ -21,7 +21,7 @@ use crate::{
             range_vector::{CellMatrix, CellSeries},
         },
     },
-    store::{Columns, Slot, View},
+    store::{Columns, Slot, Stretch, View},
 };
 
 /// Number of series per view. Creating a view blocks the writer for a moment.
@@ -174,12 +174,39 @@ impl Selectors<'_> {
         slots: &mut Vec<Slot>,
     ) -> Result<(), QueryError> {
         self.bounds.check_time()?;
+        if let Some(stretches) = view.stretches(id) {
+            return self.append_stretches(view, (id, stretches), series, slots);
+        }
         // The meaning of a counter's aggregates depends on its rates.
         let is_plain =
             series.kind != Kind::Counter || [Columns::NONE, Columns::ENDS].contains(&columns);
         view.slots_into(id, if is_plain { columns } else { Columns::ALL }, slots)?;
         self.bounds.count_cells(slots.len())?;
         append_cells(slots, series.kind, &mut series.cells);
+        Ok(())
+    }
+
+    /// Appends the cells of a series of several kinds.
+    fn append_stretches(
+        &self,
+        view: &View,
+        (id, stretches): (SeriesId, &[Stretch]),
+        series: &mut CellSeries,
+        slots: &mut Vec<Slot>,
+    ) -> Result<(), QueryError> {
+        let (before, cells) = (series.cells.len(), &mut series.cells);
+        view.each_stretch(stretches, |(_, kind), slots| {
+            let first = cells.len();
+            append_cells(slots, kind, cells);
+            cells[first..].iter_mut().for_each(|cell| cell.kind = Some(kind));
+        })?;
+        cells[before..].sort_by_key(|cell| (cell.last_at, cell.first_at));
+        self.bounds.count_cells(cells.len() - before)?;
+        if stretches.iter().any(|(_, kind)| *kind == Kind::Counter) {
+            view.slots_as(id, Kind::Counter, slots)?;
+            self.bounds.count_cells(slots.len())?;
+            append_cells(slots, Kind::Counter, &mut series.counted);
+        }
         Ok(())
     }
 }

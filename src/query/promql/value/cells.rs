@@ -32,6 +32,8 @@ pub(crate) struct TimedCell {
     pub(crate) first: f64,
     /// The last value; see [`Cell`].
     pub(crate) last: f64,
+    /// The kind of the cell in a series of several kinds; `None` for the kind of the series.
+    pub(crate) kind: Option<Kind>,
 }
 
 impl TimedCell {
@@ -46,6 +48,7 @@ impl TimedCell {
             max: value,
             first: value,
             last: value,
+            kind: None,
         }
     }
 
@@ -59,6 +62,7 @@ impl TimedCell {
             max: cell.max,
             first: cell.first,
             last: cell.last,
+            kind: None,
         }
     }
 

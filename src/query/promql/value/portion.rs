@@ -214,6 +214,7 @@ mod tests {
         max: 9.0,
         first: 3.0,
         last: 6.0,
+        kind: None,
     };
 
     #[test]

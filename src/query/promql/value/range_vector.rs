@@ -44,8 +44,10 @@ pub(crate) struct CellSeries {
     pub(crate) kind: Kind,
     /// The time from which a stale marker ends the series.
     pub(crate) ended_at: i64,
-    /// The cells in ascending order.
+    /// The cells in ascending order. Those of a series of several kinds have their own kinds.
     pub(crate) cells: Vec<TimedCell>,
+    /// The cells as those of a counter, if the series has several kinds and was a counter.
+    pub(crate) counted: Vec<TimedCell>,
 }
 
 impl CellMatrix {
@@ -73,6 +75,16 @@ impl Widths<'_> {
 }
 
 impl CellSeries {
+    /// Returns the cells for functions that count increases, or for other ones, and their kind.
+    pub(crate) fn cells_for(&self, counts: bool) -> (&[TimedCell], Kind) {
+        match (self.counted.is_empty(), counts) {
+            (true, _) => (&self.cells, self.kind),
+            (false, true) => (&self.counted, Kind::Counter),
+            // Values of counters are the exacting case.
+            (false, false) => (&self.cells, Kind::Counter),
+        }
+    }
+
     /// Returns the known samples: the first and the last sample of each cell.
     pub(crate) fn known_samples(&self) -> Vec<Sample> {
         let mut samples = Vec::with_capacity(self.cells.len());

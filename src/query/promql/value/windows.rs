@@ -77,7 +77,7 @@ pub(crate) struct Window<'a> {
     pub(crate) lo: usize,
     /// The index after the last cell with readings in the window.
     pub(crate) hi: usize,
-    /// The kind of the series.
+    /// The kind of the cells that have none of their own.
     pub(crate) kind: Kind,
 }
 
@@ -85,6 +85,11 @@ impl<'a> Window<'a> {
     /// Returns the cells with readings in the window, including cut cells.
     pub(crate) fn cells(&self) -> &'a [TimedCell] {
         &self.all[self.lo..self.hi]
+    }
+
+    /// Returns the kind of a cell.
+    pub(crate) fn kind_of(&self, cell: &TimedCell) -> Kind {
+        cell.kind.unwrap_or(self.kind)
     }
 
     /// Returns the length in milliseconds.

@@ -1,0 +1,191 @@
+//! Changes of the kind of a series: a new series gets the key, and the old one becomes a part of
+//! it, as when series are merged. Queries read both as one ([`crate::store::View`]).
+//!
+//! Must never know: protocols, the conversion of cells.
+
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::atomic::Ordering,
+};
+
+use foldhash::fast::RandomState;
+
+use super::Appender;
+use crate::{
+    model::{Kind, SeriesId, SeriesInfo, SeriesKey, UnixMillis},
+    store::{
+        dictionary::changes::{PARTS_MAX, SeriesUpdate},
+        error::StoreError,
+        handle::Store,
+        limits::StoreLimits,
+    },
+};
+
+/// The maximum number of changes of a series within [`ALLOWANCE_MS`]; beyond it, a series keeps its
+/// kind.
+const CHANGES_MAX: u32 = 4;
+const ALLOWANCE_MS: i64 = 3_600_000;
+/// The time without a sample after which another sender than the one that defined a series may
+/// change its kind: two senders that disagree must not take turns.
+const SILENT_MS: i64 = 300_000;
+/// The number of remembered series above which old ones are removed.
+const REMEMBERED: usize = 1024;
+/// The maximum number of series of a command that are logged by name.
+const LOGGED_MAX: usize = 10;
+
+/// The number of recent changes by series, and the time of the first of them.
+#[derive(Debug, Default)]
+pub(super) struct KindChanges(HashMap<SeriesId, (u32, UnixMillis), RandomState>);
+
+impl KindChanges {
+    /// Returns the number of recent changes of a series, and the time of the first of them.
+    fn of(&self, id: SeriesId, now: UnixMillis) -> (u32, UnixMillis) {
+        let own = self.0.get(&id).copied();
+        // A step back of the clock restarts the time.
+        let counts = |since: UnixMillis| (0..ALLOWANCE_MS).contains(&now.0.saturating_sub(since.0));
+        own.filter(|(_, since)| counts(*since)).unwrap_or((0, now))
+    }
+
+    fn note(&mut self, old: SeriesId, new: SeriesId, now: UnixMillis) {
+        let (count, since) = self.of(old, now);
+        self.0.remove(&old);
+        if self.0.len() >= REMEMBERED && self.0.len().is_power_of_two() {
+            self.0.retain(|_, (_, since)| now.0.saturating_sub(since.0) < ALLOWANCE_MS);
+        }
+        self.0.insert(new, (count + 1, since));
+    }
+}
+
+/// The changes that a command makes.
+#[derive(Default)]
+struct Planned {
+    new: Vec<SeriesInfo>,
+    /// The series before each of the new ones, and its kind.
+    before: Vec<(SeriesId, Kind)>,
+    by_key: HashMap<SeriesKey, Result<SeriesId, ()>, RandomState>,
+}
+
+impl Appender {
+    /// Changes the kinds of known series to the kinds of the definitions, durably. Returns the id of
+    /// each series that has the wanted kind now, or `None` for a series that keeps its kind: it
+    /// changed too often, another sender still sends it, or the units differ.
+    ///
+    /// # Errors
+    /// When the journal cannot be written; no kind changed then.
+    ///
+    /// # Panics
+    /// On a bug: the dictionary's ids differ from the journal's.
+    pub fn change_kinds(
+        &mut self,
+        definitions: &[SeriesInfo],
+        now: UnixMillis,
+    ) -> Result<Vec<Option<SeriesId>>, StoreError> {
+        let mut planned = Planned::default();
+        let outcome = definitions.iter().map(|info| self.plan_kind(info, now, &mut planned));
+        let outcome: Vec<_> = outcome.collect();
+        let Planned { new, before, .. } = planned;
+        self.note_refused(definitions, &outcome);
+        if new.is_empty() {
+            return Ok(outcome);
+        }
+        let inner = &*self.store.inner;
+        let first = inner.dictionary.read().id_count() as u32;
+        let pairs = before.iter().zip(first..);
+        let mut updates: Vec<_> =
+            pairs.map(|((old, _), new)| SeriesUpdate::merge(*old, SeriesId(new))).collect();
+        updates.sort_unstable_by_key(|update| update.id);
+        inner.journal.change_series(first, &new, &updates)?;
+        let mut catalog = inner.catalog.write();
+        for info in &new {
+            catalog.add_series(info.kind);
+        }
+        drop(catalog);
+        log(&new, &before);
+        let mut dictionary = inner.dictionary.write();
+        for (((old, _), info), id) in before.iter().zip(new).zip(first..) {
+            assert_eq!(dictionary.add(info), SeriesId(id), "ids count up");
+            self.kind_changes.note(*old, SeriesId(id), now);
+        }
+        dictionary.update(&updates);
+        inner.living_series.store(dictionary.len(), Ordering::Relaxed);
+        inner.counters.kinds_changed.add(updates.len() as u64);
+        Ok(outcome)
+    }
+
+    /// Counts and logs the definitions whose series keep another kind.
+    fn note_refused(&self, definitions: &[SeriesInfo], outcome: &[Option<SeriesId>]) {
+        let all = definitions.iter().zip(outcome);
+        let refused: Vec<_> = all.filter(|(_, id)| id.is_none()).map(|(info, _)| info).collect();
+        for info in refused.iter().take(LOGGED_MAX) {
+            let (series, kind) = (&info.key, info.kind.as_str());
+            tracing::warn!(
+                %series,
+                rejected_kind = kind,
+                "a series keeps its kind: it changed too often, another sender still sends it with \
+                 its kind, or the units differ"
+            );
+        }
+        if let more @ 1.. = refused.len().saturating_sub(LOGGED_MAX) {
+            tracing::warn!(series = more, "more series keep their kinds");
+        }
+        self.store.inner.counters.kinds_refused.add(refused.len() as u64);
+    }
+
+    /// Plans the change of a series; returns the series that will have the kind of the definition.
+    fn plan_kind(
+        &self,
+        info: &SeriesInfo,
+        now: UnixMillis,
+        planned: &mut Planned,
+    ) -> Option<SeriesId> {
+        let dictionary = self.store.dictionary();
+        let id = dictionary.find(&info.key)?;
+        let known = dictionary.info(id)?;
+        if known.kind == info.kind {
+            return Some(id);
+        }
+        let first = dictionary.id_count();
+        let next = first + planned.new.len();
+        let has_room =
+            dictionary.parts(id).len() + 1 < PARTS_MAX && next < StoreLimits::default().series_max;
+        drop(dictionary);
+        let has_unit = |info: &SeriesInfo| !info.unit.is_empty();
+        let is_other_unit = has_unit(info) && has_unit(&known) && known.unit != info.unit;
+        let may_change = has_room
+            && !is_other_unit
+            && self.kind_changes.of(id, now).0 < CHANGES_MAX
+            && (known.sender == info.sender || is_silent(&self.store, id, now));
+        let new = may_change.then_some(SeriesId(next as u32)).ok_or(());
+        match planned.by_key.entry(info.key.clone()) {
+            // The command changes the series already, perhaps to a third kind.
+            Entry::Occupied(own) => {
+                let of_kind = |id: &SeriesId| planned.new[id.0 as usize - first].kind == info.kind;
+                (*own.get()).ok().filter(of_kind)
+            }
+            Entry::Vacant(free) => {
+                free.insert(new);
+                let new = new.ok()?;
+                let unit = if has_unit(info) { info.unit.clone() } else { known.unit };
+                planned.new.push(SeriesInfo { unit, ..info.clone() });
+                planned.before.push((id, known.kind));
+                Some(new)
+            }
+        }
+    }
+}
+
+/// Returns true when a series had no sample lately.
+fn is_silent(store: &Store, id: SeriesId, now: UnixMillis) -> bool {
+    let last = store.last_samples(&[id]);
+    last.iter().flatten().all(|last| last.at < now.minus(SILENT_MS))
+}
+
+fn log(new: &[SeriesInfo], before: &[(SeriesId, Kind)]) {
+    for (info, (_, from)) in new.iter().zip(before).take(LOGGED_MAX) {
+        let (series, from, to) = (&info.key, from.as_str(), info.kind.as_str());
+        tracing::info!(%series, from, to, "the kind of a series changed; queries join both");
+    }
+    if let more @ 1.. = new.len().saturating_sub(LOGGED_MAX) {
+        tracing::info!(series = more, "the kinds of more series changed");
+    }
+}

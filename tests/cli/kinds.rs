@@ -1,0 +1,139 @@
+//! Senders that change the kind of a series: a target with another `# TYPE`, scraped by the real
+//! agent, and declarations of remote write and OTLP.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::TcpListener,
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    daemon::{Daemon, client},
+    remote_write::minute,
+};
+
+/// A target with one metric; the value of each response is one higher.
+struct Target {
+    address: String,
+    is_counter: Arc<AtomicBool>,
+    reads: Arc<AtomicU64>,
+}
+
+fn target() -> Target {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (is_counter, reads) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let (counts, seen) = (is_counter.clone(), reads.clone());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            let _head = lines.map_while(Result::ok).take_while(|line| !line.is_empty()).count();
+            let kind = if counts.load(Ordering::SeqCst) { "counter" } else { "gauge" };
+            let value = seen.fetch_add(1, Ordering::SeqCst) + 1;
+            let body = format!("# TYPE jobs_done {kind}\njobs_done {value}\n");
+            let length = body.len();
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\n";
+            let close = "Connection: close\r\n";
+            write!(stream, "{head}{close}Content-Length: {length}\r\n\r\n{body}").unwrap();
+        }
+    });
+    Target { address, is_counter, reads }
+}
+
+fn scrape_agent() -> std::path::PathBuf {
+    let agent = Path::new(env!("CARGO_BIN_EXE_granary")).with_file_name("granary-agent-scrape");
+    if !agent.exists() {
+        let build = ["build", "--locked", "-p", "granary-agent-scrape"];
+        assert!(Command::new(env!("CARGO")).args(build).status().unwrap().success());
+    }
+    agent
+}
+
+fn agent(daemon: &Daemon, target: &Target) -> Child {
+    let config = daemon.dir.path().join("prometheus.yml");
+    let yaml = format!(
+        "global: {{scrape_interval: 200ms, scrape_timeout: 200ms}}\nscrape_configs:\n- job_name: j\n  \
+         static_configs: [{{targets: ['{}']}}]\n",
+        target.address
+    );
+    std::fs::write(&config, yaml).unwrap();
+    let mut agent = Command::new(scrape_agent());
+    agent.args(["--url", &daemon.url, "--agent-id", "here", "--interval", "200ms"]);
+    agent.arg("--scrape-config").arg(config);
+    agent.arg("--spool-dir").arg(daemon.dir.path().join("spool"));
+    agent.stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// The value of an expression, if it has one.
+fn value(daemon: &Daemon, expression: &str) -> Option<f64> {
+    let found: Value = daemon.query(&["promql", expression]);
+    found["data"]["result"][0]["value"][1].as_str()?.parse().ok()
+}
+
+fn wait_until(mut is_done: impl FnMut() -> bool) {
+    for _ in 0..600 {
+        if is_done() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    panic!("it did not come");
+}
+
+#[test]
+fn a_target_that_changes_its_type_and_back_keeps_its_series() {
+    let mut daemon = Daemon::start("");
+    let target = target();
+    let mut agent = agent(&daemon, &target);
+    for is_counter in [false, true, false] {
+        target.is_counter.store(is_counter, Ordering::SeqCst);
+        let from = target.reads.load(Ordering::SeqCst) as f64 + 5.0;
+        wait_until(|| value(&daemon, "jobs_done").is_some_and(|value| value >= from));
+    }
+    let metrics = daemon.metrics();
+    assert!(metrics.contains("granary_series_kind_changed_total 2"), "{metrics}");
+    assert_eq!(daemon.log().matches("the kind of a series changed").count(), 2);
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+    daemon.kill();
+    daemon.restart();
+    // A response may have been on its way when the agent was killed.
+    let reads = target.reads.load(Ordering::SeqCst) as f64;
+    let found = value(&daemon, "count_over_time(jobs_done[10m])").unwrap();
+    assert!((reads - 2.0..=reads).contains(&found), "{found} of {reads}");
+}
+
+/// The kind of a metric's only series.
+fn kind(daemon: &Daemon, metric: &str) -> Value {
+    daemon.query(&["series", "--metric", metric])["series"][0]["kind"].clone()
+}
+
+#[test]
+fn a_sum_of_otlp_that_was_a_gauge_changes_the_kind() {
+    let daemon = Daemon::start("");
+    let at = minute();
+    for (place, data) in ["gauge", "sum", "sum"].into_iter().enumerate() {
+        let nanos = ((at + 10_000 * place as i64) * 1_000_000).to_string();
+        let points = json!([{"timeUnixNano": nanos, "asDouble": place}]);
+        let data_of =
+            json!({"dataPoints": points, "aggregationTemporality": 2, "isMonotonic": true});
+        let metric = json!({"name": "jobs", data: data_of});
+        let body = json!({"resourceMetrics": [{"scopeMetrics": [{"metrics": [metric]}]}]});
+        let request = client().post(format!("{}/v1/metrics", daemon.url));
+        let response = request.content_type("application/json").send(body.to_string()).unwrap();
+        assert_eq!(response.status(), 200);
+    }
+    assert_eq!(kind(&daemon, "jobs"), "counter");
+    assert!(daemon.metrics().contains("granary_series_kind_changed_total 1\n"));
+    assert_eq!(value(&daemon, "count_over_time(jobs[1h])"), Some(3.0));
+}

@@ -1,0 +1,202 @@
+//! Series whose kind changes, against the samples as they came, each with its kind.
+
+use std::collections::BTreeMap;
+
+use granary::{
+    model::{Cell, Kind, SeriesId, SeriesInfo, UnixMillis},
+    store::{Appender, Store, restore, verify},
+};
+use proptest::prelude::*;
+
+use crate::setup::{self, HOUR, NOW, SECOND, SIX, define, samples, send, series, slots};
+
+fn named(kind: Kind) -> SeriesInfo {
+    series("queue_length", &[("host", "web1")], kind)
+}
+
+fn now() -> UnixMillis {
+    SIX.plus(7 * HOUR)
+}
+
+/// Makes a series one of another kind.
+fn change(appender: &mut Appender, kind: Kind) -> Option<SeriesId> {
+    appender.change_kinds(&[named(kind)], now()).unwrap()[0]
+}
+
+/// Readings that follow each other with one kind.
+#[derive(Debug, Clone)]
+struct Stretch {
+    /// Seconds after the reading before, and by how much the value is higher.
+    readings: Vec<(i64, u32)>,
+    checkpoint: bool,
+    restart: bool,
+    /// Readings of a backlog, which the series before the last change receives.
+    is_backlog: bool,
+}
+
+fn stretches(apart_s: i64, backlogs: bool) -> impl Strategy<Value = Vec<Stretch>> {
+    let readings = prop::collection::vec((1..apart_s, 0_u32..1000), 1..12);
+    let stretch = (readings, any::<bool>(), any::<bool>(), any::<bool>());
+    let stretch = stretch.prop_map(move |(readings, checkpoint, restart, is_backlog)| Stretch {
+        readings,
+        checkpoint,
+        restart,
+        is_backlog: is_backlog && backlogs,
+    });
+    // Four changes an hour are allowed.
+    prop::collection::vec(stretch, 2..6)
+}
+
+/// Returns the cells of all samples as one kind, without the sums of gauges, which are not kept.
+fn expected(all: &[(i64, f64)], kind: Kind, width: i64) -> BTreeMap<i64, Cell> {
+    let mut cells: BTreeMap<i64, Cell> = BTreeMap::new();
+    let mut before = None;
+    for (at, value) in all {
+        let start = at - at % width;
+        let mut cell = Cell::single((at - start) as u32, *value);
+        if kind == Kind::Counter {
+            cell.sum = before.map_or(0.0, |before| value - before);
+        }
+        cells.entry(start).or_insert(Cell::EMPTY).merge(&cell);
+        before = Some(*value);
+    }
+    cells
+}
+
+fn compare(store: &Store, id: SeriesId, all: &[(i64, f64)], kind: Kind) {
+    let range = SIX.minus(HOUR)..SIX.plus(12 * HOUR);
+    for (index, granularity) in store.granularities().indexed() {
+        let told = |start: i64, cell: &Cell| {
+            let sum = if kind == Kind::Counter { cell.sum } else { 0.0 };
+            let extremes = if kind == Kind::Counter { (0.0, 0.0) } else { (cell.min, cell.max) };
+            let times = (start, cell.n, cell.first_at, cell.last_at);
+            (times, cell.first, cell.last, sum, extremes)
+        };
+        let found = slots(store, index.0, range.clone(), id);
+        let shown: Vec<_> = found.iter().map(|slot| told(slot.start.0, &slot.cell)).collect();
+        let wanted = expected(all, kind, granularity.width_ms);
+        let wanted: Vec<_> = wanted.iter().map(|(start, cell)| told(*start, cell)).collect();
+        assert_eq!(shown, wanted, "{}", granularity.name);
+        // A view of one slot shows what the view of all does.
+        for slot in &found {
+            let range = slot.start..slot.start.plus(granularity.width_ms);
+            assert_eq!(slots(store, index.0, range, id), [*slot]);
+        }
+    }
+}
+
+fn check(all: &[Stretch], kinds: [Kind; 2]) {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut store, mut appender) = setup::open(dir.path(), now());
+    let mut ids = vec![define(&mut appender, &[named(kinds[0])], now())[0]];
+    let (mut at, mut value, mut sent) = (SIX.0, 0.0, Vec::new());
+    let mut kind = kinds[0];
+    for (place, stretch) in all.iter().enumerate() {
+        let is_backlog = stretch.is_backlog && ids.len() > 1;
+        if place > 0 && !is_backlog {
+            kind = if kind == kinds[0] { kinds[1] } else { kinds[0] };
+            ids.push(change(&mut appender, kind).unwrap());
+        }
+        let id = ids[ids.len() - 1];
+        let receiver = ids[ids.len() - 1 - usize::from(is_backlog)];
+        let readings: Vec<_> = stretch
+            .readings
+            .iter()
+            .map(|(after, more)| {
+                (at, value) = (at + after * SECOND, value + f64::from(*more));
+                (at, value)
+            })
+            .collect();
+        send(&mut appender, samples(receiver, readings.iter().copied()), now());
+        sent.extend(readings);
+        if stretch.checkpoint {
+            store.checkpoint(now()).unwrap();
+        }
+        if stretch.restart {
+            drop((store, appender));
+            (store, appender) = setup::open(dir.path(), now());
+        }
+        assert_eq!(store.dictionary().find(&named(kind).key), Some(id));
+        assert_eq!(store.dictionary().len(), 1);
+        compare(&store, id, &sent, kind);
+    }
+    drop((store, appender));
+    assert_eq!(verify(dir.path(), now(), &mut |_| {}).unwrap().faults, []);
+}
+
+fn kinds(is_counter_first: bool) -> [Kind; 2] {
+    let (counter, gauge) = (Kind::Counter, Kind::Gauge);
+    if is_counter_first { [counter, gauge] } else { [gauge, counter] }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn a_series_of_several_kinds_counts_every_sample_once(
+        all in stretches(400, false),
+        is_counter_first in any::<bool>(),
+    ) {
+        check(&all, kinds(is_counter_first));
+    }
+
+    #[test]
+    fn stretches_of_a_backlog_that_lie_between_each_other_count_once(
+        all in stretches(60, true),
+        is_counter_first in any::<bool>(),
+    ) {
+        check(&all, kinds(is_counter_first));
+    }
+}
+
+#[test]
+fn a_kind_changes_seldom_and_not_for_another_sender_or_unit() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = setup::open(dir.path(), NOW);
+    let of = |kind, unit: &str, sender: &str| SeriesInfo {
+        unit: unit.into(),
+        sender: sender.into(),
+        ..named(kind)
+    };
+    let first = define(&mut appender, &[of(Kind::Gauge, "bytes", "a")], NOW)[0];
+    send(&mut appender, samples(first, [(NOW.0, 1.0)]), NOW);
+    let mut ask = |all: &[SeriesInfo], now| appender.change_kinds(all, now).unwrap();
+    assert_eq!(ask(&[of(Kind::Counter, "bytes", "b")], NOW), [None]);
+    assert_eq!(ask(&[of(Kind::Counter, "seconds", "a")], NOW), [None]);
+    // A sender that is silent gives way, and a definition without a unit keeps it.
+    let later = NOW.plus(600 * SECOND);
+    let both = [of(Kind::Counter, "", "b"), of(Kind::Delta, "", "b"), of(Kind::Counter, "", "b")];
+    assert_eq!(ask(&both, later), [Some(SeriesId(1)), None, Some(SeriesId(1))]);
+    assert_eq!(*store.dictionary().info(SeriesId(1)).unwrap().unit, *"bytes");
+    let changes = [Kind::Gauge, Kind::Delta, Kind::Counter, Kind::Gauge];
+    let found = changes.map(|kind| ask(&[of(kind, "", "b")], later)[0]);
+    assert_eq!(found, [Some(SeriesId(2)), Some(SeriesId(3)), Some(SeriesId(4)), None]);
+    assert_eq!(ask(&[of(Kind::Gauge, "", "b")], later.plus(HOUR)), [Some(SeriesId(5))]);
+    assert_eq!(store.counters().kinds_refused.get(), 4);
+    assert_eq!(store.counters().kinds_changed.get(), 5);
+    assert_eq!((store.dictionary().len(), store.dictionary().parts(SeriesId(5)).len()), (1, 5));
+}
+
+#[test]
+fn a_series_of_several_kinds_is_snapshotted_and_its_former_samples_show_before_the_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, mut appender) = setup::open(&dir.path().join("data"), now());
+    let gauge = define(&mut appender, &[named(Kind::Gauge)], now())[0];
+    send(&mut appender, samples(gauge, [(SIX.0, 4.0)]), now());
+    let counter = change(&mut appender, Kind::Counter).unwrap();
+    let check = |store: &Store| {
+        compare(store, counter, &[(SIX.0, 4.0)], Kind::Counter);
+        let last = store.last_samples(&[counter])[0].map(|last| last.at);
+        assert_eq!(last, Some(SIX));
+        assert_eq!(store.series_without_samples(now(), SIX, 9), []);
+    };
+    check(&store);
+    store.checkpoint(now()).unwrap();
+    let snapshot = dir.path().join("snapshot");
+    store.snapshot(&snapshot, now(), &mut |_| {}).unwrap();
+    drop((store, appender));
+    let (store, _appender) = setup::open(&dir.path().join("data"), now());
+    check(&store);
+    restore(&snapshot, &dir.path().join("restored"), &mut |_| {}).unwrap();
+    let (restored, _appender) = setup::open(&dir.path().join("restored"), now());
+    check(&restored);
+}
