@@ -141,10 +141,8 @@ fn encode_batches(batches: Vec<JsonBatch>) {
 /// Decodes a decompressed remote-write body in both versions.
 pub fn remote_write(bytes: &[u8]) {
     for version in [Version::V1, Version::V2] {
-        let mut families = Families::default();
-        decode_rows(|rows| {
-            ingest::remote_write::decode(version, bytes, &mut families, rows).is_ok()
-        });
+        let families = Families::default();
+        decode_rows(|rows| ingest::remote_write::decode(version, bytes, &families, rows).is_ok());
     }
 }
 

@@ -21,6 +21,7 @@ use crate::{
     api::{self, ApiParts, Collectors, Connections, OneAtATime, OverviewParts},
     clock::{Clock, SystemClock},
     config::{Settings, bounds},
+    ingest::remote_write::Families,
     model::SeriesLimits,
 };
 
@@ -38,6 +39,7 @@ fn collector_parts(settings: &Settings, parts: &OverviewParts) -> CollectorParts
         request_series_max: bounds::REQUEST_SERIES_MAX,
         future_skew: settings.ingest.future_skew,
         out_of_order_window: settings.ingest.out_of_order_window,
+        families: Families::default(),
         graphite_templates: settings.graphite_templates.clone().into(),
         ha_senders: settings.ingest.ha_senders.clone().into(),
     }
@@ -45,12 +47,10 @@ fn collector_parts(settings: &Settings, parts: &OverviewParts) -> CollectorParts
 
 /// Starts a collector on its own thread, so that no other role waits while it reads large messages.
 fn start_collector(
-    settings: &Settings,
-    parts: &OverviewParts,
+    parts: CollectorParts,
     line: Lifeline,
     arbiters: &mut Vec<Arbiter>,
 ) -> Addr<Collector> {
-    let parts = collector_parts(settings, parts);
     let arbiter = Arbiter::new();
     let collector =
         Collector::start_in_arbiter(&arbiter.handle(), move |_| Collector::new(parts, line));
@@ -73,7 +73,8 @@ pub(super) fn start_graphite(
         return Ok(GraphiteListeners::default());
     }
     let line = lifelines.for_role("Graphite collector");
-    let collector = start_collector(settings, &parts.overview, line, arbiters);
+    let collector = collector_parts(settings, &parts.overview);
+    let collector = start_collector(collector, line, arbiters);
     GraphiteListeners::start(&graphite, collector, parts.admin.metrics.clone())
         .map_err(|CannotListen { setting, address, cause }| cannot_listen(address, setting, cause))
 }
@@ -89,7 +90,7 @@ pub(super) fn start_self_sampler(
     let line = lifelines.for_role("collector of the daemon's own samples");
     let admin = parts.admin.clone();
     let sampler = SelfSampler::new(SelfSamplerParts {
-        collector: start_collector(settings, &parts.overview, line, arbiters),
+        collector: start_collector(collector_parts(settings, &parts.overview), line, arbiters),
         read: Box::new(move || admin.readings()),
         health: parts.admin.health.clone(),
         lifeline: lifelines.for_role("self-sampler"),
@@ -124,8 +125,8 @@ pub(super) fn start_server(
     arbiters: &mut Vec<Arbiter>,
 ) -> anyhow::Result<ServerHandle> {
     let line = lifelines.for_role("collector of large bodies");
-    let large = start_collector(settings, &parts.overview, line, arbiters);
     let collector = collector_parts(settings, &parts.overview);
+    let large = start_collector(collector.clone(), line, arbiters);
     let mut server_line = lifelines.for_role("HTTP server");
     let collector_lines = lifelines.clone();
     let connections = Connections::new(&parts.admin.metrics, settings.server.client_timeout);

@@ -38,7 +38,7 @@ impl RemoteWrite {
 impl Source for RemoteWrite {
     fn read(&mut self, rows: &mut Rows<'_>) -> Result<Option<Place>, SourceFault> {
         let Some(body) = self.0.take() else { return Ok(None) };
-        let decoded = decode(version_of(&body), &body, &mut Families::default(), rows);
+        let decoded = decode(version_of(&body), &body, &Families::default(), rows);
         decoded.map_err(|fault| SourceFault::Damaged(fault.to_string()))?;
         Ok(Some(0))
     }

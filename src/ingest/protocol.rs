@@ -140,9 +140,15 @@ pub struct RowDecoder {
 }
 
 impl RowDecoder {
-    /// Returns a decoder with the templates for Graphite's paths.
-    pub fn new(templates: Arc<[Template]>) -> Self {
-        Self { families: Families::default(), templates }
+    /// Returns a decoder with the templates for Graphite's paths, and the types of remote write.
+    pub fn new(templates: Arc<[Template]>, families: Families) -> Self {
+        Self { families, templates }
+    }
+
+    /// Returns true once when the declared kinds of series changed: the series must be looked up
+    /// again.
+    pub fn has_other_kinds(&mut self) -> bool {
+        self.families.has_changed()
     }
 
     /// Adds the rows of a body, and returns the counts of everything else in it.
@@ -158,7 +164,7 @@ impl RowDecoder {
     ) -> Result<Contents, String> {
         match protocol {
             RowProtocol::RemoteWrite(version) => {
-                return remote_write::decode(version, body, &mut self.families, rows)
+                return remote_write::decode(version, body, &self.families, rows)
                     .map_err(|fault| fault.to_string());
             }
             RowProtocol::Influx(precision) => influx::decode(body, precision, now, rows)?,

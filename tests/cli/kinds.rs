@@ -18,7 +18,8 @@ use serde_json::{Value, json};
 
 use crate::{
     daemon::{Daemon, client},
-    remote_write::minute,
+    protobuf::{bytes, int, message},
+    remote_write::{V1, minute, points, request, series, write},
 };
 
 /// A target with one metric; the value of each response is one higher.
@@ -116,6 +117,33 @@ fn a_target_that_changes_its_type_and_back_keeps_its_series() {
 /// The kind of a metric's only series.
 fn kind(daemon: &Daemon, metric: &str) -> Value {
     daemon.query(&["series", "--metric", metric])["series"][0]["kind"].clone()
+}
+
+#[test]
+fn metadata_of_remote_write_changes_the_kind_unless_it_flaps() {
+    let daemon = Daemon::start("");
+    let at = minute();
+    // Counter, gauge, ...: the last change is one too many for an hour.
+    for (place, code) in [1, 2, 1, 2, 1, 2].into_iter().enumerate() {
+        let metadata = message(|out| {
+            int(1, code, out);
+            bytes(2, b"odd", out);
+        });
+        let metadata = message(|out| bytes(3, &metadata, out));
+        let sample = (at + 10_000 * place as i64, place as f64);
+        let samples = request(&[series(&[("__name__", "odd")], &[sample])]);
+        assert_eq!(write(&daemon, V1, &metadata).status, 204);
+        let written = write(&daemon, V1, &samples);
+        assert_eq!(written.status, 204, "{}", written.body);
+        let expected = if place % 2 == 0 || place == 5 { "counter" } else { "gauge" };
+        assert_eq!(kind(&daemon, "odd"), expected, "change {place}");
+    }
+    let metrics = daemon.metrics();
+    assert!(metrics.contains("granary_series_kind_changed_total 4\n"), "{metrics}");
+    assert!(metrics.contains("granary_series_kind_conflicts_total 1\n"), "{metrics}");
+    assert_eq!(daemon.log().matches("a series keeps its kind").count(), 1);
+    assert_eq!(value(&daemon, "count_over_time(odd[1h])"), Some(6.0));
+    assert_eq!(points(&daemon, "odd", "total"), [5.0]);
 }
 
 #[test]

@@ -63,7 +63,7 @@ pub(crate) fn write(daemon: &Daemon, media_type: &str, plain: &[u8]) -> Written 
     Written { status: response.status().as_u16(), samples, body }
 }
 
-fn points(daemon: &Daemon, metric: &str, display: &str) -> Vec<f64> {
+pub(crate) fn points(daemon: &Daemon, metric: &str, display: &str) -> Vec<f64> {
     let words = ["chart", "--resolution", "1m", "--range", "1h", "--metric", metric];
     let answer = daemon.query(&[&words[..], &["--display", display]].concat());
     let points = answer["series"][0]["points"].as_array().unwrap();

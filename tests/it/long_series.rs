@@ -87,9 +87,9 @@ fn remote_write_of_many_refs_to_a_long_symbol() {
         protobuf::bytes(4, &vec![b's'; MEBIBYTE], out);
         protobuf::bytes(5, &series, out);
     });
-    let mut families = Families::default();
+    let families = Families::default();
     let decode = |rows: &mut Rows<'_>| {
-        remote_write::decode(Version::V2, &body, &mut families, rows).unwrap();
+        remote_write::decode(Version::V2, &body, &families, rows).unwrap();
     };
     assert_eq!(refused(decode), 2);
 }
@@ -105,9 +105,9 @@ fn remote_write_of_many_histograms_of_a_long_label() {
         (0..MANY).for_each(|_| protobuf::bytes(4, b"", out));
     });
     let body = protobuf::message(|out| protobuf::bytes(1, &series, out));
-    let mut families = Families::default();
+    let families = Families::default();
     let decode = |rows: &mut Rows<'_>| {
-        remote_write::decode(Version::V1, &body, &mut families, rows).unwrap();
+        remote_write::decode(Version::V1, &body, &families, rows).unwrap();
     };
     assert_eq!(refused(decode), MANY as u64);
 }

@@ -13,7 +13,7 @@ use crate::{
     clock::TrustedClock,
     ingest::{
         graphite::Template, memory::NoMemory, native::UnknownRef, protocol::RowProtocol,
-        refusals::Refusals,
+        refusals::Refusals, remote_write::Families,
     },
     model::{SeriesLimits, replica::Replica},
     policy::Admission,
@@ -80,6 +80,9 @@ pub struct CollectorParts {
     pub request_series_max: usize,
     pub future_skew: Duration,
     pub out_of_order_window: Duration,
+    /// The metric types of remote write, which all collectors share: a sender may use one connection
+    /// for them and others for its samples.
+    pub families: Families,
     pub graphite_templates: Arc<[Template]>,
     /// The name prefixes of senders that send the same samples as others.
     pub ha_senders: Arc<[Box<str>]>,

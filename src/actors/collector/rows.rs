@@ -58,7 +58,8 @@ pub(super) struct RowCollector {
 
 impl RowCollector {
     pub(super) fn new(parts: &CollectorParts) -> Self {
-        let decoder = RefCell::new(RowDecoder::new(parts.graphite_templates.clone()));
+        let (templates, families) = (parts.graphite_templates.clone(), parts.families.clone());
+        let decoder = RefCell::new(RowDecoder::new(templates, families));
         Self { cache: RefCell::default(), decoder, conflicts: RefCell::default() }
     }
 
@@ -75,7 +76,9 @@ impl RowCollector {
             let mut cache = self.cache.borrow_mut();
             cache.trim(parts.series_max);
             cache.renew(parts.store.dictionary().generation());
-            if self.conflicts.borrow_mut().expire(parts.clock.now()) {
+            let mut decoder = self.decoder.borrow_mut();
+            let has_conflicts = self.conflicts.borrow_mut().expire(parts.clock.now());
+            if decoder.has_other_kinds() || has_conflicts {
                 cache.clear();
             }
             let find = |key: &SeriesKey| {
@@ -85,7 +88,6 @@ impl RowCollector {
             };
             let mut rows = Rows::new(&mut cache, &find, &parts.series_limits, &sender)
                 .within(parts.request_series_max, memory.as_mut());
-            let mut decoder = self.decoder.borrow_mut();
             let contents = decoder.decode(protocol, &body, parts.clock.now(), &mut rows);
             let contents = contents.map_err(CollectFault::Malformed)?;
             (rows.finish(), contents)

@@ -2,19 +2,37 @@
 //!
 //! Must never know: samples, registered series.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use granary_exposition::{
     kind_of_name,
     wire::{Fields, WireFault},
 };
+use parking_lot::RwLock;
 
 use crate::model::{Kind, SeriesLimits};
 
 /// The reported types of metrics, by family name. Version 1.0 of remote write sends them separately
-/// from the samples, about once a minute.
+/// from the samples, about once a minute. All clones share the types.
+#[derive(Debug, Default, Clone)]
+pub struct Families {
+    shared: Arc<Shared>,
+    /// The changes that the holder of this clone knows.
+    known_changes: u64,
+}
+
 #[derive(Debug, Default)]
-pub struct Families(HashMap<Box<str>, Type>);
+struct Shared {
+    types: RwLock<HashMap<Box<str>, Type>>,
+    /// The number of types that changed the kinds of series.
+    changes: AtomicU64,
+}
 
 /// The maximum number of families; beyond it, names determine the kinds.
 const FAMILIES_MAX: usize = 100_000;
@@ -48,13 +66,8 @@ impl Type {
 }
 
 impl Families {
-    /// Decodes `MetricMetadata`: type 1, family name 2. Skips names above the length limit. Returns
-    /// true when the kind of the family's series changes.
-    pub(super) fn learn(
-        &mut self,
-        message: &[u8],
-        limits: &SeriesLimits,
-    ) -> Result<bool, WireFault> {
+    /// Decodes `MetricMetadata`: type 1, family name 2. Skips names above the length limit.
+    pub(super) fn learn(&self, message: &[u8], limits: &SeriesLimits) -> Result<(), WireFault> {
         let (mut code, mut name) = (0, "");
         let mut fields = Fields::of(message);
         while let Some((field, value)) = fields.next_field()? {
@@ -64,23 +77,37 @@ impl Families {
                 _ => {}
             }
         }
-        if let Some(found) = Type::from_code(code)
-            && name.len() <= limits.name_bytes_max
-            && (self.0.len() < FAMILIES_MAX || self.0.contains_key(name))
-        {
-            let before = self.kind(name);
-            self.0.insert(name.into(), found);
-            return Ok(self.kind(name) != before);
+        let Some(found) = Type::from_code(code).filter(|_| name.len() <= limits.name_bytes_max)
+        else {
+            return Ok(());
+        };
+        let mut types = self.shared.types.write();
+        let before = types.get(name).copied();
+        if before.is_some() || types.len() < FAMILIES_MAX {
+            types.insert(name.into(), found);
+            if kind_by(before, name) != kind_by(Some(found), name) {
+                self.shared.changes.fetch_add(1, Ordering::Relaxed);
+            }
         }
-        Ok(false)
+        Ok(())
+    }
+
+    /// Returns true once after each change of kinds.
+    pub(in crate::ingest) fn has_changed(&mut self) -> bool {
+        let changes = self.shared.changes.load(Ordering::Relaxed);
+        std::mem::replace(&mut self.known_changes, changes) != changes
     }
 
     /// Returns the kind of a metric's series, and whether it was declared.
     pub(super) fn kind(&self, metric: &str) -> (Kind, bool) {
-        match self.0.get(metric) {
-            Some(found) => (found.kind(metric), *found != Type::ByName),
-            None => (kind_of_name(metric), false),
-        }
+        kind_by(self.shared.types.read().get(metric).copied(), metric)
+    }
+}
+
+fn kind_by(found: Option<Type>, metric: &str) -> (Kind, bool) {
+    match found {
+        Some(found) => (found.kind(metric), found != Type::ByName),
+        None => (kind_of_name(metric), false),
     }
 }
 
@@ -91,14 +118,14 @@ mod tests {
     #[test]
     fn a_name_that_is_too_long_is_not_remembered() {
         let limits = SeriesLimits::default();
-        let mut families = Families::default();
+        let families = Families::default();
         for length in [limits.name_bytes_max, limits.name_bytes_max + 1] {
             let mut message = vec![0x08, 1, 0x12];
             message.extend([length as u8 | 0x80, (length >> 7) as u8]);
             message.extend(vec![b'n'; length]);
             families.learn(&message, &limits).unwrap();
         }
-        let lengths: Vec<_> = families.0.keys().map(|name| name.len()).collect();
+        let lengths: Vec<_> = families.shared.types.read().keys().map(|name| name.len()).collect();
         assert_eq!(lengths, [limits.name_bytes_max]);
     }
 }

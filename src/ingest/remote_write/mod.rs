@@ -52,7 +52,7 @@ pub struct Contents {
 pub fn decode(
     version: Version,
     body: &[u8],
-    families: &mut Families,
+    families: &Families,
     rows: &mut Rows<'_>,
 ) -> Result<Contents, WireFault> {
     match version {

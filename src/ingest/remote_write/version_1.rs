@@ -14,21 +14,18 @@ const PROTOCOL: u8 = 1;
 
 pub(super) fn decode(
     body: &[u8],
-    families: &mut Families,
+    families: &Families,
     rows: &mut Rows<'_>,
 ) -> Result<Contents, WireFault> {
     let mut contents = Contents::default();
-    let (mut request, mut has_changes) = (Fields::of(body), false);
+    let mut request = Fields::of(body);
     while let Some((field, value)) = request.next_field()? {
         match field {
             1 if rows.is_full() => {}
             1 => series(value.bytes(), families, rows, &mut contents)?,
-            3 => has_changes |= families.learn(value.bytes(), rows.limits)?,
+            3 => families.learn(value.bytes(), rows.limits)?,
             _ => {}
         }
-    }
-    if has_changes {
-        rows.forget_series();
     }
     Ok(contents)
 }

@@ -278,11 +278,6 @@ impl<'a> Rows<'a> {
         bytes <= limit
     }
 
-    /// Looks all series up again: their declared kinds may have changed.
-    pub(super) fn forget_series(&mut self) {
-        self.cache.clear();
-    }
-
     /// Returns the samples and releases the cache.
     pub fn finish(self) -> Decoded {
         let Self { cache, samples, points, definitions, refused, excess, .. } = self;
