@@ -132,7 +132,12 @@ impl Group {
 
     /// Decides which notifications the integrations are owed.
     pub(super) fn decide(&mut self, deciding: &Deciding<'_>) {
-        let (deliveries_before, members_before) = (self.deliveries.clone(), self.members.len());
+        let (before, members_before) = (std::mem::take(&mut self.deliveries), self.members.len());
+        let delivery = |integration: &Integration| {
+            let delivery = before.get(&integration.key).cloned().unwrap_or_default();
+            (integration.key.clone(), delivery)
+        };
+        self.deliveries = deciding.integrations.iter().map(delivery).collect();
         self.mute(deciding);
         let is_unmuted = |member: &&Member| !(deciding.is_muted)(&member.alert.labels);
         let unmuted: Vec<_> =
@@ -151,9 +156,8 @@ impl Group {
                     !member.is_firing() || member.alert.acknowledged_by.is_some()
                 }),
         };
-        let mut deliveries = std::mem::take(&mut self.deliveries);
         for integration in deciding.integrations {
-            let mut delivery = deliveries.remove(&integration.key).unwrap_or_default();
+            let Some(delivery) = self.deliveries.get_mut(&integration.key) else { continue };
             let is_new = |member: &Member| {
                 !member.is_firing()
                     && !member.ended_for.contains(&integration.key)
@@ -165,7 +169,6 @@ impl Group {
             } else {
                 delivery.decide(integration.send_resolved, &now, deciding);
             }
-            self.deliveries.insert(integration.key.clone(), delivery);
         }
         for member in self.members.values_mut() {
             member.is_end_decided |= !member.is_firing();
@@ -174,7 +177,7 @@ impl Group {
         self.next_flush = deciding.now.saturating_add(deciding.group_interval_ms);
         self.prune();
         let is_muted_now = |member: &Member| member.end_muted_at == Some(deciding.now);
-        self.is_changed |= deliveries_before != self.deliveries
+        self.is_changed |= before != self.deliveries
             || members_before != self.members.len()
             || self.members.values().any(is_muted_now);
     }
@@ -189,7 +192,7 @@ impl Group {
         let members = &self.members;
         let muted: Vec<_> = members.iter().filter(|(_, member)| is_muted(member)).collect();
         for integration in deciding.integrations {
-            let delivery = self.deliveries.entry(integration.key.clone()).or_default();
+            let Some(delivery) = self.deliveries.get_mut(&integration.key) else { continue };
             delivery.follow_clock(now);
             let knows_end = |member: &Member| member.ended_for.contains(&integration.key);
             for (key, member) in muted.iter().filter(|(_, member)| !knows_end(member)) {
