@@ -1,8 +1,8 @@
-//! Failed assertions of redb, told apart from bugs of our own.
+//! Panics of redb's assertions, as opposed to bugs of our own.
 //!
-//! redb has assertions that the bytes of a damaged file can break. Such a panic is caught and
-//! means that the file is damaged; a panic anywhere else, in Granary's own code or in another
-//! library, is a bug and goes on.
+//! redb has assertions that a damaged file can violate. Such a panic is caught and means that the
+//! file is damaged; a panic anywhere else, in Granary's code or in another library, is a bug and
+//! continues.
 //!
 //! Must never know: files.
 
@@ -17,8 +17,8 @@ thread_local! {
     static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Runs something that reads or writes a redb file; `Err` with the place when an assertion of
-/// redb failed.
+/// Runs a function that reads or writes a redb file; returns `Err` with the place when an assertion
+/// of redb failed.
 pub(crate) fn catch<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     note_places();
     match panic::catch_unwind(AssertUnwindSafe(run)) {
@@ -33,8 +33,8 @@ pub(crate) fn catch<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     }
 }
 
-/// The compiler names the files of other packages by where they are: in a folder of the package's
-/// name, with its version or, when it is vendored, without.
+/// The compiler names the files of other packages by their paths: in a folder with the name of the
+/// package, and with its version unless it is vendored.
 fn is_of_redb(place: &str) -> bool {
     let Some((package, _)) = place.rsplit_once("/src/") else { return false };
     let name = package.rsplit('/').next().unwrap_or_default();

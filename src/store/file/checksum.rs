@@ -1,6 +1,6 @@
-//! Checksums of the numbers that say what a file has. redb proves its pages when a transaction is
-//! repaired, not when a row is read, and one flipped bit of such a number counts cells twice or
-//! never.
+//! Checksums of the numbers that define the extent of a file. redb verifies its pages when it
+//! repairs a database, not when it reads a row, and one flipped bit of such a number would count
+//! cells twice or never.
 //!
 //! Must never know: what the numbers mean.
 

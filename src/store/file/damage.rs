@@ -1,8 +1,8 @@
-//! Damage within a file that is otherwise sound: documents, and rows of the head; and the holes
-//! that the file remembers, where something was written in their place.
+//! Damage in a file that is otherwise sound: documents, rows of the head, and the holes that the
+//! file remembers after they were replaced.
 //!
-//! Each place is noted once, so that its loss is logged and counted once. Must never know: what the
-//! places hold.
+//! Each place is noted once, so that its loss is logged and counted once. Must never know: the
+//! content of the places.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{model::UnixMillis, store::error::StoreError};
 
-/// Places that are named in the log; more are only counted.
+/// The maximum number of places that are named in the log; further ones are only counted.
 const NAMED_MAX: usize = 100;
 
 /// Keys of damaged places, and the holes that the file remembers.
@@ -28,8 +28,8 @@ pub(crate) struct Damage {
 }
 
 impl Damage {
-    /// Reads the holes that a file remembers of a slot width. When these are damaged, `otherwise`
-    /// is one hole: it is logged, and more is missing than was lost.
+    /// Reads the stored holes of a slot width. When these are damaged, `otherwise` is one hole,
+    /// which is logged: it covers more than was lost.
     pub(crate) fn read(
         file: &DatabaseFile,
         width_ms: i64,
@@ -59,7 +59,7 @@ impl Damage {
         Ok(Self { places: Mutex::default(), holes: Mutex::new(holes), from_before })
     }
 
-    /// Notes a place by its key; `say` names it when it is new. Returns whether it is.
+    /// Notes a place by its key, and names it by `say` when it is new. Returns true then.
     pub(crate) fn note(&self, key: u64, say: impl FnOnce()) -> bool {
         let mut places = self.places.lock();
         let is_new = places.insert(key);
@@ -79,28 +79,28 @@ impl Damage {
         self.places.lock().contains(&key)
     }
 
-    /// Returns whether a place was noted from one key up to another, exclusive.
+    /// Returns whether a place between two keys was noted; the second key is exclusive.
     pub(crate) fn has_within(&self, keys: Range<u64>) -> bool {
         self.places.lock().range(keys).next().is_some()
     }
 
-    /// Number of places that were noted.
+    /// The number of places that were noted.
     pub(crate) fn count(&self) -> u64 {
         self.places.lock().len() as u64
     }
 
-    /// Number of holes that earlier runs left.
+    /// The number of holes that earlier runs left.
     pub(crate) fn holes_from_before(&self) -> u64 {
         self.from_before
     }
 
-    /// The holes that the file remembers.
+    /// The holes of the file.
     pub(crate) fn holes(&self) -> Holes {
         self.holes.lock().clone()
     }
 
-    /// Changes, within a transaction of the file, the holes that it remembers; returns them, to be
-    /// put in place once they are durable.
+    /// Changes the stored holes within a transaction of the file; returns them for [`Damage`] once
+    /// they are durable.
     pub(crate) fn change_holes(
         &self,
         file: &DatabaseFile,
@@ -111,7 +111,7 @@ impl Damage {
         StoredHoles::change(txn, width_ms, self.holes(), change).map_err(file.fail("write"))
     }
 
-    /// Replaces the holes by those that the file remembers now.
+    /// Replaces the holes by the stored ones.
     pub(crate) fn put_holes(&self, holes: Holes) {
         *self.holes.lock() = holes;
     }

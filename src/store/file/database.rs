@@ -1,11 +1,11 @@
-//! One redb file that is opened again after a read or write that failed.
+//! One redb file, which is reopened after a failed read or write.
 //!
-//! redb refuses to go on with a database that had an I/O error. The next use closes the file and
-//! opens it again: what was committed before is there, and what failed is not, or, when only the
-//! last sync failed, may be. A new file is filled under another name and then renamed, so a file
-//! that is there is whole; one that is gone is never made again in passing.
+//! redb refuses every use of a database after an I/O error. The next use closes and reopens the
+//! file: earlier commits are there, the failed one is not, or may be when only its sync failed. A
+//! new file is filled under a temporary name and then renamed, so that an existing file is
+//! complete; a missing file is never created by a read.
 //!
-//! Must never know: tables, and what is in them.
+//! Must never know: tables and their content.
 
 use std::{
     io,
@@ -24,20 +24,20 @@ use redb::{
 use super::{assertion, medium::Medium, watched::Watched};
 use crate::store::error::StoreError;
 
-/// End of the name of a file that is being made.
+/// The end of the names of unfinished files.
 pub(crate) const UNFINISHED: &str = ".new";
 
 /// The use of a file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FileOptions {
-    /// Memory for its pages.
+    /// The size of the page cache in bytes.
     pub(crate) cache_bytes: usize,
-    /// Each commit stores the data that a start after a crash needs. Without, a commit costs one
-    /// sync and not two, and such a start reads the whole file.
+    /// True when each commit stores the data that a start after a crash needs. Otherwise, a commit
+    /// takes one sync instead of two, and such a start reads the whole file.
     pub(crate) quick_repair: bool,
 }
 
-/// A redb file, open or to be opened at its next use.
+/// A redb file, opened at its next use if it is closed.
 #[derive(Debug)]
 pub(crate) struct DatabaseFile {
     medium: Arc<dyn Medium>,
@@ -45,9 +45,9 @@ pub(crate) struct DatabaseFile {
     options: FileOptions,
     /// `None` until the next use.
     open: RwLock<Option<Open>>,
-    /// The file is damaged; it is not to be written any more.
+    /// True for a damaged file, which is not written any more.
     doomed: AtomicBool,
-    /// The numbers of writing operations that were begun, and ended.
+    /// The numbers of writing operations that began and that ended.
     begun: AtomicU64,
     ended: AtomicU64,
 }
@@ -55,7 +55,7 @@ pub(crate) struct DatabaseFile {
 #[derive(Debug)]
 struct Open {
     db: Database,
-    /// An operation failed, after which redb refuses all others.
+    /// True after a failed operation: redb refuses all others.
     failed: Arc<AtomicBool>,
 }
 
@@ -78,7 +78,7 @@ impl DatabaseFile {
         Ok(file)
     }
 
-    /// Makes a file that is not there; `fill` writes its first transaction.
+    /// Creates a file; `fill` writes its first transaction.
     pub(crate) fn create(
         medium: &Arc<dyn Medium>,
         name: String,
@@ -110,12 +110,12 @@ impl DatabaseFile {
         move |cause| StoreError::Io { operation, file: self.name.clone(), cause }
     }
 
-    /// Path below the data directory.
+    /// The path below the data directory.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Turns a redb error into one that names the operation and this file.
+    /// Returns an error with the operation and this file from one of redb.
     pub(crate) fn fail<E: Into<redb::Error>>(
         &self,
         operation: &'static str,
@@ -123,13 +123,13 @@ impl DatabaseFile {
         StoreError::redb(operation, &self.name)
     }
 
-    /// A consistent view.
+    /// Begins a consistent read.
     pub(crate) fn read(&self) -> Result<ReadTransaction, StoreError> {
         self.read_under(|| ()).map(|((), txn)| txn)
     }
 
-    /// A consistent view that begins while a lock is held, which is returned. Who changes the file
-    /// may take this lock within the transaction, and nobody may use the file who holds it.
+    /// Begins a consistent read while a lock is held, and returns the lock. A writer may take this
+    /// lock within its transaction; a thread that holds the lock must not use the file otherwise.
     pub(crate) fn read_under<L>(
         &self,
         lock: impl FnOnce() -> L,
@@ -164,24 +164,26 @@ impl DatabaseFile {
         outcome
     }
 
-    /// Changes whenever the file may have; `None` while it may change.
+    /// Returns a number that changes with every change of the file; `None` while a change is
+    /// possible.
     pub(crate) fn stamp(&self) -> Option<u64> {
         let ended = self.ended.load(Ordering::SeqCst);
         (self.begun.load(Ordering::SeqCst) == ended).then_some(ended)
     }
 
-    /// Closes the file until its next use; transactions under way finish or fail.
+    /// Closes the file until its next use; running transactions finish or fail.
     fn shut(&self, open: &mut Option<Open>) {
         let Some(Open { db, .. }) = open.take() else { return };
         if self.is_damaged() {
-            // Closing writes to the file, and redb may end the process when that fails, too.
+            // A close writes to the file, and redb may end the process when that fails, too.
             Box::leak(Box::new(db));
         } else if let Err(place) = assertion::catch(|| drop(db)) {
             tracing::warn!(file = self.name, place, "closed a file in disorder");
         }
     }
 
-    /// Turns a failed assertion of redb into an error, and notes when the file is damaged.
+    /// Runs a function, and returns an assertion of redb that failed as an error; notes damage of
+    /// the file.
     pub(crate) fn guard<T>(
         &self,
         operation: &'static str,
@@ -191,7 +193,7 @@ impl DatabaseFile {
             let problem = format!("{operation}: an assertion failed at {place}");
             Err(StoreError::Corrupt { file: self.name.clone(), problem })
         });
-        // What runs here may read other files, too.
+        // The function may read other files, too.
         if outcome.as_ref().is_err_and(|fault| fault.is_damage_of(&self.name)) {
             self.doomed.store(true, Ordering::Relaxed);
         }
@@ -203,7 +205,7 @@ impl DatabaseFile {
         self.doomed.load(Ordering::Relaxed)
     }
 
-    /// Runs something while no transaction changes the file.
+    /// Runs a function while no transaction changes the file.
     pub(crate) fn while_unwritten<T>(&self, run: impl FnOnce() -> T) -> Result<T, StoreError> {
         self.with(|db| {
             // redb allows one write transaction at a time; this one writes nothing.
@@ -214,12 +216,12 @@ impl DatabaseFile {
         })
     }
 
-    /// Bytes that the file takes.
+    /// The size of the file in bytes.
     pub(crate) fn bytes(&self) -> Result<u64, StoreError> {
         self.medium.allocated_bytes(&self.name).map_err(self.fault("look at"))
     }
 
-    /// Gives back free space; false when nothing was done, because somebody reads.
+    /// Releases free space; returns false when readers prevented it.
     pub(crate) fn compact(&self) -> Result<bool, StoreError> {
         self.begun.fetch_add(1, Ordering::SeqCst);
         let outcome = self.guard("compact", || match &mut *self.open.write() {
@@ -231,7 +233,7 @@ impl DatabaseFile {
             _ => Ok(false),
         });
         if matches!(outcome, Ok(false)) {
-            // The file is as it was.
+            // The file is unchanged.
             self.begun.fetch_sub(1, Ordering::SeqCst);
         } else {
             self.ended.fetch_add(1, Ordering::SeqCst);
@@ -277,7 +279,7 @@ impl DatabaseFile {
         Ok(())
     }
 
-    /// Begins to use a file.
+    /// Opens a file.
     fn begin(&self, file: Box<dyn StorageBackend>) -> Result<Open, StoreError> {
         let (file, failed) = Watched::new(file);
         let mut builder = Builder::new();

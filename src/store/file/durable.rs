@@ -1,6 +1,6 @@
 //! Folders and files that are created durably, for the daemon's user alone.
 //!
-//! Must never know: what is in the files.
+//! Must never know: the content of the files.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -11,12 +11,12 @@ use std::{
 
 use rustix::fs::OFlags;
 
-/// Files are for the daemon's user alone.
+/// The mode of files: access for the daemon's user only.
 pub(super) const FILE_MODE: u32 = 0o600;
 /// The mode of folders.
 pub(super) const FOLDER_MODE: u32 = 0o700;
 
-/// Makes a folder and those above it that are not there, for the daemon's user alone, durably.
+/// Creates a folder and its missing parents durably, for the daemon's user alone.
 pub(crate) fn create_folders(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
@@ -33,14 +33,14 @@ pub(crate) fn create_folders(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes the names of a folder and of all folders above it durable: whoever made one of them may
-/// have been stopped before that.
+/// Makes the names of a folder and of all its parents durable: the process that created one of them
+/// may have been stopped before its sync.
 pub(crate) fn settle_above(folder: &Path) -> io::Result<()> {
     sync_above(&folder.canonicalize()?, &mut |above| File::open(above)?.sync_all())
 }
 
-/// Syncs the folders above a path, the nearest first. Folders that this user may not read, and
-/// those of file systems that cannot be written or synced, were not made by this user.
+/// Syncs the parents of a path, the nearest first. Folders that this user may not read, and folders
+/// of file systems without writes or syncs, were not created by this user.
 fn sync_above(path: &Path, sync: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
     for above in path.ancestors().skip(1) {
         match sync(above) {
@@ -61,7 +61,7 @@ fn sync_above(path: &Path, sync: &mut dyn FnMut(&Path) -> io::Result<()>) -> io:
     Ok(())
 }
 
-/// Makes a file that is not there yet, for the daemon's user alone.
+/// Creates a file, for the daemon's user alone.
 pub(super) fn create_file(path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW.bits() as i32;
     let mut options = OpenOptions::new();
@@ -69,8 +69,7 @@ pub(super) fn create_file(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Copies a file to one that is not there yet, durably; returns its bytes. A copy that fails leaves
-/// no file.
+/// Copies a file to a new one durably; returns its size. A failed copy leaves no file.
 pub(crate) fn copy_file(from: &Path, to: &Path) -> io::Result<u64> {
     let mut source = File::open(from)?;
     let mut copy = create_file(to)?;
@@ -87,7 +86,8 @@ pub(crate) fn copy_file(from: &Path, to: &Path) -> io::Result<u64> {
 mod tests {
     use super::*;
 
-    /// `mkdir -p` has made three of them, and the power goes before the system has written that.
+    /// Regression: `mkdir -p` had created three folders, and the power was cut before the system
+    /// wrote their names.
     #[test]
     fn the_names_of_all_folders_above_are_synced() {
         let synced = |refused: io::ErrorKind| {

@@ -1,7 +1,7 @@
-//! A folder of the file system as the medium: names that are durable, no links, files for the
-//! daemon's user alone.
+//! A folder of the file system as the medium: durable names, no links, files for the daemon's user
+//! alone.
 //!
-//! Must never know: what is in the files.
+//! Must never know: the content of the files.
 
 use std::{
     collections::BTreeSet,
@@ -29,7 +29,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Uses the folder, creating it if it is not there.
+    /// Opens the folder, and creates it when it is missing.
     ///
     /// # Errors
     /// When it cannot be created.
@@ -39,12 +39,12 @@ impl Folder {
         Ok(Self::at(root))
     }
 
-    /// Uses the folder as it is.
+    /// Opens the folder without creating or syncing it.
     pub(crate) fn at(root: &Path) -> Self {
         Self { root: root.to_owned(), settled: Mutex::default() }
     }
 
-    /// The path of a file or folder. A link there could lead anywhere.
+    /// The path of a file or folder. Links are refused, because they could lead anywhere.
     pub(super) fn path(&self, name: &str) -> io::Result<PathBuf> {
         let mut path = self.root.clone();
         for part in name.split('/') {
@@ -66,7 +66,7 @@ impl Folder {
         Ok(path)
     }
 
-    /// The path of a file that is to be there, its folders made.
+    /// The path of a new file, with its parents created.
     fn new_path(&self, name: &str, settled: &mut BTreeSet<PathBuf>) -> io::Result<PathBuf> {
         let path = self.path(name)?;
         if let Some(parent) = path.parent() {
@@ -78,7 +78,7 @@ impl Folder {
         Ok(path)
     }
 
-    /// Makes the names in the folders above a path durable.
+    /// Makes the names in the parents of a path durable.
     fn sync_folders(&self, path: &Path, settled: &mut BTreeSet<PathBuf>) -> io::Result<()> {
         let inside = |folder: &&Path| folder.starts_with(&self.root);
         for folder in path.ancestors().skip(1).take_while(inside) {
@@ -90,7 +90,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Names in a folder, sorted, of those entries that `fits` takes.
+    /// The names in a folder, sorted, of the entries whose type `fits` accepts.
     fn names(&self, folder: &str, fits: fn(&fs::FileType) -> bool) -> io::Result<Vec<String>> {
         let path = self.path(folder)?;
         let entries = match fs::read_dir(path) {
@@ -101,7 +101,7 @@ impl Folder {
         let mut names = Vec::new();
         for entry in entries {
             let entry = entry?;
-            // A link is passed on, so that opening it says what is wrong with it.
+            // Links are listed, so that opening one reports the problem.
             let kind = entry.file_type()?;
             match entry.file_name().into_string() {
                 Ok(name) if fits(&kind) || kind.is_symlink() => names.push(name),
@@ -128,7 +128,7 @@ impl Medium for Folder {
         if file.metadata()?.len() == 0 {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is empty"));
         }
-        // After a sync that failed the kernel keeps the pages as if they had been written.
+        // After a failed sync, the kernel keeps pages as if they had been written.
         if let Err(cause) = fadvise(&file, 0, None, Advice::DontNeed) {
             tracing::warn!(name, %cause, "cannot drop what the system has cached of a file");
         }
@@ -156,12 +156,12 @@ impl Medium for Folder {
             settled.remove(folder);
         }
         match fs::remove_file(&path) {
-            // It may have been removed before, and that not have been durable.
+            // An earlier removal may not be durable yet.
             Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
             Ok(()) | Err(_) => {}
         }
         match self.sync_folders(&path, &mut settled) {
-            // Nothing can be in a folder that is not there.
+            // A missing folder contains no file.
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
             outcome => outcome,
         }
@@ -294,14 +294,14 @@ mod tests {
         let missing = folder.copy("file", &target).unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
         assert!(!target.exists());
-        // A folder can be opened, and not read.
+        // A folder can be opened but not read.
         put(&folder, "one/file", b"x");
         folder.copy("one", &target).unwrap_err();
         assert!(!target.exists());
         assert_eq!(folder.copy("one/file", &target).unwrap(), 1);
     }
 
-    /// After a sync that failed, the kernel has pages in memory that are on no disk.
+    /// Regression: after a failed sync, the kernel has pages in memory that are on no disk.
     #[test]
     fn opening_a_file_drops_what_the_system_has_cached_of_it() {
         let (_dir, folder) = folder();
@@ -321,7 +321,7 @@ mod tests {
             eprintln!("skipped: this file system has no disk");
             return;
         }
-        // The system keeps pages that it is just busy with.
+        // The system keeps pages that are in use.
         let is_dropped = |_| {
             drop(folder.open("file").unwrap());
             is_cached() == Err(rustix::io::Errno::AGAIN)

@@ -1,10 +1,10 @@
-//! Holes: times of which samples were lost, as the file remembers them that has something else in
-//! their place. FORMAT.md describes the bytes.
+//! Holes: times whose samples were lost, stored in the file that replaces the lost data. FORMAT.md
+//! describes the bytes.
 //!
-//! A reader that meets damage remembers it as long as the process lives; the writer that replaces
-//! it stores the hole in the same transaction, so that the hole is there after a restart and in a
-//! snapshot. The journal has the holes of samples that no file has any more. Must never know: what
-//! was lost.
+//! A reader that meets damage remembers it until the process ends. The writer that replaces the
+//! damaged data stores the hole in the same transaction, so that it survives restarts and is part
+//! of snapshots. The journal has the holes of samples that no file contains. Must never know: the
+//! lost data.
 
 use std::{cmp::Reverse, ops::Range};
 
@@ -13,31 +13,31 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::model::UnixMillis;
 
-/// A table of stretches of time: those of each slot width, in ms.
+/// A table of ranges of time by slot width in milliseconds.
 pub(crate) type StretchTable = TableDefinition<'static, u64, &'static [u8]>;
 
-/// The holes.
+/// The table of holes.
 pub(crate) const HOLES: StretchTable = TableDefinition::new("holes");
-/// More become wider ones.
+/// The maximum number of holes; more are joined to wider ones.
 const HOLES_MAX: usize = 128;
-/// Bytes of a hole, and of the checksum.
+/// The size of a hole, and of the checksum, in bytes.
 const HOLE_BYTES: usize = 16;
 const CHECK_BYTES: usize = 8;
 
-/// A bounded set of times: disjoint stretches, ascending. What is too much is widened, never
-/// forgotten.
+/// A bounded set of disjoint ranges of time, ascending. Beyond the limit, ranges are widened, never
+/// dropped.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Holes(Vec<Range<UnixMillis>>);
 
 impl Holes {
-    /// One stretch.
+    /// Creates a set of one range.
     pub(crate) fn of(hole: Range<UnixMillis>) -> Self {
         let mut holes = Self::default();
         holes.add(hole);
         holes
     }
 
-    /// The stretches.
+    /// The ranges.
     pub(crate) fn stretches(&self) -> &[Range<UnixMillis>] {
         &self.0
     }
@@ -46,7 +46,7 @@ impl Holes {
         self.0.is_empty()
     }
 
-    /// Adds a stretch, joined with those that it meets.
+    /// Adds a range, joined with the ranges that it touches.
     pub(crate) fn add(&mut self, hole: Range<UnixMillis>) {
         if hole.is_empty() {
             return;
@@ -62,7 +62,7 @@ impl Holes {
         }
     }
 
-    /// Adds all of another set.
+    /// Adds all ranges of another set.
     pub(crate) fn add_all(&mut self, other: &Self) {
         other.0.iter().for_each(|hole| self.add(hole.clone()));
     }
@@ -80,7 +80,7 @@ impl Holes {
         behind > 0 && at < self.0[behind - 1].end
     }
 
-    /// The bytes, under a key.
+    /// The bytes under a key.
     fn to_bytes(&self, key: u64) -> Vec<u8> {
         let times = self.0.iter().flat_map(|hole| [hole.start, hole.end]);
         let mut bytes: Vec<u8> = times.flat_map(|at| at.0.to_le_bytes()).collect();
@@ -88,12 +88,12 @@ impl Holes {
         bytes
     }
 
-    /// Removes the stretches that end at a time, or before it.
+    /// Removes the ranges that end at or before a time.
     pub(crate) fn forget_before(&mut self, at: UnixMillis) {
         self.0.retain(|known| known.end > at);
     }
 
-    /// Stores the stretches of a slot width in place of those that a table has.
+    /// Replaces the stored ranges of a slot width.
     pub(crate) fn store(
         &self,
         txn: &WriteTransaction,
@@ -105,7 +105,7 @@ impl Holes {
         Ok(())
     }
 
-    /// Reads bytes under a key; `None` when they are not as they were written.
+    /// Parses the bytes under a key; `None` when they are damaged.
     fn from_bytes(bytes: &[u8], key: u64) -> Option<Self> {
         let (times, check) = bytes.split_last_chunk::<CHECK_BYTES>()?;
         if u64::from_le_bytes(*check) != xxh3_64_with_seed(times, key) {
@@ -122,14 +122,14 @@ impl Holes {
     }
 }
 
-/// The stretches of a slot width, as read from a file.
+/// The stored ranges of a slot width.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum StoredHoles {
-    /// There is no row.
+    /// The file has no row.
     Absent,
-    /// These.
+    /// The ranges of the row.
     Sound(Holes),
-    /// The row differs from what was written.
+    /// The row is damaged.
     Damaged,
 }
 
@@ -139,7 +139,7 @@ impl StoredHoles {
         Holes::from_bytes(bytes, width_ms as u64).map_or(Self::Damaged, Self::Sound)
     }
 
-    /// Reads the stretches of a slot width.
+    /// Reads the ranges of a slot width.
     pub(crate) fn read(
         txn: &ReadTransaction,
         table: StretchTable,
@@ -150,8 +150,8 @@ impl StoredHoles {
         Ok(Self::of(bytes.as_ref().map(redb::AccessGuard::value), width_ms))
     }
 
-    /// Changes the holes of a slot width within a transaction, and returns them. `otherwise` are
-    /// taken in place of damaged ones.
+    /// Changes the holes of a slot width within a transaction, and returns them; `otherwise`
+    /// replaces damaged ones.
     pub(crate) fn change(
         txn: &WriteTransaction,
         width_ms: i64,

@@ -1,6 +1,6 @@
-//! Files: where they lie, how one is opened again after a failure, and what of them is damaged.
+//! Files: their names and folders, reopening after failures, and damage within them.
 //!
-//! Must never know: what is in the files.
+//! Must never know: the content of the files.
 
 pub(crate) mod assertion;
 pub(crate) mod checksum;

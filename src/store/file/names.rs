@@ -1,7 +1,7 @@
-//! Names of the files below a data directory: the journal, the head, the objects, and a partition
-//! for each start, and back.
+//! The names of the files below a data directory: journal, head, objects, and a partition for each
+//! start.
 //!
-//! Must never know: what is in the files.
+//! Must never know: the content of the files.
 
 use std::{ops::Range, sync::Arc};
 
@@ -11,20 +11,20 @@ use crate::{
     store::error::StoreError,
 };
 
-/// Name of the journal's file.
+/// The name of the journal's file.
 pub(crate) const JOURNAL_FILE: &str = "journal.redb";
-/// Name of the head's file.
+/// The name of the head's file.
 pub(crate) const HEAD_FILE: &str = "head.redb";
-/// Name of the objects' file.
+/// The name of the objects' file.
 pub(crate) const OBJECTS_FILE: &str = "objects.redb";
 /// The folder of partitions, with a folder for each granularity.
 const FOLDER: &str = "partitions";
-/// End of the names of files with tables.
+/// The end of the names of files with tables.
 pub(crate) const FILE_END: &str = ".redb";
-/// End of a segment's name, behind its partition's name and a number.
+/// The end of a segment's name, behind the name of its partition and a number.
 const SEGMENT_END: &str = ".sealed";
 
-/// The unit in ms of which a partition's span is a multiple, and the form of its start in the name.
+/// A unit in milliseconds that divides a partition's span, and the format of the start in the name.
 const FILE_NAMES: [(i64, &str); 3] =
     [(86_400_000, "%Y-%m-%d"), (60_000, "%Y-%m-%dT%H%M"), (1000, "%Y-%m-%dT%H%M%S")];
 
@@ -33,10 +33,10 @@ pub(crate) fn partition_folder(granularity: &Granularity) -> String {
     format!("{FOLDER}/{}", granularity.name)
 }
 
-/// Name of a partition's file below the data directory.
+/// The name of a partition's file below the data directory.
 pub(crate) fn partition_file(granularity: &Granularity, range: Range<i64>) -> String {
     let Range { start, end } = range;
-    // As many digits as tell the partitions apart.
+    // The name has as many digits as partitions need to differ.
     let is_whole = |(unit_ms, _): &&(i64, &str)| [start, end].iter().all(|at| at % unit_ms == 0);
     let format = match FILE_NAMES.iter().find(is_whole) {
         Some((_, format)) => format,
@@ -46,7 +46,7 @@ pub(crate) fn partition_file(granularity: &Granularity, range: Range<i64>) -> St
     format!("{}/{name}{FILE_END}", partition_folder(granularity))
 }
 
-/// Name of a segment of a partition's file.
+/// The name of a segment of a partition.
 pub(crate) fn segment_file(partition: &str, number: u32) -> String {
     let stem = partition.strip_suffix(FILE_END).unwrap_or(partition);
     format!("{stem}.{number}{SEGMENT_END}")
@@ -59,13 +59,13 @@ pub(crate) fn segment_number(partition: &str, name: &str) -> Option<u32> {
     rest.strip_suffix(SEGMENT_END)?.parse().ok()
 }
 
-/// The file of the partition that a segment's name belongs to; `None` when the file is no segment.
+/// The file of the partition to which a segment belongs; `None` when the file is no segment.
 pub(crate) fn partition_of_segment(name: &str) -> Option<String> {
     let (stem, number) = name.strip_suffix(SEGMENT_END)?.rsplit_once('.')?;
     number.parse::<u32>().is_ok().then(|| format!("{stem}{FILE_END}"))
 }
 
-/// The start that a file's name says; `None` for files of other names.
+/// The start in a file's name; `None` for other files.
 pub(crate) fn partition_start(name: &str) -> Option<UnixMillis> {
     let stem = name.strip_suffix(FILE_END)?;
     let read = |(_, format): &(i64, &str)| {
@@ -78,7 +78,7 @@ pub(crate) fn partition_start(name: &str) -> Option<UnixMillis> {
     Some(UnixMillis(zoned.timestamp().as_millisecond()))
 }
 
-/// Names of the granularities that have files.
+/// The names of the granularities that have files.
 pub(crate) fn granularities_with_files(
     medium: &Arc<dyn Medium>,
 ) -> Result<Vec<String>, StoreError> {
@@ -95,7 +95,7 @@ pub(crate) fn granularities_with_files(
     failed.map_or(Ok(names), |cause| Err(fault(cause)))
 }
 
-/// Folders that a granularity's files were in and that hold no partition any more.
+/// Former folders of a granularity that contain no partition.
 pub(crate) fn folders_without_partitions(
     medium: &Arc<dyn Medium>,
 ) -> Result<Vec<String>, StoreError> {
@@ -106,7 +106,7 @@ pub(crate) fn folders_without_partitions(
     Ok(names.filter(was_one).map(|name| format!("{FOLDER}/{name}")).collect())
 }
 
-/// Names of the files besides the journal, the head first.
+/// The names of the files besides the journal, the head first.
 pub(crate) fn data_files(medium: &Arc<dyn Medium>) -> Result<Vec<String>, StoreError> {
     let fault = |operation: &'static str, file: &str| {
         let file = file.to_owned();

@@ -1,9 +1,9 @@
 //! A data directory that is only read: writes stay in memory.
 //!
-//! Opening a redb file may repair it, and opening a store may finish a checkpoint. Checking does
-//! both without changing a byte on the disk, also on read-only mounts.
+//! Opening a redb file may repair it, and opening a store may finish a checkpoint. `granary verify`
+//! does both without changing a byte on the disk, also on read-only mounts.
 //!
-//! Must never know: what is in the files.
+//! Must never know: the content of the files.
 
 use std::{collections::BTreeMap, fs::File, io, os::unix::fs::FileExt, path::Path, sync::Arc};
 
@@ -14,15 +14,15 @@ use super::{folder::Folder, medium::Medium};
 
 const PAGE_BYTES: u64 = 4096;
 
-/// A folder as it is on the disk, with all writes kept in memory.
+/// A folder of the disk, with all writes kept in memory.
 #[derive(Debug)]
 pub(crate) struct ReadOnlyFolder {
     folder: Folder,
-    /// Files that were opened, made, renamed or removed; `None` for removed ones.
+    /// Files that were opened, created, renamed or removed; `None` for removed ones.
     files: Mutex<BTreeMap<String, Option<Arc<Mutex<Image>>>>>,
 }
 
-/// A file with what was written over it.
+/// A file with the pages that were written over it.
 #[derive(Debug, Default)]
 struct Image {
     base: Option<File>,
@@ -36,7 +36,7 @@ impl ReadOnlyFolder {
         Self { folder: Folder::at(root), files: Mutex::default() }
     }
 
-    /// The image of an existing file, which stays the same however often it is opened.
+    /// The image of an existing file, which is the same each time it is opened.
     fn image(&self, name: &str) -> io::Result<Arc<Mutex<Image>>> {
         let mut files = self.files.lock();
         match files.get(name) {
@@ -131,7 +131,7 @@ impl Medium for ReadOnlyFolder {
 struct OverlayFile(Arc<Mutex<Image>>);
 
 impl Image {
-    /// The page as it is now.
+    /// The current content of a page.
     fn page(&self, number: u64) -> io::Result<Box<[u8]>> {
         if let Some(page) = self.pages.get(&number) {
             return Ok(page.clone());
@@ -192,7 +192,7 @@ impl StorageBackend for OverlayFile {
 
     fn set_len(&self, length: u64) -> io::Result<()> {
         let mut image = self.0.lock();
-        // What lies beyond a shorter end is zero if the file grows again.
+        // Bytes beyond a shorter end are zero when the file grows again.
         if length < image.length {
             let last = length / PAGE_BYTES;
             let mut page = image.page(last)?;

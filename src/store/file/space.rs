@@ -4,20 +4,20 @@
 
 use std::{io, path::Path};
 
-/// The room of a file system.
+/// The space of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskSpace {
-    /// Bytes that are free to this user.
+    /// The bytes that are free to this user.
     pub free: u64,
-    /// Bytes that there are.
+    /// The bytes of the file system.
     pub total: u64,
 }
 
 impl DiskSpace {
-    /// The space of the file system of a folder, which need not exist yet.
+    /// Returns the space of the file system of a folder, which need not exist yet.
     ///
     /// # Errors
-    /// When the system does not say.
+    /// When the system does not report it.
     pub fn of(folder: &Path) -> io::Result<Self> {
         let there = folder.ancestors().find(|folder| folder.exists());
         let volume = rustix::fs::statvfs(there.unwrap_or_else(|| Path::new(".")))?;

@@ -1,22 +1,22 @@
-//! The version of the files' format: the versions that are read, and the messages about others.
+//! The version of the files' format: the versions that can be read, and the messages about others.
 //!
 //! Must never know: how versions differ.
 
 use crate::store::error::StoreError;
 
-/// The version that this release writes into all files.
+/// The version of all files that this release writes.
 pub const FORMAT_VERSION: u64 = 1;
 /// The key of the version in a file's table `meta`.
 pub(crate) const VERSION_KEY: &str = "format";
 /// The key in files of builds before the first release.
 pub(crate) const PRERELEASE_KEY: &str = "format_version";
-/// The oldest version that is read.
+/// The oldest version that can be read.
 const OLDEST_VERSION: u64 = 1;
 
-/// No release will have a later version: such a number is damage.
+/// The latest version that any release may have; a larger number is damage.
 const LAST_VERSION: u64 = 1000;
 
-/// Refuses a file of a version that a release which writes `present` cannot read.
+/// Refuses a file whose version cannot be read by a release that writes `present`.
 pub(crate) fn check(file: &str, version: u64, present: u64) -> Result<(), StoreError> {
     if (OLDEST_VERSION..=present).contains(&version) {
         return Ok(());
@@ -32,7 +32,7 @@ pub(crate) fn check(file: &str, version: u64, present: u64) -> Result<(), StoreE
     Err(StoreError::Mismatch { file: file.to_owned(), problem })
 }
 
-/// The refusal of a file that a build before the first release wrote.
+/// The error for a file of a build before the first release.
 pub(crate) fn prerelease(file: &str, version: u64) -> StoreError {
     let problem = format!(
         "format {version} of a build before the first release, which no release reads: name an \

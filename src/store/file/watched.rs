@@ -1,11 +1,11 @@
 //! A file that remembers whether an operation on it failed.
 //!
-//! redb refuses to go on with a database after its first I/O error, of reads too, and says so only
-//! to whoever comes next. Who opened the file can tell by this, and open it again.
+//! redb refuses every use of a database after its first I/O error, also of a read, but reports only
+//! that to later callers. By this file, the store recognizes the failure and reopens the database.
 //!
-//! The file also counts written bytes by thread: the thread that commits writes.
+//! The file also counts the bytes that a thread has written: the thread that commits.
 //!
-//! Must never know: what is done about it.
+//! Must never know: the reaction to a failure.
 
 use std::{
     cell::Cell,
@@ -23,12 +23,12 @@ thread_local! {
     static WRITTEN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Bytes that this thread has written to files.
+/// The bytes that this thread has written to files.
 pub(crate) fn written_by_this_thread() -> u64 {
     WRITTEN.get()
 }
 
-/// Notes that it has written some, here or to a file that needs no watch.
+/// Adds written bytes, also those of files that are not watched.
 pub(crate) fn note_written(bytes: usize) {
     WRITTEN.set(WRITTEN.get().wrapping_add(bytes as u64));
 }
@@ -41,7 +41,7 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Watches a file; also returns what says whether it failed.
+    /// Creates a watched file, and the flag of its failure.
     pub(crate) fn new(file: Box<dyn StorageBackend>) -> (Self, Arc<AtomicBool>) {
         let failed = Arc::new(AtomicBool::new(false));
         (Self { file, failed: failed.clone() }, failed)
