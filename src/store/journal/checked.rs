@@ -1,7 +1,7 @@
-//! Checksums of the journal's rows and numbers: redb proves its pages when a transaction is
-//! repaired, not when a row is read, and one flipped bit has a batch counted again.
+//! Checksums of the journal's rows and numbers. redb verifies its pages when it repairs a database,
+//! not when it reads a row, and one flipped bit would make a batch count again.
 //!
-//! FORMAT.md describes the bytes. Must never know: what rows and numbers say.
+//! FORMAT.md describes the bytes. Must never know: the meaning of rows and numbers.
 
 use parking_lot::Mutex;
 use redb::{ReadableTable, Table};
@@ -9,11 +9,11 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::store::{error::StoreError, file::names::JOURNAL_FILE};
 
-/// Bytes of a checksum.
+/// The size of a checksum in bytes.
 pub(super) const CHECK_BYTES: usize = 8;
-/// End of the key under which a number's checksum lies.
+/// The end of the key of a number's checksum.
 const CHECK_END: &str = "_check";
-/// Damaged rows that are named; more are only counted.
+/// The maximum number of damaged rows that are named; further ones are only counted.
 const NAMED_MAX: usize = 100;
 
 /// A key of a table whose rows have checksums, which are seeded with it.
@@ -48,7 +48,7 @@ pub(super) fn with_check(row: &[u8], key: &impl RowKey) -> Vec<u8> {
     checked
 }
 
-/// A row without its checksum; `None` when it is not as it was written under this key.
+/// Returns a row without its checksum; `None` when it is damaged or belongs to another key.
 pub(super) fn without_check<'a>(bytes: &'a [u8], key: &impl RowKey) -> Option<&'a [u8]> {
     let (row, check) = bytes.split_last_chunk::<CHECK_BYTES>()?;
     (xxh3_64_with_seed(row, key.seed()) == u64::from_le_bytes(*check)).then_some(row)
@@ -74,7 +74,7 @@ pub(super) fn set_number(
     Ok(())
 }
 
-/// A number as it is found, and its checksum.
+/// A stored number, and its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StoredNumber {
     pub(super) number: Option<u64>,
@@ -82,12 +82,12 @@ pub(super) struct StoredNumber {
 }
 
 impl StoredNumber {
-    /// Returns whether it is as it was written.
+    /// Returns whether the number and its checksum agree.
     pub(super) fn is_sound(self, key: &str) -> bool {
         self.check == self.number.map(|number| check_of(key, number))
     }
 
-    /// Returns whether the rest of it proves that it was this number.
+    /// Returns whether the intact one of number and checksum proves that the number was this one.
     pub(super) fn proves(self, key: &str, number: u64) -> bool {
         self.number == Some(number) || self.check == Some(check_of(key, number))
     }
@@ -104,12 +104,12 @@ pub(super) fn stored(
     Ok(StoredNumber { number: value(key)?, check: value(&check_key(key))? })
 }
 
-/// The rows that were found damaged since the start, named and counted.
+/// The rows that were found damaged since the start: some by name, and their number.
 #[derive(Debug, Default)]
 pub(super) struct DamagedRows(Mutex<(Vec<String>, u64)>);
 
 impl DamagedRows {
-    /// Notes a row, and says what comes of it.
+    /// Notes a damaged row, and logs the consequence.
     pub(super) fn note(&self, table: &str, what: &str) {
         let mut rows = self.0.lock();
         rows.1 += 1;
@@ -120,7 +120,7 @@ impl DamagedRows {
         }
     }
 
-    /// The rows that were noted, the first of them by name.
+    /// The noted rows, the first of them by name.
     pub(super) fn get(&self) -> (Vec<String>, u64) {
         self.0.lock().clone()
     }

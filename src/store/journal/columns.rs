@@ -1,16 +1,16 @@
-//! Columns of a record in few bytes: whole numbers by what their steps change by, which most often
-//! is nothing, and doubles without the zero bytes at their ends. FORMAT.md describes the bytes.
+//! Compact columns of a record: whole numbers as changes of their steps, which are mostly zero, and
+//! doubles without the zero bytes at their ends. FORMAT.md describes the bytes.
 //!
-//! Every sample takes time before it is durable, so this is simple rather than small. Must never
-//! know: what columns mean.
+//! Every sample is encoded before it is durable, so the encoding is fast rather than small. Must
+//! never know: the meaning of columns.
 
 use crate::store::encoding::varint::{put_varint, take_varint, unzigzag, zigzag};
 
-/// Bytes of a pair of doubles, at most: how many each of them has, then those.
+/// The maximum size of a pair of doubles in bytes: their lengths, then their bytes.
 const PAIR_BYTES: usize = 1 + 2 * size_of::<f64>();
 
-/// Appends whole numbers. Each is stored by how much the step to it differs from the step before;
-/// where steps do not change, a zero and their number.
+/// Appends whole numbers. Each is stored as the difference between its step and the step before; a
+/// run of equal steps is a zero and its length.
 pub(super) fn put_numbers(numbers: impl Iterator<Item = i64>, out: &mut Vec<u8>) {
     let (mut last, mut step, mut steady) = (0_i64, 0_i64, 0_u64);
     for number in numbers {
@@ -33,7 +33,7 @@ fn put_steady(count: &mut u64, out: &mut Vec<u8>) {
     }
 }
 
-/// Takes `count` whole numbers off the front; `None` when there are fewer, or `convert` refuses
+/// Takes `count` whole numbers from the front; `None` when there are fewer, or `convert` refuses
 /// one.
 pub(super) fn take_numbers<T>(
     bytes: &mut &[u8],
@@ -61,12 +61,12 @@ pub(super) fn take_numbers<T>(
     Some(numbers)
 }
 
-/// Bytes of a double up to the zeros at its end.
+/// The number of bytes of a double without the zeros at its end.
 fn length_of(value: f64) -> usize {
     size_of::<f64>() - (value.to_bits().trailing_zeros() / u8::BITS) as usize
 }
 
-/// Appends doubles, two at a time: how many bytes they have, four bits each, then those.
+/// Appends doubles in pairs: four bits for the length of each, then their bytes.
 pub(super) fn put_doubles(values: &[f64], out: &mut Vec<u8>) {
     for pair in values.chunks(2) {
         let (first, second) = (pair[0], pair.get(1).copied().unwrap_or(0.0));
@@ -75,7 +75,7 @@ pub(super) fn put_doubles(values: &[f64], out: &mut Vec<u8>) {
         bytes[0] = (length | other << 4) as u8;
         bytes[1..9].copy_from_slice(&first.to_bits().to_be_bytes());
         bytes[1 + length..9 + length].copy_from_slice(&second.to_bits().to_be_bytes());
-        // Of constant length, and then cut: that is no call.
+        // A copy of constant length, which is cut afterwards, needs no call.
         out.extend_from_slice(&bytes);
         out.truncate(out.len() - (PAIR_BYTES - 1 - length - other));
     }
@@ -89,9 +89,9 @@ fn take_double(length: u8, bytes: &mut &[u8]) -> Option<f64> {
     Some(f64::from_bits(u64::from_be_bytes(bits)))
 }
 
-/// Takes `count` doubles off the front; `None` when there are fewer.
+/// Takes `count` doubles from the front; `None` when there are fewer.
 pub(super) fn take_doubles(bytes: &mut &[u8], count: usize) -> Option<Vec<f64>> {
-    // A pair has a byte at least.
+    // A pair takes at least one byte.
     if count.div_ceil(2) > bytes.len() {
         return None;
     }

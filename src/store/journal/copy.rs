@@ -1,6 +1,6 @@
-//! A copy of the journal, for a snapshot: the files of the log, and the tables.
+//! A copy of the journal for a snapshot: the files of the log, and the tables.
 //!
-//! Must never know: what else a snapshot has.
+//! Must never know: the other files of a snapshot.
 
 use std::{path::Path, sync::Arc};
 
@@ -16,9 +16,8 @@ use crate::store::{
 };
 
 impl Journal {
-    /// Writes a journal of the same content, as it is at one moment, into a folder, where only
-    /// these files are; returns how many files of the log there are, and their bytes. No checkpoint
-    /// may run meanwhile.
+    /// Writes a journal with the current content into a folder, which has no other files; returns
+    /// the number of the log's files, and their size in bytes. No checkpoint may run meanwhile.
     pub(crate) fn copy_to(
         &self,
         target: &Arc<dyn Medium>,
@@ -30,9 +29,9 @@ impl Journal {
         full.pop();
         copies.copy(&*self.medium, full, folder)?;
         let from = {
-            // Series that a record names are there when it is.
+            // The series of a record are stored before the record.
             let mut log = self.log.lock();
-            // A record that failed is not to be in the copy.
+            // A failed record must not be in the copy.
             log.settle()?;
             let rest = log.files_after(through).into_iter().chain(log.unnoted()).collect();
             copies.copy(&*self.medium, rest, folder)?;

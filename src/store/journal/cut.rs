@@ -1,10 +1,10 @@
-//! The traces of a finished checkpoint in the journal: states and senders as of its last record, in
-//! parts, then the number of that record.
+//! The end of a checkpoint in the journal: states and senders as of its last record, in parts, then
+//! the number of that record.
 //!
-//! Rows of states are stored in order, and the journal says up to which row they are as of which
-//! record: after a crash in between, a replay leaves those rows out up to that record, whose cells
-//! are in the head and in documents by then. To mark a sender's number twice is to mark it once.
-//! Must never know: what checkpoints write before.
+//! Rows of states are stored in order, and the journal notes up to which row they are as of which
+//! record. After a crash in between, a replay skips those rows up to that record, because its cells
+//! are in the head and in documents by then. A sender's number may be marked twice. Must never
+//! know: the earlier steps of a checkpoint.
 
 use std::sync::Arc;
 
@@ -21,15 +21,15 @@ use crate::{
     store::{catalog::series_states::EncodedRow, error::StoreError, file::version::VERSION_KEY},
 };
 
-/// A part of what a checkpoint leaves.
+/// A part of the states at the end of a checkpoint.
 #[derive(Debug)]
 pub(crate) enum CutPart {
-    /// Rows of states, and up to which row, exclusive, they are all as of the record `through`.
+    /// Rows of states, and the row up to which, exclusive, all are as of the record `through`.
     States { through: u64, rows: Vec<EncodedRow>, end: u32 },
-    /// Senders' windows; nothing of those that are forgotten.
+    /// Windows of senders; `None` for forgotten senders.
     Senders(Vec<(Arc<str>, Option<SenderWindow>)>),
-    /// The end of a cut: the records up to `through` are not needed any more. `in_head` are the
-    /// slots that the head has cells of, `lost` those that were lost with heads.
+    /// The last part: the records up to `through` are no longer needed. `in_head` are the slots
+    /// whose cells are in the head, `lost` the slots that were lost with heads.
     End { through: u64, now: UnixMillis, in_head: Vec<InHead>, lost: Vec<InHead> },
 }
 
@@ -79,7 +79,7 @@ impl CutPart {
             Self::End { through, now, in_head, lost } => {
                 in_head::store(txn, in_head, OPERATION)?;
                 in_head::store_lost(txn, lost, OPERATION)?;
-                // Should it be damaged, it is known by now.
+                // Damage of the former number is known by now.
                 set(VERSION_KEY, format)?;
                 set(THROUGH_KEY, *through)?;
                 set(LAST_RUN_KEY, now.0.max(0) as u64)

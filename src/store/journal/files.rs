@@ -1,7 +1,7 @@
-//! The files that are to be there, as the register has them stored, and when partitions end.
+//! The registered files as the journal stores them, and the ends of partitions.
 //!
-//! Partitions may be of other lengths than those in the settings, and a lost one cannot say itself
-//! what it held. Must never know: what is in the files, and which of them exist.
+//! Partitions may be longer or shorter than the settings say, and a lost file cannot report its
+//! range. Must never know: the content of the files, and which of them exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,9 +10,9 @@ use redb::{ReadableTable, TableDefinition, WriteTransaction};
 use super::{Journal, fail, with_check};
 use crate::{model::UnixMillis, store::error::StoreError};
 
-/// The files that are to be there, see the register.
+/// The table of registered files, see the register.
 pub(super) const FILES: TableDefinition<'_, &str, ()> = TableDefinition::new("files");
-/// The ends of partitions whose files are expected, or were lost.
+/// The ends of partitions whose files are registered or were lost.
 pub(super) const ENDS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("ends");
 
 impl Journal {
@@ -29,7 +29,8 @@ impl Journal {
         })
     }
 
-    /// The ends of partitions whose files are expected, or were lost, in Unix ms, by file.
+    /// The ends of partitions whose files are registered or were lost, in Unix milliseconds, by
+    /// file.
     pub(crate) fn ends(&self) -> Result<BTreeMap<String, UnixMillis>, StoreError> {
         let unknown = "when this partition ends is not known: it is taken to be as long as the \
                        settings say";
@@ -44,7 +45,7 @@ impl Journal {
         Ok(all.into_iter().collect())
     }
 
-    /// Registers files, and when those of partitions end.
+    /// Registers files, and the ends of partitions.
     pub(crate) fn note_files(
         &self,
         files: &[String],
@@ -62,7 +63,7 @@ impl Journal {
         })
     }
 
-    /// Strikes out files; `ends` says of which it is not to be known any more when they end.
+    /// Removes files from the register, and the ends in `ends`.
     pub(crate) fn forget_files(&self, files: &[&str], ends: &[&str]) -> Result<(), StoreError> {
         const OPERATION: &str = "strike out a file";
         self.file.transact(OPERATION, |txn| {

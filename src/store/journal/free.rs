@@ -1,6 +1,6 @@
-//! The space of records and rows that are not needed any more: files of the log are removed, and
-//! free space of the tables is given back when it is much. Changes of tables wait meanwhile, so it
-//! has to be worth it.
+//! Release of space: files of the log without needed records are removed, and free space of the
+//! tables is released when there is much of it. Changes of tables wait meanwhile, so it must be
+//! worth it.
 //!
 //! Must never know: which records are needed.
 
@@ -11,16 +11,16 @@ use redb::ReadableTable;
 use super::{Journal, SERIES, fail, log};
 use crate::store::error::StoreError;
 
-/// Bytes that may be free besides twice the bytes that are not.
+/// The free bytes that are kept besides twice the bytes in use.
 const FREE_BYTES_MAX: u64 = 4 << 20;
-/// Bytes that the journal keeps of a series, about.
+/// The approximate size of a series in the journal, in bytes.
 const SERIES_BYTES: u64 = 256;
 
-/// The bounds from which space is given back.
+/// The bounds from which space is released.
 #[derive(Debug)]
 pub(super) struct FreeSpace {
     bytes_max: AtomicU64,
-    /// The bytes of the file when there was little to give back; 0 when there was much since.
+    /// The size of the file when it had little free space; 0 when it had much since.
     compact_bytes: AtomicU64,
 }
 
@@ -31,17 +31,18 @@ impl Default for FreeSpace {
 }
 
 impl Journal {
-    /// Sets the free bytes from which space is given back.
+    /// Sets the free bytes from which space is released.
     pub(crate) fn set_free_bytes_max(&self, bytes: u64) {
         self.free.bytes_max.store(bytes, Ordering::Relaxed);
     }
 
-    /// Sets the bytes of a file of the log from which another one follows it.
+    /// Sets the size from which a file of the log is followed by another one.
     pub(crate) fn set_log_file_bytes(&self, bytes: u64) {
         self.log.lock().set_file_bytes(bytes);
     }
 
-    /// Removes what a checkpoint covers, and gives the tables' space back when it is much.
+    /// Removes the records that a checkpoint covers, and releases free space of the tables when
+    /// there is much.
     pub(crate) fn give_back(&self) -> Result<(), StoreError> {
         let through = self.checkpointed_through()?;
         let covered = self.log.lock().covered(through);
@@ -61,7 +62,7 @@ impl Journal {
         Ok(())
     }
 
-    /// The most bytes that the file of the tables may take.
+    /// The maximum size of the file of the tables in bytes.
     fn kept_max(&self) -> Result<u64, StoreError> {
         let kept = self.free.compact_bytes.load(Ordering::Relaxed);
         let kept = kept.max(self.known_series()? * SERIES_BYTES);

@@ -94,7 +94,7 @@ pub(crate) fn reconcile(
     let remember = |granularity: &Granularity| {
         let before = stored.iter().find(|known| known.granularity.name == granularity.name);
         let mut away = before.map_or_else(Holes::default, |known| known.away.clone());
-        // What came since it was taken away is not in it.
+        // Samples that arrived after its removal are missing.
         if let Some(since) = before.and_then(|known| known.retired) {
             away.add(since..after_all);
         }
@@ -106,7 +106,7 @@ pub(crate) fn reconcile(
             {
                 (*complete_since).min(after_all)
             }
-            // What was dropped may be kept again, with late samples only.
+            // Dropped slots may be kept again, with late samples only.
             Some(known) => {
                 let kept_since = known.granularity.retention.before(now).plus(1);
                 known.complete_since.min(after_all).max(kept_since)
@@ -114,7 +114,7 @@ pub(crate) fn reconcile(
         };
         StoredGranularity { granularity: granularity.clone(), complete_since, retired: None, away }
     };
-    // What it has is everything up to here.
+    // A removed granularity has all samples up to here.
     let stopped = latest.map_or(now, |latest| latest.min(now));
     let is_gone = |name: &String| settings.named(name).is_none();
     let gone = stored.iter().filter(|known| is_gone(&known.granularity.name)).filter_map(|known| {
@@ -135,8 +135,8 @@ pub(crate) fn reconcile(
     all
 }
 
-/// The presumed spans of a granularity that has files and whose row is damaged: it is kept as long
-/// as the next coarser one.
+/// Presumes the spans of a granularity that has files and whose row is damaged: it has the
+/// retention of the next coarser one.
 fn guess(name: &str, settings: &GranularitySet) -> Option<StoredGranularity> {
     let Ok(Span::Fixed(width_ms)) = name.parse() else { return None };
     let coarser = settings.iter().find(|granularity| granularity.width_ms > width_ms);
@@ -152,8 +152,7 @@ fn guess(name: &str, settings: &GranularitySet) -> Option<StoredGranularity> {
     })
 }
 
-/// The granularities that are taken away now: what the journal has for them is to go into their
-/// files before.
+/// The granularities that are removed now; cells of the journal must go into their files before.
 pub(crate) fn taken_away<'a>(
     stored: &'a [StoredGranularity],
     settings: &GranularitySet,
@@ -163,13 +162,13 @@ pub(crate) fn taken_away<'a>(
     living.filter(|known| settings.named(&known.name).is_none()).collect()
 }
 
-/// The granularities that take no samples any more.
+/// The granularities that accept no samples any more.
 pub(crate) fn retired(all: &[StoredGranularity]) -> Vec<Granularity> {
     let retired = all.iter().filter(|known| known.retired.is_some());
     retired.map(|known| known.granularity.clone()).collect()
 }
 
-/// The set that the rows make.
+/// The set of the stored granularities.
 pub(crate) fn as_set(
     stored: &[StoredGranularity],
     file: &str,
@@ -242,21 +241,22 @@ mod tests {
         assert_eq!(retired(&kept), [all.as_slice()[1].clone()]);
         assert_eq!(as_set(&kept, "journal.redb").unwrap(), some);
         assert_eq!(StoredGranularity::from_text("5m", &kept[1].to_text()), Some(kept[1].clone()));
-        // Without files, too, while its retention goes on: the head may have its last samples.
+        // The granularity stays without files, too, during its retention: the head may have its
+        // last samples.
         let nowhere = |now| retired(&reconcile(&kept, &some, &names(&["1m"]), Some(NOW), now));
         assert_eq!(nowhere(NOW.plus(86_400_000)), [all.as_slice()[1].clone()]);
         assert_eq!(nowhere(NOW.plus(400 * 86_400_000)), []);
         assert_eq!(kept[1].gaps().complete_until, NOW);
         let later = reconcile(&kept, &some, &names(&["5m"]), Some(NOW.plus(7)), NOW.plus(7));
         assert_eq!(later[1], kept[1]);
-        // One that comes back lacks what came meanwhile.
+        // A granularity that returns lacks the samples of the meantime.
         let back = NOW.plus(7_200_000);
         let again = reconcile(&kept, &all, &names(&["5m"]), Some(back), back);
         assert_eq!((again[1].retired, again[1].complete_since), (None, known[1].complete_since));
         assert_eq!(again[1].gaps().holes, [NOW..back.plus(1)]);
         let text = again[1].to_text();
         assert_eq!(StoredGranularity::from_text("5m", &text), Some(again[1].clone()));
-        // And once more: both stretches are missing, and no more.
+        // After a second removal, both ranges are missing, and no more.
         let twice = reconcile(&again, &some, &names(&["5m"]), Some(back.plus(99)), back.plus(99));
         let text = twice[1].to_text();
         assert_eq!(StoredGranularity::from_text("5m", &text), Some(twice[1].clone()));

@@ -1,7 +1,8 @@
-//! The slots that the head has cells of as of the last cut, and those that were lost with heads.
+//! The slots whose cells are in the head as of the last cut, and the slots that were lost with
+//! heads.
 //!
-//! Cells that came since are in records of the log. So a head that is older than the cut lacks
-//! these slots, and no more. Must never know: why a head is older.
+//! Later cells are in records of the log. A head that is older than the cut therefore lacks these
+//! slots, and no others. Must never know: why a head is older.
 
 use std::ops::Range;
 
@@ -16,21 +17,22 @@ use crate::{
     },
 };
 
-/// The slots that the head has cells of.
+/// The table of slots whose cells are in the head.
 pub(super) const IN_HEAD: StretchTable = TableDefinition::new("in_head");
 
-/// Slots of one slot width, in ms: those of which the head has cells, or those that were lost.
+/// Slots of one width, in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InHead {
     pub(crate) width_ms: i64,
     pub(crate) slots: Holes,
 }
 
-/// A slot width, in ms, and the time that counts as lost where the journal's row is damaged.
+/// A slot width in milliseconds, and the time that counts as lost when the journal's row is
+/// damaged.
 pub(crate) type Presumed = (i64, Range<UnixMillis>);
 
 impl Journal {
-    /// The slots that the head has cells of, by slot width; `None` where none were ever noted.
+    /// The slots whose cells are in the head, by slot width; `None` when none were ever stored.
     pub(crate) fn in_head(&self, all: &[Presumed]) -> Result<Vec<Option<Holes>>, StoreError> {
         let txn = self.file.read()?;
         let read = |(width_ms, presumed): &Presumed| {
@@ -46,7 +48,7 @@ impl Journal {
         all.iter().map(read).collect()
     }
 
-    /// The slots of which cells were lost with heads.
+    /// The slots whose cells were lost with heads.
     pub(crate) fn lost_with_heads(&self, all: &[Presumed]) -> Result<Vec<Holes>, StoreError> {
         let txn = self.file.read()?;
         let read = |(width_ms, presumed): &Presumed| {
@@ -62,7 +64,7 @@ impl Journal {
         all.iter().map(read).collect()
     }
 
-    /// Stores the times of cells that were lost with heads, if they changed.
+    /// Stores the slots whose cells were lost with heads, if they changed.
     pub(crate) fn keep_lost(&self, lost: &[InHead], all: &[Presumed]) -> Result<(), StoreError> {
         const OPERATION: &str = "note what was lost";
         let known = self.lost_with_heads(all)?;
@@ -86,7 +88,7 @@ impl Journal {
     }
 }
 
-/// Stores where the head has cells.
+/// Stores the slots whose cells are in the head.
 pub(super) fn store(
     txn: &WriteTransaction,
     all: &[InHead],
@@ -98,7 +100,7 @@ pub(super) fn store(
     Ok(())
 }
 
-/// Stores where cells were lost with heads.
+/// Stores the slots whose cells were lost with heads.
 pub(super) fn store_lost(
     txn: &WriteTransaction,
     all: &[InHead],

@@ -1,6 +1,6 @@
-//! The granularities, as the journal has them stored.
+//! The granularities as the journal stores them.
 //!
-//! Must never know: what they are used for.
+//! Must never know: their use.
 
 use redb::ReadableTable;
 
@@ -15,7 +15,7 @@ use crate::{
 const OPERATION: &str = "store the granularities";
 
 impl Journal {
-    /// The granularities that the store was last run with, finest first.
+    /// The granularities of the last run, finest first.
     pub(crate) fn granularities(&self) -> Result<Vec<StoredGranularity>, StoreError> {
         let unknown = "since when this granularity is whole is not known: it begins anew";
         let mut all = self.rows(GRANULARITIES, |name, text| {
@@ -29,7 +29,7 @@ impl Journal {
         Ok(all)
     }
 
-    /// Remembers the granularities that the store is run with.
+    /// Stores the granularities of this run.
     pub(crate) fn set_granularities(&self, all: &[StoredGranularity]) -> Result<(), StoreError> {
         self.file.transact(OPERATION, |txn| {
             let mut table = txn.open_table(GRANULARITIES).map_err(fail(OPERATION))?;
@@ -43,8 +43,7 @@ impl Journal {
         })
     }
 
-    /// Remembers where a granularity that is taken away lacks late samples; returns where it lacks
-    /// any.
+    /// Stores the late samples that a removed granularity lacks; returns all times that it lacks.
     pub(crate) fn note_away(&self, name: &str, late: &Holes) -> Result<Holes, StoreError> {
         let away = self.change_granularity(name, |stored| {
             stored.away.add_all(late);
@@ -53,7 +52,7 @@ impl Journal {
         Ok(away.unwrap_or_default())
     }
 
-    /// Remembers that slots of a granularity that begin before a time lack samples.
+    /// Stores that slots of a granularity before a time lack samples.
     pub(crate) fn note_lacking(&self, name: &str, before: UnixMillis) -> Result<(), StoreError> {
         self.change_granularity(name, |stored| {
             stored.complete_since = stored.complete_since.max(before);
@@ -61,7 +60,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Changes the row of a granularity; `None` when there is none.
+    /// Changes the row of a granularity; `None` when it has none.
     fn change_granularity<T>(
         &self,
         name: &str,

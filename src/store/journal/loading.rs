@@ -1,6 +1,6 @@
-//! Loading at a start: all series, and the state of each.
+//! Loading at a start: all series, and their states.
 //!
-//! Must never know: who takes in the series.
+//! Must never know: the receiver of the series.
 
 use std::ops::ControlFlow;
 
@@ -18,13 +18,13 @@ use crate::{
     },
 };
 
-/// Bytes of series that are handed out at once, about.
+/// The approximate number of bytes of series to pass on at a time.
 const BYTES_AT_ONCE: usize = 1 << 20;
-/// Bytes that a series takes in the journal, about, with all that is written for it.
+/// The approximate size of a series in the journal with its states, in bytes.
 const SERIES_BYTES_MIN: u64 = 64;
 
 impl Journal {
-    /// About how many series there are, by the last one's id; a damaged one cannot make it large.
+    /// The approximate number of series, by the last id; a damaged id cannot make it large.
     pub(crate) fn series_count(&self) -> Result<usize, StoreError> {
         let most = self.file.bytes()? / SERIES_BYTES_MIN;
         let txn = self.file.read()?;
@@ -35,9 +35,9 @@ impl Journal {
         })
     }
 
-    /// Reads all series in the order of their ids and hands out their bytes, in whole series, for
-    /// [`series_row::take`]; restores the state of each. Both tables are read by turns, so that the
-    /// receiver of the series works meanwhile. Ends early when the receiver wants no more.
+    /// Reads all series in the order of their ids, passes on their bytes in whole series for
+    /// [`series_row::take`], and restores their states. Both tables are read by turns, so that the
+    /// receiver works meanwhile. Ends early when the receiver stops.
     pub(crate) fn load(
         &self,
         states: &mut SeriesStates,
@@ -50,7 +50,7 @@ impl Journal {
             let remembered = txn.open_table(STATES).map_err(fail("read"))?;
             let mut remembered = remembered.iter().map_err(fail("read"))?.peekable();
             let mut restore = |states: &mut SeriesStates, rows_known: usize| {
-                // What cannot be read is taken, too, and told.
+                // An unreadable row is taken, too, and reported.
                 let is_known = |entry: &Result<(redb::AccessGuard<'_, u32>, _), _>| {
                     entry.as_ref().map_or(true, |(row, _)| (row.value() as usize) < rows_known)
                 };
@@ -115,7 +115,8 @@ impl Journal {
         }
     }
 
-    /// Goes on without some rows of states, and of times seen: nothing of them may count twice.
+    /// Continues without some rows of states, and of seen times, so that nothing of them counts
+    /// twice.
     fn lose(
         &self,
         states: &mut SeriesStates,
@@ -126,7 +127,7 @@ impl Journal {
             let first = u64::from(row) * SERIES_PER_ROW as u64;
             format!("series {first} to {}", first + SERIES_PER_ROW as u64 - 1)
         };
-        // No sample that the last checkpoint took up is later.
+        // No sample of the last checkpoint is later.
         let latest = match states.latest() {
             None if lost.is_empty() => UnixMillis(0),
             None => self.last_run()?.unwrap_or(UnixMillis(0)),
@@ -150,13 +151,13 @@ impl Journal {
     }
 }
 
-/// Makes room for the states of a row's series; `None` when it is damaged.
+/// Makes room for the states of a row's series; `None` when the row is damaged.
 fn add(states: &mut SeriesStates, first: u32, mut row: &[u8]) -> Option<()> {
     if first as usize != states.count() {
         return None;
     }
     while !row.is_empty() {
-        // Of one that is lost no sample comes any more.
+        // No further samples of a lost series arrive.
         states.add(series_row::take(&mut row)?.map_or(Kind::Gauge, |series| series.kind));
     }
     Some(())

@@ -1,7 +1,7 @@
-//! The journal's table of series that are parts of others since they were merged. In the table of
-//! changes they are deleted.
+//! The journal's table of series that were merged into others. In the table of changes, they are
+//! deleted.
 //!
-//! FORMAT.md describes the bytes. Must never know: what becomes of their samples.
+//! FORMAT.md describes the bytes. Must never know: their samples.
 
 use redb::{TableDefinition, WriteTransaction};
 
@@ -11,7 +11,7 @@ use crate::{
     store::{dictionary::changes::SeriesUpdate, error::StoreError},
 };
 
-/// The series that each of them is a part of.
+/// The table of parts: the series that each is a part of.
 pub(super) const MERGED: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("series_merged");
 
 impl Journal {
@@ -29,7 +29,7 @@ impl Journal {
     }
 }
 
-/// Notes what becomes of series, in the transaction that changes them.
+/// Stores merges in the transaction that changes the series.
 pub(super) fn note(txn: &WriteTransaction, updates: &[SeriesUpdate]) -> Result<(), StoreError> {
     const OPERATION: &str = "change series";
     let mut merged = txn.open_table(MERGED).map_err(fail(OPERATION))?;

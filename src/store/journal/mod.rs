@@ -1,10 +1,10 @@
-//! The journal: the durable log of accepted batches, in flat files, and `journal.redb` with what
-//! belongs to it: series, and what checkpoints leave of the records that they cover.
+//! The journal: the durable log of accepted batches in flat files, and `journal.redb` with the
+//! series and the states as of the last checkpoint.
 //!
 //! One group commit is one append to the log. New series are stored before the record that names
 //! them.
 //!
-//! Must never know: what batches mean; the catalog does.
+//! Must never know: the meaning of batches, which the catalog knows.
 
 mod append;
 mod checked;
@@ -68,10 +68,10 @@ const LAST_RUN_KEY: &str = "last_run";
 const LOG_KEY: &str = "log";
 const STATES_THROUGH_KEY: &str = "states_through";
 const STATES_ROWS_KEY: &str = "states_rows";
-/// The options of a file of bounded size: a start may read it whole.
+/// The options of a file of bounded size, which a start may read completely.
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 16 << 20, quick_repair: false };
 
-/// A sender with its window; `None` where it is not known which numbers were accepted.
+/// A sender with its window; `None` when the accepted numbers are not known.
 pub(crate) type StoredSender = (Arc<str>, Option<SenderWindow>);
 
 /// The open journal.
@@ -81,7 +81,7 @@ pub(crate) struct Journal {
     file: DatabaseFile,
     /// The log; locked before `unsure`.
     log: Mutex<Log>,
-    /// Bytes that it took when somebody last asked.
+    /// The size at the last query, in bytes.
     log_bytes: AtomicU64,
     unsure: Mutex<Unsure>,
     free: FreeSpace,
@@ -90,8 +90,8 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Opens the journal, or makes the first one of a store. Where others of its files are, the
-    /// journal was lost, and a new one would have every batch counted again.
+    /// Opens the journal, or creates the first one of a store. When other files of a store exist,
+    /// the journal was lost, and a new one would make every batch count again.
     pub(crate) fn open(medium: &Arc<dyn Medium>) -> Result<Self, StoreError> {
         let fault =
             |cause| StoreError::Io { operation: "look for", file: JOURNAL_FILE.to_owned(), cause };
@@ -113,7 +113,7 @@ impl Journal {
         Ok(Self { medium, file, log, log_bytes, unsure, free, damaged, settled })
     }
 
-    /// Remembers what the time is.
+    /// Stores the current time.
     pub(crate) fn set_last_run(&self, now: UnixMillis) -> Result<(), StoreError> {
         const OPERATION: &str = "store the time";
         self.file.transact(OPERATION, |txn| {
@@ -122,21 +122,22 @@ impl Journal {
         })
     }
 
-    /// The rows that were found damaged since the start: the first of them by name, and how many.
+    /// The rows that were found damaged since the start: the first of them by name, and their
+    /// number.
     pub(crate) fn damaged_rows(&self) -> (Vec<String>, u64) {
         self.damaged.get()
     }
 
-    /// Bytes that it takes on the medium.
+    /// The size on the medium in bytes.
     pub(crate) fn bytes(&self) -> u64 {
-        // Who appends may wait for the disk: then it is what it was.
+        // The lock may be held during an append to the disk: the former size is the answer then.
         if let Some(log) = self.log.try_lock() {
             self.log_bytes.store(log.bytes(), Ordering::Relaxed);
         }
         self.file.bytes().unwrap_or(0) + self.log_bytes.load(Ordering::Relaxed)
     }
 
-    /// The changes of series since their definitions, by their ids.
+    /// The changes of series since their definitions, by id.
     pub(crate) fn changes(&self) -> Result<Vec<SeriesUpdate>, StoreError> {
         let unknown = "its name is not known: its samples are hidden, and its sender's next ones begin \
                        a new series";
@@ -149,7 +150,7 @@ impl Journal {
         })
     }
 
-    /// All senders' windows; `None` where it is not known which numbers were accepted.
+    /// The windows of all senders; `None` when the accepted numbers are not known.
     pub(crate) fn senders(&self) -> Result<Vec<StoredSender>, StoreError> {
         let unknown = "which of its batches were accepted is not known: they are refused, and it goes \
                        on in a new epoch";
@@ -162,8 +163,8 @@ impl Journal {
         })
     }
 
-    /// Hands out the rows of a table, nothing of damaged ones, and returns what `read` makes of
-    /// them, which is an error when it is `None`.
+    /// Visits the intact rows of a table, and returns what `read` makes of them; a row for which it
+    /// returns `None` is an error.
     fn rows<K: redb::Key + 'static, T>(
         &self,
         table: TableDefinition<'_, K, &'static [u8]>,
@@ -190,7 +191,7 @@ impl Journal {
         })
     }
 
-    /// Hands out the records after `after`, in order.
+    /// Visits the records after `after`, in order.
     pub(crate) fn replay(
         &self,
         after: u64,
@@ -204,7 +205,7 @@ impl Journal {
     }
 }
 
-/// Makes all tables.
+/// Creates all tables.
 fn create(txn: &WriteTransaction, format: u64) -> Result<(), StoreError> {
     const OPERATION: &str = "create tables";
     let mut meta = txn.open_table(META).map_err(fail(OPERATION))?;
@@ -223,7 +224,7 @@ fn create(txn: &WriteTransaction, format: u64) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Refuses a store whose journal is gone.
+/// Refuses a store whose journal is missing.
 fn refuse_orphans(medium: &Arc<dyn Medium>) -> Result<(), StoreError> {
     let others = [names::data_files(medium)?, log::names(medium)?].concat();
     let Some(other) = others.into_iter().next() else { return Ok(()) };

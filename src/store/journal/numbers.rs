@@ -1,8 +1,8 @@
 //! The journal's numbers, and the substitutes for damaged ones.
 //!
-//! A substitute for a number never makes a sample count twice: other files say up to which record
-//! they have cells, and records that are read again do not count there. A sound number is written
-//! with the next checkpoint, or file of the log. Must never know: other files.
+//! A substitute never makes a sample count twice: other files define up to which record they have
+//! cells, and records that are read again do not count there. The next checkpoint, or file of the
+//! log, writes a sound number. Must never know: other files.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -27,26 +27,27 @@ use crate::{
 };
 use parking_lot::Mutex;
 
-/// The substitutes for damaged numbers, until these are written anew.
+/// The substitutes for damaged numbers, until sound ones are written.
 pub(super) type Settled = Mutex<BTreeMap<&'static str, Option<u64>>>;
 
-/// The records that other files hold.
+/// The extent of other files, in records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RecordsInFiles {
-    /// The last record that the head has cells of, by granularity that takes samples.
+    /// The last record whose cells are in the head, by active granularity.
     pub(crate) heads: Vec<u64>,
-    /// The highest record that any file has.
+    /// The latest record of which any file has cells.
     pub(crate) last: u64,
 }
 
 impl RecordsInFiles {
-    /// The last record of a finished checkpoint, and whether that is certain. `first` is the
-    /// first record that is still there, if there is one.
+    /// Returns the last record of a finished checkpoint, and whether that is certain. `first` is
+    /// the first existing record, if there is one.
     ///
-    /// A checkpoint takes the heads of all granularities from the last one's record to its own. So
-    /// if some file is ahead of a head, a checkpoint was cut short there, and the last one is that
-    /// head's. Else the files have all that any checkpoint took up: which records are read again
-    /// does not matter to them. A third number is that of a granularity that was away.
+    /// A checkpoint moves the heads of all granularities from the last one's record to its own. If
+    /// some file is ahead of a head, a checkpoint was interrupted there, and the last one is the
+    /// head's. Otherwise the files contain everything of any checkpoint, and it does not matter to
+    /// them which records are read again. A third number is that of a granularity that was removed
+    /// for a while.
     fn through(&self, first: Option<u64>) -> Option<(u64, bool)> {
         let lowest = self.heads.iter().copied().min()?;
         let is_of_two = |number: &u64| [lowest, self.last].contains(number);
@@ -55,14 +56,14 @@ impl RecordsInFiles {
         }
         let before_first = first.map_or(lowest, |first| first.saturating_sub(1));
         let is_cut_short = lowest < self.last;
-        // The records after the last checkpoint are there.
+        // The records after the last checkpoint exist.
         let through =
             if is_cut_short { lowest.max(before_first) } else { lowest.min(before_first) };
         Some((through, is_cut_short))
     }
 }
 
-/// Checks the version, and raises the file to the one that is written.
+/// Checks the version, and raises the file to the present one.
 pub(super) fn check_version(
     file: &DatabaseFile,
     format: u64,
@@ -96,7 +97,7 @@ pub(super) fn check_version(
     Ok(())
 }
 
-/// Finds out which file of the log is the last one, and which numbers are damaged.
+/// Finds the last file of the log, and the damaged numbers.
 pub(super) fn settle(
     file: &DatabaseFile,
     medium: &Arc<dyn Medium>,
@@ -125,7 +126,7 @@ pub(super) fn settle(
 }
 
 impl Journal {
-    /// The time at which the store was last run; `None` when it was not.
+    /// The time of the last run; `None` for a new store.
     pub(crate) fn last_run(&self) -> Result<Option<UnixMillis>, StoreError> {
         Ok(self.number(LAST_RUN_KEY)?.map(|time| UnixMillis(time as i64)))
     }
@@ -141,8 +142,8 @@ impl Journal {
         Ok((number(STATES_THROUGH_KEY)?, number(STATES_ROWS_KEY)? as u32))
     }
 
-    /// Settles up to which record a checkpoint was finished, if that is damaged; `in_files` is
-    /// asked for what other files say.
+    /// Determines the last record of a finished checkpoint if its number is damaged; `in_files`
+    /// returns the extent of other files.
     pub(crate) fn settle_through(
         &self,
         in_files: impl FnOnce() -> Result<Option<RecordsInFiles>, StoreError>,
@@ -168,8 +169,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Returns whether the number of the last record of a finished checkpoint is still to be
-    /// written anew.
+    /// Returns whether a damaged number of the last finished checkpoint still has to be replaced.
     pub(crate) fn is_through_damaged(&self) -> Result<bool, StoreError> {
         let stored = self.file.guard("read", || read(&self.file, THROUGH_KEY))?;
         Ok(!stored.is_sound(THROUGH_KEY))
@@ -217,14 +217,14 @@ mod tests {
             let in_files = RecordsInFiles { heads: heads.to_vec(), last };
             assert_eq!(in_files.through(first), expected, "{heads:?} {last} {first:?}");
         };
-        // Cut short among the heads, and among the partitions.
+        // A checkpoint was interrupted among the heads, and another among the partitions.
         check(&[9, 7, 7], 9, Some(2), Some((7, true)));
         check(&[7, 7, 7], 9, Some(2), Some((7, true)));
         check(&[9, 7], 9, Some(10), Some((9, true)));
-        // One of them was away.
+        // One granularity was removed for a while.
         check(&[9, 7, 3], 9, Some(8), None);
         check(&[7, 7, 3], 9, Some(8), None);
-        // All that is there is read again.
+        // All existing records are read again.
         check(&[9, 9, 9], 9, Some(2), Some((1, false)));
         check(&[9, 9, 9], 9, Some(10), Some((9, false)));
         check(&[9, 9, 9], 9, None, Some((9, false)));

@@ -1,9 +1,10 @@
-//! The register: which files hold data, as the journal knows them, and which were lost.
+//! The register: the files that hold data, as the journal knows them, and the lost ones.
 //!
-//! A file is made, then registered, then filled; it leaves the register before it is removed. So a
-//! registered file that is missing was lost, whenever the process ended, and an unregistered file
-//! holds nothing that was acknowledged. The register says when a partition ends, even a lost one:
-//! the settings may have changed by then. Must never know: what is in the files.
+//! A file is created, then registered, then filled; it is removed from the register before it is
+//! deleted. A registered file that is missing was therefore lost, whenever the process ended, and
+//! an unregistered file contains nothing that was acknowledged. The register stores the end of each
+//! partition, also of a lost one, because the settings may have changed by then. Must never know:
+//! the content of the files.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,9 +22,9 @@ use crate::{
 
 /// The folder of damaged files, and of marks of missing ones.
 const DAMAGED_FOLDER: &str = "damaged";
-/// End of the name of a file; what follows tells several from each other.
+/// The end of the name of a file; a number behind it distinguishes several.
 const END: &str = ".redb";
-/// End of the name of a mark: there is nothing to set aside.
+/// The end of the name of a mark: the file itself is missing.
 const MISSING: &str = ".missing";
 
 /// The registered files, and those that were lost.
@@ -45,7 +46,7 @@ struct Known {
 }
 
 impl Register {
-    /// Reads the register, and says which files are missing.
+    /// Reads the register, and reports missing files.
     pub(crate) fn open(medium: Arc<dyn Medium>, journal: Arc<Journal>) -> Result<Self, StoreError> {
         let damaged = medium.list(DAMAGED_FOLDER).map_err(fault("list", DAMAGED_FOLDER))?;
         let known = Mutex::new(Known { files: journal.files()?, ends: journal.ends()? });
@@ -57,12 +58,12 @@ impl Register {
         Ok(this)
     }
 
-    /// Forgets when partitions end that are not there, nor lost by what an operator has left.
+    /// Removes the ends of partitions that do not exist and were not lost.
     fn forget_ends(&self) -> Result<(), StoreError> {
         let mut known = self.known.lock();
         let mut gone = Vec::new();
         for file in known.ends.keys().filter(|file| !self.is_lost(file)) {
-            // One that is not registered may be there, to be set aside.
+            // A file that is not registered may exist, to be set aside.
             if !known.files.contains(file)
                 && !self.medium.exists(file).map_err(fault("look for", file))?
             {
@@ -87,7 +88,7 @@ impl Register {
         self.note_all(&[(file.to_owned(), None)])
     }
 
-    /// Registers partitions' files that are there, with the ends of these.
+    /// Registers existing files of partitions, with the ends of the partitions.
     pub(crate) fn note_partitions(
         &self,
         files: impl IntoIterator<Item = (String, UnixMillis)>,
@@ -102,7 +103,7 @@ impl Register {
         let new: Vec<_> = files.iter().map(|(file, _)| file).filter(is_new).cloned().collect();
         let end = |(file, end): &(String, Option<UnixMillis>)| {
             let before = known.ends.get(file).copied();
-            // What was lost there may have been longer.
+            // The lost partition may have been longer.
             let end = if self.is_lost(file) { (*end)?.max(before?) } else { (*end)? };
             (Some(end) != before).then(|| (file.clone(), end))
         };
@@ -115,11 +116,11 @@ impl Register {
         Ok(())
     }
 
-    /// Strikes out a file that is to be removed.
+    /// Removes a file from the register before it is deleted.
     pub(crate) fn forget(&self, file: &str) -> Result<(), StoreError> {
         let mut known = self.known.lock();
         if known.files.contains(file) {
-            // What was lost in its place once stays a hole.
+            // A former loss in this place remains a hole.
             let ends: &[_] = if self.is_lost(file) { &[] } else { &[file] };
             self.journal.forget_files(&[file], ends)?;
             known.files.remove(file);
@@ -130,7 +131,7 @@ impl Register {
         Ok(())
     }
 
-    /// Strikes out a file that is lost.
+    /// Removes a lost file from the register.
     fn forget_lost(&self, file: &str) -> Result<(), StoreError> {
         let mut known = self.known.lock();
         if known.files.contains(file) {
@@ -140,21 +141,20 @@ impl Register {
         Ok(())
     }
 
-    /// Files that were set aside because they are damaged, and marks of missing ones.
+    /// The damaged files that were set aside, and the marks of missing ones.
     pub(crate) fn damaged(&self) -> Vec<String> {
         self.damaged.read().clone()
     }
 
     /// Returns whether a file was set aside or missing once, so that cells may be missing in its
-    /// place.
+    /// range.
     pub(crate) fn is_lost(&self, file: &str) -> bool {
         let name = aside_name(file);
         let is_of = |rest: &str| rest.is_empty() || rest.starts_with('.');
         self.damaged.read().iter().any(|lost| lost.strip_prefix(&name).is_some_and(is_of))
     }
 
-    /// The names of partitions' files that were lost from a folder, and when these ended, where
-    /// that is known.
+    /// The names of lost partitions of a folder, each with its end, if that is known.
     pub(crate) fn lost(&self, folder: &str) -> Vec<(String, Option<UnixMillis>)> {
         let prefix = aside_name(&format!("{folder}/"));
         let known = self.known.lock();
@@ -168,7 +168,7 @@ impl Register {
         files.map(with_end).collect()
     }
 
-    /// Puts marks of lost files into a copy of the store; returns their number.
+    /// Writes marks of lost files into a copy of the store; returns their number.
     pub(crate) fn mark_lost_in(&self, copy: &Arc<dyn Medium>) -> Result<u64, StoreError> {
         let damaged = self.damaged();
         let stems = damaged.iter().filter_map(|name| Some(name.split_once(END)?.0));
@@ -180,10 +180,10 @@ impl Register {
         Ok(stems.len() as u64)
     }
 
-    /// Moves a damaged file out of the way, and says so.
+    /// Sets a damaged file aside, and logs it.
     pub(crate) fn set_aside(&self, file: &str, fault_found: &StoreError) -> Result<(), StoreError> {
         if !self.medium.exists(file).map_err(fault("look for", file))? {
-            // That was done, and making a new one failed.
+            // The file was set aside before, and the creation of a new one failed.
             return Ok(());
         }
         let name = self.free_name(&aside_name(file))?;
@@ -202,7 +202,7 @@ impl Register {
         Ok(())
     }
 
-    /// Leaves a mark of a file that is gone, and says so.
+    /// Writes a mark of a missing file, and logs it.
     fn mark_missing(&self, file: &str) -> Result<(), StoreError> {
         let name = format!("{}{MISSING}", aside_name(file));
         let mark = format!("{DAMAGED_FOLDER}/{name}");
@@ -221,7 +221,7 @@ impl Register {
         self.forget_lost(file)
     }
 
-    /// The name, or with a number behind it when an earlier file has it.
+    /// Returns the name, with a number behind it when another file has the name.
     fn free_name(&self, name: &str) -> Result<String, StoreError> {
         let mut free = name.to_owned();
         for number in 2_u32.. {
@@ -235,7 +235,7 @@ impl Register {
     }
 }
 
-/// Registered files that are not there.
+/// The registered files that are missing.
 pub(crate) fn missing(
     medium: &Arc<dyn Medium>,
     journal: &Journal,

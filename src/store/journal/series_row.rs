@@ -7,11 +7,11 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::checked::CHECK_BYTES;
 use crate::model::{Kind, SeriesInfo, SeriesKey};
 
-/// Bytes of a series' length.
+/// The size of a series' length in bytes.
 const LENGTH_BYTES: usize = 4;
 
-/// The new series of one commit share a row: a commit may define thousands. The first one's id is
-/// the row's key.
+/// Encodes the new series of one commit as one row, because a commit may define thousands. The
+/// first id is the key of the row.
 pub(crate) fn encode(first: u32, series: &[SeriesInfo]) -> Vec<u8> {
     let mut row = Vec::with_capacity(series.len() * 96);
     for (id, info) in (first..).zip(series) {
@@ -30,26 +30,26 @@ fn check(id: u32, bytes: &[u8]) -> u64 {
     xxh3_64_with_seed(bytes, u64::from(id))
 }
 
-/// A row as it was read: series in a list, of which some may be lost.
+/// A parsed row: a list of series, of which some may be lost.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ReadRow {
-    /// The series, in the form that [`take`] reads: nothing in place of a lost one.
+    /// The series in the format of [`take`], with an empty entry for a lost one.
     pub(super) series: Vec<u8>,
-    /// Ids of those that are.
+    /// The ids of the lost series.
     pub(super) lost: Vec<u32>,
     /// The id of the next row.
     pub(super) next: u32,
 }
 
 impl ReadRow {
-    /// Reads a row; `None` when it is not known how many series it has, so that ids would be given
+    /// Parses a row; `None` when the number of its series is unknown, so that ids could be assigned
     /// again. `next` is the key of the next row, if there is one: ids have no gaps.
     pub(super) fn new(first: u32, mut row: &[u8], next: Option<u32>) -> Option<Self> {
         let mut read = Self { next: first, ..Self::default() };
         while !row.is_empty() {
             let id = read.next;
             let lengths = length(row).into_iter().flat_map(|length| {
-                // A flipped bit of the length itself would take all behind it along.
+                // A flipped bit of the length itself would damage all series behind it.
                 let flipped = (0..u32::BITS).map(move |bit| length ^ 1 << bit);
                 std::iter::once(length).chain(flipped)
             });
@@ -60,7 +60,7 @@ impl ReadRow {
                 row = behind;
                 continue;
             }
-            // Only its own bytes are damaged when those of the next one follow.
+            // Only this series is damaged when the next one follows intact.
             let Some(stated) = length(row).and_then(|length| split(row, length)) else { break };
             let next_length = length(stated.behind);
             let follows = next_length.and_then(|length| split(stated.behind, length));
@@ -100,7 +100,7 @@ struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// Returns whether it is as it was written for an id.
+    /// Returns whether the series is intact and has the id.
     fn is_of(&self, id: u32) -> bool {
         check(id, self.bytes) == self.check
     }
@@ -116,7 +116,7 @@ fn split(row: &[u8], length: u32) -> Option<Entry<'_>> {
     Some(Entry { bytes, check: u64::from_le_bytes(*check), behind })
 }
 
-/// A series as it was read.
+/// A parsed series.
 #[derive(Debug)]
 pub(crate) struct SeriesBytes<'a> {
     pub(crate) kind: Kind,
@@ -126,8 +126,8 @@ pub(crate) struct SeriesBytes<'a> {
     pub(crate) key: &'a [u8],
 }
 
-/// Takes a series from the front of a list that was read: nothing in place of a lost one; `None`
-/// when the list is damaged.
+/// Takes a series from the front of a list; the inner `None` is a lost one, the outer one a damaged
+/// list.
 #[expect(clippy::option_option, reason = "a lost series is not a damaged list")]
 pub(crate) fn take<'a>(list: &mut &'a [u8]) -> Option<Option<SeriesBytes<'a>>> {
     let (length, rest) = list.split_first_chunk::<LENGTH_BYTES>()?;
@@ -217,7 +217,7 @@ mod tests {
             }
         }
         assert_eq!(costs[0], 3 * 32 * 2, "the lengths");
-        // Where rows are gone, the next one says how many there were.
+        // The next row shows how many series the missing rows had.
         assert_eq!(ReadRow::new(7, &row[..50], Some(10)).unwrap().next, 10);
         assert_eq!(ReadRow::new(7, &row[..50], None), None);
     }

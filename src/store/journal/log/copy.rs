@@ -1,7 +1,7 @@
-//! Copies of the log's files, for a snapshot.
+//! Copies of the log's files for a snapshot.
 //!
-//! A file that another one follows never changes, so it is copied while records are appended; only
-//! the last one is copied while none is. Must never know: what else a snapshot has.
+//! A file with a successor never changes, so it is copied while records are appended; only the last
+//! one is copied while appends wait. Must never know: the other files of a snapshot.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -11,11 +11,11 @@ use crate::store::{
     file::{durable::create_folders, medium::Medium},
 };
 
-/// The copies of the files that have records after one.
+/// The copies of the files that have records after a given one.
 #[derive(Debug, Default)]
 pub(in crate::store::journal) struct LogCopies {
     copied: BTreeSet<u64>,
-    /// Bytes of all copies.
+    /// The size of all copies in bytes.
     pub(in crate::store::journal) bytes: u64,
 }
 
@@ -51,7 +51,7 @@ impl Log {
         self.files.iter().copied().filter(|first| !covered.contains(first)).collect()
     }
 
-    /// The empty file that the journal may know as the last one, as noting that failed.
+    /// The empty file that the journal may know as the last one after a failed note.
     pub(in crate::store::journal) fn unnoted(&self) -> Option<u64> {
         self.made.as_ref().map(|(header, _)| header.first)
     }

@@ -1,12 +1,12 @@
-//! The bytes of a log's file: a header, then a frame for each record, then zeros.
+//! The bytes of a file of the log: a header, then a frame for each record, then zeros.
 //!
-//! Headers lie in one sector each, so a write that was torn left one whole or did not touch it.
-//! What a frame's header is checked with no sender knows: no record looks like frames. Must never
-//! know: where the bytes come from.
+//! Each header is within one sector, so a torn write left it whole or did not touch it. Senders do
+//! not know the seed of a frame's checksum, so no record looks like frames. Must never know: the
+//! source of the bytes.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// Bytes of a header; frames begin at multiples of it.
+/// The size of a header in bytes; frames begin at multiples of it.
 pub(super) const HEADER_BYTES: usize = 32;
 const MAGIC: &[u8; 8] = b"granjlog";
 
@@ -25,7 +25,7 @@ impl FileHeader {
         header_bytes([magic, numbers[0], numbers[1]], 0)
     }
 
-    /// Reads a file's header; `None` when it is not as it was written.
+    /// Parses the header of a file; `None` when it is damaged.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let [magic, first, salt] = read_header(bytes.first_chunk()?, 0)?;
         (magic == u64::from_le_bytes(*MAGIC)).then_some(Self { first, salt })
@@ -49,7 +49,7 @@ fn read_header(header: &[u8; HEADER_BYTES], salt: u64) -> Option<[u64; 3]> {
     (u64::from_le_bytes(*check) == xxh3_64_with_seed(&header[..24], salt)).then_some(numbers)
 }
 
-/// Replaces what is in `out` by the frame of a record.
+/// Replaces the content of `out` by the frame of a record.
 pub(super) fn encode(salt: u64, number: u64, record: &[u8], out: &mut Vec<u8>) {
     out.clear();
     let numbers = [number, record.len() as u64, xxh3_64(record)];
@@ -87,13 +87,12 @@ impl<'a> Frames<'a> {
         self.bytes.get(self.at..).unwrap_or_default().iter().any(|byte| *byte != 0)
     }
 
-    /// The next record and its number; `None` at the end, where a frame may be that was not written
-    /// whole.
+    /// Returns the next record and its number; `None` at the end, where an incomplete frame may be.
     ///
     /// # Errors
-    /// What is damaged: something that was written whole.
+    /// The damage of a frame that was written completely.
     pub(super) fn next(&mut self) -> Result<Option<(u64, &'a [u8])>, String> {
-        // Room for what comes next is durable before anything is written there.
+        // The zeros for the next records are durable before anything is written there.
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let Some(header) = rest.first_chunk() else {
             return Err(format!("it is cut short at byte {}", self.bytes.len()));
@@ -118,8 +117,8 @@ impl<'a> Frames<'a> {
         Ok(Some((number, record)))
     }
 
-    /// The end of the log, unless something was written behind it: records are written one at a
-    /// time, where zeros are, so bytes that follow a record prove that it was whole.
+    /// Returns the end of the log, unless more was written behind it: records are written one at a
+    /// time into zeros, so bytes behind a record prove that it was complete.
     fn end(
         &self,
         rest_at: usize,
@@ -169,7 +168,7 @@ mod tests {
             prop_assert_eq!(read(&file(9, &records)), Ok(expected));
         }
 
-        /// Only some sectors of the last write are there.
+        /// Only some sectors of the last write are on the disk.
         #[test]
         fn a_torn_frame_is_the_end(
             records in vec(vec(any::<u8>(), 0..200), 0..9),
@@ -192,7 +191,7 @@ mod tests {
             prop_assert_eq!(&found, &(9..).zip(all).take(found.len()).collect::<Vec<_>>());
         }
 
-        /// A record that others follow is never taken for the end.
+        /// A record with successors is never taken for the end.
         #[test]
         fn damage_before_the_last_record_is_told(
             records in vec(vec(any::<u8>(), 0..200), 2..9),
@@ -205,7 +204,7 @@ mod tests {
             let mut bytes = whole.clone();
             let at = place.index(whole.len() - ROOM - last.len());
             bytes[at] ^= 1_u8 << bit;
-            // Behind a record there may be anything: it is not read.
+            // Bytes behind the record are not read.
             prop_assert!(read(&bytes).is_err() || read(&bytes) == read(&whole));
             prop_assert!(read(&whole[..at]).is_err());
         }
@@ -216,7 +215,7 @@ mod tests {
             file.extend_from_slice(&header_bytes([1, length, 0], 77));
             file.extend_from_slice(&bytes);
             prop_assert!(read(&bytes).is_err());
-            // Its checksum is not that of so many bytes, or it is the only one.
+            // The damaged length does not match the checksum, or the record is the only one.
             prop_assert!(read(&file).map_or(true, |found| found.len() <= 1));
         }
     }

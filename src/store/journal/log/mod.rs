@@ -1,8 +1,8 @@
-//! The log: the records of the journal, in flat files that are appended to and removed whole.
+//! The log: the records of the journal, in flat files that are appended to and removed as a whole.
 //!
-//! An append writes a frame where durable zeros are, and syncs. One that failed may be on the disk
-//! all the same; zeros are written over it before anything else is. The journal's tables say which
-//! file is the last one, before there is anything in it. Must never know: what records mean.
+//! An append writes a frame over durable zeros, and syncs. A failed append may be on the disk
+//! nevertheless; zeros replace it before anything else is written. The journal's tables name the
+//! last file before it has any content. Must never know: the meaning of records.
 
 pub(super) mod copy;
 mod frame;
@@ -21,15 +21,15 @@ use crate::store::{
 /// The folder of the files.
 const FOLDER: &str = "journal";
 const FILE_END: &str = ".log";
-/// The bytes from which a file is followed by another one, as a rule.
+/// The default size from which a file is followed by another one.
 pub(super) const FILE_BYTES: u64 = 4 << 20;
-/// The zeros that are written at once.
+/// The number of zeros to write at a time.
 const ROOM_BYTES: u64 = 256 << 10;
 /// The files of records.
 #[derive(Debug)]
 pub(super) struct Log {
     medium: Arc<dyn Medium>,
-    /// The first record of each file, ascending; the last one is appended to.
+    /// The number of the first record of each file, ascending; the last file is appended to.
     files: Vec<u64>,
     /// The last file, if it is open.
     open: Option<OpenFile>,
@@ -38,9 +38,9 @@ pub(super) struct Log {
     at: u64,
     /// The end of the durable zeros behind it.
     room_end: u64,
-    /// Something may be where there should be zeros.
+    /// True when something else may be where zeros should be.
     is_unsure: bool,
-    /// The next record is the first one of another file, and nothing else may become of it.
+    /// True when the next record must begin another file.
     is_turning: bool,
     /// The next file of the log, once it exists.
     made: Option<(FileHeader, OpenFile)>,
@@ -50,19 +50,19 @@ pub(super) struct Log {
 
 type OpenFile = Box<dyn StorageBackend>;
 
-/// Path of a file below the data directory.
+/// The path of a file below the data directory.
 fn name_of(first: u64) -> String {
     format!("{FOLDER}/{first}{FILE_END}")
 }
 
-/// Paths of the files below a data directory.
+/// The paths of the files below a data directory.
 pub(crate) fn names(medium: &Arc<dyn Medium>) -> Result<Vec<String>, StoreError> {
     Ok(numbers(medium)?.into_iter().map(name_of).collect())
 }
 
 fn numbers(medium: &Arc<dyn Medium>) -> Result<Vec<u64>, StoreError> {
     let names = medium.list(FOLDER).map_err(fault("list", FOLDER))?;
-    // No other spelling of a number is a file's name.
+    // Other spellings of a number are not names of files.
     let is_own = |name: &str, number: u64| *name == format!("{number}{FILE_END}");
     let number = |name: &String| {
         let number = name.strip_suffix(FILE_END)?.parse().ok()?;
@@ -115,8 +115,8 @@ impl Log {
         Ok(this)
     }
 
-    /// Appends a record, durably. `note` gets its number before it is written, when it is the first
-    /// one of a new file, and makes that durable.
+    /// Appends a record durably. For the first record of a new file, `note` stores its number
+    /// durably before.
     pub(super) fn append(
         &mut self,
         number: u64,
@@ -145,10 +145,10 @@ impl Log {
         Ok(())
     }
 
-    /// Makes sure that what failed is not on the disk.
+    /// Removes a failed append from the disk.
     pub(super) fn settle(&mut self) -> Result<(), StoreError> {
         if self.is_unsure {
-            // What the system has in memory of it may not be what is on the disk.
+            // The system's cache of the file may differ from the disk.
             self.open = None;
             self.fill(self.at, self.room_end)?;
             self.is_unsure = false;
@@ -156,7 +156,7 @@ impl Log {
         Ok(())
     }
 
-    /// Writes zeros, durably.
+    /// Writes zeros durably.
     fn fill(&mut self, from: u64, to: u64) -> Result<(), StoreError> {
         let filled = self.with_file("make room in", |file| {
             write_zeros(&**file, from, to)?;
@@ -164,13 +164,13 @@ impl Log {
         });
         match filled {
             Ok(()) => self.room_end = to,
-            // Opened again, it is as the disk has it.
+            // The reopened file has the content of the disk.
             Err(_) => self.open = None,
         }
         filled
     }
 
-    /// Sets the bytes from which a file is followed by another one.
+    /// Sets the size from which a file is followed by another one.
     pub(super) fn set_file_bytes(&mut self, bytes: u64) {
         self.file_bytes = bytes.min(FILE_BYTES);
     }
@@ -196,8 +196,8 @@ impl Log {
         first: u64,
         note: impl FnOnce(u64) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        // From here on the journal may have it, and what is in the file before it from this
-        // record on does not count.
+        // From here on, the journal may know the file; records of the file before from this number
+        // on do not count.
         self.is_turning = true;
         if self.made.is_none() {
             self.made = Some(self.make(first).map_err(fault("create", &name_of(first)))?);
@@ -223,7 +223,7 @@ impl Log {
         Ok((header, file))
     }
 
-    /// The files that hold no record after `through`, but for the last one.
+    /// The files without records after `through`, except the last one.
     pub(super) fn covered(&self, through: u64) -> Vec<u64> {
         let ends = self.files.windows(2).filter(|pair| pair[1] <= through.saturating_add(1));
         ends.map(|pair| pair[0]).collect()
@@ -234,20 +234,20 @@ impl Log {
         self.files.retain(|name| *name != first);
     }
 
-    /// Bytes that the files take.
+    /// The size of the files in bytes.
     pub(super) fn bytes(&self) -> u64 {
         let bytes = |first: &u64| self.medium.allocated_bytes(&name_of(*first)).unwrap_or(0);
         self.files.iter().map(bytes).sum()
     }
 }
 
-/// Removes a file that holds nothing that is needed.
+/// Deletes a file that is not needed.
 pub(super) fn remove(medium: &Arc<dyn Medium>, first: u64) -> Result<(), StoreError> {
     medium.remove(&name_of(first)).map_err(fault("remove", &name_of(first)))
 }
 
 fn write_zeros(file: &dyn StorageBackend, from: u64, to: u64) -> io::Result<()> {
-    // The system counts what it holds as one piece, and is given at once, as written whole later.
+    // The kernel gets the buffer in one call, which it may split only when it is large.
     const ZEROS: [u8; 4096] = [0; 4096];
     let mut at = from;
     while at < to {

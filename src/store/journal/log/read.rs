@@ -1,6 +1,6 @@
-//! Reading the log: its end when it is opened, and its records.
+//! Reading of the log: its end when it is opened, and its records.
 //!
-//! Must never know: what is appended next.
+//! Must never know: the next append.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::store::{
 const FILE_BYTES_MAX: u64 = FILE_BYTES + (5 << 30);
 
 impl Log {
-    /// Removes files that were made without the journal being told: there is nothing in them.
+    /// Deletes files that the journal does not know; they are empty.
     pub(super) fn remove_unused(&self, files: &[u64]) -> Result<(), StoreError> {
         for first in files.iter().copied() {
             if frames_of(&self.read(first)?, first)?.next().map_err(corrupt(first))?.is_some() {
@@ -29,7 +29,7 @@ impl Log {
     }
 
     pub(super) fn find_end(&mut self, last: u64) -> Result<(), StoreError> {
-        // A record that was written before the process was killed, and is read now, may not be
+        // A record that was written before the process was killed can be read but may not be
         // durable.
         self.with_file("sync", |file| file.sync_data())?;
         let bytes = self.read(last)?;
@@ -49,7 +49,8 @@ impl Log {
         Ok(())
     }
 
-    /// The first record of the last file that has any; of the last one when none has.
+    /// The number of the first record in the last file that has any; of the last file when none
+    /// has.
     pub(in crate::store::journal) fn last_of(
         medium: &Arc<dyn Medium>,
     ) -> Result<Option<u64>, StoreError> {
@@ -73,7 +74,7 @@ impl Log {
         Ok(found.map(|(number, _)| number))
     }
 
-    /// Hands out the records after `after`, in order.
+    /// Visits the records after `after`, in order.
     pub(in crate::store::journal) fn replay(
         &self,
         after: u64,
