@@ -98,7 +98,7 @@ impl SeenTimes {
             if at <= self.floor && self.floor > 0 {
                 return TimeVerdict::TooOld;
             }
-            // Most series never need more.
+            // Most series never need a second run.
             self.runs.reserve_exact(1);
             self.runs.push(Run { first: at, step: 0, count: 1 });
             return TimeVerdict::New;

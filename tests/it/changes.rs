@@ -196,9 +196,9 @@ fn a_change_of_an_unknown_series_is_an_error_that_names_it() {
     const CHANGES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("series_changes");
     let taken = key("requests", "web2");
     for (row, value, problem) in [
-        (7_u32, &[][..], "series 7 of 2 was changed"),
+        (7_u32, &[][..], "a change names series 7, but there are only 2"),
         (0, b"no key".as_slice(), "table series_changes cannot be read"),
-        (0, taken.as_bytes(), r#"series 1 is requests{host="web2"}, which is another one"#),
+        (0, taken.as_bytes(), r#"series 1 has the key requests{host="web2"} of another series"#),
     ] {
         let dir = tempfile::tempdir().unwrap();
         let (store, mut appender) = setup::open(dir.path(), NOW);

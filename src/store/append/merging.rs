@@ -1,9 +1,9 @@
-//! Merging series into one: documents stay as they are, and whoever reads the one series reads all
-//! of them ([`crate::store::View`]), slot by slot merged.
+//! Merging series into one. The documents of the merged series stay as they are:
+//! [`crate::store::View`] reads them all and merges them slot by slot.
 //!
-//! The series with the newest sample keeps the name: its state is what the next reading follows.
-//! Counters follow each other in time, and their increase in between is counted. Must never know:
-//! which series are merged, and why.
+//! The series with the newest sample keeps its id, because the next reading is compared with its
+//! counter state. Counters must not overlap in time; the increase from the last reading of one to
+//! the first of the next is counted. Must never know: why series are merged.
 
 use std::collections::BTreeMap;
 
@@ -18,16 +18,18 @@ use crate::{
 /// The plan of a change.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// The dictionary's plan, which does not know yet which series go on; ids ascending.
+    /// The requested change, for display; ids ascending. It does not decide which series keeps its
+    /// id.
     pub(super) shown: Vec<SeriesUpdate>,
     /// The updates of series, ids ascending.
     pub(super) updates: Vec<SeriesUpdate>,
-    /// The last reading of each counter, as a late reading of the one that follows it in time.
+    /// The last reading of each counter, as a late reading of its successor in time: this counts
+    /// the increase between them.
     pub(super) bridge: AcceptedBatch,
 }
 
 /// The readings at the ends of a counter that becomes a part of another one.
-struct Read {
+struct CounterEnds {
     first_at: i64,
     last: Reading,
     /// The series that it belongs to before the change.
@@ -36,10 +38,10 @@ struct Read {
 }
 
 impl Store {
-    /// The effect of a change, series by series.
+    /// Returns the effect of a change on each series.
     ///
     /// # Errors
-    /// When it would be refused.
+    /// The change would be refused.
     pub fn planned(&self, change: &SeriesChange) -> Result<Vec<SeriesUpdate>, ChangeRefusal> {
         Ok(self.plan(change)?.shown)
     }
@@ -75,28 +77,30 @@ impl Store {
         newest.map_or(all[0], |(id, _)| *id)
     }
 
-    /// Counters must follow each other: what one grew by while another was read would count twice.
+    /// Adds the bridging readings of counters. Refuses counters that overlap in time, because growth
+    /// during the overlap would count twice.
     fn add_bridges(
         &self,
         all: &[SeriesId],
         bridge: &mut AcceptedBatch,
     ) -> Result<(), ChangeRefusal> {
         let read = self.counters_read(all);
-        let (mut left, mut end) = (Vec::new(), i64::MIN);
+        let (mut finished, mut end) = (Vec::new(), i64::MIN);
         for pair in read.windows(2) {
             let [before, after] = pair else { continue };
             end = end.max(before.last.at);
             if before.of == after.of {
                 continue;
             }
-            left.push(before.of);
-            if end > after.first_at || left.contains(&after.of) {
+            finished.push(before.of);
+            if end > after.first_at || finished.contains(&after.of) {
                 let dictionary = self.dictionary();
                 let (from, to) = (dictionary.key(before.of), dictionary.key(after.of));
                 return Err(match (from, to) {
                     (Some(from), Some(to)) => {
                         ChangeRefusal::Interleaved { from: from.clone(), to: to.clone() }
                     }
+                    // A series was deleted meanwhile: nothing is left to change.
                     _ => ChangeRefusal::NothingSet,
                 });
             }
@@ -107,8 +111,9 @@ impl Store {
         Ok(())
     }
 
-    /// Some counters, with their present parts, by the time of their first readings.
-    fn counters_read(&self, all: &[SeriesId]) -> Vec<Read> {
+    /// Returns the ends of all counters among the series and their parts, sorted by their first
+    /// readings.
+    fn counters_read(&self, all: &[SeriesId]) -> Vec<CounterEnds> {
         let dictionary = self.dictionary();
         let parts = |id: &SeriesId| dictionary.parts(*id).iter().map(|part| (*id, *part)).collect();
         let ids: Vec<_> = all
@@ -117,12 +122,13 @@ impl Store {
             .filter(|(_, id)| dictionary.kind(*id) == Some(Kind::Counter))
             .collect();
         drop(dictionary);
+        // Idle counters are unpacked for their ends, which needs the write lock.
         let mut catalog = self.inner.catalog.write();
         let mut read: Vec<_> = ids
             .into_iter()
             .filter_map(|(of, id)| {
                 let (first, last) = catalog.states_mut().ends(id)?;
-                Some(Read { first_at: first.at, last, of, id })
+                Some(CounterEnds { first_at: first.at, last, of, id })
             })
             .collect();
         read.sort_by_key(|own| (own.first_at, own.last.at));

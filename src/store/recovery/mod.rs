@@ -36,7 +36,7 @@ use super::{
 use crate::model::{AcceptedBatch, GranularitySet, Kind, SeriesId, SeriesKey, UnixMillis};
 use lost_head::records_in_files;
 
-/// The longest time that the last run may have gone on after it last remembered the time.
+/// The maximum time between the last stored time of a run and its end.
 const LAST_RUN_LATE_MS: i64 = 86_400_000;
 
 /// Chunks of series that are read ahead of the dictionary; full: the reader waits.
@@ -49,7 +49,7 @@ pub struct RecoveryReport {
     pub records: u64,
     /// Samples in them.
     pub samples: u64,
-    /// A checkpoint was cut short when the store was closed; the next one finishes it.
+    /// Whether a checkpoint was interrupted when the store was closed. The next one finishes it.
     pub resumes_checkpoint: bool,
     /// The earliest time at which the last run can have ended; `None` for a new store.
     pub last_run: Option<UnixMillis>,
@@ -71,27 +71,27 @@ impl Store {
         let mut catalog = Catalog::new(granularities.clone(), journal.checkpointed_through()?);
         let dictionary = load(&journal, catalog.states_mut())?;
         let last_run = journal.last_run()?;
-        let ran_until = last_run.or(catalog.latest()).unwrap_or(now);
-        catalog.senders_mut().restore(journal.senders()?, ran_until, now);
-        let ran_until = last_run.or(catalog.latest());
-        // What was dropped so far was so before this.
-        let dropped_by = ran_until.map_or(now, |last| now.min(last.plus(LAST_RUN_LATE_MS)));
+        let senders_idle_since = last_run.or(catalog.latest()).unwrap_or(now);
+        catalog.senders_mut().restore(journal.senders()?, senders_idle_since, now);
+        let run_end = last_run.or(catalog.latest());
+        // All partitions that are missing were dropped before this time.
+        let dropped_by = run_end.map_or(now, |end| now.min(end.plus(LAST_RUN_LATE_MS)));
         let with_files = granularities_with_files(&medium)?;
         let latest = catalog.latest();
         let stored =
             granularities::reconcile(&known, &granularities, &with_files, latest, dropped_by);
         let all = [granularities.as_slice(), &granularities::retired(&stored)].concat();
-        let (living, ran_last) = (granularities.count(), ran_until.unwrap_or(now));
-        let head = Head::open(medium.clone(), &all, living, register.clone(), ran_last)?;
+        let (living, run_end_or_now) = (granularities.count(), run_end.unwrap_or(now));
+        let head = Head::open(medium.clone(), &all, living, register.clone(), run_end_or_now)?;
         let objects = Objects::open(medium.clone(), register.clone())?;
         let documents = LocalDocuments::open(medium.clone(), all, register.clone())?;
-        // What was accepted so far was so after this.
-        let now = ran_until.map_or(now, |last| now.min(last));
+        // A clock that is ahead now must not end periods that the last run did not end.
+        let checkpoint_now = run_end.map_or(now, |end| now.min(end));
         if stored != known {
             journal.set_granularities(&stored)?;
         }
         let living_series = AtomicUsize::new(dictionary.len());
-        // In the order of the partitions' granularities.
+        // The order is that of `documents.granularities()`.
         let (living, retired): (Vec<_>, Vec<_>) =
             stored.iter().partition(|known| known.retired.is_none());
         let gaps =
@@ -119,16 +119,16 @@ impl Store {
         let store = Self { inner: Arc::new(inner) };
         let report = store.recover()?;
         if store.inner.journal.is_through_damaged()? {
-            // Should the head be damaged next, nothing would tell it any more.
-            store.checkpoint(now)?;
+            // Without this checkpoint, later damage of the head could not be detected.
+            store.checkpoint(checkpoint_now)?;
         }
         let last_run = last_run.or(store.inner.catalog.read().latest());
         let report = RecoveryReport { last_run, ..report };
         Ok((store.clone(), Appender::new(store), report))
     }
 
-    /// Opens the journal. What it has for granularities that are taken away now goes into their
-    /// files before.
+    /// Opens the journal. Before the new settings take effect, accepted samples of removed
+    /// granularities are written to their files.
     fn open_journal(
         medium: &Arc<dyn Medium>,
         settings: &GranularitySet,
@@ -146,21 +146,20 @@ impl Store {
                 tracing::warn!(
                     granularity,
                     kept,
-                    "a granularity is not in the settings any more: it takes no samples, and what \
-                     it has is kept for its retention"
+                    "a granularity was removed from the settings: it stores no new samples, and \
+                     keeps stored ones for its retention"
                 );
             }
             drop(journal);
-            Self::finish_before(medium, before, now)?;
+            Self::write_removed(medium, before, now)?;
             journal = Arc::new(Journal::open(medium)?);
             known = journal.granularities()?;
         }
         Ok((journal, known))
     }
 
-    /// Puts the accepted samples of some granularities into their files: the next start knows
-    /// fewer.
-    fn finish_before(
+    /// Writes the accepted samples of granularities that are removed next to their files.
+    fn write_removed(
         medium: &Arc<dyn Medium>,
         before: GranularitySet,
         now: UnixMillis,
@@ -170,21 +169,21 @@ impl Store {
         Ok(())
     }
 
-    /// Replays the journal. What a checkpoint that was cut short had set aside is set aside again:
-    /// some files hold its cells and some do not, and they tell.
+    /// Replays the journal. If a checkpoint was interrupted, the same cells are frozen again: marks
+    /// and the head show which files already have them.
     fn recover(&self) -> Result<RecoveryReport, StoreError> {
         let mut report = RecoveryReport::default();
         let inner = &*self.inner;
         let after = inner.catalog.read().applied();
-        let (begun_through, begun_in) = self.begun_through()?;
+        let interrupted = self.last_record_in_files()?;
         let (states_through, states_rows) = inner.journal.states_ahead()?;
         let mut lost = self.cells_of_lost_head(states_through)?;
-        let begun = (begun_through, begun_in);
-        let (begun_through, begun_in) = begun.max((states_through, JOURNAL_FILE.into()));
+        let (interrupted_at, interrupted_file) =
+            interrupted.max((states_through, JOURNAL_FILE.into()));
         inner.journal.replay(after, |sequence, record| {
             let mut batches = record.batches;
             let mut catalog = inner.catalog.write();
-            if sequence == begun_through + 1 && sequence > after + 1 {
+            if sequence == interrupted_at + 1 && sequence > after + 1 {
                 catalog.freeze();
             }
             self.check_record(sequence, &batches)?;
@@ -193,7 +192,7 @@ impl Store {
             inner.journal_pending.fetch_add(weight, Ordering::Relaxed);
             report.samples += batches.iter().map(|batch| batch.values.len() as u64).sum::<u64>();
             if sequence <= states_through {
-                // These states know the record, and its cells are in files.
+                // These states include the record, and its cells are in files already.
                 let is_behind = |id: SeriesId| row_of(id) >= states_rows;
                 for batch in &mut batches {
                     lost.note(batch, |id| !is_behind(id));
@@ -206,16 +205,17 @@ impl Store {
         inner.head.add_lost(&lost.slots);
         let mut catalog = inner.catalog.write();
         let applied = catalog.applied();
-        if begun_through > applied {
+        if interrupted_at > applied {
             return Err(StoreError::Corrupt {
                 file: JOURNAL_FILE.to_owned(),
                 problem: format!(
-                    "it ends with record {applied}, but {begun_in} holds record \
-                     {begun_through}: restore the journal that belongs to it"
+                    "the journal ends with record {applied}, but {interrupted_file} contains \
+                     record {interrupted_at}: restore the journal that belongs to \
+                     {interrupted_file}"
                 ),
             });
         }
-        if begun_through > after && begun_through == applied {
+        if interrupted_at > after && interrupted_at == applied {
             catalog.freeze();
         }
         self.forget_deleted(&mut catalog);
@@ -235,8 +235,8 @@ impl Store {
         catalog.forget(&deleted);
     }
 
-    /// The last record that any file holds, and the file.
-    fn begun_through(&self) -> Result<(u64, String), StoreError> {
+    /// Returns the last record that any file contains, and the file.
+    fn last_record_in_files(&self) -> Result<(u64, String), StoreError> {
         let inner = &*self.inner;
         let mut last = (0, String::new());
         for (index, _) in inner.granularities.indexed() {
@@ -251,7 +251,8 @@ impl Store {
         Ok(last)
     }
 
-    /// A record of another store, or a damaged one, may name series that are not there.
+    /// Checks that a record names only existing series: a damaged record, or a record of another
+    /// store, may name others.
     fn check_record(&self, sequence: u64, batches: &[AcceptedBatch]) -> Result<(), StoreError> {
         let count = self.inner.dictionary.read().id_count();
         let unknown = batches.iter().flat_map(|batch| &batch.series);
@@ -265,8 +266,8 @@ impl Store {
     }
 }
 
-/// Reads the series of the journal with their changes, and the state of each. A thread of its own
-/// fills the dictionary meanwhile; this one alone reads the journal, in order.
+/// Reads the series of the journal with their changes, and the state of each. Another thread fills
+/// the dictionary; only this thread reads the journal.
 fn load(journal: &Journal, states: &mut SeriesStates) -> Result<Dictionary, StoreError> {
     let changes = journal.changes()?;
     let count = journal.series_count()?;
@@ -276,7 +277,7 @@ fn load(journal: &Journal, states: &mut SeriesStates) -> Result<Dictionary, Stor
         let filling = scope.spawn(move || fill(series_in, changes, count));
         let read = journal.load(states, |series| match series_out.send(series) {
             Ok(()) => ControlFlow::Continue(()),
-            // It ended, and says why.
+            // The filling thread failed; its error is returned below.
             Err(_) => ControlFlow::Break(()),
         });
         drop(series_out);
@@ -317,7 +318,7 @@ fn fill(
                 None => SeriesKey::from_bytes(read.key).ok_or_else(unreadable)?,
             };
             if !filling.add(&key, read.kind, read.unit, read.sender) {
-                let problem = format!("series {} is {key}, which is another one", id.0);
+                let problem = format!("series {} has the key {key} of another series", id.0);
                 return Err(damaged(problem));
             }
         }
@@ -325,6 +326,11 @@ fn fill(
     let count = filling.next_id().0;
     changes.next().map_or_else(
         || Ok(filling.done()),
-        |change| Err(damaged(format!("series {} of {count} was changed", change.id.0))),
+        |change| {
+            Err(damaged(format!(
+                "a change names series {}, but there are only {count}",
+                change.id.0
+            )))
+        },
     )
 }
