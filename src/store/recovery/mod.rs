@@ -49,7 +49,7 @@ pub struct RecoveryReport {
     pub records: u64,
     /// Samples in them.
     pub samples: u64,
-    /// Whether a checkpoint was interrupted when the store was closed. The next one finishes it.
+    /// A checkpoint was interrupted when the store was closed. The next one finishes it.
     pub resumes_checkpoint: bool,
     /// The earliest time at which the last run can have ended; `None` for a new store.
     pub last_run: Option<UnixMillis>,
