@@ -23,7 +23,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 ///
 /// # Errors
 /// When the proxy or the certificates cannot be used.
-/// When the proxy or the certificates cannot be used.
 pub(super) fn client(http: &Http, timeout: Duration) -> Result<ureq::Agent, String> {
     let proxy = http.proxy.as_deref().map(ureq::Proxy::new).transpose();
     let proxy = proxy.map_err(|cause| format!("proxy_url: {cause}"))?;
@@ -82,8 +81,28 @@ fn tls(settings: &Tls) -> Result<TlsConfig, String> {
                 all.push(certificate);
             }
         }
+        if all.is_empty() {
+            return Err(in_file(&"no certificate found"));
+        }
         roots = RootCerts::new_with_certs(&all);
     }
-    let is_blind = settings.insecure_skip_verify;
-    Ok(TlsConfig::builder().root_certs(roots).disable_verification(is_blind).build())
+    let skip_verify = settings.insecure_skip_verify;
+    Ok(TlsConfig::builder().root_certs(roots).disable_verification(skip_verify).build())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ca_file_without_a_certificate_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ca.pem");
+        let read = || tls(&Tls { ca_file: Some(path.clone()), ..Tls::default() });
+        assert!(read().unwrap_err().contains("ca.pem"), "a missing file");
+        fs::write(&path, "no certificate").unwrap();
+        let fault = read().unwrap_err();
+        assert!(fault.contains("ca.pem: no certificate found"), "{fault}");
+        assert!(tls(&Tls::default()).is_ok());
+    }
 }

@@ -130,8 +130,18 @@ fn the_longest_silent_senders_are_forgotten_for_new_ones() {
     // Senders of the group stay, however long they were silent.
     assert_eq!(send(&mut appender, &["d", "a"], 6), [accepted, accepted]);
     assert_eq!((names(&store), store.counters().senders_forgotten.get()), ("a b d".into(), 1));
+    let written = |store: &Store| {
+        let counters = store.counters();
+        (counters.commits.get(), counters.journal_bytes.get())
+    };
+    let before = written(&store);
     let forgotten = appender.forget(&["a".into(), "nobody".into()], NOW).unwrap();
     assert_eq!((forgotten, names(&store)), (1, "b d".into()));
+    let after = written(&store);
+    assert!(
+        after.0 == before.0 + 1 && after.1 > before.1,
+        "the record counts: {before:?} {after:?}"
+    );
     // The same senders are known after a restart, with and without a checkpoint, and a forgotten
     // one begins anew.
     for checkpoint in [false, true] {

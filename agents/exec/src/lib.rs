@@ -24,7 +24,7 @@ pub use self::{
     output::fuzz,
     settings::{Form, Script, Settings},
 };
-use self::{script::Running, turns::Turns};
+use self::{script::ScriptSource, turns::Turns};
 
 /// The time to wait for running scripts when the agent ends or its settings change.
 const END_DEADLINE: Duration = Duration::from_secs(2);
@@ -37,7 +37,7 @@ const END_DEADLINE: Duration = Duration::from_secs(2);
 pub fn source(settings: &Settings, agent: &str, interval: Duration) -> io::Result<Exec> {
     let turns = Arc::new(Turns::new(settings.concurrency)?);
     let of_script = |script: &Script| -> (Duration, Box<dyn Source + Send>) {
-        let running = Running::new(script.clone(), agent, Arc::clone(&turns));
+        let running = ScriptSource::new(script.clone(), agent, Arc::clone(&turns));
         (script.interval.unwrap_or(interval), Box::new(running))
     };
     let scripts = settings.scripts.iter().map(of_script).collect();

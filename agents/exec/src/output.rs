@@ -13,7 +13,8 @@ use granary_exposition::{Families, Format, Names, Sample, parts};
 pub(crate) use self::nagios::read as nagios;
 use crate::settings::Form;
 
-/// Parses the output of one run. A fault discards the whole output.
+/// Parses the output of one run. On a fault, `readings` has a part of the output, which the
+/// caller must discard.
 ///
 /// # Errors
 /// The fault, with its place.

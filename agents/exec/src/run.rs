@@ -27,7 +27,7 @@ const PART_BYTES: usize = 16 << 10;
 
 /// The output and exit status of a program.
 #[derive(Debug)]
-pub(crate) struct Left {
+pub(crate) struct Finished {
     pub(crate) output: Vec<u8>,
     /// The first bytes of its standard error.
     pub(crate) errors: Vec<u8>,
@@ -43,7 +43,7 @@ pub(crate) fn run(
     timeout: Duration,
     output_max: usize,
     end: impl AsFd,
-) -> Result<Left, String> {
+) -> Result<Finished, String> {
     let Some((program, arguments)) = command.split_first() else {
         return Err("there is no program".to_owned());
     };
@@ -59,7 +59,7 @@ pub(crate) fn run(
     // The group may outlive the program: processes that the program left behind are killed too.
     let status = group.end().map_err(|cause| cause.to_string());
     let (output, errors) = watched?;
-    Ok(Left { output, errors, status: status? })
+    Ok(Finished { output, errors, status: status? })
 }
 
 /// A program with its process group.
@@ -173,7 +173,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(30);
 
-    fn sh(script: &str, timeout: Duration, output_max: usize) -> Result<Left, String> {
+    fn sh(script: &str, timeout: Duration, output_max: usize) -> Result<Finished, String> {
         let command = ["sh", "-c", script].map(str::to_owned);
         let (end, _open) = io::pipe().unwrap();
         run(&command, timeout, output_max, end)

@@ -1,12 +1,13 @@
-//! The rounds of a script: it waits for a turn, runs, and reports its readings and its state.
+//! A script as a source: each round waits for a turn, runs the script, and reports its readings
+//! and its state.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use granary_agent_kit::{Readings, Source, SourceError, Stopwatch};
 
 use crate::{
     output,
-    run::{Left, run},
+    run::{Finished, run},
     settings::{Form, Script},
     turns::{Turn, Turns},
 };
@@ -16,14 +17,14 @@ const STDERR_CHARS_MAX: usize = 200;
 
 /// A script of an agent.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct ScriptSource {
     script: Script,
     /// The tags of its series.
     tags: Vec<(String, String)>,
     turns: Arc<Turns>,
 }
 
-impl Running {
+impl ScriptSource {
     pub(crate) fn new(script: Script, agent: &str, turns: Arc<Turns>) -> Self {
         let fixed = [("host", agent), ("script", script.name.as_str())];
         let fixed = fixed.map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -37,38 +38,39 @@ impl Running {
     /// Runs the script and returns its output.
     fn run(&self, now_ms: i64, turn: &Turn<'_>) -> Result<Readings, String> {
         let Script { command, timeout, output_max, format, .. } = &self.script;
-        let left = run(command, *timeout, *output_max, turn.end())?;
+        let finished = run(command, *timeout, *output_max, turn.end())?;
         let mut readings = Readings::new(self.tags.clone());
         if *format == Form::Nagios {
-            let code = left.status.code().ok_or_else(|| describe_failure(&left))?;
-            output::nagios(&left.output, code, &mut readings)
-                .map_err(|_| describe_failure(&left))?;
+            let code = finished.status.code().ok_or_else(|| describe_failure(&finished))?;
+            output::nagios(&finished.output, code, &mut readings)
+                .map_err(|_| describe_failure(&finished))?;
             return Ok(readings);
         }
-        if !left.status.success() {
-            return Err(describe_failure(&left));
+        if !finished.status.success() {
+            return Err(describe_failure(&finished));
         }
-        output::read(&left.output, *format, now_ms, &mut readings)?;
+        output::read(&finished.output, *format, now_ms, &mut readings)?;
         Ok(readings)
     }
 }
 
-fn describe_failure(left: &Left) -> String {
-    let errors = String::from_utf8_lossy(&left.errors);
+fn describe_failure(finished: &Finished) -> String {
+    let errors = String::from_utf8_lossy(&finished.errors);
     let stderr: String = errors.trim().chars().take(STDERR_CHARS_MAX).collect();
-    format!("{}: {stderr:?}", left.status)
+    format!("{}: {stderr:?}", finished.status)
 }
 
-impl Source for Running {
+impl Source for ScriptSource {
     fn name(&self) -> &'static str {
         "exec"
     }
 
     fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
+        // Without a turn, the agent is stopping.
         let Some(turn) = self.turns.take() else { return Ok(()) };
         let watch = Stopwatch::start();
         let outcome = self.run(now_ms, &turn);
-        let took: Duration = watch.elapsed();
+        let took = watch.elapsed();
         drop(turn);
         let mut reported = Readings::new(self.tags.clone());
         reported.gauge("exec_up", "", &[], f64::from(u8::from(outcome.is_ok())));
@@ -84,7 +86,7 @@ impl Source for Running {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeMap, fs};
+    use std::{collections::BTreeMap, fs, time::Duration};
 
     use super::*;
     use crate::{Settings, source};

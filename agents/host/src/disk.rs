@@ -16,10 +16,10 @@ const SECTOR_BYTES: f64 = 512.0;
 /// Devices without their own medium.
 const SKIPPED_PREFIXES: [&str; 5] = ["loop", "ram", "zram", "fd", "sr"];
 
-/// Devices on top of others that the system does not list.
+/// Prefixes of volumes whose lower devices may be missing in /sys.
 const VOLUME_PREFIXES: [&str; 4] = ["dm-", "md", "bcache", "drbd"];
 
-/// A unit and its accessor.
+/// A unit, and the accessor of the value.
 type Count = (&'static str, fn(&DiskStat) -> f64);
 
 /// The counters in the order of the names below: unit and value.

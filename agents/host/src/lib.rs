@@ -1,6 +1,6 @@
 //! Samples this host from /proc for granary. No privileges are needed.
 //!
-//! METRICS.md lists the metrics; most of its groups have a file.
+//! METRICS.md lists the metrics; most of its groups of metrics have a file.
 
 mod cgroups;
 mod cpu;
@@ -8,11 +8,11 @@ mod disk;
 mod disk_intervals;
 mod files;
 mod filesystem;
-mod groups;
 mod host;
 mod kernel;
 mod load;
 mod memory;
+mod named_processes;
 mod network;
 mod pressure;
 mod processes;
@@ -58,7 +58,10 @@ fn side_by_side(sources: Vec<Box<dyn Source + Send>>) -> io::Result<Vec<Box<dyn 
 fn all_sources(host: &Arc<Host>, processes: &[String]) -> Vec<Box<dyn Source + Send>> {
     let mut sources = every_group(host);
     if !processes.is_empty() {
-        sources.push(Box::new(groups::Groups::new(Arc::clone(host), processes.to_vec())));
+        sources.push(Box::new(named_processes::NamedProcesses::new(
+            Arc::clone(host),
+            processes.to_vec(),
+        )));
     }
     sources
 }

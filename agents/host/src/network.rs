@@ -10,7 +10,7 @@ use crate::host::Host;
 /// The kernel's names of interface types that carry the traffic of other interfaces.
 const STACKED_KINDS: [&str; 7] = ["bond", "bridge", "ipvlan", "macvlan", "macvtap", "team", "vlan"];
 
-/// A unit and its accessor.
+/// A unit, and the accessor of the value.
 type Count = (&'static str, fn(&DeviceStatus) -> u64);
 
 /// The counters in the order of the names below: unit and value.
@@ -49,7 +49,7 @@ const STACKED: [&str; COUNTED.len()] = [
     "system_network_stacked_drops_out",
 ];
 
-/// The source of this group.
+/// The source of the metrics of interfaces.
 #[derive(Debug)]
 pub(crate) struct Network(pub(crate) Arc<Host>);
 
@@ -62,7 +62,7 @@ impl Source for Network {
         let status: InterfaceDeviceStatus = self.0.parse("net/dev")?;
         let interfaces: BTreeMap<_, _> = status.0.into_iter().collect();
         for (name, device) in &interfaces {
-            // The host's end of a container's link has a new name for each container, without
+            // Each container adds an interface with a new name, so their series would grow without
             // bound. Loopback traffic does not use a network.
             if name.starts_with("veth") || name == "lo" {
                 continue;

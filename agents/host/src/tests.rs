@@ -60,7 +60,7 @@ fn every_metric_of_the_table_is_in_the_sources() {
         include_str!("kernel.rs"),
         include_str!("temperature.rs"),
         include_str!("systemd.rs"),
-        include_str!("groups.rs"),
+        include_str!("named_processes.rs"),
     ];
     for metric in table().keys() {
         let quoted = format!("\"{metric}\"");

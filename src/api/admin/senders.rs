@@ -88,13 +88,13 @@ async fn respond(selection: SenderSelection, parts: &AdminParts) -> HttpResponse
             "no sender is selected and nothing was changed; set agents or idle".to_owned();
         return answer::query_error(&QueryError::Invalid(message));
     }
-    let dry_run = selection.dry_run;
+    let is_dry_run = selection.dry_run;
     let listed = match selection.select(parts) {
         Ok(listed) => listed,
         Err(cause) => return answer::query_error(&cause),
     };
-    if dry_run {
-        return HttpResponse::Ok().json(SendersRemoved { dry_run, ..listed.into() });
+    if is_dry_run {
+        return HttpResponse::Ok().json(SendersRemoved::dry_run(listed));
     }
     let agents: Vec<Arc<str>> =
         listed.senders.iter().map(|sender| sender.agent.as_str().into()).collect();

@@ -183,16 +183,18 @@ fn commands(statement: Statement) -> Result<Vec<Command>, String> {
     match statement {
         Statement::Calls { collection, mut calls } => match (calls.pop(), calls.is_empty()) {
             (Some(call), true) => {
-                Ok(vec![Command { changes: of_call(call)?, collection, number: None }])
+                Ok(vec![Command { changes: changes_of_call(call)?, collection, number: None }])
             }
-            _ => Err("the collection takes one method call".to_owned()),
+            _ => {
+                Err("call one method of the collection, such as db.NAME.updateOne(...)".to_owned())
+            }
         },
-        Statement::Value(Value::List(values)) => values.into_iter().map(of_value).collect(),
-        Statement::Value(value) => Ok(vec![of_value(value)?]),
+        Statement::Value(Value::List(values)) => values.into_iter().map(command_of).collect(),
+        Statement::Value(value) => Ok(vec![command_of(value)?]),
     }
 }
 
-fn of_call(Call { method, arguments }: Call) -> Result<Vec<Change>, String> {
+fn changes_of_call(Call { method, arguments }: Call) -> Result<Vec<Change>, String> {
     let mut arguments = arguments.into_iter();
     let mut next = || arguments.next().unwrap_or(Value::Null);
     match &*method {
@@ -201,11 +203,11 @@ fn of_call(Call { method, arguments }: Call) -> Result<Vec<Change>, String> {
         "insert" | "insertOne" | "insertMany" => inserts(next()),
         "bulkWrite" => {
             let Value::List(writes) = next() else {
-                return Err("bulkWrite takes a list".to_owned());
+                return Err("bulkWrite needs a list of writes".to_owned());
             };
             let mut changes = Vec::new();
             for write in writes {
-                changes.extend(of_write(&write)?);
+                changes.extend(changes_of_write(&write)?);
             }
             Ok(changes)
         }
@@ -216,7 +218,7 @@ fn of_call(Call { method, arguments }: Call) -> Result<Vec<Change>, String> {
     }
 }
 
-fn of_write(write: &Value) -> Result<Vec<Change>, String> {
+fn changes_of_write(write: &Value) -> Result<Vec<Change>, String> {
     let single = if let Value::Fields(write) = write { write.single() } else { None };
     let get = |write: &Value, name: &str| match write {
         Value::Fields(fields) => fields.get(name).cloned().unwrap_or(Value::Null),
@@ -227,7 +229,7 @@ fn of_write(write: &Value) -> Result<Vec<Change>, String> {
             Ok(vec![update(get(write, "filter"), get(write, "update"))?])
         }
         Some(("insertOne", write)) => inserts(get(write, "document")),
-        _ => Err("a write of bulkWrite is updateOne, updateMany or insertOne".to_owned()),
+        _ => Err("a write of bulkWrite must be updateOne, updateMany or insertOne".to_owned()),
     }
 }
 
@@ -236,7 +238,7 @@ fn update(query: Value, change: Value) -> Result<Change, String> {
         (Value::Fields(query), change @ (Value::Fields(_) | Value::List(_))) => {
             Ok(Change::Update { query, change })
         }
-        _ => Err("an update takes a filter and what it changes, both documents".to_owned()),
+        _ => Err("an update needs a filter, and a document or a list with the changes".to_owned()),
     }
 }
 
@@ -244,15 +246,15 @@ fn inserts(documents: Value) -> Result<Vec<Change>, String> {
     let documents = if let Value::List(list) = documents { list } else { vec![documents] };
     let insert = |document: Value| match document {
         Value::Fields(document) => Ok(Change::Insert(document)),
-        _ => Err("an insert takes documents".to_owned()),
+        _ => Err("an insert needs documents".to_owned()),
     };
     documents.into_iter().map(insert).collect()
 }
 
 /// Parses `{"update": NAME, "updates": [{"q", "u"}]}` or `{"insert": NAME, "documents": [...]}`.
-fn of_value(value: Value) -> Result<Command, String> {
+fn command_of(value: Value) -> Result<Command, String> {
     let Value::Fields(fields) = value else {
-        return Err(format!("a command is a document, not {}", value.kind()));
+        return Err(format!("a command must be a document, not {}", value.kind()));
     };
     let known = ["agent", "epoch", "seq", "ordered", "$db"];
     let (mut collection, mut changes, mut is_update) = (None, Vec::new(), false);
@@ -275,7 +277,7 @@ fn of_value(value: Value) -> Result<Command, String> {
         }
     }
     let (Some(collection), Some(list)) = (collection, list) else {
-        return Err("a command has update with updates, or insert with documents".to_owned());
+        return Err("a command needs update with updates, or insert with documents".to_owned());
     };
     for item in list {
         let get = |names: [&str; 2]| match item {
@@ -302,5 +304,5 @@ fn of_value(value: Value) -> Result<Command, String> {
 
 fn whole(fields: &Fields, name: &str) -> Result<Option<i64>, String> {
     let found = fields.get(name).map(Value::as_whole);
-    found.map(|number| number.ok_or_else(|| format!("{name} is a whole number"))).transpose()
+    found.map(|number| number.ok_or_else(|| format!("{name} must be a whole number"))).transpose()
 }

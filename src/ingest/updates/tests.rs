@@ -168,12 +168,12 @@ fn parts_that_are_no_samples_are_refused_with_the_reason() {
     }
     for (text, reason) in [
         ("db.v.remove({})", "remove is not known"),
-        ("db.v.update({})", "an update takes a filter"),
+        ("db.v.update({})", "an update needs a filter"),
         ("db.v.update({}, {}).pretty()", "one method"),
-        ("{update: 'v'}", "a command has update with updates"),
+        ("{update: 'v'}", "a command needs update with updates"),
         ("{update: 'v', updates: [], seq: 1}", "go together"),
         ("{update: 'v', writes: []}", "writes is not known"),
-        ("7", "a command is a document"),
+        ("7", "a command must be a document"),
         ("db.v.update({", "line 1"),
     ] {
         assert!(decode(text.as_bytes()).unwrap_err().to_string().contains(reason), "{text}");

@@ -36,7 +36,7 @@ pub struct SenderEntry {
 pub struct SenderEpoch {
     /// The epoch.
     pub epoch: i64,
-    /// The highest accepted number.
+    /// The highest number of an accepted batch.
     pub seq: u64,
 }
 
@@ -52,9 +52,10 @@ pub struct SendersRemoved {
     pub senders: Vec<SenderEntry>,
 }
 
-impl From<SendersAnswer> for SendersRemoved {
-    fn from(listed: SendersAnswer) -> Self {
-        Self { total: listed.total, dry_run: false, senders: listed.senders }
+impl SendersRemoved {
+    /// Returns the result of a dry run that would remove these senders.
+    pub fn dry_run(listed: SendersAnswer) -> Self {
+        Self { total: listed.total, dry_run: true, senders: listed.senders }
     }
 }
 

@@ -7,7 +7,7 @@ use regex::{Regex, RegexBuilder};
 use super::value::Value;
 use crate::query::series::go_regex;
 
-/// Maximum size of a compiled pattern in bytes; its cache takes twice as many.
+/// Maximum size of a compiled pattern in bytes; the cache of its automaton may take twice as many.
 const PATTERN_BYTES_MAX: usize = 128 << 10;
 /// Maximum nesting of groups in a pattern.
 const PATTERN_DEPTH_MAX: u32 = 50;
@@ -21,15 +21,16 @@ pub(super) fn pattern(value: &Value, options: Option<&Value>) -> Result<Regex, S
         _ => (value, options),
     };
     let Some(text) = value.as_text() else {
-        return Err("$regex takes a pattern as a text".to_owned());
+        return Err("$regex must be a text".to_owned());
     };
     let options = match options {
         None => "",
         Some(Value::Text(options)) => options,
-        Some(_) => return Err("$options takes letters of imsx".to_owned()),
+        Some(_) => return Err("$options must have letters of imsxu".to_owned()),
     };
+    // Patterns are always Unicode, which is what u asks for.
     if let Some(other) = options.chars().find(|c| !"imsxu".contains(*c)) {
-        return Err(format!("$options: {other} is not known; use letters of imsx"));
+        return Err(format!("$options: {other} is not known; use letters of imsxu"));
     }
     RegexBuilder::new(&go_regex::translated(text))
         .case_insensitive(options.contains('i'))

@@ -105,40 +105,14 @@ impl Appender {
         let catalog = self.store.inner.catalog.read();
         catalog.settle_starts(&mut picked.batches, (is_accepted, has_start), now);
         drop((catalog, dictionary));
-        let accepted = || {
-            let all = picked.batches.iter().zip(&batches_verdicts);
-            let new = all.filter(|(_, verdict)| verdict.is_accepted()).map(|(batch, _)| batch);
-            forgotten.iter().chain(new)
-        };
-        if accepted().next().is_some() || !new_series.rows.is_empty() {
-            self.record.clear();
-            record::encode(now, accepted(), &mut self.record);
-            let inner = &*self.store.inner;
-            let sequence = inner.catalog.read().applied() + 1;
-            let series_count = inner.dictionary.read().id_count() as u32;
-            inner.journal.append(sequence, &self.record, series_count, &new_series.rows)?;
-            // As much as a replay would say, so that it takes no longer for being packed.
-            let weight: usize = accepted().map(AcceptedBatch::weight).sum();
-            inner.journal_pending.fetch_add(weight, Ordering::Relaxed);
-            let counters = &inner.counters;
-            counters.commits.add(1);
+        let all = picked.batches.iter().zip(&batches_verdicts);
+        let accepted = all.filter(|(_, verdict)| verdict.is_accepted()).map(|(batch, _)| batch);
+        let accepted: Vec<_> = forgotten.iter().chain(accepted).collect();
+        if !accepted.is_empty() || !new_series.rows.is_empty() {
+            let mut tallies = self.write_record(&accepted, new_series, now)?;
+            let tallies = tallies.split_off(forgotten.len());
+            let counters = &self.store.inner.counters;
             counters.senders_forgotten.add(forgotten.len() as u64);
-            counters.journal_bytes.add(self.record.len() as u64);
-            counters.samples.add(accepted().map(|batch| batch.values.len() as u64).sum());
-            let mut catalog = inner.catalog.write();
-            for info in &new_series.rows {
-                catalog.add_series(info.kind);
-            }
-            let tallies = catalog.apply(sequence, accepted(), now).split_off(forgotten.len());
-            inner.catalog_bytes.store(catalog.bytes(), Ordering::Relaxed);
-            drop(catalog);
-            if !new_series.rows.is_empty() {
-                let mut dictionary = inner.dictionary.write();
-                for (id, info) in (series_count..).zip(new_series.rows) {
-                    assert_eq!(dictionary.add(info), SeriesId(id), "ids count up");
-                }
-                inner.living_series.store(dictionary.len(), Ordering::Relaxed);
-            }
             counters.samples_of_replicas.add(picked.left_out.iter().sum());
             counters.failovers.add(picked.failovers);
             let left_out = picked.left_out.iter().copied().chain(std::iter::repeat(0));
@@ -158,24 +132,54 @@ impl Appender {
     /// # Errors
     /// When the journal cannot be written; nothing has changed then.
     pub fn forget(&mut self, senders: &[Arc<str>], now: UnixMillis) -> Result<usize, StoreError> {
-        let inner = &*self.store.inner;
         let forgotten: Vec<_> = {
-            let catalog = inner.catalog.read();
+            let catalog = self.store.inner.catalog.read();
             let known = senders.iter().filter(|sender| catalog.senders().has(sender));
             known.cloned().map(AcceptedBatch::forget).collect()
         };
         if !forgotten.is_empty() {
-            self.record.clear();
-            record::encode(now, forgotten.iter(), &mut self.record);
-            let sequence = inner.catalog.read().applied() + 1;
-            let series_count = inner.dictionary.read().id_count() as u32;
-            inner.journal.append(sequence, &self.record, series_count, &[])?;
-            let weight: usize = forgotten.iter().map(AcceptedBatch::weight).sum();
-            inner.journal_pending.fetch_add(weight, Ordering::Relaxed);
-            inner.counters.senders_forgotten.add(forgotten.len() as u64);
-            inner.catalog.write().apply(sequence, forgotten.iter(), now);
+            self.write_record(&forgotten.iter().collect::<Vec<_>>(), NewSeries::default(), now)?;
+            self.store.inner.counters.senders_forgotten.add(forgotten.len() as u64);
         }
         Ok(forgotten.len())
+    }
+
+    /// Appends one record to the journal, then applies it to catalog and dictionary. Returns the
+    /// tally of each batch.
+    fn write_record(
+        &mut self,
+        batches: &[&AcceptedBatch],
+        new_series: NewSeries,
+        now: UnixMillis,
+    ) -> Result<Vec<TimesTally>, StoreError> {
+        let all = || batches.iter().copied();
+        self.record.clear();
+        record::encode(now, all(), &mut self.record);
+        let inner = &*self.store.inner;
+        let sequence = inner.catalog.read().applied() + 1;
+        let series_count = inner.dictionary.read().id_count() as u32;
+        inner.journal.append(sequence, &self.record, series_count, &new_series.rows)?;
+        let weight: usize = all().map(AcceptedBatch::weight).sum();
+        inner.journal_pending.fetch_add(weight, Ordering::Relaxed);
+        let counters = &inner.counters;
+        counters.commits.add(1);
+        counters.journal_bytes.add(self.record.len() as u64);
+        counters.samples.add(all().map(|batch| batch.values.len() as u64).sum());
+        let mut catalog = inner.catalog.write();
+        for info in &new_series.rows {
+            catalog.add_series(info.kind);
+        }
+        let tallies = catalog.apply(sequence, all(), now);
+        inner.catalog_bytes.store(catalog.bytes(), Ordering::Relaxed);
+        drop(catalog);
+        if !new_series.rows.is_empty() {
+            let mut dictionary = inner.dictionary.write();
+            for (id, info) in (series_count..).zip(new_series.rows) {
+                assert_eq!(dictionary.add(info), SeriesId(id), "ids count up");
+            }
+            inner.living_series.store(dictionary.len(), Ordering::Relaxed);
+        }
+        Ok(tallies)
     }
 
     /// Deletes, renames or merges the series that match, durably; returns how many. Batches that

@@ -62,12 +62,12 @@ impl Store {
         let frozen = {
             let mut catalog = inner.catalog.write();
             if catalog.is_half_changed() {
-                let problem = "a role died while it changed what is in memory; start again: the \
-                               journal has every batch";
+                let problem = "a thread panicked during a change in memory: restart the daemon; no \
+                               batch is lost";
                 let file = JOURNAL_FILE.to_owned();
                 return Err(StoreError::Mismatch { file, problem: problem.to_owned() });
             }
-            // One that failed before is taken up again.
+            // A checkpoint that failed before is continued.
             let left_over = catalog.frozen().cloned();
             left_over.unwrap_or_else(|| {
                 inner.journal_pending.store(0, Ordering::Relaxed);
@@ -107,22 +107,22 @@ impl Store {
         })
     }
 
-    /// Puts counters aside that had no sample since a time, some rows at a time, so that batches go
-    /// on meanwhile.
+    /// Packs counters that had no sample since a time, a limited number of rows at a time, so that
+    /// batches are accepted in between.
     pub fn pack_idle(&self, before: UnixMillis) {
-        let put_aside = |from: u32| {
+        let pack = |from: u32| {
             let mut catalog = self.inner.catalog.write();
             let rows = from..from + IDLE_ROWS_AT_ONCE;
             !catalog.is_half_changed() && catalog.pack_idle(rows, before)
         };
         let mut from = 0;
-        while put_aside(from) {
+        while pack(from) {
             from += IDLE_ROWS_AT_ONCE;
         }
     }
 
-    /// Remembers where late samples came that granularities would have, had they not been taken
-    /// away: once they are added again, they are not whole there.
+    /// Stores the times of late samples that retired granularities do not get: if such a granularity
+    /// is added again, these times are holes in it.
     fn note_away(&self, frozen: &Frozen) -> Result<(), StoreError> {
         let inner = &*self.inner;
         let all = inner.documents.granularities();
@@ -150,8 +150,8 @@ impl Store {
         Ok(())
     }
 
-    /// Stores what belongs to the frozen cells in the journal a part at a
-    /// time.
+    /// Stores the states, sender windows and number of the frozen cells in the journal, one part at
+    /// a time.
     fn cut(&self, frozen: &Frozen, now: UnixMillis) -> Result<(), StoreError> {
         let (inner, through) = (&*self.inner, frozen.through);
         loop {
@@ -165,7 +165,7 @@ impl Store {
         for senders in frozen.senders.chunks(SENDERS_AT_ONCE) {
             inner.journal.cut(&CutPart::Senders(senders.to_vec()))?;
         }
-        // The records that tell will go.
+        // The truncation removes the records that show this.
         let lacks_before = inner.catalog.read().lacks_before().to_vec();
         for (index, before) in (0..).map(GranularityIndex).zip(lacks_before) {
             self.note_lacking(index, before)?;

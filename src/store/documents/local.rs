@@ -32,8 +32,8 @@ use crate::{
 /// The default number of new documents from which a merge seals them at once; fewer are not worth a
 /// file.
 const SEALED_MIN: usize = 512;
-/// Open documents stay so beside a segment, and late ones in a segment of their own, while they
-/// take less than this for each of those.
+/// Open documents beside a segment stay open, and late cells stay in a segment of their own, while
+/// they take fewer bytes than this for each document of the main segment.
 const LATE_BYTES: u64 = 128;
 
 /// The documents of a store.

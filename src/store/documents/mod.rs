@@ -1,47 +1,48 @@
 //! Documents: the cells of one series over one document span, gathered in partitions. This is the
-//! seam between the store and where documents are kept: all of it is said in cells.
+//! interface between the store and the storage of documents; its only data are cells.
 //!
-//! Must never know: where cells come from, and when they are moved.
+//! Must never know: where cells come from, and when they are merged.
 //!
 //! # What every implementation promises
 //!
 //! **Places.** A partition holds a span of time of one granularity and has documents of one span.
 //! It keeps both for good, whatever the settings say later; partitions never overlap.
 //!
-//! **Marks.** A partition's mark says that its documents have everything up to the journal record
+//! **Marks.** A partition's mark says that its documents have all cells up to the journal record
 //! `through`, of the slots that begin before `until`. [`Documents::merge`] changes the cells and
-//! the mark in one transaction: all or nothing is there, whatever fails and whenever the power is
-//! cut. When it returned, both are durable. When it failed, the mark tells which it was, and the
-//! caller goes by that. Marks are what makes cells count once: merging adds, so the same cells
-//! merged twice count twice, and the caller never merges what a mark has.
+//! the mark in one transaction, which is complete or absent after any failure and any power cut.
+//! After a success, both are durable. After a failure, the mark shows whether the cells are merged.
+//! Merging adds, so the same cells merged twice count twice: before each merge, the caller reads
+//! the mark, and never merges cells that the mark includes.
 //!
-//! **Cells.** Merged into what is there ([`Cell::merge`]), in any order and as late as the
-//! partition lives; a document that is not there begins as a shell, every cell zero. A cell with no
-//! samples corrects what the slot has.
+//! **Cells.** Cells are merged with stored ones ([`Cell::merge`]), in any order, as long as the
+//! partition exists; a missing document is created as a shell, with all cells zero. A cell without
+//! samples corrects the stored cell of its slot.
 //!
-//! **Shells.** [`Documents::add_shells`] leaves every cell and every mark as it is, so it may run
-//! at any time, and again.
+//! **Shells.** [`Documents::add_shells`] changes no cell and no mark, so it may run at any time,
+//! and repeatedly.
 //!
-//! **Views.** A view shows the documents and the marks of each partition as of one moment, and goes
-//! on doing so while they change, or are dropped.
+//! **Views.** A view shows the documents and the mark of each partition as of one moment, even while
+//! the partition changes or is dropped.
 //!
-//! **Loss.** A partition that is found damaged is set aside and begun anew, empty, before the error
-//! is returned: who tries again meets the new one, whose mark has nothing. One that was lost
-//! between two runs is no partition, and [`Documents::holes`] says where. A damaged document is an
-//! error once, and from then on as if it were not there, and a hole; what is merged into it begins
-//! a new one, and the same transaction stores the hole, which lasts as long as the partition.
+//! **Loss.** A damaged partition is set aside and replaced by an empty one before the error is
+//! returned: a second attempt finds the new partition, whose mark includes nothing. A partition
+//! that was lost between two runs does not exist, and [`Documents::holes`] returns its time. A
+//! damaged document is an error once; after that it counts as missing, and as a hole. A merge into
+//! it creates a new document, and the same transaction stores the hole, which lasts as long as the
+//! partition.
 //!
-//! **Dropping.** A partition goes as a whole, with its mark; late cells may begin it again.
+//! **Dropping.** A partition is dropped as a whole, with its mark; late cells may create it again.
 //!
 //! # Names of series
 //!
-//! [`SeriesId`] is the daemon's own: it counts up by the order in which this daemon met its series,
-//! and means nothing to another one. A store that several daemons share must never keep an id. It
-//! names a series by the hash (XXH3, 128 bits) of the key bytes under which the series was made
-//! known, which a renaming does not change, with the number of series of this key that were
-//! deleted before, so that a key that begins anew is another series. It is given a function from
-//! ids to such names when it is opened, asks it once a document or a view's series, and has marks
-//! for each daemon, because journals number their records each on its own.
+//! A [`SeriesId`] is valid in one daemon only, which numbers its series in the order of their
+//! registration. A store that several daemons share must never keep an id. It names a series by the
+//! hash (XXH3, 128 bits) of the key bytes at its registration, which a renaming does not change, and
+//! the number of deleted series of this key, so that a series registered after a deletion has
+//! another name. Such a store gets a function from ids to names when it is opened, calls it once per
+//! document or series of a view, and has a mark for each daemon, because each journal numbers its
+//! own records.
 
 #[cfg(test)]
 mod conformance;

@@ -197,11 +197,11 @@ impl View {
             let last = slots.last().map(|slot| slot.start);
             let is_late = |slot: &Slot| last.is_some_and(|last| slot.start <= last);
             if wanted != Columns::ALL && head.iter().chain(memory).any(is_late) {
-                // Two cells of one sample may be one of two.
+                // Two cells of one sample each merge into a cell of two, which needs all columns.
                 slots.clear();
                 self.documents.slots(series, Columns::ALL, slots)?;
             }
-            // Most often the newest are behind; what came late is put in its place below.
+            // Most of these slots are newer than all in documents; late ones are sorted in below.
             slots.extend_from_slice(head);
             slots.extend_from_slice(memory);
         }

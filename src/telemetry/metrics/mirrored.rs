@@ -1,4 +1,4 @@
-//! Metrics whose values the store counts.
+//! Metrics that are copied from other counters at each scrape.
 
 use prometheus::{IntCounter, IntGauge, Registry};
 

@@ -9,15 +9,15 @@ use granary_agent_kit::{Readings, Source, SourceError};
 use self::found::{Group, Of, find};
 use crate::host::Host;
 
-/// The interval of scans for groups.
-const FOUND_EVERY_MS: i64 = 60_000;
+/// The interval of scans for control groups.
+const SCAN_INTERVAL_MS: i64 = 60_000;
 
-/// The source of this group.
+/// The source of the metrics of control groups.
 #[derive(Debug)]
 pub(crate) struct Cgroups {
     host: Arc<Host>,
     groups: Vec<Group>,
-    next_ms: i64,
+    next_scan_ms: i64,
 }
 
 /// The field of `cpu.stat`, the metric of a container, the unit, and the divisor.
@@ -39,7 +39,7 @@ const IO: [(&str, &str, &str); 4] = [
 
 impl Cgroups {
     pub(crate) fn new(host: Arc<Host>) -> Self {
-        Self { host, groups: Vec::new(), next_ms: i64::MIN }
+        Self { host, groups: Vec::new(), next_scan_ms: i64::MIN }
     }
 }
 
@@ -49,9 +49,11 @@ impl Source for Cgroups {
     }
 
     fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
-        if now_ms >= self.next_ms || self.next_ms.saturating_sub(now_ms) > FOUND_EVERY_MS {
+        if now_ms >= self.next_scan_ms
+            || self.next_scan_ms.saturating_sub(now_ms) > SCAN_INTERVAL_MS
+        {
             self.groups = find(&self.host.sys.join("fs/cgroup"));
-            self.next_ms = now_ms.saturating_add(FOUND_EVERY_MS);
+            self.next_scan_ms = now_ms.saturating_add(SCAN_INTERVAL_MS);
         }
         for group in &self.groups {
             match &group.of {
@@ -75,7 +77,8 @@ fn text(folder: &Path, file: &str) -> Option<String> {
     fs::read_to_string(folder.join(file)).ok()
 }
 
-fn level(folder: &Path, file: &str) -> Option<f64> {
+/// Returns the number in a file of a group.
+fn number_in(folder: &Path, file: &str) -> Option<f64> {
     text(folder, file)?.trim().parse::<u64>().ok().map(|value| value as f64)
 }
 
@@ -94,18 +97,18 @@ fn sum_of_devices(text: &str, name: &str) -> f64 {
 
 fn container(folder: &Path, tags: &[(&'static str, &str)], readings: &mut Readings) {
     let cpu = text(folder, "cpu.stat").unwrap_or_default();
-    for (name, metric, unit, by) in CPU {
+    for (name, metric, unit, divisor) in CPU {
         if let Some(total) = field(&cpu, name) {
-            readings.counter(metric, unit, tags, total / by, None);
+            readings.counter(metric, unit, tags, total / divisor, None);
         }
     }
     for (file, metric, unit) in [
         ("memory.current", "container_memory_used", "bytes"),
-        // The file contains `max` without a limit.
+        // Without a limit, the file contains `max`, and the gauge is left out.
         ("memory.max", "container_memory_limit", "bytes"),
         ("pids.current", "container_processes", "processes"),
     ] {
-        if let Some(value) = level(folder, file) {
+        if let Some(value) = number_in(folder, file) {
             readings.gauge(metric, unit, tags, value);
         }
     }
@@ -128,7 +131,7 @@ fn unit(folder: &Path, tags: &[(&'static str, &str)], readings: &mut Readings) {
         ("memory.current", "unit_memory_used", "bytes"),
         ("pids.current", "unit_processes", "processes"),
     ] {
-        if let Some(value) = level(folder, file) {
+        if let Some(value) = number_in(folder, file) {
             readings.gauge(metric, unit, tags, value);
         }
     }

@@ -25,7 +25,7 @@ pub(crate) struct Memory {
     pid: Option<f64>,
     uptime_ms: Option<f64>,
     /// The restarts of the last hour, oldest first.
-    starts: Vec<i64>,
+    restarts: Vec<i64>,
     intervals: Intervals,
 }
 
@@ -44,22 +44,24 @@ impl Memory {
         let pid = number(status, "pid");
         let start = now_ms.saturating_sub(uptime_ms as i64);
         let is_near = self.started_ms.is_some_and(|held| held.abs_diff(start) < START_SLACK_MS);
-        // A clock change moves the computed start of a running process. In a container each process
-        // has the id 1.
-        let is_known = pid.is_some_and(|pid| pid > 1.0);
-        let goes_on = self.pid == pid
+        // A clock change moves the computed start of a running process. In a container, the server
+        // usually has the id 1, so equal ids prove nothing.
+        let is_pid_meaningful = pid.is_some_and(|pid| pid > 1.0);
+        let is_same_run = self.pid == pid
             && self.uptime_ms.is_some_and(|before| before <= uptime_ms)
-            && (is_near || is_known);
-        if !goes_on {
+            && (is_near || is_pid_meaningful);
+        if !is_same_run {
             // The first contact is not a restart, however young the server is.
             if self.started_ms.replace(start).is_some() {
-                self.starts.truncate(RESTARTS_MAX - 1);
-                self.starts.push(start);
+                if self.restarts.len() == RESTARTS_MAX {
+                    self.restarts.remove(0);
+                }
+                self.restarts.push(start);
             }
             self.intervals = Intervals::default();
         }
         (self.pid, self.uptime_ms) = (pid, Some(uptime_ms));
-        self.starts.retain(|start| now_ms.saturating_sub(*start) < HOUR_MS);
+        self.restarts.retain(|start| now_ms.saturating_sub(*start) < HOUR_MS);
     }
 }
 
@@ -82,7 +84,7 @@ pub(crate) fn read(
             Read::Gauge => readings.gauge(row.metric, row.unit, &[], value),
         }
     }
-    let restarts = memory.starts.len() as f64;
+    let restarts = memory.restarts.len() as f64;
     readings.gauge("mongodb_restarts_in_last_hour", "restarts", &[], restarts);
     elections(status, start, readings);
     of_one_document(status, readings);

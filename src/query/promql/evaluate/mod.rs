@@ -4,7 +4,7 @@
 
 mod call;
 mod expression;
-mod range;
+mod range_vector;
 mod step_invariant;
 
 use std::cell::RefCell;

@@ -1,6 +1,6 @@
 //! TLS settings: trusted authorities, client certificates and keys from files.
 //!
-//! Must never know: the peer.
+//! Must never know: which server is contacted.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use std::{
 
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
 
-/// The maximum size of a file with keys, certificates or secrets.
+/// The maximum size of a file with keys, certificates, secrets or settings.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The files of a TLS client.
@@ -67,7 +67,7 @@ fn certificates(file: &Path) -> Result<Vec<Certificate<'static>>, String> {
     Ok(all)
 }
 
-/// Reads a file of keys, secrets or settings, up to a limit.
+/// Reads a file of keys, certificates, secrets or settings, up to a limit.
 ///
 /// # Errors
 /// The file is unreadable or too long; the error names it.

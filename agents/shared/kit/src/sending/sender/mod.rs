@@ -3,10 +3,10 @@
 //! The sender retries without end. A batch leaves the queue when the daemon has acknowledged it, or
 //! when the daemon rejects it for good; rejected batches are set aside.
 
-mod held;
 mod posting;
 mod refusals;
 mod waiting;
+mod wrong_clock;
 
 use std::{
     sync::{Arc, mpsc::Receiver},
@@ -17,7 +17,7 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use granary_protocol::IngestAnswer;
 use tracing::{debug, info, warn};
 
-use self::{held::Hold, refusals::Refusals, waiting::wait};
+use self::{refusals::Refusals, waiting::wait, wrong_clock::ClockGuard};
 use crate::{
     ClockOf,
     clock::Stopwatch,
@@ -97,7 +97,7 @@ pub(crate) struct Sender {
     /// Batches up to this number may have been posted before; later ones never were.
     posted_through: u64,
     turn: Turn,
-    hold: Hold,
+    clock_guard: ClockGuard,
 }
 
 fn backoff() -> ExponentialBackoff {
@@ -132,14 +132,14 @@ impl Sender {
             numbers: Numbers::Unproven,
             posted_through,
             turn: Turn::Oldest,
-            hold: Hold::default(),
+            clock_guard: ClockGuard::default(),
         }
     }
 
     /// Sets the clock in use.
     #[must_use]
     pub(crate) fn with_clock(self, clock_of: ClockOf) -> Self {
-        Self { hold: Hold::new(clock_of), ..self }
+        Self { clock_guard: ClockGuard::new(clock_of), ..self }
     }
 
     /// Delivers batches and pings until `rounds` is closed, then delivers the rest within the
@@ -200,7 +200,7 @@ impl Sender {
 
     /// Sends one request and handles its response.
     pub(crate) fn step(&mut self, timeout: Duration) -> Result<Step, SpoolError> {
-        if self.is_held() {
+        if self.waits_for_clock() {
             return Ok(Step::Idle);
         }
         let mut batches = self.fetch()?;

@@ -29,8 +29,8 @@ fn samples_of_a_clock_that_is_wrong_are_held() {
         assert_eq!(waiting(&spool), left);
         // Within the tolerance, nothing waits.
         sender.client.clock().forget();
-        sender.hold = Hold::default();
-        assert!(!sender.is_held());
+        sender.clock_guard = ClockGuard::default();
+        assert!(!sender.waits_for_clock());
     }
 }
 

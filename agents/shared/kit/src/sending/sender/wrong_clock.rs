@@ -18,13 +18,13 @@ const SHIFTED_FROM_MS: u64 = 2_000;
 
 /// The clock in use, and the logged state of this host's clock.
 #[derive(Debug, Default)]
-pub(super) struct Hold {
+pub(super) struct ClockGuard {
     clock_of: ClockOf,
     /// A log line has reported that this host's clock is wrong.
     is_wrong_told: bool,
 }
 
-impl Hold {
+impl ClockGuard {
     /// Creates the initial state: nothing is logged yet.
     pub(super) fn new(clock_of: ClockOf) -> Self {
         Self { clock_of, is_wrong_told: false }
@@ -34,15 +34,15 @@ impl Hold {
 impl Sender {
     /// Returns true when samples wait until the clock is right. The log shows the start and the end
     /// of this state once.
-    pub(super) fn is_held(&mut self) -> bool {
+    pub(super) fn waits_for_clock(&mut self) -> bool {
         let ahead_ms = self.client.clock().ahead_ms(wall_base_ms());
         let Some(ahead_ms) = ahead_ms else {
-            return self.hold.is_wrong_told && self.hold.clock_of == ClockOf::Host;
+            return self.clock_guard.is_wrong_told && self.clock_guard.clock_of == ClockOf::Host;
         };
         let is_wrong = ahead_ms.unsigned_abs() >= SKEW_MAX_MS;
         let url = self.client.url();
-        let was_wrong = std::mem::replace(&mut self.hold.is_wrong_told, is_wrong);
-        match (was_wrong, is_wrong, self.hold.clock_of) {
+        let was_wrong = std::mem::replace(&mut self.clock_guard.is_wrong_told, is_wrong);
+        match (was_wrong, is_wrong, self.clock_guard.clock_of) {
             (false, true, ClockOf::Host) => warn!(
                 url,
                 clock = words(ahead_ms),
@@ -57,14 +57,14 @@ impl Sender {
             (true, false, _) => info!(url, "this host's clock is right again"),
             (false, false, _) | (true, true, _) => {}
         }
-        is_wrong && self.hold.clock_of == ClockOf::Host
+        is_wrong && self.clock_guard.clock_of == ClockOf::Host
     }
 
     /// Returns how far this host's clock was ahead of the daemon's when a batch was stored, or 0
     /// when it was right.
     pub(super) fn ahead_of(&self, seq: u64) -> i64 {
         let base_ms = self.spool.wall_base_of(seq).unwrap_or_else(wall_base_ms);
-        let least = match self.hold.clock_of {
+        let least = match self.clock_guard.clock_of {
             ClockOf::Host => SKEW_MAX_MS,
             ClockOf::Daemon => SHIFTED_FROM_MS,
         };

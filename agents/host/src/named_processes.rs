@@ -28,9 +28,9 @@ const METRICS: [(&str, &str); TIMES] = [
     ("process_cpu_children_kernel", "process_normalized_cpu_children_kernel"),
 ];
 
-/// The source of this group.
+/// The source of the metrics of processes by name.
 #[derive(Debug)]
-pub(crate) struct Groups {
+pub(crate) struct NamedProcesses {
     host: Arc<Host>,
     names: Vec<String>,
     cores: f64,
@@ -61,16 +61,16 @@ struct Sums {
     grown: [u64; TIMES],
 }
 
-impl Groups {
+impl NamedProcesses {
     pub(crate) fn new(host: Arc<Host>, names: Vec<String>) -> Self {
         let cores = std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64);
         Self { host, names, cores, before_ms: None, before: HashMap::new() }
     }
 }
 
-impl Source for Groups {
+impl Source for NamedProcesses {
     fn name(&self) -> &'static str {
-        "groups"
+        "named processes"
     }
 
     fn sample(&mut self, now_ms: i64, readings: &mut Readings) -> Result<(), SourceError> {
@@ -100,7 +100,7 @@ impl Source for Groups {
     }
 }
 
-impl Groups {
+impl NamedProcesses {
     /// Returns the matching name of a process. A possibly truncated name is completed by the
     /// command line.
     fn index_of(&self, name: &str, folder: &Path) -> Option<usize> {
@@ -147,7 +147,7 @@ impl Sums {
     }
 }
 
-impl Groups {
+impl NamedProcesses {
     fn read(&self, name: &str, sum: &Sums, passed: Option<f64>, readings: &mut Readings) {
         let tags = [("host", &*self.host.name), ("process", name)];
         let resident = sum.resident_pages.saturating_mul(procfs::page_size());
@@ -199,9 +199,9 @@ mod tests {
         )
     }
 
-    fn round(groups: &mut Groups, now_ms: i64) -> HashMap<String, f64> {
+    fn round(named: &mut NamedProcesses, now_ms: i64) -> HashMap<String, f64> {
         let mut readings = Readings::default();
-        groups.sample(now_ms, &mut readings).unwrap();
+        named.sample(now_ms, &mut readings).unwrap();
         readings.as_slice().iter().map(|r| (r.metric.to_string(), r.value)).collect()
     }
 
@@ -216,15 +216,15 @@ mod tests {
         write(7, line("mongod", [100, 50, 0, 0], 5));
         write(8, line("a (mongod) b", [900, 900, 0, 0], 5));
         let host = Arc::new(Host { proc: folder.path().to_owned(), ..Host::of_test() });
-        let mut groups = Groups::new(host, vec!["mongod".to_owned(), "none".to_owned()]);
-        groups.cores = 4.0;
-        let first = round(&mut groups, 10_000);
+        let mut named = NamedProcesses::new(host, vec!["mongod".to_owned(), "none".to_owned()]);
+        named.cores = 4.0;
+        let first = round(&mut named, 10_000);
         assert_eq!(first.get("process_cpu_user"), None, "the start of the growth is unknown");
         write(7, line("mongod", [1100, 250, 3, 0], 5));
         // A new process.
         write(9, line("mongod", [400, 0, 0, 0], 900));
         let mut readings = Readings::default();
-        groups.sample(20_000, &mut readings).unwrap();
+        named.sample(20_000, &mut readings).unwrap();
         let of = |name: &str, metric: &str| {
             let found = readings.as_slice().iter().find(|r| {
                 r.metric == metric && r.tags.contains(&("process".into(), name.to_owned()))
@@ -269,9 +269,9 @@ mod tests {
             ("mongod-of-another-name", 0.0),
         ];
         let host = Arc::new(Host { proc: folder.path().to_owned(), ..Host::of_test() });
-        let mut groups = Groups::new(host, names.map(|(name, _)| name.to_owned()).into());
+        let mut named = NamedProcesses::new(host, names.map(|(name, _)| name.to_owned()).into());
         let mut readings = Readings::default();
-        groups.sample(1000, &mut readings).unwrap();
+        named.sample(1000, &mut readings).unwrap();
         for (name, expected) in names {
             let tag = ("process".into(), name.to_owned());
             let mut all = readings.as_slice().iter();
@@ -289,8 +289,8 @@ mod tests {
         fs::copy("/bin/sleep", &program).unwrap();
         let mut child = std::process::Command::new(&program).arg("60").spawn().unwrap();
         let host = Arc::new(Host { proc: "/proc".into(), ..Host::of_test() });
-        let mut groups = Groups::new(host, vec![name]);
-        let counted = round(&mut groups, 1000)["process_count"];
+        let mut named = NamedProcesses::new(host, vec![name]);
+        let counted = round(&mut named, 1000)["process_count"];
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(counted, 1.0);
