@@ -1,8 +1,8 @@
 //! The choice of one among several senders of the same samples, series by series.
 //!
-//! Samples that do not count are left out before the group's record is written, so a replay needs
-//! no picks, and a start without them goes on after the latest sample of each series. Must never
-//! know: the names of senders.
+//! Samples that do not count are removed before the group's record is written, so a replay needs no
+//! picks; after a start without picks, samples are accepted that are newer than the latest one of
+//! their series. Must never know: the names of senders.
 
 use std::{borrow::Cow, collections::HashMap};
 

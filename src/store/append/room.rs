@@ -18,9 +18,9 @@ pub struct CheckpointBounds {
     pub journal_bytes_max: usize,
 }
 
-/// Bytes for each series that may wait in any case, as one slot is filled while the next one
-/// begins: three slots of a sample each, as each checkpoint writes rows of all coarser
-/// granularities anew and is to take up more than one, or one and a half with more samples.
+/// The minimum of bytes per series that may wait for a checkpoint: three slots with one sample
+/// each, or one and a half with more. Each checkpoint rewrites the rows of all coarser
+/// granularities, so it should include several slots.
 const SERIES_BYTES: usize = 96;
 
 /// Batches are refused when this many times a bound waits: checkpoints do not keep up.

@@ -146,7 +146,7 @@ impl CellMap {
     pub(crate) fn growth(&self, start: i64) -> Growth<'_> {
         let slot = self.places.get(&start).map(|place| &self.slots[*place]);
         let bytes = if slot.is_none() { SLOT_BYTES } else { 0 };
-        // What is full grows by more than it needs.
+        // A full slot grows by more than one row.
         let doubled = slot.map_or(0, SlotCells::room_bytes);
         Growth { slot, bytes, doubled, entered: None, row: None, row_doubled: 0 }
     }

@@ -1,7 +1,7 @@
-//! Frozen cells in the slots of one granularity, each row merged when it is asked for.
+//! Frozen cells in the slots of one granularity, each row merged on demand.
 //!
-//! A sample is in the map of one granularity only, so a coarser slot takes in several of finer
-//! ones. To merge them beforehand would take as much memory again for each granularity.
+//! A sample is in the map of one granularity only, so a coarser slot consists of several finer
+//! ones. Merging them in advance would need the same memory again for each granularity.
 //!
 //! Must never know: where the cells go.
 
@@ -25,13 +25,13 @@ pub(crate) struct FanOut<'a> {
 /// The cells of one slot.
 #[derive(Debug, Default)]
 pub(crate) struct WideSlot<'a> {
-    /// Finer slots, each with how many milliseconds later it begins.
+    /// Finer slots, each with its offset in this slot, in milliseconds.
     parts: Vec<(u32, &'a SlotCells)>,
     /// Rows of the parts, ascending.
     rows: Vec<Piece>,
 }
 
-/// A row of a part: which of the store's, the place of its part, and its own there.
+/// A row of a part: the row's number in the store, the index of its part, and its index there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Piece {
     number: u32,
@@ -49,10 +49,10 @@ pub(crate) struct Pieces<'s> {
 /// The cells of a row in one slot.
 #[derive(Debug)]
 pub(crate) enum WideRow<'a> {
-    /// Merged, those without samples empty.
+    /// Merged cells; cells without samples are empty.
     Merged(Box<RowCells>),
-    /// The row that holds the cells.
-    Lying(&'a CellRow),
+    /// The only row with cells of the slot.
+    Borrowed(&'a CellRow),
 }
 
 impl WideRow<'_> {
@@ -60,7 +60,7 @@ impl WideRow<'_> {
     pub(crate) fn cell(&self, lane: usize) -> Option<Cell> {
         match self {
             Self::Merged(cells) => Some(cells[lane]),
-            Self::Lying(row) => row.cell(lane),
+            Self::Borrowed(row) => row.cell(lane),
         }
     }
 }
@@ -95,7 +95,7 @@ impl<'a> FanOut<'a> {
 }
 
 impl WideSlot<'_> {
-    /// The rows that are there and their numbers, ascending.
+    /// The rows with cells, and their numbers, ascending.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (u32, Pieces<'_>)> {
         let rows = self.rows.chunk_by(|one, other| one.number == other.number);
         rows.map(|pieces| (pieces[0].number, Pieces { slot: self, pieces }))
@@ -108,7 +108,7 @@ impl WideSlot<'_> {
         let row = Pieces { slot: self, pieces: &self.rows[from..from + count] };
         match row.pieces {
             [] => None,
-            [piece] if row.part(piece).0 == 0 => Some(WideRow::Lying(row.part(piece).1)),
+            [piece] if row.part(piece).0 == 0 => Some(WideRow::Borrowed(row.part(piece).1)),
             _ => {
                 let mut merged = Box::new([Cell::EMPTY; SERIES_PER_ROW]);
                 row.merge_into(&mut merged);
@@ -127,7 +127,7 @@ impl<'s> Pieces<'s> {
         }
     }
 
-    /// Returns by how many milliseconds the slot of a piece begins later, and the row.
+    /// Returns the offset of a piece's slot in milliseconds, and the row.
     fn part(&self, piece: &Piece) -> (u32, &'s CellRow) {
         let (shift, cells) = self.slot.parts[piece.part as usize];
         (shift, &cells.rows()[piece.place as usize])

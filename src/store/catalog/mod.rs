@@ -145,8 +145,8 @@ impl Catalog {
         &mut self.states
     }
 
-    /// Applies the batches of one journal record, which were accepted at `now`; tells what became
-    /// of each one's times.
+    /// Applies the batches of one journal record, which were accepted at `now`. Returns the tally
+    /// of the times of each batch.
     pub(crate) fn apply<'a>(
         &mut self,
         sequence: u64,

@@ -143,7 +143,8 @@ impl Senders {
                                 judged.forgotten = self.idle(batches, limits, now, none_before);
                                 room = judged.forgotten.len();
                             }
-                            // Whoever fills the room must not silence the daemon itself.
+                            // Foreign senders that use all of the limit must not silence the
+                            // daemon's own.
                             let has_room = !is_new || room > 0 || is_own_sender(&number.sender);
                             room = room.saturating_sub(usize::from(is_new));
                             has_room.then(|| free.insert(known.unwrap_or_default()))

@@ -179,8 +179,8 @@ fn decode_readings(flags: u8, before: &mut Before, bytes: &mut &[u8]) -> Option<
     Remembered::restore(readings, times.step_ms, times.base)
 }
 
-/// The age of a reading of a counter that began when one of this age and time had: not known, and
-/// too long ago to be told, stay so.
+/// Returns the age of a counter's reading at `at`, if the counter has not restarted since the
+/// reading at `before`. The values for an unknown age and for one beyond the range stay.
 fn expected_age(age: i64, at: i64, before: i64) -> i64 {
     if age == 0 || age == i64::MAX { age } else { age.wrapping_add(at.wrapping_sub(before)) }
 }

@@ -75,8 +75,8 @@ impl<'a> GranularityStep<'a> {
         }
     }
 
-    /// Writes the due documents of a partition. A damaged partition is begun anew, and its cells in
-    /// the head are due again.
+    /// Writes the due documents of a partition. A damaged partition is replaced by an empty one,
+    /// and its cells in the head are due again.
     fn write_partition(&self, place: &Place, due_before: UnixMillis) -> Result<(), StoreError> {
         match self.merge_due(place, due_before) {
             Err(fault) if fault.is_damage() && fault.file() != HEAD_FILE => {

@@ -199,7 +199,7 @@ impl Destinations<'_> {
             let cells = FanOut::new(granularity, &frozen.maps[..=index.0]);
             GranularityStep::new(self, index, frozen.through, &cells, now)?.run()?;
         }
-        // What was under way when a granularity was retired goes into its documents.
+        // Cells in the head of retired granularities go into their documents.
         let all = self.documents.granularities().len();
         for index in (self.granularities.count()..all).map(GranularityIndex) {
             if !self.head.read(index)?.slots(0..i64::MAX)?.is_empty() {

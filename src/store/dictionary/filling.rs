@@ -212,7 +212,7 @@ mod tests {
         }
         let mut filled = filling.done();
         assert_eq!(answers(&filled), answers(&added));
-        // It changes as that does, too.
+        // Both dictionaries also change in the same way.
         let gone: Vec<_> = (0..12).map(|id| SeriesUpdate::delete(SeriesId(id))).collect();
         filled.update(&gone);
         assert_eq!((filled.len(), filled.key_bytes, filled.index_bytes), (0, 0, 0));

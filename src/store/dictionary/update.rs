@@ -70,7 +70,7 @@ impl Dictionary {
                 let Some(next) = into.get(&whole) else { break };
                 whole = *next;
             }
-            // One that has a key, or whose whole has none, is no part of another.
+            // A series with a key, or whose whole has none, is not a part of another one.
             if self.key(*id).is_none() && self.key(whole).is_some() {
                 let mut former = self.parts.remove(id).unwrap_or_default();
                 former.push(*id);
@@ -199,14 +199,14 @@ mod tests {
         );
         assert!(current(2, dictionary.generation()));
         assert_eq!(dictionary.kind(SeriesId(0)), Some(Kind::Counter));
-        // The key begins anew, under an id of its own; the renamed series keeps its place.
+        // The key gets a new id; the renamed series keeps its place.
         assert_eq!(dictionary.add(info("cpu", &[("host", "a")])), SeriesId(3));
         let back = SeriesUpdate::rename(SeriesId(2), info("cpu", &[("host", "b2")]).key);
         dictionary.update(&[back, SeriesUpdate::delete(SeriesId(3))]);
         assert_eq!(ids(&dictionary, METRIC_TAG, "cpu"), [1, 2]);
         assert_eq!(ids(&dictionary, "rack", "1"), [0; 0]);
         assert_eq!(dictionary.count_of_sender("a"), 2);
-        // What takes memory is counted down as it was counted up.
+        // Deletions subtract the same memory that additions added.
         let all = [1, 2].map(|id| SeriesUpdate::delete(SeriesId(id)));
         dictionary.update(&all);
         assert_eq!((dictionary.key_bytes, dictionary.index_bytes), (0, 0));

@@ -60,13 +60,13 @@ impl LocalDocuments {
         self.sealed_min.store(count, Ordering::Relaxed);
     }
 
-    /// The heads of tiles that queries decoded lately.
+    /// The cache of decoded heads of tiles.
     pub(crate) fn cache(&self) -> &TileHeads {
         &self.partitions.heads
     }
 
-    /// The partitions, with the changes to be expected of each by the time of its last change, as
-    /// far as earlier calls have seen it.
+    /// The partitions with their stages, which follow from the time of the last change that earlier
+    /// calls have observed.
     pub(crate) fn stages(&self, now: UnixMillis, before: UnixMillis) -> Vec<(Place, Stage)> {
         let stage = |partition: &Partition| {
             if partition.unchanged_since(now).is_none_or(|at| at > before) {
@@ -81,7 +81,7 @@ impl LocalDocuments {
         all.map(|partition| (partition.place.clone(), stage(&partition))).collect()
     }
 
-    /// The times of documents of a granularity that were begun in place of damaged ones.
+    /// The times of documents of a granularity that replaced damaged ones.
     pub(crate) fn remembered_holes(&self, index: GranularityIndex) -> Holes {
         let mut all = Holes::default();
         for partition in self.partitions.overlapping(index, i64::MIN..i64::MAX) {
@@ -90,7 +90,7 @@ impl LocalDocuments {
         all
     }
 
-    /// The number of these stretches that earlier runs left.
+    /// The number of holes in [`Self::remembered_holes`] from earlier runs.
     pub(crate) fn holes_from_before(&self) -> u64 {
         self.partitions
             .all()
@@ -99,14 +99,14 @@ impl LocalDocuments {
             .sum()
     }
 
-    /// The partitions' files, to be copied: those that stay.
+    /// The partitions that will not be removed, for copying.
     pub(crate) fn files(&self) -> Vec<Arc<Partition>> {
         let mut all = self.partitions.all();
         all.retain(|partition| !partition.is_going());
         all
     }
 
-    /// Keeps partitions from being made or removed while the guard is held.
+    /// Prevents the creation and removal of partitions while the guard exists.
     pub(crate) fn hold(&self) -> MutexGuard<'_, ()> {
         self.partitions.hold()
     }
@@ -214,7 +214,7 @@ impl Documents for LocalDocuments {
     fn count(&self, id: PartitionId) -> Result<Option<u64>, StoreError> {
         let Some(partition) = self.partitions.get(id) else { return Ok(None) };
         let count = partition.read().and_then(|reader| {
-            // How many there are in segments, only a look at each tile would tell.
+            // The number of documents in segments would need a read of each tile.
             if reader.is_open() { reader.count().map(Some) } else { Ok(None) }
         });
         self.partitions.or_replace(&partition, count)

@@ -126,7 +126,8 @@ mod tests {
         keep(3, b"three");
         assert_eq!(found(4), Some(b"three".to_vec()));
         cache.note_change(0, SLOT, 5);
-        // Who sees the head as it was before gets no row, neither before the commit nor after it.
+        // A reader of the head's state before the change gets no row, before the commit or after
+        // it.
         assert!(cache.slot(0, SLOT, 4).is_none());
         assert_eq!(found(5), None);
         keep(5, b"five");

@@ -73,7 +73,7 @@ impl Head {
             // One that takes no samples any more is written when there is something to move.
             let is_older = |through: u64| place < self.living && through < cut;
             match through(&txn, name) {
-                // It is met again, and the head set aside.
+                // The damage is found again at the next read, and the head is then set aside.
                 Err(fault) if fault.is_damage_of(HEAD_FILE) => Ok(false),
                 through => Ok(through?.is_none_or(is_older)),
             }

@@ -132,7 +132,7 @@ impl RowCursor<'_> {
                 let Some(entry) = rows.next_if(is_next) else { continue };
                 let (key, bytes) = entry.map_err(fail("read"))?;
                 let mut cells = Box::new([Cell::EMPTY; SERIES_PER_ROW]);
-                // Who takes rows writes them elsewhere: there is nothing to ask again.
+                // A checkpoint moves the intact rows, so the error needs no second attempt.
                 if let Ok(Some(row)) = read_row(self.damage, key.value(), bytes.value()) {
                     row.merge_into(&mut cells);
                     out(*slot, cells);

@@ -38,8 +38,8 @@ impl<'t> HeadWriter<'t> {
         Self { damage, width_ms, rows, note_change, encoder, lost }
     }
 
-    /// Stores the holes that there are by now: where damaged rows were written anew, as long as
-    /// rows are here; where these go, what was lost of them goes, too. Returns what has changed.
+    /// Stores the holes of damaged rows that were replaced, for slots that still have rows in the
+    /// head. Returns the changes.
     pub(super) fn finish(
         self,
         file: &DatabaseFile,
@@ -91,7 +91,7 @@ impl HeadWriter<'_> {
             let key = key(slot_start, row);
             let mut is_lost = false;
             if let Some(guard) = self.rows.get(key).map_err(fail("write"))? {
-                // Who writes goes on: there is nothing to ask again.
+                // A writer replaces the damaged row, so the error needs no second attempt.
                 let row = read_row(self.damage, key, guard.value()).ok().flatten();
                 is_lost = row.and_then(|before| before.merge_into(&mut merged)).is_none();
             }

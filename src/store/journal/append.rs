@@ -19,7 +19,7 @@ use crate::{
 /// next append or change of series removes it.
 #[derive(Debug, Default)]
 pub(super) struct Unsure {
-    /// Series that nobody was told of may be stored.
+    /// True when series may be stored whose registration was never confirmed.
     has_series: bool,
     /// The rows of the table of changes before it.
     changes: BTreeMap<u32, Option<Vec<u8>>>,

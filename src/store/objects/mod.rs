@@ -3,14 +3,14 @@
 //! file are the hosts that ping, which have no versions.
 //!
 //! Each change gives its object the next version of the whole store, so no version comes twice,
-//! even when an object is deleted and made again. A change names the version that was read, and is
-//! refused when that is not the present one. A change that failed with an error may have happened
-//! or not; the object tells. The next reader sees each change.
+//! even when an object is deleted and created again. A change names the version that was read, and
+//! is refused when that is not the present one. After an error, the change may or may not have
+//! happened; a read of the object shows it. The next reader sees each change.
 //!
-//! A damaged object is an error to its reader, has no version, and can be made again. When the
+//! A damaged object is an error to its reader, has no version, and can be created again. When the
 //! whole file is damaged or lost, it is set aside or marked ([`super::Store::damaged_partitions`]),
-//! and no object is there until a snapshot is restored: who decides by objects who may do what must
-//! look there first. Must never know: what is in an object.
+//! and there are no objects until a snapshot is restored: code that grants rights by objects must
+//! check this first. Must never know: what is in an object.
 
 mod file;
 mod hosts;

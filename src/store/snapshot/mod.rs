@@ -1,11 +1,10 @@
 //! Snapshots of a running store, and their way back.
 //!
 //! A snapshot is a data directory of its own. The head and partitions change only in checkpoints
-//! and when shells are added. First the partitions are copied while all goes on; then checkpoints
-//! are held back, and only what changed meanwhile is copied again, and the head; batches are
-//! accepted as always. Objects are copied then, too. The journal is copied last, the files of its
-//! log with a view of its tables, and so holds every record and series that the partitions may
-//! know.
+//! and when shells are added. First the partitions are copied without a pause; then checkpoints
+//! pause, and partitions that changed meanwhile, the head and the objects are copied, while batches
+//! are accepted as always. The journal is copied last, with the files of its log and a view of its
+//! tables, so it has every record and series that the partitions may refer to.
 //!
 //! Must never know: when one is due, and which ones are to go.
 
@@ -68,7 +67,7 @@ impl Store {
             for _ in 0..PASSES {
                 copies.copy_changed(false, progress)?;
             }
-            // What a checkpoint takes up need not be copied as records.
+            // The journal's records up to this checkpoint need not be copied.
             self.checkpoint(now)?;
             // Sealing first: it may take its time, and checkpoints go on meanwhile.
             let _no_sealing = self.inner.sealing.lock();

@@ -195,7 +195,7 @@ fn check_partition(
     let mut expect = |at| is_expected |= coarser.must_have(at);
     files::check_documents(store, id, name, report, &mut expect)?;
     if id.granularity > store.granularities().coarsest() {
-        // It has less than the others since it was retired.
+        // A retired granularity has fewer cells than the others.
         return Ok(());
     }
     if in_head.contains(&id) {

@@ -104,7 +104,7 @@ pub(super) fn check_coarser_exists(
     let documents = &store.inner.documents;
     let (finer, place) =
         (documents.place(id.granularity, id.start), documents.place(index, id.start));
-    // It may reach into several of the coarser ones.
+    // A finer partition may overlap several coarser ones.
     let end = PartitionId { granularity: index, start: finer.end };
     let found = !documents.places(index, finer.range()).is_empty()
         || in_head.range(place.id..end).next().is_some();

@@ -1,13 +1,12 @@
 //! Reading: documents merged with cells that are not yet in them, each sample exactly once.
 //!
-//! A view copies what is in memory first, under the catalog's lock for a moment, then begins its
-//! read of the head, then those of the partitions, without any lock. What it copied has a number:
-//! everything up to a journal record. Cells move one way, from memory to the head and to documents,
-//! and with them moves the number of the last record that is there, in the same transaction. So a
-//! copied cell counts unless the head or its documents say that they have everything up to its
-//! number, and a row of the head counts unless its documents do. Checkpoints may begin and end
-//! meanwhile: a view has all that was accepted before it, each sample once, and perhaps some of
-//! what came since.
+//! A view first copies the cells in memory, under the catalog's lock for a moment, then begins its
+//! read of the head, and then of the partitions, without a lock. The copy has a number: the last
+//! journal record that it includes. Cells move in one direction, from memory to the head and to
+//! documents, and the number of their last record moves with them in the same transaction. So a
+//! copied cell counts unless the head or its documents include everything up to its number, and a
+//! row of the head counts unless its documents include it. Checkpoints may begin and end meanwhile:
+//! a view has all samples that were accepted before it, each once, and perhaps some later ones.
 //!
 //! Must never know: what is asked of the cells.
 
@@ -236,7 +235,7 @@ impl View {
             for (row, series, from) in rows(&self.series) {
                 let wanted = series.iter().fold(0, |all, id| all | 1_u64 << row_and_lane(*id).1);
                 slot_rows.row(row, |cells| {
-                    // What was written can be read.
+                    // A row was checked when it was read.
                     let _all = cells.cells(wanted, |lane, cell| {
                         let before = wanted & ((1 << lane) - 1);
                         found.push(from + before.count_ones() as usize, slot, cell);

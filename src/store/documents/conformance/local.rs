@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// No document is sealed until it is told to be.
+/// Documents are sealed only on request.
 pub(super) const SUBJECT: Subject = Subject {
     name: "open",
     open: |medium, granularities| open(medium, granularities, usize::MAX),

@@ -30,7 +30,7 @@ impl PartitionReader {
                 let (start, series) = partition.place_of(key.value());
                 let layout = partition.layout(start);
                 if let Err(fault) = layout.check(doc.value(), series, start) {
-                    // What is compared later goes round it.
+                    // Later comparisons skip the damaged document.
                     partition.note_damage(start, series);
                     visit(start, series, Err(fault.to_string()));
                     continue;

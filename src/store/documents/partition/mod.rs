@@ -38,55 +38,55 @@ use segments::{Named, Numbers, Segments};
 
 pub(crate) const DOCUMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("documents");
 pub(crate) const META: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
-/// Numbers of the segments that count, and where their documents lie.
+/// The numbers of the segments in use, and the places of their documents.
 pub(crate) const SEGMENTS: TableDefinition<'_, u32, u64> = TableDefinition::new("segments");
 const START_KEY: &str = "start";
 const END_KEY: &str = "end";
 const WIDTH_KEY: &str = "width";
 const DOCUMENT_KEY: &str = "document";
 const MONTHS_KEY: &str = "document_months";
-/// Documents are not longer.
+/// The maximum length of a document.
 const LONGEST_MONTHS: i64 = 12_000;
 pub(crate) const THROUGH_KEY: &str = "applied_through";
 pub(crate) const UNTIL_KEY: &str = "applied_until";
 pub(crate) const CHECK_KEY: &str = "applied_check";
 const OPTIONS: FileOptions = FileOptions { cache_bytes: 2 << 20, quick_repair: true };
 
-/// The most bytes that the compact file of a partition with sealed documents takes.
+/// The maximum size of the compact file of a partition with sealed documents.
 const LOOSE_BYTES: u64 = 256 << 10;
 
-/// Why a partition's files are to go.
+/// The reason why a partition's files will be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Going {
     /// The partition is dropped.
     Dropped,
-    /// The partition is damaged: it is set aside, and begun again.
+    /// The partition is damaged: it is set aside, and replaced by an empty one.
     SetAside,
 }
 
-/// An open partition: where it lies, and its file.
+/// An open partition: its place, file and segments.
 #[derive(Debug)]
 pub(crate) struct Partition {
     pub(crate) place: Place,
     layouts: Layouts,
     pub(crate) file: DatabaseFile,
-    /// Keys of documents that were found damaged, and the holes of those that were written anew.
+    /// Keys of damaged documents, and the holes of those that were replaced.
     pub(crate) damage: Damage,
     pub(crate) segments: Segments,
-    /// Why its files are to go: who finds that writes nothing there. Held while one segment takes
-    /// the place of others.
+    /// The reason why its files will be removed; while there is one, nothing is written. Locked
+    /// while a segment replaces others.
     pub(crate) going: Mutex<Option<Going>>,
-    /// The file's stamp when the sealer looked last, and since when it is that.
+    /// The file's stamp at the sealer's last visit, and the time since which it is unchanged.
     pub(crate) seen: Mutex<Option<(u64, UnixMillis)>>,
-    /// The file's stamp when it was not worth folding, and what was expected of it then.
+    /// The file's stamp when folding was not worth it, and its stage at that time.
     pub(crate) not_worth: Mutex<Option<(u64, Stage)>>,
-    /// The partition was folded while somebody read, so the file did not shrink yet.
+    /// True when the partition was folded during a read, so that the file has not shrunk yet.
     pub(crate) is_loose: AtomicBool,
 }
 
 impl Partition {
-    /// Opens an existing partition, which begins at the time in its name. The file says when it
-    /// ends, and what documents it has.
+    /// Opens an existing partition, which begins at the time in its name. Its end and the span of
+    /// its documents are in the file.
     pub(crate) fn open(
         medium: &Arc<dyn Medium>,
         id: PartitionId,
@@ -104,13 +104,13 @@ impl Partition {
         let damage = Damage::read(&file, place.width_ms, place.id.start..place.end)?;
         let partition = Self { damage, ..Self::of(medium, place, file, numbers) };
         partition.segments.open_named(&named)?;
-        // The last run may have ended before it gave back what was folded.
+        // The last run may have ended before the file shrank after folding.
         let is_loose = !named.is_empty() && partition.file.bytes()? > LOOSE_BYTES;
         partition.is_loose.store(is_loose, Ordering::Relaxed);
         Ok(partition)
     }
 
-    /// Makes a partition that is not there.
+    /// Creates a partition.
     pub(crate) fn create(
         medium: &Arc<dyn Medium>,
         granularity: &Granularity,
@@ -151,7 +151,7 @@ impl Partition {
         Self { place, layouts, file, damage, segments, going, seen, not_worth, is_loose }
     }
 
-    /// Returns whether its files are to go.
+    /// Returns true when its files will be removed.
     pub(crate) fn is_going(&self) -> bool {
         self.going.lock().is_some()
     }
@@ -170,7 +170,7 @@ impl Partition {
         self.segments.open().get(&rows_named(&self.file, &table)?)
     }
 
-    /// The time since which the file has not changed, as far as earlier calls have seen it.
+    /// Returns the time since which the file has not changed, as observed by earlier calls.
     pub(crate) fn unchanged_since(&self, now: UnixMillis) -> Option<UnixMillis> {
         let stamp = self.file.stamp()?;
         let mut seen = self.seen.lock();
@@ -180,7 +180,7 @@ impl Partition {
         }
     }
 
-    /// The segments, to be copied.
+    /// The segments, for copying.
     pub(crate) fn segment_files(&self) -> Vec<Arc<Segment>> {
         self.segments.files()
     }
@@ -212,8 +212,8 @@ impl Partition {
         (self.place.id.start.plus((key >> 32) as i64 * 1000), SeriesId(key as u32))
     }
 
-    /// Returns whether a document is as it was written. A damaged one reads as if it were absent,
-    /// except for the first time, when it is an error, named in the log, and counted.
+    /// Returns true when a document is intact. A damaged document is an error at its first read,
+    /// with a log line and a count; after that it counts as absent.
     pub(crate) fn is_sound(
         &self,
         layout: &DocumentLayout,
@@ -240,19 +240,19 @@ impl Partition {
         Err(StoreError::DamagedPart { file: file.to_owned(), part })
     }
 
-    /// Returns whether the document of a key is a shell as it was written.
+    /// Returns true when the document of a key is an intact shell.
     pub(crate) fn is_shell(&self, key: u64, doc: &[u8]) -> bool {
         let (start, series) = self.place_of(key);
         let layout = self.layout(start);
         layout.check(doc, series, start).is_ok() && layout.is_shell(doc)
     }
 
-    /// Notes a damaged document that is said elsewhere.
+    /// Notes a damaged document without a log line; the caller reports it.
     pub(crate) fn note_damage(&self, start: UnixMillis, series: SeriesId) {
         self.damage.note(self.key(start, series), || {});
     }
 
-    /// Starts of the documents that were found damaged, ascending.
+    /// The starts of damaged documents, ascending.
     pub(crate) fn damaged_documents(&self) -> Vec<UnixMillis> {
         let keys = self.damage.keys().into_iter();
         let mut starts: Vec<_> = keys.map(|key| self.place_of(key).0).collect();

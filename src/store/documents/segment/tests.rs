@@ -258,7 +258,7 @@ proptest! {
             for ((slot, cell), (found_slot, found)) in expected.into_iter().zip(found) {
                 prop_assert_eq!(usize::from(*slot), found_slot);
                 let same = |has: Columns, value: fn(&Cell) -> f64| {
-                    // Who reads a cell of two samples takes it for both of them.
+                    // A reader takes a cell of two samples for both of them.
                     !(wanted.has_any(has) || cell.n == 2) || value(cell).to_bits() == value(&found).to_bits()
                 };
                 prop_assert!(same(Columns::SUM, |cell| cell.sum), "{:?} {:?}", cell, found);

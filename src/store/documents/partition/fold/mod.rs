@@ -70,7 +70,7 @@ impl Partition {
         if seen.is_some() && *self.not_worth.lock() == seen {
             return Ok(None);
         }
-        // What is damaged would be forgotten.
+        // Folding a damaged partition would lose the record of its damage.
         let is_whole = !self.is_going() && self.damage.count() == 0 && !self.segments.has_lost();
         let portion = if is_whole { self.read()?.portion_to_fold(stage, bytes_min)? } else { None };
         let Some(portion) = portion else {
@@ -84,7 +84,7 @@ impl Partition {
                 *self.not_worth.lock() = seen;
                 return Ok(Some(Folded { refused: true, ..Folded::default() }));
             }
-            // What is damaged is noted by now.
+            // The damage has been noted.
             Ok(Filled::Ended) | Err(StoreError::DamagedPart { .. }) => return Ok(None),
             Err(fault) => return Err(fault),
         }

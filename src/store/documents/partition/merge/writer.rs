@@ -27,8 +27,8 @@ use crate::{
     },
 };
 
-/// Late cells are put into open rows when a partition has this many segments: those of a partition
-/// that lost one never become fewer.
+/// The number of segments of a partition from which late cells are put into open rows. Segments of
+/// a partition that lost one are never folded, so their number does not fall.
 const SEGMENTS_MAX: usize = 128;
 
 /// The documents of one partition within a transaction.
@@ -37,13 +37,13 @@ pub(crate) struct DocumentWriter<'p, 't> {
     table: Table<'t, u64, &'static [u8]>,
     /// The segments that the transaction names.
     segments: &'p [Arc<Segment>],
-    /// Documents that are in no file.
+    /// New documents.
     fresh: Fresh<'p>,
     /// Late cells of documents that are in segments.
     late: Fresh<'p>,
-    /// The table has rows.
+    /// True when the table has rows.
     has_rows: bool,
-    /// There may be another segment for late cells.
+    /// True when another segment for late cells is allowed.
     has_room: bool,
     buffer: Vec<u8>,
     /// The places of a sealed document's parts.
@@ -57,16 +57,16 @@ pub(crate) struct DocumentWriter<'p, 't> {
 
 /// The state of a document in segments.
 enum Sealed {
-    /// Something, in the writer's parts.
+    /// Segments have parts of it, which are now in [`DocumentWriter::parts`].
     Parts,
     Nothing,
-    /// Damaged, as far as the heads tell, or as found before.
+    /// The head of a tile is damaged, or damage was found before.
     Damaged,
 }
 
 /// The destination of a document's cells.
 enum Target {
-    /// Into the row that the buffer holds.
+    /// The row in the buffer.
     Row,
     Fresh,
     Late,
@@ -121,7 +121,7 @@ impl<'p, 't> DocumentWriter<'p, 't> {
             if self.table.get(key).map_err(partition.fail("preallocate"))?.is_some() {
                 continue;
             }
-            // What is damaged begins anew when something comes.
+            // A damaged document is replaced when cells for it are merged.
             if !matches!(self.sealed(document, *series)?, Sealed::Nothing) {
                 continue;
             }
@@ -144,14 +144,14 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         match sealed.find(start, series, scratch, parts) {
             Ok(()) if parts.is_empty() => Ok(Sealed::Nothing),
             Ok(()) => Ok(Sealed::Parts),
-            // Who writes goes on: there is nothing to ask again.
+            // A writer replaces the damaged document, so the error needs no second attempt.
             Err(StoreError::DamagedPart { .. }) => Ok(Sealed::Damaged),
             Err(fault) => Err(fault),
         }
     }
 
-    /// Writes a document that has no open row into the buffer: what segments have of it, unless
-    /// that is damaged.
+    /// Writes a document without an open row into the buffer, with its cells in segments unless
+    /// they are damaged.
     fn open_sealed(
         &mut self,
         layout: &DocumentLayout,
@@ -185,7 +185,7 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         Ok(())
     }
 
-    /// Stores what the buffer holds.
+    /// Stores the document in the buffer.
     fn store(&mut self, layout: &DocumentLayout, key: u64) -> Result<(), StoreError> {
         layout.write_checksum(&mut self.buffer);
         self.merged.grown += u64::from(self.buffer.len() != layout.length());
@@ -194,8 +194,8 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         Ok(())
     }
 
-    /// Places the documents that have no open row; puts the segments that are to be named into
-    /// `named`. Returns what was merged, and where something was lost.
+    /// Writes the documents without an open row; adds the new segments to `named`. Returns the
+    /// counts of the merge, and the times of lost documents.
     pub(crate) fn finish(mut self, named: &mut Vec<Named>) -> Result<(Merged, Holes), StoreError> {
         let mut open = Vec::new();
         for fresh in [&mut self.fresh, &mut self.late] {
@@ -218,7 +218,7 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         Ok((self.merged, self.lost))
     }
 
-    /// Finds a document, and counts it.
+    /// Returns the destination of a document's cells, and counts the document.
     fn target(
         &mut self,
         layout: &DocumentLayout,
@@ -228,10 +228,10 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         let partition = self.partition;
         let key = partition.key(start, series);
         if self.load(key)? {
-            // Who writes goes on: there is nothing to ask again.
+            // A writer replaces the damaged document, so the error needs no second attempt.
             if !partition.is_sound(layout, &self.buffer, start, series).unwrap_or(false) {
                 self.merged.created += 1;
-                self.begin_anew(layout, start, series);
+                self.replace_damaged(layout, start, series);
                 return Ok(Target::Row);
             }
             self.merged.patched += 1;
@@ -253,14 +253,14 @@ impl<'p, 't> DocumentWriter<'p, 't> {
             }
             Sealed::Nothing => Target::Fresh,
             Sealed::Damaged => {
-                self.begin_anew(layout, start, series);
+                self.replace_damaged(layout, start, series);
                 Target::Row
             }
         })
     }
 
-    /// Begins a damaged document anew.
-    fn begin_anew(&mut self, layout: &DocumentLayout, start: UnixMillis, series: SeriesId) {
+    /// Replaces a damaged document by an empty one.
+    fn replace_damaged(&mut self, layout: &DocumentLayout, start: UnixMillis, series: SeriesId) {
         layout.write_shell(series, start, &mut self.buffer);
         self.lost.add(start..self.partition.place.next_document(start));
     }
