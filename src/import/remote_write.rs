@@ -1,5 +1,5 @@
-//! Bodies of remote-write requests: each file has one, compressed with Snappy as it was sent. The
-//! first field shows the version: 2.0 reserves the fields of 1.0.
+//! Bodies of remote-write requests: each file is one body, still compressed with Snappy. Versions
+//! 1.0 and 2.0 use different field numbers, so the first field shows the version.
 
 use granary_exposition::wire::Fields;
 use snap::raw::{Decoder, decompress_len};
@@ -40,12 +40,14 @@ impl Source for RemoteWrite {
         let Some(body) = self.0.take() else { return Ok(None) };
         let decoded = decode(version_of(&body), &body, &Families::default(), rows);
         decoded.map_err(|fault| SourceFault::Damaged(fault.to_string()))?;
+        // The file has only one place.
         Ok(Some(0))
     }
 }
 
 fn version_of(body: &[u8]) -> Version {
     match Fields::of(body).next_field() {
+        // The fields `symbols` and `timeseries` of 2.0.
         Ok(Some((4 | 5, _))) => Version::V2,
         _ => Version::V1,
     }

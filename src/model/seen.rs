@@ -70,12 +70,13 @@ pub struct SeenTimes {
 }
 
 impl SeenTimes {
-    /// Returns the size of the runs in bytes.
+    /// Returns the allocated memory of the runs, in bytes.
     pub fn run_bytes(&self) -> usize {
         self.runs.capacity() * size_of::<Run>()
     }
 
-    /// Returns unknown times up to `latest`: no time up to it is new.
+    /// Returns the state of a series whose times up to `latest` are lost: all of them count as
+    /// seen.
     pub fn unknown_until(latest: UnixMillis) -> Self {
         Self { runs: Vec::new(), floor: latest.0 }
     }
@@ -85,7 +86,7 @@ impl SeenTimes {
         self.runs.last().map(|run| UnixMillis(run.last()))
     }
 
-    /// Returns true when no time was ever accepted.
+    /// Returns true for the initial state.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty() && self.floor == 0
     }

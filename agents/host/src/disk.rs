@@ -37,8 +37,8 @@ const COUNTED: [Count; 11] = [
     ("seconds", |disk| disk.weighted_time_in_progress as f64 / 1000.0),
 ];
 
-/// The metric names of one family. Each operation counts once in a family, so that its series can
-/// be summed up.
+/// The metric names of one family. Each operation counts once in a family, so that the family's
+/// series can be summed up.
 struct Names {
     counted: [&'static str; COUNTED.len()],
     in_progress: &'static str,
@@ -124,12 +124,12 @@ enum Device<'a> {
     /// A partition of this disk.
     Partition(&'a str),
     Volume,
-    /// The operations count elsewhere: the device has no medium, is below a volume that counts
-    /// them, or is a part of a volume.
+    /// A device that is not sampled: it has no medium of its own, or its operations count at a
+    /// volume.
     LeftOut,
 }
 
-/// The source of this group.
+/// The source of the metrics of disks.
 #[derive(Debug)]
 pub(crate) struct Disk {
     host: Arc<Host>,

@@ -6,7 +6,7 @@ use granary_agent_kit::{Readings, Source, SourceError};
 
 use crate::host::Host;
 
-/// The source of this group.
+/// The source of the metrics of file handles.
 #[derive(Debug)]
 pub(crate) struct Files(pub(crate) Arc<Host>);
 
@@ -22,6 +22,7 @@ impl Source for Files {
             readings,
             "files",
             [
+                // Handles in use, as the metrics' list explains.
                 ("system_file_handles_allocated", allocated - unused),
                 ("system_file_handles_max", max),
             ],

@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    answer::Shown,
+    conversion::TargetSeries,
     memory::{Memory, Samples},
     target::{Assigned, Target},
 };
@@ -28,7 +28,7 @@ pub(crate) type TargetId = u64;
 struct Entry {
     assigned: Assigned,
     /// `None` while it is being scraped.
-    shown: Option<Shown>,
+    series: Option<TargetSeries>,
     /// The time of the next scrape, also while the target is being scraped.
     due_ms: i64,
     /// The error of the last scrape.
@@ -41,7 +41,7 @@ struct Entry {
 pub(crate) struct Ticket {
     pub(crate) id: TargetId,
     pub(crate) assigned: Assigned,
-    pub(crate) shown: Shown,
+    pub(crate) series: TargetSeries,
     /// The time of the samples.
     pub(crate) time_ms: i64,
 }
@@ -105,8 +105,8 @@ impl Board {
             let id = self.next_id;
             self.next_id += 1;
             let due_ms = assigned.target.next_after(now_ms);
-            let shown = Some(Shown::new(&self.memory));
-            let entry = Entry { assigned, shown, due_ms, problem: None, is_scraped: false };
+            let series = Some(TargetSeries::new(&self.memory));
+            let entry = Entry { assigned, series, due_ms, problem: None, is_scraped: false };
             self.entries.insert(id, entry);
             self.by_hash.insert(hash, id);
             self.due.insert((due_ms, id));
@@ -125,8 +125,8 @@ impl Board {
             if let Some(entry) = self.entries.remove(&id) {
                 self.due.remove(&(entry.due_ms, id));
                 // A target that is being scraped ends when its worker returns it.
-                if let Some(shown) = entry.shown {
-                    self.end(shown, now_ms);
+                if let Some(series) = entry.series {
+                    self.end(series, now_ms);
                 }
             }
         }
@@ -150,7 +150,7 @@ impl Board {
             self.due.remove(&(due_ms, id));
             let Some(entry) = self.entries.get_mut(&id) else { continue };
             // While a scrape is running, the next one waits for its end.
-            let Some(shown) = entry.shown.take() else { continue };
+            let Some(series) = entry.series.take() else { continue };
             let next_ms = entry.assigned.target.next_after(now_ms);
             let interval_ms = entry.assigned.target.interval.as_millis() as i64;
             entry.due_ms = next_ms;
@@ -158,7 +158,7 @@ impl Board {
             self.missed +=
                 (next_ms - due_ms).div_euclid(interval_ms.max(1)).max(1).unsigned_abs() - 1;
             let time_ms = if now_ms - due_ms <= TOLERANCE_MS { due_ms } else { now_ms };
-            return Ok(Ticket { id, assigned: entry.assigned.clone(), shown, time_ms });
+            return Ok(Ticket { id, assigned: entry.assigned.clone(), series, time_ms });
         }
     }
 
@@ -201,13 +201,13 @@ impl Board {
         self.wait(samples);
         match self.entries.get_mut(&ticket.id) {
             Some(entry) => {
-                entry.shown = Some(ticket.shown);
+                entry.series = Some(ticket.series);
                 entry.problem = problem;
                 entry.is_scraped = true;
                 // A scrape that became due meanwhile follows at once.
                 self.due.insert((entry.due_ms, ticket.id));
             }
-            None => self.end(ticket.shown, now_ms),
+            None => self.end(ticket.series, now_ms),
         }
     }
 
@@ -255,9 +255,9 @@ impl Board {
         }
     }
 
-    fn end(&mut self, mut shown: Shown, now_ms: i64) {
-        let mut samples = shown.end_all(now_ms);
-        shown.end_reports(now_ms, &mut samples);
+    fn end(&mut self, mut series: TargetSeries, now_ms: i64) {
+        let mut samples = series.end_all(now_ms);
+        series.end_reports(now_ms, &mut samples);
         self.wait(samples);
     }
 

@@ -3,12 +3,12 @@
 //!
 //! Each file is one step: `config` reads the settings, `discovery` finds targets, `target` applies
 //! relabeling, `board` schedules scrapes, `runner` owns the threads, `fetch` sends requests, and
-//! `answer` parses responses, within the `memory` that all targets share. Must never know: how
+//! `conversion` parses responses, within the `memory` that all targets share. Must never know: how
 //! readings are spooled and sent.
 
-mod answer;
 mod board;
 mod config;
+mod conversion;
 mod discovery;
 mod fetch;
 mod memory;

@@ -38,7 +38,7 @@ const SERIES_CHANGE: &str = "series were deleted or renamed during the request";
 pub struct CollectBatches {
     /// The bytes, decompressed.
     pub body: Bytes,
-    /// The protocol of the body.
+    /// The encoding of the body.
     pub encoding: BatchEncoding,
     /// True for samples of the daemon itself.
     pub is_own: bool,

@@ -1,6 +1,6 @@
 //! One evaluation of a group: what its rules give at a time, as samples and alerts.
 //!
-//! A group is evaluated in stages: what a rule records can be asked by the rules of later stages.
+//! A group is evaluated in stages: rules of later stages can query what earlier stages recorded.
 //! Must never know: how an expression is evaluated, where samples and states are written.
 
 mod finding;

@@ -27,7 +27,7 @@ pub(super) struct Found {
     pub(super) measured: BTreeSet<LabelSet>,
     /// The alerts that have recovered, if the rule needs that.
     pub(super) recovered: BTreeSet<LabelSet>,
-    /// The labels of the alert that no samples at all are measured.
+    /// The labels of the alert that represents the whole rule when nothing is measured.
     pub(super) whole: LabelSet,
 }
 

@@ -34,8 +34,8 @@ pub(in crate::api) enum AnswerStart<E> {
     Failed(E),
 }
 
-/// Runs a query and writes its answer. The receiver gets the start as soon as it exists, and
-/// nothing when the query panics. The answer's memory is held until it is written. The caller
+/// Runs a query and writes its answer. `start` gets the beginning of the answer; when the query
+/// panics, it is dropped. The answer's memory is held until it is written. The caller
 /// must be on a blocking thread of a runtime.
 pub(in crate::api) fn write<T: Serialize, E>(
     start: oneshot::Sender<AnswerStart<E>>,
@@ -108,7 +108,7 @@ impl<E> ChunkWriter<E> {
             return drop(start.send(AnswerStart::Whole(rest)));
         }
         drop(self.send(Ok(rest.into())));
-        // The place is free before the client sees the end, which is when the writer is dropped.
+        // The place is free before the writer is dropped, which ends the response.
         drop(permit);
     }
 

@@ -8,10 +8,10 @@ use super::{
 };
 use crate::{store::Store, telemetry::log_limit::log_lines_dropped};
 
-/// Reads a number of the store.
+/// Reads the present value.
 type ReadStore = fn(&Store) -> u64;
 
-/// Numbers of the store that are copied at each scrape.
+/// Metrics and the counters or gauges that they copy.
 #[derive(Debug, Clone)]
 pub(super) struct Mirrored {
     counters: Vec<(IntCounter, ReadStore)>,

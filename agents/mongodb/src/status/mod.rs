@@ -65,8 +65,8 @@ impl Memory {
     }
 }
 
-/// Adds the readings of `serverStatus` at `now_ms`. `cores` is the number of its machine's cores,
-/// if known.
+/// Adds the readings of `serverStatus` at `now_ms`. `cores` is the number of cores of the server's
+/// machine, if known.
 pub(crate) fn read(
     status: &Document,
     now_ms: i64,
@@ -87,7 +87,7 @@ pub(crate) fn read(
     let restarts = memory.restarts.len() as f64;
     readings.gauge("mongodb_restarts_in_last_hour", "restarts", &[], restarts);
     elections(status, start, readings);
-    of_one_document(status, readings);
+    add_derived(status, readings);
     memory.intervals.read(status, now_ms, cores, readings);
 }
 
@@ -106,7 +106,7 @@ fn elections(status: &Document, start: Option<i64>, readings: &mut Readings) {
 }
 
 /// Adds the values that are computed from several fields of a response.
-fn of_one_document(status: &Document, readings: &mut Readings) {
+fn add_derived(status: &Document, readings: &mut Readings) {
     let number = |path: &str| number(status, path);
     if let (Some(current), Some(available)) =
         (number("connections.current"), number("connections.available"))

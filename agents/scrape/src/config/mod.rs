@@ -120,8 +120,8 @@ impl Config {
         &self.scrape_configs
     }
 
-    /// Returns keys that have no effect in an agent, each once: they concern the rules, alerts and
-    /// queries of a server.
+    /// Returns the keys that were set but have no effect in an agent, without duplicates: they
+    /// concern the rules, alerts and queries of a server.
     pub fn unused(&self) -> Vec<&'static str> {
         let global = &self.global;
         let mut all = vec![
@@ -154,7 +154,7 @@ impl Config {
         names
     }
 
-    /// Returns labels that are added to samples that lack them.
+    /// Returns the labels to add to samples without them.
     pub(crate) fn external_labels(&self) -> &BTreeMap<String, String> {
         &self.global.external_labels
     }
@@ -177,13 +177,14 @@ impl Config {
             if job.scrape_protocols.is_empty() {
                 job.scrape_protocols.clone_from(&global.scrape_protocols);
             }
-            let or = |value: &mut u64, all: u64| *value = if *value == 0 { all } else { *value };
-            or(&mut job.body_size_limit.0, global.body_size_limit.0);
-            or(&mut job.sample_limit, global.sample_limit);
-            or(&mut job.label_limit, global.label_limit);
-            or(&mut job.label_name_length_limit, global.label_name_length_limit);
-            or(&mut job.label_value_length_limit, global.label_value_length_limit);
-            or(&mut job.target_limit, global.target_limit);
+            let inherit =
+                |value: &mut u64, global: u64| *value = if *value == 0 { global } else { *value };
+            inherit(&mut job.body_size_limit.0, global.body_size_limit.0);
+            inherit(&mut job.sample_limit, global.sample_limit);
+            inherit(&mut job.label_limit, global.label_limit);
+            inherit(&mut job.label_name_length_limit, global.label_name_length_limit);
+            inherit(&mut job.label_value_length_limit, global.label_value_length_limit);
+            inherit(&mut job.target_limit, global.target_limit);
             job.take_bearer_token();
             let access = job.access_mut();
             for Access { basic_auth, authorization, tls_config: tls } in access {
@@ -229,7 +230,7 @@ impl Config {
                 return fault("scrape_timeout must be more than 0 and at most scrape_interval");
             }
             if job.relabel_configs.len().max(job.metric_relabel_configs.len()) > RULES_MAX {
-                return fault("more than 1000 rules in a list");
+                return fault(&format!("more than {RULES_MAX} rules in a list"));
             }
             if let Err(problem) = job.check_access() {
                 return fault(&problem);

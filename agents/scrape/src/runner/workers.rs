@@ -14,7 +14,7 @@ use granary_agent_kit::{Stopwatch, unix_ms};
 use tracing::error;
 
 use super::{STACK_BYTES, Shared, State};
-use crate::{answer::Report, board::Ticket, memory::Samples, target::Assigned};
+use crate::{board::Ticket, conversion::Report, memory::Samples, target::Assigned};
 
 /// The maximum number of workers: this many targets can hang without delaying others.
 const WORKERS_MAX: usize = 64;
@@ -100,10 +100,10 @@ fn scrape(shared: &Shared, ticket: &mut Ticket) -> (Samples, Option<String>) {
     let time_ms = ticket.time_ms;
     let Assigned { index, target } = ticket.assigned.clone();
     let (job, client) = &shared.jobs[index];
-    let shown = &mut ticket.shown;
+    let series = &mut ticket.series;
     let answer = client.get(job, &target).map_err(|cause| (0, cause));
     let taken = answer.and_then(|(format, mut answer)| {
-        shown.take((job, &target), &shared.external, (&mut *answer, format), time_ms)
+        series.take((job, &target), &shared.external, (&mut *answer, format), time_ms)
     });
     let seconds = watch.elapsed().as_secs_f64();
     let (mut samples, report, problem) = match taken {
@@ -114,10 +114,10 @@ fn scrape(shared: &Shared, ticket: &mut Ticket) -> (Samples, Option<String>) {
         }
         Err((scraped, cause)) => {
             let report = Report { is_up: false, seconds, scraped, kept: 0, added: 0 };
-            (shown.end_all(time_ms), report, Some(cause))
+            (series.end_all(time_ms), report, Some(cause))
         }
     };
-    shown.report(&target, &shared.external, report, time_ms, &mut samples);
+    series.report(&target, &shared.external, report, time_ms, &mut samples);
     samples.readings.shrink_to_fit();
     (samples, problem)
 }

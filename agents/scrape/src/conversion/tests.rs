@@ -14,7 +14,7 @@ struct Asked {
     job: Job,
     target: Target,
     external: Labels,
-    shown: Shown,
+    series: TargetSeries,
 }
 
 impl Asked {
@@ -27,16 +27,20 @@ impl Asked {
     }
 
     fn within(memory: &Arc<Memory>, job: Job, target: Target, external: Labels) -> Self {
-        Self { job, target, external, shown: Shown::new(memory) }
+        Self { job, target, external, series: TargetSeries::new(memory) }
     }
 
-    fn take(&mut self, text: &str, time_ms: i64) -> Result<Taken, (u64, String)> {
+    fn take(&mut self, text: &str, time_ms: i64) -> Result<Converted, (u64, String)> {
         self.take_from(&mut text.as_bytes(), time_ms)
     }
 
-    fn take_from(&mut self, answer: &mut dyn Read, time_ms: i64) -> Result<Taken, (u64, String)> {
+    fn take_from(
+        &mut self,
+        answer: &mut dyn Read,
+        time_ms: i64,
+    ) -> Result<Converted, (u64, String)> {
         let answer = (answer, Format::Prometheus);
-        self.shown.take((&self.job, &self.target), &self.external, answer, time_ms)
+        self.series.take((&self.job, &self.target), &self.external, answer, time_ms)
     }
 
     /// Returns `series value time` of each accepted sample.
@@ -119,10 +123,10 @@ fn a_series_that_vanishes_ends_once_and_comes_back() {
     assert_eq!(asked.read("a 3\n", 3), ["a{} gauge 3 3"]);
     let taken = asked.take("b 4\na 4\n", 4).unwrap();
     assert_eq!(taken.added, 1);
-    let mut ended: Vec<_> = asked.shown.end_all(5).readings.iter().map(shown).collect();
+    let mut ended: Vec<_> = asked.series.end_all(5).readings.iter().map(shown).collect();
     ended.sort();
     assert_eq!(ended, ["a{} gauge ends 5", "b{} gauge ends 5"]);
-    assert_eq!(asked.shown.end_all(6).readings.len(), 0);
+    assert_eq!(asked.series.end_all(6).readings.len(), 0);
 }
 
 #[test]
@@ -132,7 +136,7 @@ fn a_bad_answer_counts_for_nothing_and_ends_what_was_shown() {
     let (scraped, fault) = asked.take("a 2\nnew 1\nb x\n", 2).unwrap_err();
     assert_eq!(scraped, 2);
     assert!(fault.starts_with("line 3: "), "{fault}");
-    let ended: Vec<_> = asked.shown.end_all(2).readings.iter().map(shown).collect();
+    let ended: Vec<_> = asked.series.end_all(2).readings.iter().map(shown).collect();
     assert_eq!(ended, ["a{} gauge ends 2"], "what was never sent does not end");
 }
 
@@ -170,7 +174,7 @@ fn an_answer_over_a_limit_counts_for_nothing() {
 fn reports_are_series_of_the_target() {
     let mut asked = Asked::new("");
     let report = Report { is_up: true, seconds: 0.5, scraped: 4, kept: 3, added: 2 };
-    let Asked { target, external, shown: answer, .. } = &mut asked;
+    let Asked { target, external, series: answer, .. } = &mut asked;
     let mut samples = answer.memory.samples();
     answer.report(target, external, report, 9, &mut samples);
     let lines: Vec<_> = samples.readings.iter().map(shown).collect();
@@ -226,7 +230,7 @@ fn a_response_above_the_limit_uses_only_its_share_of_memory_and_releases_it() {
     assert_eq!(memory.refused(), 1);
     // Other targets are scraped while this one holds its memory.
     assert_eq!(small.read("a 1\n", 2), ["a{} gauge 1 2"]);
-    let ended: Vec<_> = huge.shown.end_all(2).readings.iter().map(shown).collect();
+    let ended: Vec<_> = huge.series.end_all(2).readings.iter().map(shown).collect();
     assert_eq!(ended, ["known{} gauge ends 2"]);
     assert!(memory.used() < 1000, "{}", memory.used());
     drop((huge, small));

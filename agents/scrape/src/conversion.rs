@@ -27,22 +27,23 @@ const NAME: &str = "__name__";
 /// The maximum number of series of a target, whatever its own limit is.
 const SERIES_MAX: usize = 200_000;
 /// The memory of a known series in the table, without the series itself.
-const KNOWN_BYTES: usize = 2 * size_of::<(u128, Known)>();
+const KNOWN_BYTES: usize = 2 * size_of::<(u128, KnownSeries)>();
 
 /// The recent series of a target.
 #[derive(Debug)]
-pub(crate) struct Shown {
+pub(crate) struct TargetSeries {
     /// The memory of the series.
     lease: Lease,
     memory: Arc<Memory>,
     /// Series by the hash of their text.
-    series: HashMap<u128, Known>,
+    series: HashMap<u128, KnownSeries>,
     round: u64,
+    /// The series of [`Report`], in the order of its values.
     reports: Vec<Arc<Series>>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownSeries {
     /// `None` when rules drop the series.
     series: Option<Arc<Series>>,
     /// The type before the series in the last response; when it changes, the kind may change.
@@ -55,7 +56,7 @@ struct Known {
     is_timed: bool,
 }
 
-impl Known {
+impl KnownSeries {
     fn bytes(&self) -> usize {
         KNOWN_BYTES + self.series.as_ref().map_or(0, |series| series.bytes())
     }
@@ -63,7 +64,7 @@ impl Known {
 
 /// The result of a response.
 #[derive(Debug)]
-pub(crate) struct Taken {
+pub(crate) struct Converted {
     pub(crate) samples: Samples,
     /// Samples of the response.
     pub(crate) scraped: u64,
@@ -92,7 +93,7 @@ const REPORTS: [(&str, &str); 5] = [
     ("scrape_series_added", "series"),
 ];
 
-impl Shown {
+impl TargetSeries {
     /// Creates an empty table.
     pub(crate) fn new(memory: &Arc<Memory>) -> Self {
         let (series, reports) = (HashMap::new(), Vec::new());
@@ -110,10 +111,10 @@ impl Shown {
         external: &Labels,
         (answer, format): (&mut dyn Read, Format),
         time_ms: i64,
-    ) -> Result<Taken, (u64, String)> {
+    ) -> Result<Converted, (u64, String)> {
         self.round += 1;
-        let mut taken = Taken { samples: self.memory.samples(), scraped: 0, kept: 0, added: 0 };
-        let of_target = OfTarget { job, target, external };
+        let mut taken = Converted { samples: self.memory.samples(), scraped: 0, kept: 0, added: 0 };
+        let of_target = TargetContext { job, target, external };
         let reading = self.memory.lease();
         let outcome =
             read_from(answer, format, &mut |bytes| reading.take(bytes), |sample, families| {
@@ -165,11 +166,11 @@ impl Shown {
 
     fn sample(
         &mut self,
-        of_target: &OfTarget<'_>,
+        of_target: &TargetContext<'_>,
         sample: Sample<'_>,
         families: &Families,
         time_ms: i64,
-        taken: &mut Taken,
+        taken: &mut Converted,
     ) -> Result<(), String> {
         taken.scraped += 1;
         let hash = xxh3_128(sample.series);
@@ -184,7 +185,8 @@ impl Shown {
             Entry::Vacant(free) => {
                 let series = of_target.describe(sample.series, families)?.map(Arc::new);
                 let declared = families.last_type();
-                let known = Known { series, declared, round: 0, is_sent: false, is_timed: false };
+                let known =
+                    KnownSeries { series, declared, round: 0, is_sent: false, is_timed: false };
                 self.lease.take(known.bytes())?;
                 free.insert(known)
             }
@@ -221,7 +223,12 @@ impl Shown {
     }
 
     /// Removes and ends the series that `stays` rejects.
-    fn end(&mut self, time_ms: i64, stays: impl Fn(&Known, u64) -> bool, samples: &mut Samples) {
+    fn end(
+        &mut self,
+        time_ms: i64,
+        stays: impl Fn(&KnownSeries, u64) -> bool,
+        samples: &mut Samples,
+    ) {
         let (round, lease) = (self.round, &self.lease);
         self.series.retain(|_, known| {
             let is_kept = stays(known, round);
@@ -248,13 +255,13 @@ fn stale(series: &Arc<Series>, time_ms: i64) -> KnownReading {
 }
 
 /// The target of the samples.
-struct OfTarget<'a> {
+struct TargetContext<'a> {
     job: &'a Job,
     target: &'a Target,
     external: &'a Labels,
 }
 
-impl OfTarget<'_> {
+impl TargetContext<'_> {
     /// Parses the text of a series. Returns `None` when the rules drop it.
     fn describe(&self, series: &[u8], families: &Families) -> Result<Option<Series>, String> {
         let parts = parts(series, Names::Valid)?;
