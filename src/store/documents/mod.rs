@@ -22,8 +22,8 @@
 //! **Shells.** [`Documents::add_shells`] changes no cell and no mark, so it may run at any time,
 //! and repeatedly.
 //!
-//! **Views.** A view shows the documents and the mark of each partition as of one moment, even while
-//! the partition changes or is dropped.
+//! **Views.** A view shows the documents and the mark of each partition as of one moment, even
+//! while the partition changes or is dropped.
 //!
 //! **Loss.** A damaged partition is set aside and replaced by an empty one before the error is
 //! returned: a second attempt finds the new partition, whose mark includes nothing. A partition
@@ -38,11 +38,11 @@
 //!
 //! A [`SeriesId`] is valid in one daemon only, which numbers its series in the order of their
 //! registration. A store that several daemons share must never keep an id. It names a series by the
-//! hash (XXH3, 128 bits) of the key bytes at its registration, which a renaming does not change, and
-//! the number of deleted series of this key, so that a series registered after a deletion has
-//! another name. Such a store gets a function from ids to names when it is opened, calls it once per
-//! document or series of a view, and has a mark for each daemon, because each journal numbers its
-//! own records.
+//! hash (XXH3, 128 bits) of the key bytes at its registration, which a renaming does not change,
+//! and the number of deleted series of this key, so that a series registered after a deletion has
+//! another name. Such a store gets a function from ids to names when it is opened, calls it once
+//! per document or series of a view, and has a mark for each daemon, because each journal numbers
+//! its own records.
 
 #[cfg(test)]
 mod conformance;
