@@ -4,7 +4,7 @@
 //! by what a caller may do, each with a scope for its routes and with the parts that they need:
 //! `ingest` (samples), `query` (the store's own queries), `prometheus` (queries by its API),
 //! `overview` (the daemon's state), `objects` (dashboards and annotations), `alerting` (alerts and
-//! silences), `admin` (changes to the whole store), and `operations` and `page`, which are open to
+//! silences), `admin` (changes to the whole store), and `health` and `page`, which are open to
 //! all. The files beside them are shared: connections, `guard`, bodies, answers.
 
 mod admin;
@@ -14,14 +14,14 @@ mod body;
 mod connection;
 mod decompress;
 mod guard;
+mod health;
 mod ingest;
+mod middleware;
 mod objects;
-mod operations;
 mod overview;
 mod page;
 mod prometheus;
 mod query;
-mod receive;
 mod refusal;
 mod scope;
 
@@ -34,12 +34,12 @@ pub use connection::{Connections, OneAtATime};
 pub(crate) use decompress::fuzz_decompress;
 pub use guard::HostNames;
 pub use ingest::{Collectors, IngestParts};
+pub use middleware::receive;
 pub use objects::ObjectsParts;
 pub use overview::{OverviewLimits, OverviewParts};
 pub(crate) use prometheus::fuzz_params;
 pub(crate) use query::fuzz_query;
 pub use query::{Lines, QueryParts, Tails};
-pub use receive::receive;
 
 use actix_web::web::{self, ServiceConfig};
 
@@ -75,6 +75,6 @@ pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collectors: Collector
     objects::routes(Scope::new(config, objects));
     alerting::routes(Scope::new(config, alerting));
     overview::routes(Scope::new(config, overview));
-    operations::routes(Scope::new(config, admin.clone()));
+    health::routes(Scope::new(config, admin.clone()));
     admin::routes(Scope::new(config, admin));
 }

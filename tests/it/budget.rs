@@ -6,7 +6,7 @@ use granary::{
     model::{Kind, Moment, UnixMillis},
     query::{
         Budget, ChartRequest, Merge, PromqlSettings, PromqlValue, QueryError, QueryLimits,
-        QueryResources, Resolution, Scheduler, Selector, chart, evaluate,
+        QueryResources, Resolution, Scheduler, Selector, chart, evaluate_at,
     },
 };
 
@@ -34,7 +34,7 @@ fn a_role_evaluates_an_expression_within_a_budget() {
     let resources = QueryResources::new(Scheduler::for_this_machine(), SETTINGS.memory_max);
     let now: Moment = UnixMillis(DAY0 + 30 * MINUTE).into();
     let ask = |budget: &Budget| {
-        evaluate(bench.store(), budget, &SETTINGS, "sum(load) > bool 3", now.clock, now)
+        evaluate_at(bench.store(), budget, &SETTINGS, "sum(load) > bool 3", now.clock, now)
     };
     let budget = resources.budget(SETTINGS.timeout);
     let answer = ask(&budget).unwrap();

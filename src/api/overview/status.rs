@@ -11,7 +11,7 @@ use super::{
     respond,
 };
 use crate::{
-    api::operations,
+    api::health,
     query::quantile_of_buckets,
     telemetry::{RefusedCount, Timing, resident_bytes},
 };
@@ -129,12 +129,12 @@ pub(super) async fn status(parts: web::Data<OverviewParts>) -> HttpResponse {
 
 fn collect(parts: &OverviewParts) -> Answer {
     let (metrics, settings) = (&parts.admin.metrics, &parts.limits);
-    let (state, reasons) = operations::health(&parts.admin);
+    let (state, reasons) = health::health(&parts.admin);
     let part = |(name, message)| ConditionPart { name, message };
     let health = HealthPart {
         state,
         conditions: reasons.into_iter().map(part).collect(),
-        warnings: operations::warnings(&parts.admin).into_iter().map(part).collect(),
+        warnings: health::warnings(&parts.admin).into_iter().map(part).collect(),
     };
     let protocols = metrics.sample_counts().into_iter().map(|counts| ProtocolPart {
         protocol: counts.protocol,

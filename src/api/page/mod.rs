@@ -16,7 +16,7 @@ use actix_web::{
     web,
 };
 
-use super::{operations, scope::Scope};
+use super::{health, scope::Scope};
 use crate::alerts::query_escaped;
 
 /// The paths of the views, and the names of their files in src/web/src/views.
@@ -90,7 +90,7 @@ pub(super) async fn unknown(request: HttpRequest) -> HttpResponse {
     let folder = request.path().split('/').nth(1).unwrap_or_default();
     let is_page = is_read && !["api", "assets"].contains(&folder);
     if !is_page || !wants_html(request.headers()) {
-        return operations::not_found(&request);
+        return health::not_found(&request);
     }
     let mut response = document(&request, "not-there");
     if response.status().is_success() {
@@ -102,7 +102,7 @@ pub(super) async fn unknown(request: HttpRequest) -> HttpResponse {
 async fn asset(request: HttpRequest, name: web::Path<String>) -> HttpResponse {
     match respond::asset(&request, files::built, &name) {
         Some(response) => response,
-        None => operations::not_found(&request),
+        None => health::not_found(&request),
     }
 }
 

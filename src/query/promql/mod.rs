@@ -61,6 +61,7 @@ mod binary;
 mod context;
 mod evaluate;
 mod functions;
+mod instant;
 mod parse;
 mod request;
 mod rules;
@@ -69,11 +70,12 @@ mod settings;
 mod syntax;
 mod value;
 
+pub use instant::{evaluate_at, evaluate_vector};
 pub use parse::{check_promql, format_promql, promql_tree};
 pub use request::{PromqlLimits, PromqlRequest};
 pub use rules::{check_rule_promql, lengths_of_plain_promql, measured_promql};
 pub use selectors::matchers::series_matchers;
-pub use settings::{PromqlSettings, STEPS_MAX, evaluate, evaluate_vector};
+pub use settings::{PromqlSettings, STEPS_MAX};
 pub(super) use syntax::ParsedQuery;
 pub use value::{
     answer::{MatrixSeries, Points, PromqlAnswer, PromqlValue, VectorSample},

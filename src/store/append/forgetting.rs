@@ -1,6 +1,6 @@
-//! Series that are forgotten leave the dictionary: the journal says so first.
+//! Removal of forgotten series from the dictionary, after the journal has stored it.
 //!
-//! Must never know: when that is looked for.
+//! Must never know: which series are forgotten, and when.
 
 use std::sync::atomic::Ordering;
 

@@ -6,7 +6,7 @@
 //! Must never know: who sends what, and in which protocol.
 
 mod forgetting;
-mod forgotten;
+mod forgotten_series;
 mod kinds;
 mod merging;
 mod replicas;
@@ -30,7 +30,7 @@ use crate::model::{
     AcceptedBatch, BatchVerdict, DefinitionVerdict, GroupVerdict, Kind, SeriesId, SeriesInfo,
     SeriesKey, TimesTally, UnixMillis,
 };
-use forgotten::Forgotten;
+use forgotten_series::Forgotten;
 use kinds::KindChanges;
 use replicas::ReplicaPicks;
 pub use room::{CheckpointBounds, Room};

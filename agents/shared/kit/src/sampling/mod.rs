@@ -10,4 +10,3 @@ pub mod relabel;
 pub(crate) mod series;
 pub(crate) mod side_by_side;
 pub(crate) mod watched;
-mod worker;

@@ -4,9 +4,11 @@
 //! for it up to a deadline; late readings are part of a later round, with the time of their
 //! request. Must never know: what is measured.
 
+mod worker;
+
 use std::time::Duration;
 
-use super::worker::{Ask, Worker};
+use self::worker::{Ask, Worker};
 use crate::{Readings, Source, SourceError, clock::Stopwatch};
 
 /// The time that a round waits for network answers and programs; late answers are part of a later

@@ -1,6 +1,6 @@
 //! The series that were forgotten since the start.
 //!
-//! Must never know: why they were.
+//! Must never know: the reason.
 
 use crate::model::SeriesId;
 

@@ -1,4 +1,4 @@
-//! The granularities as the journal stores them.
+//! The rows of granularities in the journal: reading and writing.
 //!
 //! Must never know: their use.
 
