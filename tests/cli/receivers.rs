@@ -77,16 +77,16 @@ fn a_test_of_a_receiver_shows_its_answers() {
     };
     let (status, answer) = test(&body);
     assert_eq!(status, 200, "{answer}");
-    let outcomes: Vec<_> = answer["ways"]
+    let outcomes: Vec<_> = answer["integrations"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|result| (result["way"].clone(), result["outcome"].clone()))
+        .map(|result| (result["integration"].clone(), result["outcome"].clone()))
         .collect();
     let expected = [("webhook/0", "sent"), ("webhook/1", "failed"), ("webhook/2", "failed")];
     assert_eq!(outcomes, expected.map(|(way, outcome)| (json!(way), json!(outcome))));
-    assert_eq!(answer["ways"][0]["answer"], "200 OK: ok");
-    assert!(answer["ways"][1]["answer"].as_str().unwrap().starts_with("500"), "{answer}");
+    assert_eq!(answer["integrations"][0]["answer"], "200 OK: ok");
+    assert!(answer["integrations"][1]["answer"].as_str().unwrap().starts_with("500"), "{answer}");
     assert!(!answer.to_string().contains("a-long-secret"), "{answer}");
     // The test alert fires and ends, so that no incident stays open, and is not listed.
     let told = hook.taken();
@@ -99,7 +99,7 @@ fn a_test_of_a_receiver_shows_its_answers() {
     assert!(!is_well && said.contains("webhook/0") && said.contains("failed"), "{said}");
     let (is_well, said) = command(&daemon, &["alerts", "test-receiver", "other"]);
     assert!(!is_well && said.contains("known receivers: own, none"), "{said}");
-    assert_eq!(test("{\"receiver\": \"none\"}").1["ways"], json!([]));
+    assert_eq!(test("{\"receiver\": \"none\"}").1["integrations"], json!([]));
     assert_eq!(test("{\"receiver\": 7}").0, 400);
     fs::write(daemon.dir.path().join("notify.yml"), receivers(&ways[..1])).unwrap();
     assert_eq!(request(&daemon.url, "POST", "/-/reload", &[], "").unwrap().0, 200);

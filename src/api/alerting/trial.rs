@@ -47,8 +47,8 @@ pub(super) async fn test(
     let (external, now) = (parts.rules.external(), parts.clock.now());
     Ok(match parts.receiver_tests.test(&routing, found, external, now).await {
         Ok(tested) => {
-            let ways: Vec<_> = tested.iter().map(shown).collect();
-            HttpResponse::Ok().json(json!({ "receiver": receiver, "ways": ways }))
+            let integrations: Vec<_> = tested.iter().map(shown).collect();
+            HttpResponse::Ok().json(json!({ "receiver": receiver, "integrations": integrations }))
         }
         Err(cause @ TooManyTests) => answer::error(StatusCode::SERVICE_UNAVAILABLE, "busy", cause),
     })
@@ -56,5 +56,5 @@ pub(super) async fn test(
 
 fn shown(tested: &IntegrationTested) -> Value {
     let IntegrationTested { integration, outcome, answer, seconds } = tested;
-    json!({ "way": integration, "outcome": outcome, "answer": answer, "seconds": seconds })
+    json!({ "integration": integration, "outcome": outcome, "answer": answer, "seconds": seconds })
 }

@@ -9,12 +9,12 @@ use crate::cli::{flags::AskArgs, http::read, screen, table::table};
 
 #[derive(Debug, Deserialize)]
 struct Answer {
-    ways: Vec<Tested>,
+    integrations: Vec<Tested>,
 }
 
 #[derive(Debug, Deserialize)]
 struct Tested {
-    way: String,
+    integration: String,
     outcome: String,
     answer: String,
     seconds: f64,
@@ -23,21 +23,22 @@ struct Tested {
 /// Sends the test alert. The exit code is a failure when an integration did not accept it.
 pub(super) fn test(ask: &AskArgs, name: &str) -> anyhow::Result<ExitCode> {
     let answer = ask.daemon.post_json("receivers/test", &json!({ "receiver": name }))?;
-    let Answer { ways } = read(&answer)?;
-    ask.print(&answer, || Ok(shown(name, &ways)))?;
-    let all_sent = !ways.is_empty() && ways.iter().all(|integration| integration.outcome == "sent");
+    let Answer { integrations } = read(&answer)?;
+    ask.print(&answer, || Ok(shown(name, &integrations)))?;
+    let all_sent = !integrations.is_empty()
+        && integrations.iter().all(|integration| integration.outcome == "sent");
     Ok(if all_sent { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn shown(name: &str, ways: &[Tested]) -> String {
-    if ways.is_empty() {
+fn shown(name: &str, integrations: &[Tested]) -> String {
+    if integrations.is_empty() {
         return screen::text(&format!("{name} has no integrations: add a ..._configs"));
     }
-    let mut table = table(["way", "outcome", "seconds", "answer"].map(str::to_owned));
-    for integration in ways {
+    let mut table = table(["integration", "outcome", "seconds", "answer"].map(str::to_owned));
+    for integration in integrations {
         let seconds = format!("{:.1}", integration.seconds);
         table.add_row(
-            [&integration.way, &integration.outcome, &seconds, &integration.answer]
+            [&integration.integration, &integration.outcome, &seconds, &integration.answer]
                 .map(|cell| screen::text(cell)),
         );
     }

@@ -83,14 +83,14 @@ fn notifications(file: &Path, labels: &[String]) -> anyhow::Result<ExitCode> {
         anyhow::anyhow!("{}", lines.join("\n"))
     })?;
     if labels.is_empty() {
-        let ways: usize =
+        let integrations: usize =
             routing.receivers.iter().map(|receiver| receiver.integrations.len()).sum();
         let (routes, receivers) = (routing.routes.len(), routing.receivers.len());
         return screen::print(&format!(
             "{}, {} with {}",
             counted(routes, "route"),
             counted(receivers, "receiver"),
-            counted(ways, "integration")
+            counted(integrations, "integration")
         ));
     }
     let pair = |text: &String| {

@@ -144,13 +144,13 @@ export interface ReceiverEntry {
 /** `/api/v1/receivers/test` */
 export interface TestedReceiver {
   receiver: string;
-  ways: TestedWay[];
+  integrations: TestedIntegration[];
 }
 
 /** A receiver's response to a test by one of its integrations. */
-export interface TestedWay {
+export interface TestedIntegration {
   /** `webhook/0` */
-  way: string;
+  integration: string;
   /** `refused` is final; `failed` means that the receiver was not reached. */
   outcome: "sent" | "refused" | "failed";
   answer: string;

@@ -2,7 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { api } from "../../api/client";
 import { useResource } from "../../api/resource";
-import type { TestedWay } from "../../api/types";
+import type { TestedIntegration } from "../../api/types";
 import { elapsedText } from "../../model/words";
 import { useAttempt } from "../../parts/attempt";
 import { Problem } from "../../parts/dialog";
@@ -45,12 +45,12 @@ export function Receivers() {
 }
 
 function Row({ name }: { name: string }) {
-  const ways = useSignal<TestedWay[] | undefined>(undefined);
+  const integrations = useSignal<TestedIntegration[] | undefined>(undefined);
   const { busy, error, run } = useAttempt();
   const test = () =>
     void run(async () => {
-      ways.value = undefined;
-      ways.value = (await api.testReceiver(name)).ways;
+      integrations.value = undefined;
+      integrations.value = (await api.testReceiver(name)).integrations;
     });
   return (
     <li class="alert-row receiver-row">
@@ -59,9 +59,11 @@ function Row({ name }: { name: string }) {
         {busy.value && <p class="muted">Sending a test, for up to a minute…</p>}
         {error.value !== undefined && <Problem message={error.value} />}
         <div role="status">
-          {ways.value?.length === 0 && <p class="warn">This receiver has no integrations.</p>}
-          {ways.value?.map((tested) => (
-            <Way key={tested.way} tested={tested} />
+          {integrations.value?.length === 0 && (
+            <p class="warn">This receiver has no integrations.</p>
+          )}
+          {integrations.value?.map((tested) => (
+            <Integration key={tested.integration} tested={tested} />
           ))}
         </div>
       </div>
@@ -86,13 +88,13 @@ const OUTCOMES = {
   failed: { word: "not reached", class: "bad" },
 } as const;
 
-function Way({ tested }: { tested: TestedWay }) {
-  const { way, outcome, answer, seconds } = tested;
+function Integration({ tested }: { tested: TestedIntegration }) {
+  const { integration, outcome, answer, seconds } = tested;
   const { word, class: kind } = OUTCOMES[outcome];
   return (
-    <p class="receiver-way">
+    <p class="receiver-integration">
       <span class={kind}>
-        <Icon name={outcome === "sent" ? "check" : "warning"} /> {way} {word}
+        <Icon name={outcome === "sent" ? "check" : "warning"} /> {integration} {word}
       </span>{" "}
       <span class="muted num">after {elapsedText(seconds * 1000)}</span>
       {answer && <span class="receiver-answer">{answer}</span>}
