@@ -37,8 +37,8 @@ const END_DEADLINE: Duration = Duration::from_secs(2);
 pub fn source(settings: &Settings, agent: &str, interval: Duration) -> io::Result<Exec> {
     let turns = Arc::new(Turns::new(settings.concurrency)?);
     let of_script = |script: &Script| -> (Duration, Box<dyn Source + Send>) {
-        let running = ScriptSource::new(script.clone(), agent, Arc::clone(&turns));
-        (script.interval.unwrap_or(interval), Box::new(running))
+        let source = ScriptSource::new(script.clone(), agent, Arc::clone(&turns));
+        (script.interval.unwrap_or(interval), Box::new(source))
     };
     let scripts = settings.scripts.iter().map(of_script).collect();
     let scripts = SideBySide::each_at("exec", ROUND_DEADLINE, scripts)?;

@@ -3,27 +3,26 @@
 //!
 //! Must never know: the transport of responses.
 
+mod labels;
+
 use std::{
     collections::{HashMap, hash_map::Entry},
     io::Read,
     sync::Arc,
 };
 
-use granary_agent_kit::{
-    KnownReading, Series,
-    relabel::{self, Labels},
-};
-use granary_exposition::{Families, Format, Names, Sample, Type, parts, read_from};
+use granary_agent_kit::{KnownReading, Series, relabel::Labels};
+use granary_exposition::{Families, Format, Sample, Type, read_from};
 use granary_protocol::{Kind, STALE_MARKER};
 use xxhash_rust::xxh3::xxh3_128;
 
+use self::labels::{TargetContext, add_missing, pairs};
 use crate::{
     config::Job,
     memory::{Lease, Memory, Samples},
     target::Target,
 };
 
-const NAME: &str = "__name__";
 /// The maximum number of series of a target, whatever its own limit is.
 const SERIES_MAX: usize = 200_000;
 /// The memory of a known series in the table, without the series itself.
@@ -113,17 +112,18 @@ impl TargetSeries {
         time_ms: i64,
     ) -> Result<Converted, (u64, String)> {
         self.round += 1;
-        let mut taken = Converted { samples: self.memory.samples(), scraped: 0, kept: 0, added: 0 };
-        let of_target = TargetContext { job, target, external };
+        let mut converted =
+            Converted { samples: self.memory.samples(), scraped: 0, kept: 0, added: 0 };
+        let context = TargetContext { job, target, external };
         let reading = self.memory.lease();
         let outcome =
             read_from(answer, format, &mut |bytes| reading.take(bytes), |sample, families| {
-                self.sample(&of_target, sample, families, time_ms, &mut taken)
+                self.sample(&context, sample, families, time_ms, &mut converted)
             });
-        outcome.map_err(|fault| (taken.scraped, fault.to_string()))?;
-        taken.kept = taken.samples.readings.len() as u64;
-        self.end(time_ms, |known, round| known.round == round, &mut taken.samples);
-        Ok(taken)
+        outcome.map_err(|fault| (converted.scraped, fault.to_string()))?;
+        converted.kept = converted.samples.readings.len() as u64;
+        self.end(time_ms, |known, round| known.round == round, &mut converted.samples);
+        Ok(converted)
     }
 
     /// Ends all series, because the target did not answer or is gone.
@@ -166,15 +166,15 @@ impl TargetSeries {
 
     fn sample(
         &mut self,
-        of_target: &TargetContext<'_>,
+        context: &TargetContext<'_>,
         sample: Sample<'_>,
         families: &Families,
         time_ms: i64,
-        taken: &mut Converted,
+        converted: &mut Converted,
     ) -> Result<(), String> {
-        taken.scraped += 1;
+        converted.scraped += 1;
         let hash = xxh3_128(sample.series);
-        let honored = sample.time_ms.filter(|_| of_target.job.honor_timestamps);
+        let honored = sample.time_ms.filter(|_| context.job.honor_timestamps);
         let round = self.round;
         let is_full = self.series.len() >= SERIES_MAX;
         let known = match self.series.entry(hash) {
@@ -183,7 +183,7 @@ impl TargetSeries {
                 return Err(format!("more than {SERIES_MAX} series"));
             }
             Entry::Vacant(free) => {
-                let series = of_target.describe(sample.series, families)?.map(Arc::new);
+                let series = context.describe(sample.series, families)?.map(Arc::new);
                 let declared = families.last_type();
                 let known =
                     KnownSeries { series, declared, round: 0, is_sent: false, is_timed: false };
@@ -193,7 +193,7 @@ impl TargetSeries {
         };
         if known.declared != families.last_type() {
             known.declared = families.last_type();
-            let series = of_target.describe(sample.series, families)?;
+            let series = context.describe(sample.series, families)?;
             let kind = |series: &Series| series.kind();
             if series.as_ref().map(kind) != known.series.as_deref().map(kind) {
                 known.series = series.map(Arc::new);
@@ -207,14 +207,14 @@ impl TargetSeries {
             // Of duplicate lines, the first one is kept, as in Prometheus.
             return Ok(());
         }
-        taken.added += u64::from(!known.is_sent && known.round != round);
+        converted.added += u64::from(!known.is_sent && known.round != round);
         known.round = round;
-        known.is_timed = honored.is_some() && !of_target.job.track_timestamps_staleness;
-        let limit = of_target.job.sample_limit;
-        if limit > 0 && taken.samples.readings.len() as u64 >= limit {
+        known.is_timed = honored.is_some() && !context.job.track_timestamps_staleness;
+        let limit = context.job.sample_limit;
+        if limit > 0 && converted.samples.readings.len() as u64 >= limit {
             return Err(format!("more samples than the sample_limit of {limit}"));
         }
-        taken.samples.push(KnownReading {
+        converted.samples.push(KnownReading {
             series: Arc::clone(series),
             value: sample.value,
             time_ms: honored.unwrap_or(time_ms),
@@ -252,105 +252,6 @@ impl TargetSeries {
 
 fn stale(series: &Arc<Series>, time_ms: i64) -> KnownReading {
     KnownReading { series: Arc::clone(series), value: STALE_MARKER, time_ms, start_ms: None }
-}
-
-/// The target of the samples.
-struct TargetContext<'a> {
-    job: &'a Job,
-    target: &'a Target,
-    external: &'a Labels,
-}
-
-impl TargetContext<'_> {
-    /// Parses the text of a series. Returns `None` when the rules drop it.
-    fn describe(&self, series: &[u8], families: &Families) -> Result<Option<Series>, String> {
-        let parts = parts(series, Names::Valid)?;
-        if parts.metric.is_empty() {
-            return Err("a sample has no metric".to_owned());
-        }
-        let family = families.find(&parts.metric).cloned().unwrap_or_default();
-        let (kind, unit) = (family.kind_of(&parts.metric), family.unit_of(&parts.metric));
-        let mut labels: Labels = parts.labels.into_iter().collect();
-        labels.set(NAME, parts.metric);
-        self.check_limits(&labels)?;
-        self.join(&mut labels);
-        if !relabel::apply(&self.job.metric_relabel_configs, &mut labels) {
-            return Ok(None);
-        }
-        let metric = labels.get(NAME).to_owned();
-        if metric.is_empty() {
-            return Ok(None);
-        }
-        labels.set(NAME, "");
-        add_missing(&mut labels, self.external);
-        Ok(Some(Series::new(metric, pairs(&labels), kind, unit)))
-    }
-
-    /// Adds the target's labels. A label of the sample with the same name is renamed to
-    /// `exported_NAME`; with `honor_labels`, it takes precedence instead.
-    fn join(&self, labels: &mut Labels) {
-        let target = &self.target.labels;
-        if self.job.honor_labels {
-            add_missing(labels, target);
-            return;
-        }
-        let mut moved = Vec::new();
-        for (name, value) in target.iter() {
-            let of_sample = labels.get(name).to_owned();
-            if !of_sample.is_empty() {
-                moved.push((name, of_sample));
-            }
-            labels.set(name, value);
-        }
-        // Shorter names come first, so that a new name is not renamed again.
-        moved.sort_by_key(|(name, _)| name.len());
-        for (name, value) in moved {
-            let mut free = format!("exported_{name}");
-            while labels.has(&free) {
-                free = format!("exported_{free}");
-            }
-            labels.set(&free, value);
-        }
-    }
-
-    fn check_limits(&self, labels: &Labels) -> Result<(), String> {
-        let job = self.job;
-        let is_over = |found: usize, limit: u64| limit > 0 && found as u64 > limit;
-        let count = labels.iter().len() + self.target.labels.iter().len();
-        if is_over(count, job.label_limit) {
-            return Err(format!(
-                "{count} labels, more than the label_limit of {}",
-                job.label_limit
-            ));
-        }
-        for (name, value) in labels.iter() {
-            let limit = job.label_name_length_limit;
-            if is_over(name.len(), limit) {
-                return Err(format!(
-                    "a label's name is longer than label_name_length_limit, {limit}"
-                ));
-            }
-            let limit = job.label_value_length_limit;
-            if is_over(value.len(), limit) {
-                return Err(format!(
-                    "the value of {name} is longer than label_value_length_limit, {limit}"
-                ));
-            }
-        }
-        Ok(())
-    }
-}
-
-fn add_missing(labels: &mut Labels, more: &Labels) {
-    for (name, value) in more.iter() {
-        if !labels.has(name) {
-            labels.set(name, value);
-        }
-    }
-}
-
-fn pairs(labels: &Labels) -> Vec<(String, String)> {
-    labels.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 #[cfg(test)]

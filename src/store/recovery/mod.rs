@@ -2,25 +2,19 @@
 //!
 //! Must never know: who opens it, and how batches come in.
 
+mod dictionary;
 mod lost_head;
 
-use std::{
-    ops::ControlFlow,
-    panic::resume_unwind,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-    thread,
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use crossbeam_channel::{Receiver, bounded};
 use parking_lot::{Mutex, RwLock};
 
 use super::{
     append::Appender,
-    catalog::{Catalog, series_states::SeriesStates},
-    dictionary::{Dictionary, changes::SeriesUpdate, filling::Filling},
+    catalog::Catalog,
     documents::{Documents, local::LocalDocuments},
     encoding::lanes::row_of,
     error::StoreError,
@@ -30,17 +24,15 @@ use super::{
     },
     handle::{Counters, Inner, Store},
     head::Head,
-    journal::{Journal, granularities, register::Register, series_row},
+    journal::{Journal, granularities, register::Register},
     objects::Objects,
 };
-use crate::model::{AcceptedBatch, GranularitySet, Kind, SeriesId, SeriesKey, UnixMillis};
+use crate::model::{AcceptedBatch, GranularitySet, SeriesId, UnixMillis};
+use dictionary::load;
 use lost_head::records_in_files;
 
 /// The maximum time between the last stored time of a run and its end.
 const LAST_RUN_LATE_MS: i64 = 86_400_000;
-
-/// Chunks of series that are read ahead of the dictionary; full: the reader waits.
-const CHUNKS_AHEAD: usize = 8;
 
 /// The findings of opening a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -264,73 +256,4 @@ impl Store {
             }),
         }
     }
-}
-
-/// Reads the series of the journal with their changes, and the state of each. Another thread fills
-/// the dictionary; only this thread reads the journal.
-fn load(journal: &Journal, states: &mut SeriesStates) -> Result<Dictionary, StoreError> {
-    let changes = journal.changes()?;
-    let count = journal.series_count()?;
-    states.reserve(count);
-    thread::scope(|scope| {
-        let (series_out, series_in) = bounded::<Vec<u8>>(CHUNKS_AHEAD);
-        let filling = scope.spawn(move || fill(series_in, changes, count));
-        let read = journal.load(states, |series| match series_out.send(series) {
-            Ok(()) => ControlFlow::Continue(()),
-            // The filling thread failed; its error is returned below.
-            Err(_) => ControlFlow::Break(()),
-        });
-        drop(series_out);
-        let filled = filling.join().unwrap_or_else(|panic| resume_unwind(panic));
-        let mut dictionary = read.and(filled)?;
-        dictionary.note_merged(&journal.merged()?);
-        Ok(dictionary)
-    })
-}
-
-/// Fills a dictionary with series as they were defined, and with their changes since.
-fn fill(
-    series: Receiver<Vec<u8>>,
-    changes: Vec<SeriesUpdate>,
-    count: usize,
-) -> Result<Dictionary, StoreError> {
-    let damaged = |problem| StoreError::Corrupt { file: JOURNAL_FILE.to_owned(), problem };
-    let gone = changes.iter().filter(|change| change.key.is_none()).count();
-    let mut filling = Filling::with_room(count, count.saturating_sub(gone));
-    let mut changes = changes.into_iter().peekable();
-    for chunk in series {
-        let mut rest = &*chunk;
-        while !rest.is_empty() {
-            let id = filling.next_id();
-            let unreadable = || damaged(format!("series {} cannot be read", id.0));
-            let read = series_row::take(&mut rest).ok_or_else(unreadable)?;
-            let change = changes.next_if(|change| change.id == id).map(|change| change.key);
-            let Some(read) = read else {
-                filling.add_deleted(Kind::Gauge);
-                continue;
-            };
-            let key = match change {
-                Some(None) => {
-                    filling.add_deleted(read.kind);
-                    continue;
-                }
-                Some(Some(key)) => key,
-                None => SeriesKey::from_bytes(read.key).ok_or_else(unreadable)?,
-            };
-            if !filling.add(&key, read.kind, read.unit, read.sender) {
-                let problem = format!("series {} has the key {key} of another series", id.0);
-                return Err(damaged(problem));
-            }
-        }
-    }
-    let count = filling.next_id().0;
-    changes.next().map_or_else(
-        || Ok(filling.done()),
-        |change| {
-            Err(damaged(format!(
-                "a change names series {}, but there are only {count}",
-                change.id.0
-            )))
-        },
-    )
 }
