@@ -76,7 +76,8 @@ fn late_samples_of_a_fleet_take_little_space_and_are_merged() {
     }
     let (after, layers) = usage(dir.path());
     let a_cell = (after as f64 - before as f64) / f64::from(HOSTS * 29);
-    assert!(a_cell < 60.0, "{a_cell} bytes a late sample, of {before} and {after}");
+    // The growth of the partition's redb file counts, which begins at 72 KiB.
+    assert!(a_cell < 65.0, "{a_cell} bytes a late sample, of {before} and {after}");
     assert!(layers > files + 20, "{layers} files");
     let expected = cells(&in_order);
     assert!(cells(&store) == expected);
