@@ -13,8 +13,11 @@ use crate::{
     telemetry::{Condition, Health, Metrics},
 };
 
-/// The delay before a failed checkpoint is repeated.
+/// The delay before a failed checkpoint is repeated. It doubles with each further failure, because
+/// a retry writes its segments from the beginning.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
+/// The maximum delay before a failed checkpoint is repeated.
+const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
 
 /// The number of checkpoints in the history.
 const REMEMBERED: usize = 20;
@@ -87,8 +90,31 @@ enum Turn {
     Interval,
     /// A request.
     Asked,
-    /// A failure of the last checkpoint. Requests do not make the retry earlier.
-    Retry,
+    /// The number of checkpoints that failed in a row. Requests do not make the retry earlier.
+    Retry(u32),
+}
+
+impl Turn {
+    /// Returns the turn after a checkpoint of this turn.
+    fn next(self, is_done: bool) -> Self {
+        match self {
+            _ if is_done => Self::Interval,
+            Self::Retry(failures) => Self::Retry(failures.saturating_add(1)),
+            Self::Interval | Self::Asked => Self::Retry(1),
+        }
+    }
+
+    /// Returns the delay before the checkpoint.
+    fn delay(self, interval: Duration) -> Duration {
+        match self {
+            Self::Interval => interval,
+            Self::Asked => Duration::ZERO,
+            Self::Retry(failures) => {
+                let doublings = failures.saturating_sub(1).min(u32::BITS - 1);
+                RETRY_AFTER.saturating_mul(1 << doublings).min(RETRY_AFTER_MAX)
+            }
+        }
+    }
 }
 
 impl Checkpointer {
@@ -138,18 +164,14 @@ impl Checkpointer {
         if let Some(other) = self.next.take() {
             ctx.cancel_future(other);
         }
-        let after = match turn {
-            Turn::Interval => self.parts.interval,
-            Turn::Asked => Duration::ZERO,
-            Turn::Retry => RETRY_AFTER,
-        };
         self.turn = turn;
-        self.next = Some(ctx.run_later(after, |actor, ctx| {
+        let after = turn.delay(self.parts.interval);
+        self.next = Some(ctx.run_later(after, move |actor, ctx| {
             let is_done = actor.checkpoint();
             if is_done {
                 actor.pack_idle();
             }
-            actor.schedule(if is_done { Turn::Interval } else { Turn::Retry }, ctx);
+            actor.schedule(turn.next(is_done), ctx);
         }));
     }
 }
@@ -191,6 +213,21 @@ impl Handler<Stop> for Checkpointer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn retries_of_a_failing_checkpoint_are_delayed_more_and_more() {
+        let interval = Duration::from_mins(10);
+        let mut turn = Turn::Asked;
+        let delays: Vec<u64> = (0..6)
+            .map(|_| {
+                turn = turn.next(false);
+                turn.delay(interval).as_secs()
+            })
+            .collect();
+        assert_eq!(delays, [5, 10, 20, 40, 60, 60]);
+        assert_eq!(Turn::Retry(u32::MAX).next(false).delay(interval), RETRY_AFTER_MAX);
+        assert_eq!(turn.next(true), Turn::Interval);
+    }
 
     #[test]
     fn the_last_checkpoints_are_remembered_the_newest_first() {

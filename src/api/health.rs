@@ -96,20 +96,19 @@ pub(super) fn warnings(parts: &AdminParts) -> BTreeMap<&'static str, String> {
 
 /// Returns the daemon's status and its problems.
 pub(super) fn health(parts: &AdminParts) -> (&'static str, BTreeMap<&'static str, String>) {
-    let mut reasons: BTreeMap<_, _> = parts
-        .health
-        .reasons()
-        .into_iter()
-        .map(|(condition, reason)| (condition.as_str(), reason))
-        .collect();
+    let conditions = parts.health.reasons();
+    let mut is_refusing = conditions.iter().any(|(condition, _)| condition.stops_ingest());
+    let named = conditions.into_iter().map(|(condition, reason)| (condition.as_str(), reason));
+    let mut reasons: BTreeMap<_, _> = named.collect();
     if parts.writer.is_full() {
         let reason = "the backlog of the checkpoint is full; batches are refused until it is done";
         reasons.insert("backlog", reason.to_owned());
+        is_refusing = true;
     }
-    if !reasons.is_empty() {
+    if is_refusing {
         return (NOT_READY, reasons);
     }
-    // Everything else is served, so the daemon stays ready.
+    // Batches are accepted and queries answered, so the daemon is ready, but degraded.
     let damaged = parts.store.damaged_partitions();
     if !damaged.is_empty() {
         reasons.insert("damaged", format!("set aside in damaged/: {}", damaged.join(", ")));

@@ -4,17 +4,21 @@
 
 use std::{
     fs::{File, OpenOptions},
-    io::{Read, Write},
+    io::{self, Read, Write},
     path::Path,
 };
 
 use anyhow::{Context, bail};
 use rustix::fs::{FlockOperation, flock};
 
-use crate::store::Folder;
+use crate::store::{Folder, is_disk_full};
 
 /// The name of the lock file, which contains the process id of the holder.
 const LOCK_FILE: &str = "granary.pid";
+
+/// The length of the lock file's text. It is constant, so that a start writes over the last id in
+/// place and needs no space.
+const PID_CHARS: usize = 20;
 
 /// The lock of the directory; the kernel releases it when the process ends.
 #[derive(Debug)]
@@ -35,13 +39,23 @@ impl DataDir {
                  another one with --data-dir or storage.data_dir"
             )
         };
+        let full = || {
+            format!(
+                "the data directory {shown} cannot be created: the disk is full; free some space, \
+                 or set another one with --data-dir or storage.data_dir"
+            )
+        };
+        let explain = |cause: io::Error| {
+            let text = if is_disk_full(&cause) { full() } else { remedy() };
+            anyhow::Error::new(cause).context(text)
+        };
         // The directory is private, and its creation survives a power cut.
-        Folder::new(folder).with_context(remedy)?;
+        Folder::new(folder).map_err(explain)?;
         let path = folder.join(LOCK_FILE);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut lock = options.open(&path).with_context(remedy)?;
+        let mut lock = options.open(&path).map_err(explain)?;
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             let pid = pid(&lock);
             bail!(
@@ -49,8 +63,15 @@ impl DataDir {
                  with --data-dir or storage.data_dir"
             );
         }
-        lock.set_len(0).with_context(remedy)?;
-        lock.write_all(std::process::id().to_string().as_bytes()).with_context(remedy)?;
+        // The lock is the kernel's; the number is only for messages, so a full disk may lack it.
+        let pid = format!("{:<PID_CHARS$}", std::process::id());
+        match lock.write_all(pid.as_bytes()) {
+            Err(cause) if is_disk_full(&cause) => {
+                let cause: &dyn std::error::Error = &cause;
+                tracing::warn!(cause, "the lock file does not contain the process id");
+            }
+            written => written.with_context(remedy)?,
+        }
         Ok(Self { _lock: lock })
     }
 }
@@ -67,7 +88,7 @@ pub fn process_using(folder: &Path) -> Option<String> {
 
 fn pid(mut file: impl Read) -> String {
     let mut pid = String::new();
-    file.by_ref().take(20).read_to_string(&mut pid).unwrap_or_default();
+    file.by_ref().take(PID_CHARS as u64).read_to_string(&mut pid).unwrap_or_default();
     let pid = pid.trim();
     if pid.is_empty() { "?".to_owned() } else { pid.to_owned() }
 }

@@ -171,9 +171,7 @@ impl StoreError {
 
     /// Returns whether the cause is a full disk.
     pub fn is_disk_full(&self) -> bool {
-        self.io_error().is_some_and(|io| {
-            matches!(io.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-        })
+        self.io_error().is_some_and(is_disk_full)
     }
 
     fn io_error(&self) -> Option<&io::Error> {
@@ -196,4 +194,10 @@ impl StoreError {
             | Self::Mismatch { .. } => None,
         }
     }
+}
+
+/// Returns whether the system refused an operation because the disk, or the user's quota of it, is
+/// full.
+pub fn is_disk_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

@@ -41,7 +41,7 @@ pub use documents::{
     partition::rows::layout::DocumentLayout,
     stored::{DocumentState, StoredDocument, StoredPart, StoredSlot},
 };
-pub use error::StoreError;
+pub use error::{StoreError, is_disk_full};
 pub use file::{folder::Folder, medium::Medium, space::DiskSpace, version::FORMAT_VERSION};
 pub(crate) use fuzzing::{fuzz_head, fuzz_rows, fuzz_sealed};
 pub use handle::{Count, Counters, LastSample, SealReport, Store};

@@ -1,4 +1,4 @@
-//! Reasons why the daemon is not ready, or degraded.
+//! Reasons why the daemon is not ready or degraded.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use crate::store::StoreError;
 
-/// A reason why the daemon is not ready.
+/// A problem of one of the daemon's roles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Condition {
     /// The daemon has not started yet, or is stopping.
@@ -24,6 +24,12 @@ pub enum Condition {
 }
 
 impl Condition {
+    /// Returns true when the daemon accepts no samples until the problem is over. With the other
+    /// problems it is degraded: work is postponed, while batches are accepted and queries answered.
+    pub fn stops_ingest(self) -> bool {
+        matches!(self, Self::Lifecycle | Self::Journal)
+    }
+
     /// Returns the word used in responses.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -27,7 +27,7 @@ const PROGRAMS: [&str; 2] = ["granary ", "curl "];
 const ENDLESS: [&str; 2] = ["granary tail", "curl -N"];
 
 /// Commands that are only parsed, by their beginning, with the reason.
-const NOT_RUN: [(&str, &str); 36] = [
+const NOT_RUN: [(&str, &str); 35] = [
     ("(cd src/web", "builds for minutes, and writes to the home directory"),
     (".ci/run", "runs this test"),
     ("./deploy/quickstart.sh", "builds for minutes and runs until Ctrl-C; it is parsed below"),
@@ -39,7 +39,6 @@ const NOT_RUN: [(&str, &str); 36] = [
     ("cargo bench", "measures for minutes"),
     ("cargo build", "builds for minutes"),
     ("cargo install", "builds for minutes, and writes to the home directory"),
-    ("cargo nextest", "runs this test"),
     ("cargo test", "runs this test"),
     ("cargo run --release -p granary-agent --", "see agents/agent/tests/program.rs"),
     ("cargo run --release -p granary-agent-scrape", "see agents/scrape/tests/program.rs"),

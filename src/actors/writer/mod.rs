@@ -130,7 +130,7 @@ impl Writer {
             health: parts.health.clone(),
         });
         let handle = WriterHandle { commands, pressure: pressure.clone() };
-        let role = Role { parts, pressure, failing: false };
+        let role = Role { parts, pressure, outage: None };
         let thread =
             thread::Builder::new().name("writer".into()).spawn(move || role.run(&receiver))?;
         Ok((Self { thread }, handle))

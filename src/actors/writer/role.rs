@@ -2,7 +2,10 @@
 //!
 //! Must never know: the senders of commands.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use crossbeam_channel::Receiver;
 
@@ -23,7 +26,26 @@ use crate::{
 pub(super) struct Role {
     pub(super) parts: WriterParts,
     pub(super) pressure: Arc<Pressure>,
-    pub(super) failing: bool,
+    pub(super) outage: Option<Outage>,
+}
+
+/// A journal that cannot be written.
+pub(super) struct Outage {
+    /// The size of the last group that could not be written.
+    weight: usize,
+    /// The time since that failure.
+    since: Stopwatch,
+}
+
+/// The time without a failure after which an outage is over, whatever was written in it.
+const QUIET: Duration = Duration::from_mins(1);
+
+impl Outage {
+    /// Returns true when a successful commit ends the outage. On a full disk, small groups still
+    /// fit while larger ones are refused, so a smaller group than the failed one proves nothing.
+    fn is_over(&self, weight: usize, elapsed: Duration) -> bool {
+        weight >= self.weight || elapsed >= QUIET
+    }
 }
 
 impl Role {
@@ -85,7 +107,7 @@ impl Role {
         let left = self.pressure.queued_bytes.fetch_sub(group.weight, Ordering::Relaxed);
         parts.metrics.writer_queue_bytes.set(left.saturating_sub(group.weight) as i64);
         let result = result.map_err(|cause| describe(&cause));
-        self.note_health(result.as_ref().err());
+        self.note_health(group.weight, result.as_ref().err());
         group.answer(result);
         self.ask_for_checkpoint();
     }
@@ -98,7 +120,7 @@ impl Role {
             let elapsed_ms = watch.millis();
             tracing::info!(series, ?change, elapsed_ms, "changed series");
         }
-        self.note_health(result.as_ref().err());
+        self.note_health(0, result.as_ref().err());
         deliver(reply, result);
     }
 
@@ -106,7 +128,7 @@ impl Role {
         let now = self.parts.clock.moment().earliest();
         let result = self.parts.appender.change_kinds(definitions, now);
         let result = result.map_err(|cause| describe(&cause));
-        self.note_health(result.as_ref().err());
+        self.note_health(0, result.as_ref().err());
         deliver(reply, result);
     }
 
@@ -116,7 +138,7 @@ impl Role {
         if let Ok(senders) = result {
             tracing::info!(senders, "removed senders");
         }
-        self.note_health(result.as_ref().err());
+        self.note_health(0, result.as_ref().err());
         deliver(reply, result);
     }
 
@@ -131,23 +153,27 @@ impl Role {
             let elapsed_ms = watch.millis();
             tracing::info!(series, elapsed_ms, "removed series without samples");
         }
-        self.note_health(result.as_ref().err());
+        self.note_health(0, result.as_ref().err());
         deliver(reply, result);
     }
 
-    fn note_health(&mut self, fault: Option<&WriteFault>) {
-        match (fault, self.failing) {
-            (Some(fault), false) => {
-                tracing::error!(%fault, "cannot write the journal; batches are refused");
-                self.parts.health.raise(Condition::Journal, fault.to_string());
+    /// Raises or clears the condition of the journal after a commit of a given size.
+    fn note_health(&mut self, weight: usize, fault: Option<&WriteFault>) {
+        match (fault, &self.outage) {
+            (Some(fault), known) => {
+                if known.is_none() {
+                    tracing::error!(%fault, "cannot write the journal; batches are refused");
+                    self.parts.health.raise(Condition::Journal, fault.to_string());
+                }
+                self.outage = Some(Outage { weight, since: Stopwatch::start() });
             }
-            (None, true) => {
+            (None, Some(outage)) if outage.is_over(weight, outage.since.elapsed()) => {
                 tracing::info!("the journal can be written again");
                 self.parts.health.clear(Condition::Journal);
+                self.outage = None;
             }
-            (Some(_), true) | (None, false) => {}
+            (None, _) => {}
         }
-        self.failing = fault.is_some();
     }
 
     /// Requests a checkpoint when one of the limits is reached.
@@ -165,4 +191,17 @@ impl Role {
 fn describe(error: &StoreError) -> WriteFault {
     let text = error.reason();
     if error.is_disk_full() { WriteFault::DiskFull(text) } else { WriteFault::Failed(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_commit_does_not_end_the_outage_of_a_larger_one() {
+        let outage = Outage { weight: 5000, since: Stopwatch::start() };
+        let after = |weight, seconds| outage.is_over(weight, Duration::from_secs(seconds));
+        assert_eq!([after(200, 1), after(200, 59), after(4999, 0)], [false; 3]);
+        assert_eq!([after(5000, 0), after(9000, 1), after(0, 60)], [true; 3]);
+    }
 }

@@ -56,23 +56,35 @@ impl<'a> GranularityStep<'a> {
         Ok(Self { to, index, granularity, through, map, head, now })
     }
 
-    pub(super) fn run(&self) -> Result<(), StoreError> {
+    /// Writes the due documents, and then the head. Cells of documents that cannot be written go
+    /// into the head or stay there, so the documents are due again; their first fault is returned
+    /// as the value.
+    ///
+    /// # Errors
+    /// When the head cannot be read or written.
+    pub(super) fn run(&self) -> Result<Option<StoreError>, StoreError> {
         let due_before = due_before(self.granularity, self.now.latest());
         let of_head = self.head.slots(0..due_before.0)?;
         let frozen = self.map.iter().flat_map(|map| map.slots(0..due_before.0));
         let due: BTreeSet<i64> = of_head.into_iter().chain(frozen.map(|(slot, _)| slot)).collect();
+        let mut postponed = None;
         let mut next = due.first().copied();
         while let Some(slot) = next {
             let place = self.to.documents.place(self.index, UnixMillis(slot));
-            if self.granularity.keeps(place.last(), self.now.earliest()) {
-                self.write_partition(&place, due_before)?;
+            if self.granularity.keeps(place.last(), self.now.earliest())
+                && let Err(fault) = self.write_partition(&place, due_before)
+            {
+                if fault.file() == HEAD_FILE {
+                    return Err(fault);
+                }
+                postponed = postponed.or(Some(fault));
             }
             next = due.range(place.end.0..).next().copied();
         }
-        match self.map {
-            Some(map) => self.write_head(map),
-            None => Ok(()),
+        if let Some(map) = self.map {
+            self.write_head(map)?;
         }
+        Ok(postponed)
     }
 
     /// Writes the due documents of a partition. A damaged partition is replaced by an empty one,

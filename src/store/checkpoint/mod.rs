@@ -49,7 +49,9 @@ impl Store {
     /// documents. When it fails, nothing is lost, and the next call continues.
     ///
     /// # Errors
-    /// When a partition or the journal cannot be written.
+    /// When a partition, the head or the journal cannot be written. A partition that cannot be
+    /// written holds back nothing else: its cells stay in the head, the other partitions and
+    /// granularities are written, and the journal is truncated.
     pub fn checkpoint(&self, now: impl Into<Moment>) -> Result<CheckpointReport, StoreError> {
         let now = now.into();
         let inner = &*self.inner;
@@ -84,7 +86,7 @@ impl Store {
         };
         self.note_away(&frozen)?;
         inner.head.keep_lost()?;
-        self.or_replace_head(to.write(&frozen, now))?;
+        let postponed = self.or_replace_head(to.write(&frozen, now))?;
         let bytes_written = written_by_this_thread().wrapping_sub(written_before);
         self.cut(&frozen, now.believed)?;
         let thawed = {
@@ -94,11 +96,14 @@ impl Store {
             thawed
         };
         drop(thawed);
-        counters.checkpoints.add(1);
         if let Err(cause) = inner.journal.give_back() {
             let cause: &dyn std::error::Error = &cause;
             tracing::warn!(cause, "the journal did not give back space; the next checkpoint tries");
         }
+        if let Some(fault) = postponed {
+            return Err(fault);
+        }
+        counters.checkpoints.add(1);
         Ok(CheckpointReport {
             through: frozen.through,
             documents: documents() - documents_before,
@@ -193,20 +198,27 @@ struct Destinations<'a> {
 }
 
 impl Destinations<'_> {
-    /// Writes the frozen cells of every granularity that still keeps them.
-    pub(crate) fn write(&self, frozen: &Frozen, now: Moment) -> Result<(), StoreError> {
+    /// Writes the frozen cells of every granularity that still keeps them. Returns the first fault
+    /// of a document that could not be written, whose cells are in the head.
+    ///
+    /// # Errors
+    /// When the head cannot be read or written.
+    fn write(&self, frozen: &Frozen, now: Moment) -> Result<Option<StoreError>, StoreError> {
+        let mut postponed = None;
         for (index, granularity) in self.granularities.indexed() {
             let cells = FanOut::new(granularity, &frozen.maps[..=index.0]);
-            GranularityStep::new(self, index, frozen.through, &cells, now)?.run()?;
+            let step = GranularityStep::new(self, index, frozen.through, &cells, now)?;
+            postponed = postponed.or(step.run()?);
         }
         // Cells in the head of retired granularities go into their documents.
         let all = self.documents.granularities().len();
         for index in (self.granularities.count()..all).map(GranularityIndex) {
             if !self.head.read(index)?.slots(0..i64::MAX)?.is_empty() {
-                GranularityStep::new(self, index, frozen.through, &FanOut::default(), now)?
-                    .run()?;
+                let cells = FanOut::default();
+                let step = GranularityStep::new(self, index, frozen.through, &cells, now)?;
+                postponed = postponed.or(step.run()?);
             }
         }
-        Ok(())
+        Ok(postponed)
     }
 }
