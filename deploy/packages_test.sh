@@ -62,7 +62,7 @@ removed() { # package, its settings
     dpkg_ -r "$1"
     gone "usr/bin/$1"
     [ -e "$work/root/etc/granary/$2" ] && [ -e "$work/root/var/lib/$1/kept" ] ||
-        fail "a removal of $1 took settings or data"
+        fail "a removal of $1 removed settings or data"
     dpkg_ -P "$1"
     gone "var/lib/$1"
     gone "etc/granary/$2"
@@ -72,9 +72,10 @@ removed() { # package, its settings
 check granary granary.toml "# mine"
 check granary-agent agent.toml "# mine"
 
-# Both as their units start them, as their users; the agent's samples arrive.
+# Both programs run with the arguments of their units, as the packages' users; the agent's samples
+# arrive.
 port=$((20000 + RANDOM % 10000))
-# Not by the function: a shell between would get the signals.
+# Not with inside(): $! would be a subshell, which would receive the signals instead of the daemon.
 chroot "$work/root" setpriv --reuid granary --regid granary --clear-groups granary serve \
     --config /etc/granary/granary.toml --data-dir /var/lib/granary --listen "127.0.0.1:$port" \
     2>"$work/serve.log" &
@@ -90,7 +91,7 @@ inside setpriv --reuid granary-agent --regid granary-agent --clear-groups env \
     2>"$work/agent.log" || { cat "$work/agent.log"; fail "the agent failed"; }
 curl -fs "http://127.0.0.1:$port/api/v1/hosts" | grep -q '"hosts":\[{' || fail "no host arrived"
 kill $pid
-wait $pid || { tail -5 "$work/serve.log"; fail "the daemon did not stop well"; }
+wait $pid || { tail -5 "$work/serve.log"; fail "the daemon did not stop cleanly"; }
 pid=
 
 removed granary-agent agent.toml

@@ -28,7 +28,7 @@ fi
 
 mkdir -p "$out"
 [ -z "$(ls -A "$out")" ] || { say "$out is not empty"; exit 1; }
-# The same content gives the same bytes.
+# Makes the archives reproducible.
 umask 022
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 LC_ALL=C

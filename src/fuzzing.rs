@@ -1,6 +1,6 @@
-//! Fuzz targets for code that reads bytes from outside or from disk: any input, no panic.
+//! Fuzz targets for code that reads bytes from outside or from disk: no input may cause a panic.
 //!
-//! The targets in `tests/fuzz` call these functions, and a test runs them on the kept corpus.
+//! The targets in `tests/fuzz` call these functions, and a test runs them on the stored corpus.
 #![allow(clippy::missing_panics_doc, reason = "fuzzing searches for panics")]
 
 use std::{
@@ -77,7 +77,7 @@ pub fn batch(bytes: &[u8]) {
 /// Decodes a packed body, and checks that packing it again preserves it.
 pub fn packed(bytes: &[u8]) {
     let Ok(batches) = unpack(bytes) else { return };
-    let again = unpack(&pack(&batches)).expect("what was packed can be read");
+    let again = unpack(&pack(&batches)).expect("a packed body can be unpacked");
     let plain = |batches: &[granary_protocol::Batch]| {
         let mut plain = Vec::new();
         for batch in batches {
@@ -253,7 +253,7 @@ pub fn journal(bytes: &[u8]) {
     }
 }
 
-/// Reads the head of a group of sealed documents, and a block of it.
+/// Reads bytes as a tile of a segment, and as one of its blocks.
 pub fn sealed(bytes: &[u8]) {
     store::fuzz_sealed(bytes);
 }
@@ -302,7 +302,7 @@ pub fn query(bytes: &[u8]) {
     }
 }
 
-/// Checks, formats and evaluates an expression for one time and for several.
+/// Checks, formats and evaluates an expression, at one time and at several times.
 pub fn promql(bytes: &[u8]) {
     const MEMORY: usize = 64 << 20;
     const TIME_MAX: Duration = Duration::from_secs(10);
@@ -370,7 +370,7 @@ fn small_store() -> io::Result<store::Store> {
     Ok(store)
 }
 
-/// Reads settings, and checks that valid ones can be printed and read back unchanged.
+/// Reads settings, and checks that valid settings can be printed and read back unchanged.
 pub fn settings(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Ok(settings) = config::read(text) else { return };

@@ -10,7 +10,7 @@
 extern crate self as granary;
 #[cfg(test)]
 #[path = "../tests/support/setup.rs"]
-#[allow(dead_code, clippy::panic, reason = "the tests in tests/ use more of it")]
+#[allow(dead_code, clippy::panic, reason = "the tests in tests/ use the rest of this module")]
 mod setup;
 
 pub mod actors;

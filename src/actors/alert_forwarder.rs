@@ -1,7 +1,7 @@
 //! The alert forwarder: sends firing and resolved alerts to one Alertmanager.
 //!
-//! Each Alertmanager has a forwarder, so that an unavailable one does not delay the others. The
-//! notifier sends to webhooks and all other receivers. Must never know: rules.
+//! Each Alertmanager has a forwarder, so that an unavailable Alertmanager does not delay the
+//! others. The notifier sends to webhooks and all other receivers. Must never know: rules.
 
 use std::{collections::BTreeSet, ops::Range, time::Duration};
 
@@ -24,7 +24,7 @@ const ALERTS_PER_REQUEST: usize = 64;
 
 /// The parts of the role.
 #[derive(Debug)]
-#[expect(missing_docs, reason = "the types say it")]
+#[expect(missing_docs, reason = "the types describe the fields")]
 pub struct AlertForwarderParts {
     pub rules: KnownRules,
     pub clock: TrustedClock,
@@ -94,19 +94,19 @@ impl AlertForwarder {
         let client = (!due.is_empty()).then(|| AlertmanagerClient::new(&alertmanager));
         let mut left: Vec<_> = due.chunks(ALERTS_PER_REQUEST).collect();
         let all = left.len();
-        // Requests have no names: the first alert of each identifies it for retries.
+        // Requests have no names: for retries, the first alert of a request identifies it.
         let name =
             |alerts: &&[OutgoingAlert]| alerts.first().map(|alert| fingerprint(&alert.labels));
         let mut names: Vec<_> =
             left.iter().map(|alerts| name(alerts).unwrap_or_default()).collect();
         loop {
-            let owed: Vec<_> = names.iter().map(String::as_str).collect();
-            let Some(at) = self.retries.take(&owed, now) else { break };
+            let waiting: Vec<_> = names.iter().map(String::as_str).collect();
+            let Some(index) = self.retries.take(&waiting, now) else { break };
             let Some(client) = &client else { break };
-            let outcome = client.send(left[at], rules.external());
-            if self.note(&outcome, &names[at], left[at], now) {
-                left.remove(at);
-                names.remove(at);
+            let outcome = client.send(left[index], rules.external());
+            if self.note(&outcome, &names[index], left[index], now) {
+                left.remove(index);
+                names.remove(index);
             }
         }
         if left.is_empty() {

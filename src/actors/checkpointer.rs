@@ -20,7 +20,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
 
 /// The number of checkpoints in the history.
-const REMEMBERED: usize = 20;
+const HISTORY_MAX: usize = 20;
 
 /// The history of checkpoints. Clones are cheap.
 #[derive(Debug, Clone, Default)]
@@ -49,19 +49,19 @@ impl CheckpointHistory {
 
     fn note(&self, done: PastCheckpoint) {
         let mut all = self.0.lock();
-        all.truncate(REMEMBERED - 1);
+        all.truncate(HISTORY_MAX - 1);
         all.push_front(done);
     }
 }
 
-/// A request for a checkpoint: memory is short, the journal is long, or a start has much to replay.
+/// A request for a checkpoint: memory is short, the journal is long, or a start had much to replay.
 #[derive(Debug, Clone, Copy, Message)]
 #[rtype(result = "()")]
 pub struct CheckpointNow;
 
 /// The parts of the checkpointer.
 #[derive(Debug)]
-#[expect(missing_docs, reason = "the types say it")]
+#[expect(missing_docs, reason = "the types describe the fields")]
 pub struct CheckpointerParts {
     pub store: Store,
     pub clock: Arc<dyn Clock>,
@@ -158,11 +158,11 @@ impl Checkpointer {
         }
     }
 
-    /// Replaces the scheduled checkpoint. The new one is queued behind waiting messages, so a stop
-    /// never waits for more than the running checkpoint.
+    /// Replaces the scheduled checkpoint. The new checkpoint is queued behind waiting messages, so
+    /// a stop never waits for more than the running checkpoint.
     fn schedule(&mut self, turn: Turn, ctx: &mut Context<Self>) {
-        if let Some(other) = self.next.take() {
-            ctx.cancel_future(other);
+        if let Some(scheduled) = self.next.take() {
+            ctx.cancel_future(scheduled);
         }
         self.turn = turn;
         let after = turn.delay(self.parts.interval);
@@ -181,7 +181,7 @@ impl Actor for Checkpointer {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         self.schedule(Turn::Interval, ctx);
-        // The first checkpoint completes one that the last process did not finish.
+        // The previous process may not have finished its last checkpoint.
         ctx.notify(CheckpointNow);
     }
 }

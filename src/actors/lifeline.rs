@@ -1,11 +1,11 @@
-//! The watcher: no half-alive daemon.
+//! The watcher: reports roles that end unexpectedly, so that no half-alive daemon keeps running.
 //!
-//! Every role holds a lifeline. When a role ends without releasing it, by a panic or a bug, the
-//! watcher sees it and the daemon stops in order with a non-zero exit code.
+//! Every role holds a lifeline. When a role ends without releasing its lifeline, by a panic or a
+//! bug, the watcher reports the death, and the daemon stops in order with a non-zero exit code.
 
 use tokio::sync::mpsc;
 
-/// The capacity of the queue of deaths; one is enough to stop the daemon.
+/// The capacity of the queue of deaths; one death is enough to stop the daemon.
 const DEATHS_MAX: usize = 16;
 
 /// A role that ended unexpectedly.
@@ -71,15 +71,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_tears_the_lifeline_and_a_release_does_not() {
+    fn a_panic_is_reported_and_a_release_is_not() {
         let (lines, mut watcher) = lifelines();
-        let mut asked = lines.for_role("asked");
-        asked.release();
-        drop(asked);
+        let mut released_line = lines.for_role("released");
+        released_line.release();
+        drop(released_line);
         assert!(watcher.0.try_recv().is_err());
         let line = lines.for_role("writer");
         let ended = std::thread::spawn(move || {
-            let _own = line;
+            let _line = line;
             panic!("a bug in a role");
         });
         assert!(ended.join().is_err());

@@ -1,5 +1,5 @@
-//! The line keeper: caches the last hour of all hosts, so that the fleet's page reads only the last
-//! minutes.
+//! The line keeper: caches the sparklines of all hosts for the last hour, so that the fleet's page
+//! reads only the last minutes.
 //!
 //! Must never know: the queries.
 
@@ -9,7 +9,7 @@ use actix::{Actor, ActorContext, AsyncContext, Context, Handler};
 
 use super::{Lifeline, Stop};
 
-/// The interval of the timer; lines have a point a minute.
+/// The interval of the timer; a sparkline has one point per minute.
 const INTERVAL: Duration = Duration::from_secs(60);
 
 /// The role. It blocks its thread while it reads, so it needs an arbiter of its own.
@@ -78,16 +78,16 @@ mod tests {
     use crate::actors::lifelines;
 
     #[test]
-    fn lines_are_refreshed_at_once_and_repeatedly_also_after_a_failure() {
+    fn sparklines_are_refreshed_at_once_and_repeatedly_even_after_a_failure() {
         actix::System::new().block_on(async {
             let (lifelines, _watcher) = lifelines();
             let (count, third) = (AtomicUsize::new(0), Arc::new(Notify::new()));
-            let told = third.clone();
+            let reached = third.clone();
             let refresh = move || match count.fetch_add(1, Ordering::Relaxed) {
                 0 => Err("no".to_owned()),
                 1 => Ok(()),
                 _ => {
-                    told.notify_one();
+                    reached.notify_one();
                     Ok(())
                 }
             };

@@ -5,18 +5,18 @@
 //!
 //! | role | runs on | queue bound and overflow rule |
 //! |---|---|---|
-//! | collector | each HTTP worker; a thread for large bodies, one for Graphite | actix mailbox; its callers wait |
+//! | collector | each HTTP worker; a thread each for large bodies, Graphite and the daemon's own samples | actix mailbox; its callers wait |
 //! | writer | thread `writer` | commands and bytes; full: refused, the sender keeps the batch |
-//! | checkpointer | arbiter thread | mailbox; full: the request is dropped, the timer follows |
+//! | checkpointer | arbiter thread | mailbox; full: the request is dropped; the timer starts a later checkpoint |
 //! | preallocator | arbiter thread | timer only |
 //! | retention | arbiter thread | timer only |
 //! | host keeper | arbiter thread | timer only |
 //! | sealer | arbiter thread | timer only |
-//! | alerter | arbiter thread, and one for each of eight groups while it is evaluated | missed evaluations are counted; 64 acknowledgements, others are refused |
-//! | alert forwarder | arbiter thread, one an Alertmanager | none: firing alerts stay in memory until they are delivered |
+//! | alerter | arbiter thread, and one for each of eight groups while it is evaluated | missed evaluations are counted; 64 acknowledgements, further ones are refused |
+//! | alert forwarder | an arbiter thread for each Alertmanager | none: firing alerts stay in memory until they are delivered |
 //! | notifier | arbiter thread, and one for each integration of a receiver while it is notified | 2,000 groups of 500 alerts, stored; the others are only counted; 4 tests of receivers, others are refused |
 //! | line keeper | arbiter thread | timer only |
-//! | self-sampler | the main thread | one round at a time; others are dropped |
+//! | self-sampler | the main thread | one round at a time; further rounds are dropped |
 //! | Graphite listeners | the main thread | TCP: back-pressure; UDP: dropped and counted |
 
 mod alert_forwarder;

@@ -12,7 +12,7 @@ pub struct Observed {
     pub health: Health,
     /// The history of checkpoints.
     pub checkpoints: CheckpointHistory,
-    /// The accepted samples by sender, and examples of refused ones.
+    /// The accepted samples by sender, and examples of refused samples.
     pub ingest: IngestTally,
     /// The preallocated shells.
     pub shells: ShellsAhead,

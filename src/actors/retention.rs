@@ -1,5 +1,5 @@
 //! Retention: drops whole partitions when they expire, and then removes series without samples.
-//! While the clock is doubted, it drops none, and checks whether the senders confirm the clock.
+//! While the clock is doubted, it drops nothing, and checks whether the senders confirm the clock.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const FORGOTTEN_AT_ONCE: usize = 4096;
 
 /// The role.
 #[derive(Debug)]
-#[expect(missing_docs, reason = "the types say it")]
+#[expect(missing_docs, reason = "the types describe the fields")]
 pub struct Retention {
     pub store: Store,
     pub clock: TrustedClock,
@@ -45,7 +45,7 @@ pub struct Dropped {
     pub failed: Option<StoreError>,
 }
 
-/// Drops the expired partitions: none, while the time is doubted.
+/// Drops the expired partitions. While the time is doubted, no partition is expired.
 pub fn drop_expired(store: &Store, now: impl Into<Moment>) -> Dropped {
     let (now, mut dropped) = (now.into(), Dropped::default());
     let mut expired = store.partitions();
@@ -56,8 +56,8 @@ pub fn drop_expired(store: &Store, now: impl Into<Moment>) -> Dropped {
     for PartitionInfo { id, .. } in expired {
         let (granularity, start) = (&store.granularity(id.granularity).name, id.start);
         match store.drop_partition(id) {
-            Ok(was_there) => {
-                dropped.partitions += u64::from(was_there);
+            Ok(existed) => {
+                dropped.partitions += u64::from(existed);
                 tracing::info!(granularity, %start, "dropped a partition");
             }
             Err(fault) => {

@@ -33,27 +33,27 @@ const WAIT_MIN: Duration = Duration::from_millis(10);
 pub struct SealingEnd(Arc<(Mutex<bool>, Condvar)>);
 
 impl SealingEnd {
-    /// Makes running work end soon, because the daemon stops.
+    /// Ends running work soon, because the daemon is stopping.
     pub fn end(&self) {
-        let (ends, changed) = &*self.0;
-        *ends.lock() = true;
+        let (has_ended, changed) = &*self.0;
+        *has_ended.lock() = true;
         changed.notify_all();
     }
 
     /// Waits for a time or until the end; returns true to continue.
     fn wait(&self, time: Duration) -> bool {
-        let (ends, changed) = &*self.0;
-        let mut ends = ends.lock();
+        let (has_ended, changed) = &*self.0;
+        let mut has_ended = has_ended.lock();
         if time >= WAIT_MIN {
-            changed.wait_while_for(&mut ends, |ends| !*ends, time);
+            changed.wait_while_for(&mut has_ended, |has_ended| !*has_ended, time);
         }
-        !*ends
+        !*has_ended
     }
 }
 
 /// The role. It blocks its thread while it writes, so it needs an arbiter of its own.
 #[derive(Debug)]
-#[expect(missing_docs, reason = "the types say it")]
+#[expect(missing_docs, reason = "the types describe the fields")]
 pub struct Sealer {
     pub store: Store,
     pub clock: TrustedClock,
@@ -83,8 +83,8 @@ impl Sealer {
                 if refused > 0 {
                     tracing::error!(
                         refused,
-                        "partitions stay open: some cells would not come back from their sealed \
-                         form as they are, which is a bug of granary: report it"
+                        "partitions stay open: sealing would change some of their cells, which is \
+                         a bug in granary: report it"
                     );
                 }
             }

@@ -1,7 +1,7 @@
 //! The self-sampler: stores the daemon's own metrics like an agent's samples.
 //!
 //! Each round is a numbered batch that is sent once: a round that is refused or lost is dropped,
-//! and the running totals of the next one include its growth. Nothing counts twice, and no sender
+//! and the running totals of the next round include its growth. Nothing counts twice, and no sender
 //! waits. Must never know: the metrics, the storage of samples.
 
 use std::{collections::BTreeMap, time::Duration};
@@ -27,7 +27,7 @@ const MEMORY_BYTES: usize = 1 << 20;
 pub type ReadSelf = Box<dyn Fn() -> Vec<SelfReading>>;
 
 /// The parts of the sampler.
-#[expect(missing_docs, reason = "the types say it")]
+#[expect(missing_docs, reason = "the types describe the fields")]
 pub struct SelfSamplerParts {
     pub read: ReadSelf,
     pub collector: Addr<Collector>,
@@ -46,7 +46,7 @@ pub struct SelfSampler {
     memory: IngestMemory,
     /// The number of the last round.
     seq: u64,
-    /// True while a round is in flight: others are dropped until then.
+    /// True while a round is in flight; further rounds are dropped meanwhile.
     is_under_way: bool,
     is_failing: bool,
 }
@@ -58,8 +58,8 @@ impl SelfSampler {
         Self { parts, memory, seq: 0, is_under_way: false, is_failing: false }
     }
 
-    /// Returns a round as an agent would send it. It has no times, so that the daemon's clock does
-    /// not confirm itself as a sender's clock would.
+    /// Returns a round as an agent would send it. It contains no times: otherwise, the daemon's
+    /// clock would confirm itself, as the clock of a sender does.
     fn batch(&mut self) -> Vec<u8> {
         self.seq += 1;
         let started = self.parts.started.0;

@@ -1,4 +1,4 @@
-//! An alert as it is remembered between evaluations.
+//! An alert between evaluations: its labels, its state and the times of its changes.
 //!
 //! Must never know: the causes of its changes.
 
@@ -49,7 +49,7 @@ impl Acknowledgement {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AlertState {
-    /// The alert was active, or its samples may be missing.
+    /// The alert has ended, or its series is only watched for missing samples.
     Inactive,
     /// The alert is active, but not for long enough.
     Pending,
@@ -94,7 +94,7 @@ pub struct Alert {
     /// The time since which it fires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fired_at: Option<i64>,
-    /// The time of its last end, if receivers were notified of it.
+    /// The time of its last end, if receivers were notified of the alert.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolved_at: Option<i64>,
     /// The time since which it only fires because of `keep_firing_for`.
@@ -109,7 +109,7 @@ pub struct Alert {
 }
 
 impl Alert {
-    /// An inactive alert.
+    /// Creates an inactive alert.
     pub(super) fn inactive(labels: LabelSet) -> Self {
         Self {
             labels,
@@ -125,7 +125,7 @@ impl Alert {
         }
     }
 
-    /// Returns whether the alert is more than a remembered end.
+    /// Returns whether the alert is pending, firing, or reports missing samples.
     pub fn is_active(&self) -> bool {
         self.state != AlertState::Inactive
     }
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fingerprints_are_alertmanagers() {
+    fn fingerprints_equal_those_of_alertmanager() {
         // This is the fingerprint that amtool prints for an alert with this label.
         let labels = [("alertname".to_owned(), "High".to_owned())].into();
         assert_eq!(fingerprint(&labels), "abb9751eae083d8c");
@@ -148,7 +148,7 @@ mod tests {
 pub(super) mod value {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
     pub(in super::super) fn serialize<S: Serializer>(
         value: &f64,
         to: S,

@@ -1,7 +1,7 @@
 //! The daemon's address and labels for other programs and people, like Prometheus'
 //! `--web.external-url` and `external_labels`.
 //!
-//! Must never know: where they are configured, receivers.
+//! Must never know: where the address and labels are configured, receivers.
 
 use super::LabelSet;
 
@@ -16,7 +16,7 @@ pub struct External {
 }
 
 impl External {
-    /// No address and no labels.
+    /// Returns an empty address without labels.
     pub fn none() -> &'static Self {
         static NONE: External = External { url: String::new(), labels: LabelSet::new() };
         &NONE
@@ -47,8 +47,8 @@ impl External {
 
     /// The path of the address, such as `/granary` of `https://example.org/granary`.
     pub fn path_prefix(&self) -> &str {
-        let behind = self.url.split_once("://").map_or("", |(_, behind)| behind);
-        behind.find('/').and_then(|at| behind.get(at..)).unwrap_or("")
+        let rest = self.url.split_once("://").map_or("", |(_, rest)| rest);
+        rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("")
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_and_labels_are_prometheus() {
+    fn links_and_labels_have_the_form_of_prometheus() {
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let labels = [pair("region", "eu"), pair("severity", "none")].into();
         let external = External { url: "https://example.org/granary".to_owned(), labels };
@@ -92,7 +92,7 @@ mod tests {
         let expected: LabelSet =
             [pair("alertname", "Down"), pair("region", "eu"), pair("severity", "page")].into();
         assert_eq!(external.labelled(&alert), expected);
-        let none = External::none();
-        assert_eq!((none.table_link("up"), none.path_prefix()), (String::new(), ""));
+        let empty = External::none();
+        assert_eq!((empty.table_link("up"), empty.path_prefix()), (String::new(), ""));
     }
 }

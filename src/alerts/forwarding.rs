@@ -1,7 +1,7 @@
-//! Selection of the alerts that an Alertmanager is sent now: firing ones repeatedly, and ended
-//! ones, as Prometheus does (`rules/alerting.go`, `needsSending`).
+//! Selection of the alerts to send to an Alertmanager now: firing ones repeatedly, and ended ones
+//! once, as Prometheus does (`rules/alerting.go`, `needsSending`).
 //!
-//! The rules' state has all firing alerts, so nothing is queued: an Alertmanager that was
+//! The rules' state contains all firing alerts, so nothing is queued: an Alertmanager that was
 //! unreachable gets the current alerts when it is back. Must never know: how alerts are sent.
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -14,13 +14,14 @@ use crate::model::UnixMillis;
 /// The interval at which a firing alert is sent again, in milliseconds: an Alertmanager ends alerts
 /// that it does not receive again.
 const AGAIN_MS: i64 = 60_000;
-/// The number of such intervals, or evaluations, after which an Alertmanager ends an alert.
+/// The number of these intervals, or of longer intervals between evaluations, after which an
+/// Alertmanager ends an alert that it does not receive again.
 const SILENT_TIMES: i64 = 4;
 
 /// An alert in the form of Alertmanager's API.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(missing_docs, reason = "they are Alertmanager's")]
+#[expect(missing_docs, reason = "the fields are Alertmanager's")]
 pub struct OutgoingAlert {
     pub labels: LabelSet,
     pub annotations: LabelSet,
@@ -28,13 +29,13 @@ pub struct OutgoingAlert {
     pub ends_at: String,
     #[serde(rename = "generatorURL")]
     pub generator_url: String,
-    /// The time of its end, by its evaluation; `None` while it fires.
+    /// The time of the evaluation that ended it; `None` while it fires.
     #[serde(skip)]
     resolved_at: Option<i64>,
 }
 
 impl OutgoingAlert {
-    /// Creates the outgoing alert, with the external labels.
+    /// Returns the alert with the external labels.
     #[must_use]
     pub fn outside(&self, external: &External) -> Self {
         Self { labels: external.labelled(&self.labels), ..self.clone() }
@@ -61,18 +62,18 @@ pub struct SentAlerts {
     by_labels: BTreeMap<LabelSet, Sent>,
 }
 
-/// The last notifications of an alert. Times of evaluations lag behind the clock.
+/// The last notifications of an alert. The times of evaluations lag behind the clock.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sent {
     /// The time of the last notification that it fires, by the clock.
     fires_at: Option<i64>,
-    /// The end in the last notification, by its evaluation.
+    /// The end in the last notification, as the time of its evaluation.
     ended: Option<i64>,
 }
 
 impl SentAlerts {
-    /// Returns the alerts to send now, and the time at which the same ones are due again. Each
-    /// alert comes with the interval of its group and the link to its rule's expression.
+    /// Returns the alerts to send now, and the time at which a firing alert is next sent again.
+    /// Each of `alerts` has the interval of its group and the link to its rule's expression.
     pub fn due<'a>(
         &self,
         alerts: impl Iterator<Item = (&'a Alert, i64, Arc<str>)>,
@@ -92,8 +93,8 @@ impl SentAlerts {
                 }
                 (None, fires_until(interval_ms, now))
             } else {
-                // Only alerts that were sent have an end here. After a restart it is sent once
-                // more.
+                // Only an alert that receivers were notified of has an end here. After a restart,
+                // the end is sent once more.
                 let Some(resolved) = alert.resolved_at else { continue };
                 if sent.ended == Some(resolved) {
                     continue;
@@ -177,7 +178,7 @@ mod tests {
             due.len()
         };
         assert_eq!(send(&alert(AlertState::Firing, None), 2000), 1);
-        // The evaluation of 60 s ends at 65 s; the repetition is in between.
+        // The evaluation for 60 s ends at 65 s; the alert is sent again in between.
         assert_eq!(send(&alert(AlertState::Firing, None), 62_000), 1);
         let ended = alert(AlertState::Inactive, Some(60_000));
         assert_eq!(send(&ended, 65_000), 1);

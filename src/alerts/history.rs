@@ -1,6 +1,6 @@
 //! The history of a group: the episodes in which its alerts fired, as JSON.
 //!
-//! Must never know: where they are stored, what is evaluated.
+//! Must never know: where histories are stored, how rules are evaluated.
 
 use std::collections::BTreeMap;
 
@@ -116,10 +116,10 @@ impl GroupHistory {
                 let is_known = |known: &Episode| {
                     known.fired_at == episode.fired_at && known.labels == episode.labels
                 };
-                let goes_on = now.get(&was.labels).is_some_and(|alert| {
+                let continues = now.get(&was.labels).is_some_and(|alert| {
                     alert.state.is_notified() && alert.fired_at == was.fired_at
                 });
-                if !goes_on && !self.episodes.iter().any(is_known) {
+                if !continues && !self.episodes.iter().any(is_known) {
                     let (resolved_at, version) = (Some(after.last), version(was.active_at));
                     ended.push(Episode { resolved_at, version, ..episode });
                 }
@@ -166,7 +166,7 @@ mod tests {
 
     fn shown(all: &[Episode]) -> Vec<(&str, i64, Option<i64>)> {
         all.iter()
-            .map(|alert| (&*alert.labels["host"], alert.fired_at, alert.resolved_at))
+            .map(|episode| (&*episode.labels["host"], episode.fired_at, episode.resolved_at))
             .collect()
     }
 
@@ -178,26 +178,26 @@ mod tests {
     }
 
     #[test]
-    fn what_fired_is_kept_when_it_ends_once_and_what_goes_on_is_shown() {
+    fn an_episode_is_kept_once_when_it_ends_and_shown_while_it_continues() {
         use AlertState::{Firing, Inactive, NoData, Pending};
         let mut history = GroupHistory::default();
-        let one = state(10, &[("a", Firing, 10), ("b", Pending, 0), ("c", Firing, 5)]);
-        let two = state(20, &[("a", Inactive, 10), ("b", Firing, 20), ("c", NoData, 20)]);
-        assert!(!note(&mut history, &one, &one));
-        assert!(note(&mut history, &one, &two));
+        let first = state(10, &[("a", Firing, 10), ("b", Pending, 0), ("c", Firing, 5)]);
+        let second = state(20, &[("a", Inactive, 10), ("b", Firing, 20), ("c", NoData, 20)]);
+        assert!(!note(&mut history, &first, &first));
+        assert!(note(&mut history, &first, &second));
         // After a crash, the same evaluation is repeated.
-        assert!(!note(&mut history, &one, &two));
+        assert!(!note(&mut history, &first, &second));
         let expected = [("b", 20, None), ("c", 20, None), ("a", 10, Some(20)), ("c", 5, Some(20))];
-        assert_eq!(shown(&history.with_present(&two)), expected);
+        assert_eq!(shown(&history.with_present(&second)), expected);
         let json = serde_json::to_vec(&history).unwrap();
         assert_eq!(serde_json::from_slice::<GroupHistory>(&json).unwrap(), history);
         // A removed rule ends its firing alerts.
-        assert!(note(&mut history, &two, &GroupState { last: 30, ..GroupState::default() }));
+        assert!(note(&mut history, &second, &GroupState { last: 30, ..GroupState::default() }));
         assert_eq!(history.episodes.len(), 4);
     }
 
     #[test]
-    fn the_oldest_make_room() {
+    fn the_oldest_episodes_make_room() {
         let mut history = GroupHistory::default();
         for at in 0..EPISODES_MAX as i64 + 10 {
             let before = state(at, &[("a", AlertState::Firing, at)]);

@@ -1,7 +1,7 @@
 //! Label matchers with Alertmanager's meaning: `=`, `!=`, `=~`, `!~`. Patterns match whole values,
 //! and a missing label is empty.
 //!
-//! Must never know: what is silenced, routed or asked for by them.
+//! Must never know: what matchers are used for.
 
 use std::{fmt, sync::Arc};
 
@@ -25,7 +25,8 @@ const LIMITS: PromqlLimits<'static> = PromqlLimits {
     regex_bytes_max: PATTERN_BYTES_MAX,
     budget: &Budget::UNLIMITED,
 };
-/// Longer operators come first.
+/// The operators, longer ones first: their text, whether the value is a pattern, and whether it
+/// must be equal or match.
 const OPERATORS: [(&str, bool, bool); 4] =
     [("=~", true, true), ("!~", true, false), ("!=", false, false), ("=", false, true)];
 
@@ -72,8 +73,8 @@ impl From<LabelMatcher> for Written {
 
 impl PartialEq for LabelMatcher {
     fn eq(&self, other: &Self) -> bool {
-        let of = |matcher: &Self| (matcher.is_pattern(), matcher.is_equal);
-        of(self) == of(other) && self.name == other.name && self.value == other.value
+        let operator = |matcher: &Self| (matcher.is_pattern(), matcher.is_equal);
+        operator(self) == operator(other) && self.name == other.name && self.value == other.value
     }
 }
 
@@ -81,7 +82,7 @@ impl LabelMatcher {
     /// Creates a matcher of a label; a pattern must match the whole value.
     ///
     /// # Errors
-    /// When the name is none, or the pattern.
+    /// When the name or the pattern is invalid.
     pub fn new(name: &str, value: &str, is_regex: bool, is_equal: bool) -> Result<Self, String> {
         let is_word = |(at, c): (usize, char)| {
             c == '_' || c.is_ascii_alphabetic() || (at > 0 && c.is_ascii_digit())
@@ -102,23 +103,23 @@ impl LabelMatcher {
     /// Parses one matcher such as `host=~"web.*"`; the quotes may be omitted.
     ///
     /// # Errors
-    /// When it is none.
+    /// When the text is not a matcher.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let none = || format!("{text:?} is no matcher; write host=web1 or host=~\"web.*\"");
+        let invalid = || format!("{text:?} is no matcher; write host=web1 or host=~\"web.*\"");
         let text = text.trim();
-        let at = text.find(['=', '!']).ok_or_else(none)?;
-        let (name, rest) = text.split_at_checked(at).ok_or_else(none)?;
+        let at = text.find(['=', '!']).ok_or_else(invalid)?;
+        let (name, rest) = text.split_at_checked(at).ok_or_else(invalid)?;
         let mut all = OPERATORS.iter();
         let found = all.find_map(|operator| Some((operator, rest.strip_prefix(operator.0)?)));
-        let ((_, is_regex, is_equal), value) = found.ok_or_else(none)?;
-        let value = unquoted(value.trim()).ok_or_else(none)?;
+        let ((_, is_regex, is_equal), value) = found.ok_or_else(invalid)?;
+        let value = unquoted(value.trim()).ok_or_else(invalid)?;
         Self::new(name.trim(), &value, *is_regex, *is_equal)
     }
 
     /// Parses a list of matchers such as `{a="b", c!="d"}`; the braces may be omitted.
     ///
     /// # Errors
-    /// When one of them is none.
+    /// When a part of the text is not a matcher.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, String> {
         let text = text.trim();
         let inside = text.strip_prefix('{').map_or(Some(text), |rest| rest.strip_suffix('}'));
@@ -171,10 +172,11 @@ impl LabelMatcher {
 
 impl fmt::Display for LabelMatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is = (self.is_pattern(), self.is_equal);
+        let kind = (self.is_pattern(), self.is_equal);
         let mut all = OPERATORS.iter();
-        let operator =
-            all.find(|operator| (operator.1, operator.2) == is).map_or("=", |operator| operator.0);
+        let operator = all
+            .find(|operator| (operator.1, operator.2) == kind)
+            .map_or("=", |operator| operator.0);
         write!(f, "{}{operator}{:?}", self.name, self.value)
     }
 }
@@ -191,7 +193,7 @@ fn unquoted(text: &str) -> Option<String> {
             '\\' => match chars.next()? {
                 'n' => out.push('\n'),
                 c @ ('"' | '\\') => out.push(c),
-                // As in patterns.
+                // Other escapes stay, because they may belong to a pattern.
                 other => out.extend(['\\', other]),
             },
             c => out.push(c),
@@ -208,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_match_whole_values_and_what_is_not_there_is_empty() {
+    fn patterns_match_whole_values_and_a_missing_label_is_empty() {
         let host = labels(&[("host", "web1"), ("alertname", "High")]);
         let check = |text: &str, expected: bool| {
             assert_eq!(LabelMatcher::parse(text).unwrap().matches(&host), expected, "{text}");
@@ -242,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_alertmanagers() {
+    fn json_has_the_form_of_alertmanagers_api() {
         let read: LabelMatcher =
             serde_json::from_str(r#"{"name":"a","value":"b.*","isRegex":true}"#).unwrap();
         assert_eq!(read.to_string(), "a=~\"b.*\"");

@@ -28,7 +28,7 @@ const FAULTS_SHOWN: usize = 10;
 /// An alert in a request.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-#[expect(missing_docs, reason = "they are Alertmanager's")]
+#[expect(missing_docs, reason = "the fields are Alertmanager's")]
 pub struct PostableAlert {
     pub labels: LabelSet,
     pub annotations: Option<LabelSet>,
@@ -74,11 +74,11 @@ pub struct PostOutcome {
     pub refused: usize,
 }
 
-/// A firing alert, the time of its last request, and the time at which it ends without another one.
+/// A firing alert, the time of its last request, and its end if no other request follows.
 pub type PostedFiring = (MessageAlert, UnixMillis, UnixMillis);
 
 impl Posted {
-    /// Accepts alerts. An alert without an end is over after `timeout_ms` without a further
+    /// Accepts alerts. An alert without an end is over after `resolve_timeout_ms` without a further
     /// request.
     pub fn put(
         &mut self,
@@ -112,7 +112,7 @@ impl Posted {
         self.all.len() >= ALERTS_MAX || self.bytes + size > BYTES_MAX
     }
 
-    /// Adds an alert if there is room. Ended alerts make room; they are searched once per request.
+    /// Adds an alert if there is room. Ended alerts are removed to make room, once per request.
     fn take(
         &mut self,
         labels: LabelSet,
@@ -153,10 +153,10 @@ impl Posted {
     }
 
     fn retain(&mut self, is_kept: impl Fn(&PostedAlert) -> bool) {
-        let left = &mut self.bytes;
+        let total = &mut self.bytes;
         self.all.retain(|labels, posted| {
             let is_kept = is_kept(posted);
-            *left -= if is_kept { 0 } else { bytes(labels, posted) };
+            *total -= if is_kept { 0 } else { bytes(labels, posted) };
             is_kept
         });
     }
@@ -165,8 +165,8 @@ impl Posted {
         self.all.values().map(|posted| posted.ends_at).filter(|end| *end > now.0).min()
     }
 
-    /// The number of changes, up to a time, that receivers would notice: while it stays the same,
-    /// callers need not list the alerts again.
+    /// The number of changes, up to a time, that receivers would notice. While this number stays
+    /// the same, callers need not list the alerts again.
     pub fn changes(&mut self, now: UnixMillis) -> u64 {
         if self.next_end.is_some_and(|end| end <= now.0) {
             self.changes += 1;
@@ -210,7 +210,7 @@ impl PostedAlert {
         self.ends_at <= now.0
     }
 
-    /// Returns whether a newer alert is about the same time.
+    /// Returns whether a newer alert begins or ends while this one fires.
     fn overlaps(&self, newer: &Self) -> bool {
         (newer.ends_at > self.starts_at && newer.ends_at < self.ends_at)
             || (newer.starts_at > self.starts_at && newer.starts_at < self.ends_at)
@@ -266,13 +266,13 @@ fn checked(
     if labels.is_empty() {
         return Err(fault("at least one label pair required".into()));
     }
-    for (what, pairs) in [("label", &labels), ("annotation", &annotations)] {
+    for (kind, pairs) in [("label", &labels), ("annotation", &annotations)] {
         if pairs.len() > PAIRS_MAX {
-            return Err(fault(format!("{} {what}s are more than {PAIRS_MAX}", pairs.len()).into()));
+            return Err(fault(format!("{} {kind}s are more than {PAIRS_MAX}", pairs.len()).into()));
         }
         if let Some(name) = pairs.keys().find(|name| !is_label_name(name)) {
             let name: String = name.chars().take(100).collect();
-            return Err(fault(format!("invalid {what} name {name:?}").into()));
+            return Err(fault(format!("invalid {kind} name {name:?}").into()));
         }
     }
     let time = |key: &str, text: Option<String>| -> Result<Option<i64>, String> {

@@ -1,7 +1,7 @@
-//! Alerts after a time without evaluations, and after a clock that was set back.
+//! Alerts after a time without evaluations, and after the clock was set back.
 //!
-//! Time without evaluations does not count for `for`: after a restart by Prometheus' rule
-//! (`rules/group.go`, `RestoreForState`), with its grace period. Must never know: the clock,
+//! Time without evaluations does not count towards `for`. After a restart, Prometheus' rule with
+//! its grace period applies (`rules/group.go`, `RestoreForState`). Must never know: the clock,
 //! expressions.
 
 use std::collections::BTreeMap;
@@ -9,20 +9,20 @@ use std::collections::BTreeMap;
 use super::{Action, Alert, AlertState, Due, GroupState, RuleGroup};
 
 /// The grace period: after an outage, an alert with a shorter `for` is pending anew, and no other
-/// one fires before the period is over.
+/// alert fires before the period is over.
 const GRACE_MS: i64 = 600_000;
-/// The longest outage after which alerts continue; a longer one makes all of them pending anew.
+/// The longest outage after which pending alerts continue; after a longer one, they begin anew.
 const OUTAGE_MAX_MS: i64 = 3_600_000;
 /// The longest restart, beyond the interval, that changes nothing.
 const RESTART_MS: i64 = 5000;
-/// The number of missed evaluations, and the time, up to which a running daemon is only late: that
-/// is no outage.
+/// The number of missed evaluations, and the time in milliseconds, up to which a running daemon
+/// counts as late and not as down.
 const LATE_EVALUATIONS: i64 = 4;
 const LATE_MS: i64 = 30_000;
 
 impl GroupState {
     /// Moves the times of the alerts after a long time without evaluations, or when the clock was
-    /// set back. The evaluations of a daemon that has just started are `first` ones.
+    /// set back. `is_first` is true at the first evaluation after the state was read.
     pub fn resume(&mut self, group: &RuleGroup, due: Due, is_first: bool) {
         let Some(last) = self.last() else { return };
         let gap_ms = due.at.since(last);
@@ -79,7 +79,7 @@ impl GroupState {
     }
 }
 
-/// Moves the times from which the alert waits.
+/// Moves the times at which the waiting periods of an alert began.
 fn shift_waits(alert: &mut Alert, by_ms: i64) {
     if alert.state == AlertState::Pending {
         alert.active_at += by_ms;
@@ -162,7 +162,7 @@ mod tests {
             &self.state.rules["A"].alerts[0]
         }
 
-        /// The time at which it fires when it is evaluated at its interval from a time on.
+        /// The time at which the alert fires when it is evaluated at each interval from a time on.
         fn fires_at(&mut self, from: i64) -> i64 {
             let mut at = from;
             while self.run(at).state != AlertState::Firing {
@@ -175,7 +175,7 @@ mod tests {
     /// An alert with `for: 40s` was pending when the daemon was killed; after 48 s without a daemon
     /// it fired one second after the start.
     #[test]
-    fn time_in_which_the_daemon_was_away_does_not_count_for_for() {
+    fn time_in_which_the_daemon_was_down_does_not_count_towards_for() {
         let check = |for_s: i64, pending_s: i64, down_s: i64, expected_s: i64| {
             let mut bench = Bench::new(5000, for_s * 1000);
             let mut at = START;
@@ -186,7 +186,7 @@ mod tests {
             let back = at - 5000 + down_s * 1000;
             bench.is_first = true;
             let fires_s = (bench.fires_at(back) - back) / 1000;
-            assert_eq!(fires_s, expected_s, "for {for_s}, {pending_s} pending, {down_s} away");
+            assert_eq!(fires_s, expected_s, "for {for_s}, {pending_s} pending, {down_s} down");
         };
         // A `for` shorter than the grace period begins anew.
         check(40, 20, 50, 40);
@@ -196,7 +196,7 @@ mod tests {
         check(900, 880, 300, 600);
         // The rest of `for` remains.
         check(1800, 600, 300, 1200);
-        // The outage is longer than Prometheus considers.
+        // After an outage beyond the maximum, `for` begins anew.
         check(1800, 600, 3700, 1800);
         // A restart between two evaluations, or nearly so, changes nothing.
         check(40, 20, 5, 15);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_daemon_that_stood_still_counts_what_it_evaluated_and_a_slow_one_all() {
+    fn a_stalled_daemon_counts_only_evaluated_time_and_a_slow_daemon_counts_all() {
         let check = |gap_s: i64, expected_s: i64| {
             let mut bench = Bench::new(5000, 60_000);
             for at in 0..=6 {
@@ -246,7 +246,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(12))]
 
         #[test]
-        fn what_is_stored_in_pieces_is_read_as_it_was(
+        fn a_state_that_is_stored_in_pieces_is_read_unchanged(
             count in 0_usize..1200, text in 1_usize..2000, last in any::<i64>()
         ) {
             let alert = |at: usize| Alert {
@@ -272,7 +272,7 @@ mod tests {
             };
             prop_assert_eq!(alerts(&read), alerts(&state));
             prop_assert_eq!((read.last, read.set_back), (last, 3));
-            // After another evaluation most pieces are unchanged.
+            // The number of pieces is stable, so that most pieces stay the same.
             prop_assert_eq!(read.to_pieces().len(), pieces.len());
         }
     }

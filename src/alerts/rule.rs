@@ -17,7 +17,7 @@ pub struct RuleGroup {
     pub name: String,
     /// The interval between evaluations, in milliseconds; whole seconds.
     pub interval_ms: i64,
-    /// The time by which queries look into the past, in milliseconds.
+    /// The offset into the past at which queries are evaluated, in milliseconds.
     pub query_offset_ms: i64,
     /// The maximum number of series or alerts of one rule; 0: no limit.
     pub limit: usize,
@@ -26,7 +26,7 @@ pub struct RuleGroup {
 }
 
 impl RuleGroup {
-    /// The group's identity, whatever its rules are: a hash of its file and name.
+    /// The group's identity, independent of its rules: a hash of its file and name.
     pub fn id(&self) -> String {
         format!("{:032x}", xxh3_128(format!("{}\0{}", self.file, self.name).as_bytes()))
     }
@@ -41,24 +41,24 @@ impl RuleGroup {
 /// A rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
-    /// The rule's identity in its group, whatever its expression is: its name and labels.
+    /// The rule's identity in its group, independent of its expression: its name and labels.
     pub key: String,
     /// The recorded metric, or the name of the alerts.
     pub name: String,
     /// The PromQL expression.
     pub expression: String,
-    /// Additional labels; those of alerts are templates.
+    /// Additional labels; the values of alerts' labels are templates.
     pub labels: BTreeMap<String, String>,
-    /// The use of the values.
+    /// The purpose of the rule.
     pub action: Action,
 }
 
-/// The use of a rule's values.
+/// The purpose of a rule: to record samples or to alert.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// The values become samples.
     Record,
-    /// Each of the series is an alert.
+    /// Each series is an alert.
     Alert(AlertPolicy),
 }
 
@@ -67,20 +67,20 @@ pub enum Action {
 pub struct AlertPolicy {
     /// The annotations, as templates.
     pub annotations: BTreeMap<String, String>,
-    /// The time for which a series must be in the result until its alert fires, in milliseconds.
+    /// The time for which a series must be in the result before its alert fires, in milliseconds.
     pub for_ms: i64,
     /// The time for which an alert continues to fire after its series left the result, in
     /// milliseconds.
     pub keep_firing_ms: i64,
     /// The effect of missing samples.
     pub no_data: NoData,
-    /// The time for which samples must be missing, in milliseconds. When it is `None`, missing
-    /// samples count at once with [`NoData::Alerting`], and never with [`NoData::Keep`].
+    /// The time for which samples must be missing before alerts change, in milliseconds. `None`:
+    /// alerts change at once with [`NoData::Alerting`], and never with [`NoData::Keep`].
     pub no_data_for_ms: Option<i64>,
     /// The measured expression, which is the rule's expression without the comparison at its end;
-    /// only when the policy needs it.
+    /// `None` when the policy does not need it.
     pub measured: Option<String>,
-    /// The expression of recovery: a firing alert continues until this expression has its series.
+    /// The recovery expression: a firing alert continues until this expression returns its series.
     pub recover: Option<String>,
 }
 
@@ -92,12 +92,12 @@ pub enum NoData {
     Ok,
     /// The alerts stay in their state.
     Keep,
-    /// The missing samples are an alert.
+    /// Missing samples fire an alert.
     Alerting,
 }
 
 impl Rule {
-    /// The labels of its alerts that do not depend on series.
+    /// The labels that all alerts of the rule share.
     pub fn fixed_labels(&self) -> LabelSet {
         let mut labels = self.labels.clone();
         labels.retain(|_, text| !text.is_empty() && !text.contains("{{"));

@@ -18,20 +18,20 @@ pub struct Due {
 }
 
 /// The evaluation that is due now, given the time of the last one; `None` until the next interval
-/// begins. A clock that was set back has to pass the last evaluation first: slots before that time
-/// already contain later samples. A last evaluation that is further ahead than two minutes (or an
-/// interval) was made by a wrong clock and is ignored.
+/// begins. After the clock was set back, nothing is due until the clock passes the last evaluation:
+/// slots before that time already contain later samples. A last evaluation that is further ahead
+/// than two minutes (or an interval) was made by a wrong clock and is ignored.
 pub fn due(interval_ms: i64, last: Option<UnixMillis>, now: UnixMillis) -> Option<Due> {
     let at = now.0 - now.0.rem_euclid(interval_ms);
     let last = last.filter(|last| last.0 <= at.saturating_add(wait_max_ms(interval_ms)));
     let Some(last) = last else { return Some(Due { at: UnixMillis(at), missed: 0 }) };
-    // The interval may have been different then.
+    // The last evaluation may have had another interval.
     let slots = at.div_euclid(interval_ms) - last.0.div_euclid(interval_ms);
     (at > last.0)
         .then(|| Due { at: UnixMillis(at), missed: slots.saturating_sub(1).max(0).unsigned_abs() })
 }
 
-/// The number of evaluations that a group waits for a clock that was set back; 0 if it does not
+/// The number of evaluations that a group skips because the clock was set back; 0 if it does not
 /// wait.
 pub fn set_back_by(interval_ms: i64, last: Option<UnixMillis>, now: UnixMillis) -> u64 {
     let is_waiting = due(interval_ms, last, now).is_none();
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn evaluations_are_aligned_and_what_lies_between_is_counted() {
+    fn evaluations_are_aligned_and_missed_ones_are_counted() {
         let check = |last: Option<i64>, now: i64, expected: Option<(i64, u64)>| {
             let found = due(15_000, last.map(UnixMillis), UnixMillis(now));
             assert_eq!(found.map(|due| (due.at.0, due.missed)), expected, "{last:?} {now}");
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_set_back_counts_the_evaluations_that_wait_for_it() {
+    fn evaluations_that_wait_for_a_clock_that_was_set_back_are_counted() {
         let check = |last: i64, now: i64, expected: u64| {
             let last = Some(UnixMillis(last));
             assert_eq!(set_back_by(15_000, last, UnixMillis(now)), expected, "{last:?} {now}");

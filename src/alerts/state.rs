@@ -1,5 +1,5 @@
-//! The state of a group between evaluations: JSON, in pieces when one object of the store is too
-//! small.
+//! The state of a group between evaluations: JSON, split into pieces when it is too large for one
+//! object of the store.
 //!
 //! Must never know: where it is stored.
 
@@ -31,16 +31,16 @@ fn bytes_of<T: Serialize>(value: &T) -> Vec<u8> {
 /// The state of a group.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct GroupState {
-    /// The group's file and name, for readers of the store.
+    /// The group's file, for readers of the store.
     pub file: String,
-    /// See `file`.
+    /// The group's name, for readers of the store.
     pub name: String,
     /// The time of the last evaluation, Unix milliseconds; 0: none.
     pub last: i64,
     /// The number of times that the clock was set back: samples are numbered anew each time.
     #[serde(default)]
     pub set_back: u32,
-    /// The number of further objects with alerts; 0: all alerts are in this one.
+    /// The number of further objects with alerts; 0: all alerts are in this object.
     #[serde(default)]
     pub pieces: usize,
     /// The state of each rule, by key.
@@ -71,7 +71,7 @@ impl GroupState {
     /// Reads the first object that [`GroupState::to_pieces`] wrote.
     ///
     /// # Errors
-    /// When it is something else.
+    /// When the bytes are not such an object.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         serde_json::from_slice(bytes).map_err(|cause| cause.to_string())
     }
@@ -80,20 +80,20 @@ impl GroupState {
     /// previous evaluation; that evaluation is repeated.
     ///
     /// # Errors
-    /// When it is something else.
+    /// When the bytes are not a piece.
     pub fn add_piece(&mut self, bytes: &[u8]) -> Result<(), String> {
         let piece: Piece = serde_json::from_slice(bytes).map_err(|cause| cause.to_string())?;
         for (rule, alerts) in piece {
             let state = self.rules.entry(rule.into_owned()).or_default();
             state.alerts.extend(alerts.into_iter().map(Cow::into_owned));
-            state.alerts.sort_by(|one, other| one.labels.cmp(&other.labels));
-            state.alerts.dedup_by(|one, other| one.labels == other.labels);
+            state.alerts.sort_by(|left, right| left.labels.cmp(&right.labels));
+            state.alerts.dedup_by(|left, right| left.labels == right.labels);
         }
         Ok(())
     }
 
-    /// The objects to store: the first one, then those with alerts if there are too many for one.
-    /// As long as their number is the same, an alert stays in the same piece.
+    /// The objects to store: the whole state, or a first object and then pieces with the alerts.
+    /// While the number of pieces does not change, an alert stays in its piece.
     pub fn to_pieces(&self) -> Vec<Vec<u8>> {
         let whole = bytes_of(self);
         if whole.len() <= PIECE_BYTES_MAX {
@@ -143,8 +143,8 @@ impl GroupState {
         (self.last > 0).then_some(UnixMillis(self.last))
     }
 
-    /// Adapts to the rules of a group at an evaluation: removes rules that are gone, and notes
-    /// rules that are new, changed, or were not evaluated in time.
+    /// Adapts the state to a group's rules at an evaluation: removes deleted rules, and restarts
+    /// the time of rules that are new, changed, or missed an evaluation.
     pub fn follow(&mut self, group: &RuleGroup, due: Due) {
         let keys: BTreeSet<_> = group.rules.iter().map(|rule| &rule.key).collect();
         self.rules.retain(|key, _| keys.contains(key));

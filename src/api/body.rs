@@ -37,8 +37,8 @@ pub(super) fn media_type(request: &HttpRequest) -> Option<String> {
     Some(kind.to_ascii_lowercase())
 }
 
-/// Refuses a change whose `Content-Type` is not JSON: forms on pages of other sites can only send
-/// forms and plain text.
+/// Refuses a change whose `Content-Type` is not JSON: forms on pages of other sites cannot send
+/// JSON with this type.
 pub(super) fn must_be_json(request: &HttpRequest) -> Result<(), Refusal> {
     match media_type(request).as_deref() {
         Some("application/json") => Ok(()),
@@ -49,7 +49,7 @@ pub(super) fn must_be_json(request: &HttpRequest) -> Result<(), Refusal> {
     }
 }
 
-/// Receives bodies within their limits. Cheap to clone.
+/// A receiver of bodies within their limits. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct Bodies {
     limits: BodyLimits,

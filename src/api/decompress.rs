@@ -56,7 +56,7 @@ fn read_all(
     }
 }
 
-/// Decodes Snappy's block format, which starts with its length.
+/// Decodes Snappy's block format, which starts with the decompressed length.
 pub(super) fn snappy(body: &[u8], limit: usize, memory: &mut HeldMemory) -> Result<Bytes, Refusal> {
     let fault = |cause: snap::Error| Refusal::Malformed(format!("body is not snappy: {cause}"));
     let length = snap::raw::decompress_len(body).map_err(fault)?;

@@ -1,11 +1,11 @@
 //! Protection against requests of foreign web pages.
 //!
 //! A web page can make its reader's browser send requests to every address that the reader can
-//! reach, including loopback. Therefore a request must name this daemon as its host, which fails
-//! when a page points its own name here (DNS rebinding). A change from a browser must come from
-//! the daemon's own page, which sends no forms. Requests to the APIs must not come from pages of
-//! other sites, which could not read the answers anyway. Senders, scrapers and scripts send no
-//! `Origin`, no `Referer`, and no headers of forms.
+//! reach, including loopback. Therefore, a request must name this daemon as its host: a page that
+//! points its own name at this machine (DNS rebinding) sends that name instead. A change from a
+//! browser must come from the daemon's own page, which sends no forms. Requests to the APIs must
+//! not come from pages of other sites, which could not read the answers anyway. Senders, scrapers
+//! and scripts send no `Origin`, no `Referer`, and no headers of forms.
 
 use std::net::IpAddr;
 
@@ -67,7 +67,7 @@ impl HostNames {
         address.unwrap_or(&name).parse::<IpAddr>().is_ok()
             || !name.contains('.')
             || PRIVATE_ENDINGS.iter().any(is_private)
-            || self.names.iter().any(|ours| ours == "*" || *ours == name)
+            || self.names.iter().any(|known| known == "*" || *known == name)
     }
 
     /// Checks the head of a request; `path` is the decoded path that routes match.
@@ -86,14 +86,14 @@ impl HostNames {
         if is_read && !APIS.iter().any(|api| path.starts_with(api)) {
             return Ok(());
         }
-        let is_own = |address: &str| {
+        let is_this_daemon = |address: &str| {
             let rest = address.split_once("://").map(|(_, rest)| rest);
             let authority = rest.and_then(|rest| rest.split(['/', '?', '#']).next());
             authority.zip(host).is_some_and(|(origin, host)| origin.eq_ignore_ascii_case(host))
         };
         // Another port of the same site may be another server on this machine.
         let site = text(SEC_FETCH_SITE);
-        let is_foreign = text(header::ORIGIN).is_some_and(|origin| !is_own(origin))
+        let is_foreign = text(header::ORIGIN).is_some_and(|origin| !is_this_daemon(origin))
             || site.is_some_and(|site| !matches!(site, "same-origin" | "none"));
         if is_read {
             // A `Referer` may differ: a proxy in front of the page may have another name.
@@ -102,7 +102,8 @@ impl HostNames {
         // The daemon's own page sends changes by scripts, never by navigation or forms.
         let is_form = headers.contains_key(header::UPGRADE_INSECURE_REQUESTS)
             || text(SEC_FETCH_MODE).is_some_and(|mode| mode == "navigate");
-        if is_foreign || is_form || text(header::REFERER).is_some_and(|page| !is_own(page)) {
+        if is_foreign || is_form || text(header::REFERER).is_some_and(|page| !is_this_daemon(page))
+        {
             Err(Foreign::Origin)
         } else {
             Ok(())
@@ -119,7 +120,7 @@ fn without_port(authority: &str) -> &str {
 }
 
 impl Foreign {
-    /// The value of the label `reason`.
+    /// Returns the value of the label `reason`.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Host => "host",

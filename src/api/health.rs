@@ -77,7 +77,7 @@ async fn readyz(parts: web::Data<AdminParts>) -> HttpResponse {
         let answer = json!({ "status": status, "reasons": reasons });
         return HttpResponse::ServiceUnavailable().json(answer);
     }
-    // The pid tells the script that started the daemon whether another one listens here.
+    // By the pid, a script recognizes the daemon that it started.
     let mut answer = json!({ "status": status, "pid": std::process::id() });
     if !reasons.is_empty() {
         answer["reasons"] = json!(reasons);
@@ -89,7 +89,7 @@ async fn readyz(parts: web::Data<AdminParts>) -> HttpResponse {
     HttpResponse::Ok().json(answer)
 }
 
-/// Settings that work but are seldom intended, by topic.
+/// Returns warnings about settings that work but are seldom intended, by topic.
 pub(super) fn warnings(parts: &AdminParts) -> BTreeMap<&'static str, String> {
     parts.rules.untold().map(|reason| ("untold", reason)).into_iter().collect()
 }
@@ -101,7 +101,8 @@ pub(super) fn health(parts: &AdminParts) -> (&'static str, BTreeMap<&'static str
     let named = conditions.into_iter().map(|(condition, reason)| (condition.as_str(), reason));
     let mut reasons: BTreeMap<_, _> = named.collect();
     if parts.writer.is_full() {
-        let reason = "the backlog of the checkpoint is full; batches are refused until it is done";
+        let reason =
+            "the checkpoint's backlog is full; batches are refused until the checkpoint completes";
         reasons.insert("backlog", reason.to_owned());
         is_refusing = true;
     }

@@ -1,11 +1,11 @@
 //! HTTP: routes, requests and responses.
 //!
-//! Must never know: how anything is computed or stored. The daemon binds it. The rooms are divided
-//! by what a caller may do, each with a scope for its routes and with the parts that they need:
-//! `ingest` (samples), `query` (the store's own queries), `prometheus` (queries by its API),
-//! `overview` (the daemon's state), `objects` (dashboards and annotations), `alerting` (alerts and
-//! silences), `admin` (changes to the whole store), and `health` and `page`, which are open to
-//! all. The files beside them are shared: connections, `guard`, bodies, answers.
+//! Must never know: how anything is computed or stored. `daemon` binds the address. The API has
+//! areas by what a caller may do, each with a scope for its routes and with the parts that its
+//! handlers need: `ingest` (samples), `query` (the store's own queries), `prometheus` (queries by
+//! Prometheus' API), `overview` (the daemon's state), `objects` (dashboards and annotations),
+//! `alerting` (alerts and silences), `admin` (changes to the whole store), and `health` and `page`,
+//! which are open to all. All areas share the other files: connections, `guard`, bodies, answers.
 
 mod admin;
 mod alerting;
@@ -45,9 +45,9 @@ use actix_web::web::{self, ServiceConfig};
 
 use scope::Scope;
 
-/// The parts that the handlers of each room need. Cheap to clone.
+/// The parts that the handlers of each area need. Clones are cheap.
 #[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the types say it")]
+#[expect(missing_docs, reason = "the types describe the fields")]
 pub struct ApiParts {
     pub host_names: Arc<HostNames>,
     pub bodies: Bodies,
@@ -67,8 +67,8 @@ pub fn routes(config: &mut ServiceConfig, parts: ApiParts, collectors: Collector
         .app_data(web::Data::new(metrics.clone()))
         .default_service(web::to(page::unknown));
     ingest::routes(Scope::new(config, IngestParts { collectors, bodies, hosts, metrics }));
-    // The first matching route counts: the page's come before Prometheus', and those before the
-    // store's own.
+    // The first matching route counts: routes of the page precede routes of Prometheus' API, which
+    // precede routes of the store's own API.
     page::routes(Scope::new(config, ()));
     prometheus::routes(Scope::new(config, query.clone()));
     query::routes(Scope::new(config, query));

@@ -11,7 +11,8 @@ use crate::{
     telemetry::IngestOutcome,
 };
 
-/// The reason for refusing a request; nothing of it was accepted.
+/// The reason for refusing a request. Nothing of the request was accepted, except batches of known
+/// senders with [`CollectFault::SenderLimit`].
 #[derive(Debug)]
 pub(super) enum Refusal {
     /// The request cannot be read; the message names the place.

@@ -1,9 +1,8 @@
-//! The routes of one room, and the parts that its handlers get.
+//! The routes of one area of the API, and the parts that its handlers receive.
 //!
-//! The rooms share path prefixes, so their routes cannot be told apart by prefix. Each room
-//! registers its routes with its own scope, which passes the room's parts only to them.
-//! Authentication of a caller, with a tenant and permissions, belongs here. Must never know:
-//! handlers.
+//! Areas share path prefixes, so a prefix does not identify an area. Each area registers its routes
+//! with its own scope, which passes the area's parts only to these routes. Authentication of a
+//! caller, with a tenant and permissions, belongs here. Must never know: handlers.
 
 use actix_web::{
     FromRequest, Handler, Resource, Responder, Route,

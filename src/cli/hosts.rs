@@ -31,7 +31,7 @@ Examples:
   granary hosts remove web1
 
 A host is late when none of its agents has sent a ping for 90 seconds, and down after 4 minutes. A
-host whose agents were stopped in order is stopped. A removed host returns with its next ping; its
+host whose agents were shut down normally is stopped. A removed host returns with its next ping; its
 series stay.")]
 pub(super) struct HostsArgs {
     #[command(flatten)]

@@ -36,7 +36,7 @@ pub(super) struct PlanArgs {
     /// Series of each machine; the host agent sends 212 on a machine with two cores
     #[arg(long, default_value_t = HOST_SERIES)]
     metrics: u64,
-    /// Time between two samples of a series; the default is that of the host agent
+    /// Time between two samples of a series; the default is the interval of the host agent
     #[arg(long, default_value = "10s")]
     interval: Span,
     /// Age of the fleet, such as 30d [default: when all retentions are reached]

@@ -1,4 +1,4 @@
-//! Output for a terminal: texts without control characters, folded to its width.
+//! Output for a terminal: texts without control characters, folded to the terminal's width.
 
 use std::{
     fmt::Write as _,
@@ -58,7 +58,7 @@ fn write(text: &str) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Returns the width of the output: `COLUMNS`, else that of the terminal; unlimited in a pipe.
+/// Returns the width of the output: `COLUMNS`, else the terminal's width; unlimited in a pipe.
 pub(super) fn columns() -> usize {
     let configured = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     let detected = || console::Term::stdout().size_checked().map(|(_, columns)| columns.into());

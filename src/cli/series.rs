@@ -27,8 +27,8 @@ Examples:
 
 Deleted series disappear at once; retention frees the space of their documents later. Renamed series
 keep their history. A sender that continues under the old name starts a new, empty series. Merged
-series become one, with the history of all: where several have samples, all count. A merge cannot be
-undone.")]
+series become one series with the history of all: where several series have samples, all count. A
+merge cannot be undone.")]
 pub(super) struct SeriesArgs {
     #[command(flatten)]
     ask: AskArgs,
@@ -48,10 +48,10 @@ enum SeriesCommand {
         #[arg(long)]
         dry_run: bool,
     },
-    /// Rename matching series to another metric or other tags; either all or none
+    /// Rename matching series to another metric or other tags: either all series or none
     Rename(NewKeyArgs),
     /// Rename matching series to another metric or other tags, and merge series with equal names,
-    /// also with existing ones
+    /// also with existing series
     Merge(NewKeyArgs),
 }
 

@@ -18,7 +18,7 @@ pub(super) struct ServeArgs {
     settings: SettingsArgs,
 }
 
-/// Check the settings, and print the effective ones
+/// Check the settings, and print the effective settings
 #[derive(Debug, Args)]
 pub(super) struct CheckConfigArgs {
     #[command(flatten)]

@@ -91,11 +91,11 @@ pub(super) fn tail(args: &TailArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Reports that no series match, so that nothing is printed until one appears.
+/// Reports when no series matches: nothing is printed until a matching series appears.
 fn report_missing_series(args: &TailArgs, selector: &[Pair]) -> anyhow::Result<()> {
     let answer: SeriesAnswer = read(&args.daemon.get("series", selector)?)?;
     for note in &answer.notes {
-        complain(&format!("{}; waiting for one that matches", screen::text(note)));
+        complain(&format!("{}; waiting for a series that matches", screen::text(note)));
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use super::{
 /// The exit code when samples were refused.
 const REFUSED: u8 = 2;
 
-/// Send updates in MongoDB's syntax; each becomes samples
+/// Send updates in MongoDB's syntax; each update becomes samples
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:

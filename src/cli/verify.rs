@@ -52,8 +52,8 @@ pub(super) fn check(dir: &Path) -> anyhow::Result<VerifyReport> {
         bar.set_message(step.doing.to_owned());
     });
     bar.finish_and_clear();
-    // Checked late, because the check claims the directory for a moment, which a starting daemon
-    // needs.
+    // This check only runs after a failure, because it claims the directory for a moment, and a
+    // starting daemon would find the directory in use.
     if outcome.is_err()
         && let Some(pid) = process_using(dir)
     {

@@ -91,8 +91,8 @@ pub(super) fn rules(sections: &Sections, faults: &mut Faults) -> RuleSources {
     }
 }
 
-/// Checks the page's address, and removes a trailing slash; without it, the address follows from
-/// the machine's name.
+/// Checks the page's address, and removes a trailing slash. An empty address stays empty; the
+/// machine's name replaces it later.
 fn external_url(url: &str, faults: &mut Faults) -> String {
     let is_plain = !url.contains(|c: char| matches!(c, '?' | '#') || c.is_control() || c == ' ');
     if !(url.is_empty() || is_address(url) && is_plain && !url.contains('@')) {

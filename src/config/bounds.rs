@@ -1,4 +1,4 @@
-//! Limits that are not settings, because no operator had a reason to change them. Each has a
+//! Limits that are not settings, because no operator had a reason to change them. Each limit has a
 //! counter and a message.
 //!
 //! Must never know: what the roles do.
@@ -15,13 +15,13 @@ use crate::{
 pub const KEEP_ALIVE: Duration = Duration::from_secs(75);
 /// The timeout of an ordered stop; acknowledged samples are safe in any case.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
-/// The maximum size of batches that wait for the journal; more are refused with 429.
+/// The maximum size of batches that wait for the journal; further batches are refused with 429.
 pub const QUEUE_BYTES_MAX: usize = 64 << 20;
 /// The maximum number of new series in a request.
 pub const REQUEST_SERIES_MAX: usize = 100_000;
 /// The maximum number of concurrent live tails.
 pub const TAILS_MAX: usize = 16;
-/// The maximum number of annotations; new ones replace the oldest.
+/// The maximum number of annotations; new annotations replace the oldest.
 pub const ANNOTATIONS_MAX: usize = 5000;
 /// The time for which expired silences are kept.
 pub const SILENCES_KEPT: Duration = Duration::from_secs(5 * 86_400);
@@ -29,18 +29,20 @@ pub const SILENCES_KEPT: Duration = Duration::from_secs(5 * 86_400);
 pub const IDLE_AFTER: Duration = Duration::from_secs(3600);
 /// The number of empty documents inserted per second.
 pub const SHELLS_PER_SECOND: u32 = 20_000;
-/// The maximum size of empty documents ahead; finer granularities come first.
+/// The maximum size of empty documents that are created in advance; finer granularities have
+/// priority.
 pub const SHELL_BYTES_MAX: u64 = 1 << 30;
 /// The longest time between two searches for expired partitions.
 const RETENTION_INTERVAL_MAX: Duration = Duration::from_secs(60);
-/// The difference to the last run's time, and the step while running, beyond which the clock is
-/// doubted.
+/// The clock is doubted when it differs by more than this from the time of the last run, or when it
+/// steps by more than this while the daemon runs.
 const CLOCK_STEP_MAX_MS: i64 = 86_400_000;
-/// The number of senders that must agree with a doubted clock, and outnumber the others.
+/// The number of senders that must agree with a doubted clock; they must also outnumber the senders
+/// that contradict the clock.
 const CLOCK_SENDERS_MIN: usize = 2;
-/// The maximum number of snapshots; more are refused.
+/// The maximum number of snapshots; further snapshots are refused.
 const SNAPSHOTS_MAX: usize = 30;
-/// The time that a sender must have been silent before a new one may replace it: when a replaced
+/// The time that a sender must have been silent before a new sender may replace it: when a replaced
 /// sender repeats a batch, the batch counts again.
 const SENDER_IDLE_MS: i64 = 7 * 86_400_000;
 

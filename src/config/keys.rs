@@ -18,14 +18,14 @@ const DISTANCE_MAX: usize = 3;
 #[derive(Debug)]
 pub(super) struct Keys {
     defaults: Table,
-    sound: Table,
+    valid: Table,
     pub(super) faults: Vec<String>,
 }
 
 impl Keys {
     /// Merges the given settings over the defaults.
     pub(super) fn read(defaults: Table, given: Table) -> Self {
-        let mut keys = Self { sound: defaults.clone(), defaults, faults: Vec::new() };
+        let mut keys = Self { valid: defaults.clone(), defaults, faults: Vec::new() };
         let mut given: Vec<_> = given.into_iter().collect();
         given.sort_by(|first, second| first.0.cmp(&second.0));
         for (section, value) in given {
@@ -51,7 +51,7 @@ impl Keys {
 
     /// Returns the valid settings, with the defaults of all other keys.
     pub(super) fn sections(&self) -> Result<Sections, config::ConfigError> {
-        typed(self.sound.clone())
+        typed(self.valid.clone())
     }
 
     fn section(&mut self, section: &str, values: Table, known: &Table) {
@@ -101,12 +101,12 @@ impl Keys {
         }
     }
 
-    /// Applies a change if the settings are valid with it.
+    /// Applies a change if the settings stay valid; otherwise, adds a fault.
     fn apply(&mut self, path: &str, change: impl FnOnce(&mut Table)) {
-        let mut changed = self.sound.clone();
+        let mut changed = self.valid.clone();
         change(&mut changed);
         match typed(changed.clone()) {
-            Ok(_) => self.sound = changed,
+            Ok(_) => self.valid = changed,
             Err(cause) => {
                 let cause = cause.to_string().replace(&format!(" for key `{path}`"), "");
                 self.faults.push(format!("{path}: {cause}"));

@@ -29,7 +29,7 @@ pub enum ConfigError {
     /// The settings cannot be read.
     #[error("read settings: {0}")]
     Read(String),
-    /// The settings have invalid values; all are listed.
+    /// The settings contain invalid values; the error lists all of them.
     #[error("{}", .0.join("\n"))]
     Invalid(Vec<String>),
 }

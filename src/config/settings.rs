@@ -17,7 +17,8 @@ use crate::{
     store::CheckpointBounds,
 };
 
-/// The maximum size of journal records that wait for a checkpoint, as a multiple of that of cells.
+/// The maximum size of journal records that wait for a checkpoint, as a multiple of the maximum
+/// size of cells.
 const JOURNAL_FACTOR: usize = 8;
 
 /// Checked settings. The sections are accessible as fields: `settings.server.listen`.
@@ -35,7 +36,7 @@ pub struct Settings {
     pub rules: RuleSources,
     /// The parsed `alerts.alertmanagers`.
     pub alertmanagers: Vec<Alertmanager>,
-    /// The granularities of all `[[granularity]]`.
+    /// The granularities of all `[[granularity]]` tables.
     pub granularities: GranularitySet,
     sections: Sections,
 }
@@ -56,7 +57,7 @@ impl Settings {
         check_ha_senders(&sections.ingest, &mut faults);
         let rules = rules(&sections, &mut faults);
         let alertmanagers = alertmanagers(&sections.alerts, &mut faults);
-        // The parsed form hides secrets from logs.
+        // The raw values may contain secrets, which only the parsed form hides from logs.
         sections.alerts.alertmanagers.clear();
         let settings = Self {
             as_toml: Vec::new(),
@@ -117,7 +118,8 @@ impl Settings {
     }
 }
 
-/// Checks the prefixes of redundant senders; every request is compared with each.
+/// Checks the prefixes of redundant senders; they are few, because each request is compared with
+/// all.
 fn check_ha_senders(ingest: &Ingest, faults: &mut Faults) {
     const PREFIXES_MAX: usize = 64;
     if ingest.ha_senders.len() > PREFIXES_MAX {

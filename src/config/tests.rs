@@ -8,20 +8,20 @@ fn with(text: &str) -> Result<Settings, String> {
 }
 
 #[test]
-fn the_defaults_file_is_valid_and_says_the_default_granularities() {
+fn the_defaults_file_is_valid_and_contains_the_default_granularities() {
     let settings = load(None, &Overrides::default()).unwrap();
     assert_eq!(settings.granularities, GranularitySet::default());
 }
 
 #[test]
-fn without_an_external_address_it_is_the_machine_and_the_port() {
+fn the_default_external_address_is_the_machine_and_the_port() {
     let url = |text: &str, machine: Option<&str>| {
         with(text).unwrap().rule_sources(machine).external.url.clone()
     };
     assert_eq!(url("", Some("web1")), "http://web1:7117");
     assert_eq!(url("server.listen = '0.0.0.0:80'", None), "http://localhost:80");
-    let own = "server.external_url = 'https://granary.example.org/'";
-    assert_eq!(url(own, Some("web1")), "https://granary.example.org");
+    let configured = "server.external_url = 'https://granary.example.org/'";
+    assert_eq!(url(configured, Some("web1")), "https://granary.example.org");
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn every_fault_is_reported_with_its_key() {
     }
     let message = with("limits.sender_max = 3").unwrap_err();
     assert_eq!(message, "unknown key limits.sender_max; did you mean senders_max?");
-    // Keys that are not known, values of a wrong type and values that cannot be used.
+    // Unknown keys, values of a wrong type and values that are too small.
     let message = with(
         "servers.listen = ':1'\nserver = { lissen = ':1', workers = 'many' }\nlog = 3\n\
          [limits]\nqueries_max = 0\nsenders_max = 'long'\nzzzzzzzzz = 1\n\
@@ -69,12 +69,12 @@ fn every_fault_is_reported_with_its_key() {
 }
 
 #[test]
-fn a_list_of_granularities_says_which_default_ones_it_drops() {
+fn a_note_names_the_default_granularities_that_a_list_drops() {
     let all: toml::Table = crate::config::DEFAULTS.parse().unwrap();
     let all = all["granularity"].as_array().unwrap();
     let notes = |places: &[usize]| {
-        let own: Vec<_> = places.iter().map(|place| all[*place].clone()).collect();
-        with(&format!("granularity = {}", toml::Value::Array(own))).unwrap().notes
+        let listed: Vec<_> = places.iter().map(|place| all[*place].clone()).collect();
+        with(&format!("granularity = {}", toml::Value::Array(listed))).unwrap().notes
     };
     let note = notes(&[0]).concat();
     assert!(note.contains("kept at 1m, but not at 5m, 1h, 1d; to keep them"), "{note}");

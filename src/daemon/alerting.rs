@@ -23,7 +23,7 @@ use crate::{
 /// The roles of alerts.
 pub(super) struct Alerting {
     alerter: Addr<Alerter>,
-    /// One for each Alertmanager.
+    /// The forwarders, one for each Alertmanager.
     forwarders: Vec<Addr<AlertForwarder>>,
     notifier: Addr<Notifier>,
     /// The rules under evaluation.

@@ -1,4 +1,4 @@
-//! The addresses on which the daemon listens, and remedies when one cannot be bound.
+//! The addresses on which the daemon listens, and remedies when an address cannot be bound.
 //!
 //! Must never know: what is served.
 

@@ -36,7 +36,7 @@ impl DataDir {
         let remedy = || {
             format!(
                 "the data directory {shown} cannot be written: give this user write access, or set \
-                 another one with --data-dir or storage.data_dir"
+                 another directory with --data-dir or storage.data_dir"
             )
         };
         let full = || {
@@ -59,8 +59,8 @@ impl DataDir {
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             let pid = pid(&lock);
             bail!(
-                "the data directory {shown} is in use by process {pid}: stop it, or set another one \
-                 with --data-dir or storage.data_dir"
+                "the data directory {shown} is in use by process {pid}: stop it, or set another \
+                 directory with --data-dir or storage.data_dir"
             );
         }
         // The lock is the kernel's; the number is only for messages, so a full disk may lack it.
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(process_using(&folder), Some(std::process::id().to_string()));
         drop(lock);
         assert_eq!(process_using(&folder), None);
-        assert_eq!(process_using(dir.path()), None, "it was never locked");
+        assert_eq!(process_using(dir.path()), None, "the directory was never locked");
         DataDir::claim(&folder).unwrap();
         // Several threads race for the lock.
         let holders = AtomicUsize::new(0);
@@ -122,7 +122,11 @@ mod tests {
             let mut claims = 0;
             while claims < 5 {
                 let Ok(claim) = DataDir::claim(&folder) else { continue };
-                assert_eq!(holders.fetch_add(1, Ordering::SeqCst), 0, "it is locked twice");
+                assert_eq!(
+                    holders.fetch_add(1, Ordering::SeqCst),
+                    0,
+                    "the directory is locked twice"
+                );
                 claims += 1;
                 holders.fetch_sub(1, Ordering::SeqCst);
                 drop(claim);

@@ -111,8 +111,8 @@ pub(super) fn line_keeper(parts: &ApiParts, lifelines: &Lifelines) -> LineKeeper
 /// Returns the number of blocking threads of an HTTP worker: all queries and tails may run on the
 /// same worker, in addition to one thread for each other kind of work.
 fn blocking_threads(settings: &Settings) -> usize {
-    // Metrics, a snapshot, a change, the clock, a large body, a host, pings, a dashboard or
-    // annotation, storage, status, rules.
+    // One thread each for metrics, a snapshot, a change, the clock, a large body, a host, pings, a
+    // dashboard or annotation, storage, status, rules.
     const OTHERS: usize = 11;
     settings.limits.queries_max + bounds::TAILS_MAX + OTHERS
 }
@@ -158,7 +158,7 @@ pub(super) fn start_server(
                 })
                 .keep_alive(keep_alive)
                 .client_request_timeout(client_timeout)
-                // Work for a client that has left ends.
+                // Ends work for a client that has disconnected.
                 .h1_allow_half_closed(false)
                 .on_connect_ext(move |connection: &OneAtATime<TcpStream>, data| {
                     connections.note(connection, data);

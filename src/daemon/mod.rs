@@ -92,7 +92,7 @@ impl Daemon {
         let observed = Observed::default();
         let health = observed.health.clone();
         health.raise(Condition::Lifecycle, "starting");
-        // Bound first, so that nothing is created when nothing can be served.
+        // The address is bound first, so that nothing is created when it cannot be bound.
         let listener = binding::bind(settings.server.listen)?;
         let data_dir = DataDir::claim(&settings.storage.data_dir)?;
         let (store, appender, last_run) = open_store(settings)?;
@@ -177,7 +177,7 @@ impl Daemon {
         tracing::info!("stopping");
         // The server and the roles share the timeout; the last checkpoint gets the largest part.
         let step = bounds::SHUTDOWN_TIMEOUT / 4;
-        // 1. No new requests, and no more live tails; running requests are answered.
+        // 1. No new requests are accepted and live tails end; running requests are answered.
         self.graphite.stop();
         self.tails.end();
         within("the HTTP server", step, self.server.stop(true)).await;

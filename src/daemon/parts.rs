@@ -171,7 +171,7 @@ fn overview_limits(settings: &Settings) -> OverviewLimits {
     }
 }
 
-/// Returns the names of the daemon, including that of its external address.
+/// Returns the names of the daemon, including the host name of its external address.
 fn host_names(settings: &Settings) -> HostNames {
     let external = settings.rules.external.host().map(str::to_owned);
     let configured: Vec<_> = settings.server.host_names.iter().cloned().chain(external).collect();

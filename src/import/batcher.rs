@@ -11,11 +11,11 @@ use crate::{
 
 /// The number of samples in a batch.
 const SAMPLES_MAX: usize = 10_000;
-/// The maximum size of the keys of a batch's series: all may have to be defined again.
+/// The maximum size of the keys of a batch's series: all series may have to be defined again.
 const KEY_BYTES_MAX: usize = 512 * 1024;
 /// The size of a definition without its key.
 const DEFINITION_BYTES: usize = 64;
-/// The epoch of all batches: the content of a file is its sender, so there is only one.
+/// The epoch of all batches. The sender's name depends on the content, so one epoch suffices.
 pub const EPOCH: i64 = 1;
 
 /// A batch with the data needed to send it.

@@ -20,13 +20,13 @@ pub struct Influx<R> {
     lines: Lines<R>,
     precision: Precision,
     /// True in the section of statements that create databases.
-    definitions: bool,
+    is_in_ddl: bool,
 }
 
 impl<R: BufRead> Influx<R> {
     /// Creates a source from a reader; `precision` is the unit of timestamps.
     pub fn new(input: R, precision: Precision) -> Self {
-        Self { lines: Lines::new(input), precision, definitions: false }
+        Self { lines: Lines::new(input), precision, is_in_ddl: false }
     }
 }
 
@@ -36,11 +36,11 @@ impl<R: BufRead> Source for Influx<R> {
         let line = self.lines.text.trim_ascii();
         if let Some(comment) = line.strip_prefix(b"#") {
             match comment.trim_ascii() {
-                b"DDL" => self.definitions = true,
-                b"DML" => self.definitions = false,
+                b"DDL" => self.is_in_ddl = true,
+                b"DML" => self.is_in_ddl = false,
                 _ => {}
             }
-        } else if !self.definitions
+        } else if !self.is_in_ddl
             && !is_statement(line)
             && let Err(problem) = decode(line, self.precision, NO_TIME, rows)
         {

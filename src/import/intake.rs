@@ -1,4 +1,4 @@
-//! Reads a source to its end: samples are numbered, checked as far as the file allows, and batched.
+//! Reads a source to its end: numbers the series, checks the samples, and cuts them into batches.
 
 use super::{
     NO_TIME, Place, Source, SourceFault,
@@ -17,7 +17,7 @@ use crate::{
 
 /// The number of samples that are decoded at once.
 const CHUNK_SAMPLES: usize = 4096;
-/// The number of lines that are read at once, including those without samples.
+/// The number of pieces that are read at once, including pieces without samples.
 const CHUNK_PIECES: usize = 8192;
 /// The maximum number of series in a file: each uses memory until the end.
 const SERIES_MAX: usize = 4_000_000;

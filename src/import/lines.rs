@@ -37,7 +37,7 @@ impl<R: BufRead> Lines<R> {
     }
 
     /// Returns the next line. When `is_open` reports an open quote, the following lines up to the
-    /// closing quote are joined; when none is near, the line stays alone.
+    /// closing quote are joined; without a closing quote nearby, the line is not joined.
     fn next(&mut self, is_open: impl Fn(&[u8]) -> bool) -> Result<Option<Line>, SourceFault> {
         self.text.clear();
         let place = self.number + 1;
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_have_their_numbers_and_quoted_ones_are_joined() {
+    fn lines_have_numbers_and_lines_within_quotes_are_joined() {
         let lines = read(b"a\r\n\nb\nc", |_| false);
         assert_eq!(shown(&lines), [(1, "a"), (2, ""), (3, "b"), (4, "c")]);
         let lines = read(b"a\n\"b\nc\",d\ne\n", odd);

@@ -1,4 +1,4 @@
-//! Import: converts files of other stores to numbered batches, always the same ones.
+//! Import of files of other stores: a file always becomes the same numbered batches.
 //!
 //! Each format has a file, from bytes to `ingest`'s rows; `intake.rs` cuts them into batches. Must
 //! never know: where the files are, the daemon, HTTP.

@@ -1,4 +1,4 @@
-//! Times in files.
+//! Parsing of times in files.
 
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 

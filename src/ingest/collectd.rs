@@ -23,7 +23,7 @@ const PROTOCOL: u8 = 6;
 
 #[derive(Debug, Deserialize)]
 struct ValueList<'a> {
-    /// The values; `null` where collectd has none.
+    /// The values; `null` for a missing value.
     values: Vec<Option<f64>>,
     dstypes: Vec<SourceType>,
     dsnames: Vec<String>,

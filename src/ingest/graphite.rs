@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_read_and_bad_ones_named() {
+    fn lines_are_read_and_malformed_lines_are_refused() {
         assert_eq!(
             read_line(b"a.b 1.5 1795264496", UnixMillis(0)),
             Some(("a.b", 1.5, UnixMillis(1_795_264_496_000)))

@@ -29,7 +29,7 @@ pub enum NoMemory {
     Busy,
     /// The request needs more than the limit.
     #[error(
-        "decoding the request takes more than {limit} bytes: send smaller ones or raise \
+        "decoding the request takes more than {limit} bytes: send smaller requests or raise \
          ingest.body_memory_max"
     )]
     TooLarge {
@@ -41,12 +41,12 @@ pub enum NoMemory {
 /// The memory of one request; dropping it releases the memory.
 #[derive(Debug)]
 pub struct HeldMemory {
-    of: IngestMemory,
+    memory: IngestMemory,
     permit: OwnedSemaphorePermit,
 }
 
 impl IngestMemory {
-    /// Returns a limit of this many bytes.
+    /// Returns a limit in bytes.
     pub fn new(bytes: usize) -> Self {
         let total = (bytes / UNIT_BYTES).min(Semaphore::MAX_PERMITS).min(u32::MAX as usize);
         Self { units: Arc::new(Semaphore::new(total)), total }
@@ -63,7 +63,7 @@ impl IngestMemory {
     /// Too little memory is left.
     pub fn take(&self, bytes: usize) -> Result<HeldMemory, NoMemory> {
         let permit = self.permit(0, bytes)?;
-        Ok(HeldMemory { of: self.clone(), permit })
+        Ok(HeldMemory { memory: self.clone(), permit })
     }
 
     fn permit(&self, held: usize, bytes: usize) -> Result<OwnedSemaphorePermit, NoMemory> {
@@ -77,12 +77,12 @@ impl IngestMemory {
 }
 
 impl HeldMemory {
-    /// Reserves more.
+    /// Reserves more memory.
     ///
     /// # Errors
     /// Too little memory is left.
     pub fn grow(&mut self, bytes: usize) -> Result<(), NoMemory> {
-        let more = self.of.permit(self.permit.num_permits(), bytes)?;
+        let more = self.memory.permit(self.permit.num_permits(), bytes)?;
         self.permit.merge(more);
         Ok(())
     }
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_taken_before_and_given_back() {
+    fn memory_is_reserved_and_released() {
         let memory = IngestMemory::new(10 * UNIT_BYTES);
         let mut held = memory.take(1).unwrap();
         held.grow(3 * UNIT_BYTES).unwrap();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_json_text_of_small_objects_weighs_much() {
+    fn small_json_objects_take_much_more_memory_than_their_text() {
         assert!(json_bytes(&b"{},".repeat(1000)) >= 440_000);
         assert_eq!(json_bytes(b"\"text\""), 6);
     }

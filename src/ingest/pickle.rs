@@ -2,7 +2,7 @@
 //! list of `(path, (timestamp, value))`, protocols 0 to 5.
 //!
 //! A general decoder builds whatever the bytes describe: values nested a hundred thousand deep end
-//! the process. This one builds nothing deeper than a point.
+//! the process. This decoder builds nothing deeper than a point.
 
 use std::{collections::HashMap, rc::Rc};
 
@@ -52,7 +52,7 @@ impl<'a> Reader<'a> {
             0x80 => drop(self.take(1)?),
             0x95 => drop(self.take(8)?),
             b'(' => self.marks.push(self.stack.len()),
-            // The list itself is on the stack as a value that is no entry.
+            // The list itself is on the stack as a value that is not an entry.
             b']' | b')' | b'N' => self.stack.push(Item::Other),
             b'l' => {
                 let entries = self.since_mark()?;
@@ -167,13 +167,13 @@ impl<'a> Reader<'a> {
 }
 
 fn tuple(parts: Vec<Item>) -> Item {
-    let Ok([one, other]) = <[Item; 2]>::try_from(parts) else { return Item::Other };
+    let Ok([first, second]) = <[Item; 2]>::try_from(parts) else { return Item::Other };
     let depth = |item: &Item| if let Item::Pair(_, depth) = item { *depth } else { 0 };
-    let depth_of_pair = depth(&one).max(depth(&other)) + 1;
+    let depth_of_pair = depth(&first).max(depth(&second)) + 1;
     if depth_of_pair > DEPTH_MAX {
         Item::Other
     } else {
-        Item::Pair(Rc::new((one, other)), depth_of_pair)
+        Item::Pair(Rc::new((first, second)), depth_of_pair)
     }
 }
 
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deep_nests_and_repeated_texts_cost_nothing() {
+    fn deep_nesting_and_repeated_texts_take_little_memory() {
         let mut lists = vec![0x80, 2];
         lists.extend(std::iter::repeat_n(b']', 400_000));
         lists.extend(std::iter::repeat_n(b'a', 399_999));
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn every_protocol_of_python_gives_the_same_points() {
+    fn every_protocol_of_python_yields_the_same_points() {
         // pickle.dumps([("a.b", (1795264496, 1.5)), ("a.b", (1795264506, 2)), ("c", (5.0, "7"))])
         let pickles: [&[u8]; 4] = [
             b"(lp0\x0a(Va.b\x0ap1\x0a(I1795264496\x0aF1.5\x0atp2\x0atp3\x0aa(g1\x0a(I1795264506\x0aI2\x0atp4\x0atp5\x0aa(Vc\x0ap6\x0a(F5.0\x0aV7\x0ap7\x0atp8\x0atp9\x0aa.",
@@ -220,7 +220,7 @@ mod tests {
             b"\x80\x04\x95?\x00\x00\x00\x00\x00\x00\x00]\x94(\x8c\x03a.b\x94J\xf0\x8f\x01kG?\xf8\x00\x00\x00\x00\x00\x00\x86\x94\x86\x94h\x01J\xfa\x8f\x01kK\x02\x86\x94\x86\x94\x8c\x01c\x94G@\x14\x00\x00\x00\x00\x00\x00\x8c\x017\x94\x86\x94\x86\x94e.",
         ];
         let text = |text: &str| Item::Text(text.into());
-        let pair = |one: Item, other: Item, depth| Item::Pair(Rc::new((one, other)), depth);
+        let pair = |first: Item, second: Item, depth| Item::Pair(Rc::new((first, second)), depth);
         let point = |path: &str, at: f64, value: Item| {
             pair(text(path), pair(Item::Number(at), value, 1), 2)
         };

@@ -23,8 +23,8 @@ use super::{
 };
 use crate::model::UnixMillis;
 
-/// The maximum decoded size of a byte of a packed body: two bytes are a tag of a series, three a
-/// sample.
+/// The maximum decoded size of one byte of a packed body, in bytes: a tag of a series takes two
+/// bytes of the body, and a sample three.
 const PACKED_FACTOR: usize = 48;
 
 /// The encodings of native batches.
@@ -40,7 +40,7 @@ pub enum BatchEncoding {
     Updates,
 }
 
-/// The prefix of senders that are files of an import.
+/// The prefix in the names of senders that are files of an import.
 const IMPORTS: &str = "import:";
 
 impl BatchEncoding {

@@ -20,8 +20,8 @@ pub struct Refusals {
 }
 
 impl Refusals {
-    /// Adds one sample; `describe` returns the series and the message, and is called only when
-    /// needed.
+    /// Adds one refused sample; `describe` returns the series and the message, and is called only
+    /// when needed.
     pub fn add(&mut self, reason: RefusalReason, describe: impl FnOnce() -> (String, String)) {
         *self.counts.entry(reason).or_default() += 1;
         if self.examples.len() < EXAMPLES_MAX {
@@ -30,7 +30,7 @@ impl Refusals {
         }
     }
 
-    /// Adds several samples with one message.
+    /// Adds several refused samples with one message.
     pub fn add_many(
         &mut self,
         reason: RefusalReason,

@@ -49,10 +49,10 @@ pub(super) enum Resolved {
 /// The recent series, by fingerprint.
 ///
 /// Senders send their series in nearly the same order each time, so each entry remembers its
-/// successor: usually it is the next one again, and is next to it in memory.
+/// successor: usually the successor is looked up next again, and it is adjacent in memory.
 #[derive(Debug, Default)]
 pub struct SeriesCache {
-    /// The dictionary's generation of all entries.
+    /// The generation of the dictionary that contains the ids of all entries.
     generation: u64,
     entries: Vec<Entry>,
     index: HashMap<Fingerprint, u32, FixedState>,

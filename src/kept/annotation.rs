@@ -1,7 +1,7 @@
 //! An annotation: a note at a time or a span of time, such as a deploy.
 //!
 //! The name of an annotation in the store begins with its time, so that the annotations of a range
-//! can be read alone. Must never know: the storage of annotations, HTTP.
+//! can be read without the others. Must never know: the storage of annotations, HTTP.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ pub struct Annotation {
     pub end: Option<i64>,
     /// The text of the note.
     pub text: String,
-    /// The tags of the series that it concerns; without a tag, it concerns series with any value.
+    /// The tags of the series that the note concerns; a tag that is missing may have any value.
     pub tags: BTreeMap<String, String>,
     /// The origin.
     pub source: AnnotationSource,
@@ -140,12 +140,12 @@ impl Annotation {
     }
 }
 
-/// Returns the name of the annotation at a time with an index among those of that time.
+/// Returns a name: the time, and the index among the annotations with this time.
 pub(super) fn id(time: UnixMillis, index: u32) -> String {
     format!("{:0TIME_DIGITS$}-{index:0INDEX_DIGITS$}", time.0)
 }
 
-/// Returns a name that precedes those of all annotations from a time on.
+/// Returns a text that precedes the names of all annotations at a time or later.
 pub(super) fn first_id(time: UnixMillis) -> String {
     format!("{:0TIME_DIGITS$}", time.0)
 }

@@ -27,8 +27,8 @@ const ROOM_AT_ONCE: usize = 100;
 pub struct Annotations {
     records: Records<Annotation>,
     count_max: usize,
-    /// The names of all annotations, once they were read. Changes hold the lock, so that they run
-    /// one at a time.
+    /// The names of all annotations; `None` until they are read. Changes hold the lock, so that
+    /// they run one at a time.
     names: Arc<Mutex<Option<BTreeSet<String>>>>,
 }
 
@@ -39,7 +39,7 @@ pub struct AnnotationsQuery {
     pub start: UnixMillis,
     /// The end of the range, exclusive.
     pub end: UnixMillis,
-    /// The tags: annotations with other values of these are excluded.
+    /// The tags: annotations with other values of these tags are excluded.
     pub tags: Vec<(String, String)>,
 }
 
@@ -67,7 +67,7 @@ impl Annotations {
         Self { records, count_max, names: Arc::default() }
     }
 
-    /// Returns the matching annotations, together with given ones such as events of hosts.
+    /// Returns the matching annotations, together with `others`, such as events of hosts.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -131,8 +131,8 @@ impl Annotations {
         })
     }
 
-    /// Makes a change with all names at hand. After a failure the names are read again, because the
-    /// outcome is unknown.
+    /// Makes a change that needs the names of all annotations. After a failure the names are read
+    /// again, because the outcome is unknown.
     fn change<T>(
         &self,
         change: impl FnOnce(&mut BTreeSet<String>) -> Result<T, ObjectFault>,

@@ -20,7 +20,7 @@ const DASHBOARDS_MAX: usize = 1000;
 /// The maximum size of a dashboard's JSON.
 const BYTES_MAX: usize = 256 << 10;
 const NAME_BYTES_MAX: usize = 64;
-/// Bounds around all names: no name begins with this character or a later one.
+/// Bounds around all names: no name begins with `{` or a later character.
 const FIRST: &str = "";
 const LAST: &str = "{";
 

@@ -1,7 +1,7 @@
 //! The known hosts: in memory for queries, and in the store for restarts.
 //!
-//! `policy/hosts` decides. New facts of a ping are durable before its response. The times of pings
-//! are stored once a minute: after a crash the last pings are those of the last minute, and the
+//! `policy/hosts` decides which hosts are up. New facts of a ping are durable before its response.
+//! The times of pings are stored once a minute: after a crash, they are up to a minute old, and the
 //! time since then counts as downtime of the daemon. Must never know: HTTP.
 
 use std::{collections::BTreeSet, ops::Range, sync::Arc};
@@ -27,10 +27,10 @@ struct Inner {
     /// The time since the daemon began to listen.
     watch: Stopwatch,
     store: Store,
-    /// Writers hold this lock while they take and write changes, so that both have the same order.
+    /// Writers hold this lock, so that they write changes in the order in which they take them.
     keeping: Mutex<()>,
-    /// One request writes the changes of its pings; the others wait for it without a thread, and
-    /// their changes are written with it or together.
+    /// One request at a time writes all changes so far; the others wait without a thread, and then
+    /// write only if changes are left.
     turn: tokio::sync::Mutex<()>,
 }
 

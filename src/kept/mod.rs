@@ -47,7 +47,7 @@ pub enum ObjectFault {
     /// The object does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// The store refuses the object: changed meanwhile, too large, or one too many.
+    /// The store refuses the object: it was changed meanwhile, is too large, or exceeds the quota.
     #[error(transparent)]
     Refused(#[from] ObjectRefusal),
     /// The store cannot be read or written.
@@ -62,8 +62,8 @@ fn check_text(place: &str, text: &str, bytes_max: usize) -> Result<(), ObjectFau
         let message = format!("{place}: {length} bytes are more than {bytes_max}");
         return Err(ObjectFault::Invalid(message));
     }
-    let is_none = |c: char| c.is_control() && !matches!(c, '\n' | '\t' | '\r');
-    if text.contains(is_none) {
+    let is_refused = |c: char| c.is_control() && !matches!(c, '\n' | '\t' | '\r');
+    if text.contains(is_refused) {
         return Err(ObjectFault::Invalid(format!("{place}: it has a control character")));
     }
     Ok(())

@@ -41,10 +41,10 @@ impl KnownPosted {
         let metrics = &self.0.metrics;
         metrics.posted_alerts_known.set(posted.len() as i64);
         drop(posted);
-        for (word, count) in
+        for (outcome_label, count) in
             [("taken", outcome.taken), ("invalid", outcome.invalid), ("refused", outcome.refused)]
         {
-            metrics.posted_alerts.with_label_values(&[word]).inc_by(count as u64);
+            metrics.posted_alerts.with_label_values(&[outcome_label]).inc_by(count as u64);
         }
         outcome
     }

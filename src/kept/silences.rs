@@ -103,7 +103,7 @@ impl KnownSilences {
         }
     }
 
-    /// Stores the new silence first: after a crash in between, both are active.
+    /// Stores the changes, a new silence before the one it replaces: after a crash both are active.
     fn keep(&self, changed: Vec<Silence>, now: UnixMillis) -> Result<(), SilencingFault> {
         for silence in changed {
             let records = &self.0.records;

@@ -1,6 +1,6 @@
 //! Creation of snapshots, one at a time, within the limits of count and disk space.
 //!
-//! Must never know: the copying of a store, its callers. It works on the caller's thread.
+//! Snapshots are created on the caller's thread. Must never know: the copying of a store, callers.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{
     telemetry::Metrics,
 };
 
-/// The creator of snapshots. Clones are cheap.
+/// The handle that creates snapshots. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct Snapshots {
     store: Store,
@@ -26,7 +26,7 @@ pub struct Snapshots {
 
 /// The folder and the limits of snapshots.
 #[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the types say it")]
+#[expect(missing_docs, reason = "the types describe the fields")]
 pub struct SnapshotSettings {
     pub folder: SnapshotFolder,
     pub policy: SnapshotPolicy,
@@ -66,7 +66,7 @@ impl From<SnapshotRefusal> for SnapshotFault {
 }
 
 impl Snapshots {
-    /// Removes incomplete snapshots of an earlier process.
+    /// Creates the handle, and removes incomplete snapshots of an earlier process.
     pub fn new(
         store: Store,
         clock: Arc<dyn Clock>,
@@ -86,12 +86,12 @@ impl Snapshots {
     /// # Errors
     /// There is no room, another snapshot is in progress, or the disk fails.
     pub fn make(&self) -> Result<SnapshotReport, SnapshotFault> {
-        let _one = self.under_way.try_lock().ok_or(SnapshotFault::UnderWay)?;
-        let made = self.make_alone(self.clock.moment());
-        if matches!(made, Err(SnapshotFault::Limit(_) | SnapshotFault::DiskFull(_))) {
+        let _turn = self.under_way.try_lock().ok_or(SnapshotFault::UnderWay)?;
+        let outcome = self.make_alone(self.clock.moment());
+        if matches!(outcome, Err(SnapshotFault::Limit(_) | SnapshotFault::DiskFull(_))) {
             self.metrics.snapshots_refused.inc();
         }
-        made
+        outcome
     }
 
     fn make_alone(&self, now: Moment) -> Result<SnapshotReport, SnapshotFault> {

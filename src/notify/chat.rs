@@ -21,10 +21,10 @@ const TELEGRAM_MAX: usize = 4096;
 /// The maximum length of a title at Discord, and of a description, in characters.
 const DISCORD_TITLE_MAX: usize = 256;
 const DISCORD_TEXT_MAX: usize = 2048;
-/// The maximum length of a text at Teams, in characters; a card may have 28 KB.
+/// The maximum length of a text at Teams, in characters; the limit of a card is 28 KB.
 const TEAMS_MAX: usize = 24_000;
 
-/// The color of a firing group, and of a resolved one.
+/// The color of a firing group, and of a resolved group.
 const FIRING: u32 = 0x00b0_0000;
 const RESOLVED: u32 = 0x0000_7000;
 

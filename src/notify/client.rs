@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ca_file_without_a_certificate_is_named() {
+    fn a_ca_file_without_a_certificate_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ca.pem");
         let read = || tls(&Tls { ca_file: Some(path.clone()), ..Tls::default() });

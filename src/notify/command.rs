@@ -152,9 +152,9 @@ mod tests {
         assert_eq!(written, message_of_tests().to_json(0) + "firing\n");
         let failed = shell("echo no >&2; exit 3", 10_000);
         assert_eq!(failed, Err(Outcome::Failed("the command failed: no".to_owned())));
-        let none = Command { command: vec!["/nowhere/at/all".to_owned()], timeout_ms: 1000 };
+        let gone = Command { command: vec!["/nowhere/at/all".to_owned()], timeout_ms: 1000 };
         assert!(
-            matches!(run(&none, &message_of_tests()), Err(Outcome::Failed(cause)) if cause.contains("/nowhere"))
+            matches!(run(&gone, &message_of_tests()), Err(Outcome::Failed(cause)) if cause.contains("/nowhere"))
         );
     }
 

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_answer_of_2xx_confirms_a_message() {
+    fn only_a_response_with_a_2xx_status_confirms_a_message() {
         for status in ["200 OK", "202 Accepted", "204 No Content"] {
             let summary = outcome_of(status).unwrap();
             assert_eq!(summary.split(' ').next(), status.split(' ').next(), "{status}: {summary}");
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn alerts_left_out_are_counted_whatever_the_texts_are() {
+    fn alerts_left_out_are_counted_in_every_text() {
         let templates = MessageTemplates::new(&[]).unwrap();
         let message = Message { left_out: 1400, ..message_of_tests() };
         let secret = || Secret::Text("https://example.org".to_owned());

@@ -1,4 +1,5 @@
-//! Messages by mail: SMTP by lettre, with STARTTLS unless it is disabled.
+//! Messages by mail: SMTP by lettre, with STARTTLS unless it is disabled, or with implicit TLS on
+//! port 465.
 //!
 //! Must never know: groups, when anything is sent.
 

@@ -11,21 +11,21 @@ use std::collections::BTreeMap;
 
 use crate::model::UnixMillis;
 
-/// The reciprocal of the jitter: a retry comes earlier by up to this part of the wait.
+/// The divisor of the jitter: a retry is earlier by up to a quarter of the wait.
 const JITTER_PARTS: i64 = 4;
 
 /// The delivery state of one integration of a receiver.
 #[derive(Debug, Default)]
 pub(crate) struct Retries {
     is_busy: bool,
-    /// The number of failures in a row; a group and the one that was tried beside it count once.
+    /// The number of failures in a row; a failed group and the group tried after it count once.
     failures: u32,
     /// The earliest time of the next attempt.
     next_at: Option<UnixMillis>,
-    /// The group that failed, as long as no other group was tried beside it.
-    alone: Option<String>,
-    /// The group that failed before the one that is being sent.
-    beside: Option<String>,
+    /// The group that failed last, until another group is tried.
+    last_failed: Option<String>,
+    /// The group that failed right before the group that is being sent.
+    failed_before: Option<String>,
     /// Groups that failed since their last delivery.
     failed: BTreeMap<String, Failed>,
 }
@@ -67,9 +67,9 @@ impl Retries {
         }
         let failed = |at: &usize| self.failed.get(*owed.get(*at)?);
         let is_other = |at: &usize| {
-            self.alone
+            self.last_failed
                 .as_deref()
-                .is_some_and(|alone| owed.get(*at).is_some_and(|group| *group != alone))
+                .is_some_and(|failed| owed.get(*at).is_some_and(|group| *group != failed))
         };
         let others = (0..owed.len()).filter(is_other);
         let other = others.min_by_key(|at| failed(at).map_or(0, |failed| failed.times));
@@ -82,7 +82,7 @@ impl Retries {
             }
         };
         if other.is_some() {
-            self.beside = self.alone.take();
+            self.failed_before = self.last_failed.take();
         }
         self.is_busy = found.is_some();
         found
@@ -95,28 +95,28 @@ impl Retries {
 
     /// Returns true while the receiver is down and the next attempt is not due.
     pub(crate) fn is_waiting(&self, now: UnixMillis) -> bool {
-        self.alone.is_none() && waits(self.next_at, now)
+        self.last_failed.is_none() && waits(self.next_at, now)
     }
 
     /// Records that nothing is pending for the group any more.
     pub(crate) fn put_back(&mut self) {
         self.is_busy = false;
-        self.alone = self.beside.take().or_else(|| self.alone.take());
+        self.last_failed = self.failed_before.take().or_else(|| self.last_failed.take());
     }
 
     /// Records that the integration accepted or rejected a notification of a group and is therefore
     /// up. Returns true when it was down before.
     pub(crate) fn answer(&mut self, group: &str) -> bool {
         self.is_busy = false;
-        let was_away = self.failures > 0;
-        let beside = self.beside.take();
+        let was_down = self.failures > 0;
+        let failed_before = self.failed_before.take();
         // Groups that failed because the integration was down need not wait any longer.
-        if self.failures > u32::from(beside.is_some()) {
-            self.failed.retain(|other, _| Some(other) == beside.as_ref());
+        if self.failures > u32::from(failed_before.is_some()) {
+            self.failed.retain(|other, _| Some(other) == failed_before.as_ref());
         }
         self.failed.remove(group);
-        (self.failures, self.next_at, self.alone) = (0, None, None);
-        was_away
+        (self.failures, self.next_at, self.last_failed) = (0, None, None);
+        was_down
     }
 
     /// Records that a notification of a group failed. Returns true when the integration was up
@@ -126,14 +126,14 @@ impl Retries {
         let failed = self.failed.entry(group.to_owned()).or_default();
         failed.next_at = Some(after(failed.times, now));
         failed.times = failed.times.saturating_add(1);
-        if self.beside.take().is_some() {
+        if self.failed_before.take().is_some() {
             // Both groups failed, so the integration is down.
             self.next_at = Some(after(self.failures.saturating_sub(1), now));
             return false;
         }
         self.next_at = Some(after(self.failures, now));
         self.failures = self.failures.saturating_add(1);
-        self.alone = Some(group.to_owned());
+        self.last_failed = Some(group.to_owned());
         self.failures == 1
     }
 }
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_that_is_away_waits_longer_each_time_up_to_four_seconds() {
+    fn retries_of_a_receiver_that_is_down_wait_longer_each_time_up_to_four_seconds() {
         assert_eq!([0, 1, 3, 30].map(backoff_ms), [1000, 2000, 4000, 4000]);
         let mut retries = Retries::default();
         let now = UnixMillis(10_000);
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(none, [""; 0]);
         // Two groups are tried each time, for an hour.
         assert!((1800..=2500).contains(&tries.get()), "{}", tries.get());
-        // Earlier, the news of 45 s arrived 28 to 33 s after the receiver was back.
+        // Regression: notifications arrived up to 33 s after the receiver was up again.
         let all = delivered(&mut retries, &mut owed, 3600, 5, |_| true);
         assert_eq!(all, ["a", "b", "c", "d"]);
     }

@@ -26,7 +26,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// The name of the test alert.
 const ALERT: &str = "GranaryTest";
 
-/// A handle to test receivers. Cheap to clone.
+/// A handle for tests of receivers. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ReceiverTests(Arc<Semaphore>);
 
@@ -39,7 +39,7 @@ pub struct IntegrationTested {
     pub outcome: &'static str,
     /// The response of the receiver, or the reason why there is none, in one line.
     pub answer: String,
-    /// The duration of the delivery.
+    /// The duration of the delivery, in seconds.
     pub seconds: f64,
 }
 
@@ -142,7 +142,7 @@ fn deliver_with_end(
     }
 }
 
-/// Returns the test message; each has a unique key, so that services open an incident for each.
+/// Returns the test message. Its key is unique, so that services open an incident for each test.
 fn message(receiver: &str, external: &External, now: UnixMillis) -> Message {
     let group_labels: LabelSet = [("alertname".to_owned(), ALERT.to_owned())].into();
     let severity = ("severity".to_owned(), "info".to_owned());

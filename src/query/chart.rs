@@ -97,7 +97,7 @@ pub struct ChartAnswer {
     /// Start of the first slot that has not ended; its numbers may change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incomplete_from: Option<i64>,
-    /// The lines in order of metric and tags, or best first.
+    /// The lines, in order of metric and tags; ranked lines are in order of rank.
     pub series: Vec<ChartSeries>,
     /// Remarks for the reader, for example that a part comes from a coarser granularity.
     pub notes: Vec<String>,
@@ -185,7 +185,7 @@ impl LineBuilder<'_> {
     /// Builds the lines in their order.
     fn lines(&self, groups: Vec<Group>) -> Result<Vec<ChartSeries>, QueryError> {
         let (axis, request) = (self.axis, self.request);
-        self.take(&groups)?;
+        self.reserve_memory(&groups)?;
         let mut ranking = request.rank.map(Ranking::new);
         let mut shown = Vec::new();
         let mut cells = vec![Cell::EMPTY; axis.len()];
@@ -205,12 +205,12 @@ impl LineBuilder<'_> {
             }
             match (&mut ranking, request.rank) {
                 (Some(ranking), Some(rank)) => {
-                    let by = rank.by.map_or(displays[0], |by| by.for_kind(kind));
+                    let display = rank.by.map_or(displays[0], |display| display.for_kind(kind));
                     let closed = self.closed();
                     let width = closed.iter().map(|(_, width)| width).sum();
-                    // A line that only has the current slot is ranked by that slot.
-                    let closed = by.of_cell(&merge_slots(&cells[..closed.len()]), width);
-                    let number = closed.or_else(|| by.of_cell(&merge_slots(&cells), width));
+                    // A line without numbers in ended slots is ranked by all its slots.
+                    let closed = display.of_cell(&merge_slots(&cells[..closed.len()]), width);
+                    let number = closed.or_else(|| display.of_cell(&merge_slots(&cells), width));
                     ranking.push(number, self.group_lines(&cells, &group, &displays)?);
                 }
                 _ => shown.extend(self.group_lines(&cells, &group, &displays)?),
@@ -220,8 +220,8 @@ impl LineBuilder<'_> {
         Ok(shown)
     }
 
-    /// Charges the memory of the lines that are held at a time, and of one line's cells.
-    fn take(&self, groups: &[Group]) -> Result<(), QueryError> {
+    /// Reserves the memory of the lines that are held at a time, and of one line's cells.
+    fn reserve_memory(&self, groups: &[Group]) -> Result<(), QueryError> {
         let held = self.request.rank.map_or(usize::MAX, Ranking::<Vec<ChartSeries>>::held_max);
         let entries = groups.iter().take(held).map(|group| group.entry.bytes());
         let lines = entries.len().saturating_mul(self.request.displays.len().max(1));
@@ -231,7 +231,7 @@ impl LineBuilder<'_> {
         Ok(self.budget.take(points.saturating_add(entries))?)
     }
 
-    /// Returns the slots that decide the ranking: those that have ended, or all slots when none has
+    /// Returns the slots that decide the ranking: the ended slots, or all slots when no slot has
     /// ended.
     fn closed(&self) -> &[(i64, i64)] {
         let slots = self.axis.slots();
@@ -270,7 +270,7 @@ impl LineBuilder<'_> {
     }
 }
 
-/// Merges all slots into one cell. The index of a slot takes the place of its time.
+/// Merges all slots into one cell. The index of each slot replaces its time.
 fn merge_slots(cells: &[Cell]) -> Cell {
     let mut all = Cell::EMPTY;
     for (index, cell) in (0..).zip(cells) {

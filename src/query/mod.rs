@@ -2,8 +2,8 @@
 //! tails, exports.
 //!
 //! Must never know: HTTP, how settings are read. A request is a checked struct, each query runs
-//! within a `budget`, and the answer is a struct that serializes. Rooms from the ground up: `time`
-//! and `budget`, `cells` and `series`, then one room for each kind of answer.
+//! within a `budget`, and the answer is a struct that serializes. Modules from the ground up:
+//! `time` and `budget`, `cells` and `series`, then one module for each kind of answer.
 
 mod budget;
 mod cells;

@@ -62,7 +62,7 @@ impl Shortfall {
     }
 }
 
-/// The present conditions with their reasons. Cheap to clone.
+/// The present conditions with their reasons. Clones are cheap.
 #[derive(Debug, Clone, Default)]
 pub struct Health(Arc<Inner>);
 
@@ -123,7 +123,8 @@ impl Health {
         }
     }
 
-    /// Returns the present shortfalls, each with its first reason and the number of further ones.
+    /// Returns the present shortfalls, each with its first reason and the number of further
+    /// reasons.
     pub fn shortfalls(&self) -> Vec<(Shortfall, String)> {
         let all = self.0.shortfalls.lock();
         let shown = all.iter().filter_map(|(shortfall, parts)| {

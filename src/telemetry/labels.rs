@@ -48,9 +48,9 @@ pub enum IngestOutcome {
     TooSlow,
     /// The request used refs without definitions.
     UnknownRefs,
-    /// The writer's queue was full.
+    /// The writer's queue, the memory of bodies or the list of senders was full.
     Busy,
-    /// The journal could not be written.
+    /// The journal could not be written, or the daemon was stopping.
     Failed,
 }
 
@@ -86,7 +86,7 @@ impl DatagramLoss {
     }
 }
 
-/// The reason why a query got no answer.
+/// The reason why a query was not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum QueryOutcome {

@@ -104,10 +104,10 @@ enum Verdict {
     Drop,
 }
 
-/// The lines of each place in the code; their number is limited by the code.
+/// The lines of each place in the code; the code has a limited number of places that log.
 struct Places<K>(HashMap<K, Period>);
 
-/// The lines of one place since a time.
+/// The number of lines of one place since a time.
 struct Period {
     since: Duration,
     lines: u64,

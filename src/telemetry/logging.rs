@@ -11,7 +11,7 @@ use super::log_limit::{Limited, LogFormat};
 /// # Errors
 /// When the filter is invalid.
 pub fn init_logging(format: LogFormat, filter: &str) -> Result<(), String> {
-    // This crate logs errors of clients as its own; the daemon logs them itself.
+    // actix-http logs errors of clients as its own errors; the daemon logs these errors itself.
     let quiet = if filter.contains("actix_http") { "" } else { ",actix_http::h1::dispatcher=off" };
     let filter = EnvFilter::try_new(format!("{filter}{quiet}"))
         .map_err(|cause| format!("log.filter: {cause}"))?;

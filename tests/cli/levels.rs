@@ -244,7 +244,7 @@ fn tags_that_spell_numbers_are_numbers_and_samples_are_counted() {
     assert_eq!(
         found("db.1h.find({metric: 'ants', hill: {$gt: 1}})"),
         json!({"documents": [],
-               "notes": ["hill is compared with a number, but its values are no numbers, such as \"north\""]})
+               "notes": ["hill is compared with a number, but none of its values is a number, for example \"north\""]})
     );
     assert_eq!(found("db.m.countDocuments({location: {$gt: 2}})"), json!({"n": 2}));
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Reloaded rules: groups that still exist continue, others end or are removed.
+//! Reloaded rules: groups that still exist continue, and other groups end.
 //!
 //! Must never know: the evaluation of a group.
 
@@ -18,7 +18,7 @@ use crate::{
 /// The time for which the state of a group without a file is kept, in milliseconds.
 const ORPHANS_KEPT_MS: i64 = 24 * 3_600_000;
 /// The role that sends the ends of series whose rules were removed.
-const ENDS_OF: &str = "rules";
+const ENDS_ROLE: &str = "rules";
 
 impl Shared {
     /// Continues with the reloaded rules: groups that still exist keep their state.
@@ -27,8 +27,8 @@ impl Shared {
         let mut ended = GroupRun::default();
         for group in &loaded.set.groups {
             let (id, group) = (group.id(), group.clone());
-            if let Some(at) = before.iter().position(|place| place.id == id) {
-                let Place { mut running, .. } = before.swap_remove(at);
+            if let Some(index) = before.iter().position(|place| place.id == id) {
+                let Place { mut running, .. } = before.swap_remove(index);
                 if let Some(running) = &mut running {
                     ended.ended.extend(running.adopt(group.clone()).ended);
                 }
@@ -55,9 +55,9 @@ impl Shared {
         if ended.ended.is_empty() {
             return;
         }
-        // There may be several writes within a second.
+        // The stage distinguishes the numbers of several writes within a second.
         groups.ends = (groups.ends + 1) % STAGES_MAX as usize;
-        let (at, sender, stage) = (self.clock.now(), own_sender(ENDS_OF), groups.ends);
+        let (at, sender, stage) = (self.clock.now(), own_sender(ENDS_ROLE), groups.ends);
         let numbering = Numbering { sender, at, stage, set_back: &mut groups.set_back };
         if let Some(lost) = self.recording.write(&ended, at, numbering).await {
             tracing::warn!(lost.cause, "cannot end series of removed rules; they go stale");

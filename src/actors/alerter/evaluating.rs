@@ -28,8 +28,8 @@ use crate::{
     query::{Waiter, evaluate_vector},
 };
 
-/// The maximum number of groups that are evaluated at the same time; among waiting groups, the one
-/// with the oldest evaluation is next.
+/// The maximum number of groups that are evaluated at the same time; among waiting groups, the
+/// group with the oldest evaluation is next.
 const AT_ONCE: usize = 8;
 
 /// The evaluations and queries in other threads, which a stop cancels.
@@ -82,7 +82,7 @@ impl Shared {
         while let Some(evaluation) = groups.in_flight.try_join_next() {
             evaluated.push(evaluation);
         }
-        let mut is_any = !evaluated.is_empty();
+        let mut is_changed = !evaluated.is_empty();
         for evaluation in evaluated {
             match evaluation {
                 Ok((running, status)) => self.finish(groups, running, status).await,
@@ -94,9 +94,9 @@ impl Shared {
         let loaded = self.rules.loaded();
         if loaded.generation != groups.generation {
             self.adopt(groups, loaded).await;
-            is_any = true;
+            is_changed = true;
         }
-        if is_any {
+        if is_changed {
             self.rules.count_alerts();
         }
         self.acknowledge(groups);
@@ -134,24 +134,24 @@ impl Shared {
         }
     }
 
-    /// Starts the groups that are due, the one with the oldest evaluation first.
+    /// Starts the groups that are due, the group with the oldest evaluation first.
     fn start_due(self: &Arc<Self>, groups: &mut Groups) {
         if self.in_flight.is_stopping() {
             return;
         }
         let now = self.clock.now();
         let mut all: Vec<(usize, Due, i64)> = Vec::new();
-        for (at, place) in groups.all.iter_mut().enumerate() {
+        for (index, place) in groups.all.iter_mut().enumerate() {
             let Some(running) = &mut place.running else { continue };
             self.metrics.rule_group_evaluations_missed.inc_by(running.follow_clock(now));
             if let Some(due) = due(running.group.interval_ms, running.state.last(), now) {
-                all.push((at, due, running.state.last));
+                all.push((index, due, running.state.last));
             }
         }
         all.sort_by_key(|(.., last)| *last);
-        for (at, due, _) in all {
+        for (index, due, _) in all {
             let Ok(permit) = self.in_flight.places.clone().try_acquire_owned() else { return };
-            let Some(running) = groups.all.get_mut(at).and_then(|place| place.running.take())
+            let Some(running) = groups.all.get_mut(index).and_then(|place| place.running.take())
             else {
                 continue;
             };

@@ -15,9 +15,9 @@ use crate::{
 /// The accepted batches of former names.
 #[derive(Debug, Default)]
 pub(super) struct FormerSenders {
-    /// The windows by the current names, of roles that have not yet sent under these.
+    /// The windows of roles that have not yet sent under their current names, by these names.
     windows: HashMap<Arc<str>, SenderWindow>,
-    /// The start of the daemon: samples with a later time were not written before.
+    /// The start of the daemon: samples of later times cannot have been written before it.
     started: UnixMillis,
 }
 
@@ -32,7 +32,7 @@ impl FormerSenders {
         Self { windows, started }
     }
 
-    /// Returns true when a batch of a time was written under its sender's former name.
+    /// Returns true when a batch for a time was written under its sender's former name.
     pub(super) fn has(&self, number: &BatchNumber, at: UnixMillis) -> bool {
         let window = self.windows.get(&number.sender).filter(|_| at <= self.started);
         let verdict = window.map(|window| window.check(number.epoch, number.seq));
@@ -54,13 +54,16 @@ mod tests {
         (0..4).for_each(|later| window.mark(at.0 - later, 1));
         let windows = [(own_sender("rules/a/1"), window.clone())].into();
         let poisoned = FormerSenders { windows, started: at };
-        assert!(!poisoned.has(&number("granary:rules/a/1", 5), at), "it is forgotten there");
+        assert!(
+            !poisoned.has(&number("granary:rules/a/1", 5), at),
+            "the window has forgotten the epoch"
+        );
         let mut window = SenderWindow::default();
         window.mark(7, 5);
         let former =
             FormerSenders { windows: [(own_sender("rules/a/1"), window)].into(), started: at };
         assert!(former.has(&number("granary:rules/a/1", 5), at));
-        assert!(!former.has(&number("granary:rules/a/1", 6), at), "it was not written");
+        assert!(!former.has(&number("granary:rules/a/1", 6), at), "another batch");
         assert!(!former.has(&number("granary:rules/b/1", 5), at), "another group");
         assert!(!former.has(&number("granary:rules/a/1", 5), at.plus(1)), "after the start");
     }

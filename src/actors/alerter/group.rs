@@ -40,7 +40,8 @@ pub(super) struct Running {
     /// The series of each rule at its last evaluation.
     written: Vec<Written>,
     missed: u64,
-    /// The last evaluation, which the clock must reach again after it was set back.
+    /// The last evaluation before the clock was set back; the group waits until the clock reaches
+    /// the time of that evaluation.
     waits_for: Option<UnixMillis>,
     is_failing: bool,
     /// The episode of the next review.
@@ -48,7 +49,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Returns a group with its stored state. An unreadable state is replaced by an empty one.
+    /// Returns a group with its stored state, or with an empty state when none can be read.
     pub(super) fn open(group: RuleGroup, store: &Store) -> Self {
         let id = group.id();
         let (stored, read) = StoredState::open(&id, store);
@@ -57,7 +58,7 @@ impl Running {
         let role = format!("rules/{}/{}", group.name, id.get(..8).unwrap_or_default());
         let sender = own_sender(&role);
         let history = histories(store).get(&id).unwrap_or_else(|cause| {
-            tracing::error!(id, cause, "cannot read past alerts; they begin anew");
+            tracing::error!(id, cause, "cannot read past alerts; the history starts empty");
             None
         });
         Self {
@@ -98,12 +99,13 @@ impl Running {
         GroupRun { ended, ..GroupRun::default() }
     }
 
-    /// The name under which health reports that its alerts cannot be stored.
+    /// Returns the name under which health reports that the group's alerts cannot be stored.
     fn alerts_name(&self) -> String {
         format!("alerts of {}", self.sender)
     }
 
-    /// Notes once that the clock was set back; returns the number of evaluations that wait for it.
+    /// Notes once that the clock was set back; returns the number of evaluations that are missed
+    /// until the clock reaches the last evaluation again.
     pub(super) fn follow_clock(&mut self, now: UnixMillis) -> u64 {
         let last = self.state.last();
         let missed = set_back_by(self.group.interval_ms, last, now);
@@ -160,7 +162,8 @@ impl Running {
         let failed = reports.iter().filter(|(report, _)| report.error.is_some()).count();
         metrics.rule_evaluation_failures.inc_by(failed as u64);
         metrics.rule_group_evaluations_missed.inc_by(due.missed);
-        // Before the state: a repetition after a crash adds nothing.
+        // Past alerts are stored before the state: after a crash, a repeated evaluation adds
+        // nothing.
         self.remember(&state, now, &recording.store);
         self.state = state;
         let unstored = self.keep(now);
@@ -170,7 +173,7 @@ impl Running {
             lost.map(|lost| format!("lost {}: {}", counted(lost.count, "sample"), lost.cause));
         let mut errors = reports.iter().filter_map(|(report, _)| report.error.clone());
         let fault = fault.or_else(|| errors.next());
-        self.tell(fault.as_deref());
+        self.log_change(fault.as_deref());
         let seconds = watch.seconds();
         metrics.rule_group_duration.observe(seconds);
         Some(GroupStatus {
@@ -184,7 +187,7 @@ impl Running {
     }
 
     /// Stores the episodes that an evaluation ended. After a failure they stay in memory, and are
-    /// stored with the next ones.
+    /// stored with the next episodes.
     fn remember(&mut self, after: &GroupState, now: UnixMillis, store: &Store) {
         let ended = self.history.ended(&self.state, after);
         if ended.is_empty() {
@@ -205,7 +208,7 @@ impl Running {
         history.fit();
         if let Some(fault) = fault_of(histories(store).put(&self.id, &history, now)) {
             let group = &self.group.name;
-            tracing::error!(group, fault, "cannot store past alerts; they are in memory");
+            tracing::error!(group, fault, "cannot store past alerts; they stay in memory");
         }
         self.history = Arc::new(history);
     }
@@ -246,8 +249,8 @@ impl Running {
         is_any
     }
 
-    /// Stores the state. After a failure it stays in memory, and is stored with the next one;
-    /// returns the reason.
+    /// Stores the state; returns the reason of a failure. The state then stays in memory, and the
+    /// next evaluation retries.
     fn keep(&mut self, now: UnixMillis) -> Option<String> {
         let fault = self.stored.put(&self.state, now)?;
         tracing::error!(
@@ -259,7 +262,7 @@ impl Running {
     }
 
     /// Logs once that the group fails, and once that it recovered.
-    fn tell(&mut self, fault: Option<&str>) {
+    fn log_change(&mut self, fault: Option<&str>) {
         let group = &self.group.name;
         match fault {
             Some(fault) if !self.is_failing => {

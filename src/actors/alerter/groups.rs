@@ -1,6 +1,6 @@
 //! The groups of rules, each idle or being evaluated, and the requests that wait for them.
 //!
-//! This file has the state only; `evaluating.rs` advances it. Must never know: schedules,
+//! This file contains only the state; `evaluating.rs` advances it. Must never know: schedules,
 //! evaluation.
 
 use tokio::{
@@ -21,14 +21,14 @@ pub(super) struct Groups {
     pub(super) generation: u64,
     pub(super) all: Vec<Place>,
     pub(super) in_flight: JoinSet<Evaluated>,
-    /// Evaluations that ended and were not finished yet.
+    /// Evaluations that ended and whose groups are not idle again yet.
     pub(super) evaluated: Vec<Result<Evaluated, JoinError>>,
     pub(super) pending: Vec<PendingRequest>,
     pub(super) hosts: HostSeries,
     pub(super) reviewed: Reviewed,
     /// The number of writes that ended series.
     pub(super) ends: usize,
-    /// The number of times that the clock was set back, for those writes.
+    /// The number of times that the clock was set back, for the numbers of writes that end series.
     pub(super) set_back: u32,
 }
 

@@ -25,8 +25,8 @@ pub(super) struct HostSeries {
 }
 
 impl HostSeries {
-    /// Writes the states of hosts when they are due. A write that fails is dropped; the next one
-    /// has the current states.
+    /// Writes the states of hosts when they are due. A write that fails is dropped; the next write
+    /// contains the current states.
     pub(super) async fn write(&mut self, hosts: &KnownHosts, recording: &Recording) {
         let now = hosts.time();
         let at = now.0 - now.0.rem_euclid(WRITE_INTERVAL_MS);
@@ -41,7 +41,7 @@ impl HostSeries {
         self.last = at;
         let mut run = GroupRun::default();
         for host in &listed {
-            of_host(host, &mut run.samples);
+            push_samples(host, &mut run.samples);
         }
         let now: Written = run.samples.iter().map(|(labels, _)| labels.clone()).collect();
         let before = std::mem::replace(&mut self.written, now);
@@ -55,7 +55,7 @@ impl HostSeries {
     }
 }
 
-fn of_host(host: &HostStatus, samples: &mut Vec<(Labels, f64)>) {
+fn push_samples(host: &HostStatus, samples: &mut Vec<(Labels, f64)>) {
     let [silent, up, stopped, first_seen, booted, skew] = HOST_METRICS.map(|(name, _)| name);
     let mut add = |name: &str, tags: &[(&str, &str)], value: f64| {
         let all = [(METRIC_TAG, name), ("host", &host.host)];

@@ -1,8 +1,8 @@
 //! The alerter: evaluates rules at their times, and writes recorded series and alerts.
 //!
 //! `alerts` decides; this folder queries, writes and stores. Groups are evaluated in parallel, each
-//! in its own thread, so that a slow one does not delay the others; their queries share the turns
-//! of all queries. Must never know: HTTP, the content of rules.
+//! in its own thread, so that a slow group does not delay the others; their queries wait for turns
+//! like all queries. Must never know: HTTP, the content of rules.
 
 mod acknowledging;
 mod adopting;
@@ -42,7 +42,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The parts of the role.
 #[derive(Debug)]
-#[expect(missing_docs, reason = "the types say it")]
+#[expect(missing_docs, reason = "the types describe the fields")]
 pub struct AlerterParts {
     pub rules: KnownRules,
     pub hosts: KnownHosts,
@@ -102,8 +102,8 @@ impl Alerter {
         let worked = async move {
             shared.advance(&mut groups).await;
             let now = shared.clock.now();
-            let here = groups.all.iter().filter_map(|place| place.running.as_ref());
-            let next = here.map(|running| next_after(running.group.interval_ms, now).since(now));
+            let idle = groups.all.iter().filter_map(|place| place.running.as_ref());
+            let next = idle.map(|running| next_after(running.group.interval_ms, now).since(now));
             let next = next.min().unwrap_or(i64::MAX).max(0);
             let wait = Duration::from_millis(next.unsigned_abs()).min(CHECK_INTERVAL);
             tokio::select! {

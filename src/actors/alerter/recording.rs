@@ -18,12 +18,13 @@ use crate::{
     telemetry::{Health, Metrics, Shortfall},
 };
 
-/// The bits of seconds in an epoch of numbers: 12 days.
+/// The number of bits of the seconds within an epoch; an epoch lasts 12 days.
 const EPOCH_BITS: u32 = 20;
-/// The bits of stages of an evaluation; a group has at most as many rules.
+/// The number of bits of a stage of an evaluation. A group has at most 1,000 rules, and so at most
+/// as many stages.
 const STAGE_BITS: u32 = 10;
-/// The place of the number of clock changes in an epoch: epochs are ordered by that number, then by
-/// time.
+/// The lowest bit, in an epoch, of the number of times that the clock was set back: epochs are
+/// ordered by that number first, then by time.
 const SET_BACK_SHIFT: u32 = 32;
 /// The limit of stages, exclusive.
 pub(super) const STAGES_MAX: u64 = 1 << STAGE_BITS;
@@ -44,7 +45,7 @@ pub(super) struct Recording {
 pub(super) struct Lost {
     /// The number of samples.
     pub(super) count: usize,
-    /// The reason; with several reasons, one of them.
+    /// The reason; when there are several reasons, the last reason.
     pub(super) cause: String,
 }
 
@@ -62,13 +63,14 @@ pub(super) struct Numbering<'a> {
 impl Numbering<'_> {
     fn number(&self) -> BatchNumber {
         let seconds = self.at.0.max(0).unsigned_abs() / 1000;
-        let within = seconds & ((1 << EPOCH_BITS) - 1);
-        let seq = (within << STAGE_BITS) + self.stage as u64 + 1;
+        let in_epoch = seconds & ((1 << EPOCH_BITS) - 1);
+        let seq = (in_epoch << STAGE_BITS) + self.stage as u64 + 1;
         let epoch = (i64::from(*self.set_back) << SET_BACK_SHIFT) + (seconds >> EPOCH_BITS) as i64;
         BatchNumber { sender: self.sender.clone(), epoch, seq }
     }
 
-    /// Returns a number after all accepted ones.
+    /// Returns the number of the stage. When the store would refuse that number as too old, first
+    /// counts that the clock was set back once more.
     fn number_after(&mut self, latest: Option<(i64, u64)>) -> BatchNumber {
         let number = self.number();
         let is_behind = latest.is_some_and(|(epoch, seq)| {
@@ -78,8 +80,8 @@ impl Numbering<'_> {
         if !is_behind {
             return number;
         }
-        let times = latest.map_or(0, |(epoch, _)| epoch >> SET_BACK_SHIFT);
-        *self.set_back = u32::try_from(times.saturating_add(1)).unwrap_or(u32::MAX >> 1);
+        let before = latest.map_or(0, |(epoch, _)| epoch >> SET_BACK_SHIFT);
+        *self.set_back = u32::try_from(before.saturating_add(1)).unwrap_or(u32::MAX >> 1);
         self.number()
     }
 }
@@ -99,10 +101,10 @@ impl Recording {
         }
         let number = numbering.number_after(self.store.sender_latest(&sender));
         let lost = self.append(run, at, number).await;
-        self.metrics.rule_samples_lost.inc_by(lost.as_ref().map_or(0, |part| part.count as u64));
+        self.metrics.rule_samples_lost.inc_by(lost.as_ref().map_or(0, |lost| lost.count as u64));
         let reason = lost
             .as_ref()
-            .map(|part| format!("lost {}: {}", counted(part.count, "sample"), part.cause));
+            .map(|lost| format!("lost {}: {}", counted(lost.count, "sample"), lost.cause));
         self.health.set_shortfall(Shortfall::OwnSamples, &sender, reason);
         lost
     }
@@ -123,8 +125,8 @@ impl Recording {
                     match found {
                         Ok(id) => {
                             batch.series.push(id);
-                            // All NaN values become the same NaN: ends of series are reported
-                            // separately.
+                            // A NaN must not be read as a stale marker: ends of series are written
+                            // below.
                             batch.values.push(if value.is_nan() { f64::NAN } else { *value });
                         }
                         Err(cause) => lose(1, cause),
@@ -142,14 +144,14 @@ impl Recording {
         if count > 0 {
             match self.writer.append(vec![batch]).await.as_deref() {
                 Ok([BatchVerdict::Accepted(_) | BatchVerdict::Duplicate, ..]) => {}
-                Ok(verdict) => lose(count, format!("they were not accepted: {verdict:?}")),
+                Ok(verdict) => lose(count, format!("the batch was not accepted: {verdict:?}")),
                 Err(cause) => lose(count, cause.to_string()),
             }
         }
         (lost.count > 0).then_some(lost)
     }
 
-    /// Returns the series of each sample; registers new ones first.
+    /// Returns the series of each sample; registers new series first.
     async fn resolve(
         &self,
         run: &GroupRun,
@@ -173,7 +175,7 @@ impl Recording {
             for (place, verdict) in places.zip(verdicts) {
                 *place = Some(match verdict {
                     DefinitionVerdict::Known(id) => Ok(id),
-                    DefinitionVerdict::KindConflict(_, kind) => Err(of_other_kind(kind)),
+                    DefinitionVerdict::KindConflict(_, kind) => Err(kind_conflict(kind)),
                     DefinitionVerdict::StoreLimit | DefinitionVerdict::SenderLimit => {
                         Err("the store is at its limit of series (limits.series_max)".to_owned())
                     }
@@ -197,11 +199,11 @@ impl Recording {
         let dictionary = self.store.dictionary();
         let id = dictionary.find(key)?;
         let kind = dictionary.kind(id)?;
-        Some(if kind == Kind::Gauge { Ok(id) } else { Err(of_other_kind(kind)) })
+        Some(if kind == Kind::Gauge { Ok(id) } else { Err(kind_conflict(kind)) })
     }
 }
 
-fn of_other_kind(kind: Kind) -> String {
+fn kind_conflict(kind: Kind) -> String {
     format!("a series of that name is a {kind}, but rules record gauges: use another name")
 }
 
@@ -231,10 +233,10 @@ mod tests {
     }
 
     proptest! {
-        /// A clock an hour ahead that is set back: each number was refused until the clock caught
-        /// up.
+        /// Regression: after a clock that was an hour ahead was set back, each number was refused
+        /// until the clock caught up.
         #[test]
-        fn numbers_are_new_whatever_the_clock_does_and_whatever_is_remembered_of_it(
+        fn numbers_are_new_after_every_clock_change_even_if_the_count_of_changes_is_lost(
             steps in prop::collection::vec((-5_000_000_i64..5_000_000, any::<bool>()), 1..50)
         ) {
             let (mut window, mut set_back) = (SenderWindow::default(), 0);

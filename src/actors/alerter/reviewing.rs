@@ -29,7 +29,8 @@ impl Shared {
         let store = &self.recording.store;
         let generation = store.dictionary().generation();
         if reviewed.generation != Some(generation) {
-            // Samples of deleted or renamed series are not found under the old name.
+            // Samples of deleted or renamed series are not found under the old names, so only
+            // evaluations from now on can be repeated.
             (reviewed.generation, reviewed.since) = (Some(generation), now);
         }
         reviewed.count += 1;

@@ -17,7 +17,8 @@ pub(super) fn histories(store: &Store) -> Records<GroupHistory> {
     Records::new(store, ObjectKind::AlertHistory)
 }
 
-/// The stored pieces of a group's state. Further pieces have a `/` after the group's id.
+/// The stored pieces of a group's state. The names of all pieces but the first contain a `/` after
+/// the group's id.
 #[derive(Debug)]
 pub(super) struct StoredState {
     records: Records<Vec<u8>>,
@@ -27,12 +28,16 @@ pub(super) struct StoredState {
 }
 
 impl StoredState {
-    /// Returns the state of a group. An unreadable one is replaced by an empty one.
+    /// Returns the stored state of a group; `None` when there is no readable state.
     pub(super) fn open(id: &str, store: &Store) -> (Self, Option<GroupState>) {
         let records = Records::new(store, ObjectKind::AlertState);
         let mut stored = Self { records, id: id.to_owned(), hashes: Vec::new() };
         let read = stored.read().unwrap_or_else(|cause| {
-            tracing::error!(group = id, cause, "cannot read alerts; they begin anew");
+            tracing::error!(
+                group = id,
+                cause,
+                "cannot read alerts; the group starts without alerts"
+            );
             None
         });
         (stored, read)
@@ -49,48 +54,51 @@ impl StoredState {
         let Some(bytes) = self.read_piece(0, 0)? else { return Ok(None) };
         let mut state = GroupState::from_bytes(&bytes)?;
         let count = state.pieces;
-        for at in 1..=count {
-            // The other pieces are read: some alerts are better than none.
-            let read = match self.read_piece(count, at) {
+        for index in 1..=count {
+            // An unreadable piece is skipped: some alerts are better than none.
+            let read = match self.read_piece(count, index) {
                 Ok(Some(bytes)) => state.add_piece(&bytes),
-                Ok(None) => Err("it is missing".to_owned()),
+                Ok(None) => Err("the piece is missing".to_owned()),
                 Err(cause) => Err(cause),
             };
             if let Err(cause) = read {
-                let name = self.piece_name(count, at);
-                tracing::error!(name, cause, "cannot read some alerts; they begin anew");
+                let name = self.piece_name(count, index);
+                tracing::error!(name, cause, "cannot read some alerts; these alerts start over");
             }
         }
         Ok(Some(state))
     }
 
-    fn read_piece(&mut self, count: usize, at: usize) -> Result<Option<Vec<u8>>, String> {
-        let read = self.records.get(&self.piece_name(count, at));
+    fn read_piece(&mut self, count: usize, index: usize) -> Result<Option<Vec<u8>>, String> {
+        let read = self.records.get(&self.piece_name(count, index));
         self.hashes.push(read.iter().flatten().next().map(|bytes| xxh3_128(bytes)));
         read
     }
 
-    /// The name depends on the count, so that a crash while the count changes never mixes pieces.
-    fn piece_name(&self, count: usize, at: usize) -> String {
-        if at == 0 { self.id.clone() } else { format!("{}/{count}/{at}", self.id) }
+    /// Returns the name of a piece. It contains the count, so that a crash while the count changes
+    /// never mixes pieces.
+    fn piece_name(&self, count: usize, index: usize) -> String {
+        if index == 0 { self.id.clone() } else { format!("{}/{count}/{index}", self.id) }
     }
 
-    /// Stores a state. After a failure the next state replaces it; returns the reason.
+    /// Stores a state; returns the reason of a failure. The next call writes the missing pieces.
     pub(super) fn put(&mut self, state: &GroupState, now: UnixMillis) -> Option<String> {
         let pieces = state.to_pieces();
         let (before, count) = (self.hashes.len().saturating_sub(1), pieces.len() - 1);
         let kept = std::mem::replace(&mut self.hashes, vec![None; pieces.len()]);
         let mut fault = None;
-        for (at, bytes) in pieces.iter().enumerate().rev() {
+        for (index, bytes) in pieces.iter().enumerate().rev() {
             let hash = xxh3_128(bytes);
-            let is_same = before == count || at == 0;
-            let known = kept.get(at).copied().flatten().filter(|known| is_same && *known == hash);
-            // A first piece that names missing pieces would lose the stored alerts.
+            let is_same = before == count || index == 0;
+            let known =
+                kept.get(index).copied().flatten().filter(|known| is_same && *known == hash);
+            // After a failure the first piece is not written: it would name missing pieces, and the
+            // stored alerts would be lost.
             if known.is_none() && fault.is_none() {
-                let name = self.piece_name(count, at);
+                let name = self.piece_name(count, index);
                 fault = fault_of(self.records.put(&name, bytes, now));
             }
-            self.hashes[at] = Some(hash).filter(|_| known.is_some() || fault.is_none());
+            self.hashes[index] = Some(hash).filter(|_| known.is_some() || fault.is_none());
         }
         if fault.is_none() && before != count {
             self.remove_pieces(before);
@@ -106,9 +114,9 @@ impl StoredState {
     }
 
     fn remove_pieces(&self, count: usize) {
-        for at in 1..=count {
+        for index in 1..=count {
             // A remaining piece only takes space, because nothing refers to it.
-            drop(self.records.remove(&self.piece_name(count, at)));
+            drop(self.records.remove(&self.piece_name(count, index)));
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     actors::WriteFault,
     ingest::{
         memory::HeldMemory,
-        native::{Admitted, Asked as AskedOf, FormerPlace, Sessions, Settled, Unknown, UnknownRef},
+        native::{Admitted, Asked, FormerPlace, Sessions, Settled, Unknown, UnknownRef},
         protocol::{self, BatchEncoding},
         refusals::Refusals,
     },
@@ -27,7 +27,7 @@ use crate::{
     telemetry::Protocol,
 };
 
-/// The number of attempts to resolve a request's series while others are deleted or renamed; after
+/// The number of attempts to resolve a request's series while series are deleted or renamed; after
 /// that, the sender must retry.
 const RESOLVE_ATTEMPTS: usize = 4;
 const SERIES_CHANGE: &str = "series were deleted or renamed during the request";
@@ -53,11 +53,11 @@ pub(super) struct BatchCollector {
 }
 
 /// The accepted part of each batch of a request, and the data for its response.
-type Judged = (Vec<AcceptedBatch>, Vec<Asked>);
+type Judged = (Vec<AcceptedBatch>, Vec<ResponsePart>);
 
 /// The data for one batch's part of the response.
 #[derive(Debug)]
-struct Asked {
+struct ResponsePart {
     /// The batch's number; 0 if it is not numbered.
     seq: u64,
     samples: u64,
@@ -99,20 +99,20 @@ impl BatchCollector {
                 "{defined} series are defined in one request, more than {limit}"
             )));
         }
-        let (mut batches, mut rest) = self.resolve(&views, encoding, parts).await?;
+        let (mut batches, mut response_parts) = self.resolve(&views, encoding, parts).await?;
         for (batch, view) in batches.iter_mut().zip(&views) {
             batch.replica = parts.replica(view.agent);
         }
         if encoding == BatchEncoding::Updates {
             count_readings_once(&views, &mut batches, parts);
         }
-        for (asked, unread) in rest.iter_mut().zip(unread) {
-            asked.samples += unread.samples;
-            asked.refused.add_unread(unread);
+        for (part, unread) in response_parts.iter_mut().zip(unread) {
+            part.samples += unread.samples;
+            part.refused.add_unread(unread);
         }
         let verdicts = parts.writer.append(batches).await?;
         let emptied = self.emptied(&views, &verdicts, encoding, parts);
-        let answer = answer(counted_as, verdicts, &views, rest, parts)?;
+        let answer = answer(counted_as, verdicts, &views, response_parts, parts)?;
         Ok(IngestAnswer { emptied, ..answer })
     }
 
@@ -147,8 +147,8 @@ impl BatchCollector {
     }
 
     /// Resolves the series of all batches, and judges each sample. New series are registered
-    /// durably before any of their samples is written. Other requests may meanwhile change the
-    /// sessions, or delete or rename series: everything is resolved again.
+    /// durably before any of their samples is written. Meanwhile, other requests may change the
+    /// sessions, or delete or rename series; therefore, everything is resolved again.
     async fn resolve(
         &self,
         views: &[BatchView<'_>],
@@ -163,7 +163,7 @@ impl BatchCollector {
             }
             let Unknown { new, of_other_kind } = unknown;
             if !new.is_empty() {
-                let keys: Vec<_> = new.iter().map(|own| own.key.clone()).collect();
+                let keys: Vec<_> = new.iter().map(|series| series.key.clone()).collect();
                 let verdicts = parts.writer.define(new).await?;
                 // The dictionary knows the other series from now on.
                 for (key, verdict) in keys.into_iter().zip(verdicts) {
@@ -173,7 +173,7 @@ impl BatchCollector {
                 }
             }
             if !of_other_kind.is_empty() {
-                let keys = of_other_kind.iter().map(|own| own.key.clone());
+                let keys = of_other_kind.iter().map(|series| series.key.clone());
                 settled.extend(keys.map(|key| (key, RefusalReason::KindConflict)));
                 parts.writer.change_kinds(of_other_kind).await?;
             }
@@ -207,9 +207,9 @@ impl BatchCollector {
             let may_change = encoding.declares_kinds(view.agent);
             if !view.series.is_empty() {
                 let dictionary = &store.dictionary();
-                let own = sessions.learn(view, dictionary, settled, (may_change, now));
-                unknown.new.extend(own.new);
-                unknown.of_other_kind.extend(own.of_other_kind);
+                let learned = sessions.learn(view, dictionary, settled, (may_change, now));
+                unknown.new.extend(learned.new);
+                unknown.of_other_kind.extend(learned.of_other_kind);
             }
             if unknown.is_empty() {
                 let former = |part, at| {
@@ -219,30 +219,31 @@ impl BatchCollector {
                     let is_settled = store.dictionary().key(whole).is_some_and(is_settled);
                     if may_change && !is_settled { place } else { FormerPlace::Refused }
                 };
-                let asked = AskedOf { kind, name, former };
+                let asked = Asked { kind, name, former };
                 let Admitted { batch, samples, refused, revived } =
                     sessions.admit(view, &admission, &asked)?;
                 let revived = revived.iter().filter_map(|part| revive(store, *part, view.agent));
                 unknown.of_other_kind.extend(revived);
                 judged.0.push(batch);
-                judged.1.push(Asked { seq: view.seq, samples, refused });
+                judged.1.push(ResponsePart { seq: view.seq, samples, refused });
             }
         }
         Ok((judged, unknown))
     }
 }
 
-/// Returns the place of a sample whose series had another kind when it was defined. Samples of a
-/// backlog, up to the last sample of a later kind, keep the former kind.
+/// Returns the place of a sample whose series had another kind when the sender defined it. The
+/// sample keeps the former kind when a later kind has samples at or after its time, or when no
+/// later kind has samples.
 fn place_of_former(store: &Store, part: SeriesId, at: UnixMillis) -> FormerPlace {
     let dictionary = store.dictionary();
     let Some(whole) = dictionary.whole_of(part) else { return FormerPlace::Unknown };
     let is_same_kind = dictionary.kind(whole) == dictionary.kind(part);
     let parts = dictionary.parts(whole).iter().chain([&whole]);
-    let later: Vec<_> = parts.copied().filter(|own| *own > part).collect();
+    let later: Vec<_> = parts.copied().filter(|id| *id > part).collect();
     drop(dictionary);
-    let begun = UnixMillis::EARLIEST.plus(1);
-    if store.have_samples_since(&later, at) || !store.have_samples_since(&later, begun) {
+    let beginning = UnixMillis::EARLIEST.plus(1);
+    if store.have_samples_since(&later, at) || !store.have_samples_since(&later, beginning) {
         FormerPlace::Series(part)
     } else if is_same_kind {
         FormerPlace::Series(whole)
@@ -279,8 +280,8 @@ fn check_senders(views: &[BatchView<'_>]) -> Result<(), CollectFault> {
     match views.iter().position(|view| is_own_sender(view.agent)) {
         None => Ok(()),
         Some(index) => Err(CollectFault::Malformed(format!(
-            "batch {index}: agent: names that begin with {OWN_SENDERS:?} are the daemon's own; use \
-             another one"
+            "batch {index}: agent: names that begin with {OWN_SENDERS:?} are reserved for the \
+             daemon; use another name"
         ))),
     }
 }
@@ -299,15 +300,15 @@ fn answer(
     counted_as: Protocol,
     verdicts: Vec<BatchVerdict>,
     views: &[BatchView<'_>],
-    rest: Vec<Asked>,
+    response_parts: Vec<ResponsePart>,
     parts: &CollectorParts,
 ) -> Result<IngestAnswer, CollectFault> {
     let mut answer = IngestAnswer::default();
-    let mut without_room = None;
+    let mut sender_limit = None;
     // A client must not resend a request if part of it is not numbered.
-    let may_repeat = rest.iter().all(|asked| asked.seq != 0);
-    for ((verdict, view), asked) in verdicts.into_iter().zip(views).zip(rest) {
-        let Asked { seq, samples, mut refused } = asked;
+    let may_repeat = response_parts.iter().all(|part| part.seq != 0);
+    for ((verdict, view), part) in verdicts.into_iter().zip(views).zip(response_parts) {
+        let ResponsePart { seq, samples, mut refused } = part;
         let all_for = |reason| Refusals::of_batch(reason, samples);
         match verdict {
             BatchVerdict::Accepted(tally) => {
@@ -327,7 +328,7 @@ fn answer(
             BatchVerdict::StaleNumber => refused = all_for(RefusalReason::StaleNumber),
             BatchVerdict::FarNumber => refused = all_for(RefusalReason::FarNumber),
             BatchVerdict::SenderLimit if may_repeat => {
-                without_room = Some(CollectFault::SenderLimit);
+                sender_limit = Some(CollectFault::SenderLimit);
                 continue;
             }
             BatchVerdict::SenderLimit => refused = all_for(RefusalReason::SenderLimit),
@@ -339,5 +340,5 @@ fn answer(
         refused.report(&mut answer);
     }
     parts.count(counted_as, &answer, &Refusals::default());
-    without_room.map_or(Ok(answer), Err)
+    sender_limit.map_or(Ok(answer), Err)
 }

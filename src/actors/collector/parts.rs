@@ -27,7 +27,7 @@ pub enum CollectFault {
     /// The request is malformed.
     #[error("{0}")]
     Malformed(String),
-    /// The request has more new series than one request may.
+    /// The request defines more series than one request may.
     #[error("{0}: send fewer at a time")]
     TooManySeries(String),
     /// The request uses unknown refs.
@@ -67,7 +67,7 @@ pub fn counted_as(protocol: RowProtocol) -> Protocol {
 
 /// The parts of a collector.
 #[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the types say it")]
+#[expect(missing_docs, reason = "the types describe the fields")]
 pub struct CollectorParts {
     pub store: Store,
     pub writer: WriterHandle,
@@ -80,8 +80,8 @@ pub struct CollectorParts {
     pub request_series_max: usize,
     pub future_skew: Duration,
     pub out_of_order_window: Duration,
-    /// The metric types of remote write, which all collectors share: a sender may use one connection
-    /// for them and others for its samples.
+    /// The metric types of remote write, which all collectors share: a sender may send types on one
+    /// connection and samples on others.
     pub families: Families,
     pub graphite_templates: Arc<[Template]>,
     /// The name prefixes of senders that send the same samples as others.
@@ -95,7 +95,7 @@ impl CollectorParts {
         Admission::new(self.store.granularities(), future_skew_ms, self.clock.moment())
     }
 
-    /// Returns the sender's identity among replicas, if its name has such a prefix.
+    /// Returns the sender's identity among replicas, if its name has a prefix of `ha_senders`.
     pub(super) fn replica(&self, sender: &str) -> Option<Replica> {
         let group = self.ha_senders.iter().position(|prefix| sender.starts_with(&**prefix))?;
         Some(Replica { group: group as u16, sender: xxh3_64(sender.as_bytes()) })

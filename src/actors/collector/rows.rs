@@ -123,8 +123,8 @@ impl RowCollector {
                 answer.accepted = samples - answer.duplicates - tally.out_of_order;
                 let reason = RefusalReason::OutOfOrder;
                 refused.add_many(reason, tally.out_of_order, || reason.remedy().to_owned());
-                // The writer counts samples. The samples of a point share one time, so the points'
-                // share of duplicates is that of the samples.
+                // The writer counts samples, not points. The samples of a point share one time, so
+                // the refused fraction of points is the refused fraction of samples.
                 let judged = points.saturating_sub(refused.points);
                 refused.points += (tally.out_of_order * judged).div_ceil(samples);
             }
@@ -136,8 +136,8 @@ impl RowCollector {
         Ok(RowsAnswer { answer, refused_points, contents })
     }
 
-    /// Registers new series, and gives known series their declared kinds. A series that cannot change
-    /// keeps its kind.
+    /// Registers new series, and changes known series to their declared kinds. A series that cannot
+    /// change keeps its kind.
     async fn register(
         &self,
         decoded: &Decoded,
@@ -148,15 +148,16 @@ impl RowCollector {
             return Ok(Vec::new());
         }
         let mut verdicts = parts.writer.define(definitions).await?;
-        let is_other =
+        let is_conflict =
             |verdict: &DefinitionVerdict| matches!(verdict, DefinitionVerdict::KindConflict(..));
-        if !verdicts.iter().any(is_other) {
+        if !verdicts.iter().any(is_conflict) {
             return Ok(verdicts);
         }
         let all = decoded.definitions().into_iter().zip(&verdicts);
-        let wanted = all.filter(|(_, verdict)| is_other(verdict)).map(|(info, _)| info);
+        let wanted = all.filter(|(_, verdict)| is_conflict(verdict)).map(|(info, _)| info);
         let changed = parts.writer.change_kinds(wanted.collect()).await?;
-        for (verdict, id) in verdicts.iter_mut().filter(|verdict| is_other(verdict)).zip(changed) {
+        for (verdict, id) in verdicts.iter_mut().filter(|verdict| is_conflict(verdict)).zip(changed)
+        {
             if let Some(id) = id {
                 *verdict = DefinitionVerdict::Known(id);
             } else {

@@ -108,17 +108,17 @@ impl IngestTally {
     }
 }
 
-/// Returns a text of limited length in which control characters, and those that change its
-/// direction, are escaped.
+/// Returns a text of limited length in which control characters, and characters that change the
+/// direction of the text, are escaped.
 fn shortened(text: &str) -> String {
-    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let reorders = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let mut out = String::new();
     for (index, c) in text.chars().enumerate() {
         if index == TEXT_CHARS_MAX {
             out.push('…');
             break;
         }
-        if c.is_control() || turns(c) {
+        if c.is_control() || reorders(c) {
             out.extend(c.escape_unicode());
         } else {
             out.push(c);
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_examples_are_kept_short_and_harmless() {
+    fn the_newest_examples_are_kept_shortened_and_escaped() {
         let tally = IngestTally::default();
         let reason = RefusalReason::ALL[0];
         for n in 0..5 {

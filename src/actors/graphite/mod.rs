@@ -22,15 +22,15 @@ use super::collector::{CollectFault, CollectRows, Collector};
 use crate::{ingest::protocol::RowProtocol, telemetry::Metrics};
 use udp::UdpReader;
 
-/// The maximum length of a line or pickle; the connection of a longer one is closed.
+/// The maximum length of a line or pickle; after a longer message, the connection is closed.
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// The number of bytes to read from a connection at a time.
 const READ_BYTES: usize = 64 << 10;
-/// The maximum number of connections; further ones are closed.
+/// The maximum number of connections; further connections are closed.
 const CONNECTIONS_MAX: usize = 1000;
 /// The idle timeout of connections.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
-/// The maximum size of waiting datagrams; further ones are dropped and counted.
+/// The maximum size of waiting datagrams; further datagrams are dropped and counted.
 const UDP_BUFFER_BYTES_MAX: usize = 8 << 20;
 /// The delay before a failed write is repeated.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
@@ -118,7 +118,7 @@ impl GraphiteListeners {
         Ok(Self { tasks, _udp: udp })
     }
 
-    /// Stops accepting connections and reading from open ones.
+    /// Stops accepting connections, and stops reading from open connections.
     pub fn stop(&self) {
         for task in &self.tasks {
             task.abort();
@@ -170,11 +170,11 @@ async fn serve(
 ) -> std::io::Result<()> {
     let sender = format!("graphite {}", peer.ip());
     let mut buffer = BytesMut::with_capacity(READ_BYTES);
-    let mut silence = sink.first_timeout;
-    let mut heard = Instant::now();
+    let mut idle_max = sink.first_timeout;
+    let mut last_message = Instant::now();
     loop {
         buffer.reserve(READ_BYTES);
-        let read = timeout_at(heard + silence, stream.read_buf(&mut buffer)).await;
+        let read = timeout_at(last_message + idle_max, stream.read_buf(&mut buffer)).await;
         if read.map_err(|_| std::io::Error::other("silent for too long"))?? == 0 {
             // The last line may lack its line break.
             if form == RowProtocol::GraphiteLines && !buffer.is_empty() {
@@ -184,7 +184,7 @@ async fn serve(
         }
         while let Some(message) = next_message(&mut buffer, form)? {
             deliver(sink, form, message, &sender).await;
-            (silence, heard) = (IDLE_TIMEOUT, Instant::now());
+            (idle_max, last_message) = (IDLE_TIMEOUT, Instant::now());
         }
     }
 }
@@ -245,7 +245,7 @@ mod tests {
         let first = next_message(&mut pickles, RowProtocol::GraphitePickle).unwrap().unwrap();
         assert_eq!(&first[..], b"ab");
         assert_eq!(next_message(&mut pickles, RowProtocol::GraphitePickle).unwrap(), None);
-        let mut bomb = BytesMut::from(&b"\xff\xff\xff\xff"[..]);
-        assert!(next_message(&mut bomb, RowProtocol::GraphitePickle).is_err());
+        let mut oversized = BytesMut::from(&b"\xff\xff\xff\xff"[..]);
+        assert!(next_message(&mut oversized, RowProtocol::GraphitePickle).is_err());
     }
 }

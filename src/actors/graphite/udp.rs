@@ -1,10 +1,10 @@
 //! Graphite over UDP: a thread reads datagrams as they arrive, and the listener writes them in
 //! batches.
 //!
-//! The kernel soon drops datagrams that wait in the socket while earlier ones become durable. The
-//! thread therefore reads them into a buffer at once; everything that arrived meanwhile is written
-//! as one request per sender. Datagrams that the buffer cannot hold, that the kernel dropped, or
-//! that could not be written are counted.
+//! The kernel soon drops datagrams that wait in the socket while earlier datagrams become durable.
+//! The thread therefore reads them into a buffer at once; everything that arrived meanwhile is
+//! written as one request per sender. Datagrams that the buffer cannot hold, that the kernel
+//! dropped, or that could not be written are counted.
 
 use std::{
     collections::BTreeMap,
@@ -34,7 +34,7 @@ const DATAGRAM_BYTES: usize = 64 << 10;
 const SOCKET_BYTES: usize = 8 << 20;
 /// The interval at which an idle reader checks for a stop and for dropped datagrams.
 const CHECK_INTERVAL: Duration = Duration::from_millis(200);
-/// The number of datagrams after which a busy reader checks for dropped ones.
+/// The number of datagrams after which a busy reader checks for dropped datagrams.
 const CHECK_DATAGRAMS: u32 = 4096;
 
 /// A reader of one socket; it stops when it is dropped.
@@ -48,7 +48,7 @@ pub(super) struct UdpReader {
 struct Shared {
     buffer: Mutex<Buffer>,
     filled: Notify,
-    ends: AtomicBool,
+    is_stopping: AtomicBool,
     bytes_max: usize,
 }
 
@@ -66,7 +66,7 @@ struct Waiting {
 }
 
 impl UdpReader {
-    /// Binds the address and starts the reader; at most `bytes_max` wait to be written.
+    /// Binds the address and starts the reader; at most `bytes_max` bytes wait to be written.
     pub(super) fn start(address: SocketAddr, bytes_max: usize, sink: &Sink) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)?;
         socket.set_read_timeout(Some(CHECK_INTERVAL))?;
@@ -77,13 +77,13 @@ impl UdpReader {
         let shared = Arc::new(Shared {
             buffer: Mutex::default(),
             filled: Notify::new(),
-            ends: AtomicBool::new(false),
+            is_stopping: AtomicBool::new(false),
             bytes_max,
         });
-        let (shared_with_thread, lost) = (shared.clone(), sink.clone());
+        let (shared_with_thread, sink) = (shared.clone(), sink.clone());
         let thread = thread::Builder::new()
             .name("graphite-udp".to_owned())
-            .spawn(move || shared_with_thread.read(&socket, &lost))?;
+            .spawn(move || shared_with_thread.read(&socket, &sink))?;
         Ok(Self { shared, thread: Some(thread) })
     }
 
@@ -105,7 +105,7 @@ impl UdpReader {
 
 impl Drop for UdpReader {
     fn drop(&mut self) {
-        self.shared.ends.store(true, Ordering::Relaxed);
+        self.shared.is_stopping.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
@@ -118,13 +118,13 @@ impl Shared {
     fn read(&self, socket: &UdpSocket, sink: &Sink) {
         let mut drops = KernelDrops::of(socket);
         let mut datagram = vec![0; DATAGRAM_BYTES];
-        let mut since_look = 0;
-        while !self.ends.load(Ordering::Relaxed) {
+        let mut since_check = 0;
+        while !self.is_stopping.load(Ordering::Relaxed) {
             let received = socket.recv_from(&mut datagram);
-            since_look += 1;
-            if received.is_err() || since_look >= CHECK_DATAGRAMS {
-                since_look = 0;
-                sink.count_lost(DatagramLoss::Kernel, drops.new_ones());
+            since_check += 1;
+            if received.is_err() || since_check >= CHECK_DATAGRAMS {
+                since_check = 0;
+                sink.count_lost(DatagramLoss::Kernel, drops.take_new());
             }
             match received {
                 Ok((length, peer)) => {
@@ -132,7 +132,7 @@ impl Shared {
                         sink.count_lost(DatagramLoss::Buffer, 1);
                     }
                 }
-                Err(cause) if is_quiet(&cause) => {}
+                Err(cause) if is_idle(&cause) => {}
                 Err(cause) => {
                     tracing::debug!(%cause, "cannot receive a datagram");
                     thread::sleep(CHECK_INTERVAL);
@@ -174,7 +174,7 @@ impl Sink {
     }
 }
 
-fn is_quiet(cause: &io::Error) -> bool {
+fn is_idle(cause: &io::Error) -> bool {
     matches!(
         cause.kind(),
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
@@ -194,7 +194,7 @@ impl KernelDrops {
     }
 
     /// Returns the number of drops since the last call.
-    fn new_ones(&mut self) -> u64 {
+    fn take_new(&mut self) -> u64 {
         let Some(inode) = &self.inode else { return 0 };
         let tables = ["/proc/net/udp", "/proc/net/udp6"].into_iter();
         let mut tables = tables.filter_map(|table| fs::read_to_string(table).ok());
@@ -205,7 +205,8 @@ impl KernelDrops {
     }
 }
 
-/// Returns the last column of the socket's line; its inode is the tenth (proc(5), `/proc/net/udp`).
+/// Returns the last column of the socket's line; the tenth column is the inode (proc(5),
+/// `/proc/net/udp`).
 fn drops(table: &str, inode: &str) -> Option<u64> {
     let line = table.lines().find(|line| line.split_whitespace().nth(9) == Some(inode))?;
     line.split_whitespace().last()?.parse().ok()
@@ -216,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_says_what_it_threw_away() {
+    fn drops_of_a_socket_are_read_from_the_kernels_table() {
         let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   \
                      uid  timeout inode ref pointer drops\n \
                      614: 0100007F:0801 00000000:0000 07 00000000:00000000 00:00000000 00000000     \
@@ -224,6 +225,6 @@ mod tests {
         assert_eq!(drops(table, "38921"), Some(17));
         assert_eq!(drops(table, "3892"), None);
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        assert_eq!(KernelDrops::of(&socket).new_ones(), 0);
+        assert_eq!(KernelDrops::of(&socket).take_new(), 0);
     }
 }

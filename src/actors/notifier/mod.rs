@@ -4,8 +4,8 @@
 //! decides; this folder stores, sends and notes the results. A notification is stored
 //! before it is sent, and marked as delivered right after the confirmation: after a crash in
 //! between, it is sent again. Each integration of a receiver has at most one message in flight, in
-//! its own thread, so that an unavailable one does not delay the others. Must never know: HTTP
-//! bodies, mails, rules.
+//! its own thread, so that an unavailable integration does not delay the others. Must never know:
+//! HTTP bodies, mails, rules.
 
 mod sending;
 
@@ -36,7 +36,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 pub type Muting = Arc<dyn Fn(&LabelSet, UnixMillis) -> bool + Send + Sync>;
 
 /// The parts of the role.
-#[expect(missing_docs, reason = "the types say it")]
+#[expect(missing_docs, reason = "the types describe the fields")]
 pub struct NotifierParts {
     pub rules: KnownRules,
     pub posted: KnownPosted,
@@ -100,7 +100,7 @@ impl Notifier {
     }
 
     /// Checks the alerts, and sends due notifications.
-    fn look(&mut self, ctx: &mut Context<Self>) {
+    fn check(&mut self, ctx: &mut Context<Self>) {
         let Some(routing) = self.parts.rules.routing() else {
             if self.written.take().is_some() {
                 self.parts.rules.note_unlisted(0);
@@ -119,11 +119,11 @@ impl Notifier {
         self.step(&routing, now);
         self.keep(now);
         self.send(ctx);
-        self.count(&routing, now);
+        self.update_metrics(&routing, now);
     }
 
-    /// Advances the groups to a time. Alerts are read when some have changed; until all rules are
-    /// loaded, a missing alert may still fire.
+    /// Advances the groups to a time. Alerts are read when some have changed, but not before all
+    /// groups of rules are known: until then, a missing alert may still fire.
     fn step(&mut self, routing: &Routing, now: UnixMillis) {
         let (rules, posted) = (&self.parts.rules, &self.parts.posted);
         let changes = (rules.notified_changes(), posted.changes(now));
@@ -159,8 +159,7 @@ impl Notifier {
         self.parts.metrics.receiver_queue_age.reset();
     }
 
-    /// Updates the metrics.
-    fn count(&mut self, routing: &Routing, now: UnixMillis) {
+    fn update_metrics(&mut self, routing: &Routing, now: UnixMillis) {
         let metrics = &self.parts.metrics;
         let owing = self.groups.owing(routing);
         let names: BTreeSet<_> =
@@ -190,7 +189,7 @@ impl Actor for Notifier {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        ctx.run_interval(CHECK_INTERVAL, Self::look);
+        ctx.run_interval(CHECK_INTERVAL, Self::check);
     }
 }
 

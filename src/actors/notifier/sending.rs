@@ -34,8 +34,8 @@ impl Notifier {
             loop {
                 let groups: Vec<_> =
                     owed.iter().map(|owing_group| owing_group.group.as_str()).collect();
-                let Some(at) = retries.take(&groups, now) else { break };
-                let owing = owed.remove(at);
+                let Some(index) = retries.take(&groups, now) else { break };
+                let owing = owed.remove(index);
                 if let Some((message, integration)) = self.groups.message(&routing, &owing) {
                     self.begin((owing, message), integration, templates.clone(), ctx);
                     break;
@@ -67,7 +67,7 @@ impl Notifier {
         ctx.spawn(answered);
     }
 
-    /// Notes the outcome of a message, and continues with the next one.
+    /// Notes the outcome of a message, and continues with the next message.
     fn answered(
         &mut self,
         owing: &Owing,

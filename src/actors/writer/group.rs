@@ -20,7 +20,7 @@ pub(super) struct Group {
     pub(super) weight: usize,
     pub(super) samples: usize,
     pub(super) commands: usize,
-    /// A command that is executed after the others are committed; it ends the group.
+    /// A command that is executed after the other commands are committed; it ends the group.
     pub(super) alone: Option<Alone>,
     pub(super) stop: Option<oneshot::Sender<()>>,
 }

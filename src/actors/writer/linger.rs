@@ -1,18 +1,18 @@
 //! The linger time of a group: the wait for more commands before the commit.
 //!
 //! A commit writes and syncs at least seven pages, whatever it contains. Commands that arrive
-//! within a few milliseconds should share one. But waiting pays only where commands arrive: senders
-//! that wait for their responses send nothing meanwhile. The linger time adapts to how many
+//! within a few milliseconds should share a commit. But waiting pays only where commands arrive:
+//! senders that wait for their responses send nothing meanwhile. The linger time adapts to how many
 //! commands arrive while waiting.
 //!
 //! Must never know: the content of commands.
 
 use std::time::Duration;
 
-/// The wait for commands that the last acknowledgements released, when requests arrive in parallel:
-/// fewer, larger commits. A lone sender never waits.
+/// The short wait, for commands that the last acknowledgements released. With parallel requests,
+/// commits become fewer and larger. A lone sender never waits.
 const SHORT: Duration = Duration::from_millis(1);
-/// The wait where a longer one pays.
+/// The long wait, used while it pays.
 const LONG: Duration = Duration::from_millis(8);
 /// The number of samples above which a commit is dominated by its data pages, so that waiting does
 /// not pay.
@@ -31,8 +31,8 @@ pub(super) struct Linger {
     /// The average number of commands that arrived in a long wait.
     gain: f64,
     since_try: u32,
-    /// The number of commands of the open group after the short wait, if it waits longer.
-    waiting_since: Option<usize>,
+    /// The number of commands of the open group after the short wait, if the group waits longer.
+    commands_before: Option<usize>,
 }
 
 impl Linger {
@@ -42,13 +42,13 @@ impl Linger {
         &mut self,
         commands: usize,
         samples: usize,
-        begun: Duration,
+        age: Duration,
     ) -> Option<Duration> {
-        let left = |linger: Duration| linger.checked_sub(begun).filter(|left| !left.is_zero());
+        let left = |linger: Duration| linger.checked_sub(age).filter(|left| !left.is_zero());
         if samples < SAMPLES_ENOUGH && self.is_worth_it(commands) {
             // Commands within this time would have arrived in a short wait, too.
-            if begun < SHORT || self.waiting_since.is_none() {
-                self.waiting_since = Some(commands);
+            if age < SHORT || self.commands_before.is_none() {
+                self.commands_before = Some(commands);
             }
             return left(LONG);
         }
@@ -58,13 +58,13 @@ impl Linger {
     /// Returns true when this group should wait long.
     fn is_worth_it(&self, commands: usize) -> bool {
         let is_tried = || commands > 1 && self.since_try >= TRY_EVERY;
-        self.waiting_since.is_some() || self.gain >= GAIN_MIN || is_tried()
+        self.commands_before.is_some() || self.gain >= GAIN_MIN || is_tried()
     }
 
     /// Updates the averages after a group is closed.
     pub(super) fn note(&mut self, commands: usize) {
         self.last_group = commands;
-        match self.waiting_since.take() {
+        match self.commands_before.take() {
             Some(before) => {
                 let gained = commands.saturating_sub(before) as f64;
                 self.gain += (gained - self.gain) * WEIGHT;
@@ -80,9 +80,9 @@ mod tests {
     use super::*;
 
     /// Simulates a group whose other commands arrive at these microseconds after the first, each
-    /// with `of_each` samples; returns the number of commands and the wait.
-    fn gather(linger: &mut Linger, arrivals: &[u64], of_each: usize) -> (usize, Duration) {
-        let (mut commands, mut samples) = (1, of_each);
+    /// with `samples_each` samples; returns the number of commands and the wait.
+    fn gather(linger: &mut Linger, arrivals: &[u64], samples_each: usize) -> (usize, Duration) {
+        let (mut commands, mut samples) = (1, samples_each);
         let mut arrivals = arrivals.iter().copied().map(Duration::from_micros).peekable();
         let mut now = Duration::ZERO;
         loop {
@@ -95,7 +95,7 @@ mod tests {
                 break;
             }
             commands += 1;
-            samples += of_each;
+            samples += samples_each;
         }
         linger.note(commands);
         (commands, now)
@@ -118,16 +118,16 @@ mod tests {
     }
 
     #[test]
-    fn where_requests_keep_coming_groups_wait_for_them_until_they_are_large() {
+    fn groups_wait_for_a_steady_flow_of_requests_until_they_are_large() {
         let mut linger = Linger::default();
-        let coming: Vec<u64> = (0..10).map(|n| n * 2300).collect();
+        let requests: Vec<u64> = (0..10).map(|n| n * 2300).collect();
         let mut last = (0, Duration::ZERO);
         for _ in 0..4000 {
-            last = gather(&mut linger, &coming, 100);
+            last = gather(&mut linger, &requests, 100);
         }
         assert_eq!(last, (5, LONG));
-        assert_eq!(gather(&mut linger, &coming, 1000), (3, Duration::from_micros(2300)));
-        // After the others have left, the remaining sender waits a few times more.
+        assert_eq!(gather(&mut linger, &requests, 1000), (3, Duration::from_micros(2300)));
+        // When the other senders stop, the remaining sender waits a few times more.
         let waits = (0..100).map(|_| gather(&mut linger, &[], 100).1);
         assert!(waits.filter(|wait| !wait.is_zero()).count() < 8);
     }

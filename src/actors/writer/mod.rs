@@ -1,8 +1,8 @@
 //! The writer: one thread that owns the appender, behind a bounded channel.
 //!
 //! The writer gathers the waiting commands into a group, commits the group in one durable
-//! transaction and only then replies: an acknowledged sample is on disk. This file has the handle
-//! and the commands; `role.rs` is the thread.
+//! transaction and only then replies: an acknowledged sample is on disk. This file contains the
+//! handle and the commands; `role.rs` is the thread.
 
 mod group;
 mod linger;
@@ -29,8 +29,8 @@ use crate::{
 };
 use role::Role;
 
-/// The capacity of the queue. When it is full, the request is refused as busy and the sender keeps
-/// it.
+/// The capacity of the queue. When the queue is full, the request is refused as busy, and the
+/// sender keeps its samples.
 const QUEUE_COMMANDS: usize = 1024;
 
 /// The reason for refusing a batch whose series were removed while it waited.
@@ -96,7 +96,7 @@ impl Pressure {
 
 /// The parts of the writer.
 #[derive(Debug)]
-#[expect(missing_docs, reason = "the types say it")]
+#[expect(missing_docs, reason = "the types describe the fields")]
 pub struct WriterParts {
     pub store: Store,
     pub appender: Appender,
@@ -162,7 +162,7 @@ impl WriterHandle {
     /// changes are durable.
     ///
     /// # Errors
-    /// When the queue is full or the journal cannot be written; no kind has changed then.
+    /// The queue is full or the journal cannot be written; no kind was changed.
     pub async fn change_kinds(
         &self,
         definitions: Vec<SeriesInfo>,
@@ -182,28 +182,28 @@ impl WriterHandle {
         answer.await.unwrap_or_else(|_| Err(ended()))
     }
 
-    /// Removes senders; the reply has their number and means that the removal is durable.
+    /// Removes senders; the reply contains their number and means that the removal is durable.
     ///
     /// # Errors
-    /// The queue is full or the journal cannot be written; none was removed.
+    /// The queue is full or the journal cannot be written; no sender was removed.
     pub async fn forget(&self, senders: Vec<Arc<str>>) -> Result<usize, WriteFault> {
         let (reply, answer) = oneshot::channel();
         self.send(Command::Alone(Alone::Forget { senders, reply }))?;
         answer.await.unwrap_or_else(|_| Err(ended()))
     }
 
-    /// Removes those of the series, ascending, that have no samples left; the reply has their
-    /// number and means that the removal is durable.
+    /// Removes the series in an ascending list that have no samples left; the reply contains the
+    /// number of removed series and means that the removal is durable.
     ///
     /// # Errors
-    /// The queue is full or the journal cannot be written; none was removed.
+    /// The queue is full or the journal cannot be written; no series was removed.
     pub async fn forget_series(&self, series: Vec<SeriesId>) -> Result<usize, WriteFault> {
         let (reply, answer) = oneshot::channel();
         self.send(Command::Alone(Alone::ForgetSeries { series, reply }))?;
         answer.await.unwrap_or_else(|_| Err(ended()))
     }
 
-    /// Makes batches durable; the reply has their verdicts.
+    /// Makes batches durable; the reply contains their verdicts.
     ///
     /// # Errors
     /// The queue is full or the journal cannot be written; nothing was accepted.

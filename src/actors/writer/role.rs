@@ -146,7 +146,7 @@ impl Role {
         let (parts, watch) = (&mut self.parts, Stopwatch::start());
         let kept_since =
             retention::kept_since(parts.store.all_granularities(), parts.clock.moment());
-        // While the time is doubted, none is removed.
+        // While the time is doubted, no series is removed.
         let result = kept_since.map_or(Ok(0), |since| parts.appender.forget_series(series, since));
         let result = result.map_err(|cause| describe(&cause));
         if let Ok(series @ 1..) = result {

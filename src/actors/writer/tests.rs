@@ -63,7 +63,7 @@ fn batch(slots: i64) -> AcceptedBatch {
 }
 
 #[test]
-fn a_disk_too_full_for_checkpoints_is_named_to_senders_and_operators() {
+fn a_disk_too_full_for_checkpoints_is_reported_to_senders_and_operators() {
     // Regression: head.redb could not grow, and the preallocated log accepted samples until the
     // limit; senders then got 429, and /readyz said only "write in head.redb".
     let medium = FaultyMedium::new(7);

@@ -20,7 +20,7 @@ use crate::{
 pub const LEFT_OUT: &str = "left_out";
 /// The maximum number of alerts of one rule with a record.
 pub(super) const ALERTS_MAX: usize = 10_000;
-/// The maximum size of their annotations, in bytes.
+/// The maximum size of the annotations of these alerts, in bytes.
 const ANNOTATION_BYTES_MAX: usize = 16 << 20;
 
 /// The series of an expression, by the labels of their alerts.
@@ -49,12 +49,12 @@ impl Evaluation<'_> {
         found.measured = labels_of(policy.measured.as_ref())?;
         found.recovered = labels_of(policy.recover.as_ref())?;
         if policy.no_data == NoData::Alerting {
-            let nothing = Labels::default();
-            let nothing = VectorSample { labels: nothing, at: self.at.0, value: f64::NAN };
-            found.whole = alert_labels(rule, &nothing, &self.expanding(&nothing));
-            left_out += watch_no_more(&mut found, before);
+            let labels = Labels::default();
+            let no_series = VectorSample { labels, at: self.at.0, value: f64::NAN };
+            found.whole = alert_labels(rule, &no_series, &self.expanding(&no_series));
+            left_out += limit_measured(&mut found, before);
         }
-        stand_for_others(rule, &mut found, left_out, before);
+        represent_left_out(rule, &mut found, left_out, before);
         Ok((found, left_out))
     }
 
@@ -75,16 +75,16 @@ impl Evaluation<'_> {
         Ok(labelled)
     }
 
-    /// Chooses the alerts that get a record: active ones first, then the others in the order of
-    /// their labels. Returns the number of the rest.
+    /// Chooses the alerts that get a record: known ones first, then the others in the order of
+    /// their labels. Returns these alerts, and the number of alerts without a record.
     fn tracked(
         &self,
         policy: &AlertPolicy,
         labelled: Labelled<'_>,
         known: &BTreeSet<&LabelSet>,
     ) -> (BTreeMap<LabelSet, (f64, LabelSet)>, usize) {
-        let goes_on = labelled.keys().filter(|labels| known.contains(labels)).count();
-        let mut room = ALERTS_MAX.saturating_sub(goes_on);
+        let continuing = labelled.keys().filter(|labels| known.contains(labels)).count();
+        let mut room = ALERTS_MAX.saturating_sub(continuing);
         let (mut bytes, mut left_out, mut active) = (0, 0, BTreeMap::new());
         for (labels, sample) in labelled {
             let is_known = known.contains(&labels);
@@ -113,9 +113,9 @@ impl Evaluation<'_> {
     }
 }
 
-/// Removes measured series for which there is no room, where the end of samples is an alert and
-/// each series needs a record; returns their number.
-fn watch_no_more(found: &mut Found, before: &[Alert]) -> usize {
+/// Removes measured series beyond the limit, and returns their number. For a rule that alerts on
+/// missing samples, each measured series needs a record.
+fn limit_measured(found: &mut Found, before: &[Alert]) -> usize {
     let known: BTreeSet<_> = before.iter().map(|alert| &alert.labels).collect();
     let mut room = ALERTS_MAX.saturating_sub(known.len().max(found.active.len()));
     let count = found.measured.len();
@@ -129,14 +129,14 @@ fn watch_no_more(found: &mut Found, before: &[Alert]) -> usize {
     count - found.measured.len()
 }
 
-/// Adds the alert that represents all alerts beyond the limit. It ends as soon as there are none,
-/// even if the rule keeps other alerts firing.
-fn stand_for_others(rule: &Rule, found: &mut Found, left_out: usize, before: &[Alert]) {
+/// Adds the alert that represents all alerts beyond the limit. This alert ends when no alert is
+/// beyond the limit any more, even if the rule keeps other alerts firing.
+fn represent_left_out(rule: &Rule, found: &mut Found, left_out: usize, before: &[Alert]) {
     let mut labels = rule.fixed_labels();
     labels.insert(LEFT_OUT.to_owned(), "true".to_owned());
     if left_out > 0 {
         let summary = format!(
-            "{} of {}: one rule has {ALERTS_MAX} at most",
+            "{} of {}: the limit of a rule is {ALERTS_MAX}",
             counted(left_out, "more alert"),
             rule.name
         );
@@ -148,7 +148,7 @@ fn stand_for_others(rule: &Rule, found: &mut Found, left_out: usize, before: &[A
     }
 }
 
-/// Removes the oldest ends when there are too many. Returns the others.
+/// Removes the oldest ended alerts when there are too many of them.
 pub(super) fn without_old_ends(mut alerts: Vec<Alert>, at: i64) -> Vec<Alert> {
     let ends = |alerts: &[Alert]| -> Vec<i64> {
         alerts
@@ -163,9 +163,9 @@ pub(super) fn without_old_ends(mut alerts: Vec<Alert>, at: i64) -> Vec<Alert> {
     let since = too_many.checked_sub(1).and_then(|last| ended.get(last)).copied();
     alerts.retain(|alert| {
         let is_old = alert.resolved_at.is_some_and(|end| since.is_some_and(|since| end <= since));
-        let is_watched = !alert.labels.contains_key(LEFT_OUT)
+        let is_remembered = !alert.labels.contains_key(LEFT_OUT)
             || alert.resolved_at.is_some_and(|end| at - end <= RESOLVED_KEPT_MS);
-        alert.is_active() || (!is_old && is_watched)
+        alert.is_active() || (!is_old && is_remembered)
     });
     alerts
 }

@@ -1,4 +1,4 @@
-//! One evaluation of a group: what its rules give at a time, as samples and alerts.
+//! One evaluation of a group: the samples and alerts that its rules produce at a time.
 //!
 //! A group is evaluated in stages: rules of later stages can query what earlier stages recorded.
 //! Must never know: how an expression is evaluated, where samples and states are written.
@@ -26,9 +26,9 @@ use crate::{
 
 /// The series that names pending and firing alerts.
 const ALERTS: &str = "ALERTS";
-/// The series that has the start of each alert, in Unix seconds.
+/// The series whose value is the start of an alert, in Unix seconds.
 const ALERTS_FOR_STATE: &str = "ALERTS_FOR_STATE";
-/// The label of [`ALERTS`] that has the state.
+/// The label of [`ALERTS`] with the state of the alert.
 const ALERT_STATE: &str = "alertstate";
 /// The functions that an evaluation needs from its caller.
 pub struct Ask<'a> {
@@ -54,7 +54,7 @@ pub type Written = HashSet<Labels, foldhash::fast::RandomState>;
 pub struct GroupRun {
     /// The series to write, with their values.
     pub samples: Vec<(Labels, f64)>,
-    /// Series that end.
+    /// The series that end.
     pub ended: Vec<Labels>,
     /// The report of each rule.
     pub reports: Vec<RuleReport>,
@@ -87,18 +87,18 @@ pub fn evaluate(
     for index in rules {
         let rule = &group.rules[index];
         let mut report = RuleReport { rule: rule.key.clone(), ..RuleReport::default() };
-        let given = match &rule.action {
+        let series = match &rule.action {
             Action::Record => evaluation.record(rule),
             Action::Alert(policy) => evaluation.alert(rule, policy, state, &mut report),
         };
-        match given {
-            Ok(given) => {
-                let now: Written = given.iter().map(|(labels, _)| labels.clone()).collect();
+        match series {
+            Ok(series) => {
+                let now: Written = series.iter().map(|(labels, _)| labels.clone()).collect();
                 let before = std::mem::replace(&mut written[index], now);
                 let ended = before.into_iter().filter(|series| !written[index].contains(series));
                 run.ended.extend(ended);
-                report.series = given.len();
-                run.samples.extend(given);
+                report.series = series.len();
+                run.samples.extend(series);
             }
             Err(cause) => {
                 if let Some(known) = state.rules.get_mut(&rule.key) {
@@ -137,7 +137,7 @@ fn series_of_alerts(alerts: &[Alert]) -> Vec<(Labels, f64)> {
     series
 }
 
-/// Evaluates a rule's expression at a time. Alerts beyond the limit are an error as well.
+/// Evaluates a rule's expression at a time. Alerts beyond the limit are also an error.
 pub(super) fn found(
     group: &RuleGroup,
     (rule, policy): (&Rule, &AlertPolicy),
@@ -161,7 +161,7 @@ impl Evaluation<'_> {
 
     fn record(&self, rule: &Rule) -> Result<Vec<(Labels, f64)>, String> {
         let mut seen = Written::default();
-        let mut given = Vec::new();
+        let mut series = Vec::new();
         for sample in self.vector(&rule.expression)? {
             let mut labels = sample.labels.without_metric().with(METRIC_TAG, &rule.name);
             for (name, value) in &rule.labels {
@@ -172,13 +172,13 @@ impl Evaluation<'_> {
                     "two series have the labels {labels} after those of the rule were added"
                 ));
             }
-            given.push((labels, sample.value));
+            series.push((labels, sample.value));
         }
-        let (count, limit) = (given.len(), self.group.limit);
+        let (count, limit) = (series.len(), self.group.limit);
         if limit > 0 && count > limit {
             return Err(format!("{count} series are more than the group's limit of {limit}"));
         }
-        Ok(given)
+        Ok(series)
     }
 
     fn alert(

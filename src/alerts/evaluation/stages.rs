@@ -1,7 +1,7 @@
 //! Stages of a group: the rules that are evaluated together.
 //!
-//! The metrics that a rule queries are searched in its text, word by word; in doubt a rule counts
-//! as querying all recorded metrics. Must never know: how expressions are parsed.
+//! [`stages`] searches the text of each rule for recorded metrics, word by word; in doubt, a rule
+//! counts as querying all of them. Must never know: how expressions are parsed.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -20,7 +20,7 @@ pub fn stages(group: &RuleGroup) -> Vec<Range<usize>> {
     let mut stages = Vec::new();
     let (mut start, mut recorded) = (0, BTreeSet::<&str>::new());
     for (index, rule) in group.rules.iter().enumerate() {
-        if !recorded.is_empty() && asks(rule, &recorded) {
+        if !recorded.is_empty() && queries(rule, &recorded) {
             stages.push(start..index);
             start = index;
             recorded.clear();
@@ -35,7 +35,7 @@ pub fn stages(group: &RuleGroup) -> Vec<Range<usize>> {
 }
 
 /// Returns whether a rule may query one of these metrics.
-fn asks(rule: &Rule, metrics: &BTreeSet<&str>) -> bool {
+fn queries(rule: &Rule, metrics: &BTreeSet<&str>) -> bool {
     let policy = match &rule.action {
         Action::Record => None,
         Action::Alert(policy) => Some(policy),
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_whole_words_and_a_selector_without_one_asks_all() {
+    fn metrics_are_whole_words_and_a_selector_without_a_metric_queries_all() {
         let metrics = ["level:max", "up"].into();
         let check = |text: &str, expected: bool| {
             assert_eq!(names(text, &metrics), expected, "{text}");

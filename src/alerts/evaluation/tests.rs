@@ -71,7 +71,7 @@ fn shown(run: &GroupRun) -> Vec<String> {
 }
 
 #[test]
-fn what_is_recorded_has_the_rules_name_and_labels_and_ends_with_its_series() {
+fn recorded_series_have_the_rules_name_and_labels_and_end_with_their_source() {
     let mut recording = rule("job:up", "up", Action::Record);
     recording.labels = [("team".to_owned(), "x".to_owned())].into();
     let mut bench = Bench::new(group(vec![recording]));
@@ -125,7 +125,7 @@ fn alerts_become_series_with_their_state_and_time() {
     assert_eq!(bench.state.rules["Down"].alerts[0].state, AlertState::Firing);
     let run = bench.run(3, &[("up == 0", &[])]);
     assert_eq!((run.samples.len(), run.ended.len()), (0, 2));
-    // After a restart, the series of alerts that have ended meanwhile are ended.
+    // An ended alert has no series after a restart.
     assert_eq!(bench.state.series_of("Down").len(), 0);
 }
 
@@ -144,15 +144,15 @@ fn a_groups_limit_fails_the_rule() {
 
 /// A rule with 2,500 alerts was not evaluated, and nobody was notified.
 #[test]
-fn one_alert_stands_for_all_beyond_the_limit() {
+fn one_alert_represents_all_alerts_beyond_the_limit() {
     let policy = AlertPolicy { for_ms: 60_000, ..AlertPolicy::default() };
     let mut alerting = rule("A", "x", Action::Alert(policy));
     alerting.labels = [("severity".to_owned(), "page".to_owned())].into();
     let mut bench = Bench::new(group(vec![alerting]));
     let many: Vec<_> = (0..30_000).map(|i| (format!("a={i:06}"), 1.0)).collect();
     let many: Vec<_> = many.iter().map(|(text, value)| (text.as_str(), *value)).collect();
-    let names = |bench: &Bench, is_so: &dyn Fn(&Alert) -> bool| -> Vec<String> {
-        let alerts = bench.state.rules["A"].alerts.iter().filter(|alert| is_so(alert));
+    let names = |bench: &Bench, is_counted: &dyn Fn(&Alert) -> bool| -> Vec<String> {
+        let alerts = bench.state.rules["A"].alerts.iter().filter(|alert| is_counted(alert));
         alerts.filter_map(|alert| alert.labels.get("a").cloned()).collect()
     };
     // Known alerts keep their records.
@@ -172,7 +172,7 @@ fn one_alert_stands_for_all_beyond_the_limit() {
     assert_eq!((rest.state, rest.value), (AlertState::Firing, 20_000.0));
     assert!(rest.annotations["summary"].contains("20000 more alerts of A"), "{rest:?}");
     assert_eq!(rest.labels["severity"], "page");
-    // It ends with the others and is removed like them.
+    // This alert ends with the others, and its record is removed, too.
     let run = bench.run(3, &[("x", &many[..3])]);
     assert_eq!(run.reports[0].left_out, 0);
     assert_eq!(left_out(&bench).unwrap().resolved_at, Some(AT.0 + 180_000));
@@ -183,7 +183,7 @@ fn one_alert_stands_for_all_beyond_the_limit() {
 }
 
 #[test]
-fn alerts_beyond_the_limit_end_also_where_the_end_of_samples_is_an_alert() {
+fn alerts_beyond_the_limit_end_even_when_missing_samples_are_an_alert() {
     let policy = AlertPolicy {
         no_data: NoData::Alerting,
         measured: Some("y".into()),
@@ -193,7 +193,7 @@ fn alerts_beyond_the_limit_end_also_where_the_end_of_samples_is_an_alert() {
     let many: Vec<_> = (0..ALERTS_MAX + 500).map(|i| (format!("a={i:06}"), 1.0)).collect();
     let many: Vec<_> = many.iter().map(|(text, value)| (text.as_str(), *value)).collect();
     let run = bench.run(0, &[("x", &many), ("y", &many)]);
-    assert_eq!(run.reports[0].left_out, 1000, "500 alerts, and 500 series nobody watches");
+    assert_eq!(run.reports[0].left_out, 1000, "500 alerts, and 500 series that are not watched");
     for minute in [1, 2, 40, 41] {
         bench.run(minute, &[("x", &[]), ("y", &many[..10])]);
         let alerts = &bench.state.rules["A"].alerts;
@@ -203,7 +203,7 @@ fn alerts_beyond_the_limit_end_also_where_the_end_of_samples_is_an_alert() {
 }
 
 #[test]
-fn rules_that_ask_what_others_record_come_in_a_later_stage() {
+fn rules_that_query_recorded_metrics_are_in_a_later_stage() {
     let record = |name: &str, expression: &str| rule(name, expression, Action::Record);
     let alert = |name: &str, expression: &str| {
         rule(name, expression, Action::Alert(AlertPolicy::default()))

@@ -1,4 +1,4 @@
-//! The conversion of rules from their file to evaluated rules; each fault is noted with its place.
+//! The conversion of a file's raw rules to checked rules; each fault is noted with its place.
 //!
 //! Must never know: YAML.
 
@@ -14,7 +14,7 @@ use crate::{
     query::{PromqlLimits, check_rule_promql, measured_promql},
 };
 
-/// The maximum number of rules of a group: they are numbered within an evaluation.
+/// The maximum number of rules of a group: an evaluation numbers its rules.
 const GROUP_RULES_MAX: usize = 1000;
 /// The maximum number of levels of a rule.
 const LEVELS_MAX: usize = 10;
@@ -63,7 +63,7 @@ impl<'a> Checking<'a> {
             self.fault("the name of a group is empty");
         }
         if !self.names.insert(raw.name.clone()) {
-            self.fault(format!("the group {:?} is there twice in this file", raw.name));
+            self.fault(format!("the group {:?} appears twice in this file", raw.name));
         }
         let interval_ms = self.length("interval", raw.interval.as_deref());
         let interval_ms = interval_ms.unwrap_or(self.interval_ms);
@@ -105,7 +105,7 @@ impl<'a> Checking<'a> {
         self.check_labels(&raw.labels, is_alert);
         self.check_expression("expr", &raw.expr);
         if !is_alert {
-            self.only_of_alerts(&raw);
+            self.refuse_alert_keys(&raw);
             if !is_metric(&name) {
                 self.fault(format!("record: {name:?} is no name of a metric"));
             }
@@ -129,7 +129,7 @@ impl<'a> Checking<'a> {
         }
     }
 
-    /// The expressions of each level, or of the rule if it has no levels.
+    /// The expression and policy of each level, or of the rule if it has no levels.
     fn levels(&mut self, raw: &RawRule) -> Vec<(Option<String>, String, AlertPolicy)> {
         let measured = match &raw.severity {
             Some(_) => Some(raw.expr.clone()),
@@ -143,7 +143,7 @@ impl<'a> Checking<'a> {
             self.fault(format!("severity: name 1 to {LEVELS_MAX} levels"));
         }
         if raw.labels.contains_key(SEVERITY) {
-            self.fault("severity: the label severity is given, too; leave one of them out");
+            self.fault("severity: the rule also has a label severity; remove one of the two");
         }
         let mut expanded = Vec::new();
         for (level, threshold) in &levels.0 {
@@ -185,7 +185,7 @@ impl<'a> Checking<'a> {
                 }
             }
         });
-        let is_asked = no_data != NoData::Ok || recover.is_some();
+        let needs_measured = no_data != NoData::Ok || recover.is_some();
         let measured = measured.unwrap_or_else(|| raw.expr.clone());
         AlertPolicy {
             annotations: raw.annotations.clone(),
@@ -195,12 +195,12 @@ impl<'a> Checking<'a> {
                 .unwrap_or(0),
             no_data,
             no_data_for_ms: self.length("no_data_for", raw.no_data_for.as_deref()),
-            measured: is_asked.then_some(measured),
+            measured: needs_measured.then_some(measured),
             recover,
         }
     }
 
-    /// An expression compared with a threshold such as `> 80`.
+    /// Compares an expression with a threshold such as `> 80`; `None` after a fault.
     fn compared(&mut self, key: &str, expression: &str, threshold: &str) -> Option<String> {
         let threshold = threshold.trim();
         let operator = COMPARISONS.iter().find(|comparison| threshold.starts_with(**comparison));
@@ -213,8 +213,8 @@ impl<'a> Checking<'a> {
         self.check_expression(key, &text).then_some(text)
     }
 
-    fn only_of_alerts(&mut self, raw: &RawRule) {
-        let given = [
+    fn refuse_alert_keys(&mut self, raw: &RawRule) {
+        let alert_keys = [
             ("for", raw.for_long.is_some()),
             ("keep_firing_for", raw.keep_firing_for.is_some()),
             ("annotations", !raw.annotations.is_empty()),
@@ -223,8 +223,8 @@ impl<'a> Checking<'a> {
             ("recover", raw.recover.is_some()),
             (SEVERITY, raw.severity.is_some()),
         ];
-        for (key, _) in given.into_iter().filter(|(_, is_given)| *is_given) {
-            self.fault(format!("{key} belongs to rules with alert, not with record"));
+        for (key, _) in alert_keys.into_iter().filter(|(_, is_given)| *is_given) {
+            self.fault(format!("{key} is allowed only in rules with alert"));
         }
     }
 

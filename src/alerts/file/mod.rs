@@ -1,6 +1,6 @@
 //! Rule files in Prometheus' format: parsing into checked groups, or a list of all faults.
 //!
-//! Must never know: where files lie.
+//! Must never know: where files are stored.
 
 mod check;
 mod raw;
@@ -39,11 +39,11 @@ impl fmt::Display for RuleFault {
 
 impl std::error::Error for RuleFault {}
 
-/// Reads a rule file. Groups that name no interval have the one that is given; expressions are
-/// parsed within the limits.
+/// Reads a rule file. Groups without an interval use `interval_ms`; expressions are parsed within
+/// the limits.
 ///
 /// # Errors
-/// With everything that is wrong.
+/// With all faults of the file.
 pub fn read_rules(
     file: &str,
     text: &str,
@@ -53,7 +53,8 @@ pub fn read_rules(
     let fault =
         |problem: String| RuleFault { file: file.to_owned(), place: String::new(), problem };
     if text.len() > FILE_BYTES_MAX {
-        let problem = format!("{} bytes are more than {FILE_BYTES_MAX}: split it", text.len());
+        let problem =
+            format!("{} bytes are more than {FILE_BYTES_MAX}: split the file", text.len());
         return Err(vec![fault(problem)]);
     }
     let options = serde_saphyr::options! { with_snippet: false };
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn prometheus_own_example_is_read_as_it_is() {
+    fn the_example_file_of_prometheus_is_read() {
         let text = "groups:
 - name: my-group-name
   interval: 30s   # defaults to global interval
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_place() {
+    fn each_fault_is_reported_with_its_place() {
         let check = |lines: &str, expected: &[&str]| {
             let message = rule(lines).unwrap_err();
             for part in expected.iter().chain(&["own.yml"]) {
@@ -158,7 +159,7 @@ mod tests {
         check("alert: A\nexpr: up\nseverity: {a: nope}", &["severity", "nope"]);
         let twice = "groups:\n- name: g\n- name: g\n- name: ''\n";
         let message = read(twice).unwrap_err();
-        assert!(message.contains("\"g\" is there twice") && message.contains("empty"), "{message}");
+        assert!(message.contains("\"g\" appears twice") && message.contains("empty"), "{message}");
         assert!(read("groups:\n- name: g\n  intervall: 5m").unwrap_err().contains("intervall"));
         assert!(
             read("groups:\n- name: g\n  interval: 500ms").unwrap_err().contains("whole seconds")
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn own_keys_become_expressions() {
+    fn granarys_keys_become_expressions() {
         let groups = rule(
             "alert: Full\nexpr: disk_used / disk_total * 100 > 90\nrecover: '< 80'\n\
              no_data: alerting\nno_data_for: 10m",

@@ -1,4 +1,4 @@
-//! Rule files as they are written: Prometheus' keys and Granary's own, and no others.
+//! The keys of rule files: those of Prometheus and of Granary, and no others.
 //!
 //! Must never know: what the values mean.
 

@@ -1,6 +1,6 @@
 //! The state machine of a rule's alerts: inactive, pending, firing, no data.
 //!
-//! Without `no_data` and `recover`, the machine is Prometheus' (`rules/alerting.go`): an alert is
+//! Without `no_data` and `recover`, it does what Prometheus does (`rules/alerting.go`): an alert is
 //! active while its series exists, pending until `for` is over, and continues to fire for
 //! `keep_firing_for`. Must never know: expressions, templates, the clock.
 
@@ -34,35 +34,35 @@ pub(super) struct Found {
 impl Found {
     /// Returns whether any series of an alert, or of the whole rule, is measured.
     pub(super) fn is_measured(&self, labels: &LabelSet) -> bool {
-        let is_something = !self.measured.is_empty() || !self.active.is_empty();
+        let measures_anything = !self.measured.is_empty() || !self.active.is_empty();
         self.active.contains_key(labels)
             || self.measured.contains(labels)
-            || (*labels == self.whole && is_something)
+            || (*labels == self.whole && measures_anything)
     }
 }
 
-/// The alerts after an evaluation, in order of their labels.
+/// Returns the alerts after an evaluation, in order of their labels.
 pub(super) fn step(policy: &AlertPolicy, before: Vec<Alert>, found: Found, at: i64) -> Vec<Alert> {
     let Found { active, measured, recovered, whole } = found;
     let mut alerts: BTreeMap<LabelSet, Alert> =
         before.into_iter().map(|alert| (alert.labels.clone(), alert)).collect();
     let is_watched = policy.no_data == NoData::Alerting;
-    let mut known = |labels: &LabelSet| {
+    let mut add_unknown = |labels: &LabelSet| {
         if !alerts.contains_key(labels) {
             alerts.insert(labels.clone(), Alert::inactive(labels.clone()));
         }
     };
-    active.keys().for_each(&mut known);
+    active.keys().for_each(&mut add_unknown);
     if is_watched {
-        measured.iter().for_each(&mut known);
+        measured.iter().for_each(&mut add_unknown);
         if alerts.is_empty() {
             alerts.insert(whole.clone(), Alert::inactive(whole.clone()));
         }
     }
     // Missing samples of single series are not reported as missing samples of the rule.
-    let is_something = !measured.is_empty() || alerts.keys().any(|labels| *labels != whole);
+    let measures_anything = !measured.is_empty() || alerts.keys().any(|labels| *labels != whole);
     let is_measured =
-        |labels: &LabelSet| measured.contains(labels) || (*labels == whole && is_something);
+        |labels: &LabelSet| measured.contains(labels) || (*labels == whole && measures_anything);
     for (labels, alert) in &mut alerts {
         match active.get(labels) {
             Some((value, annotations)) => {
@@ -75,9 +75,9 @@ pub(super) fn step(policy: &AlertPolicy, before: Vec<Alert>, found: Found, at: i
             }
             None => {
                 alert.missing_since = None;
-                let goes_on =
+                let continues =
                     policy.recover.is_some() && is_measured(labels) && !recovered.contains(labels);
-                quieten(policy, alert, goes_on, at);
+                deactivate(policy, alert, continues, at);
             }
         }
         let is_due = at - alert.active_at >= policy.for_ms && alert.missing_since.is_none();
@@ -93,7 +93,7 @@ pub(super) fn step(policy: &AlertPolicy, before: Vec<Alert>, found: Found, at: i
         let is_watched = is_watched && (measured.contains(&alert.labels) || is_missed);
         alert.is_active()
             || alert.resolved_at.is_some_and(is_fresh)
-            || (is_watched && !(is_of_rule && is_something))
+            || (is_watched && !(is_of_rule && measures_anything))
     };
     alerts.into_values().filter(is_kept).collect()
 }
@@ -133,11 +133,11 @@ fn miss(policy: &AlertPolicy, alert: &mut Alert, at: i64) {
 }
 
 /// Handles a series that is not in the result, when its samples are not missing.
-fn quieten(policy: &AlertPolicy, alert: &mut Alert, goes_on: bool, at: i64) {
+fn deactivate(policy: &AlertPolicy, alert: &mut Alert, continues: bool, at: i64) {
     if alert.state != AlertState::Firing {
         return end(alert, at);
     }
-    if goes_on {
+    if continues {
         return;
     }
     if policy.keep_firing_ms > 0 {

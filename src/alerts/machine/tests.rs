@@ -10,10 +10,10 @@ use crate::alerts::{GroupState, RuleState};
 enum Seen {
     /// The series is in the result.
     Active,
-    /// The series is measured, and below the first threshold but not beyond the second one.
+    /// The series is measured, but neither in the result nor recovered.
     Between,
     /// The series is measured, and has recovered.
-    Well,
+    Recovered,
     /// Nothing is measured.
     Nothing,
 }
@@ -32,7 +32,7 @@ fn found(seen: Seen) -> Found {
     if seen != Seen::Nothing {
         found.measured.insert(labels("a"));
     }
-    if seen == Seen::Well {
+    if seen == Seen::Recovered {
         found.recovered.insert(labels("a"));
     }
     found
@@ -43,9 +43,9 @@ fn state_of(alerts: &[Alert], name: &str) -> AlertState {
     found.map_or(AlertState::Inactive, |alert| alert.state)
 }
 
-/// The index of the first evaluation of the last run for which `is` returns true.
-fn run_since(history: &[(i64, Seen)], is: impl Fn(Seen) -> bool) -> Option<usize> {
-    let run = history.iter().rev().take_while(|(_, seen)| is(*seen)).count();
+/// The index at which the latest run of findings that meet a condition begins.
+fn run_since(history: &[(i64, Seen)], meets: impl Fn(Seen) -> bool) -> Option<usize> {
+    let run = history.iter().rev().take_while(|(_, seen)| meets(*seen)).count();
     (run > 0).then(|| history.len() - run)
 }
 
@@ -64,17 +64,17 @@ fn naive(rule: &AlertPolicy, times: &[Times], history: &[(i64, Seen)]) -> AlertS
     let was = naive(rule, times, before);
     match seen {
         Seen::Active => {
-            // The alert is pending since its series is in the result. Missing samples do not
-            // interrupt this, unless they count as an end.
+            // The alert is pending from the time at which its series appears in the result.
+            // Missing samples do not interrupt this, unless they count as an end.
             if was == AlertState::Firing {
                 return AlertState::Firing;
             }
-            let is_same = |seen: Seen| {
+            let continues = |seen: Seen| {
                 seen == Seen::Active || (seen == Seen::Nothing && policy.no_data != NoData::Ok)
             };
-            let mut since = run_since(history, is_same).unwrap_or(0);
-            // The run began with a series, and after the last time at which missing samples were
-            // reported or ended it.
+            let mut since = run_since(history, continues).unwrap_or(0);
+            // The alert is pending since the first series after the last evaluation at which
+            // missing samples were reported, or ended the alert.
             let mut at = since;
             while at < before.len() {
                 let state = naive(rule, times, &history[..=at]);
@@ -109,7 +109,7 @@ fn naive(rule: &AlertPolicy, times: &[Times], history: &[(i64, Seen)]) -> AlertS
                 NoData::Ok | NoData::Keep | NoData::Alerting => was,
             }
         }
-        Seen::Between | Seen::Well | Seen::Nothing => {
+        Seen::Between | Seen::Recovered | Seen::Nothing => {
             if was != AlertState::Firing {
                 return AlertState::Inactive;
             }
@@ -155,14 +155,14 @@ proptest! {
     /// The histories are any sequences of values, gaps, missed evaluations, restarts and changes of
     /// the rule's times.
     #[test]
-    fn alerts_are_what_a_naive_model_says(
+    fn states_equal_those_of_a_naive_model(
         policy in policies(),
         steps in prop::collection::vec(
             (
                 prop_oneof![
                     4 => Just(Seen::Active),
                     1 => Just(Seen::Between),
-                    2 => Just(Seen::Well),
+                    2 => Just(Seen::Recovered),
                     2 => Just(Seen::Nothing),
                 ],
                 1..4_i64,
@@ -199,44 +199,48 @@ fn run(policy: &AlertPolicy, steps: &[(i64, Seen)]) -> Vec<Alert> {
 }
 
 #[test]
-fn times_are_kept_through_an_alert() {
+fn an_alert_records_when_it_began_fired_and_ended() {
     let policy = AlertPolicy { for_ms: 20, ..AlertPolicy::default() };
     let alerts = run(&policy, &[(10, Seen::Active), (20, Seen::Active), (30, Seen::Active)]);
     assert_eq!((alerts[0].active_at, alerts[0].fired_at), (10, Some(30)));
-    let ended = step(&policy, alerts, found(Seen::Well), 40);
+    let ended = step(&policy, alerts, found(Seen::Recovered), 40);
     assert_eq!((ended[0].state, ended[0].resolved_at), (AlertState::Inactive, Some(40)));
     let much_later = 41 + RESOLVED_KEPT_MS;
-    assert_eq!(step(&policy, ended.clone(), found(Seen::Well), much_later), []);
+    assert_eq!(step(&policy, ended.clone(), found(Seen::Recovered), much_later), []);
     let again = step(&policy, ended, found(Seen::Active), 50);
     assert_eq!((again[0].active_at, again[0].resolved_at), (50, None));
 }
 
 #[test]
-fn a_rule_that_measures_nothing_at_all_says_so_once_and_ends_with_the_first_series() {
+fn a_rule_that_measures_nothing_has_one_alert_which_ends_with_the_first_series() {
     let no_data = NoData::Alerting;
     let policy = AlertPolicy { no_data, no_data_for_ms: Some(10), ..AlertPolicy::default() };
     let alerts = run(&policy, &[(10, Seen::Nothing)]);
     assert_eq!(state_of(&alerts, "whole"), AlertState::Inactive);
     let alerts = step(&policy, alerts, found(Seen::Nothing), 20);
     assert_eq!((alerts.len(), state_of(&alerts, "whole")), (1, AlertState::NoData));
-    let alerts = step(&policy, alerts, found(Seen::Well), 30);
+    let alerts = step(&policy, alerts, found(Seen::Recovered), 30);
     assert_eq!(state_of(&alerts, "whole"), AlertState::Inactive);
     let alerts = step(&policy, alerts, found(Seen::Nothing), 40);
     let alerts = step(&policy, alerts, found(Seen::Nothing), 50);
-    assert_eq!(state_of(&alerts, "whole"), AlertState::Inactive, "it is the series' alert now");
+    assert_eq!(
+        state_of(&alerts, "whole"),
+        AlertState::Inactive,
+        "the alert of the series reports it now"
+    );
     assert_eq!(state_of(&alerts, "a"), AlertState::NoData);
 }
 
 #[test]
-fn what_is_gone_for_a_day_is_told_no_more() {
+fn a_series_that_is_missing_for_a_day_is_no_longer_reported() {
     let policy = AlertPolicy { no_data: NoData::Alerting, ..AlertPolicy::default() };
-    let mut two = found(Seen::Well);
+    let mut two = found(Seen::Recovered);
     two.measured.insert(labels("b"));
     let alerts = step(&policy, Vec::new(), two, 10);
-    let alerts = step(&policy, alerts, found(Seen::Well), 20);
+    let alerts = step(&policy, alerts, found(Seen::Recovered), 20);
     assert_eq!(state_of(&alerts, "b"), AlertState::NoData);
-    let alerts = step(&policy, alerts, found(Seen::Well), 20 + MISSED_KEPT_MS);
+    let alerts = step(&policy, alerts, found(Seen::Recovered), 20 + MISSED_KEPT_MS);
     assert_eq!(state_of(&alerts, "b"), AlertState::NoData);
-    let alerts = step(&policy, alerts, found(Seen::Well), 21 + MISSED_KEPT_MS);
+    let alerts = step(&policy, alerts, found(Seen::Recovered), 21 + MISSED_KEPT_MS);
     assert_eq!(state_of(&alerts, "b"), AlertState::Inactive);
 }

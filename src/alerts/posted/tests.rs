@@ -16,7 +16,7 @@ fn alert(labels: &str, starts_at: Option<i64>, ends_at: Option<i64>) -> Postable
     }
 }
 
-/// The start and end of the only alert, relative to now, and whether it fires.
+/// The start and the end of the only alert, relative to `NOW`; the end is `None` while it fires.
 fn only(posted: &Posted, now: UnixMillis) -> (i64, Option<i64>) {
     let alerts = posted.message_alerts(now);
     assert_eq!(alerts.len(), 1, "{alerts:?}");
@@ -24,21 +24,21 @@ fn only(posted: &Posted, now: UnixMillis) -> (i64, Option<i64>) {
 }
 
 #[test]
-fn times_that_are_left_out_are_alertmanagers() {
-    let taken = |starts_at, ends_at| {
+fn omitted_times_have_alertmanagers_defaults() {
+    let accepted = |starts_at, ends_at| {
         let mut posted = Posted::default();
         let outcome = posted.put(vec![alert("a=b", starts_at, ends_at)], TIMEOUT, NOW);
         assert_eq!(outcome.taken, 1, "{outcome:?}");
         only(&posted, NOW)
     };
-    assert_eq!(taken(None, None), (0, None));
-    assert_eq!(taken(Some(-7), None), (-7, None));
-    assert_eq!(taken(None, Some(-5)), (-5, Some(-5)));
-    assert_eq!(taken(Some(-7), Some(9)), (-7, None));
+    assert_eq!(accepted(None, None), (0, None));
+    assert_eq!(accepted(Some(-7), None), (-7, None));
+    assert_eq!(accepted(None, Some(-5)), (-5, Some(-5)));
+    assert_eq!(accepted(Some(-7), Some(9)), (-7, None));
 }
 
 #[test]
-fn what_is_heard_of_no_more_ends_after_the_resolve_timeout_and_is_news_once() {
+fn an_alert_that_is_not_sent_again_ends_once_after_the_resolve_timeout() {
     let mut posted = Posted::default();
     let post = || vec![alert("a=b", None, None)];
     posted.put(post(), TIMEOUT, NOW);
@@ -59,7 +59,7 @@ fn what_is_heard_of_no_more_ends_after_the_resolve_timeout_and_is_news_once() {
 }
 
 #[test]
-fn several_senders_of_one_alert_are_merged_as_by_alertmanager() {
+fn alerts_of_several_senders_are_merged_as_in_alertmanager() {
     let merged = |first: (i64, Option<i64>), second: (i64, Option<i64>)| {
         let mut posted = Posted::default();
         for (starts_at, ends_at) in [first, second] {
@@ -74,14 +74,14 @@ fn several_senders_of_one_alert_are_merged_as_by_alertmanager() {
     posted.put(vec![alert("a=b", Some(-60), Some(2 * TIMEOUT))], TIMEOUT, NOW);
     posted.put(vec![alert("a=b", Some(-20), None)], TIMEOUT, NOW);
     assert_eq!(only(&posted, NOW.plus(2 * TIMEOUT - 1)), (-60, None));
-    // An ended alert ends the known one, whatever end was expected.
+    // An ended alert ends the known alert, even before the end that was expected.
     assert_eq!(merged((-60, Some(600)), (-20, Some(-10))), (-60, Some(-10)));
     // Of two past ends, the later one counts.
     assert_eq!(merged((-60, Some(-10)), (-50, Some(-20))), (-60, Some(-10)));
 }
 
 #[test]
-fn what_cannot_be_is_named_and_the_others_are_taken() {
+fn invalid_alerts_are_reported_and_the_others_are_accepted() {
     let mut posted = Posted::default();
     let long = format!("a={}", "x".repeat(ALERT_BYTES_MAX));
     let many: Vec<_> = (0..=PAIRS_MAX).map(|at| format!("l{at}=x")).collect();
@@ -112,19 +112,19 @@ fn what_cannot_be_is_named_and_the_others_are_taken() {
 }
 
 #[test]
-fn there_is_room_for_so_many_and_ended_ones_make_room() {
+fn alerts_are_limited_in_number_and_size_and_ended_alerts_make_room() {
     let mut posted = Posted::default();
-    let some = |from: usize, count: usize, ends_at: Option<i64>| {
+    let batch = |from: usize, count: usize, ends_at: Option<i64>| {
         (from..from + count)
             .map(|at| alert(&format!("a={at}"), Some(-100), ends_at))
             .collect::<Vec<_>>()
     };
-    let outcome = posted.put(some(0, ALERTS_MAX + 5, None), TIMEOUT, NOW);
+    let outcome = posted.put(batch(0, ALERTS_MAX + 5, None), TIMEOUT, NOW);
     assert_eq!((outcome.taken, outcome.refused), (ALERTS_MAX, 5));
     // Known alerts continue, and an ended one makes room.
-    assert_eq!(posted.put(some(0, 1, None), TIMEOUT, NOW).taken, 1);
-    assert_eq!(posted.put(some(3, 1, Some(-1)), TIMEOUT, NOW).taken, 1);
-    let outcome = posted.put(some(ALERTS_MAX, 2, None), TIMEOUT, NOW);
+    assert_eq!(posted.put(batch(0, 1, None), TIMEOUT, NOW).taken, 1);
+    assert_eq!(posted.put(batch(3, 1, Some(-1)), TIMEOUT, NOW).taken, 1);
+    let outcome = posted.put(batch(ALERTS_MAX, 2, None), TIMEOUT, NOW);
     assert_eq!((outcome.taken, outcome.refused), (1, 1));
     let large = "x".repeat(ALERT_BYTES_MAX - 1000);
     let mut posted = Posted::default();

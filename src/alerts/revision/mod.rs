@@ -2,9 +2,9 @@
 //!
 //! A review repeats some of the episode's evaluations: at whole slots of the finest granularity,
 //! where the stored cells determine the latest sample. Evaluations next to an end are left out,
-//! because a sample that is late by less than an interval only moves the end by one evaluation. A
-//! returning series no longer shows that it had ended, so missing samples count after the lookback
-//! only. Must never know: where episodes are stored, when reviews run.
+//! because a sample that is late by less than an interval only moves the end by one evaluation.
+//! When a series returns, the store no longer shows when it had ended, so samples count as missing
+//! only after the lookback. Must never know: where episodes are stored, when reviews run.
 
 #[cfg(test)]
 mod tests;
@@ -22,7 +22,7 @@ use crate::{
 
 /// The maximum number of repeated evaluations of a part of an episode.
 const EVALUATIONS_MAX: usize = 16;
-/// The rule's expressions were checked before.
+/// The limits of parsing; the expressions were checked when their rule file was read.
 const LIMITS: PromqlLimits<'static> = PromqlLimits {
     series_max: 1,
     points_max: 1,
@@ -31,7 +31,7 @@ const LIMITS: PromqlLimits<'static> = PromqlLimits {
     regex_bytes_max: 1 << 20,
     budget: &Budget::UNLIMITED,
 };
-/// The time after its end for which an episode is reviewed, in milliseconds.
+/// The time after the end of an episode in which it is reviewed, in milliseconds.
 const REVIEWED_MS: i64 = 24 * 3_600_000;
 
 /// The terms that decide at which times an evaluation can be repeated.
@@ -45,16 +45,16 @@ pub struct ReviewTerms {
     pub known_since: i64,
 }
 
-/// The evaluations of an episode to repeat.
+/// The times of the evaluations of an episode that are repeated.
 #[derive(Debug, PartialEq)]
 struct Plan<'a> {
     rule: &'a Rule,
     policy: &'a AlertPolicy,
-    /// The alert was active.
+    /// Times at which the alert was active.
     active: Vec<i64>,
-    /// Nothing was measured.
+    /// Times at which nothing was measured.
     missing: Vec<i64>,
-    /// The alert had ended: it would fire if it were active at all of these times.
+    /// Times after the alert had ended: if it is active at all of them, it would have fired.
     over: Vec<i64>,
 }
 
@@ -68,7 +68,7 @@ pub struct Review<'a> {
     plan: Plan<'a>,
 }
 
-/// The next episode, from a place on, that can be reviewed now.
+/// Returns the first episode at or after a place in the history that can be reviewed now.
 pub fn next_to_review<'a>(
     group: &'a RuleGroup,
     (state, history): (&GroupState, &'a GroupHistory),
@@ -111,8 +111,8 @@ impl Review<'_> {
     }
 }
 
-/// Returns the evaluations of an episode that can be repeated; `None` when there are none, or none
-/// yet.
+/// Returns the evaluations of an episode that can be repeated; `None` when none can be, or when it
+/// is too early.
 fn plan<'a>(
     group: &'a RuleGroup,
     (state, history): (&GroupState, &GroupHistory),
@@ -120,7 +120,7 @@ fn plan<'a>(
     episode: &Episode,
 ) -> Option<Plan<'a>> {
     let (active_at, resolved_at) = (episode.active_at?, episode.resolved_at?);
-    let known = state.rules.get(&episode.rule)?;
+    let rule_state = state.rules.get(&episode.rule)?;
     let rule = group.rules.iter().find(|rule| rule.key == episode.rule)?;
     let Action::Alert(policy) = &rule.action else { return None };
     let (interval_ms, slot_ms) = (group.interval_ms, terms.slot_ms);
@@ -143,39 +143,40 @@ fn plan<'a>(
     if episode.state == AlertState::NoData {
         plan.missing = times(active_at + terms.lookback_ms..=before_end, step_ms);
     } else {
-        let always = policy.no_data == NoData::Ok && policy.keep_firing_ms == 0;
-        let until = if always && policy.recover.is_none() {
+        let ends_with_series = policy.no_data == NoData::Ok && policy.keep_firing_ms == 0;
+        let until = if ends_with_series && policy.recover.is_none() {
             before_end
         } else {
             episode.fired_at.min(before_end)
         };
-        // A pending alert is active, unless missing samples keep it.
+        // A pending alert is active, unless it stays pending because samples are missing.
         let from = if policy.no_data == NoData::Ok { active_at } else { episode.fired_at };
         plan.active = times(from..=until, step_ms);
         let over = resolved_at + terms.lookback_ms;
         plan.over = times(over..=over + policy.for_ms + step_ms - 1, step_ms);
     }
     let last = plan.over.last().copied().unwrap_or(resolved_at);
-    // An alert fires when each evaluation since its last end found it active.
+    // An alert fires only if each evaluation finds it active, so all of them must be repeated.
     let is_each = step_ms == interval_ms && plan.over.len() < EVALUATIONS_MAX;
-    if !is_each || known.since > resolved_at || began_again(episode, known, history, last) {
+    if !is_each || rule_state.since > resolved_at || began_again(episode, rule_state, history, last)
+    {
         plan.over.clear();
     }
     let first = active_at - terms.known_since;
     if state.last < last + 2 * interval_ms || !is_exact(rule, policy, slot_ms, first) {
         return None;
     }
-    let is_something =
-        [&plan.active, &plan.missing, &plan.over].iter().any(|expressions| !expressions.is_empty());
-    is_something.then_some(plan)
+    let has_evaluations =
+        [&plan.active, &plan.missing, &plan.over].iter().any(|times| !times.is_empty());
+    has_evaluations.then_some(plan)
 }
 
-/// Returns whether repeated evaluations find what the original ones found: each expression looks
-/// back by whole slots, within the limit, and no returning series hides samples.
+/// Returns whether a repeated evaluation reads the same cells as the original one: each expression
+/// is plain, and looks back by whole slots and by at most `longest_ms`.
 fn is_exact(rule: &Rule, policy: &AlertPolicy, slot_ms: i64, longest_ms: i64) -> bool {
     let is_whole = |length: &i64| length % slot_ms == 0 && *length <= longest_ms;
-    let mut all = [Some(&rule.expression), policy.measured.as_ref()].into_iter().flatten();
-    all.all(|text| {
+    let mut expressions = [Some(&rule.expression), policy.measured.as_ref()].into_iter().flatten();
+    expressions.all(|text| {
         let lengths = lengths_of_plain_promql(text, &LIMITS).ok().flatten();
         lengths.is_some_and(|lengths| lengths.iter().all(is_whole))
     })
@@ -184,7 +185,7 @@ fn is_exact(rule: &Rule, policy: &AlertPolicy, slot_ms: i64, longest_ms: i64) ->
 /// Returns whether the alert was active again between an episode's end and a time.
 fn began_again(
     episode: &Episode,
-    known: &super::RuleState,
+    rule_state: &super::RuleState,
     history: &GroupHistory,
     until: i64,
 ) -> bool {
@@ -194,7 +195,7 @@ fn began_again(
             && other.labels == episode.labels
             && after.contains(&other.active_at)
     });
-    let present = known.alerts.iter().filter(|other| {
+    let present = rule_state.alerts.iter().filter(|other| {
         other.is_active() && other.labels == episode.labels && other.active_at <= until
     });
     episodes.count() + present.count() > 0
@@ -212,6 +213,6 @@ fn times(range: RangeInclusive<i64>, step_ms: i64) -> Vec<i64> {
     (0..count).step_by(stride).map(|index| first + index as i64 * step_ms).collect()
 }
 
-fn gcd(one: i64, other: i64) -> i64 {
-    if other == 0 { one.max(1) } else { gcd(other, one % other) }
+fn gcd(left: i64, right: i64) -> i64 {
+    if right == 0 { left.max(1) } else { gcd(right, left % right) }
 }

@@ -12,8 +12,9 @@ use crate::{
 
 const MINUTE: i64 = 60_000;
 const LOOKBACK: i64 = 2;
-/// Samples have times before this one, and evaluations go on until the end.
+/// The minute before which all samples are measured.
 const MEASURED: i64 = 14;
+/// The minute of the last evaluation.
 const END: i64 = 40;
 const TERMS: ReviewTerms =
     ReviewTerms { slot_ms: MINUTE, lookback_ms: LOOKBACK * MINUTE, known_since: 0 };
@@ -21,13 +22,13 @@ const TERMS: ReviewTerms =
 /// A sample: its minute, its value, and the minute in which it arrives.
 type Sample = (i64, f64, i64);
 
-/// The latest value at a minute, of the samples that have arrived by another minute.
+/// The latest value at a minute, among the samples that have arrived by the minute `now`.
 fn value(samples: &[Sample], at: i64, now: i64) -> Option<f64> {
     let is_seen = |sample: &&Sample| sample.0 <= at && sample.0 > at - LOOKBACK && sample.2 <= now;
     samples.iter().filter(is_seen).max_by_key(|sample| sample.0).map(|sample| sample.1)
 }
 
-/// The series of `x`, or of `x > N`.
+/// The result of the expression `x` or `x > N`, given the value of `x`.
 fn answer(expression: &str, value: Option<f64>, at: i64) -> Vec<VectorSample> {
     let above = expression.strip_prefix("x > ").map(|text| text.parse::<f64>().unwrap());
     let value = value.filter(|value| above.is_none_or(|above| *value > above));
@@ -48,7 +49,7 @@ fn group(policy: &AlertPolicy, above: i64) -> RuleGroup {
     RuleGroup { file, name, interval_ms: MINUTE, query_offset_ms: 0, limit: 0, rules }
 }
 
-/// The finding of an evaluation, and its threshold.
+/// The value that an evaluation found, and the rule's threshold.
 #[derive(Debug, Clone, Copy)]
 struct Logged {
     above: i64,
@@ -61,7 +62,7 @@ impl Logged {
     }
 }
 
-/// A history, evaluation by evaluation.
+/// The outcome of all evaluations, and the log of each.
 struct Run {
     group: RuleGroup,
     state: GroupState,
@@ -69,8 +70,8 @@ struct Run {
     log: BTreeMap<i64, Logged>,
 }
 
-/// Evaluates each minute except missed ones. The rule changes at a minute, and state and history
-/// are read again after each evaluation, as after a restart.
+/// Evaluates each minute except missed ones. The rule changes at the minute `changed`. State and
+/// history are read again after each evaluation, as after a restart.
 fn run(policy: &AlertPolicy, samples: &[Sample], missed: &BTreeSet<i64>, changed: i64) -> Run {
     let group_at = |minute: i64| group(policy, if minute < changed { 5 } else { 6 });
     let mut state = GroupState::new(&group_at(0));
@@ -128,8 +129,8 @@ fn review_all(run: &mut Run, samples: &[Sample]) {
     }
 }
 
-/// Returns whether the evaluation of a minute would have had another result.
-fn is_another(run: &Run, samples: &[Sample], minute: i64) -> bool {
+/// Returns whether late samples change the result of the evaluation of a minute.
+fn is_changed(run: &Run, samples: &[Sample], minute: i64) -> bool {
     let logged = run.log[&minute];
     let afresh = Logged { value: value(samples, minute, i64::MAX), ..logged };
     logged.is_active() != afresh.is_active() || logged.value.is_some() != afresh.value.is_some()
@@ -153,11 +154,11 @@ fn samples() -> impl Strategy<Value = Vec<Sample>> {
     let delay = prop_oneof![4 => Just(0), 1 => 1..12_i64];
     let value = prop_oneof![3 => Just(9.0), 1 => Just(6.0), 2 => Just(1.0)];
     let reading = prop::option::weighted(0.8, (value, delay));
-    prop::collection::vec(reading, MEASURED as usize).prop_map(|all| {
+    prop::collection::vec(reading, MEASURED as usize).prop_map(|readings| {
         let sample = |(at, reading): (i64, Option<(f64, i64)>)| {
             reading.map(|(value, delay)| (at, value, at + delay))
         };
-        (1..).zip(all).filter_map(sample).collect()
+        (1..).zip(readings).filter_map(sample).collect()
     })
 }
 
@@ -166,7 +167,7 @@ proptest! {
     /// The histories have values, gaps, late samples, missed evaluations, changed rules and
     /// restarts.
     #[test]
-    fn an_episode_is_marked_exactly_when_an_evaluation_of_it_would_have_been_another_one(
+    fn an_episode_is_revised_exactly_when_late_samples_change_an_evaluation(
         policy in policies(),
         samples in samples(),
         missed in prop_oneof![2 => Just(BTreeSet::new()), 1 => prop::collection::btree_set(1..END, 1..3)],
@@ -184,14 +185,14 @@ proptest! {
                 prop_assert!(run.log.contains_key(&at), "{:?} was never evaluated", episode);
                 // A pending alert was active, but not for all of `for`.
                 let since = if revision.active { at - minutes(policy.for_ms) } else { at };
-                let differs = (since..=at).any(|at| is_another(&run, &samples, at));
+                let differs = (since..=at).any(|at| is_changed(&run, &samples, at));
                 prop_assert!(differs, "{:?} {:?}", episode, run.log);
             }
-            let made = (begin..=end + LOOKBACK + 2).all(|at| run.log.contains_key(&at));
+            let is_complete = (begin..=end + LOOKBACK + 2).all(|at| run.log.contains_key(&at));
             let is_short = end - begin <= EVALUATIONS_MAX as i64;
-            let is_same = made && is_short && run.log[&begin].above == run.log[&END].above;
+            let is_same = is_complete && is_short && run.log[&begin].above == run.log[&END].above;
             if is_plain && is_same && missed.iter().all(|at| *at < begin) {
-                let differs = (begin..end - 1).any(|at| is_another(&run, &samples, at));
+                let differs = (begin..end - 1).any(|at| is_changed(&run, &samples, at));
                 let over = episode.revised.is_some_and(|revision| revision.active);
                 prop_assert_eq!(differs, episode.revised.is_some() && !over, "{:?}", episode);
             }
@@ -209,19 +210,19 @@ fn marks(policy: &AlertPolicy, samples: &[Sample]) -> Vec<(AlertState, Option<(i
 }
 
 #[test]
-fn samples_that_were_late_revise_what_fired_what_ended_and_what_was_missed() {
+fn late_samples_revise_alerts_that_fired_ended_or_reported_missing_samples() {
     let plain = AlertPolicy::default();
     let high = |at: i64| (at, 9.0, at);
     let on_time: Vec<_> = (1..8).map(high).chain([(8, 1.0, 8)]).collect();
     assert_eq!(marks(&plain, &on_time), [(AlertState::Firing, None)]);
-    // The series had recovered meanwhile.
-    let mut well = on_time.clone();
-    well[3] = (4, 1.0, 12);
-    assert_eq!(marks(&plain, &well), [(AlertState::Firing, Some((4, false)))]);
-    // The alert continued while samples were missing.
-    let mut away: Vec<_> = (1..5).map(high).collect();
-    away.extend((5..20).map(|at| (at, 9.0, 25)));
-    assert_eq!(marks(&plain, &away), [(AlertState::Firing, Some((8, true)))]);
+    // A late sample shows that the series had recovered.
+    let mut recovered = on_time.clone();
+    recovered[3] = (4, 1.0, 12);
+    assert_eq!(marks(&plain, &recovered), [(AlertState::Firing, Some((4, false)))]);
+    // Late samples show that the alert would have continued.
+    let mut missing: Vec<_> = (1..5).map(high).collect();
+    missing.extend((5..20).map(|at| (at, 9.0, 25)));
+    assert_eq!(marks(&plain, &missing), [(AlertState::Firing, Some((8, true)))]);
     let watched = AlertPolicy {
         no_data: NoData::Alerting,
         measured: Some("x".to_owned()),

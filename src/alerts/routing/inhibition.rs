@@ -22,7 +22,7 @@ pub struct Inhibitors<'a>(Vec<ByEqual<'a>>);
 /// A rule with its sources by the values of the labels that must be equal.
 type ByEqual<'a> = (&'a Inhibition, BTreeMap<Vec<&'a str>, Sources<'a>>);
 
-/// The labels of any source, and of one that is not a target.
+/// The labels of any source, and of a source that is not a target.
 #[derive(Debug)]
 struct Sources<'a> {
     any: &'a LabelSet,
@@ -35,7 +35,7 @@ impl Inhibition {
     }
 }
 
-fn all(matchers: &[LabelMatcher], labels: &LabelSet) -> bool {
+fn match_all(matchers: &[LabelMatcher], labels: &LabelSet) -> bool {
     matchers.iter().all(|matcher| matcher.matches(labels))
 }
 
@@ -46,8 +46,8 @@ impl<'a> Inhibitors<'a> {
     ) -> Self {
         let of_rule = |rule: &'a Inhibition| {
             let mut sources = BTreeMap::new();
-            for labels in firing().filter(|labels| all(&rule.source, labels)) {
-                let is_pure = !all(&rule.target, labels);
+            for labels in firing().filter(|labels| match_all(&rule.source, labels)) {
+                let is_pure = !match_all(&rule.target, labels);
                 let any = Sources { any: labels, pure: None };
                 let found = sources.entry(rule.values(labels)).or_insert(any);
                 found.pure = found.pure.or(is_pure.then_some(labels));
@@ -57,12 +57,13 @@ impl<'a> Inhibitors<'a> {
         Self(rules.iter().map(of_rule).collect())
     }
 
-    /// The labels of an alert that inhibits this one, if there is one. An alert that is both source
-    /// and target is not inhibited by another such alert, and so not by itself.
+    /// The labels of an alert that inhibits the one with these labels, if there is one. An alert
+    /// that is both source and target is not inhibited by another such alert, nor by itself.
     pub fn inhibiting(&self, labels: &LabelSet) -> Option<&'a LabelSet> {
         self.0.iter().find_map(|(rule, sources)| {
-            let source = sources.get(&rule.values(labels)).filter(|_| all(&rule.target, labels))?;
-            if all(&rule.source, labels) { source.pure } else { Some(source.any) }
+            let source =
+                sources.get(&rule.values(labels)).filter(|_| match_all(&rule.target, labels))?;
+            if match_all(&rule.source, labels) { source.pure } else { Some(source.any) }
         })
     }
 }
@@ -99,8 +100,8 @@ mod tests {
         // The label is missing on both.
         check(equal(), &["s=1"], "t=1", true);
         check(equal(), &["s=1"], "t=1 e=a", false);
-        // An alert that is both is not inhibited by itself or another such alert, but by a source
-        // that is not a target.
+        // An alert that is both source and target is not inhibited by itself or another such
+        // alert, but by a source that is not a target.
         check(equal(), &["s=1 t=1"], "s=1 t=1", false);
         check(equal(), &["s=1 t=1 x=y"], "s=1 t=1", false);
         check(equal(), &["s=1 t=1", "s=1"], "s=1 t=1", true);

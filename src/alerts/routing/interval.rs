@@ -1,6 +1,6 @@
 //! Time intervals in which routes are muted or active, with Alertmanager's meaning.
 //!
-//! Must never know: who asks. Ranges of days of a month may count from its end.
+//! Ranges of days of a month may count from the end of the month. Must never know: routes.
 
 use std::ops::RangeInclusive;
 
@@ -25,7 +25,7 @@ const MONTHS: [&str; 12] = [
     "november",
     "december",
 ];
-/// The maximum number of ranges of one part.
+/// The maximum number of ranges of one part of an interval.
 const RANGES_MAX: usize = 100;
 const MINUTES_OF_DAY: i32 = 1440;
 
@@ -53,12 +53,12 @@ struct RawTimes {
     end_time: String,
 }
 
-/// An interval. A time is within it when each part that is not empty contains it.
+/// An interval. A time is within an interval when each part that is not empty contains the time.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TimeInterval {
-    /// Minutes of the day, without the last one.
+    /// Minutes of the day; the minute of the end is excluded.
     times: Vec<RangeInclusive<i32>>,
-    /// 0 is Sunday.
+    /// Days of the week; 0 is Sunday.
     weekdays: Vec<RangeInclusive<i32>>,
     /// Days of the month; negative ones count from its end: -1 is the last day.
     days_of_month: Vec<RangeInclusive<i32>>,
@@ -137,19 +137,19 @@ fn minute(text: &str) -> Result<i32, String> {
 fn ranges(
     part: &str,
     texts: &[String],
-    one: impl Fn(&str) -> Option<i32>,
+    value_of: impl Fn(&str) -> Option<i32>,
 ) -> Result<Vec<RangeInclusive<i32>>, String> {
     if texts.len() > RANGES_MAX {
-        return Err(format!("{part} has more than {RANGES_MAX}"));
+        return Err(format!("{part} has more than {RANGES_MAX} ranges"));
     }
     let range = |text: &String| {
         let lower = text.to_lowercase();
         let (from, until) = lower.split_once(':').unwrap_or((&lower, &lower));
-        let range = one(from.trim()).zip(one(until.trim()));
-        // A range that counts from the end may be anywhere.
+        let range = value_of(from.trim()).zip(value_of(until.trim()));
+        // A negative day counts from the end of the month, whose length differs.
         let range = range.filter(|(from, until)| from <= until || *until < 0);
-        let (from, until) =
-            range.ok_or_else(|| format!("{part}: {text:?} is none, or ends before it begins"))?;
+        let (from, until) = range
+            .ok_or_else(|| format!("{part}: {text:?} is invalid, or ends before it begins"))?;
         Ok(from..=until)
     };
     texts.iter().map(range).collect()
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_within_when_each_part_has_it() {
+    fn a_time_is_within_an_interval_when_each_part_contains_it() {
         let check = |text: &str, at: &str, expected: bool| {
             let at: jiff::Timestamp = at.parse().unwrap();
             let found = read(text).unwrap().contains(UnixMillis(at.as_millisecond()));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_intervals_are_reported() {
         for (text, expected) in [
             ("weekdays: [someday]", "weekdays: \"someday\""),
             ("weekdays: ['friday:monday']", "friday:monday"),

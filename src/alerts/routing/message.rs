@@ -1,6 +1,6 @@
 //! The message to a receiver about a group of alerts, and Alertmanager's JSON of it.
 //!
-//! Must never know: how it is sent.
+//! Must never know: how messages are sent.
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
@@ -39,17 +39,17 @@ pub struct MessageAlert {
     /// The number of other alerts of its rule that have no record.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: usize,
-    /// The interval of its rule, in milliseconds: the alert's state may be as old.
+    /// The interval of its rule, in milliseconds: the alert's state may be that old.
     #[serde(skip)]
     pub interval_ms: i64,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
 fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
 fn is_false(flag: &bool) -> bool {
     !*flag
 }
@@ -61,7 +61,7 @@ pub struct Message {
     pub receiver: String,
     /// The alerts, in Alertmanager's order.
     pub alerts: Vec<MessageAlert>,
-    /// The labels by which the route groups them.
+    /// The labels by which the route groups the alerts.
     pub group_labels: LabelSet,
     /// The key of the group, in Alertmanager's form.
     pub group_key: String,
@@ -72,18 +72,18 @@ pub struct Message {
     /// The number of ended alerts that the previous message only counted, when the whole group has
     /// ended.
     pub ended_left_out: usize,
-    /// The time of the decision, Unix milliseconds: a repetition has another time, a retry has the
-    /// same.
+    /// The time of the decision, Unix milliseconds: a repetition has another time, and a retry has
+    /// the same time.
     pub decided_at: i64,
 }
 
 impl MessageAlert {
-    /// The alert of a rule, if it fires or its end is to be sent.
+    /// Returns the alert of a rule for messages, if it fires or has an end to send.
     pub fn new(alert: &Alert) -> Option<Self> {
         let is_notified = alert.state.is_notified();
         let starts_at = alert.fired_at.unwrap_or(alert.active_at);
         let ends_at = if is_notified { None } else { Some(alert.resolved_at?.max(starts_at)) };
-        let is_of_many = alert.labels.contains_key(LEFT_OUT);
+        let represents_others = alert.labels.contains_key(LEFT_OUT);
         Some(Self {
             labels: alert.labels.clone(),
             annotations: alert.annotations.clone(),
@@ -93,7 +93,7 @@ impl MessageAlert {
                 .acknowledged
                 .as_ref()
                 .map(|acknowledgement| acknowledgement.by.clone()),
-            more: if is_of_many && is_notified {
+            more: if represents_others && is_notified {
                 (alert.value as usize).saturating_sub(1)
             } else {
                 0
@@ -117,7 +117,7 @@ impl MessageAlert {
         self.ends_at.is_none()
     }
 
-    /// Alertmanager's word.
+    /// Alertmanager's status: `firing` or `resolved`.
     pub fn status(&self) -> &'static str {
         if self.is_firing() { "firing" } else { "resolved" }
     }
@@ -131,7 +131,7 @@ impl MessageAlert {
 impl Message {
     /// Sorts alerts in Alertmanager's order.
     pub(super) fn sort(alerts: &mut [MessageAlert]) {
-        alerts.sort_by(|one, other| by_job(&one.labels, &other.labels));
+        alerts.sort_by(|left, right| by_job(&left.labels, &right.labels));
     }
 
     /// Alertmanager's status: `firing` while one of the alerts fires.
@@ -167,8 +167,8 @@ impl Message {
         )
     }
 
-    /// The document that Alertmanager posts to webhooks, version 4, with at most this many alerts;
-    /// 0: all of them.
+    /// The document that Alertmanager posts to webhooks, version 4, with at most `alerts_max`
+    /// alerts; 0: all of them.
     pub fn to_json(&self, alerts_max: usize) -> String {
         let shown = if alerts_max == 0 { self.alerts.len() } else { alerts_max };
         let alerts: Vec<_> = self.alerts.iter().take(shown).map(ShownAlert::new).collect();
@@ -185,12 +185,12 @@ impl Message {
             truncated_alerts: self.alerts.len() - alerts.len() + self.unlisted(),
             alerts,
         };
-        // All keys are texts.
+        // All keys are texts, so the serialization cannot fail.
         serde_json::to_string(&document).unwrap_or_default()
     }
 }
 
-/// The pairs that all maps have.
+/// Returns the pairs that all maps contain.
 fn common<'a>(mut all: impl Iterator<Item = &'a LabelSet>) -> LabelSet {
     let mut pairs = all.next().cloned().unwrap_or_default();
     for labels in all {
@@ -200,22 +200,22 @@ fn common<'a>(mut all: impl Iterator<Item = &'a LabelSet>) -> LabelSet {
 }
 
 /// Alertmanager's order of alerts: by job, by instance, by all labels.
-pub fn by_job(one: &LabelSet, other: &LabelSet) -> Ordering {
-    let by = |name: &str| match (one.get(name), other.get(name)) {
+pub fn by_job(left: &LabelSet, right: &LabelSet) -> Ordering {
+    let by = |name: &str| match (left.get(name), right.get(name)) {
         (None, Some(_)) => Ordering::Greater,
         (Some(_), None) => Ordering::Less,
-        (one, other) => one.cmp(&other),
+        (left, right) => left.cmp(&right),
     };
-    by("job").then(by("instance")).then_with(|| by_labels(one, other))
+    by("job").then(by("instance")).then_with(|| by_labels(left, right))
 }
 
-/// Alertmanager's order of label sets: smaller ones first; otherwise by the first name, of either,
-/// whose value is missing or less.
-pub fn by_labels(one: &LabelSet, other: &LabelSet) -> Ordering {
-    let mut names: Vec<_> = one.keys().chain(other.keys()).collect();
+/// Alertmanager's order of label sets: smaller sets first, then by the first name whose values
+/// differ; a missing value precedes any other.
+pub fn by_labels(left: &LabelSet, right: &LabelSet) -> Ordering {
+    let mut names: Vec<_> = left.keys().chain(right.keys()).collect();
     names.sort();
-    one.len().cmp(&other.len()).then_with(|| {
-        let orders = names.into_iter().map(|name| one.get(name).cmp(&other.get(name)));
+    left.len().cmp(&right.len()).then_with(|| {
+        let orders = names.into_iter().map(|name| left.get(name).cmp(&right.get(name)));
         orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     })
 }
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_document_is_alertmanagers() {
+    fn the_document_has_the_form_of_alertmanagers_webhook() {
         let message = Message {
             receiver: "team".to_owned(),
             alerts: vec![
@@ -296,7 +296,6 @@ mod tests {
             decided_at: 0,
             external_url: "http://example.org".to_owned(),
         };
-        // The fingerprints are those that Alertmanager 0.25 gives these labels.
         let expected = r#"{"receiver":"team","status":"firing","alerts":[{"status":"firing","labels":{"alertname":"A","x":"1"},"annotations":{"summary":"high"},"startsAt":"2026-11-22T00:00:00Z","endsAt":"0001-01-01T00:00:00Z","generatorURL":"","fingerprint":"FIRST"}],"groupLabels":{"alertname":"A"},"commonLabels":{"alertname":"A"},"commonAnnotations":{"summary":"high"},"externalURL":"http://example.org","version":"4","groupKey":"{}:{alertname=\"A\"}","truncatedAlerts":4}"#;
         let expected = expected.replace("FIRST", &fingerprint(&labels("alertname=A x=1")));
         assert_eq!(message.to_json(1), expected);

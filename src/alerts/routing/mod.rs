@@ -1,7 +1,7 @@
 //! Routing of alerts to receivers: routes, grouping, inhibition and mute times with Alertmanager's
 //! meaning, as far as its files are supported, with acknowledgement and escalation in addition.
 //!
-//! Pure, except that it reads files. Must never know: the store, the clock, how anything is sent.
+//! Pure. Must never know: files, the store, the clock, how anything is sent.
 
 mod file;
 mod groups;

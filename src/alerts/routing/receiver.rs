@@ -1,6 +1,6 @@
 //! Receivers after parsing: checked, with all defaults. Their texts are templates.
 //!
-//! Must never know: how anything is sent. Texts are templates.
+//! Must never know: how anything is sent.
 
 use std::{collections::BTreeMap, fmt, path::PathBuf};
 
@@ -26,7 +26,7 @@ pub struct Integration {
 
 /// The destination of an integration's messages.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(missing_docs, reason = "the types say it")]
+#[expect(missing_docs, reason = "the types describe the variants")]
 pub enum Target {
     Webhook(Box<Webhook>),
     Slack(Box<Slack>),
@@ -128,7 +128,7 @@ pub struct Http {
     pub basic: Option<(String, Secret)>,
     /// Further headers.
     pub headers: Vec<(String, Secret)>,
-    /// Through which proxy.
+    /// The URL of the proxy.
     pub proxy: Option<String>,
     /// The TLS settings.
     pub tls: Tls,
@@ -145,7 +145,7 @@ pub struct Tls {
 
 /// A webhook, which gets Alertmanager's JSON.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(missing_docs, reason = "they are Alertmanager's")]
+#[expect(missing_docs, reason = "the fields are Alertmanager's")]
 pub struct Webhook {
     pub url: Secret,
     /// The maximum number of listed alerts; 0: all of them.
@@ -157,7 +157,7 @@ pub struct Webhook {
 
 /// A message to Slack or a compatible service.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(missing_docs, reason = "they are Slack's")]
+#[expect(missing_docs, reason = "the fields are Slack's")]
 pub struct Slack {
     pub api_url: Secret,
     /// The texts of the message, by key.
@@ -172,9 +172,9 @@ pub struct Slack {
     pub http: Http,
 }
 
-/// A part of a message to Slack.
+/// A field of the attachment of a message to Slack.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(missing_docs, reason = "they are Slack's")]
+#[expect(missing_docs, reason = "the fields are Slack's")]
 pub struct SlackField {
     pub title: String,
     pub value: String,
@@ -183,7 +183,7 @@ pub struct SlackField {
 
 /// An event of `PagerDuty`'s API, version 2.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(missing_docs, reason = "they are PagerDuty's")]
+#[expect(missing_docs, reason = "the fields are PagerDuty's")]
 pub struct Pagerduty {
     pub routing_key: Secret,
     pub url: String,
@@ -197,7 +197,7 @@ pub struct Pagerduty {
 
 /// An alert at Opsgenie.
 #[derive(Debug, Clone, PartialEq, Default)]
-#[expect(missing_docs, reason = "they are Opsgenie's")]
+#[expect(missing_docs, reason = "the fields are Opsgenie's")]
 pub struct Opsgenie {
     pub api_key: Secret,
     pub api_url: String,
@@ -207,9 +207,9 @@ pub struct Opsgenie {
     pub note: String,
     pub priority: String,
     pub entity: String,
-    /// Separated by commas.
+    /// The tags, separated by commas.
     pub tags: String,
-    /// Separated by commas.
+    /// The actions, separated by commas.
     pub actions: String,
     pub details: BTreeMap<String, String>,
     /// The texts of each responder, by key.
@@ -234,7 +234,7 @@ impl Opsgenie {
 
 /// A card in a channel of Microsoft Teams.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(missing_docs, reason = "they are Alertmanager's")]
+#[expect(missing_docs, reason = "the fields are Alertmanager's")]
 pub struct Teams {
     pub webhook_url: Secret,
     pub title: String,
@@ -245,7 +245,7 @@ pub struct Teams {
 
 /// A message of a bot at Telegram.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(missing_docs, reason = "they are Alertmanager's")]
+#[expect(missing_docs, reason = "the fields are Alertmanager's")]
 pub struct Telegram {
     pub bot_token: Secret,
     pub api_url: String,
@@ -260,7 +260,7 @@ pub struct Telegram {
 
 /// A message in a channel of Discord.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(missing_docs, reason = "they are Alertmanager's")]
+#[expect(missing_docs, reason = "the fields are Alertmanager's")]
 pub struct Discord {
     pub webhook_url: Secret,
     pub title: String,
@@ -270,11 +270,11 @@ pub struct Discord {
 
 /// A mail.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(missing_docs, reason = "they are Alertmanager's")]
+#[expect(missing_docs, reason = "the fields are Alertmanager's")]
 pub struct Email {
     pub to: String,
     pub from: String,
-    /// Host and port.
+    /// The host and the port.
     pub smarthost: (String, u16),
     pub hello: String,
     pub auth: Option<(String, Secret)>,

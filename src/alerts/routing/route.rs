@@ -34,8 +34,8 @@ pub struct Routing {
 /// A node of the tree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Route {
-    /// The matchers of the route and of its parents, in Alertmanager's form; with a number when
-    /// another route has the same.
+    /// The matchers of the route and of its parents, in Alertmanager's form; a number distinguishes
+    /// routes with the same matchers.
     pub key: String,
     /// The matchers that an alert must meet.
     pub matchers: Vec<LabelMatcher>,
@@ -45,7 +45,7 @@ pub struct Route {
     pub group_by: Option<Vec<String>>,
     /// `group_wait`: the wait before the first notification of a group, in milliseconds.
     pub group_wait_ms: i64,
-    /// `group_interval`: the wait before the next one, when something has changed.
+    /// `group_interval`: the wait before the next notification, when something has changed.
     pub group_interval_ms: i64,
     /// The time after which an unchanged notification is repeated.
     pub repeat_interval_ms: i64,
@@ -57,8 +57,7 @@ pub struct Route {
     pub below: Vec<usize>,
     /// The intervals in which the route is muted.
     pub(super) muted_in: Vec<TimeInterval>,
-    /// The intervals outside of which the route is muted; `None`: it is never muted for that
-    /// reason.
+    /// The intervals outside of which the route is muted; `None`: no such intervals are set.
     pub(super) active_in: Option<Vec<TimeInterval>>,
 }
 
@@ -67,7 +66,7 @@ pub struct Route {
 pub struct Escalation {
     /// The time after the start of the alert, in milliseconds.
     pub after_ms: i64,
-    /// The receiver's place.
+    /// The index of the receiver.
     pub receiver: usize,
 }
 
@@ -76,7 +75,7 @@ pub struct Escalation {
 pub type GroupKey<'a> = (&'a str, Option<usize>, LabelSet);
 
 impl Route {
-    /// The labels of an alert by which it is grouped.
+    /// The labels by which an alert is grouped.
     pub fn group_of(&self, labels: &LabelSet) -> LabelSet {
         let Some(names) = &self.group_by else { return labels.clone() };
         let pair = |name: &String| Some((name.clone(), labels.get(name)?.clone()));
@@ -183,7 +182,7 @@ impl Routing {
         })
     }
 
-    /// The indices of the matching routes: the deepest ones.
+    /// The indices of the deepest matching routes.
     pub fn routes_of(&self, labels: &LabelSet) -> Vec<usize> {
         let mut found = Vec::new();
         if !self.routes.is_empty() {
@@ -192,7 +191,7 @@ impl Routing {
         found
     }
 
-    /// The depth is bounded by that of the file.
+    /// Finds the deepest matching routes below a route; the depth of the file limits the recursion.
     fn descend(&self, place: usize, labels: &LabelSet, found: &mut Vec<usize>) {
         let Some(route) = self.routes.get(place) else { return };
         let before = found.len();

@@ -1,9 +1,9 @@
 //! Silences: matching alerts are muted for a time, once or in recurring windows.
 //!
 //! Pure: the definition of silences, the effect of a request on all of them, and whether an alert
-//! is silenced at a time. As in Alertmanager, a silence is never deleted but ended early, and one
-//! that cannot be changed as requested is ended and replaced. Must never know: where silences are
-//! kept.
+//! is silenced at a time. As in Alertmanager, a silence is never deleted but ended early, and a
+//! silence that cannot be changed as requested is ended and replaced. Must never know: where
+//! silences are kept.
 
 mod recurrence;
 #[cfg(test)]
@@ -35,7 +35,7 @@ pub struct Silence {
     pub updated_at: i64,
     /// The author.
     pub created_by: String,
-    /// Why.
+    /// The reason for the silence.
     pub comment: String,
     /// The recurring windows in which it applies; `None`: all the time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -148,12 +148,12 @@ impl Silences {
         self.0.insert(silence.id.clone(), silence);
     }
 
-    /// Forgets one.
+    /// Removes a silence.
     pub fn remove(&mut self, id: &str) {
         self.0.remove(id);
     }
 
-    /// One of them.
+    /// The silence with an id.
     pub fn get(&self, id: &str) -> Option<&Silence> {
         self.0.get(id)
     }
@@ -184,7 +184,7 @@ impl Silences {
     /// Returns the silence with its end set to now.
     ///
     /// # Errors
-    /// When there is none, or it is over.
+    /// When no silence has this id, or it has expired.
     pub fn expire(&self, id: &str, now: UnixMillis) -> Result<Silence, SilenceFault> {
         let silence = self.get(id).ok_or_else(|| SilenceFault::NotFound(id.to_owned()))?;
         if silence.state(now) == SilenceState::Expired {

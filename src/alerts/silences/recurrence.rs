@@ -27,7 +27,8 @@ const WEEKDAYS: [(Weekday, &str); 7] = [
 ];
 /// The number of letters that identify a weekday.
 const WEEKDAY_LETTERS: usize = 3;
-/// The number of days ahead in which each window occurs; clocks may skip one of them.
+/// The number of days that are searched for the next window: each weekday occurs twice, because a
+/// clock change may skip one window.
 const DAYS_AHEAD: i64 = 16;
 
 /// The recurrence of a window.
@@ -47,7 +48,7 @@ pub struct Recurrence {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
-    /// None: each day.
+    /// Empty: each day.
     #[serde(default)]
     weekdays: Vec<String>,
     from: String,
@@ -136,11 +137,11 @@ impl Recurrence {
         // A window that began two days ago may still last, when a clock change made a day longer.
         let days = (-2..DAYS_AHEAD).filter_map(|ahead| today.checked_add(ahead.days()).ok());
         let begins = days.filter(|day| self.weekdays.contains(&day.weekday()));
-        begins.filter_map(|day| self.of(day)).find(|window| window.end > at)
+        begins.filter_map(|day| self.window_on(day)).find(|window| window.end > at)
     }
 
     /// The window that begins on a day; `None` when a clock change skips it.
-    fn of(&self, day: Date) -> Option<Range<UnixMillis>> {
+    fn window_on(&self, day: Date) -> Option<Range<UnixMillis>> {
         let last = if self.until > self.from { day } else { day.tomorrow().ok()? };
         let start = self.read_by_clocks(day.to_datetime(self.from), true)?;
         let end = self.read_by_clocks(last.to_datetime(self.until), false)?;
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_go_by_local_clocks_when_these_are_changed() {
+    fn windows_follow_local_clocks_through_clock_changes() {
         // Clocks in Berlin were set forward at 01:00 UTC on 2026-03-29, and back on 2026-10-25.
         let recurrence = read(&["sun"], "02:30", "03:30", "Europe/Berlin");
         check(&recurrence, "2026-03-29T00:00:00Z", "2026-03-29T01:00:00Z", "2026-03-29T01:30:00Z");
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_recurrences_are_reported() {
         for (written, expected) in [
             (json!({ "from": "9:00", "until": "10:00" }), "\"9:00\" is no time"),
             (json!({ "from": "25:00", "until": "10:00" }), "25:00"),
@@ -250,9 +251,9 @@ mod tests {
             let is_active = window.contains(&now);
             // A reading that occurs twice may be inside or outside of a window that begins or ends
             // in that hour.
-            let is_doubtful = matches!(recurrence.zone.to_ambiguous_timestamp(local.datetime()).offset(),
+            let is_ambiguous = matches!(recurrence.zone.to_ambiguous_timestamp(local.datetime()).offset(),
                 AmbiguousOffset::Fold { .. });
-            prop_assert!(is_doubtful || is_active == is_within(local.time()), "{now} {window:?}");
+            prop_assert!(is_ambiguous || is_active == is_within(local.time()), "{now} {window:?}");
             prop_assert!(window.end > now);
         }
     }

@@ -29,12 +29,13 @@ fn apply(all: &Silences, changed: &[Silence]) -> Silences {
 }
 
 #[test]
-fn an_alert_is_silenced_from_the_beginning_to_before_the_end() {
-    let made = Silences::default().want(new(None, "host=~\"web.*\"", -HOUR, HOUR), "a".into(), NOW);
-    let made = made.unwrap();
-    // The past effect of the silence stays.
-    assert_eq!((made.len(), made[0].starts_at), (1, NOW.0));
-    let all = apply(&Silences::default(), &made);
+fn an_alert_is_silenced_from_the_start_until_just_before_the_end() {
+    let created =
+        Silences::default().want(new(None, "host=~\"web.*\"", -HOUR, HOUR), "a".into(), NOW);
+    let created = created.unwrap();
+    // A new silence does not begin in the past.
+    assert_eq!((created.len(), created[0].starts_at), (1, NOW.0));
+    let all = apply(&Silences::default(), &created);
     let check = |host: &str, at: i64, expected: &[&str]| {
         assert_eq!(all.silencing(&labels(host), NOW.plus(at)), expected, "{host} {at}");
         let is_silenced = all.is_silenced(&labels(host), NOW.plus(at));
@@ -51,8 +52,8 @@ fn an_alert_is_silenced_from_the_beginning_to_before_the_end() {
 
 #[test]
 fn a_silence_is_changed_ended_or_replaced_as_alertmanager_does() {
-    let none = Silences::default();
-    let all = apply(&none, &none.want(new(None, "host=a", 0, HOUR), "a".into(), NOW).unwrap());
+    let empty = Silences::default();
+    let all = apply(&empty, &empty.want(new(None, "host=a", 0, HOUR), "a".into(), NOW).unwrap());
     let later = NOW.plus(60_000);
     // A longer or shorter time changes the same silence.
     let changed = all.want(new(Some("a"), "host=a", 0, 2 * HOUR), "b".into(), later).unwrap();
@@ -79,10 +80,10 @@ fn a_silence_is_changed_ended_or_replaced_as_alertmanager_does() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
-    let none = Silences::default();
+fn invalid_silences_are_refused() {
+    let empty = Silences::default();
     let check = |new: NewSilence, expected: &str| {
-        let message = none.want(new, "a".into(), NOW).unwrap_err().to_string();
+        let message = empty.want(new, "a".into(), NOW).unwrap_err().to_string();
         assert!(message.contains(expected), "{message}");
     };
     check(new(None, "host=a", 0, 0), "start time must be before end time");
@@ -94,7 +95,7 @@ fn what_cannot_be_is_refused() {
     let many: Silences = (0..SILENCES_MAX)
         .map(|i| {
             let id = format!("{i:05}");
-            none.want(new(None, "host=a", 0, HOUR), id, NOW).unwrap().remove(0)
+            empty.want(new(None, "host=a", 0, HOUR), id, NOW).unwrap().remove(0)
         })
         .collect();
     let refused = many.want(new(None, "host=a", 0, HOUR), "a".into(), NOW).unwrap_err();
@@ -115,13 +116,13 @@ fn what_cannot_be_is_refused() {
 }
 
 #[test]
-fn a_recurring_silence_shows_the_window_that_counts() {
+fn a_recurring_silence_shows_its_current_next_or_last_window() {
     // NOW is Friday, 2027-01-15, 08:00 UTC.
     let nightly = json!({ "from": "22:00", "until": "23:00", "zone": "UTC" });
     let recurring = Some(Some(serde_json::from_value(nightly).unwrap()));
     let wanted = NewSilence { recurring, ..new(None, "host=a", 0, 39 * HOUR) };
-    let none = Silences::default();
-    let all = apply(&none, &none.want(wanted, "a".into(), NOW).unwrap());
+    let empty = Silences::default();
+    let all = apply(&empty, &empty.want(wanted, "a".into(), NOW).unwrap());
     let silence = all.get("a").unwrap();
     let check = |hours: i64, state: SilenceState, start: i64, end: i64| {
         let now = NOW.plus(hours * HOUR);

@@ -7,7 +7,7 @@ use crate::{alerts::LabelMatcher, model::UnixMillis};
 
 /// The maximum number of silences; expired ones make room for new ones.
 pub(super) const SILENCES_MAX: usize = 2000;
-/// Matchers of one.
+/// The maximum number of matchers of a silence.
 const MATCHERS_MAX: usize = 32;
 /// The maximum number of patterns of all silences, because each is compiled.
 const PATTERNS_MAX: usize = 2000;
@@ -16,7 +16,7 @@ const COMMENT_BYTES_MAX: usize = 4096;
 
 /// A request for a new silence, or for a change.
 #[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "they are those of a silence")]
+#[expect(missing_docs, reason = "the fields are those of a silence")]
 pub struct NewSilence {
     /// The id of the silence to change; `None`: a new one.
     pub id: Option<String>,
@@ -35,7 +35,7 @@ impl Silence {
     fn may_become(&self, new: &NewSilence, now: UnixMillis) -> bool {
         let is_same = self.matchers == new.matchers
             && new.recurring.as_ref().is_none_or(|recurring| *recurring == self.recurring);
-        // A future window may be changed until the silence has begun.
+        // The start may be changed until the silence has begun.
         let has_begun = self.starts_at <= now.0;
         is_same
             && self.state(now) != SilenceState::Expired
@@ -48,7 +48,7 @@ impl Silences {
     /// `fresh` is the id of a new silence.
     ///
     /// # Errors
-    /// When it cannot be.
+    /// When the request is invalid, its id is unknown, or there is no room.
     pub fn want(
         &self,
         new: NewSilence,
@@ -73,8 +73,8 @@ impl Silences {
                 recurring,
             }]);
         }
-        self.has_room(&new)?;
-        let made = Silence {
+        self.check_room(&new)?;
+        let created = Silence {
             id: fresh,
             matchers: new.matchers,
             starts_at: new.starts_at.max(now).0,
@@ -85,7 +85,10 @@ impl Silences {
             recurring: new.recurring.flatten(),
         };
         let replaced = before.filter(|silence| silence.state(now) != SilenceState::Expired);
-        Ok([Some(made), replaced.map(|silence| silence.ended(now))].into_iter().flatten().collect())
+        Ok([Some(created), replaced.map(|silence| silence.ended(now))]
+            .into_iter()
+            .flatten()
+            .collect())
     }
 
     /// The ids of expired silences that are removed for a new one, the earliest end first.
@@ -100,9 +103,9 @@ impl Silences {
             count >= SILENCES_MAX || compiled + patterns(&new.matchers) > PATTERNS_MAX
         };
         let enough = over.iter().take_while(|silence| {
-            let goes = is_full(count, compiled);
+            let is_removed = is_full(count, compiled);
             (count, compiled) = (count - 1, compiled - patterns(&silence.matchers));
-            goes
+            is_removed
         });
         let enough = enough.count();
         over.truncate(enough);
@@ -117,17 +120,17 @@ impl Silences {
         over
     }
 
-    fn has_room(&self, new: &NewSilence) -> Result<(), SilenceFault> {
+    fn check_room(&self, new: &NewSilence) -> Result<(), SilenceFault> {
         if self.0.len() >= SILENCES_MAX {
-            let message =
-                format!("{} silences are as many as there may be: end some", self.0.len());
+            let message = format!("{} silences are the maximum: expire some", self.0.len());
             return Err(SilenceFault::Invalid(message));
         }
         let patterns =
             |all: &[LabelMatcher]| all.iter().filter(|matcher| matcher.is_pattern()).count();
         let count: usize = self.0.values().map(|silence| patterns(&silence.matchers)).sum();
         if count + patterns(&new.matchers) > PATTERNS_MAX {
-            let message = format!("all silences have {PATTERNS_MAX} patterns at most: name values");
+            let message =
+                format!("all silences together have {PATTERNS_MAX} patterns at most: use values");
             return Err(SilenceFault::Invalid(message));
         }
         Ok(())
@@ -160,7 +163,7 @@ fn check(new: &NewSilence, before: Option<&Silence>, now: UnixMillis) -> Result<
     }
     if new.recurring.is_none() && before.is_some_and(|silence| silence.recurring.is_some()) {
         return invalid(
-            "this silence recurs: send `recurring`, too, with null for one that does not",
+            "this silence recurs: also send `recurring`; null makes it a silence that does not",
         );
     }
     Ok(())

@@ -29,7 +29,7 @@ pub(super) const VALUE_BYTES_MAX: usize = 256 << 10;
 const MADE_BYTES_MAX: usize = 32 << 20;
 /// The maximum size of the text of a list or map that is made of arguments, in bytes.
 const NESTED_BYTES_MAX: usize = 8 << 20;
-/// The maximum nesting depth of such lists and maps.
+/// The maximum nesting depth of these lists and maps.
 const NESTED_DEPTH_MAX: usize = 32;
 /// The approximate size of an entry of a list or a map.
 const ENTRY_BYTES: usize = 64;
@@ -81,8 +81,8 @@ impl Allowance {
             return Ok(());
         }
         Err(fault(format!(
-            "it takes longer than {EXPANSION_TIME_MAX:?}, or all templates of the evaluation longer \
-             than {EVALUATION_TIME_MAX:?}: simplify the template"
+            "the template takes longer than {EXPANSION_TIME_MAX:?}, or all templates of the \
+             evaluation take longer than {EVALUATION_TIME_MAX:?}: simplify the template"
         )))
     }
 
@@ -93,7 +93,7 @@ impl Allowance {
             return Ok(());
         }
         Err(fault(format!(
-            "its functions return more than {MADE_BYTES_MAX} bytes: simplify the template"
+            "the template's functions return more than {MADE_BYTES_MAX} bytes: simplify it"
         )))
     }
 
@@ -170,14 +170,14 @@ pub(super) fn shown_bytes(value: &Value, most: usize) -> Option<usize> {
                 *left = left.checked_sub(name.len())?;
                 add(value, deeper, left)
             })?,
-            // A number may have as many digits as the largest one.
+            // A number has at most as many digits as the largest number.
             Value::Float(_) => *left = left.checked_sub(330)?,
             Value::Nil | Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Function(_) => {}
         }
         Some(())
     }
     let mut left = most;
-    // The data itself has a few levels.
+    // The data of a template adds a few levels.
     add(value, NESTED_DEPTH_MAX + 8, &mut left)?;
     Some(most - left)
 }

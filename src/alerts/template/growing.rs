@@ -16,14 +16,14 @@ use super::{
 
 /// The maximum number of bytes that a byte becomes when it is quoted or escaped.
 const ESCAPED: usize = 10;
-/// The maximum number of bytes that a directive of `printf` adds to its argument: its error texts.
+/// The maximum number of bytes of the error text that a directive of `printf` adds.
 const DIRECTIVE_BYTES: usize = 64;
 /// The limit of the computed length, which is more than the actual length.
 const COMPUTED_BYTES_MAX: usize = 16 * VALUE_BYTES_MAX;
 /// The characters in a directive of `printf`, besides digits.
 const FLAGS: &str = "+-# .*[]";
 
-/// Returns all functions; the ones with names of Go's functions replace these.
+/// Returns all functions; most of them replace Go's functions of the same name.
 pub(super) fn all() -> FuncMap {
     let mut map = FuncMap::new();
     let mut add = |name: &str, function: fn(&[Value]) -> gotmpl::Result<Value>| {
@@ -58,12 +58,12 @@ fn added(args: &[Value]) -> gotmpl::Result<usize> {
 fn printed(args: &[Value]) -> gotmpl::Result<usize> {
     let format = string(args, 0)?;
     let args = args.get(1..).unwrap_or_default();
-    let mut heaviest = 0;
+    let mut largest = 0;
     for arg in args {
-        heaviest = shown(arg)?.max(heaviest);
+        largest = shown(arg)?.max(largest);
     }
     let integers = args.iter().filter_map(Value::as_int).map(i64::unsigned_abs);
-    // Both signs count, and widths are limited.
+    // A negative width counts by its absolute value, and widths are limited.
     let longest = integers.max().unwrap_or(0).min(u64::from(u16::MAX)) as usize;
     let mut sum = format.len() + added(args)? * ESCAPED;
     for directive in format.split('%').skip(1) {
@@ -75,7 +75,7 @@ fn printed(args: &[Value]) -> gotmpl::Result<usize> {
         let stars = parts.matches('*').count() * longest;
         sum = sum
             .saturating_add(widths.saturating_add(stars))
-            .saturating_add(heaviest * ESCAPED + DIRECTIVE_BYTES);
+            .saturating_add(largest * ESCAPED + DIRECTIVE_BYTES);
     }
     Ok(sum)
 }

@@ -185,7 +185,7 @@ fn with_status(args: &[Value], status: &str) -> gotmpl::Result<Value> {
     Ok(Value::List(all.iter().filter(has_status).cloned().collect()))
 }
 
-/// Returns names and values; those of a map in Alertmanager's order, the alert's name first.
+/// Returns names and values; a map is in Alertmanager's order, with the alert's name first.
 fn pairs(args: &[Value]) -> gotmpl::Result<Vec<(String, Value)>> {
     let labels = argument(args, 0)?;
     if let Value::Map(map) = &labels {

@@ -112,7 +112,7 @@ impl Expanding {
         }
     }
 
-    /// Checks that a template can be parsed, without executing it, because anybody may send it.
+    /// Checks that a template can be parsed, without executing it, because any client may send it.
     ///
     /// # Errors
     /// The fault of the template.
@@ -307,16 +307,17 @@ mod tests {
 
     #[test]
     fn unknown_names_are_found_without_executing_the_template() {
-        let fine = |template: &str| assert_eq!(Expanding::check(template), Ok(()), "{template}");
-        fine(
+        let accepted =
+            |template: &str| assert_eq!(Expanding::check(template), Ok(()), "{template}");
+        accepted(
             "{{ range $i, $x := query \"up\" }}{{ $i }}{{ $x.Value }}{{ $y := 1 }}{{ $y }}{{ end }}",
         );
-        fine("{{ if $z := .Value }}{{ $z }}{{ else }}{{ $z }}{{ end }}");
-        fine("{{ define \"t\" }}{{ $.x }}{{ end }}{{ template \"t\" args 1 2 }}");
-        fine("{{ with $labels }}{{ .x | printf \"%s\" }}{{ end }}{{ break }}");
-        let refused = |template: &str, what: &str| {
+        accepted("{{ if $z := .Value }}{{ $z }}{{ else }}{{ $z }}{{ end }}");
+        accepted("{{ define \"t\" }}{{ $.x }}{{ end }}{{ template \"t\" args 1 2 }}");
+        accepted("{{ with $labels }}{{ .x | printf \"%s\" }}{{ end }}{{ break }}");
+        let refused = |template: &str, expected: &str| {
             let cause = Expanding::check(template).unwrap_err();
-            assert!(cause.contains(what), "{template}: {cause}");
+            assert!(cause.contains(expected), "{template}: {cause}");
         };
         refused("{{ if false }}{{ $x }}{{ end }}", "$x");
         refused("{{ range 1 }}{{ $x := 1 }}{{ end }}{{ $x }}", "$x");

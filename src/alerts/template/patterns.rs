@@ -13,7 +13,7 @@ use super::fault;
 
 /// The maximum size of a compiled pattern, in bytes.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
-/// The maximum size of a pattern's cache while it matches, in bytes.
+/// The maximum size of the cache that a pattern fills while it is matched, in bytes.
 const MATCHING_BYTES_MAX: usize = 256 << 10;
 /// The maximum number of cached patterns.
 const CACHED_MAX: usize = 32;

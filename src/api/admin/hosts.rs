@@ -62,7 +62,7 @@ pub(super) async fn remove_several(
     }
 }
 
-/// Removes hosts and returns the number of those that existed.
+/// Removes hosts, and returns the number of removed hosts.
 async fn remove_hosts(
     names: BTreeSet<String>,
     parts: web::Data<AdminParts>,

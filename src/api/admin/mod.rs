@@ -25,7 +25,7 @@ use crate::{
 
 /// The parts that the handlers of changes and of the daemon's health need.
 #[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the types say it")]
+#[expect(missing_docs, reason = "the types describe the fields")]
 pub struct AdminParts {
     pub store: Store,
     pub writer: WriterHandle,

@@ -1,4 +1,5 @@
-//! `POST /api/v1/alerts/ack` and `/api/v1/alerts/unack`: acknowledges alerts, or withdraws it.
+//! `POST /api/v1/alerts/ack` and `/api/v1/alerts/unack`: acknowledge alerts, or withdraw their
+//! acknowledgement.
 
 use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 use serde::Deserialize;

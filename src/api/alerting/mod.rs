@@ -26,7 +26,7 @@ use crate::{
 
 /// The parts that the handlers of alerts need.
 #[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the types say it")]
+#[expect(missing_docs, reason = "the types describe the fields")]
 pub struct AlertingParts {
     pub rules: KnownRules,
     pub silences: KnownSilences,

@@ -26,18 +26,18 @@ impl Params {
         let (active, silenced, inhibited) = (true, true, true);
         let mut params = Self { filters: Vec::new(), active, silenced, inhibited, receiver: None };
         for (name, value) in pairs {
-            let word = || match &*value {
+            let flag = || match &*value {
                 "true" => Ok(true),
                 "false" => Ok(false),
                 other => Err(format!("{name}={other:?}: write true or false")),
             };
             match &*name {
                 "filter" => params.filters.extend(LabelMatcher::parse_all(&value)?),
-                "active" => params.active = word()?,
-                "silenced" => params.silenced = word()?,
-                "inhibited" => params.inhibited = word()?,
+                "active" => params.active = flag()?,
+                "silenced" => params.silenced = flag()?,
+                "inhibited" => params.inhibited = flag()?,
                 // Alertmanager's "unprocessed" alerts do not exist here.
-                "unprocessed" => drop(word()?),
+                "unprocessed" => drop(flag()?),
                 "receiver" => params.receiver = Some(LabelMatcher::new(&name, &value, true, true)?),
                 _ => {}
             }

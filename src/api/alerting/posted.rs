@@ -35,7 +35,8 @@ pub(super) async fn put(
         Ok(Ok(PostOutcome { invalid: 0, refused, taken, .. })) => {
             tracing::warn!(refused, taken, "too many alerts of other programs");
             let message = format!(
-                "{refused} alerts exceed the limit of alerts of other programs; resolve some and retry"
+                "{refused} alerts exceed the limit of alerts of other programs; resolve some \
+                 alerts and retry"
             );
             fault(StatusCode::SERVICE_UNAVAILABLE, &message)
         }

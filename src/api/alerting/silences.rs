@@ -15,7 +15,7 @@ use crate::{
     store::ObjectRefusal,
 };
 
-/// A posted silence. Clients also send back the fields that they were shown.
+/// A posted silence. Clients that change a silence also send back all other fields of the response.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Posted {
@@ -39,8 +39,8 @@ fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<Recurrenc
 }
 
 impl Posted {
-    /// Returns the silence to store. A recurring silence is shown with the times of its window, so
-    /// its own times come back in `recursFrom` and `recursUntil`.
+    /// Returns the silence to store. Responses show a recurring silence with the times of its
+    /// window; clients send back the times of the silence itself in `recursFrom` and `recursUntil`.
     fn into_new_silence(mut self) -> Result<NewSilence, SilenceFault> {
         if matches!(self.recurring, Some(Some(_))) {
             self.starts_at = self.recurs_from.unwrap_or(self.starts_at);
@@ -153,7 +153,7 @@ fn to_json(silence: &Silence, state: SilenceState, now: UnixMillis) -> Value {
     });
     if let (Some(recurring), Some(shown)) = (&silence.recurring, shown.as_object_mut()) {
         shown.insert("recurring".to_owned(), json!(recurring));
-        // The times of the silence itself, in addition to those of its window.
+        // The times of the silence itself, in addition to the times of its window.
         shown.insert("recursFrom".to_owned(), json!(time(UnixMillis(silence.starts_at))));
         shown.insert("recursUntil".to_owned(), json!(time(UnixMillis(silence.ends_at))));
     }

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::{AlertingParts, time};
 use crate::alerts::Routing;
 
-/// Reports a cluster of one. The configuration contains only routes and receiver names, because
-/// the rest may be secret.
+/// Reports a server without a cluster. The configuration contains only routes and receiver names,
+/// because the rest may be secret.
 pub(super) async fn status(parts: web::Data<AlertingParts>) -> HttpResponse {
     let original =
         parts.rules.routing().map_or_else(String::new, |routing| configuration(&routing));

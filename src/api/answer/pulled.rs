@@ -20,7 +20,7 @@ use actix_web::{
 use super::slow::SlowReaders;
 use crate::query::Reservation;
 
-/// Returns the next chunk, or `None` at the end.
+/// A function that returns the next chunk, or `None` at the end.
 type NextChunk = Box<dyn FnMut() -> Option<Bytes>>;
 
 /// The rest of a body with its memory; empty after a timeout.
@@ -84,7 +84,7 @@ impl MessageBody for PulledBody {
         self.remaining.chunks.set(self.remaining.chunks.get() + 1);
         let mut answer = self.remaining.answer.borrow_mut();
         let Some((next, _)) = answer.as_mut() else {
-            // An error, so that the client does not take the part for the whole answer.
+            // The error keeps the client from mistaking the part for the whole response.
             return Poll::Ready(Some(Err(io::ErrorKind::TimedOut.into())));
         };
         Poll::Ready(next().map(Ok))

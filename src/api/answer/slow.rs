@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::telemetry::{Metrics, QueryOutcome};
 
-/// The size of the chunks that the connection gets.
+/// The size of the chunks of a body.
 pub(in crate::api) const CHUNK_BYTES: usize = 64 << 10;
 
 /// The time for a chunk in multiples of `server.client_timeout`: with the defaults, a client must
@@ -18,7 +18,7 @@ const TIMEOUTS_PER_CHUNK: u32 = 3;
 pub(in crate::api) struct SlowReaders {
     /// The maximum time for reading a chunk; after that, the answer is aborted.
     pub(in crate::api) chunk_within: Duration,
-    /// Counts aborted answers.
+    /// The counter of aborted answers.
     pub(in crate::api) aborted: prometheus::IntCounter,
 }
 

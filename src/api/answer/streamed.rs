@@ -1,5 +1,5 @@
 //! An answer in chunks, written while the client reads it: a large answer is never in memory as a
-//! whole. A small one is sent in one piece, with its length.
+//! whole. A small answer is sent in one piece, with its length.
 //!
 //! Must never know: what is answered.
 
@@ -34,9 +34,9 @@ pub(in crate::api) enum AnswerStart<E> {
     Failed(E),
 }
 
-/// Runs a query and writes its answer. `start` gets the beginning of the answer; when the query
-/// panics, it is dropped. The answer's memory is held until it is written. The caller
-/// must be on a blocking thread of a runtime.
+/// Runs a query and writes its answer. `start` receives the beginning of the answer; when the query
+/// panics, `start` is dropped. The memory of the answer is held until the answer is written. The
+/// caller must be on a blocking thread of a runtime.
 pub(in crate::api) fn write<T: Serialize, E>(
     start: oneshot::Sender<AnswerStart<E>>,
     permit: OwnedSemaphorePermit,
@@ -92,7 +92,7 @@ impl<E> ChunkWriter<E> {
         let sent = Handle::current().block_on(async { timeout(within, chunks.send(chunk)).await });
         match sent {
             Ok(Ok(())) => Ok(()),
-            // The client is gone.
+            // The client has disconnected.
             Ok(Err(_)) => Err(io::ErrorKind::BrokenPipe.into()),
             Err(_) => {
                 self.slow.aborted.inc();
@@ -112,7 +112,7 @@ impl<E> ChunkWriter<E> {
         drop(permit);
     }
 
-    /// Aborts the answer with an error, so that the client does not take it for a whole one.
+    /// Aborts the answer with an error, so that the client does not mistake it for a whole answer.
     fn fail(mut self, cause: io::Error) {
         if cause.kind() != io::ErrorKind::TimedOut {
             return drop(self.send(Err(cause)));

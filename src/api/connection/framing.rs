@@ -1,11 +1,12 @@
-//! The extent of HTTP/1.1 requests: the number of received bytes that belong to the current one.
+//! The extent of HTTP/1.1 requests: the number of received bytes that belong to the current
+//! request.
 //!
 //! Must never know: sockets. Unreadable input ends the request here; the HTTP server reads the
 //! same bytes, answers with an error, and closes the connection.
 
-/// The maximum size of a head: the HTTP server answers 431 to larger ones.
+/// The maximum size of a head: the HTTP server answers 431 to larger heads.
 pub(super) const HEAD_BYTES_MAX: usize = 128 << 10;
-/// The maximum number of headers, equal to the HTTP server's.
+/// The maximum number of headers, equal to the maximum of the HTTP server.
 const HEADERS_MAX: usize = 96;
 /// The maximum length of a line in chunked encoding: a size with extensions, or a trailer field.
 const CHUNK_LINE_BYTES_MAX: usize = 4096;
@@ -35,7 +36,7 @@ enum Chunk {
     Size(Vec<u8>),
     /// The data of a chunk and its end of line, with the number of missing bytes.
     Data(u64),
-    /// The lines after the last chunk, with the length of the current one without its end.
+    /// The lines after the last chunk, with the length of the current line without its end.
     Trailers { line: usize },
 }
 
@@ -58,9 +59,9 @@ impl Framing {
         }
     }
 
-    /// Returns how many of these bytes may be passed on. They follow the bytes passed on before;
-    /// the caller repeats the others in the next call. With 0, more bytes are needed, or the
-    /// request is whole.
+    /// Returns the number of bytes that may be passed on. `bytes` follow the bytes that were passed
+    /// on before; the caller repeats the remaining bytes in the next call. 0 means that more bytes
+    /// are needed, or that the request is whole.
     pub(super) fn pass(&mut self, bytes: &[u8]) -> usize {
         match &mut self.phase {
             Phase::Head(seen) => match end_of_head(bytes, *seen) {

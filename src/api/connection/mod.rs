@@ -12,7 +12,7 @@ use crate::telemetry::Metrics;
 pub use one_at_a_time::OneAtATime;
 pub(super) use one_at_a_time::{Answered, ConnectionTurn, TurnEnd};
 
-/// Counts open connections.
+/// The counter of open connections.
 #[derive(Debug, Clone)]
 pub struct Connections {
     metrics: Metrics,

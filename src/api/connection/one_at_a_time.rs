@@ -42,7 +42,7 @@ impl ConnectionTurn {
     }
 }
 
-/// Admits the client's next request when it is dropped.
+/// A guard that admits the client's next request when it is dropped.
 #[derive(Debug)]
 pub(crate) struct TurnEnd(pub(crate) Option<ConnectionTurn>);
 
@@ -82,7 +82,7 @@ pub struct OneAtATime<T> {
     io: T,
     turn: ConnectionTurn,
     framing: Framing,
-    /// Bytes that were read but not passed on; the first `cleared` of them may be.
+    /// Bytes that were read but not passed on; the first `cleared` bytes may be passed on.
     held: BytesMut,
     cleared: usize,
     at_end: bool,

@@ -1,5 +1,5 @@
-//! `POST /write` and `/api/v2/write`: InfluxDB line protocol, with the requests that its clients
-//! send first.
+//! `POST /write` and `/api/v2/write`: InfluxDB line protocol, and the requests with which its
+//! clients begin.
 
 use actix_web::{HttpResponse, http::StatusCode, web::Query};
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use crate::{
     ingest::{influx::Precision, protocol::RowProtocol},
 };
 
-/// A version of which clients expect all features that they need.
+/// The reported version of InfluxDB, recent enough for all features that clients need.
 const VERSION: &str = "1.8.10-granary";
 
 /// The parameters of a write; databases, organizations, buckets and credentials are ignored.

@@ -27,7 +27,7 @@ const WORKER_COLLECTOR_BYTES_MAX: usize = 2 << 20;
 
 /// The parts that the handlers of samples need.
 #[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the types say it")]
+#[expect(missing_docs, reason = "the types describe the fields")]
 pub struct IngestParts {
     pub collectors: Collectors,
     pub bodies: Bodies,

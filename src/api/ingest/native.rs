@@ -1,4 +1,4 @@
-//! `POST /api/v1/ingest`, and `POST /api/v1/update`: updates in MongoDB's syntax.
+//! `POST /api/v1/ingest`: batches. `POST /api/v1/update`: updates in MongoDB's syntax.
 
 use actix_web::{
     HttpRequest, HttpResponse,

@@ -3,7 +3,7 @@
 //! A request is answered with 204 once its samples are durable, even when some samples were
 //! refused for good: Prometheus and vmagent drop the whole request on any other 4xx and would
 //! count accepted samples as lost. `/metrics` counts refused samples, and senders of 2.0 read the
-//! number of written ones from the headers.
+//! number of written samples from the headers.
 
 use actix_web::{HttpRequest, HttpResponse, http::header};
 

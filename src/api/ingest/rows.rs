@@ -1,5 +1,5 @@
-//! The common part of HTTP protocols whose samples arrive as rows: receiving, and the sender's
-//! name.
+//! The common part of HTTP protocols whose samples arrive as rows: receiving the request, and
+//! naming its sender.
 //!
 //! Must never know: how a body is read.
 
@@ -45,7 +45,7 @@ async fn accept(
     collected.map_err(Refusal::Collect)
 }
 
-/// Answers 503 to requests that may succeed later: Prometheus drops on 429 by default.
+/// Answers 503 to requests that may succeed later: Prometheus drops samples on 429 by default.
 fn retry_later(refusal: &Refusal) -> HttpResponse {
     let mut response = refusal.response();
     if response.status() == StatusCode::TOO_MANY_REQUESTS {

@@ -22,7 +22,7 @@ use crate::{
 
 /// The parts that the handlers of dashboards and annotations need.
 #[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the types say it")]
+#[expect(missing_docs, reason = "the types describe the fields")]
 pub struct ObjectsParts {
     pub store: Store,
     pub clock: TrustedClock,
@@ -61,7 +61,7 @@ fn refusal(fault: &ObjectFault) -> HttpResponse {
         ObjectFault::NotFound(message) => {
             answer::error(StatusCode::NOT_FOUND, "not_found", message)
         }
-        // The version that the next save must name.
+        // The response contains the version that the next save must name.
         ObjectFault::Refused(cause @ ObjectRefusal::Conflict { found, .. }) => {
             HttpResponse::Conflict().json(json!({
                 "error": "conflict", "message": cause.to_string(), "version": found,

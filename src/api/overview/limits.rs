@@ -7,7 +7,7 @@ use crate::store::{OBJECTS_BYTES_MAX, OBJECTS_MAX};
 
 /// The limits that come from settings.
 #[derive(Debug, Clone, Copy)]
-#[expect(missing_docs, reason = "each is the setting of its name")]
+#[expect(missing_docs, reason = "each field is the setting of its name")]
 pub struct OverviewLimits {
     pub series_max: usize,
     pub sender_series_max: usize,

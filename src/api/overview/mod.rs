@@ -1,7 +1,7 @@
 //! The daemon's state over HTTP: what is stored, and how the daemon performs.
 //!
-//! Must never know: how samples and queries are processed. It answers even when queries are
-//! refused.
+//! Must never know: how samples and queries are processed. The state is available even when queries
+//! are refused.
 
 mod limits;
 mod status;
@@ -23,7 +23,7 @@ pub use limits::OverviewLimits;
 
 /// The parts that the handlers need.
 #[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the types say it")]
+#[expect(missing_docs, reason = "the types describe the fields")]
 pub struct OverviewParts {
     pub query: QueryParts,
     pub admin: AdminParts,

@@ -204,7 +204,7 @@ fn refused(parts: &OverviewParts) -> Vec<RefusedPart> {
     all.into_iter().map(part).collect()
 }
 
-/// Returns the senders that registered the most series, including those of foreign protocols.
+/// Returns the senders that registered the most series, including senders of foreign protocols.
 fn senders(parts: &OverviewParts) -> SendersPart {
     let store = &parts.admin.store;
     let top = store.dictionary().largest_senders(SENDERS_MAX);

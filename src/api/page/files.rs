@@ -19,7 +19,7 @@ pub(super) struct File {
     pub(super) fingerprint: String,
 }
 
-/// Returns a file by its path in the folder, such as `assets/index-1a2b.js`.
+/// A function that returns a file by its path in the folder, such as `assets/index-1a2b.js`.
 pub(super) type Files = fn(&str) -> Option<File>;
 
 /// Returns a built file.

@@ -1,5 +1,6 @@
-//! The web page: a document for the path of each view, and the assets that they load. All documents
-//! are the same page, but each lists the files of its view, so that the browser loads them at once.
+//! The web page: a document for the path of each view, and the assets that documents load. All
+//! documents are the same page, but each document lists the files of its view, so that the browser
+//! loads these files at once.
 //!
 //! The page uses the public API. Must never know: what the page shows.
 
@@ -33,7 +34,7 @@ const VIEWS: [(&str, &str); 7] = [
 /// The maximum number of expressions in an address; see src/web/src/queries/address.ts.
 const EXPRESSIONS_MAX: usize = 12;
 
-/// Registers the routes, which must precede other rooms' routes of the path `/`.
+/// Registers the routes, which must precede other areas' routes of the path `/`.
 pub(super) fn routes(mut scope: Scope<'_, ()>) {
     for method in [Method::GET, Method::HEAD] {
         for (path, view) in VIEWS {
@@ -42,7 +43,7 @@ pub(super) fn routes(mut scope: Scope<'_, ()>) {
         }
         scope.route(method, "/assets/{name}", asset);
     }
-    // Links to expressions in Prometheus' format: those of alerts, templates and Grafana.
+    // Alerts, templates and Grafana link to expressions in Prometheus' format.
     scope.route(Method::GET, "/graph", async |request: HttpRequest| graph(request.query_string()));
     // Clients of Prometheus' API also request the root, but do not accept HTML.
     let reads_html = |context: &GuardContext<'_>| wants_html(&context.head().headers);
@@ -74,8 +75,8 @@ fn graph(query: &str) -> HttpResponse {
     });
     let mut expressions: Vec<_> = expressions.collect();
     expressions.sort();
-    let parameters = expressions.into_iter().enumerate().map(|(at, (_, expression))| {
-        let name = if at == 0 { String::new() } else { format!(".{}", at + 1) };
+    let parameters = expressions.into_iter().enumerate().map(|(index, (_, expression))| {
+        let name = if index == 0 { String::new() } else { format!(".{}", index + 1) };
         format!("expression{name}={}", query_escaped(&expression))
     });
     let parameters: Vec<_> = parameters.collect();

@@ -13,7 +13,7 @@ use actix_web::{
 
 use super::files::{File, Files, media_type};
 
-/// The document for views without one of their own.
+/// The document for views without a document of their own.
 const DOCUMENT: &str = "index.html";
 /// The document when the page was not built.
 const NO_PAGE: &str = include_str!("no_page.html");
@@ -92,8 +92,9 @@ fn encoded(
     ];
     forms.retain(|(_, form)| form.is_some());
     let supported = forms.iter().map(|(encoding, _)| encoding);
-    let chosen = AcceptEncoding::parse(request).ok().and_then(|wish| wish.negotiate(supported));
-    // A client that accepts none of them gets the plain file.
+    let chosen =
+        AcceptEncoding::parse(request).ok().and_then(|accepted| accepted.negotiate(supported));
+    // A client that accepts none of these encodings gets the plain file.
     let chosen = chosen.unwrap_or(Encoding::identity());
     forms.into_iter().find(|(encoding, _)| *encoding == chosen)?.1
 }
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn no_other_file_is_served() {
+    fn compressed_variants_and_files_outside_the_assets_are_not_served() {
         for name in ["index-1.js.br", "index-1.js.gz", "../index.html", ".env", "none.js", ""] {
             assert!(asset(&request(&[]), files, name).is_none(), "{name}");
         }

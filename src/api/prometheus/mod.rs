@@ -30,8 +30,8 @@ use receive::Received;
 
 use super::{answer as own_answer, query::QueryParts, scope::Scope};
 
-/// Registers the routes. `/api/v1/series` belongs to Prometheus' API when it has `match[]`, else to
-/// the store's own, which is registered later.
+/// Registers the routes. `/api/v1/series` belongs to Prometheus' API when the request has
+/// `match[]`, else to the store's own API, which is registered later.
 pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
     for prefix in ["/api/v1", "/prometheus/api/v1"] {
         let mut serve = PrefixedScope { scope: &mut scope, prefix };
@@ -70,7 +70,7 @@ pub(super) fn routes(mut scope: Scope<'_, QueryParts>) {
     }
 }
 
-/// Returns true when a request to a path of both APIs is meant for Prometheus'.
+/// Returns true when a request to a path of both APIs is meant for Prometheus' API.
 fn is_prometheus(context: &GuardContext<'_>) -> bool {
     let head = context.head();
     let query = head.uri.query().unwrap_or_default();
@@ -86,7 +86,7 @@ async fn only_post() -> HttpResponse {
     response
 }
 
-/// Registers routes below a prefix. Responses are compressed for clients that accept it.
+/// Registers routes below a prefix. Responses are compressed for clients that accept compression.
 struct PrefixedScope<'s, 'a> {
     scope: &'s mut Scope<'a, QueryParts>,
     prefix: &'static str,

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::query::STEPS_MAX;
 
-/// Names and values in the order in which they were sent, first those of the body.
+/// Names and values in the order of the request: first the body, then the query string.
 #[derive(Debug, Default)]
 pub(super) struct Params(Vec<(String, String)>);
 
@@ -123,7 +123,7 @@ impl Params {
         Ok((limit > 0).then_some(limit))
     }
 
-    /// Returns the timeout of the query: the requested one, but at most `longest`.
+    /// Returns the timeout of the query: the requested timeout, but at most `longest`.
     pub(super) fn timeout(&self, longest: Duration) -> Result<Duration, Fault> {
         let requested = self.duration("timeout")?.unwrap_or(i64::MAX);
         Ok(Duration::from_millis(requested.max(0) as u64).min(longest))

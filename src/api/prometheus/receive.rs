@@ -95,8 +95,8 @@ async fn answer(
         .map_err(|_| Fault::new(FaultKind::Internal, "the daemon is stopping"))?;
     let _waiter = budget.waiter();
     let worked = web::block(move || {
-        // The place is released when the answer is complete, its memory when the client has read
-        // it.
+        // The place is released when the answer is complete; the memory of the answer is released
+        // when the client has read it.
         let _permit = permit;
         budget.check().map_err(|_| late("in the queue", limit))?;
         let now = parts.clock.moment();

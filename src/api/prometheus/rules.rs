@@ -27,7 +27,7 @@ use crate::{
 
 /// The estimated size of an alert, and of a rule without its alerts.
 const ENTRY_BYTES: usize = 2048;
-/// The interval of checked groups that have none; any will do.
+/// The interval of checked groups that do not set one; it does not affect the check.
 const CHECKED_INTERVAL_MS: i64 = 60_000;
 
 pub(super) async fn rules(received: Received) -> HttpResponse {

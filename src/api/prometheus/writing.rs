@@ -75,7 +75,8 @@ impl Writing {
         writing
     }
 
-    /// Returns the response; a large one holds the query's memory until the client has read it.
+    /// Returns the response. A large response holds the query's memory until the client has read
+    /// it.
     pub(super) fn response(self, memory: Option<Reservation>, slow: SlowReaders) -> HttpResponse {
         let mut response = HttpResponse::Ok();
         response.content_type("application/json");

@@ -39,7 +39,7 @@ pub(super) async fn hosts(
     .await
 }
 
-/// The sparklines of all hosts, which concurrent requests share. Cheap to clone.
+/// The sparklines of all hosts, which concurrent requests share. Clones are cheap.
 #[derive(Debug, Clone, Default)]
 pub struct Lines(Arc<SharedLines>);
 
@@ -80,7 +80,7 @@ pub(super) async fn sparklines(
     .await
 }
 
-/// The parameters of a request that has none.
+/// The parameters of a request without parameters.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Nothing {}

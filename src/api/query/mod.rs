@@ -31,7 +31,7 @@ use crate::{
 
 /// The parts that the handlers of queries need, including Prometheus' API.
 #[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the types say it")]
+#[expect(missing_docs, reason = "the types describe the fields")]
 pub struct QueryParts {
     pub store: Store,
     pub clock: TrustedClock,
@@ -40,7 +40,7 @@ pub struct QueryParts {
     pub hosts: KnownHosts,
     pub rules: KnownRules,
     pub silences: KnownSilences,
-    /// The addresses of Alertmanagers that get alerts.
+    /// The addresses of Alertmanagers that receive alerts.
     pub alertmanagers: Arc<[String]>,
     pub limits: QueryLimits,
     pub promql: PromqlSettings,

@@ -49,7 +49,7 @@ pub(super) struct Params {
 
 /// The parameters of every query of series.
 pub(super) const SERIES_PARAMS: [&str; 2] = ["metric", "tags"];
-/// The parameters of a query over a range, besides those of series.
+/// The parameters of a query over a range, besides the parameters of series.
 pub(super) const RANGE_PARAMS: [&str; 4] = ["resolution", "range", "start", "end"];
 
 /// The maximum number of metrics in a query that accepts several.
@@ -269,7 +269,7 @@ pub(crate) fn fuzz_query(text: &str, now: UnixMillis) {
     }
 }
 
-/// See [`UnixMillis::parse`].
+/// Parses a time, see [`UnixMillis::parse`]; the error names the parameter.
 pub(super) fn time(name: &str, text: &str) -> Result<UnixMillis, QueryError> {
     UnixMillis::parse(text).map_err(|cause| QueryError::Invalid(format!("{name}={cause}")))
 }

@@ -1,8 +1,8 @@
 //! `GET /api/v1/tail`: changes of series as server-sent events.
 //!
 //! Changes are read when the connection can send more, at most once a second. A slow subscriber
-//! therefore skips changes, without using memory for them, and its next event says so. A subscriber
-//! that reads nothing is disconnected like any slow reader; see `connection`.
+//! therefore skips changes, without using memory for them, and its next event reports the skipped
+//! seconds. A subscriber that reads nothing is disconnected like any slow reader; see `connection`.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -32,7 +32,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 const HEARTBEAT: &str = ": nothing new\n\n";
 
-/// The permits of tails, and the signal that ends them. Cheap to clone.
+/// The permits of tails, and the signal that ends all tails. Clones are cheap.
 #[derive(Debug, Clone)]
 pub struct Tails {
     permits: Arc<Semaphore>,
@@ -51,7 +51,7 @@ impl Tails {
         tails_max.saturating_sub(self.permits.available_permits())
     }
 
-    /// Ends all tails, and those opened later.
+    /// Ends all tails, and all tails that are opened later.
     pub fn end(&self) {
         self.stopping.send_replace(true);
     }
@@ -105,7 +105,7 @@ struct Subscription {
     parts: web::Data<QueryParts>,
     stopping: watch::Receiver<bool>,
     shows_state: bool,
-    /// The time since the last read; `None` before the first.
+    /// The time since the last read; `None` before the first read.
     polled: Option<Stopwatch>,
     /// The time since the last event or comment.
     sent: Stopwatch,

@@ -101,7 +101,7 @@ fn write_openmetrics(page: &Page, metric: &mut String, out: &mut Vec<u8>) -> any
     Ok(rows)
 }
 
-/// Returns a number in MongoDB's extended JSON, which also has NaN and infinity.
+/// Returns a number in MongoDB's extended JSON, which also represents NaN and infinity.
 fn extended(number: f64) -> Bson {
     match number {
         f64::INFINITY => doc! { "$numberDouble": "Infinity" }.into(),
@@ -180,20 +180,20 @@ fn type_line(series: &Series, out: &mut Vec<u8>) {
         }
         Kind::Gauge | Kind::Delta => (series.metric.as_str(), "gauge"),
     };
-    let name = if plain(name) { name.to_owned() } else { quoted(name) };
+    let name = if is_plain(name) { name.to_owned() } else { quoted(name) };
     out.extend_from_slice(format!("# TYPE {name} {kind}\n").as_bytes());
 }
 
 fn sample_line(series: &Series, value: f64, at: i64, out: &mut Vec<u8>) -> anyhow::Result<()> {
     use std::io::Write;
     let mut labels = Vec::with_capacity(series.tags.len() + 1);
-    if plain(&series.metric) {
+    if is_plain(&series.metric) {
         write!(out, "{}", series.metric)?;
     } else {
         labels.push(quoted(&series.metric));
     }
     for (name, value) in &series.tags {
-        let name = if plain(name) { name.clone() } else { quoted(name) };
+        let name = if is_plain(name) { name.clone() } else { quoted(name) };
         labels.push(format!("{name}={}", quoted(value)));
     }
     if !labels.is_empty() {
@@ -208,7 +208,7 @@ fn sample_line(series: &Series, value: f64, at: i64, out: &mut Vec<u8>) -> anyho
     Ok(())
 }
 
-fn plain(name: &str) -> bool {
+fn is_plain(name: &str) -> bool {
     let letter = |at: usize, byte: u8| {
         byte.is_ascii_alphabetic()
             || byte == b'_'

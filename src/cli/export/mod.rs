@@ -102,18 +102,18 @@ pub(super) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let partial = with_suffix(&args.output, ".partial");
-    let note = with_suffix(&args.output, ".partial.state");
-    let mut state = known(&note, &arguments)?;
+    let state_file = with_suffix(&args.output, ".partial.state");
+    let mut state = read_state(&state_file, &arguments)?;
     if !(state.complete && !partial.exists() && args.output.exists()) {
-        let mut file = open_partial(&partial, &note, &state)?;
+        let mut file = open_partial(&partial, &state_file, &state)?;
         run(args, &mut state, |bytes, state| {
             file.write_all(bytes)?;
             file.sync_data()?;
-            let fresh = with_suffix(&note, ".new");
+            let fresh = with_suffix(&state_file, ".new");
             let mut written = fs::File::create(&fresh)?;
             written.write_all(&serde_json::to_vec(state)?)?;
             written.sync_data()?;
-            Ok(fs::rename(fresh, &note)?)
+            Ok(fs::rename(fresh, &state_file)?)
         })?;
         let name = || format!("name {}", args.output.display());
         if args.format == Format::Parquet {
@@ -126,12 +126,12 @@ pub(super) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
             fs::rename(&partial, &args.output).with_context(name)?;
         }
     }
-    fs::remove_file(note)?;
+    fs::remove_file(state_file)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Opens the file of an interrupted export, and removes bytes after its recorded length.
-fn open_partial(partial: &Path, note: &Path, state: &State) -> anyhow::Result<fs::File> {
+fn open_partial(partial: &Path, state_file: &Path, state: &State) -> anyhow::Result<fs::File> {
     let mut file = fs::OpenOptions::new()
         .create(true)
         .read(true)
@@ -143,7 +143,7 @@ fn open_partial(partial: &Path, note: &Path, state: &State) -> anyhow::Result<fs
         bail!(
             "{} is shorter than its recorded length: remove it and {}",
             partial.display(),
-            note.display()
+            state_file.display()
         );
     }
     file.set_len(state.bytes)?;
@@ -191,19 +191,19 @@ fn run(
     Ok(())
 }
 
-/// Returns the state of an interrupted run of the same command.
-fn known(note: &Path, arguments: &str) -> anyhow::Result<State> {
+/// Reads the state of an interrupted run of the same command, or returns a new state.
+fn read_state(state_file: &Path, arguments: &str) -> anyhow::Result<State> {
     let mut text = String::new();
-    match fs::File::open(note) {
+    match fs::File::open(state_file) {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
             return Ok(State { arguments: arguments.to_owned(), ..State::default() });
         }
         file => file?.read_to_string(&mut text)?,
     };
     let state: State = serde_json::from_str(&text)
-        .with_context(|| format!("{} is damaged; remove it to start over", note.display()))?;
+        .with_context(|| format!("{} is damaged; remove it to start over", state_file.display()))?;
     if state.arguments != arguments {
-        bail!("{} belongs to another export; remove it to start over", note.display());
+        bail!("{} belongs to another export; remove it to start over", state_file.display());
     }
     Ok(state)
 }

@@ -1,4 +1,4 @@
-//! Sends batches in order, one request at a time, until the daemon has answered each.
+//! Sends batches in order, one request at a time; each request is repeated until it is answered.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -68,7 +68,7 @@ impl Delivery {
             known.definitions.append(&mut parcel.numbered.new);
             known.defined.resize(known.definitions.len(), false);
         }
-        // A request that is too large for the daemon is halved; the order stays.
+        // A request that is too large for the daemon is split in two; the order is kept.
         let mut waiting = vec![group];
         while let Some(mut part) = waiting.pop() {
             match self.send_part(&mut part, summary)? {
@@ -85,12 +85,12 @@ impl Delivery {
                 Err(cause) => bail!("{}: {cause}", place(&part, inputs)),
             }
         }
-        // Files are sent in order, so the earlier ones are complete.
+        // Files are sent in order, so earlier files are complete.
         self.files.retain(|file, _| *file >= last);
         Ok(())
     }
 
-    /// Sends one request until it is answered. The inner error means that it is too large.
+    /// Sends one request until it is answered. The inner error means that the request is too large.
     fn send_part(
         &mut self,
         part: &mut [Parcel],

@@ -46,11 +46,11 @@ pub(super) struct Input {
     pub(super) path: PathBuf,
     pub(super) format: Format,
     pub(super) bytes: u64,
-    /// The metric's path of a whisper file.
+    /// The metric path of a whisper file; empty for other formats.
     pub(super) metric: String,
 }
 
-/// Returns the files of the given paths; those of a folder are sorted by name.
+/// Returns the files of the given paths; files of a folder are sorted by name.
 pub(super) fn find(paths: &[PathBuf], options: &Options) -> anyhow::Result<Vec<Input>> {
     let mut out = Vec::new();
     for path in paths {
@@ -153,8 +153,8 @@ impl Input {
         })
     }
 
-    /// Reads the whole file. Bodies of requests are only decompressed by their names, because they
-    /// may start with any bytes.
+    /// Reads the whole file. Bodies of requests are decompressed only when the file's name ends in
+    /// `.gz` or `.zst`, because a body may start with any bytes.
     pub(super) fn read_whole(&self, read: &Arc<AtomicU64>) -> io::Result<Vec<u8>> {
         let mut out = Vec::new();
         let compressed = |end: &str| self.path.to_string_lossy().ends_with(end);

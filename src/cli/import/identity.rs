@@ -32,8 +32,8 @@ impl Input {
     }
 
     /// Returns the options that change how the file is read. The words must never change, because
-    /// another word is another sender. The number must change whenever a decoder or the limits of
-    /// batches produce other batches from the same file.
+    /// other words result in another sender. The number in the first word must change whenever a
+    /// decoder or the limits of batches produce other batches from the same file.
     fn reading(&self, options: &Options) -> String {
         let kind = options.selection.kind.map_or("by name", Kind::as_str);
         let mut words = vec!["granary import 1", kind];

@@ -81,7 +81,7 @@ pub(super) struct ImportArgs {
     #[arg(long, default_value = "ns", value_parser = precision)]
     precision: Precision,
     /// Whisper: template that turns paths into a metric and tags, as in the setting
-    /// `graphite.templates`; the first with a matching filter applies
+    /// `graphite.templates`; the first template with a matching filter applies
     #[arg(long, value_name = "'FILTER PARTS'")]
     template: Vec<String>,
     /// Whisper: folder whose relative paths are metric names [default: the given folder]
@@ -110,7 +110,8 @@ pub(super) struct ImportArgs {
     /// Only samples before this time
     #[arg(long, value_name = "TIME", value_parser = time_of)]
     max_time: Option<UnixMillis>,
-    /// Send samples also at times where the daemon already has some of the same series: both count
+    /// Send samples even at times at which the daemon already has samples of the same series; both
+    /// count
     #[arg(long)]
     overlap: bool,
     /// Show metrics, kinds, times and tags, and send nothing
@@ -189,7 +190,7 @@ impl ImportArgs {
     }
 }
 
-/// Returns a message about samples at whose times the daemon already has some.
+/// Returns a message when the daemon already has samples of the same series at the same times.
 fn overlap(
     args: &ImportArgs,
     inputs: &[Input],

@@ -23,7 +23,8 @@ pub(super) struct Overlap {
     shown: String,
     /// The times of the first and the last overlapping sample of the daemon.
     held: Option<(UnixMillis, UnixMillis)>,
-    /// True when the files have samples before that time, and when they have samples after it.
+    /// True when the files have samples before the first time, and when they have samples after the
+    /// last time.
     exceeds: (bool, bool),
 }
 

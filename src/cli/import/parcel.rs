@@ -1,4 +1,4 @@
-//! Batches with their files, and places in files for people.
+//! Batches with their files, and the text of places in files.
 
 use std::path::Path;
 

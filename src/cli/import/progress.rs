@@ -32,7 +32,7 @@ impl Progress {
         Self { bar, bytes, watch: Stopwatch::start(), lines: 0 }
     }
 
-    /// Updates the progress.
+    /// Updates the bar, or writes a line when it is due.
     pub(super) fn show(&mut self, read: u64, samples: u64) {
         let seconds = self.watch.seconds().max(0.001);
         let rate = samples as f64 / seconds;

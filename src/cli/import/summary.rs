@@ -112,7 +112,7 @@ impl Summary {
         self.read.stale_markers += tally.stale_markers;
         self.read.left_out += tally.left_out;
         for (reason, count) in refused {
-            // Other stores have text fields, so a file with some is not faulty.
+            // Other stores have text fields, so a file with text fields is not faulty.
             if reason == RefusalReason::TextField {
                 self.text_fields += count;
                 continue;

@@ -120,7 +120,7 @@ struct ChartArgs {
     /// Only this many series with the lowest values over the range
     #[arg(long)]
     bottom: Option<usize>,
-    /// Value that --top and --bottom compare [default: the displayed one]
+    /// Value that --top and --bottom compare [default: the displayed value]
     #[arg(long)]
     by: Option<String>,
 }

@@ -7,7 +7,7 @@ use textplots::{Chart, Plot, Shape};
 use super::view::View;
 use crate::cli::{screen::fold, table::short};
 
-/// The maximum number of series drawn; the table has all.
+/// The maximum number of series drawn; the table shows all series.
 const SERIES_MAX: usize = 4;
 /// The number of lines of a plot.
 const LINES: usize = 10;
@@ -87,8 +87,8 @@ fn time_axis(view: &View<'_>, margin: usize, across: usize) -> String {
     let rows = &view.rows;
     let mut line: Vec<char> = vec!['─'; across];
     if let Some(open) = rows.clone().find(|row| view.is_open(*row)) {
-        let at = (open - rows.start) * (across - 1) / (rows.len() - 1);
-        line[at] = '*';
+        let column = (open - rows.start) * (across - 1) / (rows.len() - 1);
+        line[column] = '*';
     }
     let line: String = line.into_iter().collect();
     let tick = |row: usize| view.times.tick(view.start(row));
@@ -118,8 +118,8 @@ fn axis(low: f64, high: f64) -> (f64, f64) {
     if low == high { (low, low + 1.0) } else { (low, high) }
 }
 
-/// Splits values at gaps: each run has slot numbers and positions on the axis. No line leads to the
-/// `open` slot, because its value is incomplete.
+/// Splits values at gaps: each run contains slot numbers and positions on the axis. No line leads
+/// to the `open` slot, because its value is incomplete.
 fn runs(values: &[Option<f64>], open: usize, low: f64, high: f64) -> Vec<Vec<(f32, f32)>> {
     let mut runs: Vec<Vec<(f32, f32)>> = Vec::new();
     let mut continues = false;

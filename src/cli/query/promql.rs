@@ -20,7 +20,7 @@ use crate::{
 
 /// The approximate number of points of a range without --step.
 const POINTS: i64 = 60;
-/// The maximum number of points of a range, equal to the daemon's.
+/// The maximum number of points of a range, equal to the daemon's maximum.
 const POINTS_MAX: i64 = 11_000;
 /// The default steps, in seconds.
 const STEPS: [i64; 14] = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 6 * 3600];
@@ -109,7 +109,7 @@ impl PromqlArgs {
         if length / step >= POINTS_MAX {
             bail!("{} points exceed the limit of {POINTS_MAX}: set a longer --step", length / step);
         }
-        // The grid ends at the end, so that new series have points.
+        // The last point is at the end of the range, so that new series have points.
         let end = end.0.div_euclid(1000) * 1000;
         Ok(Some(Grid { start: end - length / step * step, end, step }))
     }

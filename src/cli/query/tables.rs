@@ -14,7 +14,7 @@ use crate::{
     query::{DocumentsAnswer, LevelsDocument},
 };
 
-/// The maximum length of a column name; longer ones are replaced by numbers and listed above.
+/// The maximum length of a column name; longer names are replaced by numbers and listed above.
 const LABEL_MAX: usize = 16;
 /// The number of spaces between columns.
 const GAP: usize = 2;

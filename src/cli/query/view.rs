@@ -17,7 +17,7 @@ pub(super) struct View<'a> {
     pub(super) title: String,
     /// The distinct part of each name.
     pub(super) labels: Vec<String>,
-    /// The slots from the first to the last non-empty one.
+    /// The slots from the first to the last non-empty slot.
     pub(super) rows: Range<usize>,
     pub(super) times: Times,
 }

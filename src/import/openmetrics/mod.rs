@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn both_texts_are_read_with_types_units_escapes_and_exemplars() {
+    fn openmetrics_and_prometheus_text_are_read_with_types_units_escapes_and_exemplars() {
         let got = samples(
             "# HELP http_requests The number.\n# TYPE http_requests counter\n\
              # UNIT http_requests requests\n\

@@ -15,8 +15,8 @@ use crate::{
 use samples::Samples;
 pub use samples::{Admitted, Asked, FormerPlace, UnknownRef};
 
-/// The maximum number of senders that a collector remembers. Beyond it, all are forgotten and send
-/// their definitions again.
+/// The maximum number of senders that a collector remembers. Beyond it, the collector forgets all
+/// senders, and these send their definitions again.
 const SESSIONS_MAX: usize = 50_000;
 /// The memory of a refused definition and its message, counted in refs.
 const FAULT_REFS: usize = 64;
@@ -29,7 +29,7 @@ enum Resolved {
     #[default]
     Unknown,
     Series(SeriesId),
-    /// A part of a series whose kind changed since: the time of a sample decides where it belongs.
+    /// A part of a series whose kind has changed: the time of a sample decides to which it belongs.
     Former(SeriesId),
     Refused(RefusalReason),
 }
@@ -51,8 +51,8 @@ struct Fault {
     message: Option<String>,
 }
 
-/// The series that the writer decided about during a request: the reason for its refusal, or
-/// `KindConflict` for a series whose kind does not change again.
+/// The series that the writer has decided about during a request, each with the reason for its
+/// refusal, or with `KindConflict` when its kind does not change again.
 pub type Settled = HashMap<SeriesKey, RefusalReason, RandomState>;
 
 /// The definitions that the writer must register before the batch can be admitted.
@@ -95,8 +95,8 @@ impl Sessions {
         Self { limits, sender_series_max, by_sender, generation, conflicts, refs, refs_max }
     }
 
-    /// Forgets the refs of series that were deleted or renamed, and after a while those that were
-    /// refused for their kind; the senders define them again.
+    /// Forgets the refs of series that were deleted or renamed and, after a while, the refs that
+    /// were refused because of their kind; the senders define them again.
     pub fn renew(&mut self, dictionary: &Dictionary, now: UnixMillis) {
         let before = std::mem::replace(&mut self.generation, dictionary.generation());
         let checks_kinds = self.conflicts.expire(now);
@@ -111,21 +111,21 @@ impl Sessions {
             {
                 *resolved = Resolved::Former(id);
             }
-            let stays = match resolved {
+            let is_current = match resolved {
                 Resolved::Series(id) => dictionary.is_current(*id, before),
                 Resolved::Former(id) => dictionary.whole_of(*id).is_some(),
                 Resolved::Unknown | Resolved::Refused(RefusalReason::BadSeries) => true,
                 // The limit may have room again.
                 Resolved::Refused(_) => false,
             };
-            if !stays {
+            if !is_current {
                 *resolved = Resolved::Unknown;
             }
         }
     }
 
-    /// Notes a batch's definitions; returns the unknown ones, except for settled series. If none is
-    /// returned, the caller must admit the batch at once: definitions of later requests may belong
+    /// Notes a batch's definitions; returns the unknown ones, except for settled series. If all are
+    /// known, the caller must admit the batch at once: definitions of later requests may belong
     /// to another epoch, or to another sender with the same name. With `may_change`, a definition
     /// changes the kind of a known series.
     pub fn learn(
@@ -341,7 +341,7 @@ mod tests {
         // with another series under the same ref; the response then overwrote it.
         let mut sessions = Sessions::new(SeriesLimits::default(), 10, 100);
         let mut dictionary = Dictionary::default();
-        let none = Settled::default();
+        let settled = Settled::default();
         let admission = Admission::new(&GranularitySet::default(), 0, NOW);
         let [old, new, more] = [batch(1, Some("old")), batch(2, Some("new")), batch(2, None)];
         let [old, new, more] = [&old, &new, &more].map(|bytes| decode_batch(bytes).unwrap());
@@ -353,7 +353,7 @@ mod tests {
         };
 
         let learn = |sessions: &mut Sessions, view, dictionary: &Dictionary| {
-            sessions.learn(view, dictionary, &none, (true, NOW)).new
+            sessions.learn(view, dictionary, &settled, (true, NOW)).new
         };
 
         let waiting = learn(&mut sessions, &old, &dictionary);

@@ -48,7 +48,7 @@ pub enum FormerPlace {
     Unknown,
 }
 
-/// Questions about the series of few samples.
+/// Functions that return facts about series; they are called for few samples.
 pub struct Asked<K, N, F> {
     /// The kind of a series.
     pub kind: K,
@@ -98,8 +98,8 @@ impl Samples<'_> {
         Ok(Admitted { batch, samples, refused, revived })
     }
 
-    /// Adds samples up to the first that needs its kind for the check; in most batches that is all
-    /// of them.
+    /// Adds samples up to the first that needs its kind for the check; in most batches, these are
+    /// all samples.
     fn take_plain(&self, batch: &mut AcceptedBatch) {
         let mut series = Vec::with_capacity(self.view.len());
         series.extend(self.all().map_while(|(index, reference, value)| {

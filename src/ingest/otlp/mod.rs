@@ -36,7 +36,7 @@ pub enum Form {
 /// Decodes a body. A refused point does not affect the others.
 ///
 /// # Errors
-/// The body is not such a message.
+/// The body is not an `ExportMetricsServiceRequest`.
 pub fn decode(form: Form, body: &[u8], rows: &mut Rows<'_>) -> Result<(), String> {
     match form {
         Form::Protobuf => wire::decode(body, rows),

@@ -119,8 +119,8 @@ fn fault(cause: impl std::fmt::Display) -> String {
     format!("body: {cause}")
 }
 
-fn refuse_long(rows: &mut Rows<'_>, what: &str) {
+fn refuse_long(rows: &mut Rows<'_>, part: &str) {
     rows.refuse(RefusalReason::BadSample, 1, || {
-        format!("{what} of more than {MESSAGE_BYTES_MAX} bytes is not read")
+        format!("{part} of more than {MESSAGE_BYTES_MAX} bytes is not read")
     });
 }

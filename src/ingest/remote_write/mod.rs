@@ -1,7 +1,7 @@
 //! Prometheus remote write 1.0 and 2.0 (prometheus.io/docs/specs/prw), decoded without an
 //! allocation for known series.
 //!
-//! Each version has a file; this one has the common parts: samples, native histograms, labels.
+//! Each version has a file; this file has the common parts: samples, native histograms, labels.
 
 mod families;
 mod version_1;
@@ -150,9 +150,9 @@ struct Labels<'a> {
 
 impl<'a> Labels<'a> {
     fn add(&mut self, name: &'a [u8], value: &'a [u8]) -> Result<(), String> {
-        let text = |bytes: &'a [u8], what: &str| {
+        let text = |bytes: &'a [u8], part: &str| {
             std::str::from_utf8(bytes).map_err(|_| {
-                format!("a label {what} is not UTF-8: {:?}", String::from_utf8_lossy(bytes))
+                format!("a label {part} is not UTF-8: {:?}", String::from_utf8_lossy(bytes))
             })
         };
         let (name, value) = (text(name, "name")?, text(value, "value")?);
@@ -203,7 +203,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_sample_reads_the_same_however_it_is_written(
+        fn both_decoders_of_samples_agree(
             value: f64, at in prop_oneof![0..1_i64 << 43, any::<i64>()], start in 0..100_u8,
         ) {
             let bits = |(at, value, start): (UnixMillis, f64, i64)| (at.0, value.to_bits(), start);

@@ -52,11 +52,11 @@ fn series(
         })
     };
     let mut target = None;
-    while let Some((at, value, behind)) = next_plain_sample(rest) {
+    while let Some((at, value, after)) = next_plain_sample(rest) {
         let target = *target.get_or_insert_with(|| find(rows));
         contents.samples += 1;
         rows.push(target, at, value, 0);
-        rest = behind;
+        rest = after;
     }
     let mut fields = Fields::of(rest);
     while let Some((field, value)) = fields.next_field()? {
@@ -85,10 +85,10 @@ fn series(
 /// Returns the next sample, if it has the usual form, and the bytes after it.
 fn next_plain_sample(bytes: &[u8]) -> Option<(UnixMillis, f64, &[u8])> {
     const SAMPLE: u8 = 2 << 3 | 2;
-    let ([SAMPLE, length], behind) = bytes.split_first_chunk()? else { return None };
-    let (message, behind) = behind.split_at_checked(usize::from(*length))?;
+    let ([SAMPLE, length], after) = bytes.split_first_chunk()? else { return None };
+    let (message, after) = after.split_at_checked(usize::from(*length))?;
     let (at, value) = plain_sample(message)?;
-    Some((at, value, behind))
+    Some((at, value, after))
 }
 
 /// Returns the end of the labels at the start of a series by their lengths alone. The general

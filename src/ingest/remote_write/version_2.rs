@@ -149,7 +149,7 @@ impl<'a> Labels<'a> {
     fn read_2(refs: &[usize], symbols: &[&'a [u8]]) -> Result<Self, String> {
         let mut out = Self { metric: "", suffix: String::new(), tags: Vec::new() };
         if !refs.len().is_multiple_of(2) {
-            return Err("the label refs are no pairs".to_owned());
+            return Err("the label refs are not pairs".to_owned());
         }
         for pair in refs.chunks_exact(2) {
             let symbol = |index: usize| {

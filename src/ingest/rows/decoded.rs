@@ -87,7 +87,7 @@ impl Decoded {
             Resolved::Series(id) => admission.check(row.at, row.value, || None).ok().map(|()| id),
             Resolved::Refused(_) => None,
         };
-        // In most requests that is all of them.
+        // In most requests, these are all samples.
         let rest = take_plain(&self.samples, plain, has_starts, &mut batch);
         let mut points = std::mem::take(&mut self.points);
         for (index, row) in (self.samples.len() - rest.len()..).zip(rest) {
@@ -131,7 +131,7 @@ impl Decoded {
             Err(reason) => Resolved::Refused(reason),
         };
         let settled: Vec<_> = verdicts.iter().map(settle).collect();
-        // Otherwise series were deleted or renamed meanwhile, possibly these.
+        // Otherwise series were deleted or renamed meanwhile, possibly the new ones.
         if cache.generation() == self.generation {
             for ((fingerprint, _), resolved) in self.definitions.iter().zip(&settled) {
                 // Refusals are not cached: limits may be raised, and other series may be deleted.

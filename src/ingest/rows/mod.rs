@@ -1,6 +1,5 @@
-//! The target of decoders whose protocols name a series in each row: samples of series, which are
-//! identified by a fingerprint of the sender's notation. A known series costs one lookup and no
-//! allocation.
+//! The target of decoders whose protocols name a series in each row. A fingerprint of the sender's
+//! notation identifies the series, so that a known series costs one lookup and no allocation.
 
 mod decoded;
 
@@ -38,8 +37,8 @@ pub struct Described {
     pub key: SeriesKey,
     /// The kind by the protocol or the name.
     pub kind: Kind,
-    /// True when the sender declares the kind: a known series of another kind gets it. Other known
-    /// series keep their kind.
+    /// True when the sender declares the kind: a known series of another kind gets this kind.
+    /// Otherwise a known series keeps its kind.
     pub is_declared: bool,
     /// The unit; empty if there is none.
     pub unit: Arc<str>,

@@ -83,7 +83,7 @@ pub(super) fn of_insert(document: &Fields) -> Result<UpdateSamples, String> {
     if let Some((name, _)) =
         document.iter().find(|(name, value)| is_container(name) && !is_zero(value))
     {
-        return Err(format!("{name} is not empty; bring its slots with $inc or $set"));
+        return Err(format!("{name} is not empty; add its slots with $inc or $set"));
     }
     if document.iter().any(|(name, _)| is_container(name)) {
         return Ok(UpdateSamples::default());
@@ -116,7 +116,7 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-/// A document of a time and numbers.
+/// Returns the samples of a document with one time and numbers.
 fn readings(document: &Fields) -> Result<Vec<Sample>, String> {
     let mut times = document.iter().filter_map(|(_, value)| value.as_date());
     let (Some(at), None) = (times.next(), times.next()) else {
@@ -173,7 +173,7 @@ impl Subject {
                         "_id cannot be chosen; identify the document by time and tags".to_owned()
                     );
                 }
-                // Conditions on fullness of a bucket are ignored.
+                // Conditions on the number of entries in a bucket are ignored.
                 None if is_condition(value) && is_made_of_slots(name) => {}
                 None if is_condition(value) && is_range_of_times(value) => {}
                 None if &**name == named => subject.metric = Some(tag(name, value)?),
@@ -230,7 +230,7 @@ impl Changes {
         let is_total = |name: &str| name == "num_samples" || name == "total_samples";
         match (operator, place) {
             ("$inc", _) if number < 0.0 => {
-                return Err(format!("{path}: what was counted cannot be taken back"));
+                return Err(format!("{path}: a count cannot be taken back"));
             }
             ("$inc", None) => self.roots.push((path.to_owned(), number)),
             ("$inc", Some(place)) if place.name.as_deref().is_some_and(is_total) => {
@@ -258,7 +258,7 @@ impl Changes {
             ("$set", None) => return Err(format!("{path} names no slot, so it has no time")),
             (_, None) => self.extremes.push((path.to_owned(), number)),
             (_, Some(_)) => {
-                return Err(format!("{path}: every slot keeps its smallest and largest"));
+                return Err(format!("{path}: every slot keeps its minimum and maximum"));
             }
         }
         Ok(())

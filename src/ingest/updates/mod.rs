@@ -85,17 +85,17 @@ pub fn decode(body: &[u8]) -> Result<Vec<JsonBatch>, DecodeError> {
             });
             for change in command.changes {
                 index += 1;
-                let brought = match &change {
+                let outcome = match &change {
                     Change::Update { query, change } => {
                         of_update(&command.collection, query, change)
                     }
                     Change::Insert(document) => of_insert(document),
                 };
-                match brought {
-                    Err(why) => {
+                match outcome {
+                    Err(cause) => {
                         let builder = numbered_builder.as_mut().unwrap_or(&mut counts);
                         let series = shown(&command.collection);
-                        builder.refuse(series, format!("update {index}: {why}"));
+                        builder.refuse(series, format!("update {index}: {cause}"));
                     }
                     Ok(UpdateSamples { tags, samples }) => {
                         for sample in samples {

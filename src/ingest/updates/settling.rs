@@ -14,7 +14,7 @@ use crate::model::UnixMillis;
 /// The maximum number of totals in an update.
 const TOTALS_MAX: usize = 64;
 
-/// A sample of an update; its tags are those of the update.
+/// A sample of an update; it has the tags of the update.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Sample {
     pub(super) metric: String,
@@ -80,11 +80,13 @@ impl Changes {
             let agrees = match sums.get(&**name) {
                 Some(sum) => is_same(*sum, *number),
                 None if samples.is_empty() || !is_made_of_slots(name) => {
-                    return Err(format!("{name} names no slot, so it has no time; name one, too"));
+                    return Err(format!(
+                        "{name} names no slot, so it has no time; also name a slot"
+                    ));
                 }
                 None => {
-                    let made = sums.values().chain([&sum]).chain(&counts);
-                    made.into_iter().any(|made| is_same(*made, *number))
+                    let computed = sums.values().chain([&sum]).chain(&counts);
+                    computed.into_iter().any(|computed| is_same(*computed, *number))
                 }
             };
             if !agrees {
@@ -100,10 +102,14 @@ impl Changes {
         for (place, number) in &self.totals {
             let end = place.unit.end(place.at);
             let inside = samples.iter().filter(|sample| place.at <= sample.at && sample.at < end);
-            let made = inside.fold((0.0, 0.0), |(n, sum), sample| (n + 1.0, sum + sample.value));
-            if !is_same(made.0, *number) && !is_same(made.1, *number) {
+            let computed =
+                inside.fold((0.0, 0.0), |(n, sum), sample| (n + 1.0, sum + sample.value));
+            if !is_same(computed.0, *number) && !is_same(computed.1, *number) {
                 let name = place.name.as_deref().unwrap_or_default();
-                return Err(format!("{name} would grow by {number}, and its slots by {}", made.1));
+                return Err(format!(
+                    "{name} would grow by {number}, and its slots by {}",
+                    computed.1
+                ));
             }
         }
         for (name, number) in &self.extremes {
@@ -115,11 +121,11 @@ impl Changes {
     }
 }
 
-fn is_same(made: f64, number: f64) -> bool {
-    (made - number).abs() <= 1e-9 * made.abs().max(number.abs())
+fn is_same(computed: f64, number: f64) -> bool {
+    (computed - number).abs() <= 1e-9 * computed.abs().max(number.abs())
 }
 
-/// The parts that contain the current one.
+/// A part that contains the current entry.
 struct Open {
     entry: Entry,
     end: UnixMillis,

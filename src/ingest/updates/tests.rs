@@ -1,4 +1,4 @@
-//! Updates of published examples, their samples, and refusals.
+//! Tests of updates: published examples with their samples, and refusals.
 
 use proptest::prelude::*;
 
@@ -32,7 +32,7 @@ fn check(text: &str, expected: &[&str]) {
 }
 
 #[test]
-fn the_updates_of_the_sources_are_samples() {
+fn published_updates_become_samples() {
     // A counter of page views, first without the total, then with it.
     let view = ["page_views{page=/index.htm} delta 2014-01-01T10:05:25Z 1"];
     check(
@@ -45,7 +45,7 @@ fn the_updates_of_the_sources_are_samples() {
             {$inc: {'seconds.25': 1, total_views: 1}}, true, false);",
         &view,
     );
-    // A second of memory use: first as printed, which is not a document, then in hours of minutes.
+    // A second of memory use: first as published, which is no document, then in hours of minutes.
     let memory = ["memory_used{} gauge 2013-10-10T23:06:59Z 2000000"];
     check(
         "db.metrics.update(\n  {\n    timestamp_minute: ISODate(\u{201c}2013-10-10T23:06:00.000Z\u{201d}),\n    type: \u{201c}memory_used\u{201d}\n  },\n  {\n    {$set: {\u{201c}values.59\u{201d}: 2000000 }},\n    {$inc: {num_samples: 1, total_samples: 2000000 }}\n  }\n)",
@@ -76,7 +76,7 @@ fn the_updates_of_the_sources_are_samples() {
              $inc: {transaction_count: 1, sum_temperature: 40}, $max: {max_temperature: 40}}, {upsert: true})",
         &["temperature{sensor_id=12345} gauge 2019-01-31T10:05:00Z 40"],
     );
-    // A measurement of a time-series collection, and shells of zeros, which need nothing.
+    // A measurement of a time-series collection, and shells of zeros, which have no samples.
     check(
         "db.weather.insertMany([{metadata: {sensorId: 5578, type: 'temperature'},
             timestamp: ISODate('2021-05-18T00:00:00Z'), temp: 12}])",
@@ -113,7 +113,7 @@ fn commands_are_numbered_and_several_updates_are_one_request() {
 }
 
 #[test]
-fn parts_that_are_no_samples_are_refused_with_the_reason() {
+fn parts_that_cannot_become_samples_are_refused_with_the_reason() {
     let minute = "{timestamp_minute: ISODate('2014-01-01T10:05:00Z'), page: 'a'}";
     let month = "{date: ISODate('2015-08-01')}";
     for (query, change, reason) in [
@@ -187,7 +187,7 @@ fn parts_that_are_no_samples_are_refused_with_the_reason() {
 }
 
 proptest! {
-    /// The samples of an update are its finest parts, with the same sum, whatever parts it names.
+    /// The samples of an update are its finest parts, even when the update also names totals.
     #[test]
     fn totals_never_drift_from_their_slots(
         slots in prop::collection::btree_map((0..31_u32, 0..24_u32, 0..60_u32), 0..100_u32, 1..8),

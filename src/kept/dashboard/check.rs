@@ -1,4 +1,4 @@
-//! Checks of a dashboard besides its form: counts, lengths, and fields that go together.
+//! Checks of a dashboard besides its form: counts, lengths, and fields that exclude each other.
 //!
 //! Must never know: JSON.
 
@@ -33,8 +33,8 @@ const TEXT_BYTES_MAX: usize = 20_000;
 
 type Checked = Result<(), ObjectFault>;
 
-fn fault(place: &str, what: impl std::fmt::Display) -> ObjectFault {
-    ObjectFault::Invalid(format!("{place}: {what}"))
+fn fault(place: &str, problem: impl std::fmt::Display) -> ObjectFault {
+    ObjectFault::Invalid(format!("{place}: {problem}"))
 }
 
 fn at_most(place: &str, count: usize, most: usize) -> Checked {
@@ -47,8 +47,8 @@ fn at_most(place: &str, count: usize, most: usize) -> Checked {
 pub(super) fn dashboard(dashboard: &Dashboard) -> Checked {
     let Dashboard { schema, title, range, resolution, variables, panels } = dashboard;
     if *schema != SCHEMA {
-        let what = format!("{schema} is unknown; this daemon reads {SCHEMA}");
-        return Err(fault("schema", what));
+        let problem = format!("{schema} is unknown; this daemon reads {SCHEMA}");
+        return Err(fault("schema", problem));
     }
     check_line("title", title, TITLE_BYTES_MAX)?;
     length("range", range.as_deref())?;
@@ -112,14 +112,15 @@ fn panel(place: &str, panel: &Panel) -> Checked {
     check_text(&format!("{place}.title"), &panel.title, TITLE_BYTES_MAX)?;
     let Panel { x, y, w, h, .. } = *panel;
     if w == 0 || x.saturating_add(w) > COLUMNS {
-        let what = format!("columns {x} to {} are outside of 0 to {COLUMNS}", x.saturating_add(w));
-        return Err(fault(place, what));
+        let problem =
+            format!("columns {x} to {} are outside of 0 to {COLUMNS}", x.saturating_add(w));
+        return Err(fault(place, problem));
     }
     if h == 0 || h > PANEL_ROWS_MAX || y > ROWS_MAX {
-        let what = format!(
+        let problem = format!(
             "{h} rows from row {y} on: use 1 to {PANEL_ROWS_MAX} rows, and rows up to {ROWS_MAX}"
         );
-        return Err(fault(place, what));
+        return Err(fault(place, problem));
     }
     match panel.kind {
         PanelKind::Chart => chart(place, panel),
@@ -185,7 +186,7 @@ fn metric_query(place: &str, query: &Query) -> Checked {
 }
 
 fn promql_query(place: &str, query: &Query) -> Checked {
-    let metrics_own = [
+    let metric_fields = [
         ("metric", query.metric.is_some()),
         ("tags", query.tags.is_some()),
         ("group_by", query.group_by.is_some()),
@@ -193,7 +194,7 @@ fn promql_query(place: &str, query: &Query) -> Checked {
         ("top", query.top.is_some()),
         ("bottom", query.bottom.is_some()),
     ];
-    for (field, is_present) in metrics_own {
+    for (field, is_present) in metric_fields {
         absent(place, field, is_present, "PromQL")?;
     }
     let field = format!("{place}.expression");
@@ -245,7 +246,7 @@ mod tests {
             dashboard.pointer_mut(parent).unwrap()[field] = value;
             dashboard
         };
-        let many = |one: Value, count: usize| Value::Array(vec![one; count]);
+        let many = |value: Value, count: usize| Value::Array(vec![value; count]);
         for (path, value, expected) in [
             ("/schema", json!(2), "schema: 2 is unknown; this daemon reads 1"),
             ("/title", json!(" "), "title: it is empty"),

@@ -133,9 +133,9 @@ impl Dashboard {
         let mut text = serde_json::Deserializer::from_str(json);
         let dashboard: Self = serde_path_to_error::deserialize(&mut text).map_err(|fault| {
             let place = fault.path().to_string();
-            let what = fault.inner().to_string();
+            let problem = fault.inner().to_string();
             let is_root = place == ".";
-            ObjectFault::Invalid(if is_root { what } else { format!("{place}: {what}") })
+            ObjectFault::Invalid(if is_root { problem } else { format!("{place}: {problem}") })
         })?;
         check::dashboard(&dashboard)?;
         Ok(dashboard)

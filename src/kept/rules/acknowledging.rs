@@ -54,7 +54,7 @@ pub(crate) type Asked = (Acknowledge, oneshot::Sender<Acknowledged>);
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     asked: Mutex<Queue>,
-    some: Notify,
+    queued: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -77,7 +77,7 @@ impl Waiting {
             }
             queue.all.push((asked, reply));
         }
-        self.some.notify_one();
+        self.queued.notify_one();
         outcome.await.unwrap_or(Err(AcknowledgeFault::Stopping))
     }
 
@@ -95,7 +95,7 @@ impl Waiting {
 
     /// Waits until a request is queued.
     pub(crate) async fn wait(&self) {
-        self.some.notified().await;
+        self.queued.notified().await;
     }
 }
 

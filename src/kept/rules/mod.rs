@@ -79,7 +79,7 @@ impl KnownRules {
             let cause: &dyn std::error::Error = cause;
             tracing::error!(cause, "cannot use all rule files; the others are used");
         }
-        warn_untold(&sources, &set);
+        warn_without_destination(&sources, &set);
         let set = Arc::new(set);
         metrics.rules_reload_failed.set(i64::from(fault.is_some()));
         metrics.rules.set(count(&set));
@@ -117,7 +117,7 @@ impl KnownRules {
         let rules = count(&set);
         self.0.metrics.rules.set(rules);
         tracing::info!(groups = set.groups.len(), rules, "loaded the rules");
-        warn_untold(&self.0.sources, &set);
+        warn_without_destination(&self.0.sources, &set);
         let mut loaded = self.0.loaded.write();
         let (generation, read_at) = (loaded.generation + 1, SystemClock.now());
         *loaded = Loaded { set, generation, read_at };
@@ -148,8 +148,8 @@ impl KnownRules {
         }
         (unlisted > 0).then(|| {
             format!(
-                "{} beyond what messages list, only counted: group alerts by a label with fewer \
-                 values",
+                "{} exceed the limits of messages and are only counted: group alerts by a label \
+                 with fewer values",
                 counted(unlisted, "alert")
             )
         })
@@ -194,10 +194,10 @@ impl KnownRules {
     }
 
     /// Returns true when an alert of a group met a condition at its last evaluation.
-    pub(crate) fn has_alert(&self, id: &str, is_so: impl Fn(&Alert) -> bool) -> bool {
+    pub(crate) fn has_alert(&self, id: &str, meets: impl Fn(&Alert) -> bool) -> bool {
         let status = self.0.statuses.read().get(id).cloned();
         let rules = status.iter().flat_map(|status| status.state.rules.values());
-        rules.flat_map(|rule| &rule.alerts).any(is_so)
+        rules.flat_map(|rule| &rule.alerts).any(meets)
     }
 
     /// Publishes the state of a group's alerts between its evaluations.
@@ -210,7 +210,7 @@ impl KnownRules {
         self.note_change();
     }
 
-    /// Must be called after the change.
+    /// Counts a change of notified alerts; must be called after the change.
     fn note_change(&self) {
         self.0.notified_changes.fetch_add(1, Ordering::Release);
     }
@@ -303,7 +303,7 @@ fn untold(sources: &RuleSources, set: &RuleSet) -> Option<String> {
     })
 }
 
-fn warn_untold(sources: &RuleSources, set: &RuleSet) {
+fn warn_without_destination(sources: &RuleSources, set: &RuleSet) {
     if let Some(reason) = untold(sources, set) {
         tracing::warn!(reason, "firing alerts notify nobody");
     }

@@ -9,7 +9,7 @@ use std::{
 
 use crate::alerts::{MessageTemplates, Routing, RuleFault, check_routing};
 
-/// The maximum size of a file, and of all templates together.
+/// The maximum size of a file, and of all templates together, in bytes.
 const FILE_BYTES_MAX: usize = 1 << 20;
 /// The maximum number of template files.
 const TEMPLATE_FILES_MAX: usize = 100;
@@ -55,7 +55,7 @@ pub fn read_routing(path: &Path) -> Result<Routing, Vec<RuleFault>> {
 /// Returns the text of an operator's file; refuses a larger one.
 pub(super) fn bounded_text(path: &Path) -> io::Result<String> {
     if fs::metadata(path)?.len() > FILE_BYTES_MAX as u64 {
-        let message = format!("it has more than {FILE_BYTES_MAX} bytes: split it");
+        let message = format!("the file has more than {FILE_BYTES_MAX} bytes: split it");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
     fs::read_to_string(path)
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn templates_are_read_beside_the_file_and_checked() {
+    fn templates_are_read_from_the_folder_of_the_file_and_checked() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let text = "route: {receiver: a}\ntemplates: ['*.tmpl']\nreceivers:\n- name: a\n  \

@@ -59,7 +59,7 @@ impl RuleSet {
     }
 }
 
-/// The reason why the rules are unusable. None is used then.
+/// The reason why the rules are unusable.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceFault {
     /// A path is not a valid pattern.
@@ -146,9 +146,9 @@ impl RuleSources {
         });
         let routing = routing.map(|tree| tree.linking_to(&self.external.url));
         let rules = groups.iter().map(|group| group.rules.len()).sum();
-        let is_too_much = at_most(groups.len(), "groups of rules", GROUPS_MAX)
+        let within_limits = at_most(groups.len(), "groups of rules", GROUPS_MAX)
             .and_then(|()| at_most(rules, "rules", RULES_MAX));
-        if let Err(cause) = is_too_much {
+        if let Err(cause) = within_limits {
             return (RuleSet { unread: any_file(), ..RuleSet::default() }, Some(cause));
         }
         if !faults.is_empty() {
@@ -248,7 +248,7 @@ mod tests {
     use crate::config;
 
     #[test]
-    fn folders_and_patterns_name_files_and_a_bad_one_is_named() {
+    fn folders_and_patterns_select_files_and_the_error_names_a_bad_file() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let rules = |name: &str| format!("groups:\n- name: {name}\n");

@@ -30,16 +30,16 @@ pub struct GroupStatus {
 impl GroupStatus {
     /// Returns the report of a rule, which may have had another place when it was evaluated.
     pub fn report(&self, place: usize, rule: &Rule) -> Option<&(RuleReport, f64)> {
-        let is_it = |(report, _): &&(RuleReport, f64)| report.rule == rule.key;
-        self.reports.get(place).filter(is_it).or_else(|| self.reports.iter().find(is_it))
+        let is_of_rule = |(report, _): &&(RuleReport, f64)| report.rule == rule.key;
+        self.reports.get(place).filter(is_of_rule).or_else(|| self.reports.iter().find(is_of_rule))
     }
 }
 
 /// Returns the notified part of a state: all values from which a [`MessageAlert`] is made.
 pub(super) fn notified(state: &GroupState) -> impl Iterator<Item = impl PartialEq> {
     let alerts = state.rules.values().flat_map(|rule| &rule.alerts);
-    let is_any = |alert: &&Alert| alert.state.is_notified() || alert.resolved_at.is_some();
-    alerts.filter(is_any).map(|alert| {
+    let is_notified = |alert: &&Alert| alert.state.is_notified() || alert.resolved_at.is_some();
+    alerts.filter(is_notified).map(|alert| {
         let times = (alert.active_at, alert.fired_at, alert.resolved_at);
         (&alert.labels, &alert.annotations, alert.state.is_notified(), times, &alert.acknowledged)
     })

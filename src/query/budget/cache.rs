@@ -31,7 +31,7 @@ const ENTRIES: usize = 1024;
 pub(crate) struct Selection {
     /// The dictionary's generation at the time of the selection.
     pub(crate) generation: u64,
-    /// Series with IDs below this were compared.
+    /// Series with IDs below this number were compared.
     pub(crate) compared: usize,
     pub(crate) matched: Matched,
 }
@@ -50,24 +50,26 @@ pub(crate) struct Matched {
 pub(crate) struct QueryCache(Arc<Inner>);
 
 struct Inner {
-    queries: Mutex<Cache<Box<str>, Arc<ParsedQuery>, Texts>>,
+    queries: Mutex<Cache<Box<str>, Arc<ParsedQuery>, TextSize>>,
     patterns: Mutex<Cache<Box<str>, Arc<Regex>>>,
-    selections: Mutex<Cache<Box<str>, Selection, Ids>>,
+    selections: Mutex<Cache<Box<str>, Selection, SelectionSize>>,
 }
 
+/// The weight of a parsed query: the size of its text.
 #[derive(Clone)]
-struct Texts;
+struct TextSize;
 
-impl Weighter<Box<str>, Arc<ParsedQuery>> for Texts {
+impl Weighter<Box<str>, Arc<ParsedQuery>> for TextSize {
     fn weight(&self, text: &Box<str>, _: &Arc<ParsedQuery>) -> u64 {
         (text.len() + ENTRY_BYTES) as u64
     }
 }
 
+/// The weight of a selection: the size of its text and series.
 #[derive(Clone)]
-struct Ids;
+struct SelectionSize;
 
-impl Weighter<Box<str>, Selection> for Ids {
+impl Weighter<Box<str>, Selection> for SelectionSize {
     fn weight(&self, text: &Box<str>, selection: &Selection) -> u64 {
         let Matched { ids, places } = &selection.matched;
         (text.len() + size_of_val(&**ids) + size_of_val(&**places) + ENTRY_BYTES) as u64
@@ -83,9 +85,9 @@ impl fmt::Debug for QueryCache {
 impl QueryCache {
     pub(crate) fn new() -> Self {
         Self(Arc::new(Inner {
-            queries: Mutex::new(Cache::with_weighter(ENTRIES, QUERY_BYTES, Texts)),
+            queries: Mutex::new(Cache::with_weighter(ENTRIES, QUERY_BYTES, TextSize)),
             patterns: Mutex::new(Cache::new(PATTERNS_MAX)),
-            selections: Mutex::new(Cache::with_weighter(ENTRIES, SELECTION_BYTES, Ids)),
+            selections: Mutex::new(Cache::with_weighter(ENTRIES, SELECTION_BYTES, SelectionSize)),
         }))
     }
 

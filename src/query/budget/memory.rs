@@ -34,7 +34,7 @@ impl MemoryPool {
     }
 }
 
-/// The memory that one query has reserved. Dropping the reservation returns it to the pool.
+/// The memory that one query has reserved. Dropping the reservation returns the memory to the pool.
 #[derive(Debug)]
 pub struct Reservation {
     free: Arc<AtomicUsize>,

@@ -1,13 +1,14 @@
-//! The budget of one query: its turns on the cores, its part of the memory that all queries
-//! share, and its time.
+//! The budget of one query: its turns on the cores, its share of the memory for all queries, and
+//! its time.
 //!
 //! Must never know: what is queried, who asks (a request, or a role of the daemon), settings.
 //!
 //! Every query receives a [`Budget`] and calls two of its methods. It calls [`Budget::check`]
 //! between units of work of a few hundred microseconds: before each series, and before each chunk
 //! of names, rows or cells. `check` waits for a turn, lets other queries run when the turn is over,
-//! and ends a query whose time is over or whose client has disconnected. It calls [`Budget::take`]
-//! before it allocates a large block of memory. Neither method may be called while a lock is held.
+//! and ends a query whose time is over or whose client has disconnected. The query calls
+//! [`Budget::take`] before it allocates a large block of memory. Neither method may be called while
+//! a lock is held.
 
 pub(super) mod cache;
 mod limits;
@@ -115,16 +116,16 @@ impl Budget {
         QueryResources::new(Scheduler::for_this_machine(), memory_max).budget(Duration::MAX)
     }
 
-    /// Waits for a turn unless the query has one. Cheap during a turn.
+    /// Waits for a turn unless the query already holds a turn. Cheap during a turn.
     ///
     /// # Errors
     /// When the time is over, or the client has disconnected.
     pub fn check(&self) -> Result<(), OverBudget> {
         let Some(limited) = &self.0 else { return Ok(()) };
-        // The clock is read once per check, because there is a check for each of many small series.
+        // The clock is read only once, because a query of many small series checks once per series.
         let now = Stopwatch::start();
-        limited.is_over_at(&now)?;
-        limited.turn.hold(&now, || limited.is_over_at(&Stopwatch::start()))
+        limited.check_at(&now)?;
+        limited.turn.hold(&now, || limited.check_at(&Stopwatch::start()))
     }
 
     /// Reserves memory until the query ends.
@@ -158,14 +159,14 @@ impl Budget {
         Waiter(self.0.as_ref().map_or_else(Arc::default, |limited| limited.is_abandoned.clone()))
     }
 
-    /// Releases the turn. The answer keeps its memory until it has been sent.
+    /// Releases the turn and returns the reserved memory, which the answer uses until it is sent.
     pub fn into_reservation(self) -> Option<Reservation> {
         self.0.map(|limited| limited.memory)
     }
 }
 
 impl Limited {
-    fn is_over_at(&self, now: &Stopwatch) -> Result<(), OverBudget> {
+    fn check_at(&self, now: &Stopwatch) -> Result<(), OverBudget> {
         if self.is_abandoned.load(Ordering::Relaxed) {
             return Err(OverBudget::Abandoned);
         }

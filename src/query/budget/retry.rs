@@ -1,4 +1,4 @@
-//! Retries of queries that failed for a reason that no longer exists.
+//! Retries of queries after transient errors.
 //!
 //! A failed write closes its file for all readers, so that running queries fail once. The first
 //! query that reads a damaged place fails too; the damage is then recorded, and the next query
@@ -9,8 +9,8 @@ use crate::query::Budget;
 /// Maximum number of runs of a query. Each run may find another damaged place.
 const RUNS_MAX: usize = 8;
 
-/// Runs a query until it succeeds, or fails with an error for which `is_transient` returns false: a
-/// retry would not help. The memory of a run is released before the next run.
+/// Runs a query until it succeeds, or fails with an error that is not transient. The memory of a
+/// run is released before the next run.
 ///
 /// # Errors
 /// The error of the last run.
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn transient_errors_are_retried_and_others_are_returned_at_once() {
+    fn transient_errors_are_retried_and_other_errors_are_returned_at_once() {
         let check = |faults: &[&'static str], runs: usize, expected| {
             let run = Cell::new(0);
             let outcome = run_with_retries(

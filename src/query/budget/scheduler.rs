@@ -1,12 +1,12 @@
-//! The scheduler of queries: a few run at a time, in turns, and queries that have used little run
-//! first.
+//! The scheduler of queries: a few queries run at a time, in turns. Queries that have used little
+//! time run first.
 //!
 //! Must never know: what is queried.
 //!
 //! A query holds the catalog's lock for short moments. With more running queries than cores, the
 //! operating system could suspend a query while it holds the lock, and the writer would wait until
-//! that query runs again. Of two queries that have used about the same time, and both of which hold
-//! memory, the earlier one runs first.
+//! that query runs again. Of two queries that have used about the same time, the earlier query runs
+//! first.
 
 use std::{cell::Cell, sync::Arc, thread::available_parallelism, time::Duration};
 
@@ -190,7 +190,7 @@ impl Queue {
             state.given += 1;
         }
         if state.free > 0 && !state.waiting.is_empty() {
-            // A query behind this one may be next.
+            // The next turn may belong to a query that waits behind this query.
             self.changed.notify_all();
         }
         outcome
@@ -214,17 +214,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_rise_with_used_slices_and_the_first_class_has_used_none() {
+    fn classes_rise_with_used_slices_and_begin_at_zero() {
         let classes: Vec<_> = [0, 1, 3, 4, 15, 16].map(class).to_vec();
         assert_eq!(classes, [0, 1, 1, 2, 2, 3]);
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "the signature is that of a turn's check")]
-    fn never() -> Result<(), OverBudget> {
+    #[expect(clippy::unnecessary_wraps, reason = "a turn's check returns a result")]
+    fn never_over() -> Result<(), OverBudget> {
         Ok(())
     }
 
-    fn at_once() -> Result<(), OverBudget> {
+    fn over_at_once() -> Result<(), OverBudget> {
         Err(OverBudget::Time)
     }
 
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn every_query_gets_its_turns_and_never_too_many_run_at_a_time() {
+    fn every_query_gets_its_turns_and_at_most_two_run_at_a_time() {
         let scheduler = scheduler(2);
         let (running, running_peak) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let work = || {
@@ -253,7 +253,7 @@ mod tests {
                 scope.spawn(move || {
                     let turn = scheduler.turn();
                     for _ in 0..slices {
-                        turn.hold(&Stopwatch::start(), never).unwrap();
+                        turn.hold(&Stopwatch::start(), never_over).unwrap();
                         work();
                     }
                 });
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_that_have_used_little_run_first_and_equals_run_in_order_of_arrival() {
+    fn queries_that_have_used_little_time_run_first_and_equal_queries_in_order_of_arrival() {
         let place = |class, query| Place { class, query };
         let next = |given, waiting: &[Place]| {
             State { free: 1, waiting: waiting.to_vec(), queries: 9, given }.next()
@@ -279,25 +279,25 @@ mod tests {
     }
 
     #[test]
-    fn a_query_that_has_used_little_runs_between_the_turns_of_one_that_has_used_much() {
+    fn a_short_query_runs_between_the_turns_of_a_long_query() {
         let scheduler = scheduler(1);
         let long = scheduler.turn();
         for _ in 0..1000 {
-            long.hold(&Stopwatch::start(), never).unwrap();
+            long.hold(&Stopwatch::start(), never_over).unwrap();
         }
         std::thread::scope(|scope| {
             let short = scope.spawn(|| {
                 let turn = scheduler.turn();
                 for _ in 0..3 {
-                    turn.hold(&Stopwatch::start(), never).unwrap();
+                    turn.hold(&Stopwatch::start(), never_over).unwrap();
                 }
             });
             while scheduler.waiting() == 0 {
                 std::thread::yield_now();
             }
-            // The short query ends only because the long one releases its turn.
+            // The short query ends only because the long query releases its turn.
             while !short.is_finished() {
-                long.hold(&Stopwatch::start(), never).unwrap();
+                long.hold(&Stopwatch::start(), never_over).unwrap();
             }
         });
         drop(long);
@@ -305,12 +305,12 @@ mod tests {
     }
 
     #[test]
-    fn a_query_that_gives_up_its_wait_delays_no_other() {
+    fn a_query_that_stops_waiting_delays_no_other_query() {
         let scheduler = scheduler(1);
         let holder = scheduler.turn();
-        holder.hold(&Stopwatch::start(), never).unwrap();
+        holder.hold(&Stopwatch::start(), never_over).unwrap();
         assert_eq!(
-            scheduler.turn().hold(&Stopwatch::start(), at_once),
+            scheduler.turn().hold(&Stopwatch::start(), over_at_once),
             Err(OverBudget::Time),
             "the only turn is held"
         );
@@ -319,7 +319,7 @@ mod tests {
             let (next, done) = (&scheduler, &done);
             scope.spawn(move || {
                 let turn = next.turn();
-                turn.hold(&Stopwatch::start(), never).unwrap();
+                turn.hold(&Stopwatch::start(), never_over).unwrap();
                 while done.load(Ordering::SeqCst) == 0 {
                     std::thread::yield_now();
                 }
@@ -327,9 +327,9 @@ mod tests {
             while scheduler.waiting() == 0 {
                 std::thread::yield_now();
             }
-            while holder.hold(&Stopwatch::start(), at_once).is_ok() {}
+            while holder.hold(&Stopwatch::start(), over_at_once).is_ok() {}
             assert!(
-                holder.hold(&Stopwatch::start(), at_once).is_err(),
+                holder.hold(&Stopwatch::start(), over_at_once).is_err(),
                 "a query that gave up holds no turn"
             );
             done.store(1, Ordering::SeqCst);

@@ -130,12 +130,12 @@ fn a_query_returns_its_turn_when_its_time_is_over_or_its_client_disconnects() {
         let is_named = refused.to_string().contains("limits.query_timeout");
         assert!(matches!(refused, QueryError::Timeout(_)) && is_named, "{name}: {refused}");
         drop(late);
-        let left = resources.budget(LONG);
-        left.check().unwrap();
-        drop(left.waiter());
-        let refused = run(&store, &left).unwrap_err();
+        let abandoned = resources.budget(LONG);
+        abandoned.check().unwrap();
+        drop(abandoned.waiter());
+        let refused = run(&store, &abandoned).unwrap_err();
         assert!(matches!(refused, QueryError::Timeout(_)), "{name}: {refused}");
-        drop(left);
+        drop(abandoned);
         let next = resources.budget(LONG);
         run(&store, &next).unwrap();
         drop(next);
@@ -158,9 +158,9 @@ fn a_query_reserves_the_memory_of_its_answer_from_the_shared_pool() {
         assert!(matches!(refused, QueryError::Busy(_)), "{name}: {refused}");
         assert!(refused.to_string().contains("limits.query_memory_max"), "{name}: {refused}");
         // The answer keeps its memory until it has been sent.
-        let kept = budget.into_reservation();
+        let reservation = budget.into_reservation();
         assert_eq!(resources.memory_free(), MEMORY - taken);
-        drop(kept);
+        drop(reservation);
         assert_eq!(resources.memory_free(), MEMORY);
     }
 }

@@ -114,8 +114,8 @@ impl Axis {
         let mut notes = coverage.notes(granularity, &segments, request.range);
         if request.has_local_zone() && width > HOUR_MS {
             notes.push(format!(
-                "the slots of {resolution} begin by UTC; resolution=day, week or month gives those \
-                 of the time zone"
+                "slots of {resolution} are aligned to UTC; use resolution=day, week or month for \
+                 slots in the time zone"
             ));
         }
         Ok(Self { resolution, segments, slots, notes })
@@ -141,11 +141,12 @@ impl Axis {
         let cuts = |segment: &&Segment| aligned.is_none_or(|aligned| segment.granularity > aligned);
         if let Some(cut) = segments.iter().find(cuts) {
             notes.push(format!(
-                "slots of {} do not end where each {} begins in {}: near the borders samples are \
-                 counted in the neighbouring one",
+                "slots of {} do not end where each {} begins in {}: samples near a border may be \
+                 counted in the neighbouring {}",
                 granularities[cut.granularity].name,
                 unit.name(),
                 zone.iana_name().unwrap_or("this time zone"),
+                unit.name(),
             ));
         }
         let oldest = segments.first().map_or(range.end, |segment| segment.range.start);
@@ -177,8 +178,8 @@ impl Axis {
 
     /// Returns the start of the first slot that ends after `now`.
     pub(crate) fn incomplete_from(&self, now: UnixMillis) -> Option<i64> {
-        let over = self.slots.partition_point(|(start, width)| start + width <= now.0);
-        self.slots.get(over).map(|(start, _)| *start)
+        let ended = self.slots.partition_point(|(start, width)| start + width <= now.0);
+        self.slots.get(ended).map(|(start, _)| *start)
     }
 
     /// Distributes a counter's growth in a gap over the slots of the gap. A slot without a reading
@@ -213,9 +214,9 @@ impl Axis {
 
 /// Returns a cell whose offsets count from the start of a wider slot. When the offsets do not fit
 /// into 32 bits, their unit is longer than a millisecond.
-fn within(width: i64, later: i64, cell: &Cell) -> Cell {
+fn within(width: i64, shift: i64, cell: &Cell) -> Cell {
     let unit = width / i64::from(u32::MAX) + 1;
-    let offset = |at: u32| u32::try_from((later + i64::from(at)) / unit).unwrap_or(0);
+    let offset = |at: u32| u32::try_from((shift + i64::from(at)) / unit).unwrap_or(0);
     Cell { first_at: offset(cell.first_at), last_at: offset(cell.last_at), ..*cell }
 }
 
@@ -265,7 +266,7 @@ impl AxisRequest<'_> {
         Ok((width, Some(note)))
     }
 
-    /// Returns a number of local days that gives at most `points` slots.
+    /// Returns a number of local days per slot, so that there are at most `points` slots.
     fn local_days(&self, days: i64, points: usize) -> CalendarUnit {
         let mut unit = CalendarUnit::of_days(days);
         for doubled in (1..32).map(|times| days.saturating_mul(1 << times)) {
@@ -287,8 +288,9 @@ impl AxisRequest<'_> {
         let slots = coverage.slots_of(segments);
         if slots.saturating_mul(self.series.max(1) as i64) > limits.points_max as i64 {
             return Err(QueryError::TooMuch(format!(
-                "{} series of {slots} slots are more than {} that a query may read: ask for a shorter \
-                 range, a coarser resolution or fewer series, or raise limits.query_points_max",
+                "{} series of {slots} slots are more than the {} slots that a query may read: ask \
+                 for a shorter range, a coarser resolution or fewer series, or raise \
+                 limits.query_points_max",
                 self.series, limits.points_max
             )));
         }

@@ -2,9 +2,10 @@
 //! range is spread over both sides of the edge, so that a part of a chart shows the same values as
 //! the whole.
 //!
-//! Most series have a reading in the slots next to the range. For the others, the search continues
-//! in coarser granularities, whose cells contain the first and last reading with its time, up to
-//! [`GAP_MAX_MS`] away. Charts and PromQL use this search. Must never know: what is shown.
+//! Most series have a reading in the slots next to the range. For other series, the search
+//! continues in coarser granularities, whose cells contain the first and last reading with its
+//! time, up to [`GAP_MAX_MS`] away. Charts and PromQL use this search. Must never know: what is
+//! shown.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -55,7 +56,7 @@ impl Ends {
         })
     }
 
-    /// Returns the gap from this slot to a later one; `None` when no growth is spread over it.
+    /// Returns the gap from this slot to a later slot; `None` when no growth is spread over it.
     #[inline]
     pub(crate) fn gap_to(&self, after: &Self, width_ms: i64) -> Option<SlotGap> {
         let spacing = self.spacing_ms.min(after.spacing_ms);
@@ -83,7 +84,7 @@ pub(in crate::query) struct Neighbours<'a> {
 }
 
 impl Neighbours<'_> {
-    /// Returns the slot of each series that is nearest to the edge; `None` without one.
+    /// Returns the slot of each series that is nearest to the edge; `None` when no slot is found.
     ///
     /// # Errors
     /// When the store cannot be read, or the budget is used up.
@@ -190,9 +191,9 @@ impl Neighbours<'_> {
         .copied()
     }
 
-    /// Replaces slots from coarser granularities by slots at the granularity of the range, where
-    /// those are still stored. The spacing of the readings then equals the spacing over the whole
-    /// range.
+    /// Replaces slots from coarser granularities with slots at the granularity of the range, where
+    /// that granularity still contains them. The spacing of the readings is then computed as in a
+    /// range that includes these slots.
     fn refine(
         &self,
         series: &[SeriesId],

@@ -1,7 +1,7 @@
 //! A reader of the cells of series along an axis. It reads a number of series at a time, and
 //! spreads the growth of counters in gaps over the slots of the gaps.
 //!
-//! Must never know: what is shown. Creating a view blocks the writer for a moment; the time grows
+//! Must never know: what is shown. Creating a view blocks the writer for a moment; this time grows
 //! with the number of series.
 
 use crate::{
@@ -28,7 +28,7 @@ pub(crate) struct CellReader<'a> {
     next: usize,
     views: Vec<View>,
     filled: Vec<Slot>,
-    /// Slots for which the budget has already been charged.
+    /// Number of slots whose memory is already reserved.
     taken: usize,
     /// The stored ranges, for spreading growth over gaps; `None` returns cells as stored.
     coverage: Option<&'a Coverage<'a>>,
@@ -86,9 +86,9 @@ impl<'a> CellReader<'a> {
         for view in &self.views {
             self.budget.check()?;
             view.slots_into(id, Columns::ALL, &mut self.filled)?;
-            let room = self.filled.capacity();
-            self.budget.take(room.saturating_sub(self.taken) * size_of::<Slot>())?;
-            self.taken = self.taken.max(room);
+            let capacity = self.filled.capacity();
+            self.budget.take(capacity.saturating_sub(self.taken) * size_of::<Slot>())?;
+            self.taken = self.taken.max(capacity);
             self.axis.merge(&self.filled, cells);
             if beside.is_some() {
                 for ends in self.filled.iter().filter_map(Ends::of) {
@@ -122,7 +122,7 @@ impl<'a> CellReader<'a> {
             ids.iter().map(|id| is_counter(id).then(Beside::default)).collect()
         };
         let last_at = self.store.last_samples(ids);
-        let reach = |out: &[Option<Beside>], at: UnixMillis| -> Vec<usize> {
+        let counters_since = |out: &[Option<Beside>], at: UnixMillis| -> Vec<usize> {
             let counters = (0..ids.len()).filter(|place| out[*place].is_some());
             counters.filter(|place| last_at[*place].is_some_and(|last| last.at >= at)).collect()
         };
@@ -134,12 +134,12 @@ impl<'a> CellReader<'a> {
             Ok::<Vec<_>, QueryError>(slots.iter().map(|slot| Ends::of(slot.as_ref()?)).collect())
         };
         // A series without a reading since the start of the range cannot end a gap in it.
-        let places = reach(&out, first.range.start);
+        let places = counters_since(&out, first.range.start);
         let found = find(first, first.range.start, Side::Before, &places)?;
         for (place, before) in places.into_iter().zip(found) {
             out[place] = out[place].map(|counter| Beside { before, ..counter });
         }
-        let places = reach(&out, last.range.end);
+        let places = counters_since(&out, last.range.end);
         let found = find(last, last.range.end, Side::After, &places)?;
         for (place, after) in places.into_iter().zip(found) {
             out[place] = out[place].map(|counter| Beside { after, ..counter });

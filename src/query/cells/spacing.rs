@@ -1,4 +1,4 @@
-//! The spacing of readings, taken from the newest cells of a few series.
+//! The spacing of readings, computed from the newest cells of a few series.
 //!
 //! Must never know: what is shown.
 
@@ -57,18 +57,18 @@ impl<'a> Readings<'a> {
             let range = granularity.slot_start(end.minus(1)).minus(granularity.width_ms)..end;
             let stored = self.coverage.stored(GranularityIndex(index));
             let view = self.store.view(stored, range, &self.series)?;
-            let mut least = f64::INFINITY;
+            let mut smallest = f64::INFINITY;
             for id in &self.series {
                 self.budget.check()?;
                 view.slots_into(*id, Columns::ALL, &mut slots)?;
                 let cells = slots.iter().map(|slot| &slot.cell);
                 for cell in cells.filter(|cell| cell.n >= READINGS_MIN) {
                     let (first, last) = (i64::from(cell.first_at), i64::from(cell.last_at));
-                    least = least.min(spacing_ms(cell.n, first, last));
+                    smallest = smallest.min(spacing_ms(cell.n, first, last));
                 }
             }
-            if least.is_finite() {
-                return Ok(Some(least));
+            if smallest.is_finite() {
+                return Ok(Some(smallest));
             }
         }
         Ok(None)

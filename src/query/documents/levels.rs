@@ -58,8 +58,8 @@ struct Rung {
     part_ms: i64,
     /// The ranges to read: whole days, in ascending order.
     segments: Vec<Segment>,
-    /// The days of the segments.
-    kept: Vec<Range<i64>>,
+    /// The whole days that are stored, in ascending order.
+    stored_days: Vec<Range<i64>>,
 }
 
 /// The granularities from which the levels of some months are read.
@@ -81,7 +81,7 @@ pub(crate) struct OpenLadder {
 pub(crate) struct Parts {
     part_ms: i64,
     /// The stored days, in ascending order.
-    kept: Vec<Range<i64>>,
+    stored_days: Vec<Range<i64>>,
     /// The non-empty parts, in ascending order.
     filled: Vec<(i64, Cell)>,
 }
@@ -101,8 +101,8 @@ impl Ladder {
         let range = month.start_of(range.start)..month.next(month.start_of(last));
         let mut rungs = Vec::new();
         for (index, part_ms) in PARTS_MS.into_iter().enumerate().take(depth) {
-            let serves = |width_ms: i64| width_ms <= part_ms && part_ms % width_ms == 0;
-            let Some(granularity) = coverage.granularities().coarsest_by_width(serves) else {
+            let is_suitable = |width_ms: i64| width_ms <= part_ms && part_ms % width_ms == 0;
+            let Some(granularity) = coverage.granularities().coarsest_by_width(is_suitable) else {
                 break;
             };
             let within = if index == 0 {
@@ -120,7 +120,7 @@ impl Ladder {
     /// Returns the number of parts of one series, including empty parts.
     pub(crate) fn parts(&self) -> i64 {
         let parts = |rung: &Rung| -> i64 {
-            rung.kept.iter().map(|days| (days.end - days.start) / rung.part_ms).sum()
+            rung.stored_days.iter().map(|days| (days.end - days.start) / rung.part_ms).sum()
         };
         self.rungs.iter().map(parts).sum()
     }
@@ -159,18 +159,19 @@ fn whole_days(range: &Range<UnixMillis>) -> Range<UnixMillis> {
 impl Rung {
     /// Creates a rung from the whole days of segments.
     fn new(part_ms: i64, segments: &[Segment]) -> Self {
-        let mut kept: Vec<Range<i64>> = Vec::new();
+        let mut stored_days: Vec<Range<i64>> = Vec::new();
         for Segment { range, .. } in segments {
-            match kept.last_mut() {
+            match stored_days.last_mut() {
                 Some(last) if last.end == range.start.0 => last.end = range.end.0,
-                _ => kept.push(range.start.0..range.end.0),
+                _ => stored_days.push(range.start.0..range.end.0),
             }
         }
         let day = |at: i64| at.div_euclid(PARTS_MS[0]) * PARTS_MS[0];
-        let whole = kept.into_iter().map(|days| day(days.start + PARTS_MS[0] - 1)..day(days.end));
-        let kept: Vec<_> = whole.filter(|days| !days.is_empty()).collect();
+        let whole =
+            stored_days.into_iter().map(|days| day(days.start + PARTS_MS[0] - 1)..day(days.end));
+        let stored_days: Vec<_> = whole.filter(|days| !days.is_empty()).collect();
         let inside = |segment: &Segment| {
-            let days = kept.iter().find(|days| {
+            let days = stored_days.iter().find(|days| {
                 days.start < segment.range.end.0 && segment.range.start.0 < days.end
             })?;
             let (start, end) = (UnixMillis(days.start), UnixMillis(days.end));
@@ -178,7 +179,7 @@ impl Rung {
             Some(Segment { range, ..segment.clone() })
         };
         let segments = segments.iter().filter_map(inside).collect();
-        Self { part_ms, segments, kept }
+        Self { part_ms, segments, stored_days }
     }
 }
 
@@ -202,7 +203,11 @@ impl OpenLadder {
                     }
                 }
             }
-            out.push(Parts { part_ms: rung.part_ms, kept: rung.kept.clone(), filled });
+            out.push(Parts {
+                part_ms: rung.part_ms,
+                stored_days: rung.stored_days.clone(),
+                filled,
+            });
         }
         Ok(out)
     }
@@ -255,7 +260,7 @@ impl Parts {
     /// Returns the starts of the stored parts within a range.
     pub(crate) fn starts(&self, range: Range<i64>) -> impl Iterator<Item = i64> {
         let within = move |days: &Range<i64>| days.start.max(range.start)..days.end.min(range.end);
-        self.kept.iter().map(within).flat_map(|days| days.step_by(self.part_ms as usize))
+        self.stored_days.iter().map(within).flat_map(|days| days.step_by(self.part_ms as usize))
     }
 
     /// Returns the non-empty parts within a range.
@@ -337,16 +342,16 @@ mod tests {
         UnixMillis(text.parse::<jiff::Timestamp>().unwrap().as_millisecond())
     }
 
-    fn kept(rung: &Rung) -> Vec<String> {
+    fn stored_days(rung: &Rung) -> Vec<String> {
         let shown = |days: &Range<i64>| {
             let date = |at: i64| UnixMillis(at).civil().date();
             format!("{} to {}", date(days.start), date(days.end))
         };
-        rung.kept.iter().map(shown).collect()
+        rung.stored_days.iter().map(shown).collect()
     }
 
     #[test]
-    fn each_level_is_read_from_the_coarsest_granularity_that_serves_it() {
+    fn each_level_is_read_from_the_coarsest_suitable_granularity() {
         let set = GranularitySet::default();
         let now = at("2026-11-21T12:00:00Z");
         let range = at("2026-08-10T00:00:00Z")..now;
@@ -359,9 +364,9 @@ mod tests {
         assert_eq!(levels, [3, 2, 0]);
         // Hours are stored for 9 weeks from a Monday, minutes for two days; only whole days are
         // read.
-        assert_eq!(kept(&ladder.rungs[0]), ["2026-08-01 to 2026-12-01"]);
-        assert_eq!(kept(&ladder.rungs[1]), ["2026-09-14 to 2026-11-22"]);
-        assert_eq!(kept(&ladder.rungs[2]), ["2026-11-20 to 2026-11-22"]);
+        assert_eq!(stored_days(&ladder.rungs[0]), ["2026-08-01 to 2026-12-01"]);
+        assert_eq!(stored_days(&ladder.rungs[1]), ["2026-09-14 to 2026-11-22"]);
+        assert_eq!(stored_days(&ladder.rungs[2]), ["2026-11-20 to 2026-11-22"]);
         assert_eq!(Ladder::new(&coverage, &range, &range, 1).parts(), 31 + 30 + 31 + 30);
         // Incomplete days are read from hours, and incomplete hours are left out.
         gaps[3].complete_since = at("2026-11-01T00:00:00Z");
@@ -371,7 +376,7 @@ mod tests {
             ladder.rungs[0].segments.iter().map(|segment| segment.granularity.0).collect();
         assert_eq!(levels, [3, 2, 3]);
         assert_eq!(
-            kept(&ladder.rungs[1]),
+            stored_days(&ladder.rungs[1]),
             ["2026-09-14 to 2026-11-02", "2026-11-03 to 2026-11-22"]
         );
     }

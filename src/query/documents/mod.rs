@@ -79,7 +79,7 @@ pub enum DocumentsForm {
 /// coarser granularity.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-#[expect(missing_docs, reason = "the types say it")]
+#[expect(missing_docs, reason = "the types explain the fields")]
 pub enum DocumentsAnswer {
     /// Documents in order of series and time.
     Documents { documents: Vec<NestedDocument>, notes: Vec<String> },
@@ -150,7 +150,7 @@ pub(crate) fn check_count(
     Ok(())
 }
 
-/// A request with everything that is needed to answer it.
+/// A request with the inputs of its answer.
 struct DocumentsQuery<'a> {
     store: &'a Store,
     budget: &'a Budget,
@@ -293,12 +293,12 @@ impl DocumentsQuery<'_> {
         check_count(ladder.parts(), members.len(), self.limits)?;
         let open = ladder.open(self.store, &members)?;
         let mut documents = Vec::new();
-        let mut read = 0;
+        let mut reserved = 0;
         for group in groups {
             let parts = open.read_merged(&group.members, self.budget)?;
             let bytes = parts.iter().map(Parts::bytes).sum::<usize>();
-            self.budget.take(bytes.saturating_sub(read))?;
-            read = read.max(bytes);
+            self.budget.take(bytes.saturating_sub(reserved))?;
+            reserved = reserved.max(bytes);
             for month in open.ladder.months() {
                 self.budget.take(group.entry.bytes())?;
                 documents.extend(levels_document(&group.entry, month, &parts, self.budget)?);

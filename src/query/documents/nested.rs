@@ -145,11 +145,12 @@ pub(crate) struct Nesting {
 
 impl Nesting {
     /// Creates the nesting of a granularity: stored documents in UTC, the local calendar in other
-    /// zones. For long ranges, documents of a minute are combined to hours.
+    /// zones. For long ranges, documents of a minute are combined into hours.
     pub(crate) fn new(granularity: &Granularity, zone: Option<&TimeZone>, range_ms: i64) -> Self {
         let zone = zone.cloned().unwrap_or(TimeZone::UTC);
-        let gathers = granularity.document == Span::Fixed(MINUTE_MS) && range_ms >= HOUR_MS;
-        let document = if gathers { Span::Fixed(HOUR_MS) } else { granularity.document };
+        let combines_minutes =
+            granularity.document == Span::Fixed(MINUTE_MS) && range_ms >= HOUR_MS;
+        let document = if combines_minutes { Span::Fixed(HOUR_MS) } else { granularity.document };
         let unit = match document {
             Span::Fixed(HOUR_MS) => Some(CalendarUnit::Hour),
             Span::Fixed(DAY_MS) => Some(CalendarUnit::Day),
@@ -203,7 +204,7 @@ impl Nesting {
         u32::try_from(number).unwrap_or(0)
     }
 
-    fn gathers(&self) -> bool {
+    fn combines_minutes(&self) -> bool {
         self.document != self.granularity.document
     }
 
@@ -223,7 +224,7 @@ impl Nesting {
             num_samples: 0,
             total_samples: 0.0,
             minutes: BTreeMap::new(),
-            values: if self.gathers() {
+            values: if self.combines_minutes() {
                 SlotValues::Minutes(BTreeMap::new())
             } else {
                 SlotValues::Slots(BTreeMap::new())
@@ -241,12 +242,12 @@ impl Nesting {
             }
             SlotValues::Minutes(minutes) => {
                 let minute = (at.0 - start.0) / MINUTE_MS;
-                let begin = start.plus(minute * MINUTE_MS);
+                let minute_start = start.plus(minute * MINUTE_MS);
                 let number = SlotNumber(u32::try_from(minute).unwrap_or(0));
-                let slot = SlotNumber(self.number(begin, at));
+                let slot = SlotNumber(self.number(minute_start, at));
                 minutes.entry(number).or_default().insert(slot, SlotValue::new(cell));
                 let totals = document.minutes.entry(number).or_default();
-                totals.timestamp_minute = local_time(begin, &self.zone);
+                totals.timestamp_minute = local_time(minute_start, &self.zone);
                 totals.num_samples += n;
                 totals.total_samples += cell.sum;
             }
@@ -258,7 +259,7 @@ impl Nesting {
 /// `nesting_of_width` returns the nesting for a slot width.
 ///
 /// # Errors
-/// When the budget is used up. When the budget is used up.
+/// When the budget is used up.
 pub(crate) fn nest<'n>(
     entry: &SeriesEntry,
     merged: Option<usize>,

@@ -16,7 +16,7 @@ use crate::{
 
 /// Maximum number of series to look up; two are enough to report that the selector is ambiguous.
 const SERIES_MAX: usize = 2;
-/// Approximate memory of a document's byte in an answer.
+/// Approximate memory of an answer per byte of its document.
 const BYTES_PER_BYTE: usize = 64;
 
 /// A request for a stored document.
@@ -79,7 +79,7 @@ pub enum CellPlace {
 
 /// A partition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[expect(missing_docs, reason = "the types say it")]
+#[expect(missing_docs, reason = "the types explain the fields")]
 pub struct StoredPartition {
     /// The file's path, relative to the data directory.
     pub file: String,
@@ -92,7 +92,7 @@ pub struct StoredPartition {
 
 /// A document.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "the types say it")]
+#[expect(missing_docs, reason = "the types explain the fields")]
 pub struct ShownDocument {
     pub start: i64,
     pub end: i64,
@@ -120,7 +120,7 @@ pub struct ShownSlot {
 
 /// A part of a document's bytes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "the types say it")]
+#[expect(missing_docs, reason = "the types explain the fields")]
 pub struct ShownPart {
     pub name: &'static str,
     pub offset: usize,
@@ -178,7 +178,7 @@ pub fn stored_document(
     })
 }
 
-/// Returns the matching series, if exactly one matches.
+/// Returns the matching series. Fails unless exactly one series matches.
 fn only_series(store: &Store, selector: &Selector) -> Result<(SeriesId, SeriesInfo), QueryError> {
     let dictionary = store.dictionary();
     let ids = dictionary.select(&selector.matchers());
@@ -188,7 +188,7 @@ fn only_series(store: &Store, selector: &Selector) -> Result<(SeriesId, SeriesIn
     match (series.pop(), series.is_empty()) {
         (Some(only), true) => Ok(only),
         (Some(_), false) => Err(QueryError::Invalid(format!(
-            "{} series match: add tags until one is left",
+            "{} series match: add tags until one series matches",
             ids.len()
         ))),
         (None, _) => {

@@ -23,9 +23,9 @@ pub struct SendersAnswer {
 pub struct SenderEntry {
     /// The sender's name.
     pub agent: String,
-    /// The time at which its last batch was accepted, Unix milliseconds.
+    /// The time at which the sender's last batch was accepted, Unix milliseconds.
     pub heard: i64,
-    /// Number of series that it registered.
+    /// Number of series that the sender registered.
     pub series: usize,
     /// The epochs, the latest first.
     pub epochs: Vec<SenderEpoch>,
@@ -43,7 +43,7 @@ pub struct SenderEpoch {
 /// The result of a removal of senders, or of its dry run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SendersRemoved {
-    /// Number of senders.
+    /// Number of senders that were removed or, in a dry run, would be removed.
     pub total: usize,
     /// True when nothing was changed.
     pub dry_run: bool,

@@ -17,13 +17,13 @@ const COUNTED_MAX: usize = 1000;
 
 /// The usage of the store.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "the types say it")]
+#[expect(missing_docs, reason = "the types explain the fields")]
 pub struct StorageAnswer {
     pub now: i64,
     /// Bytes of all files on disk.
     pub bytes: u64,
     pub series: usize,
-    /// The granularities of the settings, followed by removed ones that still have files.
+    /// The granularities of the settings, followed by removed granularities that still have files.
     pub granularities: Vec<StoredGranularity>,
     pub journal: StoredJournal,
     pub head: StoredBytes,
@@ -35,7 +35,7 @@ pub struct StorageAnswer {
 
 /// A granularity and its partitions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[expect(missing_docs, reason = "the types say it")]
+#[expect(missing_docs, reason = "the types explain the fields")]
 pub struct StoredGranularity {
     pub name: String,
     pub slot_ms: i64,
@@ -69,7 +69,7 @@ pub enum PartitionState {
     /// The partition has ended. Late samples still update its documents.
     Over,
     /// The partition has ended and its documents are compressed. Late samples are stored next to
-    /// them, or open them again.
+    /// the documents, or the documents are opened again.
     Sealed,
 }
 
@@ -88,14 +88,14 @@ pub struct StoredJournal {
 
 /// A size in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[expect(missing_docs, reason = "the name says it")]
+#[expect(missing_docs, reason = "the name explains the field")]
 pub struct StoredBytes {
     pub bytes: u64,
 }
 
 /// A size in bytes and its limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names explain the fields")]
 pub struct BoundedBytes {
     pub bytes: usize,
     pub bytes_max: usize,

@@ -26,7 +26,7 @@ impl Accumulator {
     /// Parses an accumulator such as `{$sum: "$x"}`.
     ///
     /// # Errors
-    /// When the accumulator is invalid; the message names the known ones.
+    /// When the accumulator is invalid; the message lists the known accumulators.
     pub(super) fn parse(value: &Value) -> Result<Self, String> {
         let Value::Fields(fields) = value else {
             return Err("takes an accumulator such as {$sum: \"$total\"}".to_owned());

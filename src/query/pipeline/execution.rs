@@ -24,7 +24,7 @@ use super::{
 };
 use crate::query::QueryError;
 
-/// Number of rows compared between checks of the budget.
+/// Number of comparisons of rows between checks of the budget.
 const ROWS_AT_A_TIME: usize = 1024;
 
 /// Runs documents through all stages.
@@ -39,18 +39,19 @@ pub(super) fn run<'a>(
     run_at(stages, source, quota, None)
 }
 
-/// Runs documents through the stages; `place` is the index of the stage that contains these stages.
+/// Runs documents through the stages. `facet` is the index of the `$facet` stage that contains the
+/// stages.
 fn run_at<'a>(
     stages: &'a [Stage],
     source: Documents<'a>,
     quota: &'a Quota<'a>,
-    place: Option<usize>,
+    facet: Option<usize>,
 ) -> Result<Vec<Fields>, QueryError> {
     let mut documents: Documents<'_> = source;
     for (index, stage) in stages.iter().enumerate() {
-        documents = stage.apply(place.unwrap_or(index), documents, quota)?;
+        documents = stage.apply(facet.unwrap_or(index), documents, quota)?;
     }
-    let mut held = quota.begin(place.unwrap_or(stages.len()));
+    let mut held = quota.begin(facet.unwrap_or(stages.len()));
     let mut out = Vec::new();
     for document in documents {
         let Document { fields, .. } = document?;
@@ -74,11 +75,11 @@ impl Stage {
         });
         Ok(match self {
             Self::Match(predicate) => Box::new(input.filter_map(|document| {
-                let held = document.and_then(|Document { fields, mut share }| {
+                let matching = document.and_then(|Document { fields, mut share }| {
                     let holds = predicate.holds(&fields, &mut share)?;
                     Ok(holds.then_some(Document { fields, share }))
                 });
-                held.transpose()
+                matching.transpose()
             })),
             Self::Unwind { path, keeps_empty } => {
                 Box::new(input.flat_map(move |document| match document {
@@ -115,7 +116,7 @@ impl Stage {
     }
 }
 
-/// Every expression sees the original document.
+/// Adds computed fields to a document. Every expression reads the original document.
 fn add<'a>(
     document: Document<'a>,
     added: &[(Path, Expression)],
@@ -138,9 +139,9 @@ fn elements<'a>(document: Document<'a>, path: &'a Path, keeps_empty: bool) -> Do
     match path.take(&mut fields) {
         Some(Value::List(values)) if !values.is_empty() => {
             // The list's quota is held until its last element has been copied.
-            let whole = share;
+            let list_share = share;
             Box::new(values.into_iter().map(move |value| {
-                let mut share = whole.another();
+                let mut share = list_share.another();
                 share.take_sized(value.size())?;
                 let mut copy = share.copy_fields(&fields)?;
                 path.set(&mut copy, value, &mut share)?;
@@ -263,8 +264,8 @@ fn group_document(id: Value, fields: &Accumulators, accumulated: Vec<Accumulated
     std::iter::once(("_id".into(), id)).chain(results).collect()
 }
 
-/// Creates a number of groups of about equal size in the order of a value. Equal values share a
-/// group.
+/// Creates at most `count` groups of about equal size, in the order of a value. Equal values share
+/// a group.
 fn bucketed<'a>(
     input: impl Iterator<Item = Result<Document<'a>, QueryError>>,
     by: &Expression,

@@ -5,7 +5,7 @@
 
 #![allow(
     clippy::wildcard_enum_match_arm,
-    reason = "a place for one kind of value refuses all others"
+    reason = "code for one kind of value refuses all other kinds"
 )]
 
 mod accumulator;
@@ -120,14 +120,14 @@ pub fn aggregate(
 /// Entry point for fuzzing: parses a request and runs it over a fixed document.
 pub(crate) fn fuzz(text: &str, now: UnixMillis) {
     let Ok(request) = AggregateRequest::read(text, now) else { return };
-    let part = |at: i64| {
+    let day = |at: i64| {
         let fields = [("date".into(), Value::Date(now.plus(at))), ("views".into(), Value::Int(at))];
         Value::Fields(fields.into_iter().collect())
     };
     let document = [
         ("host".into(), Value::text("web1")),
         ("date".into(), Value::Date(now)),
-        ("days".into(), Value::List((0..3).map(part).collect())),
+        ("days".into(), Value::List((0..3).map(day).collect())),
     ];
     let document: Fields = document.into_iter().collect();
     let quota = Quota::new(1000, &Budget::UNLIMITED);

@@ -62,7 +62,7 @@ pub(super) enum Accumulated {
     Set(BTreeSet<Key>),
 }
 
-/// The mean and the sum of squared distances from it, by Welford's method.
+/// The mean and the sum of squared distances from the mean, by Welford's method.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Spread {
     n: u64,
@@ -109,6 +109,8 @@ impl Operator {
         self.finish(accumulated)
     }
 
+    /// Adds a value. Returns the number of values that are now held in addition; `None` when they
+    /// are nested too deep.
     pub(super) fn accumulate(
         self,
         accumulated: &mut Accumulated,

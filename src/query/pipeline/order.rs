@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn sorted_values_have_numbers_before_texts() {
+    fn numbers_are_sorted_before_texts() {
         let texts = ["web1", "10", "9", "", "1e1", "2", "10.0", "b"];
         let mut sorted: Vec<_> = texts.iter().map(|text| Value::text(text)).collect();
         sorted.push(Value::Int(9));

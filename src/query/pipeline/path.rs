@@ -34,8 +34,8 @@ impl Path {
         self.0.iter().map(|name| &**name).eq(text.split('.'))
     }
 
-    /// Returns a copy of the value that an expression sees. For a list, this is the list of its
-    /// documents' values.
+    /// Returns a copy of the value that an expression sees. For a list of documents, the value is
+    /// the list of the values in its documents.
     pub(super) fn get(
         &self,
         document: &Fields,
@@ -45,7 +45,7 @@ impl Path {
         document.get(first).map_or(Ok(None), |value| copy_along(rest, value, share))
     }
 
-    /// Removes the value and leaves `Null` in its place. Does not enter lists.
+    /// Removes the value and leaves `Null` in its place. Lists on the path are not entered.
     pub(super) fn take(&self, document: &mut Fields) -> Option<Value> {
         let (last, before) = self.0.split_last()?;
         let mut fields = document;
@@ -71,8 +71,8 @@ impl Path {
         remove_along(&self.0, document);
     }
 
-    /// Calls `visit` with every value that a condition sees, until it returns true. Conditions see
-    /// each document of a list, the element at a numeric position, and the elements of a final
+    /// Calls `visit` with every value that a condition sees, until `visit` returns true. Conditions
+    /// see each document of a list, the element at a numeric position, and the elements of a final
     /// list. Returns true when `visit` did.
     pub(super) fn any(&self, document: &Fields, visit: &mut dyn FnMut(&Value) -> bool) -> bool {
         let Some((first, rest)) = self.0.split_first() else { return false };
@@ -113,8 +113,8 @@ fn any_along(names: &[Arc<str>], value: &Value, visit: &mut dyn FnMut(&Value) ->
             // A number is a position in the list, or the name of a field of its documents.
             let position = Some(first).filter(|name| is_number(name));
             let position = position.and_then(|name| name.parse::<usize>().ok());
-            let there = position.and_then(|position| values.get(position));
-            if there.is_some_and(|value| any_along(rest, value, visit)) {
+            let at_position = position.and_then(|position| values.get(position));
+            if at_position.is_some_and(|value| any_along(rest, value, visit)) {
                 return true;
             }
             let mut documents = values.iter().filter(|value| matches!(value, Value::Fields(_)));

@@ -7,7 +7,7 @@ use regex::{Regex, RegexBuilder};
 use super::value::Value;
 use crate::query::series::go_regex;
 
-/// Maximum size of a compiled pattern in bytes; the cache of its automaton may take twice as many.
+/// Maximum size of a compiled pattern in bytes; the cache of its automaton may take twice as much.
 const PATTERN_BYTES_MAX: usize = 128 << 10;
 /// Maximum nesting of groups in a pattern.
 const PATTERN_DEPTH_MAX: u32 = 50;
@@ -26,9 +26,9 @@ pub(super) fn pattern(value: &Value, options: Option<&Value>) -> Result<Regex, S
     let options = match options {
         None => "",
         Some(Value::Text(options)) => options,
-        Some(_) => return Err("$options must have letters of imsxu".to_owned()),
+        Some(_) => return Err("$options must consist of letters of imsxu".to_owned()),
     };
-    // Patterns are always Unicode, which is what u asks for.
+    // The option u has no effect: patterns are always Unicode.
     if let Some(other) = options.chars().find(|c| !"imsxu".contains(*c)) {
         return Err(format!("$options: {other} is not known; use letters of imsxu"));
     }

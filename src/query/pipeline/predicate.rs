@@ -56,7 +56,8 @@ pub(super) struct Literal {
     date: Option<UnixMillis>,
 }
 
-/// Calls a function with values until it returns true; returns true when it did.
+/// Calls a function with each value until the function returns true. Returns true when the function
+/// did.
 type Values<'v> = dyn Fn(&mut dyn FnMut(&Value) -> bool) -> bool + 'v;
 
 impl Literal {
@@ -126,7 +127,7 @@ impl Predicate {
         document: &Fields,
         share: &mut Share<'_>,
     ) -> Result<bool, QueryError> {
-        let (predicates, wanted) = match self {
+        let (predicates, decisive) = match self {
             Self::All(predicates) => (predicates, false),
             Self::Any(predicates) | Self::None(predicates) => (predicates, true),
             Self::Field(path, test) => return Ok(test.holds(path, document)),
@@ -137,7 +138,7 @@ impl Predicate {
             }
         };
         for predicate in predicates {
-            if predicate.holds(document, share)? == wanted {
+            if predicate.holds(document, share)? == decisive {
                 return Ok(matches!(self, Self::Any(_)));
             }
         }
@@ -189,7 +190,7 @@ impl Test {
 
     fn parse_one(name: &str, value: &Value, options: Option<&Value>) -> Result<Self, String> {
         let compare = |comparison| Ok(Self::Compare(comparison, Literal::new(value)));
-        let within = || match value {
+        let in_list = || match value {
             Value::List(values) => {
                 let element = |value: &Value| match value {
                     Value::Fields(fields) if fields.get("$regex").is_some() => {
@@ -208,8 +209,8 @@ impl Test {
             "$lt" => compare(Comparison::Less),
             "$lte" => compare(Comparison::LessOrEqual),
             "$ne" => Ok(Self::Not(Box::new(compare(Comparison::Equal)?))),
-            "$in" => within(),
-            "$nin" => Ok(Self::Not(Box::new(within()?))),
+            "$in" => in_list(),
+            "$nin" => Ok(Self::Not(Box::new(in_list()?))),
             "$exists" => Ok(Self::Exists(value.is_truthy())),
             "$regex" => Ok(Self::Matches(pattern(value, options)?.into())),
             "$not" => match value {
@@ -263,8 +264,8 @@ impl Test {
         }
     }
 
-    /// Returns true when the test compares with a number, which only numbers and texts that spell a
-    /// number pass.
+    /// Returns true when the test compares with a number: only numbers, and texts that spell a
+    /// number, can pass the test.
     pub(super) fn wants_number(&self) -> bool {
         match self {
             Self::Compare(_, literal) => literal.value.number().is_some(),

@@ -90,7 +90,7 @@ impl Projection {
     }
 }
 
-/// Puts a field of the projection into its place in the tree.
+/// Inserts a field into the tree of the projection.
 fn insert(
     tree: &mut Vec<(Arc<str>, Shown)>,
     names: &[Arc<str>],
@@ -98,7 +98,7 @@ fn insert(
 ) -> Result<(), String> {
     let Some((first, rest)) = names.split_first() else { return Ok(()) };
     let is_known = tree.iter().any(|(name, _)| name == first);
-    let twice = || format!("{first} is given twice");
+    let twice = || format!("{first} is specified twice");
     if rest.is_empty() {
         if is_known {
             return Err(twice());
@@ -157,9 +157,9 @@ fn include(
                 }
             }
             Shown::Parts(parts) if part.get(name).is_none() => {
-                let made = include(parts, &Fields::default(), whole, share)?;
-                if made.len() > 0 {
-                    out.set(name.clone(), Value::Fields(made));
+                let computed = include(parts, &Fields::default(), whole, share)?;
+                if computed.len() > 0 {
+                    out.set(name.clone(), Value::Fields(computed));
                 }
             }
             Shown::Parts(_) | Shown::AsItIs => {}

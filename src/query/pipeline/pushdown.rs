@@ -15,7 +15,7 @@ use super::{
 };
 use crate::model::UnixMillis;
 
-/// Fields that contain other fields. A pipeline that names one needs all of its content.
+/// Fields that contain other fields. A pipeline that names such a field needs its entire content.
 const CONTAINERS: [&str; 4] = ["days", "hours", "minutes", "counts"];
 
 /// The names in a document that a pipeline needs.
@@ -50,6 +50,8 @@ impl NeededNames {
         }
     }
 
+    /// Records the names in a value. `passes_through` is true when a stage reads fields without
+    /// showing them.
     fn note(&mut self, value: &Value, passes_through: bool) {
         match value {
             Value::Text(text) => {
@@ -157,7 +159,7 @@ impl Conditions {
     }
 }
 
-/// Returns true when later stages see no more of a document than this stage names.
+/// Returns true when later stages only see fields that this stage names.
 fn narrows(stage: &Stage) -> bool {
     match stage {
         Stage::Group { .. }
@@ -186,11 +188,11 @@ fn hidden(pipeline: &Value, stages: &[Stage]) -> BTreeSet<String> {
         }
         let mut needed = NeededNames { names: BTreeSet::new(), everything: false };
         needed.note(value, true);
-        let makes_others = match stage {
+        let makes_new_documents = match stage {
             Stage::Project(_) | Stage::Facet(_) | Stage::Replace(_) => true,
             other => narrows(other),
         };
-        if makes_others || CONTAINERS.iter().any(|name| needed.needs(name)) {
+        if makes_new_documents || CONTAINERS.iter().any(|name| needed.needs(name)) {
             break;
         }
     }
@@ -201,7 +203,7 @@ fn is_days(name: &Arc<str>) -> bool {
     &**name == "days"
 }
 
-/// Excludes the times that fail a test; either end may include a moment too much.
+/// Excludes the times that fail a test. The range may remain a millisecond too long at either end.
 fn narrow(range: &mut Range<UnixMillis>, test: &Test) {
     let Test::Compare(comparison, literal) = test else { return };
     let Some(at) = literal.as_date() else { return };

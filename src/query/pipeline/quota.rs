@@ -15,7 +15,7 @@ const STEPS_PER_HELD: usize = 40;
 /// Memory of a value with its name, including the reserve of its list.
 const VALUE_BYTES: usize = 96;
 
-/// Memory is charged to the budget in steps of this size.
+/// Minimum number of bytes that are charged to the budget at a time.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// Number of values read or created between checks of the budget.
@@ -57,7 +57,7 @@ impl<'a> Quota<'a> {
         Ok(())
     }
 
-    /// Begins an empty share of the quota for a document or a stage.
+    /// Creates an empty share of the quota for a document or a stage.
     pub(super) fn begin(&'a self, stage: usize) -> Share<'a> {
         Share { quota: self, stage, values: 0, bytes: 0 }
     }
@@ -88,7 +88,8 @@ impl<'a> Quota<'a> {
     }
 }
 
-/// The share of a document, or of a stage that holds documents. Dropping the share returns it.
+/// The share of a document, or of a stage that holds documents. Dropping the share returns its
+/// values to the quota.
 pub(super) struct Share<'a> {
     quota: &'a Quota<'a>,
     stage: usize,
@@ -154,12 +155,12 @@ impl<'a> Share<'a> {
         Ok(())
     }
 
-    /// See [`Quota::budget`].
+    /// Returns the query's budget; see [`Quota::budget`].
     pub(super) fn budget(&self) -> &'a Budget {
         self.quota.budget()
     }
 
-    /// Begins an empty share at the same stage.
+    /// Creates an empty share at the same stage.
     pub(super) fn another(&self) -> Share<'a> {
         self.quota.begin(self.stage)
     }

@@ -143,8 +143,8 @@ impl AggregateRequest {
             let stages = stage::parse(&pipeline)?;
             (pipeline, stages)
         } else {
-            let written = written(verb, fields).map_err(QueryError::Invalid)?;
-            let (values, stages) = written.into_iter().unzip();
+            let pipeline = written(verb, fields).map_err(QueryError::Invalid)?;
+            let (values, stages) = pipeline.into_iter().unzip();
             (Value::List(values), stages)
         };
         Ok(Self {
@@ -187,7 +187,8 @@ fn parse_document(fields: &Fields) -> Result<(Option<String>, Verb), String> {
     }
 }
 
-/// Returns the verb of a method, and its arguments by name, including those of chained methods.
+/// Returns the verb of a method, and its arguments by name, including the arguments of chained
+/// methods.
 fn parse_calls(calls: Vec<Call>) -> Result<(Verb, Fields), String> {
     let mut calls = calls.into_iter();
     let Some(Call { method, arguments }) = calls.next() else {
@@ -249,10 +250,10 @@ fn written(verb: Verb, fields: &Fields) -> Result<Vec<Written>, String> {
         out.push((Value::Fields(fields), stage));
         Ok::<_, String>(())
     };
-    let is_given = |value: &&Value| {
+    let is_set = |value: &&Value| {
         !matches!(value, Value::Null) && **value != Value::Fields(Fields::default())
     };
-    let given = |name: &str| fields.get(name).filter(is_given);
+    let given = |name: &str| fields.get(name).filter(is_set);
     if let Some(filter) = given("filter").or_else(|| given("query")) {
         add("$match", "filter", filter)?;
     }
@@ -262,8 +263,8 @@ fn written(verb: Verb, fields: &Fields) -> Result<Vec<Written>, String> {
     if let Some(skip) = given("skip").filter(|count| count.number() != Some(0.0)) {
         add("$skip", "skip", skip)?;
     }
-    // A limit of 0 means no limit. A negative limit requests a single batch, like every answer
-    // here.
+    // A limit of 0 means no limit. A negative limit requests a single batch; every answer is a
+    // single batch.
     let limit = if verb == Verb::FindOne { Some(&Value::Int(1)) } else { given("limit") };
     let limit = match limit {
         Some(Value::Int(limit)) => Some(Value::Int(limit.saturating_abs())),
@@ -275,7 +276,7 @@ fn written(verb: Verb, fields: &Fields) -> Result<Vec<Written>, String> {
     match verb {
         Verb::Count => add("$count", "count", &Value::text("n"))?,
         Verb::Distinct => {
-            let key = fields.get("key").and_then(Value::as_text).ok_or("key names a field")?;
+            let key = fields.get("key").and_then(Value::as_text).ok_or("key must name a field")?;
             let path = Path::parse(key)?;
             out.push((Value::text(&format!("${key}")), Stage::Distinct(path)));
         }
@@ -306,13 +307,13 @@ fn text_of<'f>(fields: &'f Fields, name: &str) -> Result<Option<&'f str>, QueryE
     match fields.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Text(text)) => Ok(Some(text)),
-        Some(_) => Err(QueryError::Invalid(format!("{name} is a text"))),
+        Some(_) => Err(QueryError::Invalid(format!("{name} must be a text"))),
     }
 }
 
 fn selector(fields: &Fields) -> Result<Selector, QueryError> {
     let metric = text_of(fields, "metric")?.map(str::to_owned);
-    let message = "tags is a document of texts, such as {\"host\": \"web1\"}";
+    let message = "tags must be a document of texts, such as {\"host\": \"web1\"}";
     let tags = match fields.get("tags") {
         None | Some(Value::Null) => Vec::new(),
         Some(Value::Fields(tags)) => {
@@ -341,7 +342,7 @@ fn range(fields: &Fields, now: UnixMillis) -> Result<Option<Range<UnixMillis>>, 
     let (start, end) = (time("start")?, time("end")?.unwrap_or(now));
     let start = match (start, text_of(fields, "range")?) {
         (Some(_), Some(_)) => {
-            let message = "give start and end, or range, not both";
+            let message = "use start and end, or range, not both";
             return Err(QueryError::Invalid(message.to_owned()));
         }
         (Some(start), None) => start,

@@ -31,7 +31,7 @@ pub(super) enum Stage {
         /// True for descending order of the first field, false for the order of the IDs.
         by_count: bool,
     },
-    /// The stage `$bucketAuto`: a number of groups of about equal size.
+    /// The stage `$bucketAuto`: at most `count` groups of about equal size.
     Buckets {
         by: Expression,
         count: usize,
@@ -51,9 +51,9 @@ pub(super) enum Stage {
     Distinct(Path),
 }
 
-const KNOWN: &str = "$match, $unwind, $group, $bucket, $bucketAuto, $sortByCount, $facet, $project, \
-                     $addFields, $set, $unset, $replaceRoot, $replaceWith, $sort, $limit, $skip or \
-                     $count";
+const STAGE_NAMES: &str = "$match, $unwind, $group, $bucket, $bucketAuto, $sortByCount, $facet, \
+                           $project, $addFields, $set, $unset, $replaceRoot, $replaceWith, $sort, \
+                           $limit, $skip or $count";
 
 /// Parses the stages of a pipeline.
 ///
@@ -61,14 +61,14 @@ const KNOWN: &str = "$match, $unwind, $group, $bucket, $bucketAuto, $sortByCount
 /// When a stage is invalid; the message contains the index of the stage, from 0.
 pub(super) fn parse(pipeline: &Value) -> Result<Vec<Stage>, QueryError> {
     let Value::List(values) = pipeline else {
-        return Err(QueryError::Invalid("pipeline is a list of stages".to_owned()));
+        return Err(QueryError::Invalid("pipeline must be a list of stages".to_owned()));
     };
     let stages = parse_list(values, "pipeline").map_err(QueryError::Invalid)?;
-    let inside = |stage: &Stage| match stage {
+    let facet_stages = |stage: &Stage| match stage {
         Stage::Facet(facets) => facets.iter().map(|(_, stages)| stages.len()).sum(),
         _ => 0,
     };
-    let count = stages.len() + stages.iter().map(inside).sum::<usize>();
+    let count = stages.len() + stages.iter().map(facet_stages).sum::<usize>();
     if count > STAGES_MAX {
         return Err(QueryError::Invalid(format!("{count} stages are more than {STAGES_MAX}")));
     }
@@ -80,7 +80,7 @@ fn parse_list(stages: &[Value], place: &str) -> Result<Vec<Stage>, String> {
         let single = if let Value::Fields(fields) = stage { fields.single() } else { None };
         let Some((name, argument)) = single else {
             return Err(format!(
-                "{place}[{index}] is not a stage; a stage is a document with one of {KNOWN}"
+                "{place}[{index}] is not a stage; a stage is a document with one of {STAGE_NAMES}"
             ));
         };
         Stage::parse(name, argument).map_err(|fault| format!("{place}[{index}]: {name}: {fault}"))
@@ -118,7 +118,7 @@ impl Stage {
             "$unset" => unset(argument),
             "$replaceRoot" => {
                 let fields = document(argument, "{newRoot: \"$days\"}")?;
-                only(fields, &["newRoot"])?;
+                reject_unknown(fields, &["newRoot"])?;
                 Ok(Self::Replace(Expression::parse(fields.get("newRoot").unwrap_or(&Value::Null))?))
             }
             "$replaceWith" => Ok(Self::Replace(Expression::parse(argument)?)),
@@ -131,13 +131,13 @@ impl Stage {
                 }
                 _ => Err("takes the name of a field".to_owned()),
             },
-            _ => Err(format!("is not known; use {KNOWN}")),
+            _ => Err(format!("is not known; use {STAGE_NAMES}")),
         }
     }
 }
 
 /// Rejects unknown fields.
-fn only(fields: &Fields, known: &[&str]) -> Result<(), String> {
+fn reject_unknown(fields: &Fields, known: &[&str]) -> Result<(), String> {
     match fields.iter().find(|(name, _)| !known.contains(&&***name)) {
         Some((other, _)) => Err(format!("{other} is not known; use {}", known.join(" and "))),
         None => Ok(()),
@@ -160,7 +160,7 @@ fn unwind(argument: &Value) -> Result<Stage, String> {
     let Value::Fields(fields) = argument else {
         return Ok(Stage::Unwind { path: field_path(argument)?, keeps_empty: false });
     };
-    only(fields, &["path", "preserveNullAndEmptyArrays"])?;
+    reject_unknown(fields, &["path", "preserveNullAndEmptyArrays"])?;
     let path = field_path(fields.get("path").unwrap_or(&Value::Null))?;
     let keeps_empty = fields.get("preserveNullAndEmptyArrays").is_some_and(Value::is_truthy);
     Ok(Stage::Unwind { path, keeps_empty })
@@ -171,7 +171,7 @@ fn group(argument: &Value) -> Result<Stage, String> {
     let (ids, others): (Vec<_>, Vec<_>) =
         document(argument, example)?.iter().partition(|(name, _)| &***name == "_id");
     let [(_, id)] = ids[..] else {
-        return Err("_id is missing; _id: null makes one group of all".to_owned());
+        return Err("_id is missing; _id: null groups all documents".to_owned());
     };
     let id = Expression::parse(id)?;
     Ok(Stage::Group { id, fields: accumulators(others.into_iter())?, by_count: false })
@@ -182,7 +182,7 @@ fn accumulators<'v>(
 ) -> Result<Vec<(Arc<str>, Accumulator)>, String> {
     let field = |(name, value): (&Arc<str>, &Value)| {
         if Path::parse(name)?.names().len() > 1 {
-            return Err(format!("{name} may not have dots"));
+            return Err(format!("{name} must not contain dots"));
         }
         let accumulator = Accumulator::parse(value).map_err(|fault| format!("{name}: {fault}"))?;
         Ok((name.clone(), accumulator))
@@ -200,14 +200,14 @@ fn output(fields: &Fields) -> Result<Vec<(Arc<str>, Accumulator)>, String> {
     match fields.get("output") {
         None => Ok(counted()),
         Some(Value::Fields(output)) => accumulators(output.iter()),
-        Some(_) => Err("output is a document of accumulators".to_owned()),
+        Some(_) => Err("output must be a document of accumulators".to_owned()),
     }
 }
 
 /// Converts a `$bucket` to a `$group` by the bucket's lower boundary.
 fn bucket(argument: &Value) -> Result<Stage, String> {
     let fields = document(argument, "{groupBy: \"$max\", boundaries: [0, 10, 100]}")?;
-    only(fields, &["groupBy", "boundaries", "default", "output"])?;
+    reject_unknown(fields, &["groupBy", "boundaries", "default", "output"])?;
     let (Some(by), Some(boundaries)) = (fields.get("groupBy"), fields.get("boundaries")) else {
         return Err("takes groupBy and boundaries".to_owned());
     };
@@ -217,7 +217,7 @@ fn bucket(argument: &Value) -> Result<Stage, String> {
 
 fn bucket_auto(argument: &Value) -> Result<Stage, String> {
     let fields = document(argument, "{groupBy: \"$max\", buckets: 4}")?;
-    only(fields, &["groupBy", "buckets", "output"])?;
+    reject_unknown(fields, &["groupBy", "buckets", "output"])?;
     let (Some(by), Some(buckets)) = (fields.get("groupBy"), fields.get("buckets")) else {
         return Err("takes groupBy and buckets".to_owned());
     };
@@ -231,11 +231,11 @@ fn facet(argument: &Value) -> Result<Stage, String> {
     let facet = |(name, value): (&Arc<str>, &Value)| {
         let Value::List(values) = value else { return Err(format!("{name} takes a pipeline")) };
         if Path::parse(name)?.names().len() > 1 {
-            return Err(format!("{name} may not have dots"));
+            return Err(format!("{name} must not contain dots"));
         }
         let is_facet = |value: &Value| matches!(value, Value::Fields(fields) if fields.get("$facet").is_some());
         if values.iter().any(is_facet) {
-            return Err(format!("{name} may have no $facet in it"));
+            return Err(format!("{name} must not contain $facet"));
         }
         Ok((name.clone(), parse_list(values, name)?))
     };

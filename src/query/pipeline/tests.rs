@@ -107,7 +107,7 @@ fn values_fall_into_buckets_and_facets() {
     );
     assert_eq!(
         run_fault("[{$bucket: {groupBy: '$host', boundaries: ['a', 'b']}}]"),
-        "$bucket: \"b\" falls into no bucket; give a default"
+        "$bucket: \"b\" falls into no bucket; add a default"
     );
     // Tags that spell numbers fall into the buckets of numbers.
     assert_eq!(
@@ -237,8 +237,9 @@ fn documents_are_unwound_projected_sorted_and_counted() {
         run("[{$unwind: '$list'}, {$project: {_id: 0, 'list.x': 1, more: {$add: ['$n', 1]}}}]"),
         r#"[{"list":{"x":1},"more":4},{"list":{"x":2},"more":4}]"#
     );
-    let kept = "[{$unwind: {path: '$list', preserveNullAndEmptyArrays: true}}, {$count: 'all'}]";
-    assert_eq!(run(kept), r#"[{"all":4}]"#);
+    let pipeline =
+        "[{$unwind: {path: '$list', preserveNullAndEmptyArrays: true}}, {$count: 'all'}]";
+    assert_eq!(run(pipeline), r#"[{"all":4}]"#);
     assert_eq!(run("[{$match: {n: 9}}, {$count: 'all'}]"), "[]");
     assert_eq!(
         run("[{$sort: {host: -1, sum: 1}}, {$skip: 1}, {$project: {list: 0, date: 0}}]"),
@@ -273,20 +274,23 @@ fn errors_name_the_stage_and_the_known_operators() {
     check(&many, ["more than 20 patterns", ""]);
     check("[{$bucket: {groupBy: '$n', boundaries: [3, 1]}}]", ["$bucket: boundaries", "ascend"]);
     check("[{$bucket: {groupBy: '$n', boundaries: [1, 'a']}}]", ["boundaries", "one kind"]);
-    check("[{$bucket: {groupBy: '$n', boundaries: [1, 3], default: 2}}]", ["default lies", ""]);
+    check(
+        "[{$bucket: {groupBy: '$n', boundaries: [1, 3], default: 2}}]",
+        ["default must be outside", ""],
+    );
     check("[{$bucket: {groupBy: '$n'}}]", ["takes groupBy and boundaries", ""]);
     check("[{$facet: {a: [{$oops: 1}]}}]", ["pipeline[0]: $facet: a[0]: $oops", "$facet"]);
-    check("[{$facet: {a: [{$facet: {b: []}}]}}]", ["a may have no $facet", ""]);
+    check("[{$facet: {a: [{$facet: {b: []}}]}}]", ["a must not contain $facet", ""]);
     check("[{$project: {x: {$dateToString: {date: '$date', format: '%q'}}}}]", ["%Y", "%%"]);
     check(
         "[{$project: {x: {$dateTrunc: {date: '$date', unit: 'era'}}}}]",
-        ["unit is one of", "day"],
+        ["unit must be one of", "day"],
     );
     check("{find: '1h', filter: {a: {$oops: 1}}}", ["filter: $oops", "$regex"]);
     check("{find: '1h', sort: {a: 2}}", ["sort: a takes 1 or -1", ""]);
     check("{find: '1h', skip: -1}", ["skip: takes a number from 0 on", ""]);
     check("{find: '1h', key: 'a'}", ["key is not known", "projection"]);
-    check("{distinct: '1h'}", ["key names a field", ""]);
+    check("{distinct: '1h'}", ["key must name a field", ""]);
     check("{find: 'a', count: 'b'}", ["find is not the only command", ""]);
     check("db.a.find({}).oops()", [".oops is not known", ".limit(n)"]);
     check("db.a.mapReduce()", ["mapReduce is not known", "countDocuments"]);
@@ -295,7 +299,7 @@ fn errors_name_the_stage_and_the_known_operators() {
     check("[{$group: {x: {$sum: 1}}}]", ["_id is missing", "_id: null"]);
     check("[{$project: {x: {$map: []}}}]", ["$map is not known", "$dateTrunc"]);
     check("[{$project: {x: 1, y: 0}}]", ["cannot both", "_id: 0"]);
-    check("[{$project: {x: 1, 'x.y': 1}}]", ["pipeline[0]", "x is given twice"]);
+    check("[{$project: {x: 1, 'x.y': 1}}]", ["pipeline[0]", "x is specified twice"]);
     check("[{$sort: {x: 2}}]", ["x takes 1 or -1", "pipeline[0]"]);
     check("[{$limit: 0}]", ["takes a number from 1 on", "$limit"]);
     check("[{$match: {}, $limit: 1}]", ["pipeline[0] is not a stage", "$skip"]);

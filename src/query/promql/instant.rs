@@ -58,7 +58,7 @@ pub fn evaluate_vector(
             Ok(vec![VectorSample { labels: Labels::default(), at, value }])
         }
         PromqlValue::String(..) | PromqlValue::Matrix(_) => {
-            Err("it is neither an instant vector nor a scalar".to_owned())
+            Err("the expression is neither an instant vector nor a scalar".to_owned())
         }
     }
 }

@@ -5,15 +5,15 @@
 //!
 //! # Samples
 //!
-//! A cell of one or two samples contains these samples, with their exact times and values. Of a
-//! cell of more samples, the first and the last are known, and the sum, min and max of all.
+//! A cell of one or two samples contains these samples, with their exact times and values. A cell
+//! of more samples contains the first and the last sample, and the sum, min and max of all samples.
 //!
-//! - A selector returns the newest known sample at or before a time that is not older than the
-//!   lookback. Between the first and the last sample of a merged cell, a series exists, however
-//!   wide the slot is.
-//! - A window `(t - r, t]` contains the cells whose last sample is in it. Adjacent windows count
-//!   every sample once. When a window is shorter than a merged slot, it uses the slot in which it
-//!   ends.
+//! - A selector returns the newest known sample at or before the evaluation time, unless that
+//!   sample is older than the lookback. Between the first and the last sample of a merged cell, a
+//!   series exists, however wide the slot is.
+//! - A window `(t - r, t]` whose edges are slot borders contains the cells whose last sample is in
+//!   the window, so that adjacent windows count every sample once. An edge within a slot cuts the
+//!   cell, whose samples are then assumed to be equally spaced.
 //! - A stale marker ends a series after its latest sample; markers before newer samples are not
 //!   stored.
 //!
@@ -21,10 +21,10 @@
 //!
 //! The kind of a series decides, not the function:
 //!
-//! - For counters, `rate` and `increase` add up the increases that were stored at ingest. They are
-//!   exact across resets and never extrapolated; one sample in the window is enough when there is
-//!   an earlier one. When a window cuts merged slots, increases count in proportion to the time
-//!   that they cover. `irate` uses the last cell.
+//! - For counters, `rate` and `increase` over whole slots add up the increases that were stored at
+//!   ingest. They are exact across resets and not extrapolated; one sample in the window is enough
+//!   when there is an earlier sample. Windows that cut slots follow Prometheus' rule, including
+//!   extrapolation. `irate` uses the last cell, or the last two samples when the window cuts slots.
 //! - For deltas (events counted by the sender), the values are the increases.
 //! - For gauges, and in subqueries, `rate`, `increase` and `delta` calculate as in Prometheus,
 //!   including extrapolation.
@@ -33,22 +33,23 @@
 //!
 //! `stddev_over_time`, `stdvar_over_time`, `quantile_over_time` (except for 0 and 1),
 //! `mad_over_time`, `changes` and `resets` need every sample, as do `sum_over_time` and
-//! `avg_over_time` of a counter, whose cells contain increases. They are exact when cells have one
-//! or two samples or one value, or when a counter's rates determine the result. Otherwise they fail
-//! with an error that names an alternative. `idelta` and smoothing use the known samples; `deriv`
-//! and `predict_linear` use all samples, as if those between the first and the last of a cell were
-//! evenly spaced.
+//! `avg_over_time` of a counter, whose cells contain increases. These functions are exact when
+//! cells have one or two samples or one value, or when a counter's rates determine the result.
+//! Otherwise they fail with an error that names an alternative. `idelta` and smoothing use the
+//! known samples; `deriv` and `predict_linear` use all samples, as if the samples between the first
+//! and the last of a cell were evenly spaced.
 //!
 //! # Granularity
 //!
 //! `policy::query_plan` chooses a granularity for each selector. An instant query uses the finest
-//! granularity that retains its whole window, and finer ones for the slot in which the window ends.
-//! A range query uses the coarsest granularity that answers as well as finer ones: the borders of
-//! its slots are borders of the windows, or a window is at least 60 times as long as a slot.
-//! Functions that need every sample use the finest granularity; for functions that need many
-//! readings, only the second rule applies. A sample exactly on such a border counts in the window
-//! that begins there, not in the window that ends there. Where a granularity has expired, the next
-//! coarser one is used and a warning says so; a rate over less than a slot is that of the slot.
+//! granularity that retains its whole window, and finer granularities for the slot in which the
+//! window ends. A range query uses the coarsest granularity that answers as well as finer
+//! granularities: either all borders of the windows are borders of its slots, or a window is at
+//! least 60 times as long as a slot. Functions that need every sample use the finest granularity;
+//! for functions that need many readings, only the second rule applies. A sample exactly on a
+//! border counts in the window that begins there, not in the window that ends there. Where a
+//! granularity has expired, the next coarser granularity is used and a warning reports it; a rate
+//! over less than a slot is the rate of the slot.
 //!
 //! # Differences from Prometheus
 //!
@@ -99,7 +100,8 @@ pub fn promql(
 }
 
 /// Returns a quantile of a classic histogram, as `histogram_quantile` does. Each bucket is an upper
-/// bound and a cumulative count; bounds ascend and the last is infinite. NaN without observations.
+/// bound and a cumulative count; bounds ascend and the last is infinite. Returns NaN without
+/// observations.
 pub fn quantile_of_buckets(quantile: f64, buckets: &[(f64, f64)]) -> f64 {
     functions::quantile_of_buckets(quantile, buckets)
 }

@@ -12,7 +12,7 @@ use crate::{
 pub struct PromqlRequest {
     /// The expression.
     pub query: String,
-    /// The first evaluation time; the only one for an instant query.
+    /// The first evaluation time; the only evaluation time of an instant query.
     pub start: UnixMillis,
     /// The last evaluation time, inclusive.
     pub end: UnixMillis,

@@ -23,7 +23,8 @@ pub fn check_rule_promql(query: &str, limits: &PromqlLimits<'_>) -> Result<(), Q
     let parsed = parse(query, limits)?;
     let kind = parsed.tree.value_type();
     if matches!(kind, ValueType::Matrix | ValueType::Text) {
-        let problem = format!("it is a {kind}; a rule needs an instant vector or a scalar");
+        let problem =
+            format!("the expression is a {kind}; a rule needs an instant vector or a scalar");
         return Err(QueryError::Invalid(problem));
     }
     check_lengths(&parsed.tree).map_err(|error| QueryError::Invalid(error.in_text(query)))?;
@@ -73,8 +74,8 @@ pub fn measured_promql(
 }
 
 /// Returns the durations by which a plain expression looks back, in milliseconds. An expression is
-/// plain when each series of its result is independent of other series and of other times; `None`
-/// when it is not.
+/// plain when each series of its result is independent of other series and of other times. `None`
+/// for other expressions.
 ///
 /// # Errors
 /// When the expression is invalid.
@@ -115,7 +116,7 @@ mod tests {
     use crate::query::promql::tests::LIMITS;
 
     #[test]
-    fn what_more_series_could_hide_or_another_time_decides_is_not_plain() {
+    fn expressions_that_depend_on_other_series_or_times_are_not_plain() {
         let check = |text: &str, expected: Option<&[i64]>| {
             let found = lengths_of_plain_promql(text, &LIMITS).unwrap();
             assert_eq!(found.as_deref(), expected, "{text}");
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_measured_stands_before_the_comparison() {
+    fn the_measured_expression_is_on_the_left_of_the_comparison() {
         let check = |query: &str, expected: Option<&str>| {
             assert_eq!(measured_promql(query, &LIMITS).unwrap().as_deref(), expected, "{query}");
         };

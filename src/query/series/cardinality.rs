@@ -67,7 +67,7 @@ impl Largest {
         }
     }
 
-    fn done(self) -> Vec<Count> {
+    fn into_sorted(self) -> Vec<Count> {
         let ascending = self.heap.into_sorted_vec().into_iter();
         ascending.map(|Reverse((value, Reverse(name)))| Count { name, value }).collect()
     }
@@ -109,7 +109,7 @@ pub fn cardinality(
     }
     let partitions = store.partitions();
     let oldest = partitions.iter().map(|partition| partition.id.start).min();
-    // Without samples, the times are those that Prometheus reports for an empty head.
+    // Without samples, the times equal the times that Prometheus reports for an empty head.
     let latest = latest_sample(store, limits)?;
     let oldest = oldest.or(latest).unwrap_or(UnixMillis(i64::MAX));
     Ok(Cardinality {
@@ -120,10 +120,10 @@ pub fn cardinality(
             min_time: oldest.0,
             max_time: latest.unwrap_or(UnixMillis(i64::MIN)).0,
         },
-        series_count_by_metric_name: metrics.done(),
-        label_value_count_by_label_name: values.done(),
-        memory_in_bytes_by_label_name: bytes.done(),
-        series_count_by_label_value_pair: pairs.done(),
+        series_count_by_metric_name: metrics.into_sorted(),
+        label_value_count_by_label_name: values.into_sorted(),
+        memory_in_bytes_by_label_name: bytes.into_sorted(),
+        series_count_by_label_value_pair: pairs.into_sorted(),
     })
 }
 
@@ -147,17 +147,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_numbers_come_first_and_equal_ones_by_name() {
+    fn the_largest_counts_come_first_and_equal_counts_are_sorted_by_name() {
         let mut largest = Largest::new(3);
         for (value, name) in [(1, "z"), (5, "b"), (5, "a"), (9, "c"), (5, "d"), (2, "e")] {
             largest.add(value, || name.to_owned());
         }
         let names: Vec<_> =
-            largest.done().into_iter().map(|count| (count.name, count.value)).collect();
+            largest.into_sorted().into_iter().map(|count| (count.name, count.value)).collect();
         let expected = [("c", 9), ("a", 5), ("b", 5)].map(|(name, value)| (name.to_owned(), value));
         assert_eq!(names, expected);
         let mut none = Largest::new(0);
         none.add(1, || "a".to_owned());
-        assert_eq!(none.done(), []);
+        assert_eq!(none.into_sorted(), []);
     }
 }

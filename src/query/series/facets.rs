@@ -29,7 +29,7 @@ const VALUE_BYTES: usize = 64;
 pub struct FacetsAnswer {
     /// Number of matching series.
     pub series: usize,
-    /// Number of tags, including those that are left out.
+    /// Number of tags, including tags that are left out.
     pub tags_total: usize,
     /// The tags by name. When there are too many, tags with the most series take precedence.
     pub tags: Vec<TagFacet>,
@@ -43,7 +43,7 @@ pub struct FacetsAnswer {
 pub struct TagFacet {
     /// The name of the tag.
     pub name: String,
-    /// Number of values, including those that are left out.
+    /// Number of values, including values that are left out.
     pub values_total: usize,
     /// The values with the most series, in descending order of series, then by text.
     pub values: Vec<ValueFacet>,

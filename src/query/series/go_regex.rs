@@ -1,8 +1,8 @@
 //! Translation of Go's regular expressions, which Prometheus uses, to the syntax of the `regex`
 //! crate.
 //!
-//! The two differ in classes such as `\w` (ASCII in Go, Unicode in `regex`), in set operators
-//! within brackets, which Go lacks, in braces that are no repetition, and in `\Q`.
+//! The two syntaxes differ in classes such as `\w` (ASCII in Go, Unicode in `regex`), in set
+//! operators within brackets, which Go lacks, in braces that are no repetition, and in `\Q`.
 
 use std::str::Chars;
 
@@ -14,16 +14,16 @@ const REPETITION_BYTES_MAX: usize = 24;
 /// Maximum length of a class name.
 const CLASS_NAME_BYTES_MAX: usize = 16;
 
-/// Translates a pattern to one with the same meaning. Invalid patterns stay invalid.
+/// Translates a pattern to a pattern with the same meaning. Invalid patterns stay invalid.
 pub(crate) fn translated(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 8);
     let mut rest = pattern.chars();
-    while let Some(now) = rest.next() {
-        match now {
+    while let Some(letter) = rest.next() {
+        match letter {
             '\\' => escape(&mut rest, &mut out),
             '[' => brackets(&mut rest, &mut out),
             '{' if !repeats(rest.as_str()) => out.push_str(r"\{"),
-            _ => out.push(now),
+            _ => out.push(letter),
         }
     }
     out
@@ -76,9 +76,9 @@ fn copy_escape(rest: &mut Chars<'_>, out: &mut String) {
     let Some(name) = rest.next() else { return };
     out.push(name);
     if matches!(name, 'p' | 'P' | 'x') && rest.as_str().starts_with('{') {
-        for now in rest.by_ref() {
-            out.push(now);
-            if now == '}' {
+        for letter in rest.by_ref() {
+            out.push(letter);
+            if letter == '}' {
                 return;
             }
         }
@@ -92,8 +92,8 @@ fn brackets(rest: &mut Chars<'_>, out: &mut String) {
         out.extend(rest.next());
     }
     let mut first = true;
-    while let Some(now) = rest.clone().next() {
-        if now == ']' && !first {
+    while let Some(letter) = rest.clone().next() {
+        if letter == ']' && !first {
             out.extend(rest.next());
             return;
         }
@@ -131,11 +131,11 @@ fn class_in_brackets(rest: &Chars<'_>) -> Option<(&'static str, bool)> {
 fn character(rest: &mut Chars<'_>, out: &mut String) {
     match rest.next() {
         Some('\\') => copy_escape(rest, out),
-        Some(now) => {
-            if matches!(now, '[' | ']' | '&' | '~' | '-' | '^') {
+        Some(letter) => {
+            if matches!(letter, '[' | ']' | '&' | '~' | '-' | '^') {
                 out.push('\\');
             }
-            out.push(now);
+            out.push(letter);
         }
         None => {}
     }
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_mean_what_they_mean_to_prometheus() {
+    fn translated_patterns_match_as_in_prometheus() {
         for (pattern, value, expected) in [
             (r"\w+", "caf\u{e9}", false),
             (r"\W", "\u{e9}", true),

@@ -146,7 +146,8 @@ fn groups(found: &[(SeriesId, SeriesInfo)], merge: &Merge) -> Vec<Group> {
 pub(crate) fn check_lines(lines: usize, limits: &QueryLimits) -> Result<(), QueryError> {
     if lines > limits.lines_max {
         return Err(QueryError::TooMuch(format!(
-            "{lines} lines are more than {}: group by fewer tags, name more of them or rank the lines",
+            "{lines} lines are more than {}: group by fewer tags, select by more tags or rank the \
+             lines",
             limits.lines_max
         )));
     }
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn series_are_grouped_by_tags_and_those_without_come_first() {
+    fn series_are_grouped_by_tags_and_series_without_the_tags_come_first() {
         let found = [
             series(0, &[("core", "0"), ("host", "b"), ("zone", "z")]),
             series(1, &[("core", "1"), ("host", "a"), ("zone", "z")]),
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_lines_come_first_and_equal_ones_keep_their_order() {
+    fn the_best_lines_come_first_and_equal_lines_keep_their_order() {
         let ranked = |lowest, count| {
             let mut ranking = Ranking::new(Rank { count, by: None, lowest });
             for line in 0..100 {

@@ -1,5 +1,5 @@
-//! The time range in which the store already contains samples of a series. Imports ask for it
-//! before they send samples.
+//! The time range in which the store already contains samples of a series. Imports request this
+//! range before they send samples.
 //!
 //! Must never know: HTTP, who asks.
 

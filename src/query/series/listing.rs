@@ -99,7 +99,7 @@ pub fn list_label_values(
     Ok(all)
 }
 
-/// Calls `visit` with the values of a label in order, until it returns false.
+/// Calls `visit` with the values of a label in order, until `visit` returns false.
 fn visit_values(
     store: &Store,
     name: &str,

@@ -1,6 +1,6 @@
 //! Label matchers with Prometheus' semantics.
 //!
-//! Must never know: expressions, values, the store. A missing tag matches as an empty one.
+//! Must never know: expressions, values, the store. A missing tag matches like an empty tag.
 
 use std::sync::Arc;
 
@@ -60,9 +60,9 @@ impl SeriesMatcher {
     }
 }
 
-/// Compiles a pattern that must match whole values, or returns a recently compiled one. Memory is
-/// charged to the budget before the pattern is compiled: a small size first, then more, up to the
-/// limit of one pattern.
+/// Compiles a pattern that must match whole values, or returns a recently compiled pattern. Memory
+/// is charged to the budget before the pattern is compiled: a small size first, then more, up to
+/// the limit of one pattern.
 ///
 /// # Errors
 /// When the pattern is invalid or too large, or the query's memory is used up.
@@ -98,7 +98,7 @@ fn compile(pattern: &str, limits: &PromqlLimits<'_>) -> Result<(Regex, usize), Q
             Err(regex::Error::CompiledTooBig(_)) => {
                 return Err(QueryError::Invalid(format!(
                     "the pattern {pattern:?} takes more than {bytes_max} bytes when compiled: use \
-                     a simpler one"
+                     a simpler pattern"
                 )));
             }
             other => {
@@ -148,17 +148,17 @@ mod tests {
         }
         assert!(matches!(compiled("(", &plenty), Err(QueryError::Invalid(_))));
         let bomb = compiled("((a{1000}){1000}){1000}", &plenty).unwrap_err().to_string();
-        assert!(bomb.contains("when compiled: use a simpler one"), "{bomb}");
+        assert!(bomb.contains("when compiled: use a simpler pattern"), "{bomb}");
     }
 
     #[test]
-    fn patterns_take_memory_before_they_are_built() {
+    fn memory_is_reserved_before_a_pattern_is_compiled() {
         let memory = Budget::of_memory(4 << 20);
         let built = (0..100).take_while(|i| compiled(&format!("a{i}.*"), &memory).is_ok()).count();
         assert!((8..=12).contains(&built), "{built}");
         let refused = compiled("a", &memory).unwrap_err();
         assert!(matches!(refused, QueryError::Busy(_)), "{refused}");
-        // A large pattern needs more.
+        // A large pattern needs more memory.
         let memory = Budget::of_memory(64 << 20);
         assert!(compiled("(a|bc){3000}", &memory).is_ok());
         assert!(memory.taken() > 1 << 20, "{}", memory.taken());

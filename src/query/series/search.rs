@@ -13,8 +13,8 @@ use crate::{
     store::Store,
 };
 
-/// Number of names compared while the dictionary is locked. Registration of new series waits
-/// meanwhile.
+/// Number of names compared while the dictionary is locked. Registration of new series waits for
+/// the lock.
 const CHUNK: usize = 2048;
 /// Maximum number of metrics in an answer.
 const METRICS_MAX: usize = 1000;
@@ -97,9 +97,9 @@ impl FindRequest {
             lower.extend(name.chars().flat_map(char::to_lowercase));
         }
         let places = self.words.iter().map(|word| Some(place(name, lower, word)? as usize));
-        let worse = places.sum::<Option<usize>>()?;
+        let places_sum = places.sum::<Option<usize>>()?;
         // Without words, the order is alphabetical.
-        Some((worse, if self.words.is_empty() { 0 } else { name.len() }))
+        Some((places_sum, if self.words.is_empty() { 0 } else { name.len() }))
     }
 }
 
@@ -130,7 +130,7 @@ pub fn find(
     request: &FindRequest,
 ) -> Result<FindAnswer, QueryError> {
     let (mut total, mut lower) = (0, String::new());
-    // A heap of the best matches, the worst of them on top.
+    // A heap of the best matches, with the worst match on top.
     let mut best: BinaryHeap<(Rank, Box<str>)> = BinaryHeap::new();
     let mut after = None;
     loop {
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_begin_with_a_word_come_before_those_that_have_it_within() {
+    fn names_that_begin_with_a_word_come_before_names_that_contain_the_word() {
         let check = |text: &str, expected: &[&str]| {
             let names =
                 ["cpu_load", "system_cpu_user", "systemCpuIdle", "vcpu", "système.CPU", "memory"];
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_is_bounded() {
+    fn the_text_and_the_number_of_results_are_limited() {
         let is_invalid = |text: &str, count| {
             matches!(FindRequest::new(text, count), Err(QueryError::Invalid(_)))
         };

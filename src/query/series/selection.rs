@@ -41,8 +41,8 @@ pub fn select_series(
     Ok(found)
 }
 
-/// Returns the series that match all matchers of one of the sets, in order of their IDs. `text`
-/// identifies the sets in the cache. For a cached result, only series that were created since are
+/// Returns the series that match all matchers of any set, in order of their IDs. `text` identifies
+/// the sets in the cache. For a cached result, only series that were created since then are
 /// compared.
 ///
 /// # Errors
@@ -57,8 +57,8 @@ pub(crate) fn select_again(
         let dictionary = store.dictionary();
         (dictionary.generation(), dictionary.id_count())
     };
-    let remembered = limits.budget.cache();
-    let known = remembered.and_then(|cache| cache.selection(text));
+    let queries_cache = limits.budget.cache();
+    let known = queries_cache.and_then(|cache| cache.selection(text));
     let known =
         known.filter(|selection| selection.generation == generation && selection.compared <= count);
     let found = match known {
@@ -84,20 +84,20 @@ pub(crate) fn select_again(
             }
             found.sort_unstable();
             found.dedup();
-            // Series that were created meanwhile may or may not be included.
+            // Series that were created in the meantime may or may not be included.
             found.truncate(found.partition_point(|id| (id.0 as usize) < count));
             in_order(store, found.into(), limits)?
         }
     };
-    if let Some(remembered) = remembered {
+    if let Some(queries_cache) = queries_cache {
         let selection = Selection { generation, compared: count, matched: found.clone() };
-        remembered.keep_selection(text, selection);
+        queries_cache.keep_selection(text, selection);
     }
     Ok(found)
 }
 
-/// Returns the ascending series with their positions in label order. Comparing labels takes longer
-/// than reading a few slots of each series.
+/// Returns the series in order of their IDs, with their positions in label order. Comparing labels
+/// takes longer than reading a few slots of each series.
 fn in_order(
     store: &Store,
     ids: Arc<[SeriesId]>,

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Number of series or values processed while the dictionary is locked. Registration of new series
-/// waits meanwhile.
+/// waits for the lock.
 pub(crate) const CHUNK: usize = 512;
 /// Approximate memory of an entry, without its texts.
 const ENTRY_BYTES: usize = 768;
@@ -117,7 +117,7 @@ impl Selector {
             Some(_) => return Ok(None),
         };
         let (mut total, mut before) = (0, 0);
-        // A heap of the first series so far, the last of them on top.
+        // A heap of the first series, with the last series on top.
         let mut first: BinaryHeap<(SeriesKey, SeriesId)> = BinaryHeap::new();
         for chunk in ids.chunks(CHUNK) {
             budget.check()?;
@@ -143,13 +143,13 @@ impl Selector {
             let dictionary = store.dictionary();
             series.extend(chunk.iter().filter_map(|(_, id)| Some((*id, dictionary.info(*id)?))));
         }
-        take(budget, &series)?;
+        charge(budget, &series)?;
         let upto = upto.or(ids.last().map(|id| id.0));
         Ok(Some(SeriesPage { total, before, upto, series }))
     }
 
-    /// Returns the matching series in order of their keys. The limit is that of an answer's lines,
-    /// or, when series are merged into fewer lines, that of series to read.
+    /// Returns the matching series in order of their keys. The limit is `lines_max`, or
+    /// `series_max` when series are merged into fewer lines.
     pub(crate) fn select_within(
         &self,
         store: &Store,
@@ -192,7 +192,7 @@ impl Selector {
                 }
             }
             drop(dictionary);
-            take(budget, &found[before..])?;
+            charge(budget, &found[before..])?;
         }
         check_count(count, (max, remedy))?;
         found.sort_by(|a, b| a.1.key.cmp(&b.1.key));
@@ -201,7 +201,7 @@ impl Selector {
 }
 
 /// Returns the maximum number of matching series, and the remedy when more match. The limit is
-/// higher when series are merged or ranked, because then not all of them are shown.
+/// higher when series are merged or ranked, because not every series is then shown.
 pub(crate) fn series_max(limits: &QueryLimits, merges: bool) -> (usize, &'static str) {
     if merges {
         return (limits.series_max, "raise limits.query_series_max");
@@ -218,7 +218,7 @@ pub(crate) fn check_count(count: usize, (max, remedy): (usize, &str)) -> Result<
 }
 
 /// Charges the memory of series to the budget.
-fn take(budget: &Budget, found: &[(SeriesId, SeriesInfo)]) -> Result<(), QueryError> {
+fn charge(budget: &Budget, found: &[(SeriesId, SeriesInfo)]) -> Result<(), QueryError> {
     let texts: usize = found.iter().map(|(_, info)| text_bytes(info)).sum();
     Ok(budget.take(texts + size_of_val(found))?)
 }

@@ -39,8 +39,8 @@ pub(crate) fn note(store: &Store, selector: &Selector) -> Option<String> {
     })
 }
 
-/// Returns the first tag of the selector that no series has, as text.
-fn tags_note(store: &Store, selector: &Selector, whose: &str) -> Option<String> {
+/// Describes the first tag of the selector that no series has.
+fn tags_note(store: &Store, selector: &Selector, subject: &str) -> Option<String> {
     let of_metric = Selector { metric: selector.metric.clone(), tags: Vec::new() };
     let ids = store.dictionary().select(&of_metric.matchers());
     if ids.is_empty() {
@@ -58,12 +58,12 @@ fn tags_note(store: &Store, selector: &Selector, whose: &str) -> Option<String> 
             let names = texts(store, &ids, |key, found| {
                 found.extend(key.tags().map(|(name, _)| name.to_owned()));
             });
-            return Some(format!("{whose} has the tag {tag}{}", near_or_some(tag, &names)));
+            return Some(format!("{subject} has the tag {tag}{}", near_or_some(tag, &names)));
         }
-        return Some(format!("{whose} has {tag}={value}{}", near_or_some(value, &values)));
+        return Some(format!("{subject} has {tag}={value}{}", near_or_some(value, &values)));
     }
     let pairs: Vec<_> = selector.tags.iter().map(|(tag, value)| format!("{tag}={value}")).collect();
-    (!pairs.is_empty()).then(|| format!("{whose} has all of {}", pairs.join(", ")))
+    (!pairs.is_empty()).then(|| format!("{subject} has all of {}", pairs.join(", ")))
 }
 
 /// Returns the texts that `read` extracts from the keys of series.
@@ -80,15 +80,15 @@ fn texts(
     found
 }
 
-/// Returns the names that are most similar to `asked`, best first.
+/// Returns the names that are most similar to `requested`, best first.
 fn nearest<'n, T: AsRef<str> + 'n>(
-    asked: &str,
+    requested: &str,
     known: impl IntoIterator<Item = &'n T>,
 ) -> Vec<&'n str> {
-    if asked.len() > NAME_BYTES_MAX {
+    if requested.len() > NAME_BYTES_MAX {
         return Vec::new();
     }
-    let lower = asked.to_lowercase();
+    let lower = requested.to_lowercase();
     let short = known.into_iter().map(AsRef::as_ref).filter(|name| name.len() <= NAME_BYTES_MAX);
     let mut found: Vec<(f64, &str)> = short
         .map(|name| {
@@ -113,8 +113,8 @@ fn suggestion(names: &[&str]) -> String {
 }
 
 /// Formats the nearest texts; when none is near, the first few texts.
-fn near_or_some(asked: &str, all: &BTreeSet<String>) -> String {
-    let near = nearest(asked, all);
+fn near_or_some(requested: &str, all: &BTreeSet<String>) -> String {
+    let near = nearest(requested, all);
     if !near.is_empty() || all.is_empty() {
         return suggestion(&near);
     }
@@ -133,8 +133,8 @@ mod tests {
     #[test]
     fn the_nearest_names_come_first() {
         let known = ["system_cpu_user", "system_cpu_system", "system_load_1m", "x"];
-        let check = |asked: &str, expected: &[&str]| {
-            assert_eq!(nearest(asked, &known), expected, "{asked}");
+        let check = |requested: &str, expected: &[&str]| {
+            assert_eq!(nearest(requested, &known), expected, "{requested}");
         };
         check("system_cpu_usr", &["system_cpu_user", "system_cpu_system"]);
         check("SYSTEM_LOAD_1M", &["system_load_1m"]);

@@ -22,7 +22,7 @@ use crate::{
     store::{Columns, Slot, Store},
 };
 
-/// Target number of slots on a page. A single series may have more.
+/// Target number of slots on a page. A single series may have more slots.
 const PAGE_SLOTS: i64 = 100_000;
 /// Memory of a cell on a page, including the reserve of its list.
 const CELL_BYTES: usize = 2 * size_of::<NumberedCell>();
@@ -119,8 +119,9 @@ pub fn export(
 ) -> Result<ExportPage, QueryError> {
     // Automatic resolution ignores granularities that no longer receive samples, because they
     // contain too little of the range.
-    let held = if request.resolution == Resolution::Auto { &(now..now) } else { &request.range };
-    let coverage = coverage(store, held, now);
+    let covered_range =
+        if request.resolution == Resolution::Auto { &(now..now) } else { &request.range };
+    let coverage = coverage(store, covered_range, now);
     let index =
         granularity_of_documents(&coverage, &request.resolution, &request.range, AUTO_POINTS)?;
     let granularity = &coverage.granularities()[index];

@@ -86,7 +86,7 @@ pub struct Tail {
     request: TailRequest,
     limits: QueryLimits,
     granularity: GranularityIndex,
-    found: Vec<(SeriesId, SeriesInfo)>,
+    series: Vec<(SeriesId, SeriesInfo)>,
     /// The number of IDs and the generation of the dictionary when the series were selected.
     dictionary: (usize, u64),
     /// The last journal record at the last poll.
@@ -116,7 +116,7 @@ impl Tail {
                 AUTO_POINTS,
             )?,
         };
-        let found = request.selector.select_within(store, budget, &limits, false)?;
+        let series = request.selector.select_within(store, budget, &limits, false)?;
         let (last_cells, dictionary) = (BTreeMap::new(), (0, 0));
         let store = store.clone();
         Ok(Self {
@@ -124,7 +124,7 @@ impl Tail {
             request,
             limits,
             granularity,
-            found,
+            series,
             dictionary,
             record: None,
             last_cells,
@@ -147,11 +147,11 @@ impl Tail {
         self.select_again(budget)?;
         let from = granularity.slot_start(now).minus(SLOTS_BACK * granularity.width_ms);
         let range = from..now.plus(self.request.ahead_ms.max(1));
-        let ids: Vec<SeriesId> = self.found.iter().map(|(id, _)| *id).collect();
+        let ids: Vec<SeriesId> = self.series.iter().map(|(id, _)| *id).collect();
         let view = self.store.view(self.granularity, range, &ids)?;
         let mut seen = BTreeMap::new();
         let mut changed = BTreeMap::new();
-        for (index, (id, _)) in self.found.iter().enumerate() {
+        for (index, (id, _)) in self.series.iter().enumerate() {
             budget.check()?;
             for slot in view.slots(*id)? {
                 let key = (slot.start.0, *id);
@@ -161,13 +161,14 @@ impl Tail {
                 seen.insert(key, slot.cell);
             }
         }
-        let entries = changed.keys().map(|(_, index)| SeriesEntry::bytes_of(&self.found[*index].1));
+        let entries =
+            changed.keys().map(|(_, index)| SeriesEntry::bytes_of(&self.series[*index].1));
         budget.take(entries.sum::<usize>() + changed.len() * size_of::<TailCell>())?;
         let cells = changed.iter().map(|((start, index), cell)| {
-            TailCell::new(SeriesEntry::new(&self.found[*index].1), *start, cell)
+            TailCell::new(SeriesEntry::new(&self.series[*index].1), *start, cell)
         });
         event.cells = cells.collect();
-        // Updated last, so that a failed poll is repeated in full.
+        // These fields are updated last, so that a failed poll is repeated in full.
         (self.last_cells, self.record) = (seen, Some(record));
         Ok(event)
     }
@@ -175,13 +176,13 @@ impl Tail {
     /// Selects the series again when the dictionary has changed.
     fn select_again(&mut self, budget: &Budget) -> Result<(), QueryError> {
         let dictionary = self.store.dictionary();
-        let now = (dictionary.id_count(), dictionary.generation());
+        let current = (dictionary.id_count(), dictionary.generation());
         drop(dictionary);
-        if now != self.dictionary {
-            self.found =
+        if current != self.dictionary {
+            self.series =
                 self.request.selector.select_within(&self.store, budget, &self.limits, false)?;
-            self.dictionary = now;
-            let selected: BTreeSet<_> = self.found.iter().map(|(id, _)| *id).collect();
+            self.dictionary = current;
+            let selected: BTreeSet<_> = self.series.iter().map(|(id, _)| *id).collect();
             self.last_cells.retain(|(_, id), _| selected.contains(id));
         }
         Ok(())

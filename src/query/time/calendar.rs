@@ -1,7 +1,7 @@
 //! Calendar buckets in a time zone, from hours to years. Their lengths follow changes of the local
 //! clock.
 //!
-//! Must never know: series or the store. Charts and the pipeline's `$dateTrunc` call it.
+//! Must never know: series or the store. Charts and the pipeline's `$dateTrunc` call this module.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -87,7 +87,7 @@ impl CalendarUnit {
         }
     }
 
-    /// Returns the start of the bucket after the one that begins at `start`.
+    /// Returns the end of the bucket that begins at `start`, which is the start of the next bucket.
     pub fn next(self, start: UnixMillis, zone: &TimeZone) -> UnixMillis {
         let date = start.timestamp().to_zoned(zone.clone()).date();
         let length = match self {
@@ -123,8 +123,8 @@ impl CalendarUnit {
         }
     }
 
-    /// Returns the borders of the buckets that overlap a range: one more than there are buckets, or
-    /// `None` when there are more than `buckets_max` buckets.
+    /// Returns the borders of the buckets that overlap a range, including the end of the last
+    /// bucket. Returns `None` when there are more than `buckets_max` buckets.
     pub fn borders(
         self,
         range: &Range<UnixMillis>,
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn days_are_as_long_as_the_clocks_make_them() {
+    fn the_length_of_days_follows_clock_changes() {
         let days = |from, to| lengths(CalendarUnit::Day, "Europe/Berlin", from, to);
         assert_eq!(days("2026-03-28T12:00:00Z", "2026-03-30T12:00:00Z"), [24.0, 23.0, 24.0]);
         assert_eq!(days("2026-10-24T12:00:00Z", "2026-10-26T12:00:00Z"), [24.0, 25.0, 24.0]);
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn weeks_begin_on_monday_and_two_of_them_at_the_anchor() {
+    fn weeks_begin_on_monday_and_two_weeks_are_counted_from_the_anchor() {
         let zone = time_zone("Europe/Berlin").unwrap();
         let week = CalendarUnit::Week.start_of(at("2026-03-29T12:00:00Z"), &zone);
         assert_eq!(week, at("2026-03-22T23:00:00Z"));
@@ -360,7 +360,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn buckets_join_and_every_moment_is_in_its_bucket(
+        fn buckets_are_adjacent_and_every_time_is_in_its_bucket(
             at in 0..1_900_000_000_000_i64,
             unit in 0..8_usize,
             zone in prop::sample::select(vec![

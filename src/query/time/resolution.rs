@@ -1,4 +1,5 @@
-//! The width of an answer's slots: requested by name, or the finest that a number of points allows.
+//! The width of an answer's slots: requested by name, or the finest width that a number of points
+//! allows.
 //!
 //! Must never know: series. When no granularity has the requested width, slots are merged from the
 //! coarsest granularity that divides it.
@@ -11,7 +12,7 @@ use crate::{
     query::{CalendarUnit, QueryError},
 };
 
-/// Maximum number of slots of a chart with automatic resolution, unless the request sets one.
+/// Maximum number of slots of a chart with automatic resolution, unless the request sets a maximum.
 pub(crate) const AUTO_POINTS: usize = 1500;
 const DAY_MS: i64 = 86_400_000;
 /// The widest slot: a thousand years.
@@ -24,9 +25,9 @@ const AUTO_SECONDS: [i64; 14] =
 /// Width of an answer's slots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resolution {
-    /// The finest resolution that gives a readable number of points.
+    /// The finest resolution that results in a readable number of points.
     Auto,
-    /// A granularity, or a multiple of one, by name.
+    /// A granularity, or a multiple of a granularity, by name.
     Named(String),
     /// Buckets of the calendar.
     Calendar(CalendarUnit),
@@ -82,8 +83,9 @@ pub(crate) fn named_width(granularities: &GranularitySet, name: &str) -> Result<
     })
 }
 
-/// Returns the narrowest width, at least `least_ms`, that gives at most `points` slots over a range
-/// and is stored for all of the range. When none is, returns the narrowest width that fits.
+/// Returns the narrowest width, at least `least_ms`, that results in at most `points` slots over a
+/// range and is stored for the whole range. When no such width exists, returns the narrowest width
+/// with at most `points` slots.
 pub(crate) fn auto_width(
     coverage: &Coverage<'_>,
     range: &Range<UnixMillis>,

@@ -1,6 +1,6 @@
-//! Removal of forgotten series from the dictionary, after the journal has stored it.
+//! Deletion of series without samples: in the journal first, then in the dictionary.
 //!
-//! Must never know: which series are forgotten, and when.
+//! Must never know: who proposes the series, and when.
 
 use std::sync::atomic::Ordering;
 
@@ -11,8 +11,8 @@ use crate::{
 };
 
 impl Appender {
-    /// Forgets those of some series, ascending, of which no sample is left, durably; returns how
-    /// many there were. A sample of the same key begins a new series.
+    /// Forgets, durably, the series among `series` (ascending) that have no sample left; returns
+    /// their number. A later sample with the key of a forgotten series begins a new series.
     ///
     /// # Errors
     /// When the journal cannot be written; nothing has changed then.
@@ -39,15 +39,15 @@ impl Appender {
         Ok(gone.len())
     }
 
-    /// Returns whether a batch names a series that was forgotten: it was resolved before, and its
-    /// samples would vanish. Its sender is to send it again.
+    /// Returns whether a batch names a series that was forgotten after the batch was resolved. Its
+    /// samples would be lost, so the sender must send the batch again.
     pub fn names_forgotten(&self, batches: &[AcceptedBatch]) -> bool {
         let is_forgotten = |id: &SeriesId| self.forgotten.has(*id);
         !self.forgotten.is_empty()
             && batches.iter().any(|batch| batch.series.iter().any(is_forgotten))
     }
 
-    /// Makes changes of known series durable, then makes them.
+    /// Writes changes of known series to the journal, then applies them to the dictionary.
     pub(super) fn write_updates(&self, updates: &[SeriesUpdate]) -> Result<(), StoreError> {
         let inner = &*self.store.inner;
         let series_count = inner.dictionary.read().id_count() as u32;

@@ -1,11 +1,11 @@
 //! The series that were forgotten since the start.
 //!
-//! Must never know: the reason.
+//! Must never know: why series are forgotten.
 
 use crate::model::SeriesId;
 
-/// The series that were forgotten since the start, a bit each: batches that were resolved before
-/// may still name them.
+/// A set with one bit per series. Batches that were resolved before a series was forgotten may
+/// still name it.
 #[derive(Debug, Default)]
 pub(super) struct Forgotten(Vec<u64>);
 

@@ -1,5 +1,5 @@
-//! Changes of the kind of a series: a new series gets the key, and the old one becomes a part of
-//! it, as when series are merged. Queries read both as one ([`crate::store::View`]).
+//! Changes of the kind of a series: a new series gets the key, and the old series becomes a part of
+//! the new one, as when series are merged. Queries read both as one ([`crate::store::View`]).
 //!
 //! Must never know: protocols, the conversion of cells.
 
@@ -25,10 +25,10 @@ use crate::{
 /// kind.
 const CHANGES_MAX: u32 = 4;
 const ALLOWANCE_MS: i64 = 3_600_000;
-/// The time without a sample after which another sender than the one that defined a series may
-/// change its kind: two senders that disagree must not take turns.
+/// The time without a sample after which any sender may change the kind of a series, and not only
+/// the sender that defined it: two senders that disagree must not take turns.
 const SILENT_MS: i64 = 300_000;
-/// The number of remembered series above which old ones are removed.
+/// The number of remembered series from which changes older than [`ALLOWANCE_MS`] are removed.
 const REMEMBERED: usize = 1024;
 /// The maximum number of series of a command that are logged by name.
 const LOGGED_MAX: usize = 10;
@@ -40,10 +40,10 @@ pub(super) struct KindChanges(HashMap<SeriesId, (u32, UnixMillis), RandomState>)
 impl KindChanges {
     /// Returns the number of recent changes of a series, and the time of the first of them.
     fn of(&self, id: SeriesId, now: UnixMillis) -> (u32, UnixMillis) {
-        let own = self.0.get(&id).copied();
-        // A step back of the clock restarts the time.
-        let counts = |since: UnixMillis| (0..ALLOWANCE_MS).contains(&now.0.saturating_sub(since.0));
-        own.filter(|(_, since)| counts(*since)).unwrap_or((0, now))
+        let changes = self.0.get(&id).copied();
+        // When the clock was set back, the count restarts.
+        let recent = |since: UnixMillis| (0..ALLOWANCE_MS).contains(&now.0.saturating_sub(since.0));
+        changes.filter(|(_, since)| recent(*since)).unwrap_or((0, now))
     }
 
     fn note(&mut self, old: SeriesId, new: SeriesId, now: UnixMillis) {
@@ -60,15 +60,16 @@ impl KindChanges {
 #[derive(Default)]
 struct Planned {
     new: Vec<SeriesInfo>,
-    /// The series before each of the new ones, and its kind.
+    /// The series that each new one replaces, and its kind.
     before: Vec<(SeriesId, Kind)>,
     by_key: HashMap<SeriesKey, Result<SeriesId, ()>, RandomState>,
 }
 
 impl Appender {
-    /// Changes the kinds of known series to the kinds of the definitions, durably. Returns the id of
-    /// each series that has the wanted kind now, or `None` for a series that keeps its kind: it
-    /// changed too often, another sender still sends it, or the units differ.
+    /// Changes the kinds of known series to the kinds of the definitions, durably. Returns the id
+    /// of each series that has the wanted kind now, or `None` for a series that keeps its kind: it
+    /// changed too often, another sender still sends it, the units differ, or there is no room for
+    /// another part or id.
     ///
     /// # Errors
     /// When the journal cannot be written; no kind changed then.
@@ -157,13 +158,13 @@ impl Appender {
             && (known.sender == info.sender || is_silent(&self.store, id, now));
         let new = may_change.then_some(SeriesId(next as u32)).ok_or(());
         match planned.by_key.entry(info.key.clone()) {
-            // The command changes the series already, perhaps to a third kind.
-            Entry::Occupied(own) => {
-                let of_kind = |id: &SeriesId| planned.new[id.0 as usize - first].kind == info.kind;
-                (*own.get()).ok().filter(of_kind)
+            // This command already changes the series, perhaps to a third kind.
+            Entry::Occupied(change) => {
+                let has_kind = |id: &SeriesId| planned.new[id.0 as usize - first].kind == info.kind;
+                (*change.get()).ok().filter(has_kind)
             }
-            Entry::Vacant(free) => {
-                free.insert(new);
+            Entry::Vacant(vacant) => {
+                vacant.insert(new);
                 let new = new.ok()?;
                 let unit = if has_unit(info) { info.unit.clone() } else { known.unit };
                 planned.new.push(SeriesInfo { unit, ..info.clone() });
@@ -174,7 +175,7 @@ impl Appender {
     }
 }
 
-/// Returns true when a series had no sample lately.
+/// Returns whether a series has no sample newer than [`SILENT_MS`].
 fn is_silent(store: &Store, id: SeriesId, now: UnixMillis) -> bool {
     let last = store.last_samples(&[id]);
     last.iter().flatten().all(|last| last.at < now.minus(SILENT_MS))
@@ -183,7 +184,7 @@ fn is_silent(store: &Store, id: SeriesId, now: UnixMillis) -> bool {
 fn log(new: &[SeriesInfo], before: &[(SeriesId, Kind)]) {
     for (info, (_, from)) in new.iter().zip(before).take(LOGGED_MAX) {
         let (series, from, to) = (&info.key, from.as_str(), info.kind.as_str());
-        tracing::info!(%series, from, to, "the kind of a series changed; queries join both");
+        tracing::info!(%series, from, to, "the kind of a series changed; queries join both kinds");
     }
     if let more @ 1.. = new.len().saturating_sub(LOGGED_MAX) {
         tracing::info!(series = more, "the kinds of more series changed");

@@ -2,8 +2,8 @@
 //! [`crate::store::View`] reads them all and merges them slot by slot.
 //!
 //! The series with the newest sample keeps its id, because the next reading is compared with its
-//! counter state. Counters must not overlap in time; the increase from the last reading of one to
-//! the first of the next is counted. Must never know: why series are merged.
+//! counter state. Counters must not overlap in time; the increase from the last reading of a
+//! counter to the first reading of the next one is counted. Must never know: why series are merged.
 
 use std::collections::BTreeMap;
 
@@ -23,8 +23,8 @@ pub(super) struct Plan {
     pub(super) shown: Vec<SeriesUpdate>,
     /// The updates of series, ids ascending.
     pub(super) updates: Vec<SeriesUpdate>,
-    /// The last reading of each counter, as a late reading of its successor in time: this counts
-    /// the increase between them.
+    /// The last reading of each counter, as a late reading of the counter that follows in time, so
+    /// that the increase between both counters is counted.
     pub(super) bridge: AcceptedBatch,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Plan {
 struct CounterEnds {
     first_at: i64,
     last: Reading,
-    /// The series that it belongs to before the change.
+    /// The series that the counter belongs to before the change.
     of: SeriesId,
     id: SeriesId,
 }
@@ -41,7 +41,7 @@ impl Store {
     /// Returns the effect of a change on each series.
     ///
     /// # Errors
-    /// The change would be refused.
+    /// When the change would be refused.
     pub fn planned(&self, change: &SeriesChange) -> Result<Vec<SeriesUpdate>, ChangeRefusal> {
         Ok(self.plan(change)?.shown)
     }
@@ -58,7 +58,7 @@ impl Store {
         for (target, all) in wholes {
             let newest = self.newest(&all);
             if newest != target {
-                let named = updates.remove(&target).and_then(|own| own.key);
+                let named = updates.remove(&target).and_then(|update| update.key);
                 let key = named.or_else(|| self.dictionary().key(target).cloned());
                 updates.extend(key.map(|key| (newest, SeriesUpdate::rename(newest, key))));
             }
@@ -69,24 +69,24 @@ impl Store {
         Ok(Plan { shown, updates: updates.into_values().collect(), bridge })
     }
 
-    /// The series with the newest sample; of equal ones the first.
+    /// The first series with the newest sample.
     fn newest(&self, all: &[SeriesId]) -> SeriesId {
         let last = self.last_samples(all);
-        let last = last.iter().map(|own| own.map_or(UnixMillis::EARLIEST, |own| own.at));
+        let last = last.iter().map(|last| last.map_or(UnixMillis::EARLIEST, |last| last.at));
         let newest = all.iter().zip(last).rev().max_by_key(|(_, at)| *at);
         newest.map_or(all[0], |(id, _)| *id)
     }
 
-    /// Adds the bridging readings of counters. Refuses counters that overlap in time, because growth
-    /// during the overlap would count twice.
+    /// Adds the bridging readings of counters. Refuses counters that overlap in time, because
+    /// growth during the overlap would count twice.
     fn add_bridges(
         &self,
         all: &[SeriesId],
         bridge: &mut AcceptedBatch,
     ) -> Result<(), ChangeRefusal> {
-        let read = self.counters_read(all);
+        let counters = self.counter_ends(all);
         let (mut finished, mut end) = (Vec::new(), i64::MIN);
-        for pair in read.windows(2) {
+        for pair in counters.windows(2) {
             let [before, after] = pair else { continue };
             end = end.max(before.last.at);
             if before.of == after.of {
@@ -113,7 +113,7 @@ impl Store {
 
     /// Returns the ends of all counters among the series and their parts, sorted by their first
     /// readings.
-    fn counters_read(&self, all: &[SeriesId]) -> Vec<CounterEnds> {
+    fn counter_ends(&self, all: &[SeriesId]) -> Vec<CounterEnds> {
         let dictionary = self.dictionary();
         let parts = |id: &SeriesId| dictionary.parts(*id).iter().map(|part| (*id, *part)).collect();
         let ids: Vec<_> = all
@@ -124,14 +124,14 @@ impl Store {
         drop(dictionary);
         // Idle counters are unpacked for their ends, which needs the write lock.
         let mut catalog = self.inner.catalog.write();
-        let mut read: Vec<_> = ids
+        let mut counters: Vec<_> = ids
             .into_iter()
             .filter_map(|(of, id)| {
                 let (first, last) = catalog.states_mut().ends(id)?;
                 Some(CounterEnds { first_at: first.at, last, of, id })
             })
             .collect();
-        read.sort_by_key(|own| (own.first_at, own.last.at));
-        read
+        counters.sort_by_key(|counter| (counter.first_at, counter.last.at));
+        counters
     }
 }

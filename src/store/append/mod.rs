@@ -35,7 +35,7 @@ use kinds::KindChanges;
 use replicas::ReplicaPicks;
 pub use room::{CheckpointBounds, Room};
 
-/// The one committer of groups of a store.
+/// The single writer of a store: it commits batches in groups.
 #[derive(Debug)]
 pub struct Appender {
     pub(super) store: Store,
@@ -62,7 +62,7 @@ impl Appender {
         }
     }
 
-    /// Limits what the store takes in from now on; existing series and senders stay.
+    /// Sets the limits that apply from now on; existing series and senders stay, even beyond them.
     pub fn set_limits(&mut self, limits: StoreLimits) {
         let series_max = limits.series_max.min(StoreLimits::default().series_max);
         self.limits = StoreLimits { series_max, ..limits };
@@ -126,8 +126,8 @@ impl Appender {
         Ok(GroupVerdict { definitions, batches: batches_verdicts })
     }
 
-    /// Forgets senders, durably; returns how many there were. A batch that one of them sends again
-    /// counts again.
+    /// Forgets senders, durably; returns how many of them were known. When a forgotten sender
+    /// repeats a batch, the batch counts again.
     ///
     /// # Errors
     /// When the journal cannot be written; nothing has changed then.
@@ -182,12 +182,13 @@ impl Appender {
         Ok(tallies)
     }
 
-    /// Deletes, renames or merges the series that match, durably; returns how many. Batches that
-    /// were resolved before count for the series as they were then: those of deleted ones vanish.
+    /// Deletes, renames or merges the series that match, durably; returns their number. Batches
+    /// that were resolved before the change count for the series as they were then; samples of
+    /// deleted series are lost.
     ///
-    /// The growth of merged counters between the last reading of one and the first of the next is
-    /// counted before they are merged: killed in between, the same merge finds that reading again,
-    /// and adds nothing.
+    /// Before counters are merged, the increase between the last reading of a counter and the first
+    /// reading of the next one is committed. If the daemon is killed in between, the repeated merge
+    /// commits the same reading again, which adds nothing.
     ///
     /// # Errors
     /// When the journal cannot be written; no series has changed then.
@@ -216,7 +217,7 @@ impl Appender {
         let next = dictionary.id_count() + new_series.rows.len();
         let living = dictionary.len() + new_series.rows.len();
         let is_full = living >= self.limits.series_max || next >= StoreLimits::default().series_max;
-        let of_sender = || {
+        let sender_series = || {
             let new = new_series.by_sender.get(&info.sender).copied();
             dictionary.count_of_sender(&info.sender) + new.unwrap_or(0)
         };
@@ -224,7 +225,9 @@ impl Appender {
             Some((id, kind)) if kind == info.kind => DefinitionVerdict::Known(id),
             Some((id, kind)) => DefinitionVerdict::KindConflict(id, kind),
             None if is_full => DefinitionVerdict::StoreLimit,
-            None if of_sender() >= self.limits.sender_series_max => DefinitionVerdict::SenderLimit,
+            None if sender_series() >= self.limits.sender_series_max => {
+                DefinitionVerdict::SenderLimit
+            }
             None => DefinitionVerdict::Known(new_series.add(SeriesId(next as u32), info)),
         }
     }
@@ -232,7 +235,7 @@ impl Appender {
 
 #[derive(Default)]
 struct NewSeries {
-    /// The rows in the order of their ids, which follow the dictionary's last.
+    /// The rows in the order of their ids, which follow the dictionary's last id.
     rows: Vec<SeriesInfo>,
     by_key: HashMap<SeriesKey, (SeriesId, Kind), RandomState>,
     by_sender: HashMap<Arc<str>, usize, RandomState>,

@@ -1,8 +1,8 @@
-//! The choice of one among several senders of the same samples, series by series.
+//! The choice of one sender among several that send the same samples, series by series.
 //!
-//! Samples that do not count are removed before the group's record is written, so a replay needs no
-//! picks; after a start without picks, samples are accepted that are newer than the latest one of
-//! their series. Must never know: the names of senders.
+//! Samples of the other senders are removed before the group's record is written, so a replay needs
+//! no picks. A start has no picks: the first sender of a sample that is newer than the latest one
+//! of its series is picked. Must never know: the names of senders.
 
 use std::{borrow::Cow, collections::HashMap};
 
@@ -16,22 +16,22 @@ use crate::model::{
 type Key = (SeriesId, u16);
 type Picks = HashMap<Key, Pick, RandomState>;
 
-/// The picks of all series of such senders.
+/// The picked sender of each series and group of replicas.
 #[derive(Debug, Default)]
 pub(crate) struct ReplicaPicks(Picks);
 
-/// A group without the samples that do not count.
+/// The batches of a group, without samples of senders that are not picked.
 pub(crate) struct Picked<'a> {
     pub(crate) batches: Cow<'a, [AcceptedBatch]>,
-    /// Samples left out of each batch; empty when none is.
+    /// The number of samples left out of each batch; empty when no batch is of a replica.
     pub(crate) left_out: Vec<u64>,
     pub(crate) failovers: u64,
     moved: Picks,
 }
 
 impl ReplicaPicks {
-    /// Leaves out what does not count of the batches that are accepted. `latest` is the latest
-    /// sample of a series.
+    /// Removes the samples of senders that are not picked from the accepted batches. `latest`
+    /// returns the time of the latest sample of a series.
     pub(crate) fn pick<'a>(
         &self,
         batches: &'a [AcceptedBatch],
@@ -92,8 +92,8 @@ impl ReplicaPicks {
         verdict
     }
 
-    /// Keeps the picks of a group that is durable; with more than `picks_max` all others are
-    /// forgotten, as by a restart.
+    /// Stores the picks of a durable group. When there would be more than `picks_max`, all earlier
+    /// picks are forgotten, as by a restart.
     pub(crate) fn settle(&mut self, moved: Picks, picks_max: usize) {
         if self.0.len().saturating_add(moved.len()) > picks_max {
             self.0.clear();
@@ -103,7 +103,7 @@ impl ReplicaPicks {
 }
 
 impl Picked<'_> {
-    /// The picks that hold once the group is durable.
+    /// The new picks, to be stored when the group is durable.
     pub(crate) fn into_moved(self) -> Picks {
         self.moved
     }

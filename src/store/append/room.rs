@@ -1,6 +1,6 @@
 //! The bytes that may wait for a checkpoint, and the bytes that may still be accepted before one.
 //!
-//! Must never know: what is done about it.
+//! Must never know: who runs the checkpoint, and who refuses batches.
 
 use std::sync::atomic::Ordering;
 
@@ -9,12 +9,12 @@ use crate::{
     store::{catalog::cell_map::LONE_SAMPLE_BYTES, handle::Store},
 };
 
-/// The bounds of what waits for a checkpoint.
+/// The bounds of the bytes that wait for a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CheckpointBounds {
-    /// Bytes of cells in memory, or 96 for each series if those are more.
+    /// Bytes of cells in memory; the bound is at least 96 bytes for each series.
     pub cell_bytes_max: usize,
-    /// Bytes of journal records, before they are packed.
+    /// Bytes of journal records before compression.
     pub journal_bytes_max: usize,
 }
 
@@ -23,7 +23,8 @@ pub struct CheckpointBounds {
 /// granularities, so it should include several slots.
 const SERIES_BYTES: usize = 96;
 
-/// Batches are refused when this many times a bound waits: checkpoints do not keep up.
+/// Batches are refused when the waiting bytes exceed a bound by this factor: checkpoints do not
+/// keep up.
 const REFUSE_FACTOR: usize = 2;
 
 impl Store {
@@ -50,7 +51,7 @@ impl Store {
         Room { store: self, now, due, full, waiting: self.catalog_bytes() }
     }
 
-    /// Returns whether batches are to be refused because too much waits for a checkpoint.
+    /// Returns whether batches must be refused because too many bytes wait for a checkpoint.
     pub fn is_full(&self, bounds: &CheckpointBounds) -> bool {
         self.inner.journal_pending.load(Ordering::Relaxed)
             > bounds.journal_bytes_max.saturating_mul(REFUSE_FACTOR)
@@ -58,15 +59,15 @@ impl Store {
     }
 }
 
-/// Room for the cells of batches that are not durable yet. What is in the journal must be applied,
-/// now and at each start, so it is refused before.
+/// Room for the cells of batches that are not durable yet. A batch in the journal must be applied,
+/// now and at each start, so a batch without room must be refused before it is written.
 #[derive(Debug)]
 pub struct Room<'a> {
     store: &'a Store,
     now: UnixMillis,
     due: usize,
     full: usize,
-    /// Bytes in memory when what was taken is applied.
+    /// Bytes in memory once all batches that took room are applied.
     waiting: usize,
 }
 
@@ -82,9 +83,8 @@ impl Room<'_> {
         fits
     }
 
-    /// Takes room for batches if there is any. While no checkpoint is due, a batch gets its room
-    /// whatever it needs, so that no batch is refused for ever. When there is no room, a checkpoint
-    /// is due.
+    /// Takes room for batches if there is enough; otherwise requests a checkpoint. While no
+    /// checkpoint is due, a batch of any size gets room, so that no batch is refused for ever.
     pub fn take(&mut self, batches: &[AcceptedBatch]) -> bool {
         if self.take_easily(batches) {
             return true;

@@ -1,10 +1,10 @@
 //! A cell map: cells of one granularity in memory, by slot and series.
 //!
 //! Memory follows the samples: a slot has only those rows of 64 neighbouring series in which a
-//! series has a sample, and a row has only the cells that are needed. So a lone sample costs some
+//! series has a sample, and a row has only the cells that are needed. So a lone sample costs a few
 //! hundred bytes, whatever the id of its series.
 //!
-//! Must never know: what cells mean, and where they go.
+//! Must never know: what cells mean, and where they are stored later.
 
 use std::{collections::BTreeMap, collections::HashMap, ops::Range};
 
@@ -20,24 +20,25 @@ use crate::{
 const SLOT_BYTES: usize = 2 * (size_of::<SlotCells>() + size_of::<(i64, usize)>());
 /// Bytes of the index for each row that it has room for.
 const INDEX_BYTES: usize = 11;
-/// Bytes that a row takes besides its cells: what doubles may be half empty.
+/// Bytes that a row takes besides its cells: collections that double their capacity may be half
+/// empty.
 const ROW_BYTES: usize = 2 * (size_of::<CellRow>() + 4 * INDEX_BYTES);
-/// Bytes that a cell takes, with its share of the room that may be empty.
+/// Bytes that a cell takes, with its share of unused capacity.
 const CELL_BYTES: usize = 4 * size_of::<Cell>();
-/// About how many bytes a sample takes that is alone in its slot.
+/// The approximate bytes of a sample that is alone in its slot.
 pub(crate) const LONE_SAMPLE_BYTES: usize = SLOT_BYTES + ROW_BYTES + CELL_BYTES;
 
 /// The cells of one slot.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SlotCells {
-    /// Rows in the order in which they came.
+    /// Rows in the order in which they were added.
     rows: Vec<CellRow>,
     /// The place of a row, by its number.
     index: HashMap<u32, u32, FixedState>,
 }
 
 impl SlotCells {
-    /// Hands out the cells of series, which ascend, with their places among these.
+    /// Passes the cells of `series` (ascending) to `out`, each with the index of its series.
     pub(crate) fn cells(&self, series: &[SeriesId], mut out: impl FnMut(usize, &Cell)) {
         let mut row: Option<(u32, Option<&CellRow>)> = None;
         for (place, id) in series.iter().enumerate() {
@@ -57,12 +58,12 @@ impl SlotCells {
         self.rows.get(*self.index.get(&number)? as usize)
     }
 
-    /// The rows, in the order in which they came.
+    /// The rows, in the order in which they were added.
     pub(crate) fn rows(&self) -> &[CellRow] {
         &self.rows
     }
 
-    /// The place of a row, made if it is absent; `grown` gets the bytes that this took.
+    /// Returns the place of a row, which is created if it is absent; adds the new bytes to `grown`.
     fn enter(&mut self, number: u32, grown: &mut usize) -> usize {
         let next = self.rows.len() as u32;
         let room = self.room_bytes();
@@ -89,13 +90,13 @@ impl SlotCells {
 pub(crate) struct CellMap {
     /// The place of a slot, by its start in Unix milliseconds.
     places: BTreeMap<i64, usize>,
-    /// Slots in the order in which they came.
+    /// Slots in the order in which they were added.
     slots: Vec<SlotCells>,
     bytes: usize,
 }
 
-/// The place of a slot in its map, and the row of the slot that was written last, by number and
-/// place: neighbours come one after the other.
+/// The place of a slot in its map, and the slot's row that was written last, by number and place:
+/// the samples of neighbouring series follow each other.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SlotPlace {
     slot: usize,
@@ -103,12 +104,12 @@ pub(crate) struct SlotPlace {
 }
 
 impl CellMap {
-    /// Bytes taken in memory.
+    /// The size in memory in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The place of a slot, made if it is absent. The slot keeps it.
+    /// Returns the place of a slot, which is created if it is absent. The place never changes.
     pub(crate) fn place(&mut self, start: i64) -> SlotPlace {
         let next = self.slots.len();
         let slot = *self.places.entry(start).or_insert(next);
@@ -119,7 +120,7 @@ impl CellMap {
         SlotPlace { slot, row: None }
     }
 
-    /// Merges a cell into that of a series.
+    /// Merges a cell into the cell of a series.
     pub(crate) fn merge(&mut self, place: &mut SlotPlace, series: SeriesId, cell: &Cell) {
         let (number, lane) = row_and_lane(series);
         let slot = &mut self.slots[place.slot];
@@ -142,17 +143,17 @@ impl CellMap {
         self.places.iter().map(|(start, place)| (*start, &self.slots[*place]))
     }
 
-    /// The growth of the map by samples of a slot.
+    /// Begins an estimate of the growth of the map by samples of one slot.
     pub(crate) fn growth(&self, start: i64) -> Growth<'_> {
         let slot = self.places.get(&start).map(|place| &self.slots[*place]);
         let bytes = if slot.is_none() { SLOT_BYTES } else { 0 };
-        // A full slot grows by more than one row.
+        // When its collections are full, a slot grows by more than one row.
         let doubled = slot.map_or(0, SlotCells::room_bytes);
         Growth { slot, bytes, doubled, entered: None, row: None, row_doubled: 0 }
     }
 }
 
-/// See [`CellMap::growth`].
+/// An estimate of the growth of a map, see [`CellMap::growth`].
 #[derive(Debug)]
 pub(crate) struct Growth<'a> {
     slot: Option<&'a SlotCells>,
@@ -165,7 +166,7 @@ pub(crate) struct Growth<'a> {
 }
 
 impl Growth<'_> {
-    /// Bytes that one more sample adds, at most.
+    /// The maximum number of bytes that one more sample adds.
     pub(crate) fn add(&mut self, series: SeriesId) -> usize {
         let (number, lane) = row_and_lane(series);
         let mut bytes = std::mem::take(&mut self.bytes);
@@ -199,7 +200,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn cells_are_found_as_they_were_merged_and_growth_is_never_more_than_estimated(
+        fn merged_cells_are_found_and_the_map_never_grows_by_more_than_the_estimate(
             samples in prop::collection::vec((0..3_i64, 0..700_u32, 0..9_u32), 0..300)
         ) {
             let mut map = CellMap::default();
@@ -231,21 +232,21 @@ mod tests {
                     cells.merge_into(0, &mut row);
                     row.iter().filter(|cell| !cell.is_empty()).count()
                 }).sum();
-                let there = model.iter().filter(|((at, _), c)| *at == slot && !c.is_empty());
-                prop_assert_eq!(copied, there.count());
+                let filled = model.iter().filter(|((at, _), cell)| *at == slot && !cell.is_empty());
+                prop_assert_eq!(copied, filled.count());
             }
         }
     }
 
     #[test]
-    fn a_backfill_of_a_late_series_costs_what_its_samples_do() {
+    fn the_memory_of_a_backfill_depends_on_its_samples_and_not_on_the_series_id() {
         let mut map = CellMap::default();
         let series = SeriesId(5_000_000);
         let estimated: usize = (0..10_000).map(|slot| map.growth(slot).add(series)).sum();
         (0..10_000).for_each(|slot| merge(&mut map, slot, series.0, &Cell::single(0, 1.0)));
         assert!(map.bytes() < 8 << 20, "{}", map.bytes());
         assert!(estimated < 16 << 20, "{estimated}");
-        // Of many neighbours, a cell costs little more than itself.
+        // Among many neighbours, a cell costs little more than its own size.
         let mut dense = CellMap::default();
         (0..64_000).for_each(|id| merge(&mut dense, 0, id, &Cell::single(0, 1.0)));
         assert!(dense.bytes() < 64_000 * 64, "{}", dense.bytes());

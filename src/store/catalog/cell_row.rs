@@ -1,22 +1,23 @@
-//! The cells of 64 neighbouring series in one slot, as they lie in memory.
+//! The cells of 64 neighbouring series in one slot, in memory.
 //!
-//! A cell of one sample is half as large as others, and where senders sample once a slot all are: a
-//! row begins with those, and takes room for whole cells with the first one that is none.
+//! A cell of one sample takes half the bytes of a whole cell, and when senders sample once a slot,
+//! all cells have one sample. A row therefore begins with such lone cells, and converts them to
+//! whole cells as soon as a cell is not lone.
 //!
-//! Must never know: which slot it is, and where cells go.
+//! Must never know: which slot it is, and where cells are stored later.
 
 use crate::{
     model::Cell,
     store::encoding::lanes::{RowCells, SERIES_PER_ROW},
 };
 
-/// Cells that a row has room for, one after the other: most rows have one cell, or all.
+/// The capacities of a row while it grows: most rows have one cell, or all.
 const STEPS: [usize; 4] = [1, 8, 32, SERIES_PER_ROW];
 
-/// The rate of a reading that has none: a NaN that no calculation makes.
+/// The stored rate of a reading without a rate: a NaN that no calculation produces.
 const NO_RATE: u64 = 0x7ff4_6e6f_7261_7465;
 
-/// The cells of neighbouring series in one slot, in the order in which they came.
+/// The cells of neighbouring series in one slot, in the order in which they were added.
 #[derive(Debug, Clone)]
 pub(crate) struct CellRow {
     number: u32,
@@ -24,7 +25,7 @@ pub(crate) struct CellRow {
     places: [u8; SERIES_PER_ROW],
     /// The cells while each has one sample.
     lone: Vec<LoneCell>,
-    /// The cells once they are whole; without room before.
+    /// The cells once they are whole; without capacity until then.
     whole: Vec<Cell>,
 }
 
@@ -35,14 +36,14 @@ struct LoneCell {
     at: u32,
     value: f64,
     sum: f64,
-    /// The smallest and the largest.
+    /// Both the minimum and the maximum of the cell.
     rate: f64,
 }
 
 const _: () = assert!(size_of::<LoneCell>() * 2 == size_of::<Cell>());
 
 impl LoneCell {
-    /// `None` when the cell is not of one sample.
+    /// Returns `None` when the cell is not of one sample.
     fn new(cell: &Cell) -> Option<Self> {
         let Cell { n, first_at, last_at, sum, min, max, first, last } = *cell;
         let rate = match (min.to_bits(), max.to_bits()) {
@@ -71,7 +72,7 @@ impl CellRow {
         Self { number, places: [0; SERIES_PER_ROW], lone, whole: Vec::new() }
     }
 
-    /// The number of its 64 series.
+    /// The number of the row.
     pub(super) fn number(&self) -> u32 {
         self.number
     }
@@ -95,7 +96,7 @@ impl CellRow {
         self.lone.capacity() * size_of::<LoneCell>() + self.whole.capacity() * size_of::<Cell>()
     }
 
-    /// Bytes by which it grows, at most, when a cell is not of one sample any more.
+    /// The number of bytes by which the row grows, at most, when its cells become whole.
     pub(super) fn whole_growth(&self) -> usize {
         self.lone.capacity() * (size_of::<Cell>() - size_of::<LoneCell>())
     }
@@ -105,7 +106,7 @@ impl CellRow {
         self.lone.len() + self.whole.len()
     }
 
-    /// Merges a cell into that of a series; returns by how many bytes it grew.
+    /// Merges a cell into the cell of a series; returns by how many bytes the row grew.
     pub(super) fn merge(&mut self, lane: usize, cell: &Cell) -> usize {
         let place = usize::from(self.places[lane]);
         if place > 0 {
@@ -128,7 +129,7 @@ impl CellRow {
         self.whole.capacity() == 0
     }
 
-    /// Returns by how many bytes it grew.
+    /// Converts the cells to whole ones; returns by how many bytes the row grew.
     fn make_whole(&mut self) -> usize {
         if !self.is_lone() {
             return 0;
@@ -140,7 +141,7 @@ impl CellRow {
         self.bytes() - before
     }
 
-    /// Merges its cells into those of a wider slot that begins `shift` milliseconds earlier.
+    /// Merges the row into the cells of a wider slot that begins `shift` milliseconds earlier.
     pub(super) fn merge_into(&self, shift: u32, cells: &mut RowCells) {
         for (lane, merged) in cells.iter_mut().enumerate() {
             if let Some(cell) = self.cell(lane).filter(|cell| !cell.is_empty()) {
@@ -150,7 +151,7 @@ impl CellRow {
     }
 }
 
-/// Adds a cell, and makes room for it in few steps; returns how many bytes that took.
+/// Adds a cell; the capacity grows in [`STEPS`]. Returns by how many bytes it grew.
 #[inline]
 fn push<T>(cells: &mut Vec<T>, cell: T) -> usize {
     let room = cells.capacity();
@@ -167,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_of_one_sample_comes_back_to_the_bit_and_no_other_is_taken_for_one() {
+    fn a_lone_cell_is_restored_to_the_bit_and_other_cells_are_never_lone() {
         let bits = |cell: Cell| {
             let floats = [cell.sum, cell.min, cell.max, cell.first, cell.last].map(f64::to_bits);
             (cell.n, cell.first_at, cell.last_at, floats)
@@ -176,8 +177,8 @@ mod tests {
         for value in values {
             for rate in [None, Some(value), Some(0.5)] {
                 for cell in [Cell::single(7, value), Cell::reading(7, 2.0, value, rate)] {
-                    let back = LoneCell::new(&cell).map(LoneCell::cell).map(bits);
-                    assert_eq!(back, Some(bits(cell)));
+                    let restored = LoneCell::new(&cell).map(LoneCell::cell).map(bits);
+                    assert_eq!(restored, Some(bits(cell)));
                 }
             }
         }
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_holds_what_was_merged_whether_its_cells_are_of_one_sample_or_more() {
+    fn a_row_contains_the_merged_cells_whether_they_are_lone_or_whole() {
         let mut row = CellRow::new(3);
         let mut expected = [Cell::EMPTY; SERIES_PER_ROW];
         let mut merge = |lane: usize, cell: Cell, is_whole: bool| {

@@ -3,7 +3,7 @@
 //! A sample is in the map of one granularity only, so a coarser slot consists of several finer
 //! ones. Merging them in advance would need the same memory again for each granularity.
 //!
-//! Must never know: where the cells go.
+//! Must never know: where the cells are stored.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -51,7 +51,7 @@ pub(crate) struct Pieces<'s> {
 pub(crate) enum WideRow<'a> {
     /// Merged cells; cells without samples are empty.
     Merged(Box<RowCells>),
-    /// The only row with cells of the slot.
+    /// The only row of the slot, whose cells need no shift.
     Borrowed(&'a CellRow),
 }
 
@@ -66,14 +66,14 @@ impl WideRow<'_> {
 }
 
 impl<'a> FanOut<'a> {
-    /// Cells of maps of this granularity and of finer ones.
+    /// Groups the cells of maps of this granularity and of finer ones by slot.
     pub(crate) fn new(granularity: &Granularity, maps: &'a [CellMap]) -> Self {
         let mut slots: BTreeMap<i64, WideSlot<'a>> = BTreeMap::new();
         for (start, cells) in maps.iter().flat_map(CellMap::all_slots) {
-            let own_start = granularity.slot_start(UnixMillis(start)).0;
-            let slot = slots.entry(own_start).or_default();
+            let wide_start = granularity.slot_start(UnixMillis(start)).0;
+            let slot = slots.entry(wide_start).or_default();
             let part = slot.parts.len() as u32;
-            slot.parts.push(((start - own_start) as u32, cells));
+            slot.parts.push(((start - wide_start) as u32, cells));
             let rows = (0..).zip(cells.rows());
             slot.rows.extend(rows.map(|(place, row)| Piece { number: row.number(), part, place }));
         }
@@ -97,11 +97,11 @@ impl<'a> FanOut<'a> {
 impl WideSlot<'_> {
     /// The rows with cells, and their numbers, ascending.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (u32, Pieces<'_>)> {
-        let rows = self.rows.chunk_by(|one, other| one.number == other.number);
+        let rows = self.rows.chunk_by(|piece, next| piece.number == next.number);
         rows.map(|pieces| (pieces[0].number, Pieces { slot: self, pieces }))
     }
 
-    /// The cells of a row, merged only if they are of several slots or of a finer one.
+    /// The cells of a row, merged only if they are of several finer slots, or need a shift.
     pub(crate) fn row(&self, number: u32) -> Option<WideRow<'_>> {
         let from = self.rows.partition_point(|piece| piece.number < number);
         let count = self.rows[from..].partition_point(|piece| piece.number == number);
@@ -143,7 +143,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_wide_slot_has_what_its_finer_ones_have_together(
+        fn a_wide_slot_contains_the_merged_cells_of_its_finer_slots(
             samples in prop::collection::vec((0..2_usize, 0..9_i64, 0..300_u32, 0..60_000_u32), 0..300)
         ) {
             let set = GranularitySet::default();
@@ -153,7 +153,7 @@ mod tests {
             for (map, minute, series, at) in samples {
                 let granularity = if map == 0 { fine } else { coarse };
                 let time = UnixMillis(minute * 60_000 + i64::from(at));
-                let [start, wide] = [granularity, coarse].map(|of| of.slot_start(time).0);
+                let [start, wide] = [granularity, coarse].map(|level| level.slot_start(time).0);
                 let cell = |start: i64| Cell::single((time.0 - start) as u32, f64::from(at));
                 let mut place = maps[map].place(start);
                 maps[map].merge(&mut place, SeriesId(series), &cell(start));
@@ -163,13 +163,13 @@ mod tests {
             let mut found = BTreeMap::new();
             for (start, slot) in fan_out.all_slots() {
                 let numbers = slot.rows().map(|(number, _)| number);
-                prop_assert!(numbers.is_sorted_by(|one, next| one < next));
+                prop_assert!(numbers.is_sorted_by(|number, next| number < next));
                 for (number, pieces) in slot.rows() {
                     let mut row = [Cell::EMPTY; SERIES_PER_ROW];
                     pieces.merge_into(&mut row);
-                    let lying = slot.row(number).unwrap();
+                    let looked_up = slot.row(number).unwrap();
                     for (lane, cell) in row.iter().enumerate() {
-                        prop_assert_eq!(lying.cell(lane).unwrap_or_default(), *cell);
+                        prop_assert_eq!(looked_up.cell(lane).unwrap_or_default(), *cell);
                     }
                     let filled = row.iter().enumerate().filter(|(_, cell)| !cell.is_empty());
                     for (lane, cell) in filled {

@@ -1,6 +1,6 @@
 //! A catalog that was set aside for a checkpoint, and how its cells are read.
 //!
-//! Must never know: where the cells go.
+//! Must never know: where the cells are stored.
 
 use std::{
     ops::Range,
@@ -10,21 +10,21 @@ use std::{
 use super::cell_map::CellMap;
 use crate::model::{Cell, GranularityIndex, GranularitySet, SenderWindow, SeriesId, UnixMillis};
 
-/// A catalog that no longer changes and is on its way into documents.
+/// A catalog that no longer changes, while a checkpoint moves it to files.
 #[derive(Debug)]
 pub(crate) struct Frozen {
-    /// The last journal record in it.
+    /// The number of the last journal record that it includes.
     pub(crate) through: u64,
     /// Raw cells by granularity, each sample in exactly one map.
     pub(crate) maps: Vec<CellMap>,
-    /// Changed sender windows; nothing of senders that are forgotten.
+    /// Changed sender windows; `None` for senders that were forgotten.
     pub(crate) senders: Vec<(Arc<str>, Option<SenderWindow>)>,
-    /// Rows of states before this are stored as of `through`.
+    /// Rows of states with lower numbers are stored as of `through`.
     pub(crate) stored_rows: AtomicU32,
 }
 
-/// Hands out the cells of series, which ascend, in slots of a granularity: the place of the series,
-/// the slot's start and the cell. A slot may come several times.
+/// Passes the cells of `series` (ascending) in slots of a granularity to `out`: the index of the
+/// series, the slot's start and the cell. A slot may occur several times.
 pub(crate) fn cells(
     maps: &[CellMap],
     granularities: &GranularitySet,
@@ -36,9 +36,9 @@ pub(crate) fn cells(
     let granularity = &granularities[index];
     for map in &maps[..=index.0] {
         for (start, slot) in map.slots(range.clone()) {
-            let own_start = granularity.slot_start(UnixMillis(start)).0;
-            let shift = (start - own_start) as u32;
-            slot.cells(series, |place, cell| out(place, own_start, cell.shifted(shift)));
+            let wide_start = granularity.slot_start(UnixMillis(start)).0;
+            let shift = (start - wide_start) as u32;
+            slot.cells(series, |place, cell| out(place, wide_start, cell.shifted(shift)));
         }
     }
 }

@@ -1,7 +1,8 @@
-//! The states of counters that had no sample for long, as bytes, by rows.
+//! The packed readings of idle counters, which had no sample for long, in rows.
 //!
-//! A reading of a counter is needed again when its next sample comes, or its row is stored; until
-//! then it takes a quarter of the memory here. Must never know: how long that is.
+//! The readings of a counter are needed again when its next sample arrives, or when its row is
+//! stored. Until then, packing reduces their memory to a quarter. Must never know: after which time
+//! a counter is idle.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +25,7 @@ pub(super) struct IdleCounters {
 struct IdleRow {
     /// A bit for each series.
     lanes: u64,
-    /// Their states, see [`state_row`].
+    /// The encoded states of these series, see [`state_row`].
     states: Box<[u8]>,
 }
 
@@ -37,12 +38,13 @@ impl IdleCounters {
         self.series
     }
 
-    /// Bytes that they take, about.
+    /// The approximate size in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Moves the states of counters without a sample since a time here from the states of a row.
+    /// Packs the counters without a sample since `before`: moves their readings out of the states
+    /// of a row.
     pub(super) fn take(&mut self, row: u32, states: &mut [SeriesState], before: UnixMillis) {
         let is_idle = |state: &SeriesState| state.counter().is_some() && state.last_at < before;
         if !states.iter().any(is_idle) {
@@ -56,8 +58,8 @@ impl IdleCounters {
             taken.push(state.take_counter());
         }
         let bytes = state_row::encode(&taken);
-        if !comes_back(&bytes, taken.len()) {
-            tracing::error!(row, "states of idle series do not come back as they are");
+        if !is_lossless(&bytes, taken.len()) {
+            tracing::error!(row, "states of idle series stay unpacked: packing would change them");
             put_back(lanes, taken, states);
             return;
         }
@@ -66,7 +68,7 @@ impl IdleCounters {
         self.rows.insert(row, IdleRow { lanes, states: bytes.into() });
     }
 
-    /// Moves the states of a row's counters back.
+    /// Unpacks the counters of a row: moves their readings back into its states.
     pub(super) fn give_back(&mut self, row: u32, states: &mut [SeriesState]) {
         if let Some(idle) = self.rows.remove(&row) {
             self.series -= idle.lanes.count_ones() as usize;
@@ -75,7 +77,7 @@ impl IdleCounters {
         }
     }
 
-    /// The states of a row with all that was taken from them; `None` when nothing was.
+    /// The states of a row including packed readings; `None` when none are packed.
     pub(super) fn whole(&self, row: u32, states: &[SeriesState]) -> Option<Vec<SeriesState>> {
         let idle = self.rows.get(&row)?;
         let mut states = states.to_vec();
@@ -87,7 +89,7 @@ impl IdleCounters {
 impl IdleRow {
     fn put_into(&self, states: &mut [SeriesState]) {
         let Some(found) = decode(&self.states, self.lanes.count_ones() as usize) else {
-            unreachable!("what was put aside was seen to come back");
+            unreachable!("`take` verified that these bytes can be decoded");
         };
         put_back(self.lanes, found, states);
     }
@@ -108,6 +110,6 @@ fn decode(bytes: &[u8], count: usize) -> Option<Vec<SeriesState>> {
     Some(states)
 }
 
-fn comes_back(bytes: &[u8], count: usize) -> bool {
+fn is_lossless(bytes: &[u8], count: usize) -> bool {
     decode(bytes, count).is_some_and(|states| state_row::encode(&states) == bytes)
 }

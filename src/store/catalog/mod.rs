@@ -1,10 +1,10 @@
-//! The catalog: the accepted samples that are not yet in files of cells, in memory.
+//! The catalog: the accepted samples in memory that are not yet in the head or in documents.
 //!
-//! The catalog is a pure function of the journal's records, each with the time by which it was
-//! accepted: the same records in the same order give the same catalog, and recovery replays them.
+//! The catalog is a pure function of the journal's records, each with the time at which it was
+//! accepted: the same records in the same order produce the same catalog, so recovery replays them.
 //! Cells have the finest granularity that still keeps their time; a checkpoint or a query merges
-//! the coarser ones from them. Beside the cells are the counter states and the senders' windows, as
-//! of the same record.
+//! them into coarser cells. The catalog also contains the counter states and the senders' windows,
+//! as of the same record.
 //!
 //! Must never know: files.
 
@@ -45,9 +45,9 @@ pub(crate) struct Catalog {
     senders: Senders,
     applied: u64,
     /// Slots of each granularity that begin before this time lack samples, because the granularity
-    /// did not keep their time when they came.
+    /// did not keep their time when the samples arrived.
     lacks_before: Vec<UnixMillis>,
-    /// Set while something is changed.
+    /// True during a change, and for ever after a panic interrupted one.
     is_changing: bool,
 }
 
@@ -83,22 +83,22 @@ impl Catalog {
         self.maps.iter().map(CellMap::bytes).sum()
     }
 
-    /// Bytes of the series' states, of those put aside, and of the times seen, about.
+    /// The approximate bytes of the series' states, of packed states, and of the times seen.
     pub(crate) fn state_bytes(&self) -> [usize; 3] {
         self.states.bytes()
     }
 
-    /// The number of counters that are put aside.
+    /// The number of counters that are packed.
     pub(crate) fn idle_series(&self) -> usize {
         self.states.idle_series()
     }
 
-    /// Puts counters without a sample since a time aside, see [`SeriesStates::pack_idle`].
+    /// Packs counters without a sample since `before`, see [`SeriesStates::pack_idle`].
     pub(crate) fn pack_idle(&mut self, rows: Range<u32>, before: UnixMillis) -> bool {
         self.is_changing = true;
-        let are_more = self.states.pack_idle(rows, before);
+        let has_more = self.states.pack_idle(rows, before);
         self.is_changing = false;
-        are_more
+        has_more
     }
 
     /// The senders that number their batches.
@@ -106,7 +106,7 @@ impl Catalog {
         &self.senders
     }
 
-    /// The senders, to be restored.
+    /// The senders, for recovery.
     pub(crate) fn senders_mut(&mut self) -> &mut Senders {
         &mut self.senders
     }
@@ -117,8 +117,8 @@ impl Catalog {
     }
 
     /// Slots of each granularity that begin before this time lack samples, because the granularity
-    /// did not keep their time when they came. It may keep that time again, once a clock that was
-    /// ahead is right.
+    /// did not keep their time when the samples arrived. The granularity may keep that time again,
+    /// once a clock that was ahead is right.
     pub(crate) fn lacks_before(&self) -> &[UnixMillis] {
         &self.lacks_before
     }
@@ -128,7 +128,7 @@ impl Catalog {
         self.states.get(series)
     }
 
-    /// Makes room for a new series; ids count up.
+    /// Adds the state of a new series; ids count up.
     pub(crate) fn add_series(&mut self, kind: Kind) {
         self.states.add(kind);
     }
@@ -140,7 +140,7 @@ impl Catalog {
         }
     }
 
-    /// The states of the series, to be restored.
+    /// The states of the series, for recovery and for merging series.
     pub(crate) fn states_mut(&mut self) -> &mut SeriesStates {
         &mut self.states
     }
@@ -168,9 +168,9 @@ impl Catalog {
         tallies
     }
 
-    /// Settles which first readings of counters count whole, of batches that are accepted together.
-    /// The first reading of a series without a start, which follows readings of another kind, counts
-    /// nothing.
+    /// Decides, for batches that are accepted together, which first readings of counters count from
+    /// the start of their counter. A series for which `has_start` is false continues a series of
+    /// another kind, so its first reading counts nothing.
     pub(crate) fn settle_starts(
         &self,
         batches: &mut Cow<'_, [AcceptedBatch]>,
@@ -185,15 +185,16 @@ impl Catalog {
         rounds::settle(batches, (is_accepted, has_start), &self.states, slot_start);
     }
 
-    /// Returns whether a panic cut a change short: the catalog differs from the journal then.
+    /// Returns whether a panic interrupted a change, after which the catalog differs from the
+    /// journal.
     pub(crate) fn is_half_changed(&self) -> bool {
         self.is_changing
     }
 
     fn apply_batch(&mut self, batch: &AcceptedBatch, keeping: &Keeping) -> TimesTally {
-        let mut left = Left { tally: TimesTally::default(), corrections: Vec::new() };
-        self.apply_samples(batch, keeping, &mut left);
-        for (series, Correction { at, increase, rate }) in left.corrections {
+        let mut effects = Effects { tally: TimesTally::default(), corrections: Vec::new() };
+        self.apply_samples(batch, keeping, &mut effects);
+        for (series, Correction { at, increase, rate }) in effects.corrections {
             let finest = keeping.finest(at);
             note_lacking(&mut self.lacks_before, &self.granularities, finest, at);
             if let Some(finest) = finest {
@@ -203,10 +204,10 @@ impl Catalog {
                 map.merge(&mut place, series, &Cell::correction(increase, rate));
             }
         }
-        left.tally
+        effects.tally
     }
 
-    fn apply_samples(&mut self, batch: &AcceptedBatch, keeping: &Keeping, left: &mut Left) {
+    fn apply_samples(&mut self, batch: &AcceptedBatch, keeping: &Keeping, effects: &mut Effects) {
         let granularities = self.granularities.clone();
         let mut slots: Slots<'_, Option<SlotPlace>> = Slots::new(&granularities, keeping);
         let window_ms = batch.window_ms();
@@ -217,28 +218,28 @@ impl Catalog {
                 continue;
             }
             if let Some(window_ms) = window_ms
-                && !left.is_new(self.states.note_time(series, at, window_ms))
+                && !effects.is_new(self.states.note_time(series, at, window_ms))
             {
                 continue;
             }
-            // Without a living granularity the counter states still move on.
+            // When no granularity keeps the time, the counter state is updated nevertheless.
             let slot = slots.at(at, |finest, start| {
                 note_lacking(&mut self.lacks_before, &granularities, finest, start);
                 Some(self.maps[finest?.0].place(start.0))
             });
-            // Which first readings count was settled before the journal.
+            // `settle_starts` decided before the journal which first readings count.
             let start = batch.start(index);
             let observed = self.states.observe(series, at, value, start, slot.start);
             if let (Some(finest), Some(place)) = (slot.finest, slot.value) {
                 self.maps[finest.0].merge(place, series, &observed.cell);
             }
             if let Some(correction) = observed.correction {
-                left.corrections.push((series, correction));
+                effects.corrections.push((series, correction));
             }
         }
     }
 
-    /// Bytes of memory that batches would take when they are applied, at most.
+    /// The maximum number of bytes that batches would add to memory when they are applied.
     pub(crate) fn growth(&self, batches: &[AcceptedBatch], now: UnixMillis) -> usize {
         let keeping = Keeping::new(&self.granularities, now);
         let mut bytes = 0;
@@ -256,7 +257,7 @@ impl Catalog {
         bytes
     }
 
-    /// Sets cells and states aside for a checkpoint. There must be no other one under way.
+    /// Sets cells and states aside for a checkpoint. No other checkpoint may be under way.
     pub(crate) fn freeze(&mut self) -> Arc<Frozen> {
         assert!(self.frozen.is_none(), "one checkpoint at a time");
         self.is_changing = true;
@@ -275,7 +276,7 @@ impl Catalog {
         frozen
     }
 
-    /// Some of the frozen rows of states, from a row on, ascending.
+    /// Up to `count` frozen rows of states from row `from` on, ascending.
     pub(crate) fn frozen_rows(&self, from: u32, count: usize) -> Vec<EncodedRow> {
         self.states.frozen_rows(from, count)
     }
@@ -285,13 +286,13 @@ impl Catalog {
         self.frozen.as_ref()
     }
 
-    /// Forgets what was set aside: it is in files now. What is returned is dropped without the
-    /// catalog's lock.
+    /// Returns the frozen cells and rows, which are in files now, so that the caller drops them
+    /// without the catalog's lock.
     pub(crate) fn thaw(&mut self) -> impl Sized + use<> {
         (self.frozen.take(), self.states.thaw())
     }
 
-    /// Hands out the cells of series that are not yet set aside, see [`frozen::cells`].
+    /// Passes the cells of series that are not frozen to `out`, see [`frozen::cells`].
     pub(crate) fn active_cells(
         &self,
         granularity: GranularityIndex,
@@ -303,7 +304,8 @@ impl Catalog {
     }
 }
 
-/// Notes that the granularities that are finer than `finest` do not get something of a slot of it.
+/// Notes that the granularities finer than `finest` lack a sample in the slot of `finest` at `at`.
+/// Without `finest`, every granularity lacks a sample in its own slot.
 fn note_lacking(
     lacks_before: &mut [UnixMillis],
     granularities: &GranularitySet,
@@ -320,13 +322,13 @@ fn note_lacking(
 }
 
 /// The changes that the samples of a batch cause besides cells.
-struct Left {
+struct Effects {
     tally: TimesTally,
-    /// The parts of later readings that late readings replace.
+    /// The corrections that late readings make to later ones.
     corrections: Vec<(SeriesId, Correction)>,
 }
 
-impl Left {
+impl Effects {
     fn is_new(&mut self, verdict: TimeVerdict) -> bool {
         match verdict {
             TimeVerdict::New => return true,

@@ -1,10 +1,11 @@
-//! The rounds of a batch's sender before it: they decide which first readings of counters count
-//! from the start of their counter.
+//! The sampling rounds of a sender up to a batch: they decide which first readings of counters
+//! count from the start of their counter.
 //!
-//! A sender that numbers its batches sends a round of readings in each; of other senders no more is
-//! known than which samples come together. So the rounds before a batch are the times at which the
-//! series of the batch were sampled before, as the catalog remembers them, and those of the batch
-//! itself. It is decided before the journal: a replay decides nothing. Must never know: cells.
+//! A sender that numbers its batches sends one round of readings in each batch; of other senders,
+//! it is only known which samples arrive together. The rounds are therefore the times at which the
+//! series of the batch were last sampled, according to the catalog, and the times in the batch
+//! itself. The decision is made before the journal is written, so a replay decides nothing. Must
+//! never know: cells.
 
 use std::{
     borrow::Cow,
@@ -16,20 +17,21 @@ use crate::model::{
     AcceptedBatch, Kind, SeriesId, UnixMillis, counter::START_COUNTS_MS, is_stale_marker,
 };
 
-/// Intervals of a sender within which a counter counts from its start, whatever was read between.
+/// A counter that began within this many intervals of its sender counts from its start, even if
+/// there was a round in between.
 const INTERVALS: i64 = 2;
 
 /// The times at which the sender of a batch took samples.
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
-    /// Ascending.
+    /// The times of the rounds, ascending.
     times: Vec<i64>,
     /// The shortest time since a series of the batch was sampled before; `None` when all are new.
     interval_ms: Option<i64>,
 }
 
 impl Rounds {
-    /// The rounds up to a batch; `before` is the time of the last sample of a series before it.
+    /// The rounds up to a batch; `before` returns the time of a series' last sample before it.
     fn of(batch: &AcceptedBatch, before: impl Fn(SeriesId) -> Option<UnixMillis>) -> Self {
         let mut rounds = Self::default();
         for (index, series) in batch.series.iter().enumerate() {
@@ -50,15 +52,15 @@ impl Rounds {
     }
 
     fn add(&mut self, at: i64) {
-        // Series that are sampled together lie together.
+        // Series that are sampled together are adjacent in a batch.
         if !self.times.iter().rev().take(2).any(|time| *time == at) {
             self.times.push(at);
         }
     }
 
-    /// The earliest start from which a first reading at a time counts whole: the round before it,
-    /// or two intervals back. Where nothing is known of the sender, that is the start of the slot:
-    /// what began in it was counted in it.
+    /// The earliest start of a counter whose first reading at `at` counts from that start: the
+    /// previous round, or two intervals back if that is earlier. When nothing is known of the
+    /// sender, it is the start of the slot: a counter that began in the slot was counted in it.
     fn counts_from(&self, at: UnixMillis, slot_start: UnixMillis) -> i64 {
         if self.times.is_empty() {
             return slot_start.0;
@@ -71,9 +73,9 @@ impl Rounds {
     }
 }
 
-/// Moves back the starts of first readings that do not count, of batches that are accepted
-/// together, to where they never count: so a replay of the journal, which may know later samples of
-/// some series already, decides nothing.
+/// Replaces the start of each first reading that does not count, in batches that are accepted
+/// together, by an early start that never counts. A replay of the journal, which may already know
+/// later samples of some series, therefore decides nothing.
 pub(super) fn settle(
     batches: &mut Cow<'_, [AcceptedBatch]>,
     (is_accepted, has_start): (impl Fn(usize) -> bool, impl Fn(SeriesId) -> bool),
@@ -88,7 +90,7 @@ pub(super) fn settle(
     if !batches.iter().any(may_settle) {
         return;
     }
-    // Samples of batches before, which the states do not have yet.
+    // Samples of earlier batches of the group, which the states do not include yet.
     let mut latest: HashMap<SeriesId, UnixMillis> = HashMap::new();
     for place in (0..batches.len()).filter(|place| is_accepted(*place)) {
         let before = |series: SeriesId| {
@@ -109,7 +111,7 @@ pub(super) fn settle(
     }
 }
 
-/// The starts of a batch as they count; `None` when they are as the sender says.
+/// The starts of a batch as they count; `None` when no start changes.
 fn settled(
     batch: &AcceptedBatch,
     states: &SeriesStates,
@@ -117,11 +119,11 @@ fn settled(
     slot_start: impl Fn(UnixMillis) -> UnixMillis,
 ) -> Option<Vec<i64>> {
     let rounds = Rounds::of(batch, &before);
-    let mut met = HashSet::new();
+    let mut seen = HashSet::new();
     let mut starts: Option<Vec<i64>> = None;
     for (index, series) in batch.series.iter().enumerate() {
         let is_reading = !is_stale_marker(batch.values[index]);
-        let is_first = is_reading && before(*series).is_none() && met.insert(*series);
+        let is_first = is_reading && before(*series).is_none() && seen.insert(*series);
         if !is_first || !may_count(batch, index) || !is_fresh(states, batch, index) {
             continue;
         }
@@ -135,7 +137,7 @@ fn settled(
     starts
 }
 
-/// Returns whether a sample says that its counter began lately.
+/// Returns whether the counter of a sample began at most [`START_COUNTS_MS`] before the sample.
 fn may_count(batch: &AcceptedBatch, index: usize) -> bool {
     let start = batch.start(index);
     let age = batch.time(index).0.saturating_sub(start);

@@ -1,4 +1,5 @@
-//! The senders that number their batches: what was accepted of each, and which may be forgotten.
+//! The senders that number their batches: the accepted batches of each, and which senders may be
+//! forgotten.
 //!
 //! The list of senders is a pure function of the journal, as the catalog is: the record of a group
 //! contains its batches and the senders that were removed to make room. Must never know: files,
@@ -28,7 +29,7 @@ pub struct SenderInfo {
     pub name: Arc<str>,
     /// The batches that were accepted.
     pub window: SenderWindow,
-    /// The number of series that it defined.
+    /// The number of series that the sender defined.
     pub series: usize,
 }
 
@@ -42,16 +43,16 @@ pub(crate) struct Senders {
 /// The verdicts on the batches of a group.
 #[derive(Debug, Default)]
 pub(crate) struct Judged {
-    /// One for each batch.
+    /// The verdict on each batch.
     pub(crate) verdicts: Vec<BatchVerdict>,
-    /// Senders that make room for new ones; none of them is in the group.
+    /// Senders that are forgotten to make room for new ones; none of them is in the group.
     pub(crate) forgotten: Vec<Arc<str>>,
 }
 
 impl Senders {
     /// Restores the windows that an earlier checkpoint wrote. A sender without a time counts as
-    /// heard at `now`. Of a sender without a window, no batch of an epoch up to `ran_until` is
-    /// taken.
+    /// heard at `now`. Batches of a sender without a window are refused when their epoch is not
+    /// after `ran_until`.
     pub(crate) fn restore(
         &mut self,
         windows: impl IntoIterator<Item = (Arc<str>, Option<SenderWindow>)>,
@@ -93,7 +94,7 @@ impl Senders {
         self.windows.iter()
     }
 
-    /// Notes a batch, or forgets its sender when it says so.
+    /// Notes an accepted batch, or forgets its sender when the batch demands that.
     pub(crate) fn apply(&mut self, number: &BatchNumber, now: UnixMillis) {
         self.changed.insert(number.sender.clone());
         if number.forgets() {
@@ -115,8 +116,8 @@ impl Senders {
         changed.into_iter().map(window).collect()
     }
 
-    /// Runs a group through copies of its senders' windows, in the order in which it will be
-    /// applied. No sender was idle before `none_before`, as far as was looked.
+    /// Judges the batches of a group by copies of their senders' windows, in the order in which
+    /// they will be applied. `none_before` caches the time before which no sender can be idle.
     pub(crate) fn judge(
         &self,
         batches: &[AcceptedBatch],
@@ -125,21 +126,21 @@ impl Senders {
         none_before: &mut UnixMillis,
     ) -> Judged {
         let mut judged = Judged::default();
-        let mut moved: HashMap<&str, SenderWindow> = HashMap::new();
+        let mut copies: HashMap<&str, SenderWindow> = HashMap::new();
         let mut room = limits.senders_max.saturating_sub(self.windows.len());
-        let mut has_looked = false;
+        let mut has_searched = false;
         for batch in batches {
             let verdict = match batch.number() {
-                _ if batch.values.is_empty() => self.judge_empty(batch, &moved),
+                _ if batch.values.is_empty() => self.judge_empty(batch, &copies),
                 None => BatchVerdict::ACCEPTED,
                 Some(number) => {
-                    let window = match moved.entry(&number.sender) {
+                    let window = match copies.entry(&number.sender) {
                         Entry::Occupied(known) => Some(known.into_mut()),
                         Entry::Vacant(free) => {
                             let known = self.windows.get(&number.sender).cloned();
                             let is_new = known.is_none();
-                            if is_new && room == 0 && !has_looked {
-                                has_looked = true;
+                            if is_new && room == 0 && !has_searched {
+                                has_searched = true;
                                 judged.forgotten = self.idle(batches, limits, now, none_before);
                                 room = judged.forgotten.len();
                             }
@@ -160,15 +161,15 @@ impl Senders {
         judged
     }
 
-    /// A batch without samples claims no number. It may be a retry, though, whose samples became
-    /// too old meanwhile.
+    /// Judges a batch without samples: it claims no number, but it may be a retry whose samples
+    /// became too old meanwhile.
     fn judge_empty(
         &self,
         batch: &AcceptedBatch,
-        moved: &HashMap<&str, SenderWindow>,
+        copies: &HashMap<&str, SenderWindow>,
     ) -> BatchVerdict {
         let known = batch.number().and_then(|number| {
-            let window = moved.get(&*number.sender).or_else(|| self.windows.get(&number.sender));
+            let window = copies.get(&*number.sender).or_else(|| self.windows.get(&number.sender));
             Some(window?.check(number.epoch, number.seq))
         });
         if known == Some(SequenceVerdict::Duplicate) {
@@ -177,7 +178,7 @@ impl Senders {
         BatchVerdict::Empty
     }
 
-    /// The senders to forget: those that were silent for longest, beyond the limit.
+    /// The senders to forget: the ones that were silent for longest, and longer than the limit.
     fn idle(
         &self,
         batches: &[AcceptedBatch],

@@ -16,7 +16,7 @@ use crate::{
     store::encoding::lanes::{SERIES_PER_ROW, row_of},
 };
 
-/// The states of all series, and the times seen of those that need them.
+/// The states of all series, and the seen times of the series that need them.
 #[derive(Debug, Default)]
 pub(crate) struct SeriesStates {
     states: Vec<SeriesState>,
@@ -26,19 +26,19 @@ pub(crate) struct SeriesStates {
     idle: IdleCounters,
     /// Times accepted, up to the last series that needed them.
     seen: Vec<SeenTimes>,
-    /// Bytes that these take elsewhere.
+    /// Bytes that the seen times take on the heap.
     run_bytes: usize,
     /// Rows that the next checkpoint has to write.
     changed: BTreeSet<u32>,
     /// Rows that the checkpoint under way has to write, as they were when it began.
     frozen: BTreeSet<u32>,
-    /// The frozen rows that changed since, as they were.
+    /// Copies of the frozen rows that changed since then, as they were before.
     images: BTreeMap<u32, EncodedRow>,
     /// The row that was marked last.
     marked: Option<u32>,
 }
 
-/// A row as it is stored.
+/// The encoded form of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EncodedRow {
     pub(crate) row: u32,
@@ -48,7 +48,7 @@ pub(crate) struct EncodedRow {
 }
 
 impl SeriesStates {
-    /// Makes room for about as many series.
+    /// Reserves memory for `count` more series.
     pub(crate) fn reserve(&mut self, count: usize) {
         self.states.reserve_exact(count);
     }
@@ -58,13 +58,13 @@ impl SeriesStates {
         self.states.len()
     }
 
-    /// Makes room for a new series; ids count up.
+    /// Adds the state of a new series; ids count up.
     pub(crate) fn add(&mut self, kind: Kind) {
         self.counters += usize::from(kind == Kind::Counter);
         self.states.push(SeriesState::new(kind));
     }
 
-    /// Forgets the state of a series; the next checkpoint stores that.
+    /// Forgets the state of a series; the next checkpoint stores the empty state.
     pub(crate) fn forget(&mut self, series: SeriesId) {
         self.mark(series);
         self.wake(series);
@@ -77,20 +77,20 @@ impl SeriesStates {
         }
     }
 
-    /// Bytes of the states, of those put aside, and of the times seen, about.
+    /// The approximate bytes of the states, of packed states, and of the times seen.
     pub(crate) fn bytes(&self) -> [usize; 3] {
         let awake = self.counters.saturating_sub(self.idle.series());
         let states = size_of_val(&self.states[..]) + awake * size_of::<Remembered>();
         [states, self.idle.bytes(), size_of_val(&self.seen[..]) + self.run_bytes]
     }
 
-    /// The number of counters that are put aside.
+    /// The number of counters that are packed.
     pub(crate) fn idle_series(&self) -> usize {
         self.idle.series()
     }
 
-    /// Puts counters of some rows aside that had no sample since a time, until the next one comes;
-    /// false when there are no such rows. The states stay the same.
+    /// Packs the counters of some rows that had no sample since `before`, until their next sample;
+    /// returns false when a row does not exist. The values of the states stay the same.
     pub(crate) fn pack_idle(&mut self, rows: Range<u32>, before: UnixMillis) -> bool {
         for row in rows {
             let range = self.range(row);
@@ -102,7 +102,7 @@ impl SeriesStates {
         true
     }
 
-    /// Brings the counters of a series' row back if that series is one that was put aside.
+    /// Unpacks the counters of a series' row if the series itself is packed.
     #[inline]
     fn wake(&mut self, series: SeriesId) {
         let state = &self.states[series.0 as usize];
@@ -117,7 +117,7 @@ impl SeriesStates {
         self.idle.give_back(row, &mut self.states[range]);
     }
 
-    /// The series of a row.
+    /// The indexes of the series of a row.
     fn range(&self, row: u32) -> Range<usize> {
         let from = (row as usize * SERIES_PER_ROW).min(self.states.len());
         from..(from + SERIES_PER_ROW).min(self.states.len())
@@ -141,7 +141,7 @@ impl SeriesStates {
         self.states.iter().filter(|state| !state.is_fresh()).map(|state| state.last_at).max()
     }
 
-    /// Takes in one sample, see [`SeriesState::observe`].
+    /// Applies one sample, see [`SeriesState::observe`].
     #[inline]
     pub(crate) fn observe(
         &mut self,
@@ -154,7 +154,7 @@ impl SeriesStates {
         self.mark(series);
         self.wake(series);
         let state = &mut self.states[series.0 as usize];
-        // Its readings were lost: what it counted up to now may count already.
+        // The readings of the counter were lost: its growth so far may have been counted already.
         let is_lost = state.counter().is_none() && state.kind == Kind::Counter && !state.is_fresh();
         state.observe(at, value, if is_lost { 0 } else { start }, slot_start)
     }
@@ -201,21 +201,21 @@ impl SeriesStates {
         }
     }
 
-    /// Sets the rows that changed aside for a checkpoint. They stay as they are: one is copied when
-    /// it changes. There must be no others set aside.
+    /// Freezes the rows that changed, for a checkpoint: a frozen row is copied before it changes.
+    /// No other rows may be frozen.
     pub(crate) fn freeze(&mut self) {
         assert!(self.frozen.is_empty(), "one checkpoint at a time");
         self.marked = None;
         self.frozen = std::mem::take(&mut self.changed);
     }
 
-    /// Some of the frozen rows, from a row on, ascending.
+    /// Up to `count` frozen rows from row `from` on, ascending.
     pub(crate) fn frozen_rows(&self, from: u32, count: usize) -> Vec<EncodedRow> {
         let rows = self.frozen.range(from..).take(count);
         rows.map(|row| self.images.get(row).cloned().unwrap_or_else(|| self.encode(*row))).collect()
     }
 
-    /// Forgets what was set aside: it is stored.
+    /// Ends the freeze after the rows were stored; returns the copies, for the caller to drop.
     pub(crate) fn thaw(&mut self) -> BTreeMap<u32, EncodedRow> {
         self.frozen.clear();
         std::mem::take(&mut self.images)
@@ -240,14 +240,14 @@ impl SeriesStates {
     /// Restores a row of states; `None` when it is damaged.
     pub(crate) fn restore_states(&mut self, row: u32, bytes: &[u8]) -> Option<()> {
         let first = (row as usize).checked_mul(SERIES_PER_ROW)?;
-        // A row may be older than the series that came after it.
+        // A stored row may lack series that were added later.
         let states = self.states.get_mut(first..)?;
         let count = states.len().min(SERIES_PER_ROW);
         state_row::decode(bytes, &mut states[..count])
     }
 
-    /// Goes on without a damaged row of states: its series had samples up to `latest`, and its
-    /// counters have no reading.
+    /// Replaces a damaged row of states: its series count as sampled up to `latest`, and its
+    /// counters have no readings.
     pub(crate) fn lose_states(&mut self, row: u32, latest: UnixMillis) {
         for index in self.range(row) {
             let times = self.seen.get(index).and_then(SeenTimes::latest);
@@ -257,7 +257,7 @@ impl SeriesStates {
         self.mark_row(row);
     }
 
-    /// Goes on without a damaged row of times seen: no time up to a series' latest sample is new.
+    /// Replaces a damaged row of times seen: no time up to a series' latest sample counts as new.
     pub(crate) fn lose_seen(&mut self, row: u32) {
         let range = self.range(row);
         if range.end > self.seen.len() {

@@ -1,63 +1,65 @@
 //! The slots that the samples of a batch fall into.
 //!
-//! Samples of one time come one after the other, or those of a series, whose slots are those of the
-//! series before in the same order. So the next slot is known before it is looked for. Must never
-//! know: what becomes of the samples.
+//! A batch lists all samples of one time together, or all samples of one series; then each series
+//! has the slots of the previous one, in the same order. Either way, the next slot can be guessed.
+//! Must never know: what becomes of the samples.
 
 use std::ops::Range;
 
 use crate::model::{GranularityIndex, GranularitySet, Keeping, UnixMillis};
 
-/// Slots that are remembered, at most.
-const MET_MAX: usize = 1024;
+/// The maximum number of remembered slots.
+const REMEMBERED_MAX: usize = 1024;
 
-/// A slot that a sample fell into, and its value.
-struct Met<T> {
+/// A slot of a sample, and its value.
+struct Remembered<T> {
     times: Range<i64>,
     finest: Option<GranularityIndex>,
     value: T,
 }
 
-/// The slots met so far.
+/// The slots of a batch's samples, of which the latest are remembered.
 pub(super) struct Slots<'a, T> {
     granularities: &'a GranularitySet,
     keeping: &'a Keeping,
-    met: Vec<Met<T>>,
+    remembered: Vec<Remembered<T>>,
     last: usize,
 }
 
 /// The slot of a sample.
 pub(super) struct Slot<'s, T> {
     pub(super) start: UnixMillis,
-    /// The finest granularity that keeps it; the slot is of the finest of all when none does.
+    /// The finest granularity that keeps the sample. When there is none, the slot has the width of
+    /// the finest of all.
     pub(super) finest: Option<GranularityIndex>,
-    /// The value that was made when the slot was met.
+    /// The value that `make` returned for the slot.
     pub(super) value: &'s mut T,
 }
 
 impl<'a, T> Slots<'a, T> {
     pub(super) fn new(granularities: &'a GranularitySet, keeping: &'a Keeping) -> Self {
-        Self { granularities, keeping, met: Vec::new(), last: 0 }
+        Self { granularities, keeping, remembered: Vec::new(), last: 0 }
     }
 
-    /// The slot of a time; `make` is called when it was not met, or is not remembered.
+    /// The slot of a time; `make` is called when the slot is not where it is guessed.
     #[inline]
     pub(super) fn at(
         &mut self,
         at: UnixMillis,
         make: impl FnOnce(Option<GranularityIndex>, UnixMillis) -> T,
     ) -> Slot<'_, T> {
-        let is_it =
-            |place: &usize| self.met.get(*place).is_some_and(|met| met.times.contains(&at.0));
-        let found = [self.last, self.last + 1, 0].into_iter().find(is_it);
-        self.last = found.unwrap_or_else(|| self.meet(at, make));
-        let Met { times, finest, value } = &mut self.met[self.last];
+        let fits = |place: &usize| {
+            self.remembered.get(*place).is_some_and(|slot| slot.times.contains(&at.0))
+        };
+        let found = [self.last, self.last + 1, 0].into_iter().find(fits);
+        self.last = found.unwrap_or_else(|| self.remember(at, make));
+        let Remembered { times, finest, value } = &mut self.remembered[self.last];
         Slot { start: UnixMillis(times.start), finest: *finest, value }
     }
 
-    /// Remembers a slot behind the last one. It ends where another granularity keeps what comes:
-    /// slots need not lie within one partition of a finer one.
-    fn meet(
+    /// Remembers a slot after the last one. The slot ends early where another granularity becomes
+    /// the finest, which may be in the middle of a slot.
+    fn remember(
         &mut self,
         at: UnixMillis,
         make: impl FnOnce(Option<GranularityIndex>, UnixMillis) -> T,
@@ -66,11 +68,11 @@ impl<'a, T> Slots<'a, T> {
         let granularity = &self.granularities[finest.unwrap_or(GranularityIndex::FINEST)];
         let start = granularity.slot_start(at);
         let end = self.keeping.same_until(at).min(start.plus(granularity.width_ms));
-        let met = Met { times: start.0..end.0, finest, value: make(finest, start) };
-        let place = if self.met.is_empty() { 0 } else { (self.last + 1) % MET_MAX };
-        match self.met.get_mut(place) {
-            Some(oldest) => *oldest = met,
-            None => self.met.push(met),
+        let slot = Remembered { times: start.0..end.0, finest, value: make(finest, start) };
+        let place = if self.remembered.is_empty() { 0 } else { (self.last + 1) % REMEMBERED_MAX };
+        match self.remembered.get_mut(place) {
+            Some(oldest) => *oldest = slot,
+            None => self.remembered.push(slot),
         }
         place
     }

@@ -1,7 +1,8 @@
 //! The states of neighbouring series as bytes; FORMAT.md describes them.
 //!
-//! A property that a state shares with the one before takes a bit: series of one host are sampled
-//! at the same times, and their counters began with it. Must never know where rows are kept.
+//! A property that a state shares with the state before it takes one bit: series of one host are
+//! sampled at the same times, and their counters began with the host. Must never know: where rows
+//! are stored.
 
 use crate::{
     model::{
@@ -18,13 +19,13 @@ const ROW: u8 = 1;
 const KIND: u8 = 0x03;
 /// The sender said that the series has ended.
 const ENDED: u8 = 0x04;
-/// The latest sample is of the time of that of the state before.
+/// The latest sample has the same time as the latest sample of the state before.
 const SAME_LATEST: u8 = 0x08;
-/// A counter with readings.
+/// The state is a counter with readings.
 const READINGS: u8 = 0x10;
-/// The readings have the times of the readings before in the row.
+/// The readings have the same times as the previous readings in the row.
 const SAME_TIMES: u8 = 0x20;
-/// The ages of the readings follow from those before.
+/// The ages of the readings follow from the ages before them.
 const SAME_AGES: u8 = 0x40;
 /// A flag without a meaning in this layout.
 const UNKNOWN: u8 = 0x80;
@@ -66,8 +67,8 @@ pub(super) fn encode(states: &[SeriesState]) -> Vec<u8> {
     out
 }
 
-/// Restores the states of a row, the first ones of some; `None` when the row is damaged, or when it
-/// has more states.
+/// Restores the first of `states` from a row; `None` when the row is damaged, or contains more
+/// states.
 pub(super) fn decode(bytes: &[u8], states: &mut [SeriesState]) -> Option<()> {
     let mut rest = bytes.strip_prefix(&[ROW])?;
     let mut before = Before::default();
@@ -101,7 +102,7 @@ fn encode_state(state: &SeriesState, before: &mut Before, out: &mut Vec<u8>) {
     out[start] = flags;
 }
 
-/// Appends the readings; returns what they have in common with those before.
+/// Appends the readings; returns the flags of what they share with the readings before.
 fn encode_readings(counter: &Remembered, before: &mut Before, out: &mut Vec<u8>) -> u8 {
     let mut flags = 0;
     let mut times = Times { base: counter.base(), step_ms: counter.step_ms(), ..Times::default() };
@@ -202,8 +203,8 @@ impl Times {
     }
 }
 
-/// Appends values as whole numbers, if a scale makes them so without a loss, else as doubles, each
-/// by the bits in which it differs from the one before.
+/// Appends values as whole numbers, if a scale converts them without loss; otherwise as doubles,
+/// each XORed with the previous one.
 fn encode_values(values: &[f64], out: &mut Vec<u8>) {
     let mut scaled = SCALES.iter().map(|scale| whole_numbers(values, *scale)).zip(0..);
     if let Some((numbers, scale)) = scaled.find_map(|(numbers, scale)| Some((numbers?, scale))) {
@@ -219,14 +220,14 @@ fn encode_values(values: &[f64], out: &mut Vec<u8>) {
     }
 }
 
-/// The values as whole numbers, when all come back to the bit.
+/// The values as whole numbers; `None` when a value would not be restored to the bit.
 fn whole_numbers(values: &[f64], scale: f64) -> Option<[i64; READINGS_MAX]> {
     let mut numbers = [0; READINGS_MAX];
     for (number, value) in numbers.iter_mut().zip(values) {
         let scaled = (value * scale).round();
         *number = scaled as i64;
-        let back = *number as f64 / scale;
-        if scaled.abs() > WHOLE_MAX || back.to_bits() != value.to_bits() {
+        let restored = *number as f64 / scale;
+        if scaled.abs() > WHOLE_MAX || restored.to_bits() != value.to_bits() {
             return None;
         }
     }
@@ -253,14 +254,14 @@ fn decode_values(readings: &mut [Kept], bytes: &mut &[u8]) -> Option<()> {
     Some(())
 }
 
-/// Appends numbers, each by how much its difference to the one before is another than the
-/// difference before; the first by its difference to `from`.
+/// Appends the first two numbers as differences to `from` and to each other, and all others as
+/// changes of the difference.
 fn put_numbers(from: i64, numbers: &[i64], out: &mut Vec<u8>) {
     let (mut before, mut step) = (from, 0_i64);
     for (place, number) in numbers.iter().enumerate() {
         let next = number.wrapping_sub(before);
         put_varint(zigzag(next.wrapping_sub(step)), out);
-        // The first one's says nothing of the others.
+        // The first difference predicts nothing.
         step = if place == 0 { 0 } else { next };
         before = *number;
     }

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Documents are written this long after their period, or a period later if that is sooner: most
-/// late samples come within that time, and need not be patched in.
+/// late samples arrive within that time, so that documents need no patches.
 const LATENESS_MS: i64 = 120_000;
 
 /// The part of a checkpoint that concerns one granularity.
@@ -29,13 +29,14 @@ pub(super) struct GranularityStep<'a> {
     granularity: &'a Granularity,
     /// The last record in the frozen cells.
     through: u64,
-    /// The frozen cells; `None` when the head has them already.
+    /// The frozen cells; `None` when the head already contains them.
     map: Option<&'a FanOut<'a>>,
     head: HeadReader,
     now: Moment,
 }
 
-/// The cells of the documents of one period: slots of the head, and of the frozen cells.
+/// The cells of the documents of one period: slots with rows in the head, and slots with frozen
+/// cells.
 #[derive(Default)]
 struct Period<'a> {
     rows: Vec<i64>,
@@ -87,8 +88,8 @@ impl<'a> GranularityStep<'a> {
         Ok(postponed)
     }
 
-    /// Writes the due documents of a partition. A damaged partition is replaced by an empty one,
-    /// and its cells in the head are due again.
+    /// Writes the due documents of a partition. When the partition is damaged, an empty one
+    /// replaces it, and the cells that are still in the head are due again.
     fn write_partition(&self, place: &Place, due_before: UnixMillis) -> Result<(), StoreError> {
         match self.merge_due(place, due_before) {
             Err(fault) if fault.is_damage() && fault.file() != HEAD_FILE => {
@@ -120,7 +121,7 @@ impl<'a> GranularityStep<'a> {
         let merged = self.to.documents.merge(place, mark, &mut |sink| {
             let mut all = periods.iter();
             all.try_for_each(|(document, period)| self.write_period(sink, *document, period))?;
-            // Damaged rows were met by now, and leave the head.
+            // All damaged rows were found by now. They leave the head, so the partition notes them.
             let rows = periods.values().flat_map(|period| &period.rows);
             for slot in rows.filter(|slot| self.head.is_lost(**slot)) {
                 sink.lost(UnixMillis(*slot)..UnixMillis(slot + self.granularity.width_ms));
@@ -147,7 +148,7 @@ impl<'a> GranularityStep<'a> {
         last.map_or(due_before, |slot| due_before.max(UnixMillis(slot + 1)))
     }
 
-    /// Merges into the documents of one period, series ascending, which is the order of the keys.
+    /// Merges cells into the documents of one period, series ascending, as keys are ordered.
     fn write_period(
         &self,
         sink: &mut dyn CellSink,
@@ -174,7 +175,7 @@ impl<'a> GranularityStep<'a> {
         Ok(())
     }
 
-    /// Merges into the head what documents did not take in, and removes from it what they have.
+    /// Merges into the head the cells that documents did not absorb, and removes the absorbed ones.
     fn write_head(&self, map: &FanOut<'_>) -> Result<(), StoreError> {
         let documents = self.to.documents;
         let mut marks = BTreeMap::new();
@@ -216,11 +217,11 @@ impl<'a> GranularityStep<'a> {
     }
 }
 
-/// Documents that begin before this are due.
+/// Returns the time before which documents must begin to be due.
 fn due_before(granularity: &Granularity, now: UnixMillis) -> UnixMillis {
     let current = granularity.document_start(now);
     let before = granularity.document_start(now.minus(LATENESS_MS));
-    // With documents shorter than the wait, a period is enough.
+    // When documents are shorter than the wait, waiting for one period is enough.
     before.max(granularity.document_start(current.minus(1)))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Documents whose period is over are written first, for each granularity, each partition in one
 //! transaction with the mark of its extent. Then one transaction of the head adds the remaining
-//! cells, removes those that documents now contain, and stores the number of the last record. A
+//! cells, removes the cells that documents now contain, and stores the last record's number. A
 //! checkpoint that continues after an interruption skips what a mark or the head covers. The
 //! journal is truncated last.
 //!
@@ -26,7 +26,7 @@ use granularity::GranularityStep;
 
 /// Rows of states, 64 series each, that are encoded under the catalog's lock and stored at once.
 const ROWS_AT_ONCE: usize = 128;
-/// Rows of states that are looked through for idle counters while everybody else waits.
+/// Rows of states that are searched for idle counters each time the catalog is locked for that.
 const IDLE_ROWS_AT_ONCE: u32 = 8;
 /// Senders whose windows are encoded and stored at once.
 const SENDERS_AT_ONCE: usize = 1024;
@@ -40,7 +40,7 @@ pub struct CheckpointReport {
     pub documents: u64,
     /// Cells merged, into the head and into documents.
     pub cells: u64,
-    /// Bytes that went to files: pages of the head and of documents, the journal's apart.
+    /// Bytes written to the files of the head and of documents.
     pub bytes_written: u64,
 }
 
@@ -69,7 +69,7 @@ impl Store {
                 let file = JOURNAL_FILE.to_owned();
                 return Err(StoreError::Mismatch { file, problem: problem.to_owned() });
             }
-            // A checkpoint that failed before is continued.
+            // A checkpoint that failed earlier is continued.
             let left_over = catalog.frozen().cloned();
             left_over.unwrap_or_else(|| {
                 inner.journal_pending.store(0, Ordering::Relaxed);
@@ -98,7 +98,7 @@ impl Store {
         drop(thawed);
         if let Err(cause) = inner.journal.give_back() {
             let cause: &dyn std::error::Error = &cause;
-            tracing::warn!(cause, "the journal did not give back space; the next checkpoint tries");
+            tracing::warn!(cause, "cannot free space of the journal; the next checkpoint retries");
         }
         if let Some(fault) = postponed {
             return Err(fault);
@@ -126,8 +126,8 @@ impl Store {
         }
     }
 
-    /// Stores the times of late samples that retired granularities do not get: if such a granularity
-    /// is added again, these times are holes in it.
+    /// Stores the times of late samples that retired granularities do not receive: if such a
+    /// granularity is added again, these times are holes in it.
     fn note_away(&self, frozen: &Frozen) -> Result<(), StoreError> {
         let inner = &*self.inner;
         let all = inner.documents.granularities();
@@ -170,7 +170,7 @@ impl Store {
         for senders in frozen.senders.chunks(SENDERS_AT_ONCE) {
             inner.journal.cut(&CutPart::Senders(senders.to_vec()))?;
         }
-        // The truncation removes the records that show this.
+        // The truncation removes the records from which these times follow.
         let lacks_before = inner.catalog.read().lacks_before().to_vec();
         for (index, before) in (0..).map(GranularityIndex).zip(lacks_before) {
             self.note_lacking(index, before)?;
@@ -186,13 +186,13 @@ impl Store {
     }
 }
 
-/// The places that checkpoints take cells from and put them into.
+/// The head and the documents, between which a checkpoint moves cells, and its counters.
 struct Destinations<'a> {
     pub(crate) granularities: &'a GranularitySet,
     pub(crate) head: &'a Head,
     pub(crate) documents: &'a LocalDocuments,
     pub(crate) counters: &'a Counters,
-    /// The durable note that a granularity lacks slots before a time; called before cells are
+    /// Stores durably that a granularity lacks slots before a time; called before cells are
     /// dropped.
     pub(crate) note_lacking: &'a dyn Fn(GranularityIndex, UnixMillis) -> Result<(), StoreError>,
 }

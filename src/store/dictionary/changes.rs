@@ -1,7 +1,7 @@
 //! Changes of series that are known: deleting, renaming and merging them.
 //!
-//! A change is planned on the dictionary as a whole, or refused as a whole. Ids stay: a renamed
-//! series keeps its history, and the id of a deleted one is never given again.
+//! A change is planned or refused as a whole. Ids stay: a renamed series keeps its history, and the
+//! id of a deleted series is never reused.
 //!
 //! Must never know: how a change becomes durable.
 
@@ -22,14 +22,14 @@ pub struct SeriesChange {
     pub action: ChangeAction,
 }
 
-/// See [`SeriesChange`].
+/// The action of a [`SeriesChange`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeAction {
     /// The series are deleted; samples of the same key begin new series.
     Delete,
     /// The series get another metric or other tags.
     Rename(Renaming),
-    /// A renaming in which series that get one name, or an existing name, become one series.
+    /// The series are renamed, and all series with the same name then become one series.
     Merge(Renaming),
 }
 
@@ -38,13 +38,13 @@ pub enum ChangeAction {
 pub struct Renaming {
     /// The new metric.
     pub metric: Option<String>,
-    /// New values of tags, by name; an empty one takes the tag away.
+    /// New values of tags, by name; an empty value removes the tag.
     pub tags: Vec<(String, String)>,
     /// The limits of keys.
     pub limits: SeriesLimits,
 }
 
-/// Why nothing was changed.
+/// The reason why a change was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeRefusal {
     /// The change has no condition, so it would concern every series.
@@ -53,67 +53,68 @@ pub enum ChangeRefusal {
     /// A renaming that changes nothing.
     #[error("nothing is to be set: name a new metric or new values of tags")]
     NothingSet,
-    /// The new name is none.
+    /// The new name is not valid.
     #[error("{from} cannot be renamed: {cause}")]
     BadKey {
-        /// The first such series.
+        /// The first series whose new name is not valid.
         from: SeriesKey,
         /// The fault of the new key.
         cause: SeriesKeyError,
     },
     /// New names are taken.
     #[error(
-        "{count} of the new names are taken, first {to}, for {from}: merge the series (granary series \
-         merge), delete or rename what has the name, or choose another; nothing was changed"
+        "{count} of the new names are taken, first {to}, for {from}: merge the series (granary \
+         series merge), delete or rename the series with that name, or choose another name; \
+         nothing was changed"
     )]
     Conflict {
         /// The first series whose new name is taken.
         from: SeriesKey,
         /// The taken name.
         to: SeriesKey,
-        /// Series whose new name is taken.
+        /// The number of series whose new name is taken.
         count: usize,
     },
-    /// Two series cannot be one.
+    /// The kinds or units of two series differ.
     #[error(
         "{from} is a {from_kind} in {from_unit:?}, and {to} a {to_kind} in {to_unit:?}: series of \
          different kinds or units cannot be merged; nothing was changed"
     )]
     Unlike {
-        /// The first such series.
+        /// The first series that cannot be merged.
         from: SeriesKey,
-        /// The kind of the first.
+        /// The kind of the first series.
         from_kind: Kind,
-        /// The unit of the first.
+        /// The unit of the first series.
         from_unit: Arc<str>,
-        /// The name that it would get.
+        /// The name that the first series would get.
         to: SeriesKey,
         /// The kind of the series of this name.
         to_kind: Kind,
         /// The unit of the series of this name.
         to_unit: Arc<str>,
     },
-    /// Counters that do not follow each other.
+    /// The readings of two counters overlap in time.
     #[error(
-        "the counters {from} and {to} have readings in between each other's, which would count twice: \
+        "the readings of the counters {from} and {to} overlap in time, and would count twice: \
          merge counters that follow each other in time, in that order or all at once; nothing was \
          changed"
     )]
     Interleaved {
-        /// The one that was read first.
+        /// The counter that was read first.
         from: SeriesKey,
-        /// The other one.
+        /// The other counter.
         to: SeriesKey,
     },
     /// A series would have too many parts.
-    #[error("{to} would be made of more than {PARTS_MAX} series; nothing was changed")]
+    #[error("{to} would consist of more than {PARTS_MAX} series; nothing was changed")]
     TooManyParts {
-        /// The name of that series.
+        /// The name of the series.
         to: SeriesKey,
     },
 }
 
-/// Series that one series may be made of: a query reads each of them.
+/// The maximum number of series that one series may consist of: a query reads each of them.
 pub const PARTS_MAX: usize = 64;
 
 /// The change of one series.
@@ -123,7 +124,7 @@ pub struct SeriesUpdate {
     pub id: SeriesId,
     /// The new key; `None`: the series is deleted.
     pub key: Option<SeriesKey>,
-    /// The series that it is a part of from now on; `None` beside no key: it is deleted.
+    /// The series that this one becomes a part of. With neither a key nor this, it is deleted.
     pub into: Option<SeriesId>,
 }
 
@@ -133,7 +134,7 @@ impl SeriesUpdate {
         Self { id, key: None, into: None }
     }
 
-    /// Gives a series another key.
+    /// Changes the key of a series.
     pub fn rename(id: SeriesId, key: SeriesKey) -> Self {
         Self { id, key: Some(key), into: None }
     }
@@ -143,7 +144,7 @@ impl SeriesUpdate {
         Self { id, key: None, into: Some(into) }
     }
 
-    /// The bytes of its row; FORMAT.md describes them.
+    /// The bytes of the row of the update; FORMAT.md describes them.
     pub(crate) fn row(&self) -> &[u8] {
         self.key.as_ref().map_or(&[], SeriesKey::as_bytes)
     }
@@ -171,7 +172,7 @@ impl Dictionary {
     /// Returns the updates of a change, ids ascending, without series that stay as they are.
     ///
     /// # Errors
-    /// When it is refused.
+    /// When the change is refused.
     pub fn plan(&self, change: &SeriesChange) -> Result<Vec<SeriesUpdate>, ChangeRefusal> {
         if change.matchers.is_empty() {
             return Err(ChangeRefusal::NoCondition);
@@ -184,7 +185,7 @@ impl Dictionary {
         }
     }
 
-    /// The new keys of series that get another one.
+    /// The series whose keys change, with their new keys.
     fn new_keys(
         &self,
         found: impl Iterator<Item = SeriesId>,
@@ -206,15 +207,15 @@ impl Dictionary {
         Ok(all)
     }
 
-    /// The first series of each new name has it, unless there is one of that name; the others
-    /// become parts of that one.
+    /// Plans merges: for each new name, the existing series with that name stays, otherwise the
+    /// first found one is renamed; all others become its parts.
     fn plan_merging(
         &self,
         found: impl Iterator<Item = SeriesId>,
         renaming: &Renaming,
     ) -> Result<Vec<SeriesUpdate>, ChangeRefusal> {
         let mut updates = Vec::new();
-        // By name, how many series it is made of then, too.
+        // By name: the series that gets it, and the number of series that it will consist of.
         let mut targets: HashMap<SeriesKey, (SeriesId, usize)> = HashMap::new();
         let size = |id| 1 + self.parts(id).len();
         for (id, to) in self.new_keys(found, renaming)? {
@@ -269,7 +270,7 @@ impl Dictionary {
         let mut count = 0;
         for (id, to) in self.new_keys(found, renaming)? {
             let Some(from) = self.key(id) else { continue };
-            // A series that has the name already keeps it: what is set is the same for all.
+            // A series that already has the new name keeps it: this change would not rename it.
             if self.find(&to).is_some() || !targets.insert(to.clone()) {
                 count += 1;
                 first.get_or_insert_with(|| (from.clone(), to.clone()));

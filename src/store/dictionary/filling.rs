@@ -1,8 +1,8 @@
-//! Filling a dictionary at a start, with very many series one after the other.
+//! Filling a dictionary at a start with all series, one after the other.
 //!
-//! Neighbours have most of what they are in common: unit, sender, and all tags but one or two. So
-//! what was found for one is tried for the next before it is looked for, and trees are built at
-//! the end. Must never know: where series are kept, and what became of them.
+//! Neighbours share most properties: unit, sender, and all tags but one or two. The places found
+//! for one series are therefore tried for the next one before a search, and trees are built at the
+//! end. Must never know: where series are stored.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -28,23 +28,23 @@ pub(crate) struct Filling {
     last_tags: Vec<usize>,
 }
 
-/// The values of one tag, in the order in which they came.
+/// The values of one tag, in the order in which they were added.
 #[derive(Debug)]
 struct Tag {
     name: Box<str>,
     values: Vec<(Box<str>, Vec<SeriesId>)>,
     /// Places of the values.
     places: HashTable<u32>,
-    /// The place of the value that came last.
+    /// The place of the value of the last series.
     last: usize,
 }
 
 impl Filling {
-    /// A dictionary with room for a number of ids, and of living series.
+    /// Returns an empty dictionary with room for `count` ids, `living` of which are not deleted.
     pub(crate) fn with_room(count: usize, living: usize) -> Self {
         let mut dictionary = Dictionary::default();
         dictionary.series.reserve_exact(count);
-        // Nothing is there that would have to be found again.
+        // The table is empty, so nothing is hashed again.
         dictionary.by_key.reserve(living, |_| 0);
         Self { dictionary, ..Self::default() }
     }
@@ -54,7 +54,7 @@ impl Filling {
         SeriesId(self.dictionary.series.len() as u32)
     }
 
-    /// Adds a series; false when there is one of this key.
+    /// Adds a series; returns false when another one has this key.
     pub(crate) fn add(&mut self, key: &SeriesKey, kind: Kind, unit: &str, sender: &str) -> bool {
         let id = self.next_id();
         if !self.index(key, id) {
@@ -73,12 +73,12 @@ impl Filling {
         true
     }
 
-    /// Gives the next id to a series that was deleted.
+    /// Assigns the next id to a deleted series.
     pub(crate) fn add_deleted(&mut self, kind: Kind) {
         self.dictionary.add_deleted(kind);
     }
 
-    /// The dictionary, with all that was added.
+    /// Returns the filled dictionary.
     pub(crate) fn done(self) -> Dictionary {
         let mut dictionary = self.dictionary;
         for Tag { name, values, .. } in self.tags {
@@ -91,7 +91,7 @@ impl Filling {
         dictionary
     }
 
-    /// Makes a series found by its key; false when another one has it.
+    /// Indexes a series by its key; returns false when another one has the key.
     fn index(&mut self, key: &SeriesKey, id: SeriesId) -> bool {
         let Dictionary { series, by_key, hasher, .. } = &mut self.dictionary;
         let key_of = |id: &SeriesId| series[id.0 as usize].key.as_ref();
@@ -106,7 +106,8 @@ impl Filling {
         }
     }
 
-    /// The places of what the last series had, if this one has the same, or others.
+    /// The places of the kind and unit, and of the sender, of a series: the last series' places if
+    /// the values are equal.
     fn take(&mut self, kind: Kind, unit: &str, sender: &str) -> (u32, u32) {
         let Dictionary { measures, senders, .. } = &mut self.dictionary;
         let (last_measure, last_sender) = self.last.unzip();
@@ -126,7 +127,7 @@ impl Filling {
         (measure, sender)
     }
 
-    /// Finds the tag at a place of a key, and notes it there for the next one.
+    /// Finds the tag at a place of a key, and notes it there for the next series.
     fn find_tag(&mut self, place: usize, name: &str) -> usize {
         let tag = self.names.get(name).copied().unwrap_or_else(|| {
             self.names.insert(name.into(), self.tags.len());
@@ -185,18 +186,18 @@ mod tests {
     }
 
     #[test]
-    fn a_dictionary_that_was_filled_is_as_if_each_series_had_been_added() {
-        let of = |unit: &str, sender: &str, info: SeriesInfo| {
+    fn a_filled_dictionary_equals_a_dictionary_to_which_each_series_was_added() {
+        let with = |unit: &str, sender: &str, info: SeriesInfo| {
             let (unit, sender) = (unit.into(), sender.into());
             SeriesInfo { unit, sender, ..info }
         };
         let all = [
-            of("", "a", info("cpu", &[("host", "a"), ("core", "0")])),
-            of("", "a", info("cpu", &[("host", "a"), ("core", "1")])),
-            of("bytes", "a", info("mem", &[("host", "a")])),
-            of("bytes", "b", info("mem", &[("host", "b"), ("zone", "0")])),
-            of("", "b", info("up", &[])),
-            of("", "a", info("cpu", &[("host", "b"), ("core", "0")])),
+            with("", "a", info("cpu", &[("host", "a"), ("core", "0")])),
+            with("", "a", info("cpu", &[("host", "a"), ("core", "1")])),
+            with("bytes", "a", info("mem", &[("host", "a")])),
+            with("bytes", "b", info("mem", &[("host", "b"), ("zone", "0")])),
+            with("", "b", info("up", &[])),
+            with("", "a", info("cpu", &[("host", "b"), ("core", "0")])),
         ];
         let (mut filling, mut added) = (Filling::with_room(2, 2), Dictionary::default());
         for (index, info) in all.iter().enumerate() {
@@ -205,16 +206,16 @@ mod tests {
             };
             assert_eq!(filling.next_id(), SeriesId(index as u32 * 2));
             assert!(add(&mut filling, &info.key));
-            assert!(!add(&mut filling, &info.key), "it is there");
+            assert!(!add(&mut filling, &info.key), "the key exists already");
             filling.add_deleted(Kind::Delta);
             added.add(info.clone());
             added.add_deleted(Kind::Delta);
         }
         let mut filled = filling.done();
         assert_eq!(answers(&filled), answers(&added));
-        // Both dictionaries also change in the same way.
-        let gone: Vec<_> = (0..12).map(|id| SeriesUpdate::delete(SeriesId(id))).collect();
-        filled.update(&gone);
+        // After all deletions, no bytes are left.
+        let deletions: Vec<_> = (0..12).map(|id| SeriesUpdate::delete(SeriesId(id))).collect();
+        filled.update(&deletions);
         assert_eq!((filled.len(), filled.key_bytes, filled.index_bytes), (0, 0, 0));
     }
 }

@@ -1,8 +1,8 @@
 //! The dictionary: series to id and back, and which series carry a tag.
 //!
-//! The dictionary is kept in memory whole; every entry is also a row of the journal's `series`
-//! table, written in the transaction that first uses it. Only the appender adds and changes
-//! entries. An id stands for the same series for ever: the id of a deleted one is not given again.
+//! The dictionary is in memory as a whole; every entry is also in the journal's `series` table,
+//! written by the transaction that first uses it. Only the appender adds and changes entries. An id
+//! stands for the same series for ever: the id of a deleted series is not reused.
 //!
 //! Must never know: samples, and the files.
 
@@ -25,23 +25,23 @@ use hashbrown::HashTable;
 use crate::model::{Kind, METRIC_TAG, SeriesId, SeriesInfo, SeriesKey};
 use pool::Pool;
 
-/// The values of a tag that are wanted. The metric's name is the tag [`METRIC_TAG`].
+/// A condition that a tag has a value. The metric's name is the tag [`METRIC_TAG`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Matcher {
     /// The tag's name.
     pub tag: String,
-    /// The value that it must have.
+    /// The value that the tag must have.
     pub value: String,
 }
 
-/// The series of an id.
+/// The dictionary's entry of an id.
 #[derive(Debug)]
 struct Entry {
     /// `None` when the series was deleted.
     key: Option<SeriesKey>,
-    /// Place of its kind and unit; only the kind of one that was deleted.
+    /// Place of the kind and the unit; the unit of a deleted series is empty.
     measure: u32,
-    /// Place of its sender; nothing of one that was deleted.
+    /// Place of the sender; `u32::MAX` for a deleted series.
     sender: u32,
 }
 
@@ -63,9 +63,9 @@ pub struct Dictionary {
     generation: u64,
     /// The generation in which a series was renamed last, since the start.
     renamed: HashMap<SeriesId, u64>,
-    /// The series that one is made of besides itself, ascending.
+    /// The parts of each series that has parts, ascending.
     parts: HashMap<SeriesId, Vec<SeriesId>>,
-    /// The series of each part.
+    /// The series that each part belongs to.
     wholes: HashMap<SeriesId, SeriesId>,
     by_key: HashTable<SeriesId>,
     /// Seeded at random: senders choose the keys.
@@ -76,19 +76,19 @@ pub struct Dictionary {
     postings: Postings,
     /// Bytes of keys.
     key_bytes: usize,
-    /// Bytes of the postings, about.
+    /// Approximate bytes of the postings.
     index_bytes: usize,
 }
 
 /// Bytes that a value of a tag takes in the postings besides its text: the nodes of a tree are
 /// filled by two thirds.
 const VALUE_BYTES: usize = (size_of::<Box<str>>() + size_of::<Vec<SeriesId>>()) * 3 / 2;
-/// Bytes that a key takes besides its text: two counters, and what an allocation is rounded up by,
-/// on average.
+/// Bytes that a key takes besides its text: two reference counters, and the average rounding of an
+/// allocation.
 const KEY_BYTES: usize = 16 + 8;
 
 impl Dictionary {
-    /// Bytes of the series, and of the index of their tags, about.
+    /// The approximate bytes of the series, and of the index of their tags.
     pub(crate) fn bytes(&self) -> (usize, usize) {
         let entries = size_of_val(&self.series[..]) + self.by_key.allocation_size();
         (entries + self.key_bytes, self.index_bytes)
@@ -104,7 +104,7 @@ impl Dictionary {
         self.len() == 0
     }
 
-    /// Number of ids that were ever given: the id of the next new series.
+    /// Number of ids that were ever assigned: the id of the next new series.
     pub fn id_count(&self) -> usize {
         self.series.len()
     }
@@ -127,12 +127,12 @@ impl Dictionary {
         self.by_key.find(hash, |id| self.key(*id) == Some(key)).copied()
     }
 
-    /// The key of a series; none when it was deleted.
+    /// The key of a series; `None` when it was deleted.
     pub fn key(&self, id: SeriesId) -> Option<&SeriesKey> {
         self.series.get(id.0 as usize)?.key.as_ref()
     }
 
-    /// The series of an id; `None` when it was deleted.
+    /// The definition of a series; `None` when it was deleted.
     pub fn info(&self, id: SeriesId) -> Option<SeriesInfo> {
         let entry = self.series.get(id.0 as usize)?;
         let key = entry.key.clone()?;
@@ -145,8 +145,8 @@ impl Dictionary {
         self.series.get(id.0 as usize).map(|entry| self.measures.get(entry.measure).0)
     }
 
-    /// Returns the parts of a series, ascending: the series that were merged into it, and the series
-    /// of another kind that it followed.
+    /// Returns the parts of a series, ascending: the series that were merged into it, and the
+    /// series of other kinds that it replaced.
     pub fn parts(&self, id: SeriesId) -> &[SeriesId] {
         self.parts.get(&id).map_or(&[], Vec::as_slice)
     }
@@ -157,12 +157,12 @@ impl Dictionary {
         self.parts(id).iter().any(|part| self.kind(*part) != kind)
     }
 
-    /// Returns the series of a part.
+    /// Returns the series that a part belongs to.
     pub fn whole_of(&self, part: SeriesId) -> Option<SeriesId> {
         self.wholes.get(&part).copied()
     }
 
-    /// Returns whether any series is made of several.
+    /// Returns whether any series has parts.
     pub fn has_parts(&self) -> bool {
         !self.parts.is_empty()
     }
@@ -172,7 +172,7 @@ impl Dictionary {
         self.senders.count(sender)
     }
 
-    /// Senders that made series known which are not deleted.
+    /// Number of senders with series that are not deleted.
     pub fn sender_count(&self) -> usize {
         self.senders.len()
     }
@@ -189,7 +189,7 @@ impl Dictionary {
         all.into_iter().map(|(Reverse(series), name)| (name.clone(), series)).collect()
     }
 
-    /// Adds a series that is not there yet; its id is the number of ids given before.
+    /// Adds a series that does not exist yet; its id is the number of ids assigned before.
     pub(crate) fn add(&mut self, info: SeriesInfo) -> SeriesId {
         let id = SeriesId(self.series.len() as u32);
         self.key_bytes += key_bytes(&info.key);
@@ -217,14 +217,14 @@ impl Dictionary {
         id
     }
 
-    /// Gives the next id to a series that was deleted.
+    /// Assigns the next id to a deleted series.
     pub(crate) fn add_deleted(&mut self, kind: Kind) {
         let measure = self.measures.take((kind, "".into()));
         self.series.push(Entry { key: None, measure, sender: u32::MAX });
         self.deleted += 1;
     }
 
-    /// Makes a series found by its key.
+    /// Indexes a series by its key.
     fn index(&mut self, id: SeriesId) {
         let (series, hasher) = (&self.series, &self.hasher);
         let hash = |id: &SeriesId| {
@@ -239,12 +239,12 @@ impl Dictionary {
         found.map_or(&[], Vec::as_slice)
     }
 
-    /// The next values of a tag after one of them, ascending, at most `count`.
+    /// The values of a tag that follow `after`, ascending, at most `count`.
     pub fn values_after(&self, tag: &str, after: Option<&str>, count: usize) -> Vec<Box<str>> {
         self.range_after(tag, after).take(count).cloned().collect()
     }
 
-    /// Visits the same without a copy of each; returns the last one.
+    /// Visits the values of [`Self::values_after`] without copying each; returns the last one.
     pub fn visit_values(
         &self,
         tag: &str,

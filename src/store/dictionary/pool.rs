@@ -1,12 +1,12 @@
-//! A pool: values that many series have in common, each kept once, by places.
+//! A pool of values that many series share: each value is stored once, at a place.
 //!
-//! Must never know: what the values are of.
+//! Must never know: what the values mean.
 
 use std::{borrow::Borrow, collections::HashMap, hash::Hash};
 
 use foldhash::fast::RandomState;
 
-/// Values with how often each was taken.
+/// Values, each with the number of its users.
 #[derive(Debug)]
 pub(super) struct Pool<T> {
     /// The value of each place, and the number of its users. Places without users are free.
@@ -23,7 +23,7 @@ impl<T> Default for Pool<T> {
 }
 
 impl<T: Clone + Eq + Hash> Pool<T> {
-    /// The place of a value that one more has.
+    /// Adds a user of a value; returns the place of the value.
     pub(super) fn take(&mut self, value: T) -> u32 {
         if let Some(place) = self.places.get(&value) {
             return self.take_again(*place);
@@ -38,13 +38,13 @@ impl<T: Clone + Eq + Hash> Pool<T> {
         place
     }
 
-    /// Notes that one more has the value at a place, which somebody has.
+    /// Adds a user of the value at a place that has users.
     pub(super) fn take_again(&mut self, place: u32) -> u32 {
         self.values[place as usize].1 += 1;
         place
     }
 
-    /// Notes that one less has the value at a place.
+    /// Removes a user of the value at a place.
     pub(super) fn release(&mut self, place: u32) {
         let (value, count) = &mut self.values[place as usize];
         *count -= 1;
@@ -54,7 +54,7 @@ impl<T: Clone + Eq + Hash> Pool<T> {
         }
     }
 
-    /// The value at a place that somebody has.
+    /// The value at a place that has users.
     pub(super) fn get(&self, place: u32) -> &T {
         &self.values[place as usize].0
     }
@@ -67,12 +67,12 @@ impl<T: Clone + Eq + Hash> Pool<T> {
         self.places.get(value).map_or(0, |place| self.values[*place as usize].1)
     }
 
-    /// Values that somebody has.
+    /// The number of values that have users.
     pub(super) fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// The values that somebody has, with how many.
+    /// The values that have users, each with their number.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&T, usize)> {
         self.values.iter().filter(|(_, count)| *count > 0).map(|(value, count)| (value, *count))
     }
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_that_nobody_has_gives_its_place_to_another() {
+    fn the_place_of_a_value_without_users_is_reused() {
         let mut pool: Pool<String> = Pool::default();
         let places = ["a", "b", "a"].map(|value| pool.take(value.to_owned()));
         assert_eq!(places, [0, 1, 0]);

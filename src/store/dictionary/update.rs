@@ -1,7 +1,7 @@
-//! Changes of known series: deleted ones are found no more, renamed ones by their new key. All
-//! lists of tags are updated in one pass, however many series change.
+//! Changes of known series: deleted series are no longer found, renamed series are found by their
+//! new key. Each list of a tag is updated in one pass, however many series change.
 //!
-//! Must never know: the journal, and why a series changes; `changes.rs` plans that.
+//! Must never know: the journal, and why a series changes; `changes.rs` plans the changes.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -11,11 +11,11 @@ use std::{
 use super::{Dictionary, Postings, VALUE_BYTES, changes::SeriesUpdate, key_bytes, pairs};
 use crate::model::{SeriesId, SeriesKey};
 
-/// The series to put into, or to take out of, the list of a tag's name and value.
+/// The series to add to, or to remove from, the list of a tag's name and value.
 type Moves = BTreeMap<(Box<str>, Box<str>), Vec<SeriesId>>;
 
 impl Dictionary {
-    /// Changes series that are known, ascending.
+    /// Applies updates of known series, ids ascending.
     pub(crate) fn update(&mut self, updates: &[SeriesUpdate]) {
         self.generation += 1;
         let (mut left, mut joined) = (Moves::new(), Moves::new());
@@ -32,7 +32,7 @@ impl Dictionary {
             self.unindex(*id);
         }
         for ((name, value), ids) in left {
-            self.index_bytes -= leave(&mut self.postings, &name, &value, &ids);
+            self.index_bytes -= remove_from_list(&mut self.postings, &name, &value, &ids);
         }
         for ((name, value), ids) in joined {
             let text = value.len();
@@ -60,17 +60,17 @@ impl Dictionary {
         self.note_merged(&merged);
     }
 
-    /// Notes which series are parts of others; one that has parts brings them along.
+    /// Notes which series are parts of others. The parts of a merged series move with it.
     pub(crate) fn note_merged(&mut self, merged: &[(SeriesId, SeriesId)]) {
         let into: HashMap<SeriesId, SeriesId> = merged.iter().copied().collect();
         for (id, _) in merged {
-            // As many steps as there are series: a damaged row may go in circles.
+            // The number of steps is limited, because damaged rows may form a cycle.
             let mut whole = *id;
             for _ in merged {
                 let Some(next) = into.get(&whole) else { break };
                 whole = *next;
             }
-            // A series with a key, or whose whole has none, is not a part of another one.
+            // A series that has a key is not a part, and neither is one whose whole has no key.
             if self.key(*id).is_none() && self.key(whole).is_some() {
                 let mut former = self.parts.remove(id).unwrap_or_default();
                 former.push(*id);
@@ -114,8 +114,8 @@ impl Dictionary {
     }
 }
 
-/// Removes series from a tag's list, and the list when it is empty. Returns the bytes of that.
-fn leave(postings: &mut Postings, name: &str, value: &str, ids: &[SeriesId]) -> usize {
+/// Removes series from a tag's list, and an empty list from the tag. Returns the freed bytes.
+fn remove_from_list(postings: &mut Postings, name: &str, value: &str, ids: &[SeriesId]) -> usize {
     let Some(values) = postings.get_mut(name) else { return 0 };
     let Some(list) = values.get_mut(value) else { return 0 };
     remove_all(list, ids);
@@ -130,7 +130,7 @@ fn leave(postings: &mut Postings, name: &str, value: &str, ids: &[SeriesId]) -> 
     freed
 }
 
-/// Removes ids, ascending, from a list that ascends: what lies between them is moved whole.
+/// Removes ascending ids from an ascending list: each run of ids between them is moved at once.
 fn remove_all(list: &mut Vec<SeriesId>, leaving: &[SeriesId]) {
     let (mut kept, mut from) = (0, 0);
     for id in leaving {
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_that_leave_a_list_are_gone_and_the_others_stay_in_order() {
+    fn removed_ids_leave_a_list_and_the_others_stay_in_order() {
         for (leaving, expected) in [
             (&[][..], &[1, 3, 5, 7, 9][..]),
             (&[1, 9], &[3, 5, 7]),
@@ -167,7 +167,7 @@ mod tests {
     };
 
     #[test]
-    fn what_is_deleted_or_renamed_is_found_as_it_is_now() {
+    fn deleted_series_are_not_found_and_renamed_series_are_found_by_their_new_key() {
         let mut dictionary = Dictionary::default();
         for host in ["a", "b", "c"] {
             dictionary.add(info("cpu", &[("host", host)]));
@@ -199,7 +199,7 @@ mod tests {
         );
         assert!(current(2, dictionary.generation()));
         assert_eq!(dictionary.kind(SeriesId(0)), Some(Kind::Counter));
-        // The key gets a new id; the renamed series keeps its place.
+        // A deleted key gets a new id; a renamed series keeps its id.
         assert_eq!(dictionary.add(info("cpu", &[("host", "a")])), SeriesId(3));
         let back = SeriesUpdate::rename(SeriesId(2), info("cpu", &[("host", "b2")]).key);
         dictionary.update(&[back, SeriesUpdate::delete(SeriesId(3))]);

@@ -65,8 +65,8 @@ impl LocalDocuments {
         &self.partitions.heads
     }
 
-    /// The partitions with their stages, which follow from the time of the last change that earlier
-    /// calls have observed.
+    /// The partitions with their stages. A partition is busy when this or an earlier call observed
+    /// a change of its file after `before`.
     pub(crate) fn stages(&self, now: UnixMillis, before: UnixMillis) -> Vec<(Place, Stage)> {
         let stage = |partition: &Partition| {
             if partition.unchanged_since(now).is_none_or(|at| at > before) {
@@ -81,7 +81,7 @@ impl LocalDocuments {
         all.map(|partition| (partition.place.clone(), stage(&partition))).collect()
     }
 
-    /// The times of documents of a granularity that replaced damaged ones.
+    /// The times of replaced documents of a granularity, which were damaged.
     pub(crate) fn remembered_holes(&self, index: GranularityIndex) -> Holes {
         let mut all = Holes::default();
         for partition in self.partitions.overlapping(index, i64::MIN..i64::MAX) {
@@ -164,7 +164,7 @@ impl Documents for LocalDocuments {
     ) -> Result<Merged, StoreError> {
         let partition = self.partitions.get_or_create(place.id.granularity, place.id.start)?;
         if partition.place != *place {
-            let problem = "it was made otherwise meanwhile; the next checkpoint goes by it";
+            let problem = "it was created with another span meanwhile; the next checkpoint uses it";
             let file = partition.file_path().to_owned();
             return Err(StoreError::Mismatch { file, problem: problem.to_owned() });
         }

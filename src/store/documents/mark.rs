@@ -1,10 +1,11 @@
-//! The mark of a partition: what its documents have.
+//! The mark of a partition: the extent of its documents.
 //!
-//! Must never know: where it is kept.
+//! Must never know: where marks are stored.
 
 use crate::{model::UnixMillis, store::file::checksum::checksum};
 
-/// Documents have everything up to a journal record, of the slots that begin before a time.
+/// The extent of documents: they contain everything up to a journal record, for the slots that
+/// begin before a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {
     /// The journal record.
@@ -17,13 +18,13 @@ impl Mark {
     /// The mark of a partition without documents.
     pub(crate) const NONE: Self = Self { through: 0, until: UnixMillis::MIN };
 
-    /// Kept beside the mark.
+    /// The checksum that is stored beside the mark.
     pub(crate) fn checksum(self) -> u64 {
         checksum(&[self.through, self.until.0 as u64])
     }
 
-    /// Returns whether the documents have the cells that the head, or the frozen catalog, holds of
-    /// a slot when these are everything up to the record `through`.
+    /// Returns whether the documents already contain a slot's cells from the head, or from the
+    /// frozen catalog, where `through` is the last record of these cells.
     pub(crate) fn has_absorbed(&self, through: u64, slot_start: i64) -> bool {
         self.through >= through && slot_start < self.until.0
     }

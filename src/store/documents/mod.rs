@@ -72,8 +72,7 @@ pub struct Slot {
     pub cell: Cell,
 }
 
-/// Merges the cells of equal slots, in the order in which they come, and leaves each slot once,
-/// ascending.
+/// Merges the cells of equal slots, in their order, so that each slot occurs once, ascending.
 pub(crate) fn merge_equal(slots: &mut Vec<Slot>) {
     slots.sort_by_key(|slot| slot.start);
     slots.dedup_by(|later, kept| {
@@ -85,7 +84,7 @@ pub(crate) fn merge_equal(slots: &mut Vec<Slot>) {
     });
 }
 
-/// A partition as it is seen from outside.
+/// The place, file and size of a partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartitionInfo {
     /// Granularity and start.
@@ -98,7 +97,7 @@ pub struct PartitionInfo {
     pub bytes: u64,
 }
 
-/// The changes to be expected of a partition.
+/// The stage of a partition: whether changes of it are to be expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// The partition changes.
@@ -112,15 +111,15 @@ pub(crate) enum Stage {
 /// The outcome of a merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Merged {
-    /// Cells.
+    /// Cells that were merged.
     pub(crate) cells: u64,
-    /// Documents that were there and were changed.
+    /// Existing documents that were changed.
     pub(crate) patched: u64,
-    /// Documents that were not there, or damaged.
+    /// Documents that were created because they were missing or damaged.
     pub(crate) created: u64,
     /// Documents whose length changed.
     pub(crate) grown: u64,
-    /// Documents that could not be sealed, because they would not have come back as they are.
+    /// Documents that could not be sealed, because decoding would not restore them exactly.
     pub(crate) refused: u64,
 }
 
@@ -131,18 +130,18 @@ pub(crate) struct Folded {
     pub(crate) documents: u64,
     /// Bytes of the segment.
     pub(crate) bytes: u64,
-    /// Folding was given up because some cells would not have come back as they are.
+    /// True when folding was given up, because decoding would not restore some cells exactly.
     pub(crate) refused: bool,
 }
 
-/// Hands a merge's cells to the sink, one document after the other. Runs once in a merge; what it
-/// fails with is what the merge fails with, and then nothing is merged.
+/// Passes a merge's cells to the sink, one document after the other. Runs once in a merge; when it
+/// fails, the merge fails with the same error, and nothing is merged.
 pub(crate) type CellSource<'a> = dyn FnMut(&mut dyn CellSink) -> Result<(), StoreError> + 'a;
 
 /// The sink of a merge's cells.
 pub(crate) trait CellSink {
-    /// Merges cells into a document, each with its slot's number there, a slot perhaps several
-    /// times. Documents come by their start and then by their series, ascending, each once.
+    /// Merges cells into a document, each with the number of its slot; a slot may occur several
+    /// times. The calls are ordered by start and then by series, with one call for each document.
     fn document(
         &mut self,
         start: UnixMillis,
@@ -150,20 +149,20 @@ pub(crate) trait CellSink {
         cells: &[(usize, Cell)],
     ) -> Result<(), StoreError>;
 
-    /// Remembers, with the partition, that cells of these slots were lost before they came here.
+    /// Stores with the partition that cells of these slots were lost before the merge.
     fn lost(&mut self, times: Range<UnixMillis>);
 }
 
 /// Visits a document with its start and series: its cells, or its fault.
 pub(crate) type DocumentVisitor<'a> = dyn FnMut(UnixMillis, SeriesId, Result<&[Cell], String>) + 'a;
 
-/// Documents of all granularities; the module documents the contract. One checkpoint at a time
-/// merges; everything else may be called by anybody at any time.
+/// Documents of all granularities; the module documents the contract. Only one checkpoint at a time
+/// merges; any thread may call everything else at any time.
 pub(crate) trait Documents: Send + Sync + Debug {
-    /// The granularities: those of the settings, then those that are not in the settings any more.
+    /// All granularities: first those of the settings, then the retired ones.
     fn granularities(&self) -> &[Granularity];
 
-    /// The place of the partition that holds a time, or would.
+    /// The place of the partition that holds a time, or would hold it if it existed.
     fn place(&self, granularity: GranularityIndex, at: UnixMillis) -> Place;
 
     /// The partitions that overlap a range, ascending.
@@ -185,7 +184,7 @@ pub(crate) trait Documents: Send + Sync + Debug {
         range: Range<i64>,
     ) -> Result<Box<dyn DocumentsView>, StoreError>;
 
-    /// Merges cells into documents of a partition, made when it is not there, and sets its mark.
+    /// Merges cells into documents of a partition and sets its mark; creates a missing partition.
     fn merge(
         &self,
         place: &Place,
@@ -193,10 +192,10 @@ pub(crate) trait Documents: Send + Sync + Debug {
         cells: &mut CellSource<'_>,
     ) -> Result<Merged, StoreError>;
 
-    /// Brings a partition into the form that takes least, if that is worth it; one that is not over
-    /// keeps its shells. Changes no cell and no mark. `None` when there was nothing to do. `go_on`
-    /// gets the bytes that were written since its last call, may take its time, and returns whether
-    /// to go on.
+    /// Converts a partition to its smallest form, if that is worth the work; a partition whose time
+    /// is not over keeps its shells. Changes no cell and no mark. Returns `None` when there was
+    /// nothing to do. `go_on` receives the number of bytes written since its last call, may wait,
+    /// and returns whether to continue.
     fn seal(
         &self,
         place: &Place,
@@ -204,8 +203,8 @@ pub(crate) trait Documents: Send + Sync + Debug {
         go_on: &dyn Fn(u64) -> bool,
     ) -> Result<Option<Folded>, StoreError>;
 
-    /// Makes those of the documents that hold a time that are not there, for series, ascending;
-    /// returns how many.
+    /// Creates the missing documents of `series` (ascending) for the span that contains `at`;
+    /// returns their number.
     fn add_shells(
         &self,
         granularity: GranularityIndex,
@@ -213,18 +212,18 @@ pub(crate) trait Documents: Send + Sync + Debug {
         series: &[SeriesId],
     ) -> Result<usize, StoreError>;
 
-    /// Removes a partition; returns whether there was one. When it fails, the partition may be
-    /// there still, to be removed again.
+    /// Removes a partition; returns whether it existed. After a failure, the partition may still
+    /// exist, and can be removed again.
     fn drop_partition(&self, id: PartitionId) -> Result<bool, StoreError>;
 
     /// All partitions.
     fn partitions(&self) -> Vec<PartitionInfo>;
 
-    /// The number of documents of a partition, shells among them; `None` when counting would read
-    /// each of them, or when there is no such partition.
+    /// The number of documents of a partition, including shells; `None` when counting would read
+    /// each document, or when there is no such partition.
     fn count(&self, id: PartitionId) -> Result<Option<u64>, StoreError>;
 
-    /// Returns whether a partition has sealed documents and no other ones.
+    /// Returns whether a partition has sealed documents and no open ones.
     fn is_sealed(&self, id: PartitionId) -> Result<bool, StoreError>;
 
     /// The times of lost partitions and damaged documents of a granularity.

@@ -1,13 +1,13 @@
 //! The place of a partition in time, and the span of its documents.
 //!
-//! A partition keeps both for good. Settings that change hold for new ones, which are cut where
-//! they meet those that are there. Must never know: files.
+//! A partition keeps both for good. Changed settings apply to new partitions, which are cut where
+//! they meet existing ones. Must never know: files.
 
 use std::ops::Range;
 
 use crate::model::{Granularity, GranularityIndex, PartitionId, Span, UnixMillis};
 
-/// The span of a partition, and that of its documents.
+/// The span of a partition, and the span of its documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) id: PartitionId,
@@ -37,15 +37,16 @@ impl Place {
         let start = before.map_or(period, |before| period.max(before.end));
         let end = granularity.partition_end(period);
         let end = after.map_or(end, |after| end.min(after.id.start));
-        // Documents must not reach over a cut: then they are as long as those on its other side.
+        // Documents must not extend over a cut. When they would, they get the length of documents
+        // in a neighbouring partition.
         let fits = |span: &Span| span.start_of(start) == start && span.start_of(end) == end;
-        let neighbours = [before, after].into_iter().flatten().map(|own| own.document);
+        let neighbours = [before, after].into_iter().flatten().map(|place| place.document);
         let mut spans = std::iter::once(granularity.document).chain(neighbours);
         let document = spans.find(fits).unwrap_or(Span::Fixed(granularity.width_ms));
         Self::new(PartitionId { granularity: index, start }, end, granularity.width_ms, document)
     }
 
-    /// The time that it holds.
+    /// The time range of the partition.
     pub(crate) fn range(&self) -> Range<i64> {
         self.id.start.0..self.end.0
     }
@@ -75,7 +76,7 @@ impl Place {
         ((at.0 - start.0) / self.width_ms) as usize
     }
 
-    /// The last moment that it holds.
+    /// The last millisecond of the partition.
     pub(crate) fn last(&self) -> UnixMillis {
         self.end.minus(1)
     }
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn longer_partitions_are_cut_where_older_ones_lie() {
+    fn longer_partitions_are_cut_at_older_ones() {
         let old = Place::new(
             PartitionId {
                 granularity: GranularityIndex::FINEST,
@@ -121,10 +122,11 @@ mod tests {
         let (noon, tomorrow) = ("2026-11-21T12:00:00Z", "2026-11-22T00:00:00Z");
         check("30m", "2026-11-21T03:00:00Z", midnight, six, "30m");
         check("30m", "2026-11-21T13:00:00Z", noon, tomorrow, "30m");
-        // An hour and 12 minutes do not end at six.
+        // Five documents of 72 minutes end at six.
         check("72m", "2026-11-21T03:00:00Z", midnight, six, "72m");
         check("1h", "2026-11-22T13:00:00Z", tomorrow, "2026-11-23T00:00:00Z", "1h");
         check("16m", "2026-11-21T13:00:00Z", noon, tomorrow, "16m");
+        // No document of 32 minutes ends at six: they are as long as the older ones.
         check("32m", "2026-11-21T03:00:00Z", midnight, six, "1h");
     }
 

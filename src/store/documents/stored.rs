@@ -1,17 +1,18 @@
 //! A document as it is stored, byte by byte, for people who want to see it.
 //!
-//! Must never know: how a document is laid out; each place of documents says that of its own.
+//! Must never know: how a document is laid out; each implementation of documents describes its own
+//! layout.
 
 use crate::model::{Cell, UnixMillis};
 
 /// The state of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DocumentState {
-    /// Made ahead of its time: every cell is zero.
+    /// The document was created ahead of its time, and every cell is zero.
     Shell,
     /// The document has samples, and is changed in place.
     Open,
-    /// The document is compressed, and is not changed; the places of its numbers are not shown.
+    /// The document is compressed and does not change; the offsets of its numbers are not shown.
     Sealed,
 }
 
@@ -28,7 +29,7 @@ pub struct StoredPart {
     pub value: Option<f64>,
 }
 
-/// A slot of a document, empty ones too.
+/// A slot of a document, which may be empty.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredSlot {
     /// Start of the slot.
@@ -44,7 +45,7 @@ pub struct StoredSlot {
 pub struct StoredDocument {
     /// The state.
     pub state: DocumentState,
-    /// All of it.
+    /// All bytes of the document.
     pub bytes: Vec<u8>,
     /// The parts outside of slots.
     pub header: Vec<StoredPart>,

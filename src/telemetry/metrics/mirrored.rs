@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{store::Store, telemetry::log_limit::log_lines_dropped};
 
-/// Reads the present value.
+/// A function that reads the present value.
 type ReadStore = fn(&Store) -> u64;
 
 /// Metrics and the counters or gauges that they copy.
@@ -66,7 +66,7 @@ impl Mirrored {
         })
     }
 
-    /// Copies the present numbers.
+    /// Copies the present values.
     pub(super) fn update(&self, store: &Store) {
         for (counter, read) in &self.counters {
             counter.inc_by(read(store).saturating_sub(counter.get()));

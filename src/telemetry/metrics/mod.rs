@@ -1,7 +1,7 @@
 //! The daemon's self-metrics, served at `/metrics`.
 //!
 //! Labels come from closed sets; no host or series name is ever a label. docs/operations.md
-//! documents every metric, and a test compares them.
+//! documents every metric, and a test compares it with `names.rs`.
 
 mod mirrored;
 mod names;
@@ -28,7 +28,7 @@ use registering::{counter, counters, float_counter, gauge, gauges, histogram};
 
 /// All metrics, and their registry.
 #[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "METRIC_NAMES explains each")]
+#[expect(missing_docs, reason = "METRIC_NAMES explains each metric")]
 pub struct Metrics {
     registry: Registry,
     pub samples_accepted: IntCounterVec,
@@ -213,7 +213,7 @@ impl Metrics {
         self.longest_commit.fetch_max((seconds * 1e6) as u64, Ordering::Relaxed);
     }
 
-    /// Returns the longest group commit since the start; `None` without any.
+    /// Returns the longest group commit since the start; `None` before the first commit.
     pub fn longest_commit_ms(&self) -> Option<f64> {
         let longest = self.longest_commit.load(Ordering::Relaxed);
         (longest > 0).then_some(longest as f64 / 1e3)
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn every_name_is_registered_once_and_has_a_help_text() {
         let metrics = Metrics::new().unwrap();
-        let process = ["granary_partitions", "granary_partition_file_bytes"];
+        let labelled = ["granary_partitions", "granary_partition_file_bytes"];
         metrics.partitions.with_label_values(&["1m"]);
         metrics.partition_file_bytes.with_label_values(&["1m"]);
         metrics.memory_bytes.with_label_values(&["index"]);
@@ -270,7 +270,7 @@ mod tests {
         names.sort_unstable();
         expected.sort_unstable();
         assert_eq!(names, expected);
-        assert!(process.iter().all(|name| expected.contains(name)));
+        assert!(labelled.iter().all(|name| expected.contains(name)));
         assert!(families.iter().all(|family| !family.help().is_empty()));
         assert!(status_bytes("VmHWM:") > 0);
     }

@@ -32,10 +32,7 @@ pub const METRIC_NAMES: [(&str, &str); 75] = [
     ("granary_series_idle", "Counters packed in memory because they were idle"),
     ("granary_senders", "Senders that number their batches"),
     ("granary_senders_forgotten_total", "Senders removed for new ones, or on request"),
-    (
-        "granary_ha_samples_left_out_total",
-        "Samples dropped because another replica is the elected one",
-    ),
+    ("granary_ha_samples_left_out_total", "Samples dropped because another replica is elected"),
     ("granary_ha_failovers_total", "Failovers of series to another replica"),
     ("granary_checkpoints_total", "Completed checkpoints"),
     ("granary_checkpoint_errors_total", "Failed checkpoints, which are retried"),

@@ -168,7 +168,7 @@ fn queries_beyond_a_limit_are_refused() {
         ("many", "limits.query_series_max"),
         ("load[1h", "parse error"),
         ("rate(load)", "parse error"),
-        ("load{host=~\"(((a{1000}){1000}){1000})\"}", "when compiled: use a simpler one"),
+        ("load{host=~\"(((a{1000}){1000}){1000})\"}", "when compiled: use a simpler pattern"),
         ("bytes_total + on (zone) bytes_total", "found duplicate series for the match group {}"),
         ("bytes_total + on (zone) load", "many-to-one matching must be explicit"),
         ("label_replace(bytes_total, \"host\", \"\", \"\", \"\")", "same labelset"),

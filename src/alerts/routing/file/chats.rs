@@ -74,7 +74,7 @@ impl Checking<'_> {
             self.fault(format!("parse_mode: {parse_mode:?} is none of HTML, Markdown, MarkdownV2"));
         }
         if raw.chat_id.is_none_or(|id| id == 0) {
-            self.fault("chat_id is missing: give the number of a chat");
+            self.fault("chat_id is missing: set it to the number of a chat");
         }
         let telegram = Telegram {
             bot_token: self.needed("bot_token", raw.bot_token, raw.bot_token_file),

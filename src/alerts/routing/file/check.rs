@@ -23,7 +23,7 @@ use crate::{
 const ENTRIES_MAX: usize = 1000;
 /// The greatest depth of nested routes.
 const DEPTH_MAX: usize = 32;
-/// Receivers, at most.
+/// The maximum number of receivers.
 const RECEIVERS_MAX: usize = 200;
 /// The maximum number of integrations of all receivers: each may be busy at the same time.
 const INTEGRATIONS_MAX: usize = 100;
@@ -69,9 +69,9 @@ impl<'a> Checking<'a> {
         self.faults.push(RuleFault { file, place, problem: problem.into() });
     }
 
-    fn at_most(&mut self, count: usize, what: &str, limit: usize) {
+    fn at_most(&mut self, count: usize, items: &str, limit: usize) {
         if count > limit {
-            self.fault(format!("{count} {what} are more than {limit}"));
+            self.fault(format!("{count} {items} are more than {limit}"));
         }
     }
 
@@ -91,7 +91,7 @@ impl<'a> Checking<'a> {
         for raw_receiver in raw.receivers {
             self.place = format!("receiver {:?}", raw_receiver.name);
             if raw_receiver.name.is_empty() || !names.insert(raw_receiver.name.clone()) {
-                self.fault("the name of a receiver is empty, or there twice");
+                self.fault("the name of a receiver is empty or appears twice");
             }
             let receiver = self.receiver(raw_receiver);
             self.receivers.push(receiver);
@@ -103,7 +103,7 @@ impl<'a> Checking<'a> {
         self.place = String::new();
         let routes = self.routes.len();
         self.at_most(routes, "routes", ENTRIES_MAX);
-        self.at_most(raw.inhibit_rules.len(), "rules of inhibition", ENTRIES_MAX);
+        self.at_most(raw.inhibit_rules.len(), "inhibition rules", ENTRIES_MAX);
         let inhibitions = raw.inhibit_rules.into_iter().enumerate();
         let inhibitions = inhibitions.map(|(at, rule)| self.inhibition(at, rule)).collect();
         let places = self.routes.iter().enumerate();
@@ -127,7 +127,7 @@ impl<'a> Checking<'a> {
             Vec::new()
         });
         if raw.name.is_empty() || self.intervals.insert(raw.name.clone(), read).is_some() {
-            self.fault("the name of a time interval is empty, or there twice");
+            self.fault("the name of a time interval is empty or appears twice");
         }
     }
 
@@ -137,13 +137,13 @@ impl<'a> Checking<'a> {
             self.fault("the first route has no receiver");
         }
         if !(raw.equal.is_empty() && raw.match_re.is_empty() && raw.matchers.is_empty()) {
-            self.fault("the first route takes everything: it has no matchers");
+            self.fault("the first route accepts all alerts: remove its matchers");
         }
         if !(raw.mute_time_intervals.is_empty() && raw.active_time_intervals.is_empty()) {
-            self.fault("the first route has no time intervals: make one below it");
+            self.fault("the first route cannot have time intervals: add a child route");
         }
         if raw.goes_on {
-            self.fault("continue: there is nothing beside the first route");
+            self.fault("continue: the first route has no siblings: remove the key");
         }
         let above = Route {
             key: String::new(),
@@ -193,22 +193,22 @@ impl<'a> Checking<'a> {
         let place = self.routes.len();
         self.routes.push(route.clone());
         if depth == DEPTH_MAX && !raw.routes.is_empty() {
-            self.fault(format!("routes lie deeper than {DEPTH_MAX}"));
+            self.fault(format!("routes are nested deeper than {DEPTH_MAX} levels"));
             return place;
         }
-        let own_place = self.place.clone();
+        let route_place = self.place.clone();
         for (at, below) in raw.routes.into_iter().enumerate() {
-            self.place = format!("{own_place}.routes[{at}]");
+            self.place = format!("{route_place}.routes[{at}]");
             let below = self.route(below, &route, depth + 1);
             if let Some(above) = self.routes.get_mut(place) {
                 above.below.push(below);
             }
         }
-        self.place = own_place;
+        self.place = route_place;
         place
     }
 
-    /// The key is Alertmanager's; a second route with the same key has a number.
+    /// Returns Alertmanager's key for a route; a number distinguishes routes with the same key.
     fn key(&mut self, above: &Route, matchers: &[LabelMatcher]) -> String {
         let texts: Vec<_> = matchers.iter().map(ToString::to_string).collect();
         let slash = if above.key.is_empty() { "" } else { "/" };
@@ -228,7 +228,7 @@ impl<'a> Checking<'a> {
     fn group_by(&mut self, mut names: Vec<String>) -> Option<Vec<String>> {
         if names.iter().any(|name| name == ALL_LABELS) {
             if names.len() > 1 {
-                self.fault("group_by: ... stands for all labels, so it stands alone");
+                self.fault("group_by: ... stands for all labels: remove the other names");
             }
             return None;
         }
@@ -273,7 +273,7 @@ impl<'a> Checking<'a> {
     fn matchers(&mut self, equal: &Texts, patterns: &Texts, texts: &[String]) -> Vec<LabelMatcher> {
         let equal = equal.iter().map(|(name, value)| LabelMatcher::new(name, value, false, true));
         let patterns = patterns.iter().map(|(name, value)| {
-            // The order is that of Alertmanager's group keys.
+            // In Alertmanager's keys, these patterns have anchors.
             LabelMatcher::new(name, &format!("^(?:{value})$"), true, true)
         });
         let texts = texts.iter().flat_map(|text| match LabelMatcher::parse_all(text) {
@@ -307,7 +307,7 @@ impl<'a> Checking<'a> {
     pub(super) fn some_length(&mut self, key: &str, text: Option<&str>) -> Option<i64> {
         let found = self.length(key, text);
         if found == Some(0) {
-            self.fault(format!("{key} must be longer than nothing"));
+            self.fault(format!("{key} must be longer than 0s"));
         }
         found
     }

@@ -34,7 +34,7 @@ const RESERVED: [&str; 9] = [
 /// directory.
 ///
 /// # Errors
-/// With everything that is wrong.
+/// With all faults.
 pub fn read_http<'de, D: Deserializer<'de>>(from: D) -> Result<Http, D::Error> {
     let raw = RawHttp::deserialize(from)?;
     let mut checking = Checking::new("", Path::new(""));
@@ -46,27 +46,28 @@ pub fn read_http<'de, D: Deserializer<'de>>(from: D) -> Result<Http, D::Error> {
 impl Checking<'_> {
     pub(super) fn http(&mut self, raw: Option<RawHttp>) -> Http {
         let raw = raw.or_else(|| self.global.http_config.clone()).unwrap_or_default();
-        let mut ways = Vec::new();
+        let mut methods = Vec::new();
         let basic = raw.basic_auth.map(|basic| {
-            ways.push("basic_auth");
+            methods.push("basic_auth");
             (basic.username, self.needed("password", basic.password, basic.password_file))
         });
         let mut authorization = None;
-        if let Some(given) = raw.authorization {
-            ways.push("authorization");
-            let secret = self.needed("credentials", given.credentials, given.credentials_file);
-            authorization = Some((given.scheme.unwrap_or_else(|| "Bearer".to_owned()), secret));
+        if let Some(settings) = raw.authorization {
+            methods.push("authorization");
+            let secret =
+                self.needed("credentials", settings.credentials, settings.credentials_file);
+            authorization = Some((settings.scheme.unwrap_or_else(|| "Bearer".to_owned()), secret));
         }
         if raw.bearer_token.is_some() || raw.bearer_token_file.is_some() {
-            ways.push("bearer_token");
+            methods.push("bearer_token");
             let secret = self.needed("bearer_token", raw.bearer_token, raw.bearer_token_file);
             authorization = Some(("Bearer".to_owned(), secret));
         }
-        if ways.len() > 1 {
-            self.fault(format!("http_config: only one of {} can be used", ways.join(", ")));
+        if methods.len() > 1 {
+            self.fault(format!("http_config: only one of {} can be used", methods.join(", ")));
         }
         if raw.follow_redirects == Some(true) {
-            self.fault("follow_redirects: true is not supported: name where the address leads to");
+            self.fault("follow_redirects: true is not supported: use the final address");
         }
         let headers = self.headers(raw.http_headers);
         let (proxy, tls) = (raw.proxy_url, self.tls(raw.tls_config));
@@ -83,8 +84,8 @@ impl Checking<'_> {
         let mut headers = Vec::new();
         for (name, header) in raw {
             let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
-            let is_set = RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved));
-            if name.is_empty() || !name.chars().all(is_token) || is_set {
+            let is_reserved = RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved));
+            if name.is_empty() || !name.chars().all(is_token) || is_reserved {
                 self.fault(format!("http_headers: {name:?} cannot be set"));
             }
             let texts = header.values.into_iter().chain(header.secrets).map(Secret::Text);
@@ -101,7 +102,7 @@ impl Checking<'_> {
         headers
     }
 
-    /// A secret, given either as text or as a file.
+    /// Returns a secret that is set either as text or as a file.
     pub(super) fn needed(
         &mut self,
         key: &str,
@@ -112,7 +113,7 @@ impl Checking<'_> {
             (Some(text), None) => Secret::Text(text),
             (None, Some(file)) => Secret::File(self.folder.join(file)),
             (Some(_), Some(_)) => {
-                self.fault(format!("{key} and {key}_file: give one of them"));
+                self.fault(format!("{key} and {key}_file: set only one of them"));
                 Secret::Text(String::new())
             }
             (None, None) => {

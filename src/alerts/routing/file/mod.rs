@@ -21,10 +21,10 @@ pub use check::RESOLVE_TIMEOUT_MS;
 pub use http::read_http;
 use raw::RawFile;
 
-/// Checks a file; the result still has the names of template files.
+/// Checks a file; the templates in the result are still the names of files, not their texts.
 ///
 /// # Errors
-/// With everything that is wrong.
+/// With all faults of the file.
 pub fn check_routing(file: &str, folder: &Path, text: &str) -> Result<Routing, Vec<RuleFault>> {
     let options = serde_saphyr::options! { with_snippet: false };
     let raw = serde_saphyr::from_str_with_options::<RawFile>(text, options).map_err(|cause| {

@@ -1,4 +1,4 @@
-//! The conversion of receivers of a file to checked ones, with Alertmanager's defaults and
+//! The conversion of a file's raw receivers to checked ones, with Alertmanager's defaults and
 //! Granary's default texts.
 //!
 //! Must never know: YAML.
@@ -14,8 +14,9 @@ use crate::alerts::routing::receiver::{
 };
 
 const PAGERDUTY_URL: &str = "https://events.pagerduty.com/v2/enqueue";
-/// The default and the maximum timeout of a command.
+/// The default timeout of a command, in milliseconds.
 const COMMAND_MS: i64 = 30_000;
+/// The maximum timeout of a command or a webhook, in milliseconds.
 const SENDING_MS_MAX: i64 = 300_000;
 pub(super) const SUBJECT: &str = "{{ template \"granary.title\" . }}";
 pub(super) const TEXT: &str = "{{ template \"granary.text\" . }}";
@@ -79,7 +80,7 @@ impl Checking<'_> {
         let timeout = raw.timeout.as_deref().filter(|text| !matches!(*text, "0" | "0s"));
         let timeout_ms = self.some_length("timeout", timeout);
         if timeout_ms.is_some_and(|ms| ms > SENDING_MS_MAX) {
-            self.fault(format!("timeout: an answer has {SENDING_MS_MAX} ms at most"));
+            self.fault(format!("timeout: use {SENDING_MS_MAX} ms at most"));
         }
         let webhook = Webhook { url, max_alerts: raw.max_alerts, timeout_ms, http };
         (raw.send_resolved.unwrap_or(true), Target::Webhook(Box::new(webhook)))
@@ -181,9 +182,9 @@ impl Checking<'_> {
         if !headers.keys().any(|name| name.eq_ignore_ascii_case("subject")) {
             headers.insert("Subject".to_owned(), SUBJECT.to_owned());
         }
-        for (key, given) in [("to", raw.to.is_some()), ("from", from.is_some())] {
-            if !given {
-                self.fault(format!("{key} is missing: give an address"));
+        for (key, is_given) in [("to", raw.to.is_some()), ("from", from.is_some())] {
+            if !is_given {
+                self.fault(format!("{key} is missing: set it to an address"));
             }
         }
         let email = Email {
@@ -206,17 +207,17 @@ impl Checking<'_> {
             self.fault("command names no program");
         }
         if raw.command.iter().any(|text| text.contains('\0')) {
-            self.fault("command: no argument can have a NUL");
+            self.fault("command: an argument contains a NUL character");
         }
         let timeout_ms = self.some_length("timeout", raw.timeout.as_deref()).unwrap_or(COMMAND_MS);
         if timeout_ms > SENDING_MS_MAX {
-            self.fault(format!("timeout: a command has {SENDING_MS_MAX} ms at most"));
+            self.fault(format!("timeout: use {SENDING_MS_MAX} ms at most"));
         }
         let command = Command { command: raw.command, timeout_ms };
         (raw.send_resolved.unwrap_or(true), Target::Command(command))
     }
 
-    /// A URL that may be a secret.
+    /// Returns a URL that may be a secret; checks it unless it is in a file.
     pub(super) fn secret_address(
         &mut self,
         key: &str,

@@ -1,4 +1,4 @@
-//! Tests of notification files: what they may contain, and the errors for those that are unusable.
+//! Tests of notification files: their supported content, and the errors for invalid files.
 
 use super::*;
 use crate::alerts::{LabelSet, Target};
@@ -71,7 +71,7 @@ fn labels(text: &str) -> LabelSet {
 }
 
 #[test]
-fn alertmanagers_own_example_routes_as_it_does_there() {
+fn the_example_file_of_alertmanager_routes_as_in_alertmanager() {
     let routing = read(EXAMPLE).unwrap();
     let check = |text: &str, expected: &[&str]| {
         let places = routing.routes_of(&labels(text));
@@ -99,36 +99,36 @@ fn alertmanagers_own_example_routes_as_it_does_there() {
 }
 
 #[test]
-fn receivers_have_alertmanagers_defaults_and_files_lie_beside() {
+fn receivers_have_alertmanagers_defaults_and_paths_are_relative_to_the_file() {
     let routing = read(EXAMPLE).unwrap();
-    let of = |name: &str, at: usize| {
+    let integration_of = |name: &str, at: usize| {
         routing.receivers.iter().find(|receiver| receiver.name == name).unwrap().integrations[at]
             .clone()
     };
-    let mail = of("team-X-mails", 0);
+    let mail = integration_of("team-X-mails", 0);
     let Target::Email(email) = &mail.target else { panic!("{mail:?}") };
     assert_eq!(
         (mail.key.as_str(), mail.send_resolved, email.require_tls),
         ("email/0", false, true)
     );
     assert_eq!(email.smarthost, ("localhost".to_owned(), 25));
-    let slack = of("team-DB-pager", 0);
+    let slack = integration_of("team-DB-pager", 0);
     let Target::Slack(settings) = &slack.target else { panic!("{slack:?}") };
     assert!(format!("{:?}", settings.api_url).contains("/etc/granary/slack"));
-    assert!(of("team-Y-pager", 0).send_resolved);
-    let shown = format!("{:?}", of("team-X-pager", 0));
+    assert!(integration_of("team-Y-pager", 0).send_resolved);
+    let shown = format!("{:?}", integration_of("team-X-pager", 0));
     assert!(shown.contains("<secret>") && !shown.contains("\"x\""), "{shown}");
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_place() {
+fn each_fault_is_reported_with_its_place() {
     let receivers = "receivers: [{name: a}]\n";
     for (text, expected) in [
         ("route: {receiver: b}", "route: no receiver is named \"b\""),
         ("route: {receiver: a, routes: [{receiver: c}]}", "route.routes[0]: no receiver"),
         ("route: {}", "the first route has no receiver"),
-        ("route: {receiver: a, matchers: [b=c]}", "takes everything"),
-        ("route: {receiver: a, group_by: [..., b]}", "stands alone"),
+        ("route: {receiver: a, matchers: [b=c]}", "accepts all alerts"),
+        ("route: {receiver: a, group_by: [..., b]}", "remove the other names"),
         ("route: {receiver: a, group_interval: 0s}", "group_interval must be longer"),
         ("route: {receiver: a, group_wait: soon}", "\"soon\" is no length"),
         ("route: {receiver: a, routes: [{mute_time_intervals: [x]}]}", "is named \"x\""),
@@ -147,7 +147,7 @@ fn what_is_wrong_is_named_with_its_place() {
     for (integration, expected) in [
         ("webhook_configs: [{}]", "receiver \"a\", webhook_configs[0]: url or url_file is missing"),
         ("webhook_configs: [{url: nowhere}]", "url is no address"),
-        ("webhook_configs: [{url: 'http://a', url_file: b}]", "give one of them"),
+        ("webhook_configs: [{url: 'http://a', url_file: b}]", "set only one of them"),
         ("victorops_configs: [{}]", "victorops_configs"),
         ("webhook_configs: [{url: 'http://a', timeout: 6m}]", "300000 ms at most"),
         ("opsgenie_configs: [{}]", "api_key or api_key_file is missing"),
@@ -173,7 +173,7 @@ fn what_is_wrong_is_named_with_its_place() {
         assert!(message.contains(expected), "{integration}: {message}");
     }
     let twice = "route: {receiver: a}\nreceivers: [{name: a}, {name: a}]";
-    assert!(read(twice).unwrap_err().contains("there twice"));
+    assert!(read(twice).unwrap_err().contains("appears twice"));
     let deep =
         (0..40).fold("{receiver: a}".to_owned(), |inner, _| format!("{{routes: [{inner}]}}"));
     read(&format!("route: {{receiver: a, routes: [{deep}]}}\n{receivers}")).unwrap_err();

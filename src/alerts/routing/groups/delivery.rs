@@ -31,7 +31,7 @@ pub(super) struct Confirmed {
     pub(super) at: i64,
     pub(super) firing: BTreeSet<String>,
     pub(super) resolved: BTreeSet<String>,
-    /// The number of firing alerts that it only counted.
+    /// The number of firing alerts that the notification only counted.
     #[serde(default)]
     pub(super) left_out: usize,
 }
@@ -39,7 +39,7 @@ pub(super) struct Confirmed {
 /// An owed notification.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Owed {
-    /// The time since which anything is owed.
+    /// The time since which a notification is owed.
     pub(super) since: i64,
     /// The time of the last decision.
     pub(super) decided_at: i64,
@@ -71,8 +71,8 @@ pub(super) struct Now {
 }
 
 impl Now {
-    /// Returns whether a notification is due, by the rule of Alertmanager (`notify.DedupStage`); an
-    /// unchanged one is repeated when the last one was sent at `again` or before.
+    /// Returns whether a notification is due, by the rule of Alertmanager (`notify.DedupStage`). An
+    /// unchanged notification is repeated when the last one was decided at `again` or before.
     pub(super) fn is_news(
         &self,
         confirmed: Option<&Confirmed>,
@@ -112,7 +112,7 @@ impl Delivery {
     pub(super) fn mute(&mut self, key: &str, is_firing: bool) {
         let confirmed = self.confirmed.as_mut().map(|confirmed| &mut confirmed.firing);
         let was_confirmed = confirmed.is_some_and(|confirmed| {
-            // When the alert fires again, a notification is due.
+            // An ended alert is removed, so that a notification is due when it fires again.
             if is_firing { confirmed.contains(key) } else { confirmed.remove(key) }
         });
         if was_confirmed || self.owed.as_ref().is_some_and(|owed| owed.alerts.contains(key)) {

@@ -1,9 +1,9 @@
 //! A group of alerts that share notifications: its members, and the delivery to each integration of
 //! its receiver.
 //!
-//! An integration that was unreachable is owed one message: the current alerts and all that have
-//! ended meanwhile. A confirmed message is never owed again. Must never know: other groups, how
-//! anything is sent.
+//! An integration that was unreachable is owed one message, with the current alerts and all alerts
+//! that have ended meanwhile. A confirmed message is never owed again. Must never know: other
+//! groups, how anything is sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -94,7 +94,7 @@ impl Group {
         }
     }
 
-    /// Sets the receiver. A different one has got no notifications yet.
+    /// Sets the receiver. A different receiver has got no notifications yet.
     pub(super) fn adopt(&mut self, receiver: &str) {
         if self.receiver.as_deref() == Some(receiver) {
             return;
@@ -113,7 +113,7 @@ impl Group {
         self.is_changed |= self.members.len() < count;
     }
 
-    /// Ends alerts that are not seen any more, except alerts of other programs while these are
+    /// Ends alerts that are no longer seen, except posted alerts during the time in which these are
     /// awaited; returns whether any alert is awaited.
     pub(super) fn end_unseen(&mut self, now: i64, is_awaiting: bool) -> bool {
         let mut are_some_awaited = false;
@@ -142,12 +142,12 @@ impl Group {
         let is_unmuted = |member: &&Member| !(deciding.is_muted)(&member.alert.labels);
         let unmuted: Vec<_> =
             self.members.iter().filter(|(_, member)| is_unmuted(member)).collect();
-        let of = |is_so: &dyn Fn(&Member) -> bool| -> BTreeSet<String> {
-            let matching = unmuted.iter().filter(|(_, member)| is_so(member));
+        let keys_of = |meets: &dyn Fn(&Member) -> bool| -> BTreeSet<String> {
+            let matching = unmuted.iter().filter(|(_, member)| meets(member));
             matching.map(|(key, _)| (*key).clone()).collect()
         };
         let mut now = Now {
-            firing: of(&Member::is_firing),
+            firing: keys_of(&Member::is_firing),
             resolved: BTreeSet::new(),
             left_out: unmuted.iter().map(|(_, member)| member.alert.more).sum::<usize>()
                 + self.left_out,
@@ -163,7 +163,7 @@ impl Group {
                     && !member.ended_for.contains(&integration.key)
                     && member.is_owed(deciding.now)
             };
-            now.resolved = of(&is_new);
+            now.resolved = keys_of(&is_new);
             if unmuted.is_empty() {
                 delivery.owed = None;
             } else {
@@ -182,7 +182,7 @@ impl Group {
             || self.members.values().any(is_muted_now);
     }
 
-    /// Notes the muted alerts, and for each integration those whose ends are owed later.
+    /// Records the muted alerts and, for each integration, the ones whose ends are owed later.
     fn mute(&mut self, deciding: &Deciding<'_>) {
         let now = deciding.now;
         let is_muted = |member: &Member| (deciding.is_muted)(&member.alert.labels);
@@ -194,11 +194,11 @@ impl Group {
         for integration in deciding.integrations {
             let Some(delivery) = self.deliveries.get_mut(&integration.key) else { continue };
             delivery.follow_clock(now);
-            let knows_end = |member: &Member| member.ended_for.contains(&integration.key);
-            for (key, member) in muted.iter().filter(|(_, member)| !knows_end(member)) {
+            let has_end = |member: &Member| member.ended_for.contains(&integration.key);
+            for (key, member) in muted.iter().filter(|(_, member)| !has_end(member)) {
                 delivery.mute(key, member.is_firing());
             }
-            let is_owed = |member: &Member| !knows_end(member) && member.is_owed(now);
+            let is_owed = |member: &Member| !has_end(member) && member.is_owed(now);
             delivery
                 .muted
                 .retain(|key| integration.send_resolved && members.get(key).is_some_and(is_owed));
@@ -238,16 +238,20 @@ impl Group {
         decided_at: i64,
     ) {
         let Message { alerts, left_out, .. } = message;
-        let of = |is_firing: bool| -> BTreeSet<String> {
+        let listed_keys = |is_firing: bool| -> BTreeSet<String> {
             let listed = alerts.iter().filter(|listed| listed.is_firing() == is_firing);
             listed.map(MessageAlert::fingerprint).collect()
         };
         let left_out = *left_out;
-        let confirmed =
-            Confirmed { at: decided_at, firing: of(true), resolved: of(false), left_out };
+        let confirmed = Confirmed {
+            at: decided_at,
+            firing: listed_keys(true),
+            resolved: listed_keys(false),
+            left_out,
+        };
         for ended in alerts.iter().filter(|alert| !alert.is_firing()) {
             let member = self.members.get_mut(&ended.fingerprint());
-            // It may fire again by now, or have another end.
+            // The alert may fire again by now, or have another end.
             let is_same = |member: &&mut Member| {
                 !member.is_firing() && member.alert.starts_at == ended.starts_at
             };
@@ -262,13 +266,13 @@ impl Group {
         if let Some(owed) = delivery.owed.take().filter(|owed| owed.decided_at != decided_at) {
             // A later decision was made meanwhile; part of it may be delivered by this message.
             let keys_of = |is_firing: bool| -> BTreeSet<String> {
-                let is_so = |key: &&String| {
+                let is_matching = |key: &&String| {
                     self.members.get(*key).is_some_and(|member| {
                         member.is_firing() == is_firing
                             && !member.ended_for.contains(&integration.key)
                     })
                 };
-                owed.alerts.iter().filter(is_so).cloned().collect()
+                owed.alerts.iter().filter(is_matching).cloned().collect()
             };
             let (firing, resolved) = (keys_of(true), keys_of(false));
             let now = Now { firing, resolved, left_out, is_acknowledged: true };
@@ -282,7 +286,7 @@ impl Group {
     }
 
     /// Records that an integration refused a message that was decided at a time. The next decision
-    /// repeats it, ends as long as they are owed.
+    /// repeats the message; ends are repeated as long as they are owed.
     pub(super) fn refuse(&mut self, integration: &str, decided_at: i64) {
         let owed = self.deliveries.get_mut(integration).and_then(|delivery| delivery.owed.as_mut());
         // A later decision, made meanwhile, was not refused.
@@ -292,8 +296,8 @@ impl Group {
         }
     }
 
-    /// Removes ended alerts that are not owed to anybody: when one fires again, a notification is
-    /// due, also for integrations that get no resolved messages.
+    /// Removes ended alerts that no integration is owed. When a removed alert fires again, a
+    /// notification is due, also for integrations that get no resolved messages.
     fn prune(&mut self) {
         let (deliveries, is_changed) = (&mut self.deliveries, &mut self.is_changed);
         self.members.retain(|key, member| {

@@ -19,7 +19,7 @@ pub(super) struct Member {
     /// True when the alert had ended at the last decision.
     #[serde(default)]
     pub(super) is_end_decided: bool,
-    /// The keys of the integrations that know of the end, or need not.
+    /// The keys of the integrations that were notified of the end, or need not be.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(super) ended_for: BTreeSet<String>,
     /// The time of the last decision at which the end was muted.

@@ -2,9 +2,9 @@
 //! that are owed.
 //!
 //! A pure, durable state machine: a function of the routes, the current alerts and the time. The
-//! stored record of a group suffices to continue after a crash: evaluations show the alerts again,
-//! and the record has the confirmed messages. Must never know: the store, the clock, how anything
-//! is sent.
+//! stored record of a group suffices to continue after a crash: evaluations list the alerts again,
+//! and the record contains the confirmed messages. Must never know: the store, the clock, how
+//! anything is sent.
 
 mod delivery;
 mod group;
@@ -62,7 +62,7 @@ pub struct Owing {
 pub type StoredGroup = (String, Option<Vec<u8>>);
 
 impl Groups {
-    /// Restores stored groups. Unreadable ones are reported and begin anew.
+    /// Restores stored groups. Unreadable groups are returned as faults and begin anew.
     pub fn load(stored: impl Iterator<Item = (String, Vec<u8>)>) -> (Self, Vec<String>) {
         let (mut groups, mut faults) = (Self::default(), Vec::new());
         for (id, bytes) in stored {
@@ -83,7 +83,7 @@ impl Groups {
             std::mem::take(&mut self.gone).into_iter().map(|id| (id, None)).collect();
         for (id, group) in &mut self.all {
             if std::mem::take(&mut group.is_changed) {
-                // All keys of maps are texts.
+                // All keys of maps are texts, so the serialization cannot fail.
                 let bytes = serde_json::to_vec(group).unwrap_or_default();
                 changes.push((id.clone(), Some(bytes)));
             }
@@ -96,7 +96,7 @@ impl Groups {
         self.all.len()
     }
 
-    /// True without any group.
+    /// Returns whether there is no group.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
@@ -108,8 +108,8 @@ impl Groups {
     }
 
     /// Advances to a time. `alerts` returns the firing and the recently ended alerts; it is called
-    /// only when they have changed or their age matters. When it returns `None`, because not all of
-    /// them are known yet, nothing happens.
+    /// only when they have changed or their age matters. When it returns `None`, because not all
+    /// alerts are known yet, nothing happens.
     pub fn step(
         &mut self,
         routing: &Routing,
@@ -118,15 +118,15 @@ impl Groups {
         is_muted: &dyn Fn(&LabelSet) -> bool,
         now: UnixMillis,
     ) {
-        // The clock may be set back.
+        // After the clock was set back, alerts are placed as well.
         let is_placing = are_changed || !(self.stepped_at..self.place_at).contains(&now);
         let mut groups = self.all.values();
         let is_flushing = groups.any(|group| group.next_flush <= now.0);
         if !is_placing && !is_flushing {
             return;
         }
-        let is_asked = is_placing || routing.has_inhibitions();
-        let Some(alerts) = (if is_asked { alerts() } else { Some(Vec::new()) }) else { return };
+        let needs_alerts = is_placing || routing.has_inhibitions();
+        let Some(alerts) = (if needs_alerts { alerts() } else { Some(Vec::new()) }) else { return };
         self.stepped_at = now;
         let firing = || alerts.iter().filter(|alert| alert.is_firing()).map(|alert| &alert.labels);
         // Computed at the first use.
@@ -162,7 +162,7 @@ impl Groups {
         if self.members() < before {
             self.place_left_out();
         }
-        self.forget_empty();
+        self.remove_empty();
     }
 
     /// The number of alerts of all groups.
@@ -170,15 +170,15 @@ impl Groups {
         self.all.values().map(|group| group.members.len()).sum()
     }
 
-    /// Places alerts again that were left out, because there may be room by now.
+    /// Makes the next step place alerts that were left out, because there may be room now.
     fn place_left_out(&mut self) {
-        self.forget_empty();
+        self.remove_empty();
         if self.left_out > 0 {
             self.place_at = UnixMillis::EARLIEST;
         }
     }
 
-    fn forget_empty(&mut self) {
+    fn remove_empty(&mut self) {
         let gone = &mut self.gone;
         self.all.retain(|id, group| {
             let is_empty = group.members.is_empty() && group.left_out == 0;
@@ -218,7 +218,7 @@ impl Groups {
         owing
     }
 
-    /// Returns the message for an integration. When none of the owed alerts is left, the debt is
+    /// Returns the message for an integration. When no owed alert is left, the owed notification is
     /// removed, and the result is `None`.
     pub fn message<'a>(
         &mut self,
@@ -234,7 +234,7 @@ impl Groups {
         let mut alerts = group.owed_alerts(&owing.integration, integration.send_resolved);
         if alerts.is_empty() {
             group.confirm(integration, &Message::default(), owing.decided_at.0);
-            self.forget_empty();
+            self.remove_empty();
             return None;
         }
         Message::sort(&mut alerts);
@@ -284,7 +284,7 @@ impl Groups {
     }
 }
 
-/// The route and the receiver of a group; `None` when the routing no longer has them.
+/// The route and the receiver of a group; `None` when the routing no longer contains them.
 fn settings<'a>(routing: &'a Routing, group: &Group) -> Option<(&'a Route, &'a Receiver)> {
     let route = routing.route(&group.route)?;
     Some((route, routing.receivers.get(route.receiver_of(group.escalation)?)?))

@@ -19,8 +19,9 @@ use crate::{
 const GROUPS_MAX: usize = 2000;
 /// The maximum number of alerts of all groups.
 const ALL_MEMBERS_MAX: usize = 20_000;
-/// The interval at which alerts that were left out are placed again, in milliseconds: silences end.
-const LOOK_AGAIN_MS: i64 = 30_000;
+/// The interval at which alerts that were left out are placed again, in milliseconds, because
+/// silences end.
+const PLACE_AGAIN_MS: i64 = 30_000;
 
 impl Groups {
     /// Puts all alerts into the groups of their routes. Members that are no longer listed have
@@ -44,8 +45,8 @@ impl Groups {
         for alert in merged(alerts) {
             let key = fingerprint(&alert.labels);
             for (route, escalation) in routing.routes_and_escalations_of(&alert.labels) {
-                let coming = Coming { route, escalation, key: &key, alert };
-                self.place(&coming, &mut count, is_muted, now);
+                let placement = Placement { route, escalation, key: &key, alert };
+                self.place(&placement, &mut count, is_muted, now);
             }
             if alert.is_firing() {
                 firing.insert(key);
@@ -84,15 +85,15 @@ impl Groups {
     }
 
     /// Puts an alert into its group of a route, and counts it when it is a new member. When there
-    /// are too many groups, the overflow group of the route takes it.
+    /// are too many groups, the alert is put into the overflow group of the route.
     fn place(
         &mut self,
-        coming: &Coming<'_>,
+        placement: &Placement<'_>,
         count: &mut usize,
         is_muted: &dyn Fn(&LabelSet) -> bool,
         now: UnixMillis,
     ) {
-        let Coming { route, escalation, key, alert } = *coming;
+        let Placement { route, escalation, key, alert } = *placement;
         let mut labels = route.group_of(&alert.labels);
         let mut id = group_id(&route.key, escalation, &labels);
         let overflow = overflow_id(&route.key, escalation);
@@ -115,7 +116,7 @@ impl Groups {
                 return;
             }
         }
-        // Once an alert was left out, no end is left to remove.
+        // Once an alert was left out, there is no ended alert to remove.
         if *count >= ALL_MEMBERS_MAX && self.left_out == 0 {
             *count -= usize::from(self.evict_any());
         }
@@ -131,7 +132,7 @@ impl Groups {
         });
         let is_room = (!is_full || is_beyond) && group.make_room(alert, is_muted, count);
         if !is_room {
-            self.place_at = self.place_at.min(now.plus(LOOK_AGAIN_MS));
+            self.place_at = self.place_at.min(now.plus(PLACE_AGAIN_MS));
             if !is_muted(&alert.labels) {
                 group.left_out += 1 + alert.more;
                 self.left_out += 1 + alert.more;
@@ -149,7 +150,7 @@ impl Groups {
         self.left_out += alert.more;
     }
 
-    /// Removes the oldest end of any group, when all groups together have too many alerts.
+    /// Removes the oldest ended alert of one group; returns whether any group had one.
     fn evict_any(&mut self) -> bool {
         self.all.values_mut().any(Group::evict)
     }
@@ -157,7 +158,7 @@ impl Groups {
 
 /// An alert to place, with its route and escalation.
 #[derive(Clone, Copy)]
-struct Coming<'a> {
+struct Placement<'a> {
     route: &'a Route,
     escalation: Option<usize>,
     key: &'a str,

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::alerts::{LabelSet, MessageAlert};
 
-/// The maximum number of alerts of a group, and of their bytes; a group is one object of the store.
+/// The maximum number of alerts of a group, and their size; a group is one object of the store.
 const MEMBERS_MAX: usize = 500;
 const MEMBER_BYTES_MAX: usize = 384 << 10;
 
@@ -29,7 +29,7 @@ impl Group {
             }
             *count -= 1;
         }
-        // After the first alert that was left out, no other one is listed.
+        // After the first alert that was left out, no further alert is listed.
         self.left_out == 0
     }
 
@@ -42,8 +42,8 @@ impl Group {
         self.members.values().map(Member::bytes).sum()
     }
 
-    /// Makes room for a firing alert: removes the one that ended first, even if its end is owed.
-    /// Returns whether there was one.
+    /// Makes room for a firing alert: removes the alert that ended first, even if its end is owed.
+    /// Returns whether an alert was removed.
     pub(super) fn evict(&mut self) -> bool {
         let ended = self.members.iter().filter(|(_, member)| member.is_end_decided);
         let oldest =
@@ -51,8 +51,8 @@ impl Group {
         oldest.is_some_and(|key| self.forget(&key))
     }
 
-    /// Makes room for an alert that is not muted: removes a muted one. Returns whether there was
-    /// one.
+    /// Makes room for an alert that is not muted: removes a muted alert. Returns whether an alert
+    /// was removed.
     pub(super) fn evict_muted(&mut self, is_muted: &dyn Fn(&LabelSet) -> bool) -> bool {
         let all = self.members.iter();
         let muted = self.muted.get_or_insert_with(|| {

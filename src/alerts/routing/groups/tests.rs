@@ -18,18 +18,18 @@ const INTERVAL_MS: i64 = 60_000;
 const DAY_MS: i64 = 24 * 3_600_000;
 
 #[test]
-fn a_group_waits_is_told_again_when_it_changes_and_after_the_repeat_interval() {
+fn a_group_is_sent_after_its_wait_after_changes_and_after_the_repeat_interval() {
     let mut world = World::new(routing("", true));
     let start = world.now;
     world.fire("a");
-    let mut told = world.run(20_000);
+    let mut messages = world.run(20_000);
     world.fire("b");
-    told.extend(world.run(40_000));
+    messages.extend(world.run(40_000));
     world.end("a");
-    told.extend(world.run(600_000));
+    messages.extend(world.run(600_000));
     let at = |seconds: i64| start + seconds * 1000;
     assert_eq!(
-        told,
+        messages,
         [
             (at(30), (names("a b"), names(""))),
             (at(90), (names("b"), names("a"))),
@@ -37,53 +37,53 @@ fn a_group_waits_is_told_again_when_it_changes_and_after_the_repeat_interval() {
         ]
     );
     world.end("b");
-    let told = world.run(300_000);
+    let messages = world.run(300_000);
     assert_eq!(
-        told.iter().map(|told| told.1.clone()).collect::<Vec<_>>(),
+        messages.iter().map(|message| message.1.clone()).collect::<Vec<_>>(),
         [(names(""), names("b"))]
     );
     assert!(world.groups.is_empty() && world.stored.is_empty());
 }
 
-/// Posted alerts are not stored: after a restart, receivers were told that they had ended, and then
-/// that they fired.
+/// Posted alerts are not stored: after a restart, receivers got messages that the alerts had ended,
+/// and then that they fired.
 #[test]
-fn alerts_of_other_programs_are_awaited_after_a_restart_and_over_when_they_do_not_come() {
-    for comes_again in [true, false] {
+fn posted_alerts_are_awaited_after_a_restart_and_end_when_they_are_not_sent_again() {
+    for is_sent_again in [true, false] {
         let mut world = World::new(routing("", true));
         world.fire("own");
         world.fire("posted");
         world.alerts.get_mut("posted").unwrap().is_posted = true;
-        let told = world.run(60_000);
-        assert_eq!(told.len(), 1, "{told:?}");
+        let messages = world.run(60_000);
+        assert_eq!(messages.len(), 1, "{messages:?}");
         let posted = world.alerts.remove("posted").unwrap();
         world.crash();
         let began_at = world.now;
-        let mut told = world.run(120_000);
-        assert_eq!(told, []);
-        if comes_again {
+        let mut messages = world.run(120_000);
+        assert_eq!(messages, []);
+        if is_sent_again {
             world.alerts.insert("posted", posted);
         }
-        told.extend(world.run(900_000));
-        let ends: Vec<_> = told.iter().filter(|(_, said)| said.1 == names("posted")).collect();
-        if comes_again {
-            assert!(ends.is_empty() && told.len() > 1, "{told:?}");
+        messages.extend(world.run(900_000));
+        let ends: Vec<_> = messages.iter().filter(|(_, said)| said.1 == names("posted")).collect();
+        if is_sent_again {
+            assert!(ends.is_empty() && messages.len() > 1, "{messages:?}");
         } else {
             let timeout_ms = world.routing.resolve_timeout_ms;
-            assert!(ends.len() == 1 && ends[0].0 >= began_at + timeout_ms, "{told:?}");
+            assert!(ends.len() == 1 && ends[0].0 >= began_at + timeout_ms, "{messages:?}");
         }
     }
 }
 
 #[test]
-fn a_receiver_that_was_away_for_an_hour_is_told_once_what_is_so_and_what_was() {
+fn a_receiver_that_was_down_for_an_hour_gets_current_and_ended_alerts_once() {
     for send_resolved in [true, false] {
         let mut world = World::new(routing(", group_by: [alertname]", send_resolved));
         for minute in 0..60 {
             match minute {
                 0 => world.fire("a"),
                 2 => world.fire("b"),
-                // The alert ends long before the receiver is back.
+                // The alert ends long before the receiver is up again.
                 20 => world.end("a"),
                 30 => world.fire("c"),
                 _ => {}
@@ -96,10 +96,10 @@ fn a_receiver_that_was_away_for_an_hour_is_told_once_what_is_so_and_what_was() {
                 world.crash();
             }
         }
-        // The group with the latest change is delivered first, whatever was decided again since.
-        let told: Vec<_> = world.tell().into_iter().map(|(_, said)| said).collect();
+        // The group with the latest change is delivered first, even if others were decided later.
+        let messages: Vec<_> = world.tell().into_iter().map(|(_, said)| said).collect();
         let expected = [(names("c"), names("")), (names(""), names("a")), (names("b"), names(""))];
-        assert_eq!(told, expected);
+        assert_eq!(messages, expected);
         // Confirmed messages are not repeated, even after a crash.
         world.crash();
         assert_eq!(world.run(200_000), []);
@@ -107,22 +107,22 @@ fn a_receiver_that_was_away_for_an_hour_is_told_once_what_is_so_and_what_was() {
 }
 
 #[test]
-fn an_acknowledged_alert_is_not_repeated_and_another_one_beside_it_is_told() {
+fn an_acknowledged_alert_is_not_repeated_but_a_new_alert_of_its_group_is_sent() {
     let mut world = World::new(routing("", true));
     world.fire("a");
     assert_eq!(world.run(60_000).len(), 1);
     world.alerts.get_mut("a").unwrap().acknowledged_by = Some("ann".to_owned());
     assert_eq!(world.run(1_200_000), []);
     world.fire("b");
-    let told = world.run(100_000);
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(told[0].1, (names("a b"), names("")));
+    let messages = world.run(100_000);
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert_eq!(messages[0].1, (names("a b"), names("")));
     // The message is repeated for the alert that nobody has acknowledged.
     assert_eq!(world.run(420_000).len(), 1);
 }
 
 #[test]
-fn what_nobody_acknowledges_is_told_to_another_receiver_until_it_ends() {
+fn an_unacknowledged_alert_is_escalated_until_it_ends() {
     let escalate = ", escalate: [{after: 10m, receiver: boss}]";
     let mut world = World::new(routing(escalate, true));
     world.fire("a");
@@ -132,8 +132,8 @@ fn what_nobody_acknowledges_is_told_to_another_receiver_until_it_ends() {
     let mut run = |world: &mut World, seconds: i64| {
         for _ in 0..seconds / 10 {
             world.step();
-            let told = world.tell().into_iter().filter(|(receiver, _)| receiver == "boss");
-            boss.extend(told.map(|(_, said)| (world.now - 1_000_000, said)));
+            let messages = world.tell().into_iter().filter(|(receiver, _)| receiver == "boss");
+            boss.extend(messages.map(|(_, said)| (world.now - 1_000_000, said)));
             world.now += STEP_MS;
         }
     };
@@ -145,13 +145,13 @@ fn what_nobody_acknowledges_is_told_to_another_receiver_until_it_ends() {
     world.end("a");
     run(&mut world, 100);
     let said = |at: i64, firing: &str, ended: &str| (at * 1000, (names(firing), names(ended)));
-    // The stored decision was due at 660 s, so the crash at 700 s causes it at once, and then each
-    // minute.
+    // The decision that was due at 660 s is repeated right after the crash at 700 s; the next ones
+    // follow each minute.
     assert_eq!(boss, [said(600, "a", ""), said(1420, "", "a")]);
 }
 
 #[test]
-fn what_is_refused_waits_for_the_next_decision_and_an_end_is_told_again_for_a_day() {
+fn a_refused_message_waits_for_the_next_decision_and_an_end_is_repeated_for_a_day() {
     let mut world = World::new(routing("", true));
     world.fire("a");
     world.run(20_000);
@@ -183,7 +183,7 @@ fn what_is_refused_waits_for_the_next_decision_and_an_end_is_told_again_for_a_da
 }
 
 #[test]
-fn an_end_is_owed_however_long_the_receiver_was_away_before() {
+fn an_end_is_owed_even_when_the_receiver_was_down_for_a_day_before() {
     let mut world = World::new(routing("", true));
     world.fire("a");
     assert_eq!(world.run(60_000).len(), 1);
@@ -199,7 +199,7 @@ fn an_end_is_owed_however_long_the_receiver_was_away_before() {
 }
 
 #[test]
-fn another_receiver_was_told_nothing_and_what_fires_in_another_group_has_not_ended() {
+fn a_new_receiver_gets_all_alerts_and_an_alert_that_changes_groups_has_not_ended() {
     let mut world = World::new(routing("", true));
     world.fire("a");
     assert_eq!(world.run(60_000).len(), 1);
@@ -226,12 +226,12 @@ fn another_receiver_was_told_nothing_and_what_fires_in_another_group_has_not_end
     // With another `group_by`, each alert has its group.
     let text = text.replace("group_wait", "group_by: [alertname], group_wait");
     reload(&mut world, check_routing("own.yml", Path::new(""), &text).unwrap());
-    let told: Vec<_> = world.run(200_000).into_iter().map(|(_, said)| said).collect();
-    assert_eq!(told, [(names("b"), names(""))]);
+    let messages: Vec<_> = world.run(200_000).into_iter().map(|(_, said)| said).collect();
+    assert_eq!(messages, [(names("b"), names(""))]);
 }
 
 #[test]
-fn what_was_left_out_is_told_once_there_is_room() {
+fn alerts_that_were_left_out_are_sent_once_there_is_room() {
     let mut world = World::new(routing("", false));
     let now = |world: &World| UnixMillis(world.now);
     let all: Vec<_> = (0..501).map(|at| alert(&format!("n{at}"), 0, None)).collect();
@@ -243,7 +243,7 @@ fn what_was_left_out_is_told_once_there_is_room() {
     step(&mut world, true, &all);
     assert_eq!(world.groups.left_out(), 1);
     world.tell();
-    // Half of them end; nothing changes after.
+    // Half of the alerts end; nothing changes afterwards.
     let ended = |alert: &MessageAlert| MessageAlert { ends_at: Some(500_000), ..alert.clone() };
     let half: Vec<_> = all[..250].iter().cloned().chain(all[250..].iter().map(ended)).collect();
     step(&mut world, true, &half);
@@ -256,7 +256,7 @@ fn what_was_left_out_is_told_once_there_is_room() {
 }
 
 #[test]
-fn groups_are_bounded_and_what_is_too_much_is_counted() {
+fn groups_are_bounded_and_alerts_beyond_the_limit_are_counted() {
     let routing = routing("", true);
     let mut groups = Groups::default();
     let many: Vec<_> = (0..600).map(|at| alert(&format!("n{at}"), 0, None)).collect();
@@ -275,11 +275,11 @@ fn groups_are_bounded_and_what_is_too_much_is_counted() {
 /// A limit never means silence: alerts that are not silenced are sent, however many others there
 /// are.
 #[test]
-fn what_is_silenced_takes_no_room_from_what_is_told() {
+fn silenced_alerts_take_no_room_from_other_alerts() {
     let mut world = World::new(routing("", true));
     let silenced = |at: usize| alert(&format!("a{at:04}"), 0, None);
-    let told = |at: usize| alert(&format!("b{at:04}"), 0, None);
-    let all: Vec<_> = (0..1000).map(silenced).chain((0..700).map(told)).collect();
+    let audible = |at: usize| alert(&format!("b{at:04}"), 0, None);
+    let all: Vec<_> = (0..1000).map(silenced).chain((0..700).map(audible)).collect();
     let is_muted = |labels: &LabelSet| labels["alertname"].starts_with('a');
     let now = UnixMillis(world.now);
     let ask = |all: &[MessageAlert]| Some(all.to_vec());
@@ -311,20 +311,21 @@ fn what_is_silenced_takes_no_room_from_what_is_told() {
 }
 
 #[test]
-fn where_there_are_too_many_groups_or_alerts_one_group_of_the_route_takes_the_others() {
+fn alerts_beyond_the_limits_are_put_into_the_overflow_group_of_their_route() {
     let routing = routing(", group_by: [alertname]", true);
     let mut groups = Groups::default();
     let many: Vec<_> = (0..2600).map(|at| alert(&format!("n{at:05}"), 0, None)).collect();
     let now = UnixMillis(100_000);
     groups.step(&routing, true, &mut || Some(many.clone()), &|_| false, now);
     let owing = groups.owing(&routing);
-    let told = owing.iter().filter_map(|owing| Some(groups.message(&routing, owing)?.0));
-    let told: Vec<_> =
-        told.map(|message| (message.alerts.len(), message.left_out, message.group_key)).collect();
-    assert_eq!(told.len(), 2001);
-    let overflow = told.iter().find(|(.., key)| key == "{}:{}").unwrap();
+    let messages = owing.iter().filter_map(|owing| Some(groups.message(&routing, owing)?.0));
+    let messages: Vec<_> = messages
+        .map(|message| (message.alerts.len(), message.left_out, message.group_key))
+        .collect();
+    assert_eq!(messages.len(), 2001);
+    let overflow = messages.iter().find(|(.., key)| key == "{}:{}").unwrap();
     assert_eq!((overflow.0, overflow.1), (500, 100));
-    assert_eq!(told.iter().map(|message| message.0 + message.1).sum::<usize>(), many.len());
+    assert_eq!(messages.iter().map(|message| message.0 + message.1).sum::<usize>(), many.len());
     // The alerts stay in their groups and end there.
     let ended = |alert: &MessageAlert| MessageAlert { ends_at: Some(200_000), ..alert.clone() };
     let over: Vec<_> = many.iter().map(ended).collect();
@@ -341,7 +342,7 @@ fn where_there_are_too_many_groups_or_alerts_one_group_of_the_route_takes_the_ot
 }
 
 #[test]
-fn an_alert_that_stands_for_others_is_counted_as_all_of_them_and_keeps_the_group_firing() {
+fn an_alert_that_represents_others_counts_as_all_of_them_and_keeps_the_group_firing() {
     let routing = routing("", true);
     let mut groups = Groups::default();
     let mut many: Vec<_> = (0..700).map(|at| alert(&format!("n{at:05}"), 0, None)).collect();
@@ -354,7 +355,7 @@ fn an_alert_that_stands_for_others_is_counted_as_all_of_them_and_keeps_the_group
         Some((message.status(), message.alerts.len() + message.left_out))
     };
     assert_eq!(step(&mut groups, &many, 100_000), Some(("firing", 100_000)));
-    assert_eq!(step(&mut groups, &many, 200_000), None, "that was told");
+    assert_eq!(step(&mut groups, &many, 200_000), None, "the message was confirmed");
     // All listed alerts end, and the others continue to fire.
     let ended = |alert: &MessageAlert| MessageAlert { ends_at: Some(250_000), ..alert.clone() };
     let rest: Vec<_> = many[..500].iter().map(ended).chain(many[500..].to_vec()).collect();
@@ -362,7 +363,7 @@ fn an_alert_that_stands_for_others_is_counted_as_all_of_them_and_keeps_the_group
     assert_eq!(status, "firing");
 }
 
-/// The end of 100,000 alerts was sent as that of 500.
+/// The end of 100,000 alerts was sent as the end of 500.
 #[test]
 fn the_end_of_alerts_that_were_only_counted_is_counted_too() {
     let routing = routing("", true);
@@ -381,14 +382,14 @@ fn the_end_of_alerts_that_were_only_counted_is_counted_too() {
     let ended = |alert: &MessageAlert| MessageAlert { ends_at: Some(250_000), ..alert.clone() };
     let over: Vec<_> = many.iter().map(ended).collect();
     assert_eq!(step(&over, 300_000), Some(("resolved", Some(200), more(200))));
-    assert_eq!(step(&over, 400_000), None, "that was told");
+    assert_eq!(step(&over, 400_000), None, "the message was confirmed");
 }
 
 #[test]
-fn an_integration_that_fails_fills_no_group_and_makes_no_other_one_hear_of_old_ends() {
+fn a_failing_integration_fills_no_group_and_repeats_no_end_to_another_integration() {
     let mut world = World::new(two_integrations());
     let name = |at: i64| format!("n{at}");
-    let mut told = BTreeMap::new();
+    let mut counts = BTreeMap::new();
     for round in 0..560 {
         let now = world.now;
         // Each alert fires for two minutes, one after the other.
@@ -402,14 +403,14 @@ fn an_integration_that_fails_fills_no_group_and_makes_no_other_one_hear_of_old_e
         for (_, (firing, ended)) in world.tell_integrations(|key| key == "webhook/0") {
             let fires = firing.into_iter().map(|news| (news, true));
             for news in fires.chain(ended.into_iter().map(|news| (news, false))) {
-                *told.entry(news).or_insert(0) += 1;
+                *counts.entry(news).or_insert(0) += 1;
             }
         }
         assert_eq!(world.groups.left_out(), 0, "round {round}");
         world.now += INTERVAL_MS;
     }
-    let ends: Vec<_> = told.iter().filter(|((_, fires), _)| !fires).map(|news| *news.1).collect();
-    assert!(ends.len() > 550 && ends.iter().all(|count| *count == 1), "{told:?}");
+    let ends: Vec<_> = counts.iter().filter(|((_, fires), _)| !fires).map(|news| *news.1).collect();
+    assert!(ends.len() > 550 && ends.iter().all(|count| *count == 1), "{counts:?}");
     // The failing integration gets the remaining ends once.
     let back = world.tell();
     assert_eq!(back.len(), 1);
@@ -417,7 +418,7 @@ fn an_integration_that_fails_fills_no_group_and_makes_no_other_one_hear_of_old_e
 }
 
 #[test]
-fn a_refusal_of_what_was_decided_before_drops_nothing_that_was_decided_since() {
+fn a_refusal_of_an_earlier_decision_drops_nothing_of_a_later_one() {
     let mut world = World::new(routing("", true));
     world.fire("a");
     assert_eq!(world.run(60_000).len(), 1);

@@ -66,7 +66,8 @@ pub(in crate::api::prometheus) fn push_float(value: f64, out: &mut Vec<u8>) {
 /// for other numbers. No other number of fifteen digits is the same double, so this form is the
 /// shortest.
 ///
-/// Copies have constant lengths where possible, which compile without calls, and are cut later.
+/// Copies have constant lengths where possible, because these compile without calls. Excess bytes
+/// are overwritten later, or follow the returned length.
 #[inline]
 pub(super) fn put_decimal(value: f64, to: &mut [u8; DECIMAL_BYTES]) -> Option<usize> {
     let number = (value * 1000.0 + 0.5_f64.copysign(value)) as i64;

@@ -8,9 +8,10 @@ use super::numbers::{DECIMAL_BYTES, push_float, put_decimal};
 
 /// The size of the buffer for the text before a value, which is copied as a whole.
 const BEFORE_BYTES: usize = 32;
-const BEHIND: &[u8; 2] = b"\"]";
+/// The text after a value.
+const AFTER_VALUE: &[u8; 2] = b"\"]";
 /// The maximum size of a point whose value has few decimals.
-const POINT_BYTES: usize = BEFORE_BYTES + DECIMAL_BYTES + BEHIND.len();
+const POINT_BYTES: usize = BEFORE_BYTES + DECIMAL_BYTES + AFTER_VALUE.len();
 /// The maximum number of formatted times in memory.
 const TIMES_MAX: usize = 11_000;
 
@@ -45,7 +46,7 @@ fn push_before_value(at_ms: i64, out: &mut Vec<u8>) {
 #[derive(Debug, Default)]
 pub(in crate::api::prometheus) struct Times(Vec<BeforeValue>);
 
-/// The text before the values of one time, with a placeholder for the byte before it.
+/// The text before the values of one time, with a placeholder for the byte before that text.
 #[derive(Debug, Clone, Copy)]
 struct BeforeValue {
     at_ms: i64,
@@ -76,10 +77,10 @@ impl BeforeValue {
     fn put_point(&self, before: u8, value: f64, to: &mut [u8]) -> Option<usize> {
         *to.first_chunk_mut()? = self.text;
         *to.first_mut()? = before;
-        let at = usize::from(self.length);
-        let end = at + put_decimal(value, to.get_mut(at..)?.first_chunk_mut()?)?;
-        *to.get_mut(end..)?.first_chunk_mut()? = *BEHIND;
-        Some(end + BEHIND.len())
+        let start = usize::from(self.length);
+        let end = start + put_decimal(value, to.get_mut(start..)?.first_chunk_mut()?)?;
+        *to.get_mut(end..)?.first_chunk_mut()? = *AFTER_VALUE;
+        Some(end + AFTER_VALUE.len())
     }
 }
 
@@ -108,7 +109,7 @@ mod tests {
     use super::{super::tests::written, *};
 
     #[test]
-    fn times_are_seconds_with_millis_unless_they_are_zero() {
+    fn times_are_seconds_with_millis_unless_the_millis_are_zero() {
         let check =
             |at: i64, expected: &str| assert_eq!(written(|out| push_time(at, out)), expected);
         check(1_435_781_451_781, "1435781451.781");

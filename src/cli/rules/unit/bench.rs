@@ -83,7 +83,7 @@ impl Bench {
         let tags = labels.iter().filter(|(name, _)| *name != METRIC_TAG);
         let key = SeriesKey::new(labels.metric(), tags, &SeriesLimits::default())?;
         let (unit, sender) = ("".into(), "".into());
-        // Samples of Prometheus' tests have no kind.
+        // Samples of Prometheus' tests have no kind, so every series is a gauge.
         let info = SeriesInfo { key, kind: Kind::Gauge, unit, sender };
         let defined = self.appender.commit(&[info], &[], UnixMillis(0))?.definitions;
         let [DefinitionVerdict::Known(id)] = defined[..] else {

@@ -113,7 +113,7 @@ impl TestRunner<'_> {
                 bench.evaluate(UnixMillis(at))?;
             }
             for (time, test) in &alerts {
-                // The state after the last evaluation at or before that time.
+                // An expectation is about the last evaluation at or before its time.
                 if time - time % self.interval_ms == at {
                     faults.extend(check_alerts(test, &bench));
                 }
@@ -126,7 +126,7 @@ impl TestRunner<'_> {
     }
 
     /// Returns the series with a value for each step.
-    #[expect(clippy::type_complexity, reason = "it is a list of series with their values")]
+    #[expect(clippy::type_complexity, reason = "the type is a list of series with their values")]
     fn input(&self) -> anyhow::Result<(i64, Vec<(Labels, Vec<Option<f64>>)>)> {
         let step_ms = duration("interval", &self.group.interval)?;
         if step_ms < 1000 || self.interval_ms < 1000 {
@@ -193,10 +193,10 @@ impl TestRunner<'_> {
 
 /// Returns true when two numbers are equal up to rounding, with the tolerance of Prometheus' tests.
 fn is_almost(first: f64, second: f64) -> bool {
-    const PART: f64 = 1e-6;
+    const TOLERANCE: f64 = 1e-6;
     first == second
         || (first.is_nan() && second.is_nan())
-        || (first - second).abs() <= PART * (first.abs() + second.abs()) / 2.0
+        || (first - second).abs() <= TOLERANCE * (first.abs() + second.abs()) / 2.0
 }
 
 fn check_alerts(test: &AlertTest, bench: &Bench) -> Option<String> {

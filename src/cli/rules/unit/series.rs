@@ -12,7 +12,7 @@ use crate::{
 /// The maximum number of values of a series.
 const VALUES_MAX: usize = 100_000;
 
-/// Parses the labels of a series; an empty text or `{}` has none.
+/// Parses the labels of a series; an empty text or `{}` has no labels.
 pub(super) fn labels(text: &str, limits: &PromqlLimits<'_>) -> anyhow::Result<Labels> {
     if matches!(text.trim(), "" | "{}") {
         return Ok(Labels::default());

@@ -1,6 +1,6 @@
 //! The numbers of one host, and their encoding as a line with one character per point.
 //!
-//! Must never know: which series they come from.
+//! Must never know: the series that the numbers are computed from.
 
 use serde::{Deserialize, Serialize};
 
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_has_a_character_for_each_slot() {
+    fn a_line_contains_one_character_per_slot() {
         let mut numbers = Numbers::new(5);
         assert!(numbers.is_empty() && numbers.spark(Quantity::Cpu).is_none());
         for (slot, number) in [(0, 0.0), (1, 50.0), (3, 100.0), (4, 1000.0)] {

@@ -1,7 +1,6 @@
 //! The series that contribute to sparklines, with their hosts and their roles.
 //!
-//! The metric names are those of the host agent, see agents/host/METRICS.md. Must never know:
-//! cells.
+//! The host agent defines the metric names; see agents/host/METRICS.md. Must never know: cells.
 
 use std::{collections::BTreeMap, sync::Arc};
 

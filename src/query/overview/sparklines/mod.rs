@@ -33,7 +33,7 @@ const FRESH_MS: i64 = 10_000;
 const SLOT_MS: i64 = 60_000;
 /// The time range of the lines.
 const RANGE_MS: i64 = 3_600_000;
-/// No limits of their own: the budget limits the query.
+/// Limits that are never reached: only the budget limits the query.
 const LIMITS: QueryLimits = QueryLimits {
     lines_max: i64::MAX as usize,
     series_max: i64::MAX as usize,
@@ -107,7 +107,7 @@ struct State {
     members: Members,
     numbers: BTreeMap<Arc<str>, Numbers>,
     window: Window,
-    /// The time at which all slots were read.
+    /// The last time at which all slots were read.
     all_at: Option<UnixMillis>,
 }
 

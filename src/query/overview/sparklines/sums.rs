@@ -65,6 +65,7 @@ impl Sum {
 /// The sums of all hosts over the slots that were read.
 pub(super) struct Sums {
     window: Window,
+    /// The first slot that was read.
     from: usize,
     /// The sums of each host, slot by slot.
     by_host: Vec<Sum>,
@@ -144,9 +145,11 @@ impl Sums {
 
 /// Returns the indexes of the series that have samples since a time.
 fn active(members: &Members, store: &Store, since: UnixMillis) -> Vec<usize> {
-    const AT_ONCE: usize = 4096;
+    const SERIES_AT_A_TIME: usize = 4096;
     let mut active = Vec::new();
-    for (chunk, first) in members.series.chunks(AT_ONCE).zip((0..).step_by(AT_ONCE)) {
+    for (chunk, first) in
+        members.series.chunks(SERIES_AT_A_TIME).zip((0..).step_by(SERIES_AT_A_TIME))
+    {
         let ids: Vec<SeriesId> = chunk.iter().map(|(id, ..)| *id).collect();
         let last = store.last_samples(&ids).into_iter().zip(first..);
         active.extend(last.filter_map(|(last, index)| {

@@ -70,8 +70,8 @@ fn updated_lines_equal_lines_that_are_read_from_the_start() {
             store.checkpoint(UnixMillis(FIRST + now * MINUTE)).unwrap();
         }
         if now % 3 == 0 {
-            let carried = answer(&lines, &store, now);
-            assert_eq!(carried, answer(&Sparklines::default(), &store, now), "minute {now}");
+            let updated = answer(&lines, &store, now);
+            assert_eq!(updated, answer(&Sparklines::default(), &store, now), "minute {now}");
         }
     }
 }
@@ -108,7 +108,7 @@ fn lines_show_the_numbers_of_the_readings() {
 }
 
 #[test]
-fn a_prepared_answer_equals_one_without_preparation_and_includes_new_samples() {
+fn a_prepared_answer_equals_an_unprepared_answer_and_includes_new_samples() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = setup::open(dir.path(), UnixMillis(FIRST));
     let web = setup::define(&mut appender, &host_series("web"), UnixMillis(FIRST));
@@ -122,7 +122,7 @@ fn a_prepared_answer_equals_one_without_preparation_and_includes_new_samples() {
 }
 
 #[test]
-fn samples_of_new_series_are_there_from_their_beginning() {
+fn lines_include_earlier_samples_of_new_series() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = setup::open(dir.path(), UnixMillis(FIRST));
     let lines = Sparklines::default();
@@ -136,7 +136,7 @@ fn samples_of_new_series_are_there_from_their_beginning() {
 }
 
 #[test]
-fn an_answer_serves_others_for_some_seconds() {
+fn an_answer_is_shared_for_ten_seconds() {
     let dir = tempfile::tempdir().unwrap();
     let (store, mut appender) = setup::open(dir.path(), UnixMillis(FIRST));
     let web = setup::define(&mut appender, &host_series("web"), UnixMillis(FIRST));

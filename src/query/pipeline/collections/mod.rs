@@ -1,8 +1,8 @@
 //! The collections of the store: their documents, read one at a time.
 //!
-//! The only room of the pipeline that reads the store. A collection named after a granularity
-//! contains its slots. Any other name stands for the months: one document per tag set, days > hours
-//! > minutes, with a field per metric. Must never know: stages.
+//! No other part of the pipeline reads the store. A collection named after a granularity contains
+//! its slots. Any other name selects the months: one document per tag set, days > hours > minutes,
+//! with a field per metric. Must never know: stages.
 
 mod months;
 mod selection;

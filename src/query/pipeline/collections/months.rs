@@ -47,18 +47,18 @@ pub(super) fn months(
     now: UnixMillis,
 ) -> Result<Months, QueryError> {
     let found = select(store, budget, request, limits, false)?;
-    // A month is read when its date matches and at least one of its days does.
-    let day = |at: UnixMillis, up: i64| {
-        (at.0.saturating_add(up)).div_euclid(PARTS_MS[0]).saturating_mul(PARTS_MS[0])
+    // A month is read when its date and at least one of its days match.
+    let day = |at: UnixMillis, added_ms: i64| {
+        (at.0.saturating_add(added_ms)).div_euclid(PARTS_MS[0]).saturating_mul(PARTS_MS[0])
     };
     let days = overlap(requested, &request.conditions.days);
     let days = day(days.start, 0)..day(days.end, PARTS_MS[0] - 1);
     let month_start = crate::model::Span::Months(1).start_of(UnixMillis(days.start));
-    let seen = overlap(&(month_start..UnixMillis(days.end)), &request.conditions.dates);
+    let months_range = overlap(&(month_start..UnixMillis(days.end)), &request.conditions.dates);
     let depth = (0..LISTS.len()).rfind(|depth| shows(request, *depth));
     let fine = UnixMillis(days.start)..UnixMillis(days.end);
-    let coverage = coverage(store, &seen, now);
-    let ladder = Ladder::new(&coverage, &seen, &fine, depth.map_or(1, |depth| depth + 1));
+    let coverage = coverage(store, &months_range, now);
+    let ladder = Ladder::new(&coverage, &months_range, &fine, depth.map_or(1, |depth| depth + 1));
     let ids: Vec<_> = found.iter().map(|(id, _)| *id).collect();
     let open = ladder.open(store, &ids)?;
     let mut sets: BTreeMap<Vec<(&str, &str)>, Vec<Metric>> = BTreeMap::new();
@@ -67,14 +67,14 @@ pub(super) fn months(
         sets.entry(info.key.tags().collect()).or_default().push((metric, *id));
     }
     let sets = sets.into_iter().map(|(tags, series)| (tag_fields(tags.into_iter()), series));
-    let sets = if seen.is_empty() { Vec::new() } else { sets.collect() };
+    let sets = if months_range.is_empty() { Vec::new() } else { sets.collect() };
     let days = depth.map(|_| days);
     let wants = |name: &str| request.needed.needs(name);
     let (with_total, with_counts) = (wants("num_samples"), wants("counts"));
     Ok(Months { open, sets, days, with_total, with_counts })
 }
 
-/// Returns true when a pipeline sees the list at a depth.
+/// Returns true when a pipeline uses the list at a depth.
 fn shows(request: &CollectionRequest<'_>, depth: usize) -> bool {
     LISTS.get(depth).is_some_and(|list| request.needed.needs(list))
         && (0..=depth).all(|outer| !request.conditions.hidden.contains(&LISTS[..=outer].join(".")))

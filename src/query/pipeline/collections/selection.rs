@@ -119,7 +119,7 @@ fn is_metric_field(store: &Store, budget: &Budget, name: &str) -> Result<bool, Q
     Ok(found)
 }
 
-/// Describes a tag that is compared with a number although none of its values is one.
+/// Describes a tag that is compared with a number although none of its values is a number.
 pub(in crate::query::pipeline) fn note_of_text_values(
     store: &Store,
     budget: &Budget,
@@ -133,7 +133,8 @@ pub(in crate::query::pipeline) fn note_of_text_values(
         })?;
         if let (false, Some(text)) = (has_number, text) {
             return Ok(Some(format!(
-                "{name} is compared with a number, but its values are no numbers, such as {text:?}"
+                "{name} is compared with a number, but none of its values is a number, for example \
+                 {text:?}"
             )));
         }
     }
@@ -190,14 +191,15 @@ pub(super) fn select(
     let mut selector = std::mem::take(&mut conditions.selector);
     let matches = |info: &SeriesInfo| conditions.matches(info);
     // The total count includes samples of all metrics.
-    let names_all = has_metric_field || request.needed.needs("num_samples");
-    let is_seen =
-        |info: &SeriesInfo| names_all || request.needed.needs(&field_name(info.key.metric()));
-    let names = request.needed.names().filter(|_| !names_all);
+    let needs_all_metrics = has_metric_field || request.needed.needs("num_samples");
+    let is_needed = |info: &SeriesInfo| {
+        needs_all_metrics || request.needed.needs(&field_name(info.key.metric()))
+    };
+    let names = request.needed.names().filter(|_| !needs_all_metrics);
     let (Some(names), None, []) = (names, &selector.metric, &selector.tags[..]) else {
-        let found =
-            selector.select_where(store, budget, limits, |info| matches(info) && is_seen(info))?;
-        // A pipeline without a metric counts documents of any metric.
+        let found = selector
+            .select_where(store, budget, limits, |info| matches(info) && is_needed(info))?;
+        // A pipeline that names no metric reads documents of any metric.
         let counts_any = found.is_empty() && !has_metric_field;
         return if counts_any {
             selector.select_where(store, budget, limits, matches)
@@ -211,7 +213,7 @@ pub(super) fn select(
         found.extend(selector.select_where(store, budget, limits, matches)?);
         if found.len() > limits.series_max {
             return Err(QueryError::TooMuch(format!(
-                "more than {} series match: name tags in the first $match or raise \
+                "more than {} series match: add tags to the first $match or raise \
                  limits.query_series_max",
                 limits.series_max
             )));
@@ -230,7 +232,7 @@ pub(super) fn field_name(metric: &str) -> String {
     metric.replace('.', "_")
 }
 
-/// Returns the fields of tags.
+/// Returns tags as fields, without tags whose names are reserved.
 pub(super) fn tag_fields<'a>(tags: impl Iterator<Item = (&'a str, &'a str)>) -> Fields {
     let pairs = tags.filter(|(name, _)| !RESERVED_FIELDS.contains(name));
     pairs.map(|(name, value)| (name.into(), Value::text(value))).collect()

@@ -101,11 +101,11 @@ pub(super) fn call(function: Function, arguments: Vec<Value>) -> Result<Value, Q
             fold(function, &a, &b)?
         }
         _ => {
-            let mut all = operand(function, next())?;
+            let mut result = operand(function, next())?;
             for value in values {
-                all = fold(function, &all, &operand(function, value)?)?;
+                result = fold(function, &result, &operand(function, value)?)?;
             }
-            all
+            result
         }
     })
 }
@@ -117,8 +117,8 @@ fn operand(function: Function, value: Value) -> Result<Value, QueryError> {
         Value::Null => Ok(value),
         Value::Date(_) if takes_dates => Ok(value),
         other => {
-            let wanted = if takes_dates { "numbers and dates" } else { "numbers" };
-            other.to_number().ok_or_else(|| unfit(function.name(), &other, wanted))
+            let expected = if takes_dates { "numbers and dates" } else { "numbers" };
+            other.to_number().ok_or_else(|| unfit(function.name(), &other, expected))
         }
     }
 }
@@ -185,10 +185,10 @@ fn numbers(
 }
 
 /// Returns the error for a value of a type that a function does not accept.
-pub(super) fn unfit(name: &str, value: &Value, wanted: &str) -> QueryError {
+pub(super) fn unfit(name: &str, value: &Value, expected: &str) -> QueryError {
     let shown = match value {
         Value::Text(text) => format!(" ({:?})", text.chars().take(40).collect::<String>()),
         _ => String::new(),
     };
-    QueryError::Invalid(format!("{name} takes {wanted}, not {}{shown}", value.kind()))
+    QueryError::Invalid(format!("{name} takes {expected}, not {}{shown}", value.kind()))
 }

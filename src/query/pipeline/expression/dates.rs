@@ -162,7 +162,8 @@ impl DateFormat {
         while let Some(c) = rest.next() {
             if c == '%' && !rest.next().is_some_and(|c| "bBdGHjLmMSuUVwYzZ%".contains(c)) {
                 return Err(
-                    "format knows %b %B %d %G %H %j %L %m %M %S %u %U %V %w %Y %z %Z and %%".into(),
+                    "format accepts %b %B %d %G %H %j %L %m %M %S %u %U %V %w %Y %z %Z and %%"
+                        .into(),
                 );
             }
         }
@@ -258,14 +259,14 @@ impl Truncation {
         let unit = named.and_then(|name| UNITS.iter().find(|(known, _)| **known == **name));
         let Some((_, unit)) = unit else {
             let units = UNITS.map(|(name, _)| name).join(", ");
-            return Err(format!("$dateTrunc: unit is one of {units}"));
+            return Err(format!("$dateTrunc: unit must be one of {units}"));
         };
         let count = match fields.get("binSize") {
             None => 1,
             Some(count) => count
                 .number()
                 .filter(|count| *count >= 1.0 && *count < 1e15 && count.fract() == 0.0)
-                .ok_or("$dateTrunc: binSize is a whole number from 1 on")?
+                .ok_or("$dateTrunc: binSize must be a whole number of at least 1")?
                 as i64,
         };
         if count > 1 && matches!(unit, Unit::Calendar(_)) {
@@ -274,7 +275,7 @@ impl Truncation {
         let first_weekday = match fields.get("startOfWeek") {
             None => Weekday::Sunday,
             Some(name) => name.as_text().and_then(|name| weekday(name)).ok_or_else(|| {
-                "$dateTrunc: startOfWeek is a day, such as \"monday\" or \"mon\"".to_owned()
+                "$dateTrunc: startOfWeek must be a day, such as \"monday\" or \"mon\"".to_owned()
             })?,
         };
         Ok(Self { unit: *unit, count, first_weekday })
@@ -366,7 +367,7 @@ pub(super) fn date_and_zone(
     let zone = match fields.get("timezone") {
         None => TimeZone::UTC,
         Some(Value::Text(zone)) => time_zone(zone)?,
-        Some(_) => return Err(format!("{name}: timezone is a name such as Europe/Berlin")),
+        Some(_) => return Err(format!("{name}: timezone must be a name such as Europe/Berlin")),
     };
     Ok((Expression::parse(date)?, zone))
 }

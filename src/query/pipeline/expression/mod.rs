@@ -1,7 +1,7 @@
 //! Expressions, which compute a value from a document.
 //!
-//! Must never know: stages. An expression is parsed once and evaluated for each document. Both
-//! recursions are limited by the depth of the request.
+//! Must never know: stages. An expression is parsed once and evaluated for each document. The depth
+//! of the request limits the recursion of parsing and evaluation.
 
 pub(super) mod arithmetic;
 mod dates;
@@ -36,6 +36,7 @@ pub(super) enum Expression {
     List(Vec<Expression>),
     Call(Function, Vec<Expression>),
     DatePart(DatePart, Box<Expression>, TimeZone),
+    /// The parts of a date; true for parts by ISO 8601 weeks.
     DateParts(Box<Expression>, TimeZone, bool),
     DateTrunc(Truncation, Box<Expression>, TimeZone),
     DateToString(Box<DateToString>),
@@ -73,9 +74,9 @@ impl Expression {
             Value::Text(text) => match text.strip_prefix('$') {
                 Some("$ROOT" | "$CURRENT") => Self::Root,
                 Some(path) if path.starts_with('$') => {
-                    let below =
+                    let path_in_root =
                         ["$ROOT.", "$CURRENT."].iter().find_map(|prefix| path.strip_prefix(prefix));
-                    if let Some(path) = below {
+                    if let Some(path) = path_in_root {
                         return Ok(Self::Path(Path::parse(path)?));
                     }
                     return Err(format!("{text:?} is not known; use the variable $$ROOT"));
@@ -190,7 +191,7 @@ impl Expression {
             && compare(default, low).is_ge()
             && compare(default, high).is_lt()
         {
-            return Err("default lies within the boundaries".to_owned());
+            return Err("default must be outside the boundaries".to_owned());
         }
         let by = Self::parse(by)?;
         Ok(Self::Bucket(Box::new(Bucket { by, boundaries, default })))
@@ -291,7 +292,7 @@ impl Bucket {
         let Some(bucket) = bucket else {
             let shown = serde_json::to_string(&value).unwrap_or_default();
             return Err(QueryError::Invalid(format!(
-                "$bucket: {} falls into no bucket; give a default",
+                "$bucket: {} falls into no bucket; add a default",
                 shown.chars().take(60).collect::<String>()
             )));
         };
@@ -366,13 +367,13 @@ fn evaluate_call(
             value(last)
         }
         Function::And | Function::Or => {
-            let wanted = function == Function::Or;
+            let decisive = function == Function::Or;
             for index in 0..arguments.len() {
-                if value(index)?.is_some_and(|value| value.is_truthy()) == wanted {
-                    return Ok(Some(Value::Bool(wanted)));
+                if value(index)?.is_some_and(|value| value.is_truthy()) == decisive {
+                    return Ok(Some(Value::Bool(decisive)));
                 }
             }
-            Ok(Some(Value::Bool(!wanted)))
+            Ok(Some(Value::Bool(!decisive)))
         }
         _ if function.is_comparison() => {
             let (a, b) = (value(0)?, value(1)?);

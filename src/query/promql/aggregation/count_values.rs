@@ -43,7 +43,7 @@ pub(super) fn count_values(
     for group in groups {
         for index in &group.members {
             bounds.check_time()?;
-            for (at, value) in input[*index].values.iter().enumerate() {
+            for (step, value) in input[*index].values.iter().enumerate() {
                 if !is_present(*value) {
                     continue;
                 }
@@ -63,7 +63,7 @@ pub(super) fn count_values(
                     out.push(Series { labels, drop_metric, values });
                     out.len() - 1
                 };
-                let count = &mut out[place].values[at];
+                let count = &mut out[place].values[step];
                 *count = if is_present(*count) { *count + 1.0 } else { 1.0 };
             }
         }

@@ -12,7 +12,7 @@ use crate::query::promql::value::{
     series::{ABSENT, Series},
 };
 
-/// Keeps about this ratio of the series, always the same ones. A negative ratio keeps the
+/// Keeps about the given ratio of the series, always the same series. A negative ratio keeps the
 /// complement.
 pub(super) fn limit_ratio(
     mut input: Vec<Series>,
@@ -35,8 +35,8 @@ pub(super) fn limit_ratio(
                     )
                 });
             }
-            let within = if bounded >= 0.0 { place < bounded } else { place >= 1.0 + bounded };
-            if !within {
+            let is_kept = if bounded >= 0.0 { place < bounded } else { place >= 1.0 + bounded };
+            if !is_kept {
                 *value = ABSENT;
             }
         }

@@ -1,7 +1,7 @@
-//! Aggregations of the series of a group to one series, or to a selection of them.
+//! Aggregations, which reduce the series of a group to one series or to a selection of its series.
 //!
-//! Aggregations such as sums process series after series; those that compare the values of a group
-//! process time after time. Must never know: the store, how the input was evaluated.
+//! Aggregations such as sums process series after series; aggregations that compare the values of a
+//! group process time after time. Must never know: the store, how the input was evaluated.
 
 mod count_values;
 mod fold;
@@ -41,7 +41,7 @@ pub(crate) fn aggregate(
         Aggregation::Quantile => {
             let numbers = numbers(parameter)?;
             notes.check_quantiles(&numbers);
-            by_time(&input, groups, steps, |at, values| quantile(numbers[at], values))
+            by_time(&input, groups, steps, |step, values| quantile(numbers[step], values))
         }
         Aggregation::Topk | Aggregation::Bottomk | Aggregation::Limitk => {
             topk::topk(operation, input, &groups, &numbers(parameter)?, steps)?
@@ -74,14 +74,14 @@ fn by_time(
     steps: &Steps,
     compute: impl Fn(usize, &mut [f64]) -> f64,
 ) -> Vec<Series> {
-    let mut there = Vec::new();
+    let mut present = Vec::new();
     let aggregated = |group: Group| {
         let values = (0..steps.count)
-            .map(|at| {
-                let of_time = group.members.iter().map(|index| input[*index].values[at]);
-                there.clear();
-                there.extend(of_time.filter(|value| is_present(*value)));
-                if there.is_empty() { ABSENT } else { compute(at, &mut there) }
+            .map(|step| {
+                let values_at_time = group.members.iter().map(|index| input[*index].values[step]);
+                present.clear();
+                present.extend(values_at_time.filter(|value| is_present(*value)));
+                if present.is_empty() { ABSENT } else { compute(step, &mut present) }
             })
             .collect();
         Series { labels: group.labels, drop_metric: group.drop_metric, values }

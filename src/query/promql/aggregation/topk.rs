@@ -16,8 +16,8 @@ use crate::query::promql::{
     },
 };
 
-/// Keeps a number of series of each group; among equal values, the first. At a single time, the
-/// series are returned in the order of their selection.
+/// Keeps a number of series of each group at each time; among equal values, the first series. At a
+/// single time, the series are returned in the order of their selection.
 pub(super) fn topk(
     operation: Aggregation,
     mut input: Vec<Series>,
@@ -27,18 +27,18 @@ pub(super) fn topk(
 ) -> Result<Vec<Series>, QueryError> {
     let mut is_picked = vec![false; input.len()];
     let (mut picked, mut order) = (Vec::new(), Vec::new());
-    for (at, number) in numbers.iter().enumerate() {
+    for (step, number) in numbers.iter().enumerate() {
         let count = checked_count(*number)?;
         is_picked.fill(false);
         for group in groups.iter().filter(|_| count > 0) {
             let members = group.members.iter().copied();
             picked.clear();
-            picked.extend(members.filter(|index| is_present(input[*index].values[at])));
+            picked.extend(members.filter(|index| is_present(input[*index].values[step])));
             if operation == Aggregation::Limitk {
                 picked.truncate(count);
             } else {
                 keep_first(&mut picked, count, |left, right| {
-                    let [value, other] = [left, right].map(|index| input[*index].values[at]);
+                    let [value, other] = [left, right].map(|index| input[*index].values[step]);
                     best_first(value, other, operation == Aggregation::Topk).then(left.cmp(right))
                 });
             }
@@ -51,7 +51,7 @@ pub(super) fn topk(
         }
         for (series, is_picked) in input.iter_mut().zip(&is_picked) {
             if !is_picked {
-                series.values[at] = ABSENT;
+                series.values[step] = ABSENT;
             }
         }
     }
@@ -62,7 +62,7 @@ pub(super) fn topk(
     Ok(input)
 }
 
-/// Keeps the first elements of an order, in that order.
+/// Keeps the first `count` elements of an order, in that order.
 fn keep_first(
     all: &mut Vec<usize>,
     count: usize,

@@ -12,7 +12,7 @@ use crate::query::promql::{
     },
 };
 
-/// Adds a series to either side for each group and time in which only the other side has values.
+/// Adds a series for each group to a side, at the times at which only the other side has values.
 pub(super) fn fill(
     left: &mut Vec<Series>,
     right: &mut Vec<Series>,
@@ -21,29 +21,30 @@ pub(super) fn fill(
     steps: &Steps,
 ) {
     let groups = groups(left, right, matching);
-    let there = |all: &[Series], side: fn(&Group) -> &[usize]| -> Vec<Vec<bool>> {
+    let presence = |all: &[Series], side: fn(&Group) -> &[usize]| -> Vec<Vec<bool>> {
         groups
             .iter()
             .map(|group| any_present(side(group).iter().map(|i| &all[*i]), steps))
             .collect()
     };
     let (on_left, on_right) =
-        (there(left, |group| &group.left), there(right, |group| &group.right));
-    let stand_ins = |value: f64, there: &[Vec<bool>], missing: &[Vec<bool>]| {
-        let sides = there.iter().zip(missing);
-        let filled = groups.iter().zip(sides).map(|(group, (there, missing))| {
-            let times = there.iter().zip(missing);
-            let value = |(there, has): (&bool, &bool)| if *there && !has { value } else { ABSENT };
+        (presence(left, |group| &group.left), presence(right, |group| &group.right));
+    let fill_series = |value: f64, other: &[Vec<bool>], side: &[Vec<bool>]| {
+        let sides = other.iter().zip(side);
+        let filled = groups.iter().zip(sides).map(|(group, (other, side))| {
+            let times = other.iter().zip(side);
+            let value =
+                |(other, side): (&bool, &bool)| if *other && !side { value } else { ABSENT };
             let values = times.map(value).collect();
             Series { labels: group.signature.clone(), drop_metric: false, values }
         });
         filled.filter(Series::has_values).collect::<Vec<_>>()
     };
     if let Some(value) = values.fill_left {
-        left.extend(stand_ins(value, &on_right, &on_left));
+        left.extend(fill_series(value, &on_right, &on_left));
     }
     if let Some(value) = values.fill_right {
-        right.extend(stand_ins(value, &on_left, &on_right));
+        right.extend(fill_series(value, &on_left, &on_right));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Vector matching: the series of one side that match series of the other.
+//! Vector matching: the series of one side that match series of the other side.
 //!
 //! Series are grouped by the labels of the matching. Matches are determined for each time, because
 //! series begin and end. Must never know: the store, values.

@@ -56,18 +56,18 @@ fn matched(
     context: &Context<'_>,
 ) -> Result<Vec<Series>, QueryError> {
     let steps = context.steps;
-    let any = any_present(many.iter(), steps);
+    let many_present = any_present(many.iter(), steps);
     let mut results = Results::default();
     for group in groups(many, one, matching) {
-        let partners = partners(&group, one, &any, matching)?;
+        let partners = partners(&group, one, &many_present, matching)?;
+        let may_repeat = matching.many != Many::Neither || group.left.len() < 2;
         // Times at which a series of the "many" side already has a match.
-        let alone = matching.many != Many::Neither || group.left.len() < 2;
-        let mut met = vec![false; if alone { 0 } else { steps.count }];
+        let mut has_match = vec![false; if may_repeat { 0 } else { steps.count }];
         for left in group.left.iter().map(|index| &many[*index]) {
             context.bounds.check_time()?;
-            for partner in met_by(left, &partners) {
+            for partner in distinct_partners(left, &partners) {
                 let right = &one[partner as usize];
-                note_met(&mut met, left, right)?;
+                record_matches(&mut has_match, left, right)?;
                 let values = combined(left, right, operation, matching);
                 let labels = matching.result(&left.labels, &right.labels, operation);
                 let drop_metric = left.drop_metric || matching.return_bool;
@@ -86,18 +86,18 @@ fn kept_where(
     other: &[Series],
     matching: &Matching<'_>,
     steps: &Steps,
-    wanted: bool,
+    keeps_matched: bool,
 ) -> Vec<Series> {
     for group in groups(&side, other, matching) {
-        let mut there = vec![false; steps.count];
+        let mut is_matched = vec![false; steps.count];
         for index in &group.right {
-            for (there, value) in there.iter_mut().zip(&other[*index].values) {
-                *there |= is_present(*value);
+            for (is_matched, value) in is_matched.iter_mut().zip(&other[*index].values) {
+                *is_matched |= is_present(*value);
             }
         }
         for index in &group.left {
-            for (value, there) in side[*index].values.iter_mut().zip(&there) {
-                if *there != wanted {
+            for (value, is_matched) in side[*index].values.iter_mut().zip(&is_matched) {
+                if *is_matched != keeps_matched {
                     *value = ABSENT;
                 }
             }
@@ -108,10 +108,10 @@ fn kept_where(
 }
 
 /// Records matches; without grouping, a series may match one other series at a time.
-fn note_met(met: &mut [bool], left: &Series, right: &Series) -> Result<(), QueryError> {
+fn record_matches(has_match: &mut [bool], left: &Series, right: &Series) -> Result<(), QueryError> {
     let pairs = left.values.iter().zip(&right.values);
-    for (met, (left, right)) in met.iter_mut().zip(pairs) {
-        if is_present(*left) && is_present(*right) && std::mem::replace(met, true) {
+    for (has_match, (left, right)) in has_match.iter_mut().zip(pairs) {
+        if is_present(*left) && is_present(*right) && std::mem::replace(has_match, true) {
             return Err(execution(
                 "multiple matches for labels: many-to-one matching must be explicit \
                  (group_left/group_right)",
@@ -142,27 +142,27 @@ fn combined(
 }
 
 /// The mark for a time without a match.
-const NOBODY: u32 = u32::MAX;
+const NO_MATCH: u32 = u32::MAX;
 
-/// Returns the series of the "one" side at each time; there must not be two. A single entry applies
-/// to all times.
+/// Returns the series of the "one" side at each time; several series at one time are an error. A
+/// single entry applies to all times.
 fn partners(
     group: &Group,
     one: &[Series],
-    any: &[bool],
+    many_present: &[bool],
     matching: &Matching<'_>,
 ) -> Result<Vec<u32>, QueryError> {
     if let [only] = group.right[..] {
         return Ok(vec![only as u32]);
     }
-    let mut partners = vec![NOBODY; if group.right.is_empty() { 0 } else { any.len() }];
+    let mut partners = vec![NO_MATCH; if group.right.is_empty() { 0 } else { many_present.len() }];
     for index in &group.right {
         let series = &one[*index];
-        for (at, partner) in partners.iter_mut().enumerate() {
-            if !any[at] || !is_present(series.values[at]) {
+        for (step, partner) in partners.iter_mut().enumerate() {
+            if !many_present[step] || !is_present(series.values[step]) {
                 continue;
             }
-            if *partner != NOBODY {
+            if *partner != NO_MATCH {
                 let side = if matching.many == Many::Right { "left" } else { "right" };
                 let mut two = [&one[*partner as usize].labels, &series.labels];
                 two.sort();
@@ -181,16 +181,16 @@ fn partners(
 }
 
 /// Returns the distinct partners of a series over time.
-fn met_by(series: &Series, partners: &[u32]) -> Vec<u32> {
+fn distinct_partners(series: &Series, partners: &[u32]) -> Vec<u32> {
     if partners.len() == 1 {
-        return partners.iter().copied().filter(|partner| *partner != NOBODY).collect();
+        return partners.iter().copied().filter(|partner| *partner != NO_MATCH).collect();
     }
     let pairs = series.values.iter().zip(partners);
-    let there = pairs.filter(|(value, partner)| is_present(**value) && **partner != NOBODY);
-    let mut met: Vec<u32> = there.map(|(_, partner)| *partner).collect();
-    met.sort_unstable();
-    met.dedup();
-    met
+    let matches = pairs.filter(|(value, partner)| is_present(**value) && **partner != NO_MATCH);
+    let mut distinct: Vec<u32> = matches.map(|(_, partner)| *partner).collect();
+    distinct.sort_unstable();
+    distinct.dedup();
+    distinct
 }
 
 /// The results; series with the same labels are joined.

@@ -1,7 +1,7 @@
 //! The limits of one evaluation: time, points, cells, memory.
 //!
-//! Evaluations call this file for turns and memory; selecting and reading use the query's budget
-//! directly. Must never know: the tree, what is computed.
+//! The evaluation uses turns and memory through [`Bounds`]; selecting and reading use the query's
+//! budget directly. Must never know: the tree, what is computed.
 
 use std::{cell::Cell, sync::Arc};
 
@@ -32,7 +32,7 @@ pub(crate) struct Bounds<'a> {
 }
 
 impl<'a> Bounds<'a> {
-    /// Creates limits without any use.
+    /// Creates the limits of a new evaluation.
     pub(crate) fn new(limits: &'a PromqlLimits<'a>) -> Self {
         Self { limits, cells: Cell::new(0), values: Cell::new(0), held: Cell::new(0) }
     }
@@ -78,14 +78,14 @@ impl<'a> Bounds<'a> {
         Holding { held: &self.held, bytes }
     }
 
-    /// Counts cells, and rejects more than allowed.
+    /// Counts the cells that are read, and rejects more cells than the limit.
     pub(crate) fn count_cells(&self, more: usize) -> Result<(), QueryError> {
         let (cells, max) = (self.cells.get() + more, self.limits.points_max);
         self.cells.set(cells);
         if cells > max {
             return Err(QueryError::TooMuch(format!(
                 "the query reads more than {max} cells: ask for a shorter range, a larger step \
-                 with it or fewer series, or raise limits.query_points_max"
+                 or fewer series, or raise limits.query_points_max"
             )));
         }
         self.take(more * size_of::<TimedCell>())

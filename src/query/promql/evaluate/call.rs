@@ -1,7 +1,7 @@
 //! Function calls: evaluates the arguments and calls the function.
 //!
 //! A few functions depend on the syntax of an argument, not only on its value; this file handles
-//! them. Must never know: what functions compute.
+//! these functions. Must never know: what functions compute.
 
 use super::expression::{Evaluator, is_range_vector};
 use crate::query::QueryError;
@@ -134,7 +134,7 @@ impl Evaluator<'_> {
             return Ok(functions::mapped(times, |_, time| time));
         }
         let series = self.vector(argument, steps)?;
-        Ok(functions::mapped(series, |at, _| steps.at(at) as f64 / 1000.0))
+        Ok(functions::mapped(series, |step, _| steps.at(step) as f64 / 1000.0))
     }
 
     /// Evaluates `info`: adds labels of the info series that the second argument selects to the
@@ -147,26 +147,26 @@ impl Evaluator<'_> {
         };
         let first = base.selectors().into_iter().next();
         let shift = first.map(|selector| self.selectors.shift(selector)).transpose()?;
-        let looks_at = |time| shift.map_or(time, |shift| shift.of(time));
-        let first = looks_at(steps.start) - self.selectors.lookback_ms + 1;
+        let shifted = |time| shift.map_or(time, |shift| shift.of(time));
+        let first = shifted(steps.start) - self.selectors.lookback_ms + 1;
         let base = Value::Vector(self.vector(base, steps)?);
-        let given = match rest.first() {
+        let conditions = match rest.first() {
             Some(Expr::Vector(selector)) => {
                 conditions_of(selector, self.bounds.limits)?.into_iter().flatten().collect()
             }
             _ => Vec::new(),
         };
-        let selector = InfoSelector::new(given, self.bounds)?;
+        let selector = InfoSelector::new(conditions, self.bounds)?;
         let held = self.bounds.hold(&base);
-        let within = first..=looks_at(steps.last());
-        let found = self.selectors.newest_times(selector.matchers(), steps, &within)?;
+        let times = first..=shifted(steps.last());
+        let found = self.selectors.newest_times(selector.matchers(), steps, &times)?;
         drop(held);
         let Value::Vector(base) = base else { return Ok(Vec::new()) };
         info::joined(&base, &found, &selector, context)
     }
 }
 
-/// Returns the extended range selector of an expression, if it is one.
+/// Returns the selector and the extension of an expression that is an extended range selector.
 fn extended(expression: &Expr) -> Option<(&MatrixSelector, Extension)> {
     let Expr::Matrix(matrix) = expression.without_parens() else { return None };
     Some((matrix, matrix.selector.extension?))

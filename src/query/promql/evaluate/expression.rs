@@ -33,7 +33,7 @@ pub(super) struct Evaluator<'a> {
     pub(super) parsed: &'a ParsedQuery,
     /// True when metric names are dropped at the end of the evaluation only.
     pub(super) delayed_name_removal: bool,
-    /// True when no selector is used twice.
+    /// True when the expression contains only one selector.
     pub(super) has_one_selector: bool,
 }
 
@@ -66,7 +66,7 @@ impl Evaluator<'_> {
         Ok(Value::Vector(series))
     }
 
-    /// Evaluates an expression once when it is the same at all times.
+    /// Evaluates a step-invariant expression once and repeats its value at all steps.
     fn step_invariant(&self, expression: &Expr, steps: &Steps) -> Result<Value, QueryError> {
         let value = self.value(expression, &Steps::instant(steps.start))?;
         if let Value::Vector(series) = &value {

@@ -78,20 +78,20 @@ pub(crate) fn answer(
 /// Returns the evaluation times.
 fn steps(request: &PromqlRequest, limits: &PromqlLimits<'_>) -> Result<Steps, QueryError> {
     let (start, end, step_ms) = (request.start.0, request.end.0, request.step_ms);
-    let bad = |problem: &str| Err(QueryError::Invalid(problem.to_owned()));
+    let invalid = |problem: &str| Err(QueryError::Invalid(problem.to_owned()));
     if start.abs() > TIME_MAX_MS || end.abs() > TIME_MAX_MS {
-        return bad("times must be within 30,000 years of 1970");
+        return invalid("times must be within 30,000 years of 1970");
     }
     if step_ms == 0 {
         return Ok(Steps::instant(start));
     }
     if step_ms < 0 {
-        return bad(
+        return invalid(
             "zero or negative query resolution step widths are not accepted. Try a positive integer",
         );
     }
     if end < start {
-        return bad("end timestamp must not be before start time");
+        return invalid("end timestamp must not be before start time");
     }
     let count = ((end - start) / step_ms + 1) as usize;
     if count > limits.steps_max {
@@ -109,16 +109,16 @@ fn range_answer(
     expression: &Expr,
     steps: &Steps,
 ) -> Result<PromqlValue, QueryError> {
-    let not_of = |kind: &str| {
+    let wrong_kind = |kind: &str| {
         QueryError::Invalid(format!(
             "invalid expression type \"{kind}\" for range query, must be Scalar or instant Vector"
         ))
     };
     if is_range_vector(expression) {
-        return Err(not_of("range vector"));
+        return Err(wrong_kind("range vector"));
     }
     let series = match evaluator.value(expression, steps)? {
-        Value::Text(_) => return Err(not_of("string")),
+        Value::Text(_) => return Err(wrong_kind("string")),
         Value::Scalar(values) => vec![Series::unlabelled(values)],
         Value::Vector(series) => without_names(series)?,
     };

@@ -55,7 +55,8 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Evaluates the inner expression once over the range of all windows, at multiples of its step.
+    /// Evaluates the inner expression once over the range of all windows, at multiples of the
+    /// subquery's step.
     fn subquery(&self, subquery: &Subquery, steps: &Steps) -> Result<RangeVector, QueryError> {
         let (shift, times) = (shift(&subquery.shift, &self.query)?, self.query.times);
         let range_ms = subquery.range.positive_millis(times)?;

@@ -5,7 +5,7 @@
 use crate::query::promql::syntax::tree::Expr;
 
 /// Functions that depend on the evaluation time.
-const OF_TIME: [&str; 12] = [
+const TIME_DEPENDENT: [&str; 12] = [
     "info",
     "time",
     "timestamp",
@@ -22,23 +22,23 @@ const OF_TIME: [&str; 12] = [
 
 /// Returns true when an expression other than a literal has the same value at all times.
 pub(crate) fn is_step_invariant(expression: &Expr) -> bool {
-    !matches!(expression, Expr::Number(_) | Expr::Text(_)) && keeps(expression)
+    !matches!(expression, Expr::Number(_) | Expr::Text(_)) && is_independent_of_time(expression)
 }
 
 /// Returns true when no part of an expression depends on the time.
-fn keeps(expression: &Expr) -> bool {
+fn is_independent_of_time(expression: &Expr) -> bool {
     match expression {
         Expr::Vector(selector) => selector.shift.at.is_some(),
         Expr::Matrix(matrix) => matrix.selector.shift.at.is_some(),
         Expr::Subquery(subquery) => subquery.shift.at.is_some(),
-        Expr::Call(call) if OF_TIME.contains(&call.function.name) => false,
+        Expr::Call(call) if TIME_DEPENDENT.contains(&call.function.name) => false,
         Expr::Aggregate(_)
         | Expr::Binary(_)
         | Expr::Call(_)
         | Expr::Number(_)
         | Expr::Paren(_)
         | Expr::Text(_)
-        | Expr::Unary(_) => expression.children().into_iter().all(keeps),
+        | Expr::Unary(_) => expression.children().into_iter().all(is_independent_of_time),
     }
 }
 
@@ -48,7 +48,7 @@ mod tests {
     use crate::query::promql::{parse::parse, tests::LIMITS};
 
     #[test]
-    fn what_depends_on_the_time_is_not_step_invariant() {
+    fn expressions_that_depend_on_the_time_are_not_step_invariant() {
         for (text, expected) in [
             ("1", false),
             ("1 + 1", true),

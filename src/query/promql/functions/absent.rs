@@ -10,8 +10,8 @@ use crate::query::promql::value::{
 
 /// Returns 1 at times without any value.
 pub(crate) fn absent(labels: Labels, found: &[Series], steps: &Steps) -> Vec<Series> {
-    let missing = |at: usize| !found.iter().any(|series| is_present(series.values[at]));
-    let values = (0..steps.count).map(|at| if missing(at) { 1.0 } else { ABSENT }).collect();
+    let missing = |step: usize| !found.iter().any(|series| is_present(series.values[step]));
+    let values = (0..steps.count).map(|step| if missing(step) { 1.0 } else { ABSENT }).collect();
     let series = Series { labels, drop_metric: false, values };
     if series.has_values() { vec![series] } else { Vec::new() }
 }

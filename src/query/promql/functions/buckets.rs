@@ -4,7 +4,7 @@
 
 use crate::query::promql::value::numbers::almost_equal;
 
-/// Relative difference between buckets up to which it is attributed to the rounding of floats.
+/// Maximum relative difference between buckets that is attributed to the rounding of floats.
 const NOISE: f64 = 1e-12;
 
 /// A bucket of a histogram.
@@ -18,7 +18,7 @@ pub(super) struct Bucket {
 
 /// Merges buckets with equal bounds and makes the counts monotonic. Returns `None` for an
 /// incomplete histogram. The second result is true when counts were changed by more than rounding.
-fn whole(mut buckets: Vec<Bucket>, fix: bool) -> Option<(Vec<Bucket>, bool)> {
+fn normalized(mut buckets: Vec<Bucket>, makes_monotonic: bool) -> Option<(Vec<Bucket>, bool)> {
     if buckets.last().is_none_or(|last| last.bound != f64::INFINITY) {
         return None;
     }
@@ -30,7 +30,7 @@ fn whole(mut buckets: Vec<Bucket>, fix: bool) -> Option<(Vec<Bucket>, bool)> {
         same
     });
     let mut fixed = false;
-    if fix {
+    if makes_monotonic {
         let mut before = buckets[0].count;
         for bucket in &mut buckets[1..] {
             if bucket.count == before {
@@ -56,22 +56,22 @@ pub(super) fn quantile(q: f64, buckets: Vec<Bucket>) -> (f64, bool) {
     if !(0.0..=1.0).contains(&q) {
         return (if q < 0.0 { f64::NEG_INFINITY } else { f64::INFINITY }, false);
     }
-    let Some((buckets, fixed)) = whole(buckets, true) else { return (f64::NAN, false) };
+    let Some((buckets, fixed)) = normalized(buckets, true) else { return (f64::NAN, false) };
     let last = buckets.len() - 1;
     let observed = buckets[last].count;
     if last == 0 || observed == 0.0 {
         return (f64::NAN, fixed);
     }
     let rank = q * observed;
-    let holds = first_of(&buckets[..last], rank);
-    if holds == last {
+    let target = first_of(&buckets[..last], rank);
+    if target == last {
         return (buckets[last - 1].bound, fixed);
     }
-    let bucket = buckets[holds];
-    if holds == 0 && bucket.bound <= 0.0 {
+    let bucket = buckets[target];
+    if target == 0 && bucket.bound <= 0.0 {
         return (bucket.bound, fixed);
     }
-    let before = holds.checked_sub(1).map(|index| buckets[index]);
+    let before = target.checked_sub(1).map(|index| buckets[index]);
     let Bucket { bound: from, count } = before.unwrap_or(Bucket { bound: 0.0, count: 0.0 });
     (from + (bucket.bound - from) * ((rank - count) / (bucket.count - count)), fixed)
 }
@@ -89,7 +89,7 @@ fn first_of(buckets: &[Bucket], rank: f64) -> usize {
 
 /// Returns the fraction of the observations between two values.
 pub(super) fn fraction(low: f64, high: f64, buckets: Vec<Bucket>) -> f64 {
-    let Some((buckets, _)) = whole(buckets, false) else { return f64::NAN };
+    let Some((buckets, _)) = normalized(buckets, false) else { return f64::NAN };
     let observed = buckets.last().map_or(0.0, |last| last.count);
     if observed == 0.0 || observed.is_nan() || low.is_nan() || high.is_nan() {
         return f64::NAN;
@@ -101,7 +101,7 @@ pub(super) fn fraction(low: f64, high: f64, buckets: Vec<Bucket>) -> f64 {
 }
 
 /// Returns the number of observations below a value, with linear interpolation. A bucket without a
-/// lower bound counts in full, a bucket without an upper bound not at all.
+/// lower bound counts in full, a bucket without an upper bound does not count.
 fn rank_of(value: f64, buckets: &[Bucket]) -> f64 {
     let mut below = Bucket { bound: f64::NEG_INFINITY, count: 0.0 };
     for bucket in buckets {

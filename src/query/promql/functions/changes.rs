@@ -16,12 +16,12 @@ pub(super) fn changes(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
         let cell = portion.cell;
         let differ =
             |earlier: f64, later: f64| earlier != later && !(earlier.is_nan() && later.is_nan());
-        let entered = before.is_some_and(|before| differ(before, cell.first));
+        let at_start = before.is_some_and(|before| differ(before, cell.first));
         let pairs = f64::from(portion.steps());
         let inside = match window.kind_of(cell) {
             _ if portion.steps() == 0 => 0.0,
             _ if cell.n == 2 => f64::from(u8::from(differ(cell.first, cell.last))),
-            // Rates between readings show whether no value changed or all did.
+            // Rates between readings show whether no value changed or all values changed.
             Kind::Counter if cell.max <= 0.0 => 0.0,
             Kind::Counter if cell.min > 0.0 => pairs,
             Kind::Gauge | Kind::Delta if cell.min == cell.max => 0.0,
@@ -29,7 +29,7 @@ pub(super) fn changes(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
                 return Err(merged("changes", "min_over_time and max_over_time"));
             }
         };
-        changes += inside + f64::from(u8::from(entered));
+        changes += inside + f64::from(u8::from(at_start));
         before = Some(cell.last);
     }
     Ok(Some(changes))
@@ -41,7 +41,7 @@ pub(super) fn resets(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
     let mut before: Option<f64> = None;
     for portion in window.portions() {
         let cell = portion.cell;
-        let entered = before.is_some_and(|before| cell.first < before);
+        let at_start = before.is_some_and(|before| cell.first < before);
         let inside = if portion.steps() == 0 {
             0.0
         } else if cell.n == 2 {
@@ -54,9 +54,9 @@ pub(super) fn resets(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
                 Some(earlier) => cell.first - earlier,
                 None => cell.sum - (cell.last - cell.first),
             };
-            let straight = to_first + cell.last - cell.first;
+            let without_resets = to_first + cell.last - cell.first;
             let noise = 1e-9 * cell.sum.abs().max(cell.last.abs());
-            if (cell.sum - straight).abs() > noise || to_first < -noise {
+            if (cell.sum - without_resets).abs() > noise || to_first < -noise {
                 return Err(merged("resets", "increase"));
             }
             0.0
@@ -65,7 +65,7 @@ pub(super) fn resets(window: &Window<'_>, _: &[f64], _: &Notes<'_>) -> Answer {
         } else {
             return Err(merged("resets", "min_over_time and max_over_time"));
         };
-        resets += inside + f64::from(u8::from(entered));
+        resets += inside + f64::from(u8::from(at_start));
         before = Some(cell.last);
     }
     Ok(Some(resets))

@@ -1,4 +1,4 @@
-//! Functions of extended selectors, and the values of smoothed ones.
+//! Functions of extended selectors, and the values of smoothed selectors.
 //!
 //! The first sample of an anchored window is the newest sample at or before its start. A smoothed
 //! window interpolates the values at its edges from the samples on either side. Both use the known
@@ -7,8 +7,8 @@
 use crate::query::QueryError;
 use crate::query::promql::value::{cells::Sample, series::ABSENT, windows::Extension};
 
-const OF_ANCHORED: [&str; 5] = ["changes", "delta", "increase", "rate", "resets"];
-const OF_SMOOTHED: [&str; 3] = ["delta", "increase", "rate"];
+const ANCHORED_FUNCTIONS: [&str; 5] = ["changes", "delta", "increase", "rate", "resets"];
+const SMOOTHED_FUNCTIONS: [&str; 3] = ["delta", "increase", "rate"];
 
 /// A function of extended windows.
 pub(crate) struct ExtendedFunction<'a> {
@@ -28,8 +28,8 @@ impl<'a> ExtendedFunction<'a> {
         range_ms: i64,
     ) -> Result<Self, QueryError> {
         let (modifier, functions) = match extension {
-            Extension::Anchored => ("anchored", &OF_ANCHORED[..]),
-            Extension::Smoothed => ("smoothed", &OF_SMOOTHED[..]),
+            Extension::Anchored => ("anchored", &ANCHORED_FUNCTIONS[..]),
+            Extension::Smoothed => ("smoothed", &SMOOTHED_FUNCTIONS[..]),
         };
         if !functions.contains(&name) {
             return Err(QueryError::Execution(format!(
@@ -40,19 +40,19 @@ impl<'a> ExtendedFunction<'a> {
         Ok(Self { name, range_ms, is_smoothed: extension == Extension::Smoothed })
     }
 
-    /// Evaluates the window that ends at a time, from the samples in and around it.
+    /// Evaluates the window that ends at a time, from the samples in and around the window.
     pub(crate) fn value(&self, samples: &[Sample], to: i64) -> f64 {
         let window = Edges { from: to - self.range_ms, to, smoothed: self.is_smoothed };
         let value = match self.name {
-            "changes" => window.counted(samples, |earlier, later| {
+            "changes" => window.count_pairs(samples, |earlier, later| {
                 earlier != later && !(earlier.is_nan() && later.is_nan())
             }),
-            "resets" => window.counted(samples, |earlier, later| later < earlier),
-            "delta" => window.grown(samples, false),
+            "resets" => window.count_pairs(samples, |earlier, later| later < earlier),
+            "delta" => window.growth(samples, false),
             "rate" => {
-                window.grown(samples, true).map(|grown| grown * 1000.0 / self.range_ms as f64)
+                window.growth(samples, true).map(|growth| growth * 1000.0 / self.range_ms as f64)
             }
-            _ => window.grown(samples, true),
+            _ => window.growth(samples, true),
         };
         value.unwrap_or(ABSENT)
     }
@@ -64,7 +64,7 @@ pub(crate) fn smoothed_at(samples: &[Sample], at: i64) -> f64 {
     let next = samples.partition_point(|sample| sample.0 < at);
     match (next.checked_sub(1).map(|before| samples[before]), samples.get(next)) {
         (_, Some(sample)) if sample.0 == at => sample.1,
-        (Some(earlier), Some(later)) => drawn(earlier, *later, at, false),
+        (Some(earlier), Some(later)) => interpolated(earlier, *later, at, false),
         (Some(earlier), None) => earlier.1,
         (None, Some(next)) => next.1,
         (None, None) => ABSENT,
@@ -72,12 +72,12 @@ pub(crate) fn smoothed_at(samples: &[Sample], at: i64) -> f64 {
 }
 
 /// Interpolates between two samples. A counter that was reset between them begins at 0.
-fn drawn(earlier: Sample, later: Sample, at: i64, counter: bool) -> f64 {
+fn interpolated(earlier: Sample, later: Sample, at: i64, counter: bool) -> f64 {
     let from = if counter && later.1 < earlier.1 { 0.0 } else { earlier.1 };
     from + (later.1 - from) * (at - earlier.0) as f64 / (later.0 - earlier.0) as f64
 }
 
-/// The edges of a window whose samples extend beyond it.
+/// The edges of a window whose samples extend beyond the window.
 struct Edges {
     from: i64,
     to: i64,
@@ -91,7 +91,7 @@ impl Edges {
     }
 
     /// Returns the growth from edge to edge; `None` without a sample after the start.
-    fn grown(&self, samples: &[Sample], counter: bool) -> Option<f64> {
+    fn growth(&self, samples: &[Sample], counter: bool) -> Option<f64> {
         let mut first = self.anchor(samples);
         let mut last = samples.len() - 1;
         if self.smoothed {
@@ -102,17 +102,17 @@ impl Edges {
         }
         let left = match samples.get(first + 1) {
             Some(next) if self.smoothed && samples[first].0 < self.from => {
-                drawn(samples[first], *next, self.from, counter)
+                interpolated(samples[first], *next, self.from, counter)
             }
             _ => samples[first].1,
         };
         let right = match last.checked_sub(1) {
             Some(before) if self.smoothed && samples[last].0 > self.to => {
-                drawn(samples[before], samples[last], self.to, counter)
+                interpolated(samples[before], samples[last], self.to, counter)
             }
             _ => samples[last].1,
         };
-        let mut grown = right - left;
+        let mut growth = right - left;
         if counter {
             // The values at the edges account for resets next to them.
             first += usize::from(samples[first].0 <= self.from);
@@ -121,20 +121,24 @@ impl Edges {
             let inside = samples.get(first..end).unwrap_or_default().iter().map(|sample| sample.1);
             for value in inside.chain([right]) {
                 if value < before {
-                    grown += before;
+                    growth += before;
                 }
                 before = value;
             }
         }
-        Some(grown)
+        Some(growth)
     }
 
-    /// Counts pairs of adjacent samples, from the anchor on, for which `is_so` returns true.
-    fn counted(&self, samples: &[Sample], is_so: impl Fn(f64, f64) -> bool) -> Option<f64> {
+    /// Counts pairs of adjacent samples, from the anchor on, for which `is_counted` returns true.
+    fn count_pairs(
+        &self,
+        samples: &[Sample],
+        is_counted: impl Fn(f64, f64) -> bool,
+    ) -> Option<f64> {
         let from = &samples[self.anchor(samples)..];
         let any_inside = from.last().is_some_and(|sample| sample.0 > self.from);
         let pairs = from.iter().zip(from.get(1..).unwrap_or_default());
         any_inside
-            .then(|| pairs.filter(|(earlier, later)| is_so(earlier.1, later.1)).count() as f64)
+            .then(|| pairs.filter(|(earlier, later)| is_counted(earlier.1, later.1)).count() as f64)
     }
 }

@@ -17,7 +17,7 @@ pub(super) struct Extent {
     pub(super) count: u32,
     /// The change between the two readings.
     pub(super) grown: f64,
-    /// The first value, for series that cannot have been below zero before it.
+    /// The first value of a counter, which cannot have been below zero before. `None` for gauges.
     pub(super) floor: Option<f64>,
 }
 
@@ -63,12 +63,12 @@ impl Extent {
         }
         let spacing = sampled / f64::from(self.count - 1);
         let near = spacing * 1.1;
-        let carried = |distance: f64| if distance >= near { spacing / 2.0 } else { distance };
-        let mut to_start = carried((self.from - frame.from as f64) / 1000.0);
+        let extension = |distance: f64| if distance >= near { spacing / 2.0 } else { distance };
+        let mut to_start = extension((self.from - frame.from as f64) / 1000.0);
         if let Some(floor) = self.floor {
             to_start = to_start.min(sampled * (floor / self.grown));
         }
-        let to_end = carried((frame.to as f64 - self.to) / 1000.0);
+        let to_end = extension((frame.to as f64 - self.to) / 1000.0);
         Some(self.grown * ((sampled + to_start + to_end) / sampled))
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn quantile(
 ) -> Result<Vec<Series>, QueryError> {
     let (quantiles, series) = (arguments.scalar()?, arguments.vector()?);
     context.notes.at_argument(0).check_quantiles(&quantiles);
-    Ok(of_each(&quantiles, &series, context.steps, &context.notes.at_argument(1)))
+    Ok(quantile_of_each(&quantiles, &series, context.steps, &context.notes.at_argument(1)))
 }
 
 /// Evaluates `histogram_quantiles`. The values of each quantile form a series with the quantile as
@@ -52,18 +52,20 @@ pub(super) fn quantiles(
         notes.at_argument(index + 2).check_quantiles(values);
     }
     let mut out = Vec::new();
-    for wanted in &all {
-        let found = of_each(wanted, &series, steps, notes);
+    for quantile_values in &all {
+        let found = quantile_of_each(quantile_values, &series, steps, notes);
         // A quantile may be calculated and differ over time.
-        let mut texts: Vec<String> = wanted.iter().map(|q| open_metrics_text(*q)).collect();
+        let mut texts: Vec<String> =
+            quantile_values.iter().map(|q| open_metrics_text(*q)).collect();
         let text_at = texts.clone();
         texts.sort();
         texts.dedup();
         for text in texts {
             out.extend(found.iter().map(|entry| {
                 let times = entry.values.iter().zip(&text_at);
-                let at_quantile =
-                    |(value, of): (&f64, &String)| if *of == text { *value } else { ABSENT };
+                let at_quantile = |(value, quantile): (&f64, &String)| {
+                    if *quantile == text { *value } else { ABSENT }
+                };
                 let (drop_metric, values) = (entry.drop_metric, times.map(at_quantile).collect());
                 Series { labels: entry.labels.with(&label, &text), drop_metric, values }
             }));
@@ -79,15 +81,20 @@ pub(super) fn fraction(
     context: &Context<'_>,
 ) -> Result<Vec<Series>, QueryError> {
     let (low, high, series) = (arguments.scalar()?, arguments.scalar()?, arguments.vector()?);
-    Ok(by_histogram(&series, context.steps, &context.notes, |at, all, _| {
-        buckets::fraction(low[at], high[at], all)
+    Ok(by_histogram(&series, context.steps, &context.notes, |step, all, _| {
+        buckets::fraction(low[step], high[step], all)
     }))
 }
 
 /// Returns the quantile of each histogram.
-fn of_each(quantiles: &[f64], series: &[Series], steps: &Steps, notes: &Notes<'_>) -> Vec<Series> {
-    by_histogram(series, steps, notes, |at, all, metric| {
-        let (value, fixed) = buckets::quantile(quantiles[at], all);
+fn quantile_of_each(
+    quantiles: &[f64],
+    series: &[Series],
+    steps: &Steps,
+    notes: &Notes<'_>,
+) -> Vec<Series> {
+    by_histogram(series, steps, notes, |step, all, metric| {
+        let (value, fixed) = buckets::quantile(quantiles[step], all);
         if fixed {
             notes.inform(|| {
                 format!(
@@ -110,19 +117,19 @@ fn by_histogram(
     let mut out = Vec::new();
     for histogram in histograms(series, notes) {
         let values = (0..steps.count)
-            .map(|at| {
+            .map(|step| {
                 let members = histogram.members.iter();
                 let buckets: Vec<_> = members
                     .map(|(bound, index)| Bucket {
                         bound: *bound,
-                        count: series[*index].values[at],
+                        count: series[*index].values[step],
                     })
                     .filter(|bucket| is_present(bucket.count))
                     .collect();
                 if buckets.is_empty() {
                     return ABSENT;
                 }
-                compute(at, buckets, histogram.labels.metric())
+                compute(step, buckets, histogram.labels.metric())
             })
             .collect();
         out.push(Series { labels: histogram.labels, drop_metric: true, values });

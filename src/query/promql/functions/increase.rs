@@ -30,21 +30,21 @@ pub(super) fn increase(window: &Window<'_>) -> Option<f64> {
         Kind::Delta if !window.has_readings() => None,
         Kind::Gauge => Extent::of_gauge(window, true)?.carried_on(&window.frame),
         Kind::Delta => Some(total(window.portions().map(|portion| portion.sum()))),
-        Kind::Counter if window.frame.cuts_slots => counted_between_slots(window),
-        Kind::Counter => counted_in_slots(window),
+        Kind::Counter if window.frame.cuts_slots => increase_in_cut_slots(window),
+        Kind::Counter => increase_in_whole_slots(window),
     }
 }
 
 /// Returns the increase of a counter in a window of whole slots: the stored increases, and the
 /// window's share of gaps.
-fn counted_in_slots(window: &Window<'_>) -> Option<f64> {
+fn increase_in_whole_slots(window: &Window<'_>) -> Option<f64> {
     let (cells, Frame { from, to, .. }) = (window.cells(), window.frame);
     let (at_start, at_end) = (gap_before(window, window.lo), gap_before(window, window.hi));
     if cells.is_empty() {
         let gap = at_start.filter(|gap| gap.covers(from, to))?;
         return Some(gap.carried(to) - gap.carried(from));
     }
-    // The first reading of a series does not imply an increase before it.
+    // The first reading of a series does not imply an increase before that reading.
     if at_end.is_none() && cells.iter().all(|cell| cell.max == f64::NEG_INFINITY) {
         return None;
     }
@@ -87,18 +87,18 @@ fn total(numbers: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// Returns the increase of a counter in a window that cuts slots.
-fn counted_between_slots(window: &Window<'_>) -> Option<f64> {
+fn increase_in_cut_slots(window: &Window<'_>) -> Option<f64> {
     let mut portions = window.portions();
     let first = portions.next()?;
-    let within = |portion: &Portion<'_>| portion.counted_each_step() * f64::from(portion.steps());
-    let (mut last, mut count, mut grown) = (first, first.count(), within(&first));
+    let inside = |portion: &Portion<'_>| portion.counted_each_step() * f64::from(portion.steps());
+    let (mut last, mut count, mut grown) = (first, first.count(), inside(&first));
     for portion in portions {
-        grown += portion.counted_before().unwrap_or(0.0) + within(&portion);
+        grown += portion.counted_before().unwrap_or(0.0) + inside(&portion);
         count += portion.count();
         last = portion;
     }
     if count == 1 {
-        return counted_around_one(&first, &window.frame);
+        return increase_around_one_reading(&first, &window.frame);
     }
     let (start, end) = (first.first(), last.last());
     // A counter cannot have been below zero.
@@ -107,8 +107,8 @@ fn counted_between_slots(window: &Window<'_>) -> Option<f64> {
 }
 
 /// Returns the increase of a counter in a window with one reading: the increase since the previous
-/// reading, scaled to the window. Prometheus has no value there.
-fn counted_around_one(portion: &Portion<'_>, frame: &Frame) -> Option<f64> {
+/// reading, scaled to the window. Prometheus returns no value in this case.
+fn increase_around_one_reading(portion: &Portion<'_>, frame: &Frame) -> Option<f64> {
     let (passed, counted) = portion.since_before()?;
     let at = portion.first().at;
     let to_end = frame.to as f64 - at;
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_that_cut_slots_count_what_prometheus_counts() {
+    fn windows_that_cut_slots_follow_the_rule_of_prometheus() {
         let upto = |readings: &[(i64, f64)], end: i64| -> Vec<(i64, f64)> {
             readings.iter().copied().filter(|(at, _)| *at <= end).collect()
         };
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_counter_has_its_rate_at_every_second() {
+    fn a_steady_counter_has_the_same_rate_in_every_window() {
         for every in [5, 10, 15, 30, 60] {
             let readings = readings(2, every, 1200, |at| 1000 + 2 * at);
             let cells = cells_of_readings(Kind::Counter, readings.iter().copied());
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_in_a_gap_is_spread_over_its_slots() {
+    fn growth_in_a_gap_is_spread_over_the_slots_of_the_gap() {
         let mut all = readings(5, 5, 60, |at| at);
         all.extend(readings(305, 5, 360, |at| at));
         let gapped = cells_of_readings(Kind::Counter, all.iter().copied());
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn deltas_are_counted_where_they_came() {
+    fn deltas_count_at_the_time_of_their_reading() {
         let cells = cells_of_readings(Kind::Delta, readings(5, 10, 300, |_| 4));
         assert_eq!(increase_in(&cells, Kind::Delta, 60, 120), Some(24.0));
         assert_eq!(increase_in(&cells, Kind::Delta, 72, 132), Some(24.0));

@@ -31,24 +31,27 @@ const ANY_METRIC: &str = ".+_info";
 
 /// The info series that the second argument of `info` selects.
 pub(crate) struct InfoSelector {
-    /// The matchers; those on the metric's name come first.
+    /// The matchers, with matchers on the metric's name first.
     matchers: Vec<SeriesMatcher>,
     /// Number of matchers on the metric's name.
     on_metric: usize,
 }
 
 impl InfoSelector {
-    /// Creates a selector, with default matchers when none is on the metric's name.
-    pub(crate) fn new(given: Vec<SeriesMatcher>, bounds: &Bounds<'_>) -> Result<Self, QueryError> {
+    /// Creates a selector, with a default matcher when no matcher selects a metric's name.
+    pub(crate) fn new(
+        requested: Vec<SeriesMatcher>,
+        bounds: &Bounds<'_>,
+    ) -> Result<Self, QueryError> {
         let (mut matchers, data): (Vec<_>, Vec<_>) =
-            given.into_iter().partition(|matcher: &SeriesMatcher| matcher.tag == METRIC_TAG);
-        let says_which = |matcher: &SeriesMatcher| match matcher.operator {
+            requested.into_iter().partition(|matcher: &SeriesMatcher| matcher.tag == METRIC_TAG);
+        let is_positive = |matcher: &SeriesMatcher| match matcher.operator {
             MatchOperator::Equal(_) | MatchOperator::Pattern(_) => true,
             MatchOperator::NotEqual(_) | MatchOperator::NotPattern(_) => false,
         };
         if matchers.is_empty() {
             matchers.push(SeriesMatcher::equal(METRIC_TAG, DEFAULT_METRIC));
-        } else if !matchers.iter().any(says_which) {
+        } else if !matchers.iter().any(is_positive) {
             let operator = MatchOperator::Pattern(bounds.pattern(ANY_METRIC)?);
             matchers.push(SeriesMatcher { tag: METRIC_TAG.to_owned(), operator });
         }
@@ -68,8 +71,8 @@ impl InfoSelector {
             .all(|matcher| matcher.matches(series.labels.metric()))
     }
 
-    /// Returns the matchers on other labels. Only their labels are added; without matchers, all
-    /// labels are.
+    /// Returns the matchers on other labels. Only labels with a matcher are added; without
+    /// matchers, all labels are added.
     fn data(&self) -> &[SeriesMatcher] {
         &self.matchers[self.on_metric..]
     }
@@ -104,7 +107,7 @@ pub(crate) fn joined(
 }
 
 /// Groups info series by the pair that they describe. An info series only counts when its
-/// identifying labels match those of some series in `base`.
+/// identifying labels match the labels of a series in `base`.
 fn described<'a>(
     base: &[Series],
     found: &'a [Series],
@@ -185,8 +188,8 @@ fn current(infos: &[&Series], time: usize) -> Result<Vec<usize>, QueryError> {
     Ok(newest)
 }
 
-/// Returns the labels of a series with those of its info series; `None` when a matcher excludes a
-/// series without info labels.
+/// Adds the labels of its info series to the labels of a series. Returns `None` when a matcher
+/// excludes a series without info labels.
 fn labels(
     base: &Labels,
     current: &[usize],

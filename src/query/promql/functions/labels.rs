@@ -40,7 +40,7 @@ pub(super) fn replace(
     for entry in &mut series {
         bounds.check_time()?;
         let Some(found) = regex.captures(entry.labels.get(source)) else { continue };
-        let value = made(pieces.iter().map(|piece| piece.of(&found)), bounds)?;
+        let value = label_value(pieces.iter().map(|piece| piece.of(&found)), bounds)?;
         set(entry, destination, &value);
     }
     join_same(series)
@@ -65,7 +65,7 @@ pub(super) fn join(
             let between = if index > 0 { separator.as_str() } else { "" };
             [between, entry.labels.get(source)]
         });
-        let value = made(texts, bounds)?;
+        let value = label_value(texts, bounds)?;
         set(entry, destination, &value);
     }
     join_same(series)
@@ -73,7 +73,7 @@ pub(super) fn join(
 
 /// Builds the value of a label. Memory is charged first, because a short query could build long
 /// values.
-fn made<'a>(
+fn label_value<'a>(
     parts: impl Iterator<Item = &'a str> + Clone,
     bounds: &Bounds<'_>,
 ) -> Result<String, QueryError> {
@@ -150,8 +150,8 @@ fn pieces(mut replacement: &str) -> Vec<Piece<'_>> {
 /// Returns the name after a `$`, and the rest of the text.
 fn group_name(text: &str) -> Option<(&str, &str)> {
     let (text, braces) = text.strip_prefix('{').map_or((text, false), |text| (text, true));
-    let belongs = |c: char| c.is_alphanumeric() || c == '_';
-    let (name, after) = text.split_at(text.find(|c| !belongs(c)).unwrap_or(text.len()));
+    let is_name_char = |c: char| c.is_alphanumeric() || c == '_';
+    let (name, after) = text.split_at(text.find(|c| !is_name_char(c)).unwrap_or(text.len()));
     let after = if braces { after.strip_prefix('}')? } else { after };
     (!name.is_empty()).then_some((name, after))
 }
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_made_of_others() {
+    fn labels_are_built_from_other_labels() {
         let bounds = Bounds::new(&LIMITS);
         let check = |texts: [&str; 4], expected: &str| {
             let texts = texts.map(str::to_owned);

@@ -32,19 +32,18 @@ pub(super) fn call(
         return Ok(mapped(series, |_, value| function(value)));
     }
     let numbers = arguments.scalars()?;
-    let function = of_several(name).ok_or_else(|| {
-        QueryError::Execution(format!("the function {name} is not supported here"))
-    })?;
-    let mut at_time = [f64::NAN; 2];
-    Ok(mapped(series, |at, value| {
-        for (argument, all) in at_time.iter_mut().zip(&numbers) {
-            *argument = all[at];
+    let function = of_several(name)
+        .ok_or_else(|| QueryError::Execution(format!("the function {name} is not supported")))?;
+    let mut at_step = [f64::NAN; 2];
+    Ok(mapped(series, |step, value| {
+        for (argument, all) in at_step.iter_mut().zip(&numbers) {
+            *argument = all[step];
         }
-        function(value, &at_time[..numbers.len().min(2)])
+        function(value, &at_step[..numbers.len().min(2)])
     }))
 }
 
-/// Numbers above this have squares that lose the addition of 1.
+/// Adding 1 to the square of a larger number does not change the square.
 const HUGE: f64 = 268_435_456.0;
 
 /// Returns the logarithm of twice a number without overflow.
@@ -147,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_dates() {
+    fn functions_are_exact_at_the_limits_of_numbers_and_dates() {
         let round = of_several("round").unwrap();
         assert_eq!([round(2.5, &[]), round(-2.5, &[]), round(12.34, &[0.1])], [3.0, -2.0, 12.3]);
         let clamp = of_several("clamp").unwrap();
@@ -168,9 +167,12 @@ mod tests {
             assert_eq!(part(name, leap_day), expected, "{name}");
         }
         assert_eq!(part("year", f64::NAN), 1970.0);
-        let never = 253_402_300_800.0; // 10000-01-01T00:00:00Z, a Saturday
-        assert_eq!([part("year", never), part("day_of_week", never)], [10_000.0, 6.0]);
-        assert_eq!([part("year", never - 1.0), part("day_of_month", never - 1.0)], [9999.0, 31.0]);
+        let year_10000 = 253_402_300_800.0; // 10000-01-01T00:00:00Z, a Saturday
+        assert_eq!([part("year", year_10000), part("day_of_week", year_10000)], [10_000.0, 6.0]);
+        assert_eq!(
+            [part("year", year_10000 - 1.0), part("day_of_month", year_10000 - 1.0)],
+            [9999.0, 31.0]
+        );
         assert_eq!([part("year", -1.0), part("month", -1.0)], [1969.0, 12.0]);
         let asinh = of_one("asinh").unwrap();
         assert_eq!([asinh(-1e308), asinh(0.0)], [-709.889_355_822_726, 0.0]);

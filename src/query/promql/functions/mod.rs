@@ -1,9 +1,9 @@
 //! Functions of evaluated arguments.
 //!
-//! [`call`] evaluates functions of values, `range` those of range vectors; each receives its
-//! arguments and a [`Context`]. The signatures are in `syntax/functions.rs`. Parts of `absent`,
-//! `absent_over_time`, `info` and `timestamp` are in `evaluate/call.rs`. Must never know: the
-//! store, the tree, the evaluator.
+//! [`call`] evaluates functions of values, `range` evaluates functions of range vectors; each
+//! receives its arguments and a [`Context`]. The signatures are in `syntax/functions.rs`. Parts of
+//! `absent`, `absent_over_time`, `info` and `timestamp` are in `evaluate/call.rs`. Must never know:
+//! the store, the tree, the evaluator.
 
 pub(crate) mod absent;
 mod buckets;
@@ -130,28 +130,28 @@ pub(crate) fn call(
         "histogram_quantile" => histograms::quantile(arguments, context)?,
         "histogram_quantiles" => histograms::quantiles(arguments, context)?,
         "histogram_fraction" => histograms::fraction(arguments, context)?,
-        // Native histograms are not stored; of floats these give nothing.
+        // Native histograms are not stored; for floats, these functions return nothing.
         "histogram_avg" | "histogram_count" | "histogram_stddev" | "histogram_stdvar"
         | "histogram_sum" => arguments.vector().map(|_| Vec::new())?,
         _ => maths::call(name, arguments, context)?,
     }))
 }
 
-/// A call without an argument that it needs.
+/// Returns the error for a call without a required argument.
 pub(crate) fn missing(name: &str) -> QueryError {
     QueryError::Invalid(format!("parse error: an argument is missing in the call to {name:?}"))
 }
 
-/// Applies a function to every value; the metric's name no longer fits then.
+/// Applies a function to every value. The metric's name does not apply to the result.
 pub(crate) fn mapped(
     mut series: Vec<Series>,
     mut function: impl FnMut(usize, f64) -> f64,
 ) -> Vec<Series> {
     for entry in &mut series {
         entry.drop_metric = true;
-        for (at, value) in entry.values.iter_mut().enumerate() {
+        for (step, value) in entry.values.iter_mut().enumerate() {
             if is_present(*value) {
-                *value = function(at, *value);
+                *value = function(step, *value);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Functions `*_over_time` of the cells in a window.
 //!
-//! A merged cell allows whatever its aggregates determine. Otherwise the function fails, and the
-//! error names an alternative. Must never know: the store, the tree.
+//! A function succeeds on a merged cell when the cell's aggregates determine the result. Otherwise
+//! the function fails, and the error names an alternative. Must never know: the store, the tree.
 
 use super::window::{Answer, RangeFunction, merged, seconds};
 use crate::query::QueryError;
@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// Returns the function with a name, if it is one of this file.
+/// Returns the function with a name, if it is in this file.
 pub(super) fn function(name: &str) -> Option<RangeFunction> {
     Some(match name {
         "avg_over_time" => average,
@@ -42,7 +42,8 @@ fn count(window: &Window<'_>) -> f64 {
     window.portions().map(|portion| f64::from(portion.count())).sum()
 }
 
-/// Returns the sum of the values of a portion. Counter cells have increases in place of values.
+/// Returns the sum of the values of a portion. Cells of counters contain increases instead of
+/// values.
 fn values_sum(portion: &Portion<'_>, kind: Kind, function: &str) -> Result<f64, QueryError> {
     if kind != Kind::Counter {
         return Ok(portion.sum());
@@ -52,7 +53,7 @@ fn values_sum(portion: &Portion<'_>, kind: Kind, function: &str) -> Result<f64, 
     Ok(values.iter().map(|(value, times)| value * f64::from(*times)).sum())
 }
 
-/// Calls `visit` with the sum of values and the number of readings of each portion.
+/// Calls `add` with the sum of values and the number of readings of each portion.
 fn each_sum(
     window: &Window<'_>,
     function: &str,
@@ -99,8 +100,8 @@ fn first_reading(window: &Window<'_>) -> Option<(i64, f64)> {
     })
 }
 
-/// Returns the time and value of the smallest or largest value. The time is that of the cell's last
-/// reading.
+/// Returns the time and value of the smallest or largest value. The time is the time of the cell's
+/// last reading.
 fn extreme(window: &Window<'_>, smallest: bool) -> (i64, f64) {
     let mut found: Option<(i64, f64)> = None;
     for portion in window.portions() {
@@ -113,7 +114,7 @@ fn extreme(window: &Window<'_>, smallest: bool) -> (i64, f64) {
         };
         let value = if smallest { low } else { high };
         let better = found.is_none_or(|(_, best)| {
-            // The last of several equal values, as in Prometheus.
+            // Among equal values, the last value counts, as in Prometheus.
             best.is_nan() || if smallest { value <= best } else { value >= best }
         });
         if better {
@@ -142,7 +143,7 @@ fn known_values(portion: &Portion<'_>, kind: Kind) -> Option<Vec<(f64, u32)>> {
 }
 
 /// Returns the values in the window with their numbers of consecutive occurrences, in order of time
-/// if it is known.
+/// if the order is known.
 fn all_values(window: &Window<'_>, function: &str) -> Result<Vec<(f64, u32)>, QueryError> {
     let mut values = Vec::with_capacity(window.cells().len());
     for portion in window.portions() {
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn merged_cells_answer_what_they_know() {
+    fn merged_cells_answer_functions_of_their_aggregates() {
         let cells = [merged_cell(), TimedCell::sample(70_000, 1.0)];
         for (name, expected) in [
             ("avg_over_time", 4.2),
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn single_samples_answer_everything() {
+    fn single_samples_answer_every_function() {
         let cells: Vec<_> =
             [4.0, 1.0, 3.0].iter().zip(1..).map(|(v, i)| TimedCell::sample(i * 1000, *v)).collect();
         for (name, expected) in

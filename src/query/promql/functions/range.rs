@@ -24,13 +24,13 @@ use crate::{
 /// Number of cells between checks of the time limit.
 const CELLS_BETWEEN_CHECKS: usize = 1_000_000;
 
-/// Returns the function with a name, if it is one of range vectors.
+/// Returns the function with a name, if it takes a range vector.
 pub(crate) fn function(name: &str) -> Option<RangeFunction> {
     over_time::function(name).or_else(|| rates::function(name))
 }
 
 /// Returns the detail that a function needs. Functions of single samples read the granularity that
-/// stores single samples, even when a coarser one would fit the windows.
+/// stores single samples, even when a coarser granularity would fit the windows.
 pub(crate) fn detail(name: &str) -> Detail {
     match name {
         "changes"
@@ -78,7 +78,7 @@ pub(crate) fn call(
     let mut at_time = vec![0.0; numbers.len()];
     // In a gap without readings, the growth of a counter is known.
     let is_increase = matches!(name, "rate" | "increase");
-    // These count the increases of counters, also in series that were gauges before or since.
+    // These functions count the increases of counters, also in series that were once gauges.
     let counts = matches!(name, "increase" | "irate" | "rate" | "resets");
     let mut series = over_windows(windows, counts, context, |window, index| {
         if !is_increase && !window.has_readings() {
@@ -100,7 +100,7 @@ pub(crate) fn call(
     Ok(series)
 }
 
-/// Calls a function for each series and each window. `counts` says that the function counts
+/// Calls a function for each series and each window. `counts` is true when the function counts
 /// increases.
 pub(crate) fn over_windows(
     windows: &RangeVector,
@@ -117,13 +117,13 @@ pub(crate) fn over_windows(
         let (cells, kind) = series.cells_for(counts);
         let mut cursor = Cursor::default();
         let mut values = Vec::with_capacity(steps.count);
-        let mut seen = 0;
+        let mut cells_read = 0;
         for (index, frame) in frames.iter().enumerate() {
             let window = cursor.window(cells, kind, *frame);
             let value = function(&window, index)?;
-            seen += window.cells().len();
-            if seen > CELLS_BETWEEN_CHECKS {
-                seen = 0;
+            cells_read += window.cells().len();
+            if cells_read > CELLS_BETWEEN_CHECKS {
+                cells_read = 0;
                 bounds.check_time()?;
             }
             values.push(value.unwrap_or(ABSENT));

@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// Returns the function with a name, if it is one of this file.
+/// Returns the function with a name, if it is in this file.
 pub(super) fn function(name: &str) -> Option<RangeFunction> {
     Some(match name {
         "changes" => changes,
@@ -35,16 +35,17 @@ pub(super) fn function(name: &str) -> Option<RangeFunction> {
     })
 }
 
-/// Adds an info about series under `rate` that are probably not counters, judging by their names as
-/// Prometheus does.
+/// Adds an info about arguments of `rate` and `increase` that are probably not counters. As in
+/// Prometheus, their names decide.
 pub(super) fn inform_of_gauges(windows: &RangeVector, answered: &[Series], notes: &Notes<'_>) {
     let counters = ["_total", "_sum", "_count", "_bucket"];
     let gauges = windows.cells.series.iter().filter(|series| series.kind == Kind::Gauge);
     let mut metrics: Vec<_> = gauges.map(|series| series.labels.metric()).collect();
     metrics.dedup();
     for metric in metrics {
-        let counts = metric.is_empty() || counters.iter().any(|end| metric.ends_with(end));
-        if !counts && answered.iter().any(|series| series.labels.metric() == metric) {
+        let is_named_as_counter =
+            metric.is_empty() || counters.iter().any(|end| metric.ends_with(end));
+        if !is_named_as_counter && answered.iter().any(|series| series.labels.metric() == metric) {
             notes.inform(|| {
                 format!(
                     "metric might not be a counter, name does not end in \
@@ -90,7 +91,7 @@ fn instant_change(window: &Window<'_>, rate: bool, notes: &Notes<'_>) -> Option<
 }
 
 fn merged_info() -> String {
-    "irate and idelta go by slots where several samples were merged into one".to_owned()
+    "irate and idelta are less exact where several samples were merged into one slot".to_owned()
 }
 
 /// Returns the rate between the last two readings, in a window that cuts slots.
@@ -111,10 +112,10 @@ fn instant_rate(window: &Window<'_>, notes: &Notes<'_>) -> Option<f64> {
         notes.inform(merged_info);
     }
     let before = others.last().or_else(|| window.before().filter(|_| last.is_merged()));
-    let near = |before: &&TimedCell| {
+    let is_near = |before: &&TimedCell| {
         last.last_at - before.last_at <= window.range_ms() + window.frame.width_ms
     };
-    if let Some(before) = before.filter(near) {
+    if let Some(before) = before.filter(is_near) {
         return (last.max > f64::NEG_INFINITY)
             .then(|| last.sum / seconds(last.last_at - before.last_at));
     }
@@ -172,14 +173,15 @@ mod tests {
     }
 
     #[test]
-    fn counters_give_their_exact_rate_merged_or_not() {
+    fn counters_have_exact_rates_in_single_and_in_merged_cells() {
         for every in [10, 30, 60] {
             let cells = counter(every, Kind::Counter);
             for (name, expected) in [("rate", 2.0), ("increase", 600.0), ("irate", 2.0)] {
                 let found = answer(name, &cells, Kind::Counter, 300_000, 600_000).unwrap();
                 assert_eq!(found, Some(expected), "{name} {every}");
             }
-            // The rate is steady in windows that do not consist of whole slots.
+            // In windows that cut slots, the rate of frequent readings is exact, and other rates
+            // are approximate.
             for to in (600_000..660_000).step_by(7000) {
                 let found = answer("rate", &cells, Kind::Counter, to - 90_000, to).unwrap();
                 assert!((found.unwrap() - 2.0).abs() < 1.4, "{every} {to} {found:?}");
@@ -188,8 +190,8 @@ mod tests {
                 }
             }
         }
-        let one = counter(60, Kind::Counter);
-        assert_eq!(answer("rate", &one, Kind::Counter, -1000, 1000).unwrap(), None);
+        let cells = counter(60, Kind::Counter);
+        assert_eq!(answer("rate", &cells, Kind::Counter, -1000, 1000).unwrap(), None);
     }
 
     #[test]
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_and_resets_of_merged_counters_are_known_where_rates_tell() {
+    fn changes_and_resets_of_merged_counters_follow_from_their_rates() {
         let cells = counter(10, Kind::Counter);
         assert_eq!(answer("changes", &cells, Kind::Counter, 59_000, 179_000).unwrap(), Some(11.0));
         assert_eq!(answer("resets", &cells, Kind::Counter, 59_000, 179_000).unwrap(), Some(0.0));

@@ -77,11 +77,11 @@ impl Fit {
         let value = *self.first.get_or_insert(first.value);
         self.constant &= portion.cell.min == value && portion.cell.max == value;
         let n = f64::from(portion.count());
-        let lasted = (last.at - first.at) / 1000.0;
-        let middle = start + lasted / 2.0;
+        let duration = (last.at - first.at) / 1000.0;
+        let middle = start + duration / 2.0;
         // The squared distances of n evenly spaced times from their mean.
-        let squares = lasted * lasted * n * (n + 1.0) / (12.0 * (n - 1.0));
-        let slope = if lasted > 0.0 { (last.value - first.value) / lasted } else { 0.0 };
+        let squares = duration * duration * n * (n + 1.0) / (12.0 * (n - 1.0));
+        let slope = if duration > 0.0 { (last.value - first.value) / duration } else { 0.0 };
         let sum = portion.sum();
         self.n += n;
         self.x.add(n * middle);

@@ -12,7 +12,7 @@ use crate::query::promql::{
     },
 };
 
-/// Evaluates the function with a name, if it is one of this file.
+/// Evaluates the function with a name, if it is in this file.
 pub(super) fn call(
     name: &str,
     arguments: &mut Arguments<'_>,
@@ -35,17 +35,17 @@ pub(super) fn call(
         }
         "scalar" => {
             let series = arguments.vector()?;
-            Ok(Some((0..steps.count).map(|at| only_value(&series, at)).collect()))
+            Ok(Some((0..steps.count).map(|step| only_value(&series, step)).collect()))
         }
         _ => Ok(None),
     }
 }
 
-/// Returns the value of the only series that has one; NaN when none or several have one.
-fn only_value(series: &[Series], at: usize) -> f64 {
-    let mut there =
-        series.iter().map(|series| series.values[at]).filter(|value| is_present(*value));
-    match (there.next(), there.next()) {
+/// Returns the value at a time when exactly one series has a value there; NaN otherwise.
+fn only_value(series: &[Series], step: usize) -> f64 {
+    let mut present =
+        series.iter().map(|series| series.values[step]).filter(|value| is_present(*value));
+    match (present.next(), present.next()) {
         (Some(value), None) => value,
         _ => f64::NAN,
     }

@@ -88,8 +88,8 @@ fn natural(left: &str, right: &str) -> Ordering {
 /// Splits off the first run of digits, or of other characters.
 fn chunk(text: &str) -> (&str, &str) {
     let digit = |c: char| c.is_ascii_digit();
-    let starts = text.starts_with(digit);
-    let end = text.find(|c: char| digit(c) != starts).unwrap_or(text.len());
+    let starts_with_digit = text.starts_with(digit);
+    let end = text.find(|c: char| digit(c) != starts_with_digit).unwrap_or(text.len());
     text.split_at(end)
 }
 

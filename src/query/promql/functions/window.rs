@@ -1,6 +1,6 @@
 //! The type of window functions, and their error for merged samples.
 //!
-//! Must never know: which functions there are.
+//! Must never know: individual functions.
 
 use crate::query::QueryError;
 use crate::query::promql::value::{annotations::Notes, windows::Window};
@@ -20,7 +20,7 @@ pub(super) fn seconds(millis: i64) -> f64 {
 pub(super) fn merged(function: &str, instead: &str) -> QueryError {
     QueryError::Execution(format!(
         "{function} needs every sample, and several samples were merged into one slot here: use \
-         {instead}, or keep a granularity as fine as the samples are, such as the 10s one of \
+         {instead}, or keep a granularity as fine as the samples, such as 10s in \
          config/seconds.toml"
     ))
 }

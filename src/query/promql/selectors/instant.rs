@@ -45,7 +45,7 @@ impl Selectors<'_> {
         let shift = self.shift(selector)?;
         let windows = self.windows(shift, steps, 0, Detail::Aggregates);
         let cells = self.cells(selector, &windows, Needed::Newest, Columns::ENDS)?;
-        self.each(&cells, steps, |series| {
+        self.values_of_each(&cells, steps, |series| {
             let ends = steps.times().map(|time| shift.of(time));
             newest(series, self.lookback_ms, ends.map(|end| (end, end)), take)
         })
@@ -56,10 +56,10 @@ impl Selectors<'_> {
         &self,
         matchers: &[SeriesMatcher],
         steps: &Steps,
-        within: &RangeInclusive<i64>,
+        times: &RangeInclusive<i64>,
     ) -> Result<Vec<Series>, QueryError> {
-        let unmoved = TimeShift { at: None, offset_ms: 0 };
-        let windows = self.windows(unmoved, steps, 0, Detail::Aggregates);
+        let no_shift = TimeShift { at: None, offset_ms: 0 };
+        let windows = self.windows(no_shift, steps, 0, Detail::Aggregates);
         let cells = self.cells_matching(&Wanted {
             text: &format!("info {matchers:?}"),
             matchers: &|| Ok(vec![matchers.to_vec()]),
@@ -67,10 +67,10 @@ impl Selectors<'_> {
             needed: Needed::All,
             columns: Columns::ENDS,
         })?;
-        self.each(&cells, steps, |series| {
-            let ends = steps.times().map(|time| (time.min(*within.end()), time));
+        self.values_of_each(&cells, steps, |series| {
+            let ends = steps.times().map(|time| (time.min(*times.end()), time));
             let mut values = newest(series, self.lookback_ms, ends, Take::Time);
-            let first = *within.start() as f64 / 1000.0;
+            let first = *times.start() as f64 / 1000.0;
             for value in values.iter_mut().filter(|value| is_present(**value)) {
                 if *value < first {
                     *value = ABSENT;
@@ -80,7 +80,8 @@ impl Selectors<'_> {
         })
     }
 
-    fn each(
+    /// Builds a series from the values of each series of cells, and drops series without values.
+    fn values_of_each(
         &self,
         cells: &CellMatrix,
         steps: &Steps,
@@ -98,8 +99,9 @@ impl Selectors<'_> {
     }
 }
 
-/// Returns the newest sample of a series up to each of the first times, which must not decrease,
-/// unless it is older than the second times allow.
+/// Returns the newest sample of a series for each pair of times: the newest sample at or before the
+/// first time, unless the sample is older than the lookback at the second time. The first times
+/// must not decrease.
 fn newest(
     series: &CellSeries,
     lookback_ms: i64,

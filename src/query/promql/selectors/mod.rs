@@ -1,7 +1,7 @@
 //! Selectors: the cells that are read for a selector, and its values at each time.
 //!
-//! The only room of PromQL that reads the store; it reads each document once. Must never know:
-//! functions, operators, aggregations.
+//! No other part of PromQL reads the store. Each document is read once. Must never know: functions,
+//! operators, aggregations.
 
 mod extended;
 mod instant;
@@ -44,11 +44,12 @@ pub(crate) struct Selectors<'a> {
     query: QueryRange,
     bounds: &'a Bounds<'a>,
     notes: Notes<'a>,
+    /// The cells that were read, for other uses of the same selector.
     read: RefCell<Vec<Read>>,
 }
 
 impl<'a> Selectors<'a> {
-    /// Creates the evaluation; reads nothing yet.
+    /// Creates the evaluation without reading anything.
     pub(crate) fn new(
         store: &'a Store,
         now: UnixMillis,

@@ -1,4 +1,5 @@
-//! The readings on either side of a gap that begins before the first window or ends after the last.
+//! The readings on either side of a gap that begins before the first window or ends after the last
+//! window.
 //!
 //! The growth of a counter in a gap is spread over the slots of the gap, so a window over a part of
 //! the gap needs both readings. Must never know: how the cells are used.

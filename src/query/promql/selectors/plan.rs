@@ -1,7 +1,7 @@
 //! The plan for reading a selector: series, granularities and times.
 //!
-//! `policy/query_plan.rs` chooses the granularity. Where it has already expired, the next coarser
-//! one is used, and a warning says so. Must never know: how cells are read.
+//! `policy/query_plan.rs` chooses the granularity. Where this granularity has already expired, the
+//! next coarser granularity is used, and a warning reports it. Must never know: how cells are read.
 
 use std::rc::Rc;
 
@@ -33,7 +33,7 @@ pub(super) struct Selected {
     /// The position in label order among all matching series.
     pub(super) place: u32,
     info: SeriesInfo,
-    /// True when the series is a counter, or was one.
+    /// True when the series is or was a counter.
     is_counter: bool,
     ended_at: i64,
 }
@@ -110,7 +110,7 @@ pub(super) struct Read {
 pub(super) enum Needed {
     /// All cells within the windows.
     All,
-    /// The newest cell of each series up to the only time, possibly with older ones.
+    /// The newest cell of each series up to the only time, possibly with older cells.
     Newest,
 }
 
@@ -157,8 +157,8 @@ impl<'a> Selectors<'a> {
         let found = self.select(text, matchers, span.start)?;
         let counters = found.iter().any(|selected| selected.is_counter);
         if windows.detail == Detail::Values && counters && granularity > GranularityIndex::FINEST {
-            let each = Windows { detail: Detail::Samples, ..*windows };
-            return self.plan(&Wanted { windows: &each, columns, ..*wanted });
+            let sample_windows = Windows { detail: Detail::Samples, ..*windows };
+            return self.plan(&Wanted { windows: &sample_windows, columns, ..*wanted });
         }
         self.bounds.check_points(found.len(), windows.count)?;
         self.warn_of_coarse(&coverage, granularity, &segments);
@@ -214,19 +214,20 @@ impl<'a> Selectors<'a> {
     fn warn_of_coarse(
         &self,
         coverage: &Coverage<'_>,
-        asked: GranularityIndex,
+        requested: GranularityIndex,
         segments: &[Segment],
     ) {
         let granularities = coverage.granularities();
-        let is_other = |segment: &&Segment| {
-            segment.granularity > asked || !coverage.is_whole(segment.granularity, &segment.range)
+        let is_coarse_or_incomplete = |segment: &&Segment| {
+            segment.granularity > requested
+                || !coverage.is_whole(segment.granularity, &segment.range)
         };
-        let coarse = segments.iter().rfind(is_other);
+        let coarse = segments.iter().rfind(is_coarse_or_incomplete);
         if let Some(Segment { granularity: shown, range, .. }) = coarse {
             self.notes.warn(|| {
-                let (wanted, end) = (&granularities[asked], range.end);
-                let why = if coverage.keeps(asked, range.start) {
-                    coverage.why_not(asked, range)
+                let (wanted, end) = (&granularities[requested], range.end);
+                let why = if coverage.keeps(requested, range.start) {
+                    coverage.why_not(requested, range)
                 } else {
                     format!("{} is kept for {} only", wanted.name, wanted.retention)
                 };

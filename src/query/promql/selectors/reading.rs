@@ -26,8 +26,8 @@ use crate::{
 
 /// Number of series per view. Creating a view blocks the writer for a moment.
 const SERIES_PER_VIEW: usize = 1024;
-/// Number of series whose cells are in memory at a time when they are used once. A day of slots of
-/// five minutes takes 18 KB per series.
+/// Number of series whose cells are in memory at a time when each cell is used only once. A day of
+/// slots of five minutes takes 18 KB per series.
 const SERIES_PER_PART: usize = 8;
 
 impl Selectors<'_> {
@@ -211,8 +211,8 @@ impl Selectors<'_> {
     }
 }
 
-/// Returns the segments from the newest on. The newest one begins with the slot before that of a
-/// time, because most series have a sample there.
+/// Returns the segments from the newest on. The newest segment begins one slot before the slot that
+/// contains `at`, because most series have a sample there.
 fn newest_first(
     segments: &[Segment],
     granularities: &GranularitySet,

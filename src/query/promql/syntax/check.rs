@@ -12,10 +12,10 @@ use crate::model::METRIC_TAG;
 
 type Checked = Result<ValueType, SyntaxError>;
 
-/// Checks an expression and finds the type of its value.
+/// Checks an expression and returns the type of its value.
 ///
 /// # Errors
-/// The first rule that is broken.
+/// The first broken rule.
 pub(super) fn check(expression: &Expr) -> Checked {
     match expression {
         Expr::Aggregate(aggregate) => check_aggregate(aggregate)?,
@@ -74,7 +74,7 @@ fn check_binary(binary: &Binary) -> Result<(), SyntaxError> {
     let Binary { operator, left, right, matching, .. } = binary;
     let (left_type, right_type) = (check(left)?, check(right)?);
     let at_operator = |problem: &str| Err(SyntaxError::new(binary.operator_span, problem));
-    let whole = |problem: String| Err(SyntaxError::new(binary.span, problem));
+    let at_expression = |problem: String| Err(SyntaxError::new(binary.span, problem));
     if binary.return_bool && !operator.is_comparison() {
         return at_operator("bool modifier can only be used on comparison operators");
     }
@@ -97,21 +97,23 @@ fn check_binary(binary: &Binary) -> Result<(), SyntaxError> {
     }
     if is_scalar != [false, false] {
         if labels.is_some_and(|labels| !labels.names().is_empty()) {
-            return whole("vector matching only allowed between instant vectors".to_owned());
+            return at_expression(
+                "vector matching only allowed between instant vectors".to_owned(),
+            );
         }
         if matching.fills() {
             let problem = "filling in missing series only allowed between instant vectors";
-            return whole(problem.to_owned());
+            return at_expression(problem.to_owned());
         }
         if operator.is_set() {
-            return whole(format!(
+            return at_expression(format!(
                 "set operator \"{operator}\" not allowed in binary scalar expression"
             ));
         }
     } else if operator.is_set() && matching.many != Many::Neither {
-        return whole(format!("no grouping allowed for \"{operator}\" operation"));
+        return at_expression(format!("no grouping allowed for \"{operator}\" operation"));
     } else if operator.is_set() && matching.fills() {
-        return whole("filling in missing series not allowed for set operators".to_owned());
+        return at_expression("filling in missing series not allowed for set operators".to_owned());
     }
     Ok(())
 }
@@ -135,7 +137,7 @@ fn check_call(call: &Call) -> Result<(), SyntaxError> {
     for (index, argument) in arguments.iter().enumerate() {
         let is_labels = name == "info" && index == 1;
         if let (true, Expr::Vector(selector)) = (is_labels, argument) {
-            // It may select all info series.
+            // The selector may match all info series.
             check_names(selector)?;
         } else if is_labels && argument.value_type() == ValueType::Vector {
             let problem =
@@ -181,7 +183,7 @@ mod tests {
     use super::super::parser::parse;
 
     #[test]
-    fn rules_of_types_are_reported_in_the_words_of_prometheus() {
+    fn type_errors_use_the_words_of_prometheus() {
         for (text, expected) in [
             ("abs()", r#"1:1: expected 1 argument(s) in call to "abs", got 0"#),
             ("round(x, 1, 2)", r#"1:1: expected at most 2 argument(s) in call to "round", got 3"#),

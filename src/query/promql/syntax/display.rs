@@ -98,7 +98,7 @@ impl Display for BinaryHead<'_> {
     }
 }
 
-/// The brackets of a subquery, and what follows them.
+/// The brackets and the modifiers of a subquery.
 pub(super) struct Window<'e>(pub(super) &'e Subquery);
 
 impl Display for Window<'_> {
@@ -121,7 +121,8 @@ impl Display for VectorSelector {
 }
 
 impl VectorSelector {
-    /// The name and the matchers as text: the same for selectors of the same series.
+    /// Returns the name and the matchers as text. Selectors that differ only in their modifiers
+    /// return the same text.
     pub(crate) fn series_text(&self) -> String {
         struct Series<'e>(&'e VectorSelector);
         impl Display for Series<'_> {
@@ -230,8 +231,8 @@ impl Display for Calculation {
     }
 }
 
-/// Writes a length of time in units. Years and weeks are used only where nothing remains: 90d is
-/// easier to read than 12w6d.
+/// Writes a length of time in units. Years and weeks are used only when they leave no remainder:
+/// 90d is easier to read than 12w6d.
 fn write_millis(millis: i64, f: &mut Formatter<'_>) -> fmt::Result {
     if millis == 0 {
         return f.write_str("0s");
@@ -249,13 +250,13 @@ fn write_millis(millis: i64, f: &mut Formatter<'_>) -> fmt::Result {
     Ok(())
 }
 
-/// Things with a separator in between.
+/// Elements with a separator between them.
 struct Joined<'e, T>(&'e [T], &'static str);
 
 impl<T: Display> Display for Joined<'_, T> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        for (index, one) in self.0.iter().enumerate() {
-            write!(f, "{}{one}", if index > 0 { self.1 } else { "" })?;
+        for (index, element) in self.0.iter().enumerate() {
+            write!(f, "{}{element}", if index > 0 { self.1 } else { "" })?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
-//! Expressions over several lines where they are long.
+//! Formatting of expressions; long expressions span several lines.
 //!
-//! The layout is that of Prometheus' `format_query` (`promql/parser/prettier_rules.md`). Must never
+//! The layout follows Prometheus' `format_query` (`promql/parser/prettier_rules.md`). Must never
 //! know: tokens, values.
 
 use super::{
@@ -8,11 +8,11 @@ use super::{
     tree::{Expr, Unary},
 };
 
-/// Longer expressions are split.
+/// Maximum length of an expression on one line.
 const LINE_BYTES_MAX: usize = 100;
 const INDENT: &str = "  ";
 
-/// An expression over several lines where it is long.
+/// Formats an expression; long expressions span several lines.
 pub(crate) fn formatted(expression: &Expr) -> String {
     let mut out = String::new();
     write_lines(expression, 0, &mut out);

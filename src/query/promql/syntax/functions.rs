@@ -1,7 +1,7 @@
 //! The functions of the language: their names, and the types of their arguments and results.
 //!
 //! The source is Prometheus (promql/parser/functions.go, docs/querying/functions.md). Must never
-//! know: what they compute.
+//! know: what the functions compute.
 
 use super::value_type::ValueType::{self, Matrix, Scalar, Text, Vector};
 
@@ -10,16 +10,16 @@ use super::value_type::ValueType::{self, Matrix, Scalar, Text, Vector};
 pub(crate) struct Function {
     /// The name in a query.
     pub(crate) name: &'static str,
-    /// The types of its arguments. The last one counts for all that follow.
+    /// The types of the arguments. The last type applies to all further arguments.
     pub(crate) arguments: &'static [ValueType],
-    /// The number of arguments: 0 for exactly as many as types; otherwise the last type is
-    /// optional, and a positive number limits its repetitions.
+    /// The number of arguments: 0 means one argument for each type. Otherwise the last type is
+    /// optional and may be repeated; a positive number limits its occurrences.
     pub(crate) variadic: i8,
-    /// The type of its result.
+    /// The type of the result.
     pub(crate) result: ValueType,
 }
 
-/// The function of a name.
+/// Returns the function with a name.
 pub(super) fn function(name: &str) -> Option<&'static Function> {
     let index = FUNCTIONS.binary_search_by(|function| function.name.cmp(name)).ok()?;
     Some(&FUNCTIONS[index])
@@ -34,22 +34,22 @@ const fn of(
     Function { name, arguments, variadic, result }
 }
 
-/// A function from instant vector to instant vector.
+/// Describes a function from an instant vector to an instant vector.
 const fn mapping(name: &'static str) -> Function {
     of(name, &[Vector], 0, Vector)
 }
 
-/// A function from range vector to instant vector.
+/// Describes a function from a range vector to an instant vector.
 const fn ranging(name: &'static str) -> Function {
     of(name, &[Matrix], 0, Vector)
 }
 
-/// A part of a time, by default of the evaluation's.
+/// Describes a function that returns a part of a time, by default of the evaluation time.
 const fn calendar(name: &'static str) -> Function {
     of(name, &[Vector], 1, Vector)
 }
 
-/// A number without arguments.
+/// Describes a function without arguments that returns a number.
 const fn number(name: &'static str) -> Function {
     of(name, &[], 0, Scalar)
 }
@@ -150,7 +150,7 @@ static FUNCTIONS: [Function; 92] = [
     calendar("year"),
 ];
 
-/// The names of all functions.
+/// Returns the names of all functions.
 #[cfg(test)]
 pub(super) fn names() -> Vec<&'static str> {
     FUNCTIONS.iter().map(|function| function.name).collect()

@@ -1,4 +1,4 @@
-//! The tree of a query as JSON, in the words of Prometheus' `parse_query`.
+//! The tree of a query as JSON, in the format of Prometheus' `parse_query`.
 //!
 //! The source is Prometheus (`web/api/v1/translate_ast.go`). Must never know: tokens, values.
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{model::METRIC_TAG, query::promql::value::steps::QueryTimes};
 
-/// The tree of an expression. Recurses as deep as a query may nest.
+/// Returns the tree of an expression. The parser limits the depth of the recursion.
 pub(crate) fn json(expression: &Expr) -> Value {
     match expression {
         Expr::Aggregate(Aggregate { operation, input, parameter, grouping, .. }) => object!({
@@ -104,13 +104,13 @@ fn matcher_json(matcher: &Matcher) -> Value {
     object!({ "name": label, "type": comparison.text(), "value": value })
 }
 
-/// A length in milliseconds, as an instant query has it; 0 when there is none.
+/// Returns a length in milliseconds, as for an instant query; 0 when it is missing or invalid.
 fn millis(length: Option<&Length>) -> i64 {
     let length = length.map(|length| length.millis(QueryTimes::INSTANT));
     length.and_then(Result::ok).unwrap_or_default()
 }
 
-/// The time of an `@`, or the word in its place.
+/// Returns the time of an `@`, or `start` or `end` instead.
 fn at(shift: &Shift) -> (Option<i64>, Option<&'static str>) {
     match shift.at {
         None => (None, None),
@@ -156,7 +156,7 @@ mod tests {
     /// Answers of Prometheus 3 (docs, "Parsing a PromQL expressions into a abstract syntax tree",
     /// and `web/api/v1/translate_ast.go`).
     #[test]
-    fn trees_have_the_words_of_prometheus() {
+    fn trees_equal_answers_of_prometheus() {
         let check = |query: &str, expected: &Value| {
             assert_eq!(tree(query).unwrap(), *expected, "{query}");
         };

@@ -1,5 +1,5 @@
-//! Lengths of time in a query: `5m`, seconds, and what is calculated of them, `step()` and
-//! `range()`.
+//! Lengths of time in a query: durations such as `5m`, seconds, and calculations, which may use
+//! `step()` and `range()`.
 //!
 //! The source is Prometheus (docs/querying/basics.md, "Arithmetic expressions for durations"). Must
 //! never know: tokens, selectors.
@@ -14,9 +14,9 @@ use crate::query::promql::value::steps::QueryTimes;
 /// A length of time.
 #[derive(Debug)]
 pub(crate) enum Length {
-    /// Milliseconds; negative ones only as an offset.
+    /// Milliseconds; only an offset may be negative.
     Millis(i64),
-    /// A calculation, and where it stands.
+    /// A calculation with its span in the query.
     Computed(Box<Calculation>, Span),
 }
 
@@ -35,9 +35,9 @@ pub(crate) enum Calculation {
     Paren(Box<Self>),
     /// A calculation with its sign changed.
     Negative(Box<Self>),
-    /// Two operands of an operator of arithmetic.
+    /// An arithmetic operator with two operands.
     Binary(Operator, Box<Self>, Box<Self>),
-    /// The smaller or larger of two.
+    /// The smaller or larger of two calculations.
     Pick(Pick, Box<Self>, Box<Self>),
 }
 
@@ -53,7 +53,7 @@ pub(crate) enum Pick {
 impl Pick {
     pub(super) const ALL: [Self; 4] = [Self::Min, Self::MinOf, Self::Max, Self::MaxOf];
 
-    /// The name in a query.
+    /// Returns the name in a query.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Min => "min",
@@ -65,24 +65,24 @@ impl Pick {
 }
 
 impl Length {
-    /// The length in milliseconds.
+    /// Returns the length in milliseconds.
     ///
     /// # Errors
-    /// When it cannot be calculated at these times.
+    /// When the length cannot be calculated at these times.
     pub(crate) fn millis(&self, times: QueryTimes) -> Result<i64, SyntaxError> {
         let (calculation, span) = match self {
             Self::Millis(millis) => return Ok(*millis),
             Self::Computed(calculation, span) => (calculation, *span),
         };
-        let bad = |problem: &str| SyntaxError::new(span, problem);
-        let seconds = calculation.seconds(times).map_err(bad)?;
-        millis_of(seconds).ok_or_else(|| bad("duration out of range"))
+        let error = |problem: &str| SyntaxError::new(span, problem);
+        let seconds = calculation.seconds(times).map_err(error)?;
+        millis_of(seconds).ok_or_else(|| error("duration out of range"))
     }
 
-    /// The milliseconds of a length that must be positive.
+    /// Returns the milliseconds of a length that must be positive.
     ///
     /// # Errors
-    /// When it is not, or cannot be calculated at these times.
+    /// When the length is not positive, or cannot be calculated at these times.
     pub(crate) fn positive_millis(&self, times: QueryTimes) -> Result<i64, SyntaxError> {
         let millis = self.millis(times)?;
         if millis > 0 {
@@ -93,9 +93,9 @@ impl Length {
     }
 }
 
-/// Whole milliseconds of seconds, unless they are out of range.
+/// Converts seconds to whole milliseconds. Returns `None` when they are out of range.
 pub(super) fn millis_of(seconds: f64) -> Option<i64> {
-    // Rounded to nanoseconds, so that 0.57 s is 570 ms.
+    // Rounding to nanoseconds makes 0.57 s exactly 570 ms.
     let millis = ((seconds * 1e9).round() / 1e6).trunc();
     (millis.abs() <= MILLIS_MAX as f64).then_some(millis as i64)
 }
@@ -148,7 +148,9 @@ impl Calculation {
                     | Operator::LessOrEqual
                     | Operator::Greater
                     | Operator::GreaterOrEqual
-                    | Operator::Atan2 => return Err("a duration is made of arithmetic only"),
+                    | Operator::Atan2 => {
+                        return Err("a duration may only contain arithmetic operators");
+                    }
                 }
             }
         })

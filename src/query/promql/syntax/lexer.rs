@@ -1,7 +1,7 @@
-//! The text of a query, cut into tokens one at a time.
+//! The lexer, which splits the text of a query into tokens, one at a time.
 //!
-//! Braces and brackets have words of their own, so the lexer knows whether they are open. The
-//! source is Prometheus' lexer (promql/parser/lex.go). Must never know: the grammar.
+//! Other words are valid within braces and brackets, so the lexer tracks whether these are open.
+//! The source is Prometheus' lexer (promql/parser/lex.go). Must never know: the grammar.
 
 use super::{
     literal::{self, Quantity},
@@ -13,7 +13,7 @@ use super::{
 /// Reads tokens from the left.
 pub(super) struct Lexer<'a> {
     text: &'a str,
-    /// The byte behind the last token.
+    /// The index of the byte after the last token.
     at: usize,
     parens: usize,
     in_braces: bool,
@@ -23,18 +23,18 @@ pub(super) struct Lexer<'a> {
 }
 
 impl<'a> Lexer<'a> {
-    /// A lexer of a whole query, which has at most `u32::MAX` bytes.
+    /// Creates a lexer for a whole query, which must have at most `u32::MAX` bytes.
     pub(super) fn new(text: &'a str) -> Self {
         let value = String::new();
         Self { text, at: 0, parens: 0, in_braces: false, in_brackets: false, value }
     }
 
-    /// The value of the text token that was read last.
+    /// Takes the value of the text token that was read last.
     pub(super) fn take_value(&mut self) -> String {
         std::mem::take(&mut self.value)
     }
 
-    /// The next token, and where it stands.
+    /// Reads the next token and its span.
     pub(super) fn next(&mut self) -> Result<(Token, Span), SyntaxError> {
         self.skip_blanks();
         let start = self.at;
@@ -59,7 +59,7 @@ impl<'a> Lexer<'a> {
         self.rest().chars().next()
     }
 
-    /// Takes one letter when it is the next one.
+    /// Consumes a letter if it is the next letter. Returns true when it was.
     fn eat(&mut self, letter: char) -> bool {
         let is_next = self.rest().starts_with(letter);
         self.at += if is_next { letter.len_utf8() } else { 0 };
@@ -128,7 +128,7 @@ impl<'a> Lexer<'a> {
         })
     }
 
-    /// A token that stands within brackets and outside of them.
+    /// Reads a token that is valid both within brackets and outside of them.
     fn arithmetic(&mut self, letter: char) -> Result<Option<Token>, String> {
         let second = self.rest().chars().nth(1);
         let is_number = letter == '.' && second.is_some_and(|second| second.is_ascii_digit());
@@ -233,7 +233,7 @@ impl<'a> Lexer<'a> {
         let mut is_plain = !is_hex;
         while let Some(byte) = bytes.get(end) {
             let is_sign = matches!(byte, b'+' | b'-');
-            // Behind the exponent's letter.
+            // A sign belongs to the number only after the letter of an exponent.
             let is_exponent = is_plain && end > 0 && matches!(bytes[end - 1], b'e' | b'E');
             let is_part = byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.');
             if !(is_part || is_sign && is_exponent) {
@@ -250,7 +250,7 @@ impl<'a> Lexer<'a> {
         })
     }
 
-    /// The rest of a text behind its opening quote.
+    /// Reads the rest of a text after its opening quote.
     fn string(&mut self, quote: char) -> Result<Token, String> {
         let rest = self.rest();
         if quote == '`' {
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_cut_into_tokens() {
+    fn queries_are_split_into_tokens() {
         for (text, expected) in [
             ("a:b{c=~'d'}[1h:5m]", "a:b|{|c|=~|\"d\"|}|[|1h|:|5m|]"),
             ("1e+5-5e-3+0x1e+2", "1e+5|-|5e-3|+|0x1e|+|2"),
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_have_the_escapes_of_go() {
+    fn strings_support_the_escapes_of_go() {
         for (text, expected) in [
             (r#""a\303\251b""#, "a\u{e9}b"),
             (r#""\xc3\xa9""#, "\u{e9}"),
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_texts_are_refused_in_the_words_of_prometheus() {
+    fn invalid_queries_are_refused_in_the_words_of_prometheus() {
         for (text, expected) in [
             ("1 !~ 1", "1:3: parse error: unexpected character after '!': '~'"),
             ("1 =~ 1", "1:3: parse error: unexpected character after '=': '~'"),

@@ -1,7 +1,7 @@
-//! Numbers, lengths of time and escapes, as they are written in a query.
+//! Parsing of numbers, lengths of time and escape sequences.
 //!
 //! The source is Prometheus (docs/querying/basics.md, "Literals"; model.ParseDuration) and Go's
-//! syntax of literals, to which it refers. Must never know: tokens.
+//! syntax of literals, which Prometheus uses. Must never know: tokens.
 
 use crate::{model::LENGTH_UNITS, query::promql::value::text::char_of};
 
@@ -17,10 +17,10 @@ pub(super) enum Quantity {
     Millis(i64),
 }
 
-/// The quantity of a text that begins with a digit or a point. The error is a message.
+/// Parses a text that begins with a digit or a point. The error is a message.
 pub(super) fn quantity(text: &str) -> Result<Quantity, String> {
-    let bad = || format!("bad number or duration syntax: {text:?}");
-    let digits = without_underscores(text).ok_or_else(bad)?;
+    let syntax_error = || format!("bad number or duration syntax: {text:?}");
+    let digits = without_underscores(text).ok_or_else(syntax_error)?;
     match number(&digits) {
         Some(value) if value.is_finite() => return Ok(Quantity::Number(value)),
         Some(_) => return Err(format!("error parsing number: {text:?}: value out of range")),
@@ -33,9 +33,9 @@ pub(super) fn quantity(text: &str) -> Result<Quantity, String> {
         let unit = tail.len() - tail.trim_start_matches(|c: char| c.is_ascii_alphabetic()).len();
         let (unit, tail) = tail.split_at(unit);
         if amount.is_empty() || !LENGTH_UNITS.iter().any(|(name, _)| *name == unit) {
-            return Err(bad());
+            return Err(syntax_error());
         }
-        // Larger units come first, each once.
+        // Units must be in descending order, each at most once.
         let place = units.iter().position(|(name, _)| *name == unit);
         let place = place.ok_or_else(|| format!("not a valid duration string: {text:?}"))?;
         let millis = amount.parse::<i64>().ok().and_then(|n| n.checked_mul(units[place].1));
@@ -48,7 +48,7 @@ pub(super) fn quantity(text: &str) -> Result<Quantity, String> {
     Ok(Quantity::Millis(total))
 }
 
-/// A decimal, hexadecimal or octal number; infinite when it is out of range.
+/// Parses a decimal, hexadecimal or octal number. A decimal number out of range is infinite.
 fn number(digits: &str) -> Option<f64> {
     let integer = |digits: &str, radix| i64::from_str_radix(digits, radix).ok();
     if let Some(hex) = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
@@ -58,7 +58,7 @@ fn number(digits: &str) -> Option<f64> {
     octal.map(|value| value as f64).or_else(|| digits.parse().ok())
 }
 
-/// The text without its underscores, each of which must stand between two digits or behind `0x`.
+/// Removes the underscores, each of which must be between two digits or after `0x`.
 fn without_underscores(text: &str) -> Option<String> {
     if !text.contains('_') {
         return Some(text.to_owned());
@@ -69,14 +69,14 @@ fn without_underscores(text: &str) -> Option<String> {
         let byte = index.and_then(|index| bytes.get(index));
         byte.is_some_and(|byte| byte.is_ascii_digit() || (is_hex && byte.is_ascii_hexdigit()))
     };
-    let is_good = |index: usize| {
+    let is_valid = |index: usize| {
         (is_digit(index.checked_sub(1)) || (is_hex && index == 2)) && is_digit(Some(index + 1))
     };
     let mut underscores = (0..bytes.len()).filter(|index| bytes[*index] == b'_');
-    underscores.all(is_good).then(|| text.replace('_', ""))
+    underscores.all(is_valid).then(|| text.replace('_', ""))
 }
 
-/// Reads the escape behind a backslash and appends the bytes that it means; the error is a message.
+/// Reads the escape sequence after a backslash and appends its bytes. The error is a message.
 pub(super) fn unescape(
     quote: char,
     chars: &mut impl Iterator<Item = char>,
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_lengths_of_time_are_read_as_go_does() {
+    fn numbers_and_lengths_of_time_are_parsed_as_in_prometheus() {
         let number = |value| Ok(Quantity::Number(value));
         let millis = |value| Ok(Quantity::Millis(value));
         for (text, expected) in [
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_neither_numbers_nor_lengths_of_time() {
+    fn invalid_texts_are_neither_numbers_nor_lengths_of_time() {
         for (text, expected) in [
             ("1..2", "bad number or duration syntax: \"1..2\""),
             ("0deadbeef", "bad number"),

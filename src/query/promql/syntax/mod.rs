@@ -1,10 +1,10 @@
 //! PromQL's syntax: from the text of a query to a checked tree, and from the tree to text and JSON.
 //!
 //! The grammar is Prometheus' (`promql/parser/generated_parser.y`, `docs/querying/basics.md` and
-//! `operators.md`) with all that is experimental there, and `or` between the matchers of a
-//! selector. Every node has its span in the text. The parser bounds length and depth while it
-//! reads, so what walks a tree may recurse. Must never know: the store, values of series, how
-//! anything is evaluated.
+//! `operators.md`) with all experimental features, and with `or` between the matchers of a
+//! selector. Every node contains its span in the text. The parser limits length and depth, so code
+//! that walks a tree may recurse. Must never know: the store, values of series, how a query is
+//! evaluated.
 
 mod check;
 mod display;
@@ -32,7 +32,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_page_completes_the_words_of_this_parser() {
+    fn the_vocabulary_of_the_page_equals_the_words_of_the_parser() {
         let page = include_str!("../../../web/src/parts/promql-editor/vocabulary.json");
         let words = json!({
             "functions": super::functions::names(),

@@ -1,7 +1,7 @@
-//! Binary operators and aggregations: their names, and how tightly operators bind.
+//! Binary operators and aggregations: their names, and the precedence of operators.
 //!
 //! The source is Prometheus' grammar (`promql/parser/generated_parser.y`,
-//! `docs/querying/operators.md`). Must never know: what they compute.
+//! `docs/querying/operators.md`). Must never know: what operators compute.
 
 use std::fmt;
 
@@ -30,13 +30,13 @@ pub(crate) enum Operator {
 }
 
 impl Operator {
-    /// The operator of a word in lower case.
+    /// Returns the operator of a word in lower case.
     pub(super) fn of_word(word: &str) -> Option<Self> {
         let words = [Self::And, Self::Or, Self::Unless, Self::Atan2];
         words.into_iter().find(|operator| operator.text() == word)
     }
 
-    /// The operator as it is written in a query.
+    /// Returns the operator as it is written in a query.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Self::Or => "or",
@@ -75,8 +75,8 @@ impl Operator {
         }
     }
 
-    /// The smallest precedence of operators within the right operand. All operators group from the
-    /// left, except `^`.
+    /// Returns the smallest precedence of operators within the right operand. All operators are
+    /// left-associative, except `^`.
     pub(super) fn right_precedence(self) -> u8 {
         self.precedence() + u8::from(self != Self::Power)
     }
@@ -118,12 +118,12 @@ pub(crate) enum Aggregation {
 }
 
 impl Aggregation {
-    /// The aggregation of a word in lower case.
+    /// Returns the aggregation of a word in lower case.
     pub(super) fn of_word(word: &str) -> Option<Self> {
         Self::VARIANTS.iter().copied().find(|aggregation| aggregation.name() == word)
     }
 
-    /// The aggregation's name in a query.
+    /// Returns the aggregation's name in a query.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Avg => "avg",
@@ -157,13 +157,13 @@ impl Aggregation {
     }
 }
 
-/// The names of all aggregations.
+/// Returns the names of all aggregations.
 #[cfg(test)]
 pub(super) fn aggregation_names() -> Vec<&'static str> {
     Aggregation::VARIANTS.iter().map(|aggregation| aggregation.name()).collect()
 }
 
-/// The texts of all operators.
+/// Returns the texts of all operators.
 #[cfg(test)]
 pub(super) fn operator_texts() -> Vec<&'static str> {
     Operator::VARIANTS.iter().map(|operator| operator.text()).collect()

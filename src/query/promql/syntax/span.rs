@@ -1,28 +1,29 @@
-//! Places in the text of a query, and errors that name them.
+//! Places in the text of a query, and errors with a place.
 //!
 //! Must never know: tokens, the tree.
 
 /// A range of bytes of a query's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Span {
-    /// The first byte.
+    /// The index of the first byte.
     pub(crate) start: u32,
-    /// The byte behind the last one.
+    /// The index of the byte after the last byte.
     pub(crate) end: u32,
 }
 
 impl Span {
-    /// The span from the beginning of this one to the end of another.
+    /// Returns the span from the start of this span to the end of another span.
     pub(crate) fn to(self, last: Self) -> Self {
         Self { start: self.start, end: last.end }
     }
 
-    /// The text of the span.
+    /// Returns the text of the span.
     pub(crate) fn of(self, text: &str) -> &str {
         text.get(self.start as usize..self.end as usize).unwrap_or_default()
     }
 
-    /// `line:column` of the first byte. Both count from 1, columns in bytes, as in Prometheus.
+    /// Returns `line:column` of the first byte. Lines and columns count from 1, columns in bytes,
+    /// as in Prometheus.
     pub(crate) fn place(self, text: &str) -> String {
         if text.is_empty() {
             return "unknown position".to_owned();
@@ -30,27 +31,27 @@ impl Span {
         let at = self.start as usize;
         let before = text.as_bytes().get(..at).unwrap_or_default();
         let line = before.split(|byte| *byte == b'\n').count();
-        let begin = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        format!("{line}:{}", at - begin + 1)
+        let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        format!("{line}:{}", at - line_start + 1)
     }
 }
 
 /// A part of a query that breaks a rule of the language.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SyntaxError {
-    /// The part.
+    /// The span of the part.
     pub(crate) span: Span,
-    /// The rule, in Prometheus' words.
+    /// The broken rule, in Prometheus' words.
     pub(crate) message: String,
 }
 
 impl SyntaxError {
-    /// An error at a place.
+    /// Creates an error with a span.
     pub(super) fn new(span: Span, message: impl Into<String>) -> Self {
         Self { span, message: message.into() }
     }
 
-    /// The whole message, as Prometheus writes it: `1:5: parse error: ...`.
+    /// Returns the whole message, as in Prometheus: `1:5: parse error: ...`.
     pub(crate) fn in_text(&self, text: &str) -> String {
         format!("{}: parse error: {}", self.span.place(text), self.message)
     }

@@ -1,15 +1,15 @@
-//! The tokens of a query, and how messages describe them.
+//! The tokens of a query, and their descriptions in messages.
 //!
 //! The source is Prometheus' lexer (promql/parser/lex.go). Must never know: the grammar.
 
 use super::operator::{Aggregation, Operator};
 
-/// A token. Words count in any case.
+/// A token. Operators, aggregations and keywords are case-insensitive.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Token {
     /// The end of the text.
     End,
-    /// A word that means nothing else.
+    /// A word that is none of the other tokens.
     Identifier,
     /// A word with a colon.
     MetricIdentifier,
@@ -36,11 +36,11 @@ pub(super) enum Token {
     Operator(Operator),
     /// The name of an aggregation.
     Aggregation(Aggregation),
-    /// A word of the grammar.
+    /// A keyword.
     Keyword(Keyword),
 }
 
-/// A word of the grammar.
+/// A keyword of the grammar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keyword {
     Anchored,
@@ -74,17 +74,17 @@ const KEYWORDS: [(&str, Keyword); 13] = [
     ("without", Keyword::Without),
 ];
 
-/// The names of all keywords.
+/// Returns the names of all keywords.
 #[cfg(test)]
 pub(super) fn keyword_names() -> Vec<&'static str> {
     KEYWORDS.iter().map(|(name, _)| *name).collect()
 }
 
-/// The longest word that is no plain identifier.
+/// Length of the longest word that is not a plain identifier.
 const WORD_BYTES_MAX: usize = 12;
 
 impl Token {
-    /// The token of a word outside of braces.
+    /// Returns the token of a word outside of braces.
     pub(super) fn of_word(word: &str) -> Self {
         if word.contains(':') {
             return Self::MetricIdentifier;
@@ -105,7 +105,7 @@ impl Token {
         }
     }
 
-    /// The token in a message, given its text.
+    /// Describes the token for a message, with its text.
     pub(super) fn described(self, text: &str) -> String {
         let quoted = || {
             let begin: String = text.chars().take(10).collect();

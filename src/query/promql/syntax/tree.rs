@@ -41,14 +41,14 @@ pub(crate) enum Expr {
 pub(crate) struct Aggregate {
     pub(crate) operation: Aggregation,
     pub(crate) input: Box<Expr>,
-    /// The argument before the vector, of those that have one.
+    /// The argument before the vector, for aggregations with a parameter.
     pub(crate) parameter: Option<Box<Expr>>,
-    /// The labels that make the groups.
+    /// The labels that define the groups.
     pub(crate) grouping: Option<Grouping>,
     pub(crate) span: Span,
 }
 
-/// Names of labels, and whether they are meant or all others.
+/// Names of labels, which select these labels or all other labels.
 #[derive(Debug)]
 pub(crate) enum Grouping {
     /// `by` and `on`: these labels.
@@ -64,7 +64,7 @@ impl Grouping {
         }
     }
 
-    /// True for `on`, false for `ignoring`.
+    /// Returns true for `by` and `on`, false for `without` and `ignoring`.
     pub(crate) fn is_only(&self) -> bool {
         matches!(self, Self::Only(_))
     }
@@ -76,7 +76,7 @@ pub(crate) struct Binary {
     pub(crate) operator: Operator,
     /// The operand before the operator.
     pub(crate) left: Box<Expr>,
-    /// The operand behind it.
+    /// The operand after the operator.
     pub(crate) right: Box<Expr>,
     /// The matching of series of the two operands.
     pub(crate) matching: Matching,
@@ -89,7 +89,7 @@ pub(crate) struct Binary {
 /// The matching of series of two operands.
 #[derive(Debug, Default)]
 pub(crate) struct Matching {
-    /// The labels by which they meet; all when there are none.
+    /// The labels that must be equal; all labels when `None`.
     pub(crate) labels: Option<Grouping>,
     /// The operand that may have several series per match.
     pub(crate) many: Many,
@@ -111,12 +111,12 @@ impl Matching {
 /// The operand that may have several series per match.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Many {
-    /// Series meet in pairs.
+    /// Series match in pairs.
     #[default]
     Neither,
-    /// The left one (`group_left`).
+    /// The left operand (`group_left`).
     Left,
-    /// The right one (`group_right`).
+    /// The right operand (`group_right`).
     Right,
 }
 
@@ -158,7 +158,7 @@ pub(crate) struct Paren {
 pub(crate) struct Subquery {
     pub(crate) inner: Box<Expr>,
     pub(crate) range: Length,
-    /// Between the times.
+    /// The step between the times; a default when `None`.
     pub(crate) step: Option<Length>,
     pub(crate) shift: Shift,
     pub(crate) span: Span,
@@ -183,7 +183,8 @@ pub(crate) struct Unary {
 pub(crate) struct VectorSelector {
     /// The name before the braces.
     pub(crate) name: Option<String>,
-    /// The matchers: a series is selected that fulfils all of one set. There is at least one set.
+    /// The sets of matchers, at least one. A series is selected when it fulfils all matchers of a
+    /// set.
     pub(crate) alternatives: Vec<Vec<Matcher>>,
     pub(crate) shift: Shift,
     /// The extension beyond the windows.
@@ -258,7 +259,7 @@ impl Expr {
         }
     }
 
-    /// The type of the expression's value.
+    /// Returns the type of the expression's value.
     pub(crate) fn value_type(&self) -> ValueType {
         match self {
             Self::Aggregate(_) | Self::Vector(_) => ValueType::Vector,
@@ -280,7 +281,7 @@ impl Expr {
         }
     }
 
-    /// The expression without the parentheses around it.
+    /// Returns the expression without the parentheses around it.
     pub(crate) fn without_parens(&self) -> &Self {
         let mut expression = self;
         while let Self::Paren(paren) = expression {
@@ -289,7 +290,8 @@ impl Expr {
         expression
     }
 
-    /// The selector that the expression is, in parentheses or not, with its range if it has one.
+    /// Returns the selector of an expression that is an instant or range selector, with or without
+    /// parentheses.
     pub(crate) fn as_selector(&self) -> Option<&VectorSelector> {
         match self.without_parens() {
             Self::Vector(selector) => Some(selector),
@@ -305,7 +307,7 @@ impl Expr {
         }
     }
 
-    /// The operands and arguments of the expression.
+    /// Returns the operands and arguments of the expression.
     pub(crate) fn children(&self) -> Vec<&Self> {
         match self {
             Self::Aggregate(Aggregate { input, parameter, .. }) => {
@@ -320,7 +322,7 @@ impl Expr {
         }
     }
 
-    /// All selectors within the expression.
+    /// Returns all selectors within the expression.
     pub(crate) fn selectors(&self) -> Vec<&VectorSelector> {
         match self.as_selector() {
             Some(selector) => vec![selector],

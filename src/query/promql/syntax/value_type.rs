@@ -1,4 +1,4 @@
-//! The types of values that expressions have.
+//! The types of the values of expressions.
 //!
 //! Must never know: expressions.
 
@@ -16,7 +16,7 @@ pub(crate) enum ValueType {
 }
 
 impl fmt::Display for ValueType {
-    /// The type as Prometheus' documents name it.
+    /// Writes the type in the words of Prometheus' documentation.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Scalar => "scalar",

@@ -1,6 +1,6 @@
 //! The warnings and infos of an answer.
 //!
-//! Must never know: which functions add them.
+//! Must never know: the functions that add annotations.
 
 use std::cell::RefCell;
 
@@ -18,7 +18,7 @@ pub(crate) struct Annotations {
     pub(crate) infos: Vec<String>,
 }
 
-/// Adds annotations, with the place in the query if it is known.
+/// A writer of annotations, with their place in the query if it is known.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Notes<'a> {
     all: &'a RefCell<Annotations>,

@@ -63,7 +63,7 @@ impl Points {
         Self(Times::Stepped(steps.start, steps.step_ms, values))
     }
 
-    /// Returns the number of points, including absent ones.
+    /// Returns the number of points, including absent points.
     pub fn places(&self) -> usize {
         match &self.0 {
             Times::Listed(points) => points.len(),

@@ -10,8 +10,8 @@ use crate::{
 /// The time and the value of a known sample.
 pub(crate) type Sample = (i64, f64);
 
-/// The reciprocal of the unused part of a slot buffer up to which the buffer is reused.
-const SURPLUS_PART: usize = 8;
+/// A slot buffer is reused when its unused capacity is at most its length divided by this number.
+const SURPLUS_DIVISOR: usize = 8;
 
 /// A cell with the times of its readings.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -76,7 +76,7 @@ impl TimedCell {
         let mut first = Self::sample(self.first_at, self.first);
         let mut last = Self::sample(self.last_at, self.last);
         if kind == Kind::Counter {
-            // A decrease is a reset, as it was at ingest.
+            // A decrease is a reset, as at ingest.
             let grown = self.last - self.first;
             last.sum = if grown < 0.0 { self.last } else { grown };
             first.sum = (self.sum - last.sum).max(0.0);
@@ -99,9 +99,9 @@ impl TimedCell {
 pub(crate) fn append_cells(slots: &mut Vec<Slot>, kind: Kind, out: &mut Vec<TimedCell>) {
     // In the common case, no cell is split and the output is empty: the slots are converted in
     // place.
-    let is_each_one = slots.iter().all(|slot| !matches!(slot.cell.n, 0 | 2));
+    let is_one_to_one = slots.iter().all(|slot| !matches!(slot.cell.n, 0 | 2));
     let surplus = slots.capacity() - slots.len();
-    if is_each_one && out.is_empty() && surplus <= slots.len() / SURPLUS_PART {
+    if is_one_to_one && out.is_empty() && surplus <= slots.len() / SURPLUS_DIVISOR {
         let slots = std::mem::take(slots).into_iter();
         *out = slots.map(|slot| TimedCell::of_slot(slot.start, &slot.cell)).collect();
         return;
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_become_the_same_cells_where_they_are_and_behind_others() {
+    fn slots_are_converted_to_the_same_cells_in_place_and_by_appending() {
         let slot = |minute: i64, n: u32| {
             let mut cell = Cell::single(500, minute as f64);
             (1..n).for_each(|at| cell.merge(&Cell::single(1000 * at, f64::from(at))));
@@ -174,14 +174,14 @@ mod tests {
         let others = slots.clone();
         let mut converted = Vec::new();
         append_cells(&mut slots, Kind::Gauge, &mut converted);
-        assert!(slots.is_empty(), "their room is the cells'");
-        let mut behind = vec![TimedCell::sample(-1, 0.0)];
-        append_cells(&mut others.clone(), Kind::Gauge, &mut behind);
-        assert_eq!(converted, behind[1..]);
+        assert!(slots.is_empty(), "the cells reuse the buffer");
+        let mut appended = vec![TimedCell::sample(-1, 0.0)];
+        append_cells(&mut others.clone(), Kind::Gauge, &mut appended);
+        assert_eq!(converted, appended[1..]);
         assert_eq!((converted[7].first_at, converted[7].n, converted[7].first), (420_500, 3, 7.0));
         let mut sparse = Vec::with_capacity(1000);
         sparse.extend_from_slice(&others);
         append_cells(&mut sparse, Kind::Gauge, &mut Vec::new());
-        assert_eq!(sparse, others, "much room is not kept");
+        assert_eq!(sparse, others, "a buffer with much unused capacity is not reused");
     }
 }

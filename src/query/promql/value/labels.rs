@@ -39,7 +39,7 @@ enum Metric {
 }
 
 impl Labels {
-    /// Sorts labels and removes empty ones. For duplicate names, the last value wins.
+    /// Sorts labels and removes empty labels. For duplicate names, the last value wins.
     pub fn new(mut pairs: Vec<(Arc<str>, Arc<str>)>) -> Self {
         pairs.sort_by(|left, right| left.0.cmp(&right.0));
         let mut kept: Vec<(Arc<str>, Arc<str>)> = Vec::with_capacity(pairs.len());
@@ -58,8 +58,8 @@ impl Labels {
         Self(Form::Stored(key, Metric::Kept))
     }
 
-    /// Returns the maximum memory of the labels of a stored series. They take less until they are
-    /// changed.
+    /// Returns the maximum memory of the labels of a stored series. The labels take less memory
+    /// until they are changed.
     pub fn bytes_of_key(key: &SeriesKey) -> usize {
         SERIES_BYTES + key.as_bytes().len() + key.tags_count() * LABEL_BYTES
     }
@@ -125,7 +125,7 @@ impl Labels {
         self.filtered(|label| names.iter().any(|name| name == label))
     }
 
-    /// Returns the labels without the named ones and without the metric's name, type and unit.
+    /// Returns the labels without the named labels and without the metric's name, type and unit.
     pub(crate) fn without(&self, names: &[String]) -> Self {
         self.filtered(|label| {
             is_kept_without_metric(label) && !names.iter().any(|name| name == label)
@@ -214,7 +214,9 @@ impl PartialOrd for Labels {
 impl PartialEq for Labels {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
-            (Form::Stored(key, metric), Form::Stored(other, also)) if metric == also => {
+            (Form::Stored(key, metric), Form::Stored(other, other_metric))
+                if metric == other_metric =>
+            {
                 match metric {
                     Metric::Kept => key == other,
                     Metric::Dropped => key.tag_bytes() == other.tag_bytes(),
@@ -273,7 +275,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn stored_labels_are_as_those_that_are_made_of_them(
+        fn stored_labels_equal_labels_with_the_same_pairs(
             metrics in prop::array::uniform2("[a-b]{1,2}"),
             tags in prop::array::uniform2(
                 prop::collection::btree_map("(A|__a|_|a|ab|__unit__|z)", "[a-b]{1,2}", 0..4),
@@ -306,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_sorted_and_an_empty_one_is_none() {
+    fn labels_are_sorted_and_empty_labels_are_removed() {
         let all = labels(&[("b", "2"), (METRIC_TAG, "up"), ("a", ""), ("c", "1"), ("c", "3")]);
         assert_eq!(all.to_string(), r#"up{b="2", c="3"}"#);
         assert_eq!(all.get("a"), "");

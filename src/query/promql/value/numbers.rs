@@ -51,18 +51,18 @@ impl Mean {
     pub(crate) fn add(&mut self, value: f64) {
         self.count += 1.0;
         if !self.incremental {
-            let mut right = self.sum;
-            right.add(value);
-            if self.count == 1.0 || !right.sum.is_infinite() {
-                self.sum = right;
+            let mut new_sum = self.sum;
+            new_sum.add(value);
+            if self.count == 1.0 || !new_sum.sum.is_infinite() {
+                self.sum = new_sum;
                 return;
             }
             self.incremental = true;
             self.sum.sum /= self.count - 1.0;
             self.sum.lost /= self.count - 1.0;
         }
-        let kept = (self.count - 1.0) / self.count;
-        self.sum = Sum { sum: kept * self.sum.sum, lost: kept * self.sum.lost };
+        let weight = (self.count - 1.0) / self.count;
+        self.sum = Sum { sum: weight * self.sum.sum, lost: weight * self.sum.lost };
         self.sum.add(value / self.count);
     }
 
@@ -115,11 +115,11 @@ pub(crate) fn weighted_quantile(q: f64, values: &mut [(f64, u32)]) -> f64 {
     let count = values.iter().map(|(_, times)| u64::from(*times)).sum();
     interpolated(q, count, |rank| {
         let mut before = 0;
-        let holds = values.iter().find(|(_, times)| {
+        let found = values.iter().find(|(_, times)| {
             before += u64::from(*times);
             before > rank
         });
-        holds.map_or(f64::NAN, |(value, _)| *value)
+        found.map_or(f64::NAN, |(value, _)| *value)
     })
 }
 
@@ -141,7 +141,7 @@ fn interpolated(q: f64, count: u64, value: impl Fn(u64) -> f64) -> f64 {
     value(lower) * (1.0 - weight) + value(upper) * weight
 }
 
-/// Compares values; NaN precedes all others.
+/// Compares values; NaN precedes all other values.
 pub(crate) fn ascending(left: f64, right: f64) -> std::cmp::Ordering {
     match (left.is_nan(), right.is_nan()) {
         (false, false) => left.partial_cmp(&right).unwrap_or(std::cmp::Ordering::Equal),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn infinity_is_larger_than_nan_and_zero_than_its_negative() {
+    fn infinity_is_larger_than_nan_and_zero_is_larger_than_negative_zero() {
         assert_eq!(larger(f64::NAN, f64::INFINITY), f64::INFINITY);
         assert_eq!(smaller(f64::NEG_INFINITY, f64::NAN), f64::NEG_INFINITY);
         assert!(larger(f64::NEG_INFINITY, f64::NAN).is_nan() && smaller(1.0, f64::NAN).is_nan());
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_and_variances() {
+    fn quantiles_variances_and_texts_of_numbers_are_exact() {
         for (q, expected) in [(0.5, 2.0), (0.25, 1.5), (1.0, 3.0), (2.0, f64::INFINITY)] {
             assert_eq!(quantile(q, &mut [3.0, 1.0, 2.0]), expected);
         }

@@ -1,9 +1,9 @@
 //! The readings of a cell that are in a window.
 //!
 //! A cell contains the number of its readings, and its first and last reading. When a window cuts a
-//! cell, its readings are assumed to be equally spaced, as those of most senders are; this gives
-//! the number and the times of the readings in the window. Cells of one or two readings are exact.
-//! Must never know: the store, the tree, windows of other cells.
+//! cell, the readings are assumed to be equally spaced, like the readings of most senders. The
+//! spacing determines the number and the times of the readings in the window. Cells of one or two
+//! readings are exact. Must never know: the store, the tree, windows of other cells.
 
 use super::cells::TimedCell;
 
@@ -43,11 +43,11 @@ impl<'a> Portion<'a> {
             return None;
         }
         let whole = Self::whole(cell, before);
-        let lasted = i128::from(cell.last_at - cell.first_at);
+        let duration_ms = i128::from(cell.last_at - cell.first_at);
         // Index of the last reading up to a time within the cell.
         let index = |at: i64| {
             let reached = i128::from(at - cell.first_at) * i128::from(whole.hi);
-            reached.checked_div(lasted).map_or(0, |index| index as u32)
+            reached.checked_div(duration_ms).map_or(0, |index| index as u32)
         };
         let lo = if from < cell.first_at { 0 } else { index(from) + 1 };
         let hi = if to >= cell.last_at { whole.hi } else { index(to) };
@@ -89,15 +89,15 @@ impl<'a> Portion<'a> {
         self.reading(self.hi)
     }
 
-    /// Returns the milliseconds between two readings of the cell; `None` when all have the same
-    /// time.
+    /// Returns the milliseconds between two readings of the cell; `None` when all readings have the
+    /// same time.
     pub(crate) fn spacing_ms(&self) -> Option<f64> {
-        let lasted = self.cell.last_at - self.cell.first_at;
-        (lasted > 0).then(|| lasted as f64 / f64::from(self.steps_of_cell()))
+        let duration_ms = self.cell.last_at - self.cell.first_at;
+        (duration_ms > 0).then(|| duration_ms as f64 / f64::from(self.steps_of_cell()))
     }
 
     /// Returns the sum of the values of a gauge or delta. The cell's first and last values are
-    /// known; the others are assumed to be equal.
+    /// known; all other values are assumed to be equal.
     pub(crate) fn sum(&self) -> f64 {
         let TimedCell { n, sum, first, last, .. } = *self.cell;
         if self.is_whole() {
@@ -106,13 +106,13 @@ impl<'a> Portion<'a> {
         let known = [(self.has_first(), first), (self.has_last(), last)];
         let known = known.into_iter().filter(|(has, _)| *has).map(|(_, value)| value);
         let others = f64::from(self.count()) - known.clone().count() as f64;
-        let each = (sum - first - last) / f64::from(n.saturating_sub(2));
-        known.sum::<f64>() + if others > 0.0 { each * others } else { 0.0 }
+        let other_value = (sum - first - last) / f64::from(n.saturating_sub(2));
+        known.sum::<f64>() + if others > 0.0 { other_value * others } else { 0.0 }
     }
 
     /// Returns the smallest and the largest value of a gauge or delta. The extremes of a cut cell
-    /// are used when the portion contains at least half of its readings, or no reading with a known
-    /// value.
+    /// are used when the portion contains at least half of the cell's readings, or no reading with
+    /// a known value.
     pub(crate) fn extremes(&self) -> (f64, f64) {
         let TimedCell { n, min, max, first, last, .. } = *self.cell;
         if u64::from(self.count()) * 2 >= u64::from(n) {
@@ -127,7 +127,7 @@ impl<'a> Portion<'a> {
     }
 
     /// Returns the increase of a counter from the reading before the cell to the cell's first
-    /// reading; `None` when that reading is unknown. A decrease is a reset.
+    /// reading; `None` when the previous reading is unknown. A decrease is a reset.
     pub(crate) fn counted_before(&self) -> Option<f64> {
         let cell = self.cell;
         if cell.n == 1 {
@@ -218,7 +218,7 @@ mod tests {
     };
 
     #[test]
-    fn a_cut_cell_answers_by_its_readings_inside() {
+    fn a_cut_cell_counts_its_readings_in_the_window() {
         for (from, to, count, sum, max) in [
             (20, 60, 3, 17.0, 9.0),
             (0, 30, 2, 8.5, 9.0),

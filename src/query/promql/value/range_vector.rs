@@ -44,9 +44,9 @@ pub(crate) struct CellSeries {
     pub(crate) kind: Kind,
     /// The time from which a stale marker ends the series.
     pub(crate) ended_at: i64,
-    /// The cells in ascending order. Those of a series of several kinds have their own kinds.
+    /// The cells in ascending order. In a series of several kinds, each cell has a kind.
     pub(crate) cells: Vec<TimedCell>,
-    /// The cells as those of a counter, if the series has several kinds and was a counter.
+    /// The cells as cells of a counter, if the series has several kinds and was a counter.
     pub(crate) counted: Vec<TimedCell>,
 }
 
@@ -75,12 +75,12 @@ impl Widths<'_> {
 }
 
 impl CellSeries {
-    /// Returns the cells for functions that count increases, or for other ones, and their kind.
+    /// Returns the cells and their kind, for functions that count increases or for other functions.
     pub(crate) fn cells_for(&self, counts: bool) -> (&[TimedCell], Kind) {
         match (self.counted.is_empty(), counts) {
             (true, _) => (&self.cells, self.kind),
             (false, true) => (&self.counted, Kind::Counter),
-            // Values of counters are the exacting case.
+            // `Counter` is the strictest kind. It excludes shortcuts that are valid for gauges.
             (false, false) => (&self.cells, Kind::Counter),
         }
     }

@@ -24,8 +24,9 @@ pub(crate) fn is_present(value: f64) -> bool {
 pub(crate) struct Series {
     /// The labels of the series.
     pub(crate) labels: Labels,
-    /// True when the metric's name does not apply to the values. With delayed name removal it is
-    /// dropped at the end; until then, it identifies the series and is available as a label.
+    /// True when the metric's name does not apply to the values. With delayed name removal, the
+    /// name is dropped at the end; until then, the name identifies the series and is available as a
+    /// label.
     pub(crate) drop_metric: bool,
     /// One value per time, or [`ABSENT`].
     pub(crate) values: Vec<f64>,
@@ -116,7 +117,7 @@ pub(crate) fn without_names(mut series: Vec<Series>) -> Result<Vec<Series>, Quer
     join_same(series)
 }
 
-/// Joins series with equal labels. It is an error when two of them have a value at the same time.
+/// Joins series with equal labels. Fails when two of these series have a value at the same time.
 pub(crate) fn join_same(series: Vec<Series>) -> Result<Vec<Series>, QueryError> {
     let mut places: HashMap<Labels, usize, RandomState> = HashMap::default();
     places.reserve(series.len());
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn same_labels_are_joined_unless_they_meet() {
+    fn series_with_equal_labels_are_joined_unless_their_times_overlap() {
         let joined = join_same(vec![series(&[1.0, ABSENT]), series(&[ABSENT, 2.0])]).unwrap();
         assert_eq!(joined.len(), 1);
         assert_eq!(joined[0].values, [1.0, 2.0]);

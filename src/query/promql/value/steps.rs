@@ -1,4 +1,4 @@
-//! Evaluation times, and how `@` and `offset` shift them.
+//! Evaluation times, and their shift by `@` and `offset`.
 //!
 //! Must never know: values, the tree.
 

@@ -3,17 +3,18 @@
 //!
 //! Must never know: the syntax of strings in a query.
 
-/// The first of the unused characters that represent bytes; the distance from it is the byte.
-const NO_TEXT: u32 = 0x0010_ff00;
+/// The first of the unused characters that represent bytes. The distance from this character is the
+/// byte.
+const FIRST_BYTE_CHARACTER: u32 = 0x0010_ff00;
 
 /// Returns the character that represents a byte.
 pub(crate) fn char_of(byte: u8) -> Option<char> {
-    char::from_u32(NO_TEXT + u32::from(byte))
+    char::from_u32(FIRST_BYTE_CHARACTER + u32::from(byte))
 }
 
 /// Returns the byte that a character represents.
 pub(crate) fn byte_of(letter: char) -> Option<u8> {
-    u32::from(letter).checked_sub(NO_TEXT).and_then(|byte| u8::try_from(byte).ok())
+    u32::from(letter).checked_sub(FIRST_BYTE_CHARACTER).and_then(|byte| u8::try_from(byte).ok())
 }
 
 /// Returns a text for display: bytes that are not UTF-8 are replaced.
@@ -39,7 +40,7 @@ pub(crate) fn quoted(text: &str) -> String {
     out
 }
 
-/// Returns true when a text is a valid label name: any non-empty UTF-8 text is.
+/// Returns true when a text is a valid label name: non-empty, and only UTF-8.
 pub(crate) fn is_label_name(name: &str) -> bool {
     !name.is_empty() && !name.chars().any(|letter| byte_of(letter).is_some())
 }
@@ -49,9 +50,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn label_names_are_any_text() {
-        for (name, good) in [("a", true), ("1-b", true), ("", false), ("\u{10ffc5}", false)] {
-            assert_eq!(is_label_name(name), good, "{name}");
+    fn any_non_empty_utf8_text_is_a_label_name() {
+        for (name, is_valid) in [("a", true), ("1-b", true), ("", false), ("\u{10ffc5}", false)] {
+            assert_eq!(is_label_name(name), is_valid, "{name}");
         }
     }
 }

@@ -77,7 +77,7 @@ pub(crate) struct Window<'a> {
     pub(crate) lo: usize,
     /// The index after the last cell with readings in the window.
     pub(crate) hi: usize,
-    /// The kind of the cells that have none of their own.
+    /// The kind of cells that contain no kind.
     pub(crate) kind: Kind,
 }
 
@@ -183,7 +183,8 @@ impl Cursor {
 
 /// Returns true when the last cell is a reading exactly at the end of the window, in the current
 /// slot, while the first cell includes the reading exactly at the start, which counts with its
-/// slot. Otherwise, a window of one minute would have 13 readings of five seconds.
+/// slot. Without this check, a window of one minute could contain 13 readings at intervals of five
+/// seconds.
 fn begins_next_slot(cells: &[TimedCell], from: i64, to: i64) -> bool {
     let (Some(first), Some(last)) = (cells.first(), cells.last()) else { return false };
     last.first_at == to && first.first_at == from && first.n > 1
@@ -194,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn windows_side_by_side_hold_every_cell_once() {
+    fn adjacent_windows_contain_every_cell_once() {
         let cells: Vec<_> = (0..50).map(|i| TimedCell::sample(i * 7, i as f64)).collect();
         let mut cursor = Cursor::default();
         let mut seen = 0;

@@ -1,4 +1,4 @@
-//! Rows as they come back from the disk, and from beside the others.
+//! Tests of rows that are stored and restored, and of packed counters.
 
 use proptest::prelude::*;
 
@@ -32,7 +32,7 @@ fn rows_survive_the_disk() {
     }
     assert_eq!(read.states, states.states);
     assert_eq!(read.note_time(SeriesId(65), UnixMillis(5), 1000), TimeVerdict::Duplicate);
-    // What changes from now on changes nothing of what was set aside.
+    // Later changes do not affect frozen rows.
     states.observe(SeriesId(129), UnixMillis(99), 1.0, 3, UnixMillis(0));
     states.observe(SeriesId(129), UnixMillis(100), 2.0, 3, UnixMillis(0));
     assert_eq!(states.frozen_rows(0, 9), rows);
@@ -43,7 +43,7 @@ fn rows_survive_the_disk() {
     assert_ne!(later[0], rows[2]);
 }
 
-/// An event of one series, or of all of them.
+/// An event of one series, or of all series.
 #[derive(Debug, Clone, Copy)]
 enum Event {
     Sample {
@@ -57,8 +57,8 @@ enum Event {
         at: i64,
     },
     Forget(u32),
-    /// The second of the two only.
-    PutAside(i64),
+    /// Packs idle counters, in one of the two copies only.
+    Pack(i64),
     Freeze,
     Thaw,
     Restart,
@@ -73,7 +73,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         30 => sample.prop_map(|(series, at, value, start)| Event::Sample { series, at, value, start }),
         2 => (series(), at()).prop_map(|(series, at)| Event::End { series, at }),
         1 => series().prop_map(Event::Forget),
-        6 => at().prop_map(Event::PutAside),
+        6 => at().prop_map(Event::Pack),
         2 => Just(Event::Freeze),
         2 => Just(Event::Thaw),
         1 => Just(Event::Restart),
@@ -104,10 +104,10 @@ fn restarted(states: &SeriesStates) -> SeriesStates {
 }
 
 proptest! {
-    /// Whatever is put aside, cells, rows of checkpoints and what a start reads are the same.
+    /// Packing changes neither cells nor rows of checkpoints nor restored states.
     #[test]
-    fn counters_that_are_put_aside_go_on_as_if_they_had_not_been(events in events()) {
-        let (mut all, mut swept) = (all_fresh(), all_fresh());
+    fn packed_counters_continue_like_unpacked_ones(events in events()) {
+        let (mut unpacked, mut packed) = (all_fresh(), all_fresh());
         let mut is_frozen = false;
         let mut forgotten = BTreeSet::new();
         for event in events {
@@ -117,53 +117,53 @@ proptest! {
                         let value = f64::from(value);
                         states.observe(SeriesId(series), UnixMillis(at), value, start, UnixMillis(0))
                     };
-                    prop_assert_eq!(observe(&mut all), observe(&mut swept));
+                    prop_assert_eq!(observe(&mut unpacked), observe(&mut packed));
                 }
                 Event::End { series, at } => {
-                    for copy in [&mut all, &mut swept] {
+                    for copy in [&mut unpacked, &mut packed] {
                         copy.end(SeriesId(series), UnixMillis(at));
                     }
                 }
                 Event::Forget(series) if forgotten.insert(series) => {
-                    for copy in [&mut all, &mut swept] {
+                    for copy in [&mut unpacked, &mut packed] {
                         copy.forget(SeriesId(series));
                     }
                 }
-                Event::PutAside(before) => {
-                    prop_assert!(swept.pack_idle(0..2, UnixMillis(before)));
-                    prop_assert!(!swept.pack_idle(2..4, UnixMillis(before)));
+                Event::Pack(before) => {
+                    prop_assert!(packed.pack_idle(0..2, UnixMillis(before)));
+                    prop_assert!(!packed.pack_idle(2..4, UnixMillis(before)));
                     let is_old = |state: &&SeriesState| state.last_at.0 < before;
-                    let old = swept.states.iter().filter(is_old);
+                    let old = packed.states.iter().filter(is_old);
                     prop_assert!(old.into_iter().all(|state| state.counter().is_none()));
                 }
                 Event::Freeze if !is_frozen => {
-                    for copy in [&mut all, &mut swept] {
+                    for copy in [&mut unpacked, &mut packed] {
                         copy.freeze();
                     }
                     is_frozen = true;
                 }
-                // One checkpoint at a time, and an id is not given again.
+                // There is one checkpoint at a time, and ids are not reused.
                 Event::Freeze | Event::Forget(_) => {}
                 Event::Thaw => {
                     is_frozen = false;
-                    prop_assert_eq!(all.thaw(), swept.thaw());
+                    prop_assert_eq!(unpacked.thaw(), packed.thaw());
                 }
                 Event::Restart => {
-                    (all, swept) = (restarted(&all), restarted(&swept));
+                    (unpacked, packed) = (restarted(&unpacked), restarted(&packed));
                     is_frozen = false;
                 }
             }
-            prop_assert_eq!(all.frozen_rows(0, 9), swept.frozen_rows(0, 9));
+            prop_assert_eq!(unpacked.frozen_rows(0, 9), packed.frozen_rows(0, 9));
         }
-        prop_assert_eq!(rows(&all), rows(&swept));
-        prop_assert_eq!(all.latest(), swept.latest());
-        let asleep = swept.states.iter().zip(&all.states);
-        let asleep = asleep
+        prop_assert_eq!(rows(&unpacked), rows(&packed));
+        prop_assert_eq!(unpacked.latest(), packed.latest());
+        let idle = packed.states.iter().zip(&unpacked.states);
+        let idle = idle
             .filter(|(state, awake)| state.counter().is_none() && awake.counter().is_some());
-        prop_assert_eq!(swept.idle_series(), asleep.count());
-        swept.pack_idle(0..3, UnixMillis(i64::MIN));
-        (0..150).for_each(|id| swept.wake(SeriesId(id)));
-        prop_assert_eq!((swept.idle_series(), swept.bytes()), (0, all.bytes()));
-        prop_assert_eq!(swept.states, all.states);
+        prop_assert_eq!(packed.idle_series(), idle.count());
+        packed.pack_idle(0..3, UnixMillis(i64::MIN));
+        (0..150).for_each(|id| packed.wake(SeriesId(id)));
+        prop_assert_eq!((packed.idle_series(), packed.bytes()), (0, unpacked.bytes()));
+        prop_assert_eq!(packed.states, unpacked.states);
     }
 }

@@ -1,12 +1,12 @@
-//! Rows come back to the last bit, and nothing else is taken for one.
+//! Tests of rows of states: they are restored to the last bit, and damaged bytes are rejected.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// The kind of a series, and its values beside the numbers of its readings.
+/// The properties of a series, from which the values of its readings follow.
 #[derive(Debug, Clone, Copy)]
-struct Sort {
+struct Profile {
     kind: Kind,
     scale: f64,
     start: i64,
@@ -15,20 +15,20 @@ struct Sort {
     ended: Option<u16>,
 }
 
-fn sorts() -> impl Strategy<Value = Vec<Sort>> {
+fn profiles() -> impl Strategy<Value = Vec<Profile>> {
     let kind = prop::sample::select(Kind::ALL.to_vec());
     let scale = prop::sample::select(vec![1.0, -1.0, 0.01, 1e-3, 0.1, 1e12, f64::NAN]);
     let start = prop::sample::select(vec![0, 7, 60_000, i64::MIN / 2]);
     let apart_ms = prop_oneof![3 => Just(0), 1 => 0..500_i64];
-    let sort = (kind, scale, start, apart_ms, any::<Option<u16>>());
-    let sort = sort.prop_map(|(kind, scale, start, apart_ms, ended)| Sort {
+    let profile = (kind, scale, start, apart_ms, any::<Option<u16>>());
+    let profile = profile.prop_map(|(kind, scale, start, apart_ms, ended)| Profile {
         kind,
         scale,
         start,
         apart_ms,
         ended,
     });
-    prop::collection::vec(sort, 1..9)
+    prop::collection::vec(profile, 1..9)
 }
 
 fn fresh(kinds: impl IntoIterator<Item = Kind>) -> Vec<SeriesState> {
@@ -36,57 +36,59 @@ fn fresh(kinds: impl IntoIterator<Item = Kind>) -> Vec<SeriesState> {
 }
 
 proptest! {
-    /// Replays must decide as the first time, so nothing that decides is lost on the disk.
+    /// A replay must decide like the first run, so rows store everything that decisions depend on.
     #[test]
-    fn states_that_were_on_disk_go_on_as_they_were(
-        sorts in sorts(),
+    fn restored_states_continue_like_the_original_ones(
+        profiles in profiles(),
         readings in prop::collection::vec((0..90_000_i64, 0..50_u32), 0..40),
         cut in 0..40_usize,
     ) {
-        let observe = |state: &mut SeriesState, sort: &Sort, (at, value): (i64, u32)| {
-            let at = at + sort.apart_ms;
-            let observed =
-                state.observe(UnixMillis(at), f64::from(value) * sort.scale, sort.start, UnixMillis(0));
-            // By their bits, as one that is not a number is not itself.
+        let observe = |state: &mut SeriesState, profile: &Profile, (at, value): (i64, u32)| {
+            let at = at + profile.apart_ms;
+            let value = f64::from(value) * profile.scale;
+            let observed = state.observe(UnixMillis(at), value, profile.start, UnixMillis(0));
+            // Compared as text, because NaN does not equal itself.
             format!("{observed:?}")
         };
         let (first, then) = readings.split_at(cut.min(readings.len()));
-        let mut states = fresh(sorts.iter().map(|sort| sort.kind));
-        for (state, sort) in states.iter_mut().zip(&sorts) {
+        let mut states = fresh(profiles.iter().map(|profile| profile.kind));
+        for (state, profile) in states.iter_mut().zip(&profiles) {
             for reading in first {
-                observe(state, sort, *reading);
+                observe(state, profile, *reading);
             }
-            if let Some(ended) = sort.ended {
+            if let Some(ended) = profile.ended {
                 state.end(UnixMillis(i64::from(ended)));
             }
         }
         let bytes = encode(&states);
         // The kinds are stored, too.
-        let mut read = fresh(sorts.iter().map(|_| Kind::Gauge));
+        let mut read = fresh(profiles.iter().map(|_| Kind::Gauge));
         prop_assert_eq!(decode(&bytes, &mut read), Some(()));
         prop_assert_eq!(&encode(&read), &bytes);
-        // What is cut off is missed, unless it is a whole state.
+        // A truncated row is rejected, unless a whole state is cut off.
         let cut_off = decode(&bytes[..bytes.len() - 1], &mut read.clone());
         let has_readings = states.last().is_some_and(|state| state.counter().is_some());
         prop_assert!(!has_readings || cut_off.is_none());
         prop_assert_eq!(decode(&bytes, &mut read[1..].to_vec()), None);
-        for ((one, other), sort) in states.iter_mut().zip(&mut read).zip(&sorts) {
+        for ((original, restored), profile) in states.iter_mut().zip(&mut read).zip(&profiles) {
             for reading in then {
-                prop_assert_eq!(observe(one, sort, *reading), observe(other, sort, *reading));
+                let expected = observe(original, profile, *reading);
+                prop_assert_eq!(expected, observe(restored, profile, *reading));
             }
-            prop_assert_eq!(one.last_at, other.last_at);
-            prop_assert_eq!(one.ended_at(), other.ended_at());
+            prop_assert_eq!(original.last_at, restored.last_at);
+            prop_assert_eq!(original.ended_at(), restored.ended_at());
         }
     }
 
     #[test]
-    fn values_come_back_to_the_bit(
+    fn values_are_restored_to_the_bit(
         values in prop::collection::vec(
             prop_oneof![
                 any::<f64>(),
                 any::<u64>().prop_map(f64::from_bits),
                 any::<i64>().prop_map(|number| number as f64),
-                (any::<i32>(), 0..4_usize).prop_map(|(n, scale)| f64::from(n) / SCALES[scale]),
+                (any::<i32>(), 0..4_usize)
+                    .prop_map(|(number, scale)| f64::from(number) / SCALES[scale]),
                 prop::sample::select(vec![0.0, -0.0, WHOLE_MAX, WHOLE_MAX + 2.0, f64::INFINITY]),
             ],
             0..=READINGS_MAX,
@@ -118,7 +120,7 @@ proptest! {
 }
 
 #[test]
-fn what_a_host_has_in_common_costs_nothing() {
+fn properties_that_the_series_of_a_host_share_take_no_bytes() {
     let mut states = fresh([Kind::Counter; 64]);
     let (boot, now) = (1_700_000_000_000, 1_700_000_500_017);
     for minute in 0..20_i64 {
@@ -128,8 +130,8 @@ fn what_a_host_has_in_common_costs_nothing() {
             state.observe(at, value, boot, UnixMillis(now));
         }
     }
-    // Flags, scale, and the values: the first, the step, which is wider over those that were
-    // forgotten, and that the others are the same.
+    // A counter takes its flags, the scale, and its values: the first one, the steps (wider across
+    // forgotten readings), and zeros for equal steps.
     let bytes = encode(&states).len();
     assert!(bytes < 64 * 24, "{bytes}");
     let gauges = encode(&fresh([Kind::Gauge; 64])).len();

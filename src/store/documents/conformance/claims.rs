@@ -1,6 +1,6 @@
-//! The promises one by one.
+//! One test for each promise of the contract.
 //!
-//! Must never know: which implementation is on trial.
+//! Must never know: which implementation is tested.
 
 use super::{
     Bench, COARSE, FINE, HOUR, MINUTE, NOON, SUBJECTS, Subject, cell, granularities, mark,
@@ -25,14 +25,14 @@ fn each(claim: impl Fn(Bench)) {
 }
 
 #[test]
-fn cells_and_mark_are_there_together_and_stay() {
+fn cells_and_mark_become_durable_together() {
     each(|mut bench| {
         let place = bench.place(FINE, NOON);
         assert_eq!(bench.documents.mark(&place).unwrap(), Mark::NONE);
         assert_eq!(bench.documents.last_record().unwrap(), None);
         let cells = vec![cell(7, NOON.0, 2.0), cell(7, NOON.0 + 59 * MINUTE, 3.0)];
         bench.merge(&place, mark(5, place.end.0), &cells).unwrap();
-        // A late one, and one that is the first of its document.
+        // A late cell, and the first cell of another document.
         let late = vec![cell(7, NOON.0, 10.0), cell(7, NOON.0 + 30 * MINUTE, 4.0)];
         bench.merge(&place, mark(6, NOON.0 + HOUR), &late).unwrap();
         for _ in 0..2 {
@@ -48,7 +48,7 @@ fn cells_and_mark_are_there_together_and_stay() {
 }
 
 #[test]
-fn shells_are_made_once_and_change_nothing() {
+fn shells_are_created_once_and_change_nothing() {
     each(|mut bench| {
         let place = bench.place(FINE, NOON);
         bench.merge(&place, mark(5, place.end.0), &vec![cell(7, NOON.0, 2.0)]).unwrap();
@@ -61,7 +61,7 @@ fn shells_are_made_once_and_change_nothing() {
         assert_eq!(bench.of_place(&place, SERIES), [(NOON.0, 2.0)]);
         assert_eq!(bench.of_place(&place, SeriesId(6)), []);
         assert_eq!(bench.documents.mark(&place).unwrap(), mark(5, place.end.0));
-        // A shell of a new partition is no mark.
+        // A shell does not set the mark of a new partition.
         assert_eq!(bench.documents.add_shells(FINE, place.end, &series).unwrap(), 3);
         let next = bench.place(FINE, place.end);
         assert_eq!(bench.documents.mark(&next).unwrap().through, 0);
@@ -83,7 +83,7 @@ fn a_document_is_shown_as_it_is_stored() {
         let filled: Vec<_> = shown.slots.iter().filter(|slot| !slot.cell.is_empty()).collect();
         assert_eq!((filled.len(), filled[0].start.0), (1, NOON.0 + MINUTE));
         assert_eq!(filled[0].cell, cell(7, 0, 2.5).2);
-        // What is shown as a part lies there, and no two parts share a byte.
+        // All shown parts lie within the bytes, and no two parts share a byte.
         let parts = shown.slots.iter().flat_map(|slot| &slot.parts).chain(&shown.header);
         let mut bytes: Vec<_> =
             parts.flat_map(|part| part.offset..part.offset + part.length).collect();
@@ -116,7 +116,7 @@ fn a_view_stays_as_it_was() {
         assert_eq!(bench.of_place(&place, SERIES), []);
         assert_eq!(bench.documents.partitions(), []);
         assert_eq!(bench.documents.holes(FINE), []);
-        // What is late begins it again.
+        // A late cell creates the partition again.
         bench.merge(&place, mark(7, place.end.0), &vec![cell(7, NOON.0, 4.0)]).unwrap();
         assert_eq!(bench.of_place(&place, SERIES), [(NOON.0, 4.0)]);
     });
@@ -142,12 +142,12 @@ fn a_partition_that_could_not_be_dropped_is_still_there() {
 }
 
 #[test]
-fn a_merge_whose_cells_fail_leaves_nothing() {
+fn a_merge_whose_source_fails_changes_nothing() {
     each(|bench| {
         let place = bench.place(COARSE, NOON);
-        let series = cell(7, 0, 2.0);
+        let (_, _, merged) = cell(7, 0, 2.0);
         let failed = bench.documents.merge(&place, mark(5, place.end.0), &mut |sink| {
-            sink.document(place.document_start(NOON), SERIES, &[(0, series.2)])?;
+            sink.document(place.document_start(NOON), SERIES, &[(0, merged)])?;
             let problem = "another file".to_owned();
             Err(StoreError::Corrupt { file: "head.redb".to_owned(), problem })
         });
@@ -180,7 +180,7 @@ fn a_partition_keeps_its_place_when_settings_change() {
 }
 
 #[test]
-fn a_damaged_partition_is_a_hole_and_is_begun_anew() {
+fn a_damaged_partition_is_a_hole_and_is_replaced() {
     each(|mut bench| {
         let place = bench.place(FINE, NOON);
         bench.merge(&place, mark(5, place.end.0), &vec![cell(7, NOON.0, 2.0)]).unwrap();
@@ -217,13 +217,13 @@ fn a_damaged_document_is_an_error_once_and_then_a_hole() {
         let damage = bench.subject.damage;
         bench.change_documents(&place, |bytes| damage(bytes, NOON, SERIES));
         let range = place.range();
-        let met = bench.slots(FINE, range.clone(), SERIES).unwrap_err();
-        assert!(matches!(met, StoreError::DamagedPart { .. }), "{met}");
+        let fault = bench.slots(FINE, range.clone(), SERIES).unwrap_err();
+        assert!(matches!(fault, StoreError::DamagedPart { .. }), "{fault}");
         assert_eq!(bench.of_place(&place, SERIES), []);
         assert_eq!(bench.of_place(&place, SeriesId(8)), [(NOON.0, 3.0)]);
         assert_eq!(bench.documents.holes(FINE), [NOON..NOON.plus(10 * MINUTE)]);
         assert_eq!(bench.documents.damaged_documents(), 1);
-        // What is late begins a new one.
+        // A late cell creates a new document.
         bench.merge(&place, mark(6, place.end.0), &vec![cell(7, NOON.0, 4.0)]).unwrap();
         assert_eq!(bench.of_place(&place, SERIES), [(NOON.0, 4.0)]);
         let mut faults = 0;
@@ -246,7 +246,7 @@ fn a_damaged_document_is_an_error_once_and_then_a_hole() {
 }
 
 #[test]
-fn a_damaged_document_stays_a_hole_wherever_the_power_is_cut_while_it_is_begun_anew() {
+fn a_damaged_document_stays_a_hole_wherever_the_power_is_cut_while_it_is_replaced() {
     for subject in SUBJECTS {
         let cuts = (0..10_000).take_while(|after| {
             let mut bench = Bench::new(subject, *after);
@@ -264,8 +264,8 @@ fn a_damaged_document_stays_a_hole_wherever_the_power_is_cut_while_it_is_begun_a
             let was_cut = bench.medium.is_dead();
             assert!(was_cut || outcome.is_ok(), "{outcome:?}");
             bench.power_up();
-            let met = bench.slots(FINE, place.range(), SERIES);
-            assert_eq!(bench.documents.holes(FINE), [NOON..NOON.plus(10 * MINUTE)], "{met:?}");
+            let read = bench.slots(FINE, place.range(), SERIES);
+            assert_eq!(bench.documents.holes(FINE), [NOON..NOON.plus(10 * MINUTE)], "{read:?}");
             was_cut
         });
         assert!(cuts.count() > 1, "{}", subject.name);
@@ -273,7 +273,7 @@ fn a_damaged_document_stays_a_hole_wherever_the_power_is_cut_while_it_is_begun_a
 }
 
 #[test]
-fn slots_that_were_lost_before_they_came_are_a_hole_of_the_partition() {
+fn slots_that_were_lost_before_a_merge_are_a_hole_of_the_partition() {
     each(|mut bench| {
         let place = bench.place(FINE, NOON);
         let lost = NOON..NOON.plus(MINUTE);
@@ -289,8 +289,8 @@ fn slots_that_were_lost_before_they_came_are_a_hole_of_the_partition() {
     });
 }
 
-/// Merges what the mark does not have, as a checkpoint that is taken up again does, and drops.
-fn go_on(bench: &Bench) -> Result<(), StoreError> {
+/// Merges the cells that the marks do not include, as a continued checkpoint does, and seals.
+fn merge_and_seal(bench: &Bench) -> Result<(), StoreError> {
     let (place, next) = (bench.place(FINE, NOON), bench.place(FINE, NOON.plus(HOUR)));
     let merge = |place, through, at: i64| {
         if bench.documents.mark(place)?.through < through {
@@ -308,7 +308,7 @@ fn go_on(bench: &Bench) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Merges late cells again and again, until they lie deep.
+/// Merges late cells repeatedly, until they form many layers.
 fn pile_up(bench: &Bench) -> Result<(), StoreError> {
     let place = bench.place(FINE, NOON);
     for through in 1..14 {
@@ -327,7 +327,7 @@ fn pile_up(bench: &Bench) -> Result<(), StoreError> {
 }
 
 #[test]
-fn late_cells_are_there_once_wherever_the_power_is_cut_while_they_become_one() {
+fn late_cells_count_once_wherever_the_power_is_cut_while_they_are_folded() {
     for subject in SUBJECTS {
         let cuts = (0..10_000).take_while(|after| {
             let mut bench = Bench::new(subject, *after);
@@ -352,7 +352,7 @@ fn late_cells_are_there_once_wherever_the_power_is_cut_while_they_become_one() {
 }
 
 #[test]
-fn a_correction_waits_for_what_it_corrects_beside_it() {
+fn corrections_apply_to_a_cell_of_an_earlier_merge() {
     each(|mut bench| {
         let place = bench.place(FINE, NOON);
         bench.merge(&place, mark(1, place.end.0), &vec![cell(7, NOON.0, 5.0)]).unwrap();
@@ -373,22 +373,22 @@ fn a_correction_waits_for_what_it_corrects_beside_it() {
 }
 
 #[test]
-fn power_that_is_cut_at_any_sync_leaves_each_merge_once() {
+fn each_merge_counts_once_when_the_power_is_cut_at_any_sync() {
     for subject in SUBJECTS {
-        let cuts = (0..10_000).take_while(|after| is_once_after_a_cut(subject, *after)).count();
+        let cuts = (0..10_000).take_while(|after| counts_once_after_a_cut(subject, *after)).count();
         assert!(cuts > 8, "{}: {cuts} syncs", subject.name);
     }
 }
 
-/// Returns whether the power was cut.
-fn is_once_after_a_cut(subject: Subject, after: u64) -> bool {
+/// Asserts that each merge counts once after a cut; returns whether the power was cut.
+fn counts_once_after_a_cut(subject: Subject, after: u64) -> bool {
     let mut bench = Bench::new(subject, after);
     bench.medium.arm(Fault { call: Call::Sync, after, times: 1, effect: Effect::PowerCut });
-    let outcome = go_on(&bench);
+    let outcome = merge_and_seal(&bench);
     let was_cut = bench.medium.is_dead();
     assert!(was_cut || outcome.is_ok(), "{outcome:?}");
     bench.power_up();
-    go_on(&bench).unwrap();
+    merge_and_seal(&bench).unwrap();
     let next = NOON.plus(HOUR);
     let found = |at: UnixMillis, series| bench.of_place(&bench.place(FINE, at), SeriesId(series));
     assert_eq!(found(NOON, 7), [(NOON.0, 1.0)]);

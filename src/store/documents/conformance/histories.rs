@@ -1,7 +1,7 @@
-//! Random histories of merges, shells, drops and restarts, with calls of the medium that fail and
-//! power that is cut, against a naive map of cells.
+//! Random histories of merges, shells, drops and restarts, with failing calls of the medium and
+//! power cuts, compared with a naive map of cells.
 //!
-//! Must never know: which implementation is on trial.
+//! Must never know: which implementation is tested.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ const SERIES: [u32; 4] = [0, 1, 64, 1000];
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// Merges cells of series, slots and values, and moves the mark on.
+    /// Merges cells, each given by its series, slot and value, and advances the mark.
     Merge {
         partition: usize,
         cells: Vec<(usize, usize, u8)>,
@@ -40,13 +40,13 @@ enum Step {
         to: usize,
         series: usize,
     },
-    /// Brings a partition into its smallest form.
+    /// Converts a partition to its smallest form.
     Seal {
         partition: usize,
         stage: Stage,
     },
     Reopen,
-    /// The fault of the next step.
+    /// Prepares a fault for the next step.
     Arm(Fault),
 }
 
@@ -166,7 +166,7 @@ impl History {
             let (series, slot) = (SERIES[*series], Self::slot(&place, *slot));
             all.push(cell(series, slot, f64::from(*value)));
             if *value == 7 {
-                // What a late reading takes from the one after it.
+                // The correction that a late reading makes to the reading after it.
                 all.push((SeriesId(series), slot, Cell::correction(-2.0, None)));
             } else if *value == 8 && self.map.has(place.id, SeriesId(series), slot) {
                 all.insert(0, (SeriesId(series), slot, Cell::correction(-1.0, None)));
@@ -175,7 +175,7 @@ impl History {
         let (before, after) = (self.map.mark(place.id), mark(self.record, place.end.0));
         let outcome = self.bench.merge(&place, after, &all);
         self.recover();
-        // What failed may be there: the mark tells.
+        // A failed merge may be complete nevertheless: the mark shows that.
         let found = self.bench.documents.mark(&place).unwrap();
         assert!(outcome.is_err() || found == after, "{outcome:?}: {found:?}");
         if found == after {
@@ -185,7 +185,7 @@ impl History {
         }
     }
 
-    /// The fault is over: the cable is in again, or the power is back.
+    /// Ends the fault of the medium, and restores the power after a cut.
     fn recover(&mut self) {
         let is_dead = self.bench.medium.is_dead();
         self.bench.medium.lift();
@@ -194,7 +194,7 @@ impl History {
         }
     }
 
-    /// Everything is as the map says.
+    /// Asserts that the documents equal the map.
     fn check(&self) {
         let documents = &self.bench.documents;
         for granularity in [FINE, COARSE] {
@@ -210,8 +210,8 @@ impl History {
             let place = documents.place(id.granularity, id.start);
             assert_eq!(documents.mark(&place).unwrap(), self.map.mark(id));
             let range = place.range();
-            let of = |id| self.map.slots(place.id.granularity, &range, SeriesId(id)).len();
-            assert_eq!(cells, SERIES.into_iter().map(of).sum::<usize>());
+            let count = |id| self.map.slots(place.id.granularity, &range, SeriesId(id)).len();
+            assert_eq!(cells, SERIES.into_iter().map(count).sum::<usize>());
         }
         assert_eq!(documents.damaged_documents(), 0);
     }
@@ -233,7 +233,7 @@ impl History {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
     #[test]
-    fn whatever_fails_each_merge_is_there_once_or_not_at_all(
+    fn whatever_fails_each_merge_counts_once_or_not_at_all(
         seed: u64, steps in prop::collection::vec(step(), 1..30)
     ) {
         for subject in SUBJECTS {

@@ -1,6 +1,6 @@
-//! Open documents on trial.
+//! The tested implementation: local documents, kept open or sealed at once.
 //!
-//! Must never know: what is tried.
+//! Must never know: what is tested.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(super) const SUBJECT: Subject = Subject {
     damage: |bytes, start, series| {
         let head = header(start, series);
         let places = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(&head));
-        // Older pages may hold it, too.
+        // Older pages may contain the document, too.
         for at in places.collect::<Vec<_>>() {
             bytes[at + head.len() + 60] ^= 0x10;
         }
@@ -40,7 +40,7 @@ pub(super) const SEALED: Subject = Subject {
     holder: |medium, name| segment_of(medium, &name).unwrap_or(name),
     damage: |bytes, _, series| {
         assert_eq!(series.0, 7, "the first of its tile");
-        // Its block begins behind the head of the first tile, as the index says.
+        // The series' block follows the head of the first tile, whose length is in the index.
         let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
         let index = number(bytes.len() - 64 + 32);
         let head = number(index + 16);
@@ -68,7 +68,7 @@ fn segment_of(medium: &dyn Medium, partition: &str) -> Option<String> {
     Some(segment_file(partition, last))
 }
 
-/// The bytes of the fields that say which document it is.
+/// The bytes of the fields that identify a document.
 fn header(start: UnixMillis, series: SeriesId) -> Vec<u8> {
     let series = i64::from(series.0).to_le_bytes();
     [b"\x12series\0".as_slice(), &series, b"\x09start\0", &start.0.to_le_bytes()].concat()

@@ -1,4 +1,4 @@
-//! Documents as a map of cells: what the implementations are compared with.
+//! Documents as a map of cells, with which the implementations are compared.
 //!
 //! Must never know: files, faults.
 

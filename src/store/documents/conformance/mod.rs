@@ -1,8 +1,8 @@
 //! The tests of every implementation of [`Documents`]: the contract of the module above, on a
 //! medium that fails.
 //!
-//! `claims` holds one test for each promise, `histories` random ones against a naive map of cells.
-//! Must never know: how an implementation keeps documents; [`Subject`] is all that each brings.
+//! `claims` has one test for each promise, `histories` compares random histories with a naive map
+//! of cells. Must never know: how an implementation stores documents, except for its [`Subject`].
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 mod claims;
@@ -18,17 +18,17 @@ use crate::{
     store::{error::StoreError, faulty::FaultyMedium, file::medium::Medium},
 };
 
-/// Opens what is on a medium, as a start of the daemon does.
+/// Opens the documents on a medium, as a start of the daemon does.
 type Open = fn(Arc<dyn Medium>, Vec<Granularity>) -> Result<Box<dyn Documents>, StoreError>;
 
-/// An implementation on trial.
+/// A tested implementation.
 #[derive(Clone, Copy)]
 struct Subject {
     name: &'static str,
     open: Open,
-    /// The file that holds a partition's documents, by that of the partition.
+    /// Returns the file that contains a partition's documents, from the name of the partition file.
     holder: fn(&dyn Medium, String) -> String,
-    /// Damages the document of a series that begins at a time, in the bytes of that file.
+    /// Damages the document of a series that begins at a time, in the bytes of this file.
     damage: fn(&mut Vec<u8>, UnixMillis, SeriesId),
 }
 
@@ -41,7 +41,7 @@ const HOUR: i64 = 60 * MINUTE;
 const FINE: GranularityIndex = GranularityIndex(0);
 const COARSE: GranularityIndex = GranularityIndex(1);
 
-/// Minutes in documents of ten, and days in documents of a month.
+/// Slots of a minute in documents of ten minutes, and slots of a day in documents of a month.
 fn granularities() -> Vec<Granularity> {
     let (months, years) = (Span::Months(1), Span::Months(12));
     let fine = Granularity::new(
@@ -67,7 +67,7 @@ impl Bench {
         Self { subject, medium, documents }
     }
 
-    /// Lets go of what is open, as a kill does, and opens it again.
+    /// Drops everything that is open, as a kill does, and opens it again.
     fn reopen(&mut self) {
         self.reopen_with(granularities());
     }
@@ -77,7 +77,7 @@ impl Bench {
         self.documents = (self.subject.open)(Arc::new(self.medium.clone()), granularities).unwrap();
     }
 
-    /// The power comes back.
+    /// Restores the power and opens the documents.
     fn power_up(&mut self) {
         self.medium.power_up();
         self.reopen();
@@ -88,7 +88,7 @@ impl Bench {
         self.change(&self.documents.name(place), change);
     }
 
-    /// Changes the bytes of the file that holds its documents.
+    /// Changes the bytes of the file that contains a partition's documents.
     fn change_documents(&mut self, place: &Place, change: impl FnOnce(&mut Vec<u8>)) {
         let name = (self.subject.holder)(&self.medium, self.documents.name(place));
         self.change(&name, change);
@@ -137,7 +137,7 @@ impl Bench {
         Ok(slots)
     }
 
-    /// All slots of a partition of a series.
+    /// The starts and sums of a series' slots in a partition.
     fn of_place(&self, place: &Place, series: SeriesId) -> Vec<(i64, f64)> {
         let slots = self.slots(place.id.granularity, place.range(), series).unwrap();
         slots.into_iter().map(|slot| (slot.start.0, slot.cell.sum)).collect()

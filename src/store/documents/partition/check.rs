@@ -48,7 +48,7 @@ impl PartitionReader {
         (0..self.segments.len()).try_for_each(|index| self.check_segment(index, visit))
     }
 
-    /// Visits the documents of a segment that have no open row, and no part in a segment before it.
+    /// Visits the documents of a segment that have no open row, and no part in an earlier segment.
     fn check_segment(
         &self,
         index: usize,
@@ -116,7 +116,7 @@ impl PartitionReader {
         block.map(drop).or_else(|fault| if fault.is_damage() { Ok(()) } else { Err(fault) })
     }
 
-    /// Visits a document with what other segments have of it, unless one before has a part.
+    /// Visits a document with its parts in all segments, unless an earlier segment has a part.
     fn check_document(
         &self,
         index: usize,
@@ -153,7 +153,7 @@ impl PartitionReader {
         for slot in slots {
             cells[place.slot_index(start, slot.start)] = slot.cell;
         }
-        // Corrections of what is not there.
+        // Corrections without a sample to correct are dropped.
         cells.iter_mut().filter(|cell| cell.n == 0).for_each(|cell| *cell = Cell::EMPTY);
         if cells.iter().any(|cell| cell.n > 0) {
             visit(start, series, Ok(&cells));

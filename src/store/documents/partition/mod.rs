@@ -38,14 +38,14 @@ use segments::{Named, Numbers, Segments};
 
 pub(crate) const DOCUMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("documents");
 pub(crate) const META: TableDefinition<'_, &str, i64> = TableDefinition::new("meta");
-/// The numbers of the segments in use, and the places of their documents.
+/// The numbers of the segments in use, and the spans of their documents.
 pub(crate) const SEGMENTS: TableDefinition<'_, u32, u64> = TableDefinition::new("segments");
 const START_KEY: &str = "start";
 const END_KEY: &str = "end";
 const WIDTH_KEY: &str = "width";
 const DOCUMENT_KEY: &str = "document";
 const MONTHS_KEY: &str = "document_months";
-/// The maximum length of a document.
+/// The maximum length of a document in months.
 const LONGEST_MONTHS: i64 = 12_000;
 pub(crate) const THROUGH_KEY: &str = "applied_through";
 pub(crate) const UNTIL_KEY: &str = "applied_until";
@@ -70,15 +70,15 @@ pub(crate) struct Partition {
     pub(crate) place: Place,
     layouts: Layouts,
     pub(crate) file: DatabaseFile,
-    /// Keys of damaged documents, and the holes of those that were replaced.
+    /// Keys of damaged documents, and the holes of damaged documents that were replaced.
     pub(crate) damage: Damage,
     pub(crate) segments: Segments,
-    /// The reason why its files will be removed; while there is one, nothing is written. Locked
-    /// while a segment replaces others.
+    /// The reason why the partition's files will be removed. While there is a reason, no segment
+    /// replaces others. Locked while a segment replaces others.
     pub(crate) going: Mutex<Option<Going>>,
     /// The file's stamp at the sealer's last visit, and the time since which it is unchanged.
     pub(crate) seen: Mutex<Option<(u64, UnixMillis)>>,
-    /// The file's stamp when folding was not worth it, and its stage at that time.
+    /// The file's stamp when folding was not worth it, and the stage of the partition then.
     pub(crate) not_worth: Mutex<Option<(u64, Stage)>>,
     /// True when the partition was folded during a read, so that the file has not shrunk yet.
     pub(crate) is_loose: AtomicBool,
@@ -151,17 +151,17 @@ impl Partition {
         Self { place, layouts, file, damage, segments, going, seen, not_worth, is_loose }
     }
 
-    /// Returns true when its files will be removed.
+    /// Returns true when the partition's files will be removed.
     pub(crate) fn is_going(&self) -> bool {
         self.going.lock().is_some()
     }
 
-    /// The segments that a view of the file names.
+    /// The segments that the file names, in a read transaction.
     pub(crate) fn named(&self, txn: &ReadTransaction) -> Result<Vec<Named>, StoreError> {
         read_named(&self.file, txn)
     }
 
-    /// The segments that a transaction names.
+    /// The open segments that the file names, in a write transaction.
     pub(crate) fn segments_of(
         &self,
         txn: &WriteTransaction,
@@ -266,7 +266,7 @@ impl Partition {
     }
 }
 
-/// The segments that are named.
+/// The segments that a file names.
 fn read_named(file: &DatabaseFile, txn: &ReadTransaction) -> Result<Vec<Named>, StoreError> {
     rows_named(file, &txn.open_table(SEGMENTS).map_err(file.fail("read"))?)
 }
@@ -284,7 +284,7 @@ fn rows_named(
     Ok(named)
 }
 
-/// Reads the place of the partition from its file; it must be possible for this granularity.
+/// Reads the place of the partition from its file. The place must fit the granularity.
 fn read_place(
     file: &DatabaseFile,
     id: PartitionId,
@@ -316,7 +316,8 @@ fn read_place(
         && [start, end].into_iter().all(|at| document.start_of(at) == at);
     if !is_whole {
         let problem = format!(
-            "it lies from {start} to {end} with documents of {document} and slots of {width_ms} ms"
+            "its span from {start} to {end}, documents of {document} or slots of {width_ms} ms do \
+             not fit its name and granularity"
         );
         return Err(corrupt(problem));
     }

@@ -42,7 +42,7 @@ pub(crate) struct PartitionReader {
 impl Partition {
     /// A consistent view of the partition.
     pub(crate) fn read(self: &Arc<Self>) -> Result<PartitionReader, StoreError> {
-        // No segment goes before those that are named now are held.
+        // While the guard is held, no segment that the transaction names is removed.
         let (open, txn) = self.file.read_under(|| self.segments.open())?;
         self.file.guard("read", || {
             let named = self.named(&txn)?;
@@ -50,7 +50,7 @@ impl Partition {
             drop(open);
             let meta = txn.open_table(META).map_err(self.fail("read"))?;
             let damaged = || {
-                let problem = "its mark is not as it was written".to_owned();
+                let problem = "its mark is incomplete, or has another checksum".to_owned();
                 StoreError::Corrupt { file: self.file.name().to_owned(), problem }
             };
             let number = |key| {
@@ -71,7 +71,7 @@ impl Partition {
 }
 
 impl Partition {
-    /// The starts of documents that have rows: one look-up for each of them.
+    /// The starts of documents that have rows, found with one look-up for each start.
     fn open_starts(
         &self,
         documents: &ReadOnlyTable<u64, &'static [u8]>,
@@ -101,7 +101,7 @@ struct Run {
 }
 
 impl Run {
-    /// Takes in a document, when it is the next one of these tiles.
+    /// Adds a document if it directly follows in the same tiles; returns whether it does.
     fn extend(&mut self, found: &[Source], document: UnixMillis) -> bool {
         let is_next = Source::extend(&mut self.parts, found);
         if is_next {
@@ -112,7 +112,7 @@ impl Run {
 }
 
 impl PartitionReader {
-    /// Hands a document's bytes to `read`; `None` when there is no such document, or a damaged one.
+    /// Passes an open document's bytes to `read`; `None` when the document is missing or damaged.
     pub(crate) fn document<T>(
         &self,
         start: UnixMillis,
@@ -151,8 +151,8 @@ impl PartitionReader {
         Ok(())
     }
 
-    /// Appends these slots, and corrections of slots whose samples are in none of the segments that
-    /// are read.
+    /// Appends the same slots as [`Self::slots`], and corrections of slots whose samples are in no
+    /// segment of this reader.
     pub(crate) fn slots_and_corrections(
         &self,
         series: SeriesId,
@@ -222,23 +222,23 @@ impl PartitionReader {
         Ok(Some(StoredDocument { state, bytes, header: Vec::new(), slots }))
     }
 
-    /// Returns whether all documents are open ones.
+    /// Returns whether all documents are open.
     pub(crate) fn is_open(&self) -> bool {
         self.named.is_empty()
     }
 
-    /// Returns whether there are sealed documents and no others.
+    /// Returns whether there are sealed documents and no open ones.
     pub(crate) fn is_sealed(&self) -> bool {
         self.open_starts.is_empty() && !self.named.is_empty()
     }
 
-    /// Bytes of the open documents, about.
+    /// The approximate bytes of the open documents.
     pub(crate) fn open_bytes(&self) -> Result<u64, StoreError> {
         let count = self.documents.len().map_err(self.partition.fail("read"))?;
         Ok(count * self.partition.layout(self.partition.place.id.start).length() as u64)
     }
 
-    /// Reads some of the segments alone, without open documents.
+    /// Restricts the reader to some segments, without open documents.
     pub(crate) fn only(mut self, numbers: &[u32]) -> Self {
         self.open_starts.clear();
         let (named, segments) =
@@ -268,7 +268,7 @@ impl PartitionReader {
         })
     }
 
-    /// Appends what an open document has of a range.
+    /// Appends the slots of an open document within a range.
     fn push_row(
         &self,
         document: UnixMillis,
@@ -292,7 +292,7 @@ impl PartitionReader {
         Ok(())
     }
 
-    /// Appends what sealed documents have of a range, when there are any.
+    /// Appends the slots of a run of sealed documents within a range.
     fn push_run(
         &self,
         run: &Run,

@@ -35,7 +35,7 @@ use crate::{
     },
 };
 
-/// All open partitions, and the means to make more.
+/// All open partitions, and the means to create more.
 #[derive(Debug)]
 pub(super) struct Partitions {
     /// The granularities of the settings, then the retired ones.
@@ -44,10 +44,10 @@ pub(super) struct Partitions {
     pub(super) register: Arc<Register>,
     /// Partitions by granularity and start; none overlap.
     pub(super) open: RwLock<BTreeMap<PartitionId, Arc<Partition>>>,
-    /// Held while files are made, set aside and removed, so that nobody waits for a disk to look
-    /// a partition up.
+    /// Held while files are created, set aside and removed, instead of `open`, so that a look-up
+    /// never waits for the disk.
     changing: Mutex<()>,
-    /// Partitions that are gone, of which somebody may still make segments.
+    /// Removed partitions, for which some thread may still write segments.
     gone: Mutex<Vec<Weak<Partition>>>,
     /// The heads of tiles that views decoded lately.
     pub(super) heads: Arc<TileHeads>,
@@ -87,7 +87,7 @@ impl Partitions {
             }
             this.remove_orphans(&folder)?;
         }
-        // Nobody looks into those of granularities that are not known any more.
+        // Segments also remain in folders of former granularities, which are not opened above.
         for folder in folders_without_partitions(&this.medium)? {
             this.remove_orphans(&folder)?;
         }
@@ -105,8 +105,7 @@ impl Partitions {
     pub(super) fn holes(&self, index: GranularityIndex) -> Vec<Range<UnixMillis>> {
         let granularity = self.granularity(index);
         let lost = self.register.lost(&partition_folder(granularity)).into_iter();
-        // Where the row of its end is damaged, a partition is taken to be as long as the settings
-        // say.
+        // When the row with the end of a partition is damaged, the settings determine its length.
         let presumed = |start| granularity.partition_end(granularity.partition_start(start));
         let hole = |(name, end): (String, Option<UnixMillis>)| {
             let start = partition_start(&name)?;
@@ -149,15 +148,16 @@ impl Partitions {
         }
     }
 
-    /// Sets a partition aside when an operation on it failed because it is damaged; returns
-    /// whether that was done, and a new one is in its place. Whoever reads the old one finishes.
+    /// Sets a partition aside when an operation failed because it is damaged, and creates a new one
+    /// in its place. Returns false when the fault is no damage of the partition, and it is not
+    /// going. Readers of the old partition finish.
     pub(super) fn replace_if_damaged(
         &self,
         partition: &Arc<Partition>,
         fault: &StoreError,
     ) -> Result<bool, StoreError> {
         let is_damaged = fault.is_damage_of(partition.file_path());
-        // Its file may have lost its name already.
+        // The file of a partition that is going may already have lost its name.
         if !is_damaged && !partition.is_going() {
             return Ok(false);
         }
@@ -174,7 +174,8 @@ impl Partitions {
         Ok(true)
     }
 
-    /// Takes away the files of a partition that is going, and then the partition.
+    /// Removes the files of a partition that is going, or sets them aside, and then removes the
+    /// partition.
     fn take_away(
         &self,
         partition: &Arc<Partition>,
@@ -203,13 +204,13 @@ impl Partitions {
             tracing::warn!(
                 file,
                 cause,
-                "cannot remove a dropped partition's segments; a start does"
+                "cannot remove a dropped partition's segments; the next start does"
             );
         }
         Ok(())
     }
 
-    /// The counter from which a partition's segments get their numbers.
+    /// The counter of a partition's segment numbers, shared with a removed partition of this id.
     fn numbers(&self, id: PartitionId) -> Numbers {
         let gone = self.gone.lock();
         let before =
@@ -220,12 +221,13 @@ impl Partitions {
         )
     }
 
-    /// Keeps partitions from being made, set aside or removed while the guard is held.
+    /// Prevents partitions from being created, set aside or removed while the guard is held.
     pub(super) fn hold(&self) -> MutexGuard<'_, ()> {
         self.changing.lock()
     }
 
-    /// A damaged partition is replaced, so that the next attempt finds a new one.
+    /// Replaces the partition if the outcome is an error that shows damage, so that the next
+    /// attempt finds a new partition.
     pub(super) fn or_replace<T>(
         &self,
         partition: &Arc<Partition>,
@@ -237,7 +239,7 @@ impl Partitions {
         outcome
     }
 
-    /// A granularity: those of the settings come first, then those that are retired.
+    /// All granularities: first those of the settings, then the retired ones.
     pub(super) fn granularities(&self) -> &[Granularity] {
         &self.granularities
     }
@@ -247,7 +249,7 @@ impl Partitions {
         &self.granularities[index.0]
     }
 
-    /// The partition that begins there.
+    /// The partition with an id.
     pub(super) fn get(&self, id: PartitionId) -> Option<Arc<Partition>> {
         self.open.read().get(&id).cloned()
     }
@@ -261,7 +263,7 @@ impl Partitions {
         self.overlapping(index, at.0..at.0 + 1).pop()
     }
 
-    /// The place of the partition that holds a time, or would.
+    /// The place of the partition that holds a time, or would hold it if it existed.
     pub(super) fn place(&self, index: GranularityIndex, at: UnixMillis) -> Place {
         let open = self.open.read();
         let id = PartitionId { granularity: index, start: at };
@@ -279,8 +281,8 @@ impl Partitions {
         }
     }
 
-    /// The partition that holds a time, created when it is not there. One that is going is no
-    /// place for anything: its file may have lost its name, although taking it away failed.
+    /// Returns the partition that holds a time; creates a missing one. A partition that is going is
+    /// removed first: its file may have lost its name although the removal failed.
     pub(super) fn get_or_create(
         &self,
         index: GranularityIndex,
@@ -298,8 +300,8 @@ impl Partitions {
         self.add(self.place(index, at))
     }
 
-    /// Makes a partition, or opens one whose making went wrong, and registers it before anything is
-    /// in it.
+    /// Creates a partition, or opens one whose creation was interrupted, and registers it before it
+    /// contains data.
     fn add(&self, place: Place) -> Result<Arc<Partition>, StoreError> {
         let granularity = self.granularity(place.id.granularity);
         let file = partition_file(granularity, place.range());
@@ -310,7 +312,7 @@ impl Partitions {
             None
         };
         let made = || {
-            // Segments of one that was dropped, or lost, are none of its own.
+            // Remaining segments belong to a dropped or lost partition, and not to the new one.
             self.remove_orphans(&partition_folder(granularity))?;
             let problem = "its partition was lost".to_owned();
             self.set_aside(&file, &StoreError::Corrupt { file: file.clone(), problem })?;
@@ -333,7 +335,7 @@ impl Partitions {
         let first = PartitionId { granularity: index, start: UnixMillis(i64::MIN) };
         let last = PartitionId { granularity: index, start: UnixMillis(range.end - 1) };
         let overlaps = |partition: &&Arc<Partition>| partition.place.end.0 > range.start;
-        open.range(first..=last).map(|(_, p)| p).filter(overlaps).cloned().collect()
+        open.range(first..=last).map(|(_, partition)| partition).filter(overlaps).cloned().collect()
     }
 
     /// All partitions.
@@ -360,8 +362,8 @@ impl Partitions {
         files.map(|file| self.medium.allocated_bytes(file).unwrap_or(0)).sum()
     }
 
-    /// Removes a partition and its files. Readers that hold it finish. When it fails, the partition
-    /// is still there, to be removed again; segments without one are removed by a start.
+    /// Removes a partition and its files; its readers finish. After a failure, the partition still
+    /// exists, and can be removed again. The next start removes segments without a partition.
     pub(super) fn remove(&self, id: PartitionId) -> Result<bool, StoreError> {
         let _one_at_a_time = self.changing.lock();
         let Some(partition) = self.get(id) else { return Ok(false) };
@@ -371,8 +373,8 @@ impl Partitions {
     }
 }
 
-/// Why a partition is set aside, when that was begun before.
+/// The fault of a partition that an earlier attempt could not remove or set aside.
 fn found_before(partition: &Partition) -> StoreError {
-    let problem = "it was found so before, and could not be set aside".to_owned();
+    let problem = "the damage was found earlier, but the file could not be set aside".to_owned();
     StoreError::Corrupt { file: partition.file_path().to_owned(), problem }
 }

@@ -1,5 +1,5 @@
-//! Files of partitions that are to be removed or set aside: unfinished ones, segments without a
-//! partition, and damaged ones.
+//! Files of partitions that must be removed or set aside: unfinished files, segments without a
+//! partition, and damaged files.
 //!
 //! Must never know: what is in files.
 
@@ -9,25 +9,25 @@ use super::Partitions;
 use crate::store::{error::StoreError, file::names::partition_of_segment};
 
 impl Partitions {
-    /// Removes a file whose making was cut short; nothing was ever in it.
+    /// Removes a file that does not count: its creation was interrupted, or its partition dropped.
     pub(super) fn remove_unfinished(&self, file: &str) -> Result<(), StoreError> {
         let fault = |cause| StoreError::Io { operation: "remove", file: file.to_owned(), cause };
         self.medium.remove(file).map_err(fault)
     }
 
-    /// Removes segments whose partition was dropped before them. Those of one that was lost stay.
+    /// Removes segments whose partition was dropped. Segments of a lost partition stay.
     pub(super) fn remove_orphans(&self, folder: &str) -> Result<(), StoreError> {
         let open = self.open.read();
-        let there: BTreeSet<&str> = open.values().map(|partition| partition.file_path()).collect();
+        let known: BTreeSet<&str> = open.values().map(|partition| partition.file_path()).collect();
         for (name, partition) in self.segments(folder)? {
-            if !there.contains(&*partition) && !self.register.is_lost(&partition) {
+            if !known.contains(&*partition) && !self.register.is_lost(&partition) {
                 self.remove_unfinished(&name)?;
             }
         }
         Ok(())
     }
 
-    /// The segments in a folder, with the partitions whose they are.
+    /// The segments in a folder, with the files of their partitions.
     fn segments(&self, folder: &str) -> Result<Vec<(String, String)>, StoreError> {
         let names = self.list(folder)?.into_iter().map(|name| format!("{folder}/{name}"));
         let of_partition =
@@ -35,7 +35,8 @@ impl Partitions {
         Ok(names.filter_map(of_partition).collect())
     }
 
-    /// Sets a partition's files aside, its own last: a start finds it first.
+    /// Sets a partition's files aside, the partition file last: if this is interrupted, the next
+    /// start finds that file and repeats the work.
     pub(super) fn set_aside(&self, file: &str, fault: &StoreError) -> Result<(), StoreError> {
         let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
         for (name, partition) in self.segments(folder)? {

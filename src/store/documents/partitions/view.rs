@@ -1,6 +1,6 @@
 //! A consistent view of the documents of one granularity over a range.
 //!
-//! Must never know: what is not in documents.
+//! Must never know: cells outside of documents.
 
 use std::{ops::Range, sync::Arc};
 
@@ -28,7 +28,7 @@ pub(crate) struct PartitionsView {
     /// Readers in order of time.
     readers: Vec<PartitionReader>,
     marks: Vec<(Range<i64>, Mark)>,
-    /// Room for reading one series after the other.
+    /// Memory for reading one series after the other.
     scratch: Mutex<Scratch>,
 }
 
@@ -78,7 +78,7 @@ impl DocumentsView for PartitionsView {
         let width_ms = reader.partition.place.width_ms;
         let open = reader.document(start, series, |layout, doc| show(layout, doc, start, width_ms));
         let outcome = open.and_then(|open| match open {
-            // A damaged row hides what was sealed before it.
+            // A damaged row hides the sealed document that it replaced.
             None if reader.row(start, series)?.is_none() => reader.stored_sealed(start, series),
             open => Ok(open),
         });
@@ -86,7 +86,7 @@ impl DocumentsView for PartitionsView {
     }
 }
 
-/// A document that was checked, as it is stored.
+/// Describes an intact open document and its bytes.
 fn show(layout: &DocumentLayout, doc: &[u8], start: UnixMillis, width_ms: i64) -> StoredDocument {
     let slot = |index: usize| StoredSlot {
         start: start.plus(index as i64 * width_ms),

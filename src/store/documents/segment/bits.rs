@@ -1,9 +1,9 @@
-//! Whole numbers of one width, packed: number i lies at bit i x width, lowest bit first.
+//! Whole numbers of one width, packed: number i begins at bit i x width, lowest bit first.
 //!
-//! Unpacking has a kernel for each width, eight numbers at a time, so that every shift is known
-//! when it is compiled. Must never know: what the numbers mean.
+//! Unpacking has a kernel for each width, which unpacks eight numbers at a time, so that every
+//! shift is known at compile time. Must never know: what the numbers mean.
 
-/// Bytes that must follow whatever is unpacked: kernels read ahead.
+/// The number of bytes that must follow packed numbers, because kernels read ahead.
 pub(crate) const PADDING: usize = 80;
 /// Numbers that a kernel unpacks at once.
 const LANES: usize = 8;
@@ -18,7 +18,7 @@ pub(super) fn bits_of(value: u64) -> u32 {
     u64::BITS - value.leading_zeros()
 }
 
-/// Appends numbers, of each the lowest `width` bits.
+/// Appends the lowest `width` bits of each number.
 pub(super) fn pack(values: impl Iterator<Item = u64>, width: u32, out: &mut Vec<u8>) {
     if width == 0 {
         return;
@@ -38,7 +38,7 @@ pub(super) fn pack(values: impl Iterator<Item = u64>, width: u32, out: &mut Vec<
     out.extend_from_slice(&word.to_le_bytes()[..filled.div_ceil(8) as usize]);
 }
 
-/// Unpacks numbers in place of what is in `out`. Behind them, `bytes` has [`PADDING`] more.
+/// Replaces the content of `out` by the unpacked numbers, which [`PADDING`] follows in `bytes`.
 pub(super) fn unpack(bytes: &[u8], count: usize, width: u32, out: &mut Vec<u64>) {
     out.clear();
     out.resize(count.next_multiple_of(LANES), 0);

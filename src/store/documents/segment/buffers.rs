@@ -1,11 +1,11 @@
-//! Columns whose memory decoding uses again and again.
+//! Columns whose memory is reused by decoding.
 //!
 //! Must never know: what the numbers mean.
 
-/// Columns of each kind that are kept for the next block, at most.
+/// The maximum number of columns of each kind that are kept for reuse.
 const SPARE_MAX: usize = 16;
 
-/// Columns that nobody uses any more, whose room others will.
+/// Unused columns, whose memory is reused.
 #[derive(Debug)]
 pub(super) struct Spare<T>(Vec<Vec<T>>);
 
@@ -16,12 +16,12 @@ impl<T> Default for Spare<T> {
 }
 
 impl<T> Spare<T> {
-    /// An empty column.
+    /// Returns an empty column.
     pub(super) fn take(&mut self) -> Vec<T> {
         self.0.pop().unwrap_or_default()
     }
 
-    /// Takes columns back.
+    /// Keeps columns for reuse.
     pub(super) fn give(&mut self, columns: impl IntoIterator<Item = Vec<T>>) {
         for mut column in columns {
             if column.capacity() > 0 && self.0.len() < SPARE_MAX {
@@ -32,7 +32,7 @@ impl<T> Spare<T> {
     }
 }
 
-/// Memory for decoding, used again and again.
+/// Memory that is reused by decoding.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     pub(super) numbers: Vec<u64>,

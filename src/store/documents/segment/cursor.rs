@@ -1,17 +1,17 @@
 //! Reading bytes one after the other, never beyond their end.
 //!
-//! Must never know: what they mean.
+//! Must never know: what the bytes mean.
 
 use super::bits::PADDING;
 use crate::store::encoding::varint::take_varint;
 pub(super) use crate::store::encoding::varint::{put_varint, unzigzag, zigzag};
 
-/// The bytes are not what a writer wrote.
+/// The fault of bytes that no writer produces, with the offset of the first one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("at byte {0} it is not as it can have been written")]
+#[error("the bytes at offset {0} are not valid")]
 pub(crate) struct Misfit(pub(crate) usize);
 
-/// Bytes that are padded, and how far they were read.
+/// Padded bytes, and the position up to which they were read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cursor<'a> {
     /// The bytes to be read, and [`PADDING`] more.
@@ -39,7 +39,7 @@ impl<'a> Cursor<'a> {
         Misfit(self.at)
     }
 
-    /// The next bytes, and whatever lies behind them.
+    /// The next bytes, and all bytes after them.
     pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], Misfit> {
         let bytes = self.bytes;
         let from = self.at;

@@ -94,14 +94,14 @@ impl Segment {
             bytes.checked_sub(FOOTER_BYTES as u64).ok_or_else(|| corrupt("it is too short"))?;
         let mut footer = [0; FOOTER_BYTES];
         file.read(footer_at, &mut footer).map_err(fault("read", &name))?;
-        let [magic, version, own_start, own_width, index_at, count, check, footer_check] =
+        let [magic, version, footer_start, footer_width, index_at, count, check, footer_check] =
             footer.as_chunks::<8>().0
         else {
             return Err(corrupt("it has no footer"));
         };
         let number = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
         if magic != MAGIC || number(footer_check) != xxh3_64(&footer[..FOOTER_BYTES - 8]) {
-            return Err(corrupt("its footer is not as it was written"));
+            return Err(corrupt("the magic or the checksum of its footer differs"));
         }
         if number(version) != VERSION {
             let problem =
@@ -109,17 +109,17 @@ impl Segment {
             return Err(StoreError::Mismatch { file: name, problem });
         }
         let (index_at, count) = (number(index_at), number(count));
-        let fits = number(own_start) as i64 == start.0
-            && number(own_width) as i64 == width_ms
+        let fits = number(footer_start) as i64 == start.0
+            && number(footer_width) as i64 == width_ms
             && count <= ENTRIES_MAX
             && index_at.checked_add(count * ENTRY_BYTES as u64) == Some(footer_at);
         if !fits {
-            return Err(corrupt("its footer is that of another segment"));
+            return Err(corrupt("its footer belongs to another segment"));
         }
         let mut index = vec![0; count as usize * ENTRY_BYTES];
         file.read(index_at, &mut index).map_err(fault("read", &name))?;
         if xxh3_64(&index) != number(check) {
-            return Err(corrupt("its index is not as it was written"));
+            return Err(corrupt("the checksum of its index differs"));
         }
         let entries: Vec<_> = index.as_chunks::<ENTRY_BYTES>().0.iter().map(read_entry).collect();
         let end = |last: &Entry| i64::from(last.id.seconds) + seconds_of(last.slots, width_ms);
@@ -170,19 +170,19 @@ impl Segment {
         if !self.span.contains(&i64::from(seconds)) {
             return None;
         }
-        let behind = self.starts.partition_point(|(start, _)| *start <= seconds);
-        let (start, first) = *self.starts[..behind].last()?;
-        let end = self.starts.get(behind).map_or(self.entries.len(), |(_, next)| *next);
+        let later = self.starts.partition_point(|(start, _)| *start <= seconds);
+        let (start, first) = *self.starts[..later].last()?;
+        let end = self.starts.get(later).map_or(self.entries.len(), |(_, next)| *next);
         let rows = &self.entries[first..end];
         // Mostly, no row is missing.
         let guess = row.checked_sub(rows.first()?.id.row)? as usize;
-        let is_it = rows.get(guess).is_some_and(|entry| entry.id.row == row);
+        let is_right = rows.get(guess).is_some_and(|entry| entry.id.row == row);
         let search = || rows.binary_search_by_key(&row, |entry| entry.id.row).ok();
-        let found = first + if is_it { guess } else { search()? };
+        let found = first + if is_right { guess } else { search()? };
         let slots = self.entries[found].slots as usize;
         let length_ms = slots as i64 * self.width_ms;
-        let is_in = (i64::from(seconds) - i64::from(start)) * 1000 < length_ms;
-        is_in.then_some((found, start, slots))
+        let is_inside = (i64::from(seconds) - i64::from(start)) * 1000 < length_ms;
+        is_inside.then_some((found, start, slots))
     }
 
     /// The head of a tile.
@@ -203,7 +203,7 @@ impl Segment {
         let entry = self.entries[tile];
         let end = self.entries.get(tile + 1).map_or(self.index_at, |next| next.offset);
         let length = entry.head as usize;
-        if entry.offset.checked_add(length as u64).is_none_or(|behind| behind > end) {
+        if entry.offset.checked_add(length as u64).is_none_or(|head_end| head_end > end) {
             return Err(self.corrupt(Misfit(0), entry.id));
         }
         let mut bytes = std::mem::take(&mut scratch.bytes);
@@ -268,7 +268,7 @@ impl Segment {
     }
 }
 
-/// The length of some slots in seconds.
+/// The length of a number of slots in seconds.
 fn seconds_of(slots: u32, width_ms: i64) -> i64 {
     i64::from(slots) * width_ms / 1000
 }

@@ -1,8 +1,8 @@
 //! The cache of decoded heads of tiles.
 //!
-//! A query of a few series in each of many tiles would spend a quarter of its time on the times of
-//! all series of these tiles. Segments never change, so entries are only evicted. Must never know:
-//! which segments count.
+//! A query of a few series in each of many tiles would otherwise spend a quarter of its time on
+//! decoding the times of all series of these tiles. Segments never change, so entries are only
+//! evicted. Must never know: which segments count.
 
 use std::{
     fmt,
@@ -62,12 +62,12 @@ impl TileHeads {
         self.0.weight() as usize
     }
 
-    /// The head of a tile, if the cache has it.
+    /// The head of a tile, if it is in the cache.
     pub(super) fn get(&self, segment: u64, tile: usize) -> Option<Arc<TileHead>> {
         self.0.get(&(segment, tile))
     }
 
-    /// Adds a head whose checksum is right.
+    /// Adds a head whose checksum was verified.
     pub(super) fn keep(&self, segment: u64, tile: usize, head: Arc<TileHead>) {
         self.0.insert((segment, tile), head);
     }

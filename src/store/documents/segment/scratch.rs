@@ -1,4 +1,4 @@
-//! Memory that reading one block leaves for the next, and the heads of tiles.
+//! Memory that is reused from one block to the next, and the cache of tile heads.
 //!
 //! Must never know: what the numbers mean.
 
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{buffers::Buffers, heads::TileHeads};
 
-/// Memory for reading, used again and again.
+/// Memory that is reused by reading.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     pub(super) buffers: Buffers,
@@ -17,7 +17,7 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// One that goes by what was decoded before.
+    /// Returns memory with a cache of decoded heads.
     pub(crate) fn with_heads(heads: Arc<TileHeads>) -> Self {
         Self { heads: Some(heads), ..Self::default() }
     }

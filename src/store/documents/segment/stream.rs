@@ -1,4 +1,4 @@
-//! A stream: whole numbers that lie near each other or near zero, packed; those that are far off
+//! A stream: packed whole numbers that are near each other or near zero; numbers that are far off
 //! are patched.
 //!
 //! The first byte is a set of flags: bit 0, numbers are zigzag, otherwise the smallest number is
@@ -26,7 +26,8 @@ struct Plan {
 }
 
 impl Plan {
-    /// The cheapest width for numbers, of which so many have so many bits, at most `longest`.
+    /// The cheapest plan for `count` numbers of at most `longest` bits; `counts` are the counts of
+    /// numbers by their bits.
     fn of(counts: &[u16; 65], count: usize, longest: u32) -> Self {
         let place = place_width(count) as usize;
         let whole = Self { bits: count * longest as usize, width: longest, longest, patches: 0 };
@@ -42,14 +43,15 @@ impl Plan {
     }
 }
 
-/// Bits of a place among so many numbers.
+/// The bits of an index into `count` numbers.
 fn place_width(count: usize) -> u32 {
     bits_of(count.saturating_sub(1) as u64)
 }
 
-/// The number of numbers by their bits, at most 65,535 of each.
+/// The counts of numbers by their bits, at most 65,535 of each.
 struct Lengths {
     counts: [u16; 65],
+    /// The union of the bits of all numbers.
     any: u64,
 }
 
@@ -66,7 +68,7 @@ impl Lengths {
     }
 }
 
-/// The form in which numbers take least.
+/// The form in which numbers take the fewest bits.
 #[derive(Debug, Clone, Copy)]
 enum Form {
     Signed(Plan),
@@ -76,7 +78,7 @@ enum Form {
 impl Form {
     fn of(values: &[i64]) -> Self {
         let base = values.iter().copied().min().unwrap_or(0);
-        // Side by side, as each waits for its own counts.
+        // One loop counts both, because each addition waits for the previous one of its form.
         let (mut signed, mut based) = (Lengths::NONE, Lengths::NONE);
         for value in values {
             signed.add(zigzag(*value));
@@ -101,16 +103,16 @@ impl Form {
     }
 }
 
-/// A stream at its least cost.
+/// Numbers, and the cheapest way to write them.
 #[derive(Debug)]
 pub(super) struct Chosen<'a> {
     values: &'a [i64],
     form: Form,
-    /// The numbers that are not zero, when the others are left out.
+    /// The numbers that are not zero and their form, when zeros are left out.
     others: Option<(Vec<i64>, Form)>,
 }
 
-/// Chooses how to write numbers.
+/// Chooses the cheapest way to write numbers.
 pub(super) fn choose(values: &[i64]) -> Chosen<'_> {
     let form = Form::of(values);
     let zeros = values.iter().filter(|value| **value == 0).count();
@@ -126,12 +128,12 @@ pub(super) fn choose(values: &[i64]) -> Chosen<'_> {
 }
 
 impl Chosen<'_> {
-    /// Returns whether all its numbers are zero.
+    /// Returns whether all numbers are zero.
     pub(super) fn is_zero(&self) -> bool {
         self.values.iter().all(|value| *value == 0)
     }
 
-    /// Bits that it takes.
+    /// The approximate bits of the stream.
     pub(super) fn bits(&self) -> usize {
         match &self.others {
             Some((_, rest_form)) => rest_form.bits() + self.values.len() + 8,
@@ -139,7 +141,7 @@ impl Chosen<'_> {
         }
     }
 
-    /// Appends it.
+    /// Appends the stream.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         match &self.others {
             Some((rest, rest_form)) => {
@@ -217,7 +219,7 @@ impl Shape {
     }
 }
 
-/// Reads a stream of `count` numbers, the first `limit` of them in place of what is in `out`.
+/// Reads a stream of `count` numbers, and replaces the content of `out` by the first `limit`.
 pub(super) fn read(
     from: &mut Cursor<'_>,
     count: usize,
@@ -235,15 +237,15 @@ pub(super) fn read(
     let mode = from.byte()?;
     let mut rest = buffers.whole.take();
     read_dense(from, mode, filled, filled, buffers, &mut rest)?;
-    // Bits behind the last are never set; if they were, zeros would be taken for them.
+    // No writer sets bits after the last number; if such bits are set, they stand for zeros.
     rest.resize(count + 1, 0);
     let mut next = 0;
     out.clear();
     for byte in bitmap {
         for bit in 0..8 {
-            let is_there = byte >> bit & 1;
-            out.push(rest[next.min(count)] * i64::from(is_there));
-            next += usize::from(is_there);
+            let is_set = byte >> bit & 1;
+            out.push(rest[next.min(count)] * i64::from(is_set));
+            next += usize::from(is_set);
         }
     }
     out.truncate(count.min(limit));
@@ -251,7 +253,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// The number of bits that are set, at most `count`.
+/// The number of set bits, at most `count`.
 fn ones(bitmap: &[u8], count: usize) -> usize {
     let ones: u32 = bitmap.iter().map(|byte| byte.count_ones()).sum();
     count.min(ones as usize)
@@ -289,7 +291,7 @@ fn read_dense(
     Ok(())
 }
 
-/// Passes over a stream.
+/// Skips a stream.
 pub(super) fn skip(from: &mut Cursor<'_>, count: usize) -> Result<(), Misfit> {
     let mut mode = from.byte()?;
     let mut count = count;

@@ -1,4 +1,4 @@
-//! Any cells come back bit for bit, and any bytes are read without harm.
+//! Tests of segments: all cells are restored bit for bit, and any bytes are read without harm.
 
 use std::{fmt::Write, process::Command, sync::Arc};
 
@@ -58,8 +58,8 @@ fn unseal(bytes: &[u8], head: usize, slots: usize) -> Option<Vec<Series>> {
 fn assert_same(found: &[Series], series: &[Series]) {
     let filled = |series: &[Series]| -> Vec<_> {
         let filled = series.iter().map(|(lane, cells)| {
-            let there = cells.iter().filter(|(_, cell)| !cell.is_empty());
-            (*lane, there.map(|(slot, cell)| (*slot, bits(cell))).collect::<Vec<_>>())
+            let cells = cells.iter().filter(|(_, cell)| !cell.is_empty());
+            (*lane, cells.map(|(slot, cell)| (*slot, bits(cell))).collect::<Vec<_>>())
         });
         filled.filter(|(_, cells)| !cells.is_empty()).collect()
     };
@@ -94,8 +94,8 @@ fn any_cell() -> impl Strategy<Value = Cell> {
     )
 }
 
-/// Cells as samples make them, of a gauge or a counter, a value perhaps strange.
-fn made_cells() -> impl Strategy<Value = Vec<(u16, Cell)>> {
+/// Cells that follow from samples of a gauge or a counter, which may have unusual values.
+fn sampled_cells() -> impl Strategy<Value = Vec<(u16, Cell)>> {
     let step = (1..4_usize, prop::collection::vec((value(), 0..15_000_u32), 1..4));
     (any::<bool>(), prop::collection::vec(step, 1..90)).prop_map(|(is_counter, steps)| {
         let (mut slot, mut before) = (0_usize, None);
@@ -108,9 +108,9 @@ fn made_cells() -> impl Strategy<Value = Vec<(u16, Cell)>> {
                 let added = match before.replace((at, value)) {
                     _ if !is_counter => Cell::single(offset, value),
                     None => Cell::reading(offset, value, 0.0, None),
-                    Some((then, last)) => {
+                    Some((last_at, last)) => {
                         let increase = if value < last { value } else { value - last };
-                        let rate = increase / ((at - then) as f64 / 1000.0);
+                        let rate = increase / ((at - last_at) as f64 / 1000.0);
                         Cell::reading(offset, value, increase, Some(rate))
                     }
                 };
@@ -131,7 +131,7 @@ fn any_cells() -> impl Strategy<Value = Vec<(u16, Cell)>> {
 }
 
 fn series() -> impl Strategy<Value = Vec<Series>> {
-    let cells = prop_oneof![any_cells(), made_cells()];
+    let cells = prop_oneof![any_cells(), sampled_cells()];
     prop::collection::btree_map(0..LANES, cells, 1..5)
         .prop_map(|series| series.into_iter().collect())
 }
@@ -170,8 +170,8 @@ fn another_reader_finds_the_same_cells() {
     drop(writer.finish().unwrap());
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sealed_reader.py");
     let output = Command::new("python3").arg(script).arg(dir.path().join(name)).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{said}");
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{errors}");
 }
 
 /// Slots of 5 minutes with a reading a minute, of seconds with two decimals.
@@ -194,17 +194,17 @@ fn cpu_seconds(slots: u16) -> Vec<(u16, Cell)> {
 }
 
 #[test]
-fn rates_of_readings_with_decimals_take_little() {
+fn readings_with_decimals_take_less_than_ten_bytes_a_slot() {
     let series = [(5, cpu_seconds(288))];
     let (head, bytes) = seal(&series, 288);
     assert_same(&unseal(&bytes, head, 288).unwrap(), &series);
-    let a_slot = (bytes.len() - head) as f64 / 288.0;
-    assert!(a_slot < 10.0, "{a_slot} bytes a slot");
+    let slot_bytes = (bytes.len() - head) as f64 / 288.0;
+    assert!(slot_bytes < 10.0, "{slot_bytes} bytes a slot");
 }
 
 proptest! {
     #[test]
-    fn a_tile_is_found_by_any_of_its_slots_and_no_other_is(
+    fn a_tile_is_found_by_each_of_its_slots_and_by_no_other_time_or_row(
         tiles in prop::collection::btree_set((0..3_u32, 0..9_u32), 0..20),
         first in 0..3_u32,
     ) {
@@ -230,15 +230,17 @@ proptest! {
     }
 
     #[test]
-    fn any_cells_come_back_bit_for_bit(series in series()) {
+    fn all_cells_are_restored_bit_for_bit(series in series()) {
         let (head, bytes) = seal(&series, 300);
         let found = unseal(&bytes, head, 300).unwrap();
         assert_same(&found, &series);
     }
 
     #[test]
-    fn a_part_of_the_slots_and_columns_is_that_part_of_all(
-        cells in prop_oneof![any_cells(), made_cells()], from in 0..300_usize, length in 0..300_usize,
+    fn reading_some_slots_and_columns_returns_the_same_values_as_reading_all(
+        cells in prop_oneof![any_cells(), sampled_cells()],
+        from in 0..300_usize,
+        length in 0..300_usize,
     ) {
         let (head, bytes) = seal(&[(3, cells.clone())], 300);
         let mut buffers = Buffers::default();
@@ -258,7 +260,7 @@ proptest! {
             for ((slot, cell), (found_slot, found)) in expected.into_iter().zip(found) {
                 prop_assert_eq!(usize::from(*slot), found_slot);
                 let same = |has: Columns, value: fn(&Cell) -> f64| {
-                    // A reader takes a cell of two samples for both of them.
+                    // Readers split a cell of two samples, which needs all columns.
                     !(wanted.has_any(has) || cell.n == 2) || value(cell).to_bits() == value(&found).to_bits()
                 };
                 prop_assert!(same(Columns::SUM, |cell| cell.sum), "{:?} {:?}", cell, found);
@@ -271,7 +273,7 @@ proptest! {
     }
 
     #[test]
-    fn a_flipped_bit_is_noticed(series in series(), at: prop::sample::Index, bit in 0..8_u8) {
+    fn a_flipped_bit_is_detected(series in series(), at: prop::sample::Index, bit in 0..8_u8) {
         let (head, mut bytes) = seal(&series, 300);
         let length = bytes.len() - PADDING;
         bytes[at.index(length)] ^= 1 << bit;

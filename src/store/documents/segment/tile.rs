@@ -1,7 +1,7 @@
 //! A tile: neighbouring series over one span of slots, their common data first, then a block each.
 //!
 //! The head contains the series, the lengths of their blocks, and the times of their samples, so
-//! that one series is read with the head and its block. Must never know: files, and which series.
+//! that one series is read with the head and its block. Must never know: files, and series ids.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -23,7 +23,7 @@ static NO_VALUES: [f64; SLOTS_MAX] = [0.0; SLOTS_MAX];
 /// Bytes of a checksum.
 const CHECK_BYTES: usize = 4;
 
-/// The seed of a checksum, which differs for each series, so that no block passes for another one.
+/// The seed of a checksum, which differs for each series, so that blocks cannot be confused.
 fn seed(tile: u64, lane: usize) -> u64 {
     tile.wrapping_mul(LANES as u64 + 1).wrapping_add(lane as u64)
 }
@@ -62,8 +62,8 @@ impl TileWriter {
         self.ranges.clear();
     }
 
-    /// Adds a series whose lane is higher than those before: its cells by slot, ascending. Empty
-    /// cells are left out; without any other cell, the series is not added.
+    /// Adds a series, whose lane must be higher than all previous ones: its cells by slot,
+    /// ascending. Empty cells are left out; without any other cell, the series is not added.
     ///
     /// # Panics
     /// When the lane is too large or not higher.
@@ -95,7 +95,7 @@ impl TileWriter {
         self.shared.push(place);
     }
 
-    /// The index of the series' times, which are mostly those of the series before.
+    /// The index of the series' times, which mostly equal the times of the series before.
     fn share(&mut self) -> u8 {
         if let Some(last) = self.shared.last()
             && self.times[usize::from(*last)] == self.added
@@ -172,15 +172,15 @@ impl TileWriter {
 }
 
 /// Returns whether two cells are equal bit by bit.
-fn is_same(one: &Cell, other: &Cell) -> bool {
-    let differs = |value: fn(&Cell) -> f64| value(one).to_bits() ^ value(other).to_bits();
+fn is_same(cell: &Cell, other: &Cell) -> bool {
+    let differs = |value: fn(&Cell) -> f64| value(cell).to_bits() ^ value(other).to_bits();
     // The comparison of arrays would be a call.
     let values = differs(|cell| cell.sum)
         | differs(|cell| cell.min)
         | differs(|cell| cell.max)
         | differs(|cell| cell.first)
         | differs(|cell| cell.last);
-    let numbers = one.n ^ other.n | one.first_at ^ other.first_at | one.last_at ^ other.last_at;
+    let numbers = cell.n ^ other.n | cell.first_at ^ other.first_at | cell.last_at ^ other.last_at;
     values == 0 && numbers == 0
 }
 
@@ -192,8 +192,8 @@ pub(crate) struct TileHead {
     /// Width of a slot.
     width_ms: i64,
     times: Vec<Times>,
-    /// The lane of each series, the index of its times, the offset of its block behind the head,
-    /// and the block's length.
+    /// The lane of each series, the index of its times, the offset of its block from the end of the
+    /// head, and the block's length.
     series: Vec<(u8, u8, usize, usize)>,
 }
 
@@ -262,7 +262,7 @@ impl TileHead {
             + slots * Times::SLOT_BYTES
     }
 
-    /// The lanes of its series.
+    /// The lanes of the series.
     pub(crate) fn lanes(&self) -> impl Iterator<Item = usize> + '_ {
         self.series.iter().map(|(lane, ..)| usize::from(*lane))
     }
@@ -272,12 +272,12 @@ impl TileHead {
         self.series.last().map_or(0, |(_, _, at, length)| at + length)
     }
 
-    /// The offset of a series' block behind the head, and its length.
+    /// The offset of a series' block from the end of the head, and its length.
     pub(crate) fn block(&self, lane: usize) -> Option<(usize, usize)> {
         self.find(lane).map(|(_, _, at, length)| (at, length))
     }
 
-    /// Returns whether a series has any of these slots.
+    /// Returns whether a series has a cell in a range of slots.
     pub(crate) fn has(&self, lane: usize, slots: std::ops::Range<usize>) -> bool {
         let Some((_, shared, ..)) = self.find(lane) else { return false };
         let filled = &self.times[usize::from(shared)].slots;
@@ -291,8 +291,8 @@ impl TileHead {
     }
 
     /// Visits the cells of a series within a range of slots, decoded from its block, which
-    /// [`PADDING`] follows. Cells may have only the wanted columns, unless a cell of the range has
-    /// two samples.
+    /// [`PADDING`] follows. Only the wanted columns are decoded, unless a cell of the range has two
+    /// samples.
     pub(crate) fn cells(
         &self,
         lane: usize,
@@ -318,7 +318,7 @@ impl TileHead {
         let has_pairs = times.n.get(from..to).is_some_and(|n| n.contains(&2));
         let wanted = if has_pairs { Columns::ALL } else { wanted };
         let values = values::read(block, times, self.width_ms, to, wanted, buffers)?;
-        // With slices of one length, the loop needs no check of bounds.
+        // With slices of equal length, the loop needs no bounds checks.
         let part = from..to.max(from);
         let column = |all| column_of(all, part.clone());
         let (sum, min, max) = (column(&values.sum), column(&values.min), column(&values.max));

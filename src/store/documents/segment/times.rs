@@ -11,23 +11,23 @@ use super::{
 };
 use crate::model::Cell;
 
-/// Every slot of the span is there.
+/// Every slot of the span has a cell.
 const FULL: u8 = 1;
-/// Numbers are less those of the first of the tile, where it has the slot.
+/// Numbers are differences from the first times of the tile, in the slots that these contain.
 const RELATIVE: u8 = 2;
-/// The streams that are not all zero: n, `first_at`, `last_at`.
+/// The flags of streams that are not all zero: n, `first_at`, `last_at`.
 const STREAMS: [u8; 3] = [4, 8, 16];
 
-/// The slots of a series, ascending, and what is known of each but for its values.
+/// The slots of a series, ascending, with the number and the times of the samples in each.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Times {
-    /// The times of the first and the last sample, ms from the slot's start. They differ most often
-    /// when times differ, so they are compared first.
+    /// The times of the first and the last sample, ms from the slot's start. They are compared
+    /// first, because unequal times mostly differ in them.
     pub(crate) first_at: Vec<u32>,
     pub(crate) last_at: Vec<u32>,
     /// Samples in each slot.
     pub(crate) n: Vec<u32>,
-    /// Slots that are there, by their number in the span.
+    /// The numbers, within the span, of the slots that have cells.
     pub(crate) slots: Vec<u16>,
 }
 
@@ -42,7 +42,7 @@ impl Times {
         times
     }
 
-    /// Replaces the times by those of cells.
+    /// Replaces the times by the times of cells.
     pub(super) fn fill<'a>(&mut self, cells: impl Iterator<Item = (u16, &'a Cell)>) {
         let Self { first_at, last_at, n, slots } = self;
         for column in [&mut *first_at, &mut *last_at, &mut *n] {
@@ -62,8 +62,8 @@ impl Times {
         self.slots.len()
     }
 
-    /// Milliseconds from one sample to the one before it: of each slot's first one to the last one
-    /// of the slot before; of the first slot `first`.
+    /// Returns, for each slot, the milliseconds from the last sample of the previous slot to the
+    /// slot's first sample; `first` for the first slot.
     pub(super) fn passed_before(&self, width_ms: i64, first: i64) -> impl Iterator<Item = i64> {
         let mut before = None;
         (0..self.count()).map(move |index| {
@@ -75,14 +75,14 @@ impl Times {
         })
     }
 
-    /// Appends it; `first` is that of the tile, unless it is that.
+    /// Appends the times; `first` are the tile's first times, or `None` when `self` is the first.
     pub(super) fn write(&self, slots: usize, first: Option<&Self>, out: &mut Vec<u8>) {
         let plain = self.numbers(None);
         let relative = first.map(|first| self.numbers(Some(first)));
         let bits = |numbers: &[Vec<i64>; 3]| -> usize {
             numbers
                 .iter()
-                .filter(|stream| stream.iter().any(|v| *v != 0))
+                .filter(|stream| stream.iter().any(|number| *number != 0))
                 .map(|stream| choose(stream).bits())
                 .sum()
         };
@@ -99,16 +99,16 @@ impl Times {
         }
         out.push(mode);
         if mode & FULL == 0 {
-            let mut there = vec![0_u64; slots];
-            self.slots.iter().for_each(|slot| there[usize::from(*slot)] = 1);
-            pack(there.into_iter(), 1, out);
+            let mut bitmap = vec![0_u64; slots];
+            self.slots.iter().for_each(|slot| bitmap[usize::from(*slot)] = 1);
+            pack(bitmap.into_iter(), 1, out);
         }
         for (stream, _) in numbers.iter().zip(STREAMS).filter(|(_, bit)| mode & bit != 0) {
             choose(stream).write(out);
         }
     }
 
-    /// The numbers that are written for n, `first_at`, and `last_at` after it.
+    /// The numbers of all slots as they are written, less the numbers of `first`.
     fn numbers(&self, first: Option<&Self>) -> [Vec<i64>; 3] {
         let base = self.base(first);
         let mut numbers = [const { Vec::new() }; 3];
@@ -121,14 +121,14 @@ impl Times {
         numbers
     }
 
-    /// n, `first_at`, and `last_at` after it.
+    /// The numbers of a slot: n, `first_at`, and the milliseconds from there to `last_at`.
     fn at(&self, index: usize) -> [i64; 3] {
         let [n, first, last] =
             [&self.n, &self.first_at, &self.last_at].map(|column| i64::from(column[index]));
         [n, first, last - first]
     }
 
-    /// The numbers of `first` in these slots.
+    /// The numbers of `first` in the slots of `self`; zeros in slots that only `self` has.
     fn base(&self, first: Option<&Self>) -> Vec<[i64; 3]> {
         let Some(first) = first else { return vec![[0; 3]; self.count()] };
         let mut place = 0;
@@ -141,7 +141,7 @@ impl Times {
         self.slots.iter().map(base).collect()
     }
 
-    /// Reads it.
+    /// Reads times.
     pub(super) fn read(
         from: &mut Cursor<'_>,
         slots: usize,
@@ -154,8 +154,8 @@ impl Times {
             times.slots.extend((0..slots).map(|slot| slot as u16));
         } else {
             let bitmap = from.take(packed_bytes(slots, 1))?;
-            let is_there = |slot: &usize| bitmap[slot / 8] >> (slot % 8) & 1 == 1;
-            times.slots.extend((0..slots).filter(is_there).map(|slot| slot as u16));
+            let is_set = |slot: &usize| bitmap[slot / 8] >> (slot % 8) & 1 == 1;
+            times.slots.extend((0..slots).filter(is_set).map(|slot| slot as u16));
         }
         if mode & RELATIVE != 0 && first.is_none() {
             return Err(from.misfit());

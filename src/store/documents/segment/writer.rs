@@ -69,8 +69,8 @@ impl SegmentWriter {
         self.written + self.buffer.len() as u64
     }
 
-    /// Adds a tile behind all others. Returns false, and leaves the tile out, when it would not be
-    /// read back as it is.
+    /// Adds a tile after all others. Returns false, and leaves the tile out, when decoding would
+    /// not restore it exactly.
     pub(crate) fn add(
         &mut self,
         id: TileId,
@@ -143,7 +143,7 @@ impl Drop for SegmentWriter {
         }
         let file = self.unfinished();
         if let Err(cause) = self.medium.remove(&file) {
-            tracing::warn!(file, %cause, "cannot remove a segment that was not finished");
+            tracing::warn!(file, %cause, "cannot remove an unfinished segment");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Groups against a naive model, and invariants under any sequence of failures, silences and
-//! crashes.
+//! Tests of groups against a naive model, and of invariants under any sequence of failures,
+//! silences and crashes.
 
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ enum Event {
     /// A number of steps, and whether the receiver is reachable.
     Pass(u8, bool),
     Crash,
-    /// The receiver got the message, and the process was killed before that was stored.
+    /// The receiver got the message, and the process was killed before the confirmation was stored.
     TakenAndCrash,
 }
 
@@ -26,7 +26,7 @@ fn event() -> impl Strategy<Value = Event> {
         4 => (0..NAMES.len()).prop_map(Event::Fire),
         4 => (0..NAMES.len()).prop_map(Event::End),
         1 => (0..NAMES.len()).prop_map(Event::Mute),
-        6 => (1_u8..20, prop::bool::weighted(0.6)).prop_map(|(steps, there)| Event::Pass(steps, there)),
+        6 => (1_u8..20, prop::bool::weighted(0.6)).prop_map(|(steps, up)| Event::Pass(steps, up)),
         1 => Just(Event::Crash),
         1 => Just(Event::TakenAndCrash),
     ]
@@ -36,9 +36,9 @@ fn event() -> impl Strategy<Value = Event> {
 /// Alertmanager's documentation.
 #[derive(Default)]
 struct Naive {
-    /// The alerts; true: it fires.
+    /// The alerts; true: the alert fires.
     alerts: BTreeMap<&'static str, bool>,
-    /// The alerts that were seen firing and whose end is not decided; true: it fires.
+    /// The alerts that were seen firing and whose end is not decided; true: the alert still fires.
     members: BTreeMap<&'static str, bool>,
     next: Option<i64>,
     firing: BTreeSet<String>,
@@ -79,7 +79,7 @@ impl Naive {
             }
         };
         self.members.retain(|_, fires| *fires);
-        let told = (firing.iter().cloned().collect(), resolved.iter().cloned().collect());
+        let sent = (firing.iter().cloned().collect(), resolved.iter().cloned().collect());
         if is_news {
             (self.firing, self.resolved, self.at) = (firing, resolved, Some(now));
         }
@@ -87,13 +87,13 @@ impl Naive {
         if self.members.is_empty() && !self.is_held {
             (self.next, self.at) = (None, None);
         }
-        is_news.then_some(told)
+        is_news.then_some(sent)
     }
 }
 
 /// Compares the messages to the first integration with the naive model at each step, while the
 /// other integration works or fails.
-fn is_as_the_naive_model_says(
+fn check_against_the_naive_model(
     events: Vec<Event>,
     routing: Routing,
     sibling_fails: bool,
@@ -114,9 +114,9 @@ fn is_as_the_naive_model_says(
                 for _ in 0..steps {
                     let expected: Vec<_> = naive.step(world.now).into_iter().collect();
                     world.step();
-                    let told = world.tell_integrations(|key| key == "webhook/0");
-                    let told: Vec<_> = told.into_iter().map(|(_, said)| said).collect();
-                    prop_assert_eq!(told, expected, "at {}", world.now);
+                    let sent = world.tell_integrations(|key| key == "webhook/0");
+                    let sent: Vec<_> = sent.into_iter().map(|(_, said)| said).collect();
+                    prop_assert_eq!(sent, expected, "at {}", world.now);
                     world.now += STEP_MS;
                 }
             }
@@ -126,12 +126,12 @@ fn is_as_the_naive_model_says(
     Ok(())
 }
 
-/// The knowledge of a receiver.
+/// The content of all messages that a receiver got.
 #[derive(Default)]
 struct Heard {
     known: BTreeSet<String>,
     last: Option<(i64, Said)>,
-    is_twice_fine: bool,
+    may_repeat: bool,
     /// The time at which a mute last began or ended.
     muted_at: Option<i64>,
 }
@@ -144,38 +144,38 @@ impl Heard {
             let passed = world.now - before;
             // The repeat interval counts from decisions, which are at most an interval older.
             let is_repeat = *same == said && !said.0.is_empty() && passed < REPEAT_MS - INTERVAL_MS;
-            // An alert that has ended and fires again since makes the message new, and so does its
-            // end.
+            // The message is new when an alert has fired again since the last message, or has fired
+            // and ended.
             let is_new = |name: &String| world.alerts[name.as_str()].starts_at > *before;
             // Alerts that are muted between decision and delivery are left out, and are news when
             // the mute is over.
             let is_muting = self.muted_at.is_some_and(|at| at >= *before);
-            let is_fine =
-                self.is_twice_fine || is_muting || said.0.iter().chain(&said.1).any(is_new);
-            assert!(!is_repeat || is_fine, "{said:?} twice within {passed}");
+            let is_allowed =
+                self.may_repeat || is_muting || said.0.iter().chain(&said.1).any(is_new);
+            assert!(!is_repeat || is_allowed, "{said:?} twice within {passed}");
         }
-        self.is_twice_fine = false;
+        self.may_repeat = false;
         self.last = Some((world.now, said));
     }
 }
 
 proptest! {
     #[test]
-    fn a_receiver_that_is_there_is_told_as_the_naive_model_says(
+    fn a_reachable_receiver_gets_the_messages_of_the_naive_model(
         events in prop::collection::vec(event(), 1..60)
     ) {
-        is_as_the_naive_model_says(events, routing("", true), false)?;
+        check_against_the_naive_model(events, routing("", true), false)?;
     }
 
     #[test]
-    fn an_integration_that_is_there_is_told_as_the_naive_model_says_while_another_one_fails(
+    fn a_reachable_integration_gets_the_messages_of_the_naive_model_while_another_fails(
         events in prop::collection::vec(event(), 1..60)
     ) {
-        is_as_the_naive_model_says(events, two_integrations(), true)?;
+        check_against_the_naive_model(events, two_integrations(), true)?;
     }
 
     #[test]
-    fn whatever_happens_the_receiver_knows_what_fires_and_hears_nothing_twice(
+    fn a_receiver_learns_all_firing_alerts_and_gets_no_message_twice_in_any_sequence(
         events in prop::collection::vec(event(), 1..80), send_resolved in any::<bool>()
     ) {
         let mut world = World::new(routing("", send_resolved));
@@ -190,10 +190,10 @@ proptest! {
                         world.muted.insert(NAMES[at]);
                     }
                 }
-                Event::Pass(steps, is_there) => {
+                Event::Pass(steps, is_up) => {
                     for _ in 0..steps {
                         world.step();
-                        if is_there {
+                        if is_up {
                             for (_, said) in world.tell() {
                                 receiver.hear(&world, said);
                             }
@@ -207,14 +207,14 @@ proptest! {
                     for owing in owing {
                         if let Some((message, _)) = world.groups.message(&world.routing, &owing) {
                             receiver.hear(&world, said(&message));
-                            receiver.is_twice_fine = true;
+                            receiver.may_repeat = true;
                         }
                     }
                     world.crash();
                 }
             }
         }
-        // When nothing changes and nothing is muted any more, the receiver knows what fires.
+        // When nothing changes and nothing is muted, the receiver has got all firing alerts.
         if !std::mem::take(&mut world.muted).is_empty() {
             receiver.muted_at = Some(world.now);
         }
@@ -227,7 +227,7 @@ proptest! {
         let firing: BTreeSet<_> = world.alerts.iter().filter(|(_, alert)| alert.is_firing())
             .map(|(name, _)| (*name).to_owned()).collect();
         prop_assert!(firing.is_subset(&known) , "{firing:?} {known:?}");
-        // The receiver also knows the ends of alerts that were muted when they ended.
+        // The receiver has also got the ends of alerts that were muted when they ended.
         if send_resolved {
             prop_assert_eq!(known, firing);
         }

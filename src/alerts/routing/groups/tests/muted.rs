@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn inhibition_and_times_keep_a_group_silent_and_what_goes_on_is_told_after() {
+fn inhibition_and_mute_times_silence_a_group_and_continuing_alerts_are_sent_afterwards() {
     let more = ", routes: [{matchers: [alertname=~\".*\"], mute_time_intervals: [night]}]";
     let text = "receivers: [{name: one, webhook_configs: [{url: 'http://x'}]}]\n\
                 inhibit_rules: [{source_matchers: [alertname=a], target_matchers: [alertname=b]}]\n\
@@ -14,17 +14,17 @@ fn inhibition_and_times_keep_a_group_silent_and_what_goes_on_is_told_after() {
     // 1970-01-01T00:16:40Z.
     world.fire("a");
     world.fire("b");
-    let told = world.run(1_200_000);
-    // Decisions are every five minutes from 00:17:10.
-    assert_eq!(told, [(1_930_000, (names("a"), names("")))]);
+    let messages = world.run(1_200_000);
+    // Decisions are made every five minutes from 00:17:10 on.
+    assert_eq!(messages, [(1_930_000, (names("a"), names("")))]);
     world.end("a");
-    let told: Vec<_> = world.run(900_000).into_iter().map(|(_, said)| said).collect();
-    assert!(told.contains(&(names("b"), names(""))), "{told:?}");
+    let messages: Vec<_> = world.run(900_000).into_iter().map(|(_, said)| said).collect();
+    assert!(messages.contains(&(names("b"), names(""))), "{messages:?}");
 }
 
 /// The end of an alert that was silenced when it ended was never sent: its incident stayed open.
 #[test]
-fn the_end_of_a_muted_alert_is_told_when_the_mute_ends() {
+fn the_end_of_a_muted_alert_is_sent_when_the_mute_ends() {
     for (is_beside_another, sends_repeats) in [(false, false), (true, false), (true, true)] {
         let mut world = World::new(routing("", true));
         world.fire("a");
@@ -33,9 +33,9 @@ fn the_end_of_a_muted_alert_is_told_when_the_mute_ends() {
         }
         assert_eq!(world.run(60_000).len(), 1);
         world.muted.insert("a");
-        let told = world.run(if sends_repeats { 600_000 } else { 60_000 });
-        assert!(told.iter().all(|(_, said)| said == &(names("b"), names(""))), "{told:?}");
-        assert_eq!(told.len(), usize::from(sends_repeats) * 2);
+        let messages = world.run(if sends_repeats { 600_000 } else { 60_000 });
+        assert!(messages.iter().all(|(_, said)| said == &(names("b"), names(""))), "{messages:?}");
+        assert_eq!(messages.len(), usize::from(sends_repeats) * 2);
         world.end("a");
         world.step();
         world.crash();
@@ -50,9 +50,10 @@ fn the_end_of_a_muted_alert_is_told_when_the_mute_ends() {
         world.alerts.remove("a");
         world.crash();
         world.muted.clear();
-        let told: Vec<_> = world.run(2 * INTERVAL_MS).into_iter().map(|(_, said)| said).collect();
+        let messages: Vec<_> =
+            world.run(2 * INTERVAL_MS).into_iter().map(|(_, said)| said).collect();
         let firing = if is_beside_another { "b" } else { "" };
-        assert_eq!(told, [(names(firing), names("a"))]);
+        assert_eq!(messages, [(names(firing), names("a"))]);
         let again = world.run(1_200_000);
         assert!(again.iter().all(|(_, said)| said.1.is_empty()), "{again:?}");
         assert_eq!(world.groups.is_empty(), !is_beside_another);
@@ -60,7 +61,7 @@ fn the_end_of_a_muted_alert_is_told_when_the_mute_ends() {
 }
 
 #[test]
-fn the_end_of_an_alert_that_was_muted_all_the_time_is_told_to_nobody() {
+fn the_end_of_an_alert_that_was_always_muted_is_never_sent() {
     for send_resolved in [true, false] {
         let mut world = World::new(routing("", send_resolved));
         world.muted.insert("a");
@@ -75,7 +76,7 @@ fn the_end_of_an_alert_that_was_muted_all_the_time_is_told_to_nobody() {
 }
 
 #[test]
-fn an_alert_that_ended_while_it_was_muted_and_fires_after_is_news() {
+fn an_alert_that_ended_while_muted_is_sent_when_it_fires_again() {
     for send_resolved in [true, false] {
         let mut world = World::new(routing("", send_resolved));
         world.fire("a");
@@ -85,11 +86,11 @@ fn an_alert_that_ended_while_it_was_muted_and_fires_after_is_news() {
         assert_eq!(world.run(120_000), []);
         world.muted.clear();
         world.fire("a");
-        let told: Vec<_> = world.run(120_000).into_iter().map(|(_, said)| said).collect();
-        assert_eq!(told, [(names("a"), names(""))]);
+        let messages: Vec<_> = world.run(120_000).into_iter().map(|(_, said)| said).collect();
+        assert_eq!(messages, [(names("a"), names(""))]);
         world.end("a");
-        let told: Vec<_> = world.run(120_000).into_iter().map(|(_, said)| said).collect();
-        assert_eq!(told.len(), usize::from(send_resolved), "{told:?}");
+        let messages: Vec<_> = world.run(120_000).into_iter().map(|(_, said)| said).collect();
+        assert_eq!(messages.len(), usize::from(send_resolved), "{messages:?}");
         assert!(world.groups.is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Alerts that fire and end as a test demands, and receivers of their notifications.
+//! A simulation of alerts, which tests fire and end, and of the receivers of their notifications.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -34,15 +34,15 @@ pub(super) fn alert(name: &str, starts_at: i64, ends_at: Option<i64>) -> Message
     MessageAlert { labels, annotations, starts_at, ends_at, ..MessageAlert::default() }
 }
 
-/// The names in a message: firing alerts, and resolved ones.
+/// The names of the alerts in a message: firing ones, and resolved ones.
 pub(super) type Said = (Vec<String>, Vec<String>);
 
 pub(super) fn said(message: &Message) -> Said {
-    let of = |is_firing: bool| {
-        let alert = message.alerts.iter().filter(|alert| alert.is_firing() == is_firing);
-        alert.map(|alert| alert.labels["alertname"].clone()).collect()
+    let names = |is_firing: bool| {
+        let alerts = message.alerts.iter().filter(|alert| alert.is_firing() == is_firing);
+        alerts.map(|alert| alert.labels["alertname"].clone()).collect()
     };
-    (of(true), of(false))
+    (names(true), names(false))
 }
 
 /// The alerts of a test and their groups.
@@ -89,9 +89,9 @@ impl World {
         let muted = &self.muted;
         let is_muted = |labels: &LabelSet| muted.contains(labels["alertname"].as_str());
         let are_changed = self.seen.as_ref() != Some(&alerts);
-        let mut ask = || Some(alerts.clone());
+        let mut current = || Some(alerts.clone());
         let now = UnixMillis(self.now);
-        self.groups.step(&self.routing, are_changed, &mut ask, &is_muted, now);
+        self.groups.step(&self.routing, are_changed, &mut current, &is_muted, now);
         self.seen = Some(alerts);
         self.store();
     }
@@ -120,30 +120,30 @@ impl World {
     /// Delivers to some integrations; deliveries to the others fail.
     pub(super) fn tell_integrations(
         &mut self,
-        takes: impl Fn(&str) -> bool,
+        is_reachable: impl Fn(&str) -> bool,
     ) -> Vec<(String, Said)> {
-        let mut told = Vec::new();
+        let mut delivered = Vec::new();
         for owing in self.groups.owing(&self.routing) {
             let message = self.groups.message(&self.routing, &owing);
-            if let Some((message, _)) = message.filter(|_| takes(&owing.integration)) {
-                told.push((owing.receiver.clone(), said(&message)));
+            if let Some((message, _)) = message.filter(|_| is_reachable(&owing.integration)) {
+                delivered.push((owing.receiver.clone(), said(&message)));
                 self.groups.confirm(&self.routing, &owing, &message);
             }
         }
         self.store();
-        told
+        delivered
     }
 
     /// Advances by a time with reachable receivers; returns the messages and their times.
     pub(super) fn run(&mut self, ms: i64) -> Vec<(i64, Said)> {
         let until = self.now + ms;
-        let mut told = Vec::new();
+        let mut delivered = Vec::new();
         while self.now < until {
             self.step();
-            told.extend(self.tell().into_iter().map(|(_, said)| (self.now, said)));
+            delivered.extend(self.tell().into_iter().map(|(_, said)| (self.now, said)));
             self.now += STEP_MS;
         }
-        told
+        delivered
     }
 }
 

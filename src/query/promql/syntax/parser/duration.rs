@@ -1,4 +1,4 @@
-//! Lengths of time in brackets and behind `offset`.
+//! Parsing of lengths of time in brackets and after `offset`.
 
 use super::{
     super::{
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::query::promql::value::steps::QueryTimes;
 
-/// A calculation, and how high its tree is.
+/// A calculation with the height of its tree.
 struct Part {
     calculation: Calculation,
     height: usize,
@@ -27,14 +27,14 @@ struct Context<'c> {
 }
 
 impl Parser<'_> {
-    /// Reads a length of time in brackets, where all operators belong to it.
+    /// Reads a length of time in brackets, where all operators belong to the length.
     pub(super) fn length(&mut self, name: &str, expected: &str) -> Parsed<Length> {
         let start = self.span;
         let part = self.calculation(Operator::Add.precedence(), Context { name, expected })?;
         finished(part, start.to(self.last))
     }
 
-    /// Reads a length of time behind `offset`. Operators behind it are those of the expression.
+    /// Reads a length of time after `offset`. Operators after the length belong to the expression.
     pub(super) fn offset_length(&mut self) -> Parsed<Length> {
         let start = self.span;
         let context = Context { name: "offset", expected: LENGTH };
@@ -44,7 +44,7 @@ impl Parser<'_> {
         finished(part, start.to(self.last))
     }
 
-    /// Reads signs, and returns whether they change the sign.
+    /// Reads signs. Returns true when they result in a minus.
     fn signs(&mut self) -> Parsed<bool> {
         let mut is_negative = false;
         while let Token::Operator(Operator::Add | Operator::Subtract) = self.token {
@@ -54,7 +54,7 @@ impl Parser<'_> {
         Ok(is_negative)
     }
 
-    /// Reads a calculation whose operators bind at least so tightly.
+    /// Reads a calculation whose operators have at least the given precedence.
     fn calculation(&mut self, precedence_min: u8, context: Context<'_>) -> Parsed<Part> {
         self.enter()?;
         let start = self.span;
@@ -97,7 +97,7 @@ impl Parser<'_> {
         Ok(Part { calculation, height: 0 })
     }
 
-    /// Reads `step()`, `range()`, or the smaller or larger of two.
+    /// Reads `step()`, `range()`, or the smaller or larger of two calculations.
     fn called(&mut self, context: Context<'_>) -> Parsed<Part> {
         let (start, name) = (self.span, self.word().to_ascii_lowercase());
         let pick = Pick::ALL.into_iter().find(|pick| pick.name() == name);
@@ -142,12 +142,14 @@ fn negative(part: Part, at: Span) -> Parsed<Part> {
     }
 }
 
+/// Creates a part that is one level higher than its highest operand.
 fn above(height: usize, at: Span, calculation: Calculation) -> Parsed<Part> {
     let height = height + 1;
     if height > DEPTH_MAX { Err(too_deep(at)) } else { Ok(Part { calculation, height }) }
 }
 
-/// The length of a calculation; one that does not depend on the query's times must be in range.
+/// Converts a calculation to a length. A calculation that does not depend on the query's times must
+/// be in range.
 fn finished(part: Part, span: Span) -> Parsed<Length> {
     let millis = match part.calculation {
         Calculation::Millis(millis) => Some(millis),

@@ -1,4 +1,4 @@
-//! Names of labels in parentheses, and matchers in braces.
+//! Parsing of label names in parentheses, and of matchers in braces.
 
 use super::{
     super::{
@@ -14,7 +14,8 @@ const GROUPING: &str = "grouping opts";
 const MATCHING: &str = "label matching";
 
 impl Parser<'_> {
-    /// Reads `by`, `without`, `on` or `ignoring`, and the labels; `only` means these labels.
+    /// Reads `by`, `without`, `on` or `ignoring`, and the labels. `only` is the keyword that
+    /// selects these labels.
     pub(super) fn grouping(&mut self, only: Keyword) -> Parsed<Grouping> {
         let is_only = self.token == Token::Keyword(only);
         self.advance()?;
@@ -22,7 +23,7 @@ impl Parser<'_> {
         Ok(if is_only { Grouping::Only(names) } else { Grouping::Except(names) })
     }
 
-    /// Reads names of labels in parentheses. Words of the grammar are names here.
+    /// Reads names of labels in parentheses. Keywords and operators are valid names here.
     pub(super) fn label_names(&mut self) -> Parsed<Vec<String>> {
         self.expect(Token::LeftParen, GROUPING, "\"(\"")?;
         let mut names = Vec::new();
@@ -47,7 +48,7 @@ impl Parser<'_> {
         Ok(names)
     }
 
-    /// Reads matchers in braces: sets of them, with `or` in between.
+    /// Reads matchers in braces: sets of matchers, separated by `or`.
     pub(super) fn matchers(&mut self) -> Parsed<Vec<Vec<Matcher>>> {
         self.advance()?;
         let (mut sets, mut set) = (Vec::new(), Vec::new());

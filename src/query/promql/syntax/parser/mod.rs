@@ -1,8 +1,8 @@
-//! Parsing of tokens to a tree, by recursive descent; operators by precedence.
+//! Parsing of tokens to a tree, by recursive descent and operator precedence.
 //!
-//! Two counts bound the depth: how deep the parser has recursed, before it goes deeper, and how
-//! high the tree of an operand is, before a node is put on top. Chains of operators grow without
-//! recursion, but they are as high as they are long. Must never know: types, values.
+//! Two limits bound the depth. The parser checks the depth of its recursion before it descends, and
+//! the height of an operand's tree before it adds a node on top. Chains of operators grow without
+//! recursion, but their trees are as high as the chains are long. Must never know: types, values.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -33,7 +33,7 @@ const LEVELS_WITHOUT_NODE: usize = 2;
 /// Parses and checks a query.
 ///
 /// # Errors
-/// When the text has more than `bytes_max` bytes, nests too deep, or is no expression.
+/// When the text has more than `bytes_max` bytes, nests too deep, or is not an expression.
 pub(crate) fn parse(text: &str, bytes_max: usize) -> Result<Expr, SyntaxError> {
     let bytes_max = bytes_max.min(u32::MAX as usize);
     if text.len() > bytes_max {
@@ -53,20 +53,21 @@ pub(crate) fn parse(text: &str, bytes_max: usize) -> Result<Expr, SyntaxError> {
     Ok(*expression)
 }
 
-/// Reads tokens, one ahead.
+/// A parser, which reads one token ahead.
 struct Parser<'a> {
     text: &'a str,
     lexer: Lexer<'a>,
-    /// The next token, and where it stands.
+    /// The next token.
     token: Token,
+    /// The span of the next token.
     span: Span,
-    /// The token before.
+    /// The span of the previous token.
     last: Span,
     /// The current depth of recursion.
     depth: usize,
 }
 
-/// An expression, and how high its tree is.
+/// An expression with the height of its tree.
 struct Node {
     /// The expression, in a box, so that the frames of the recursion stay small.
     expression: Box<Expr>,
@@ -88,14 +89,14 @@ impl<'a> Parser<'a> {
         Ok(Self { text, lexer, token, span, last: Span::default(), depth: 0 })
     }
 
-    /// Takes the next token.
+    /// Consumes the next token and returns its span.
     fn advance(&mut self) -> Parsed<Span> {
         self.last = self.span;
         (self.token, self.span) = self.lexer.next()?;
         Ok(self.last)
     }
 
-    /// Takes the next token if it is this one.
+    /// Consumes the next token if it equals `token`. Returns true when it does.
     fn eat(&mut self, token: Token) -> Parsed<bool> {
         let is_next = self.token == token;
         if is_next {
@@ -108,17 +109,17 @@ impl<'a> Parser<'a> {
         self.eat(Token::Keyword(keyword))
     }
 
-    /// Takes the next token, which must be this one.
+    /// Consumes the next token, which must equal `token`.
     fn expect(&mut self, token: Token, context: &str, expected: &str) -> Parsed<Span> {
         if self.token == token { self.advance() } else { Err(self.unexpected(context, expected)) }
     }
 
-    /// The text of the next token.
+    /// Returns the text of the next token.
     fn word(&self) -> &'a str {
         self.span.of(self.text)
     }
 
-    /// An error about the next token.
+    /// Returns an error about the next token.
     fn unexpected(&self, context: &str, expected: &str) -> SyntaxError {
         let mut problem = format!("unexpected {}", self.token.described(self.word()));
         if !context.is_empty() {
@@ -132,7 +133,7 @@ impl<'a> Parser<'a> {
         SyntaxError::new(self.span, problem)
     }
 
-    /// Counts one level more, before anything of it is read.
+    /// Enters a level of recursion before its first token is read.
     fn enter(&mut self) -> Parsed<()> {
         self.depth += 1;
         let is_deep = self.depth > DEPTH_MAX + LEVELS_WITHOUT_NODE;
@@ -143,7 +144,7 @@ impl<'a> Parser<'a> {
         self.depth -= 1;
     }
 
-    /// Reads an expression whose operators bind at least so tightly.
+    /// Reads an expression whose operators have at least the given precedence.
     fn expression(&mut self, precedence_min: u8) -> Parsed<Node> {
         self.enter()?;
         let mut left = self.signed()?;
@@ -168,7 +169,7 @@ impl<'a> Parser<'a> {
         above(height, operator_span, Expr::Binary(binary))
     }
 
-    /// Reads what says how series of two operands meet.
+    /// Reads the modifiers that define how series of two operands match.
     fn matching(&mut self) -> Parsed<Matching> {
         let mut matching = Matching::default();
         if matches!(self.token, Token::Keyword(Keyword::On | Keyword::Ignoring)) {
@@ -219,7 +220,7 @@ impl<'a> Parser<'a> {
         Ok(if is_negative { -value } else { value })
     }
 
-    /// Reads an operand with its signs, which bind less than `^`. A plus has no effect.
+    /// Reads an operand with its signs. `^` takes precedence over signs. A plus has no effect.
     fn signed(&mut self) -> Parsed<Node> {
         let is_sign = |token| matches!(token, Token::Operator(Operator::Add | Operator::Subtract));
         if !is_sign(self.token) {
@@ -254,7 +255,7 @@ fn negative(minus: Span, node: Node) -> Parsed<Node> {
     above(height, minus, Expr::Unary(Unary { inner: expression, span }))
 }
 
-/// A node above trees of this height.
+/// Creates a node above trees of the given height.
 fn above(height: usize, at: Span, expression: Expr) -> Parsed<Node> {
     let height = height + 1;
     if height > DEPTH_MAX { Err(too_deep(at)) } else { Ok(Node::new(expression, height)) }

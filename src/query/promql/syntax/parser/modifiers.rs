@@ -1,4 +1,5 @@
-//! Modifiers behind an operand: ranges, subqueries, `offset`, `@`, `anchored` and `smoothed`.
+//! Parsing of modifiers after an operand: ranges, subqueries, `offset`, `@`, `anchored` and
+//! `smoothed`.
 
 use super::{
     super::{
@@ -13,11 +14,11 @@ use super::{
 };
 use crate::query::promql::value::{steps::QueryTimes, windows::Extension};
 
-/// The values that a duration may have.
+/// The valid forms of a duration, for messages.
 pub(super) const LENGTH: &str = "number, duration, step(), or range()";
 
 impl Parser<'_> {
-    /// Reads an operand and all that follows it.
+    /// Reads an operand and its modifiers.
     pub(super) fn modified(&mut self) -> Parsed<Node> {
         let mut node = self.operand()?;
         loop {
@@ -56,7 +57,7 @@ impl Parser<'_> {
         above(node.height, open, Expr::Subquery(Subquery { inner, range, step, shift, span }))
     }
 
-    /// Reads a length that must be positive, whatever the query's times are.
+    /// Reads a length. A length that does not depend on the query's times must be positive.
     fn positive_length(&mut self, context: &str, expected: &str) -> Parsed<Length> {
         let start = self.span;
         let length = self.length(context, expected)?;
@@ -135,7 +136,7 @@ impl Parser<'_> {
         let name = self.word();
         self.advance()?;
         let (last, span) = (self.last, expression.span());
-        let own = match expression {
+        let current = match expression {
             Expr::Vector(selector) => &mut selector.extension,
             Expr::Matrix(matrix) => &mut matrix.selector.extension,
             Expr::Subquery(_) => {
@@ -147,7 +148,7 @@ impl Parser<'_> {
                 return Err(SyntaxError::new(span, problem));
             }
         };
-        if own.replace(extension).is_some_and(|before| before != extension) {
+        if current.replace(extension).is_some_and(|before| before != extension) {
             let problem = "anchored and smoothed modifiers cannot be used together";
             return Err(SyntaxError::new(span, problem));
         }
@@ -194,7 +195,7 @@ fn shift_of<'e>(expression: &'e mut Expr, modifier: &str) -> Parsed<&'e mut Shif
 }
 
 impl Expr {
-    /// Moves the end of a selector or a subquery behind a modifier.
+    /// Extends the span of a selector or a subquery to the end of a modifier.
     fn extend_to(&mut self, last: Span) {
         let span = match self {
             Self::Vector(selector) => &mut selector.span,

@@ -1,4 +1,4 @@
-//! Operands: literals, parentheses, calls, aggregations and the names of metrics.
+//! Parsing of operands: literals, parentheses, calls, aggregations and the names of metrics.
 
 use super::{
     super::{
@@ -11,7 +11,7 @@ use super::{
     Node, Parsed, Parser, above,
 };
 
-/// The arguments of a call, and the height of the highest.
+/// The arguments of a call, with the height of the highest tree.
 struct Arguments {
     all: Vec<Expr>,
     height: usize,
@@ -125,7 +125,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads an aggregation behind its name; the labels come before or behind the arguments.
+    /// Reads an aggregation after its name. The grouping is before or after the arguments.
     fn aggregate(&mut self, operation: Aggregation, start: Span) -> Parsed<Node> {
         let is_grouping = |token| matches!(token, Token::Keyword(Keyword::By | Keyword::Without));
         let mut grouping = None;

@@ -1,4 +1,4 @@
-//! Texts and what becomes of them: trees, errors, spans, bounds.
+//! Tests of the parser: trees, errors, spans, limits.
 
 use super::*;
 use crate::query::promql::syntax::formatted;
@@ -8,7 +8,7 @@ fn read(text: &str) -> Result<String, String> {
     parsed.map(|tree| formatted(&tree)).map_err(|error| error.in_text(text))
 }
 
-/// Each tree as text with all of its parentheses: the shape of the tree.
+/// Returns a tree as text with all parentheses, which show the shape of the tree.
 fn shape(expression: &Expr) -> String {
     match expression {
         Expr::Binary(binary) => {
@@ -20,7 +20,7 @@ fn shape(expression: &Expr) -> String {
 }
 
 #[test]
-fn operators_bind_as_in_prometheus() {
+fn operators_have_the_precedence_of_prometheus() {
     for (text, expected) in [
         ("a - b - c", "((a - b) - c)"),
         ("a ^ b ^ c", "(a ^ (b ^ c))"),
@@ -41,7 +41,7 @@ fn operators_bind_as_in_prometheus() {
 }
 
 #[test]
-fn all_of_the_language_is_read_and_written() {
+fn every_construct_is_parsed_and_formatted() {
     for (text, expected) in [
         ("foo:bar{}", "foo:bar"),
         ("sum", "sum"),
@@ -79,14 +79,14 @@ fn all_of_the_language_is_read_and_written() {
         ("time() + -Inf", "time() + -Inf"),
     ] {
         assert_eq!(read(text).as_deref(), Ok(expected), "{text}");
-        // What is written is read as the same.
+        // A formatted query does not change when it is formatted again.
         assert_eq!(read(expected).as_deref(), Ok(expected), "{expected}");
     }
 }
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table")]
-fn errors_of_the_grammar_are_in_the_words_of_prometheus() {
+fn syntax_errors_use_the_words_of_prometheus() {
     for (text, expected) in [
         ("", "unknown position: parse error: no expression found in input"),
         ("# only a comment", "1:1: parse error: no expression found in input"),
@@ -187,14 +187,14 @@ fn errors_of_the_grammar_are_in_the_words_of_prometheus() {
 }
 
 #[test]
-fn spans_are_those_of_the_text() {
+fn spans_cover_the_text_of_their_expressions() {
     let text = "sum by (a) (rate(x{b=\"(\"}[step()] offset 5m)) / -2";
     let tree = parse(text, usize::MAX).unwrap();
     let mut seen = Vec::new();
-    let mut open = vec![&tree];
-    while let Some(expression) = open.pop() {
+    let mut pending = vec![&tree];
+    while let Some(expression) = pending.pop() {
         seen.push(expression.span().of(text));
-        open.extend(expression.children().into_iter().rev());
+        pending.extend(expression.children().into_iter().rev());
     }
     let selector = "x{b=\"(\"}[step()] offset 5m";
     let (rate, sum) = (format!("rate({selector})"), format!("sum by (a) (rate({selector}))"));
@@ -202,9 +202,9 @@ fn spans_are_those_of_the_text() {
 }
 
 #[test]
-fn deep_queries_are_read_on_a_small_stack_and_deeper_ones_are_refused() {
-    const SMALL: usize = 1 << 20;
-    let tried = || {
+fn deep_queries_are_parsed_on_a_small_stack_and_deeper_queries_are_refused() {
+    const STACK_BYTES: usize = 1 << 20;
+    let parse_all = || {
         for text in ["(", "-", "sum(", "abs(", "!", "a[", "x[(", "1+", "1 or ", "1-(", "a[1m:"] {
             for times in [200, 1000, 100_000] {
                 let refused = read(&text.repeat(times)).unwrap_err();
@@ -216,15 +216,15 @@ fn deep_queries_are_read_on_a_small_stack_and_deeper_ones_are_refused() {
                     "{refused}"
                 );
             }
-            // No overflow.
+            // The stack does not overflow.
             read(&text.repeat(DEPTH_MAX / 2)).unwrap_err();
         }
         for (open, close) in [("(", ")"), ("-(", ")"), ("abs(", ")"), ("1^(", ")")] {
             let nested = |depth: usize| format!("{}x{}", open.repeat(depth), close.repeat(depth));
-            let each = if open.len() == 2 || open == "1^(" { 2 } else { 1 };
-            read(&nested(DEPTH_MAX / each)).unwrap();
+            let levels = if open.len() == 2 || open == "1^(" { 2 } else { 1 };
+            read(&nested(DEPTH_MAX / levels)).unwrap();
             assert!(
-                read(&nested(DEPTH_MAX / each + 1)).unwrap_err().contains("split it"),
+                read(&nested(DEPTH_MAX / levels + 1)).unwrap_err().contains("split it"),
                 "{open}"
             );
         }
@@ -235,8 +235,8 @@ fn deep_queries_are_read_on_a_small_stack_and_deeper_ones_are_refused() {
         assert!(read(&length(DEPTH_MAX + 1)).unwrap_err().contains("split it"));
         assert!(read(&format!("x[1{}]", "+1".repeat(5000))).unwrap_err().contains("split it"));
     };
-    std::thread::Builder::new().stack_size(SMALL).spawn(tried).unwrap().join().unwrap();
-    // Parts side by side are not deep.
+    std::thread::Builder::new().stack_size(STACK_BYTES).spawn(parse_all).unwrap().join().unwrap();
+    // Adjacent parts are not nested.
     read(&format!("label_join(up, {}\"x\")", "\"a\", ".repeat(500))).unwrap();
     read(&format!("up{{{}}}", "a=\"b\", c!=\"d\", ".repeat(300))).unwrap();
     let long = parse(&"x".repeat(100), 99).unwrap_err().message;
@@ -244,7 +244,7 @@ fn deep_queries_are_read_on_a_small_stack_and_deeper_ones_are_refused() {
 }
 
 #[test]
-fn broken_text_is_refused_without_a_panic() {
+fn invalid_queries_cause_no_panic() {
     for text in
         ["x[", "x offset (", "[", "offset", "x offset -", "\"", "x[`]", "é[é+é]", "))", "@ start("]
     {

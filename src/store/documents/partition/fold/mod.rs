@@ -1,5 +1,5 @@
-//! Folding: all documents of a partition, open and sealed, become one segment: when its time is
-//! over, or when much of it is open. While it is not, some segments do that lie over one time.
+//! Folding: all documents of a partition, open and sealed, become one segment when its time is
+//! over, or when much of it is open. Until then, overlapping segments are merged.
 //!
 //! Must never know: when a partition's time is over.
 
@@ -31,7 +31,8 @@ use crate::{
     },
 };
 
-/// Open documents stay so beside a segment while they take less than this part of it.
+/// Open documents stay open beside segments if their bytes, times this number, are less than the
+/// bytes of the segments.
 const OPEN_PART: u64 = 8;
 
 /// An open document with its key.
@@ -39,24 +40,23 @@ type Entry<'a> = Result<(AccessGuard<'a, u64>, AccessGuard<'a, &'static [u8]>), 
 
 /// The documents that become one segment.
 struct Portion {
-    /// The reader sees these documents alone.
+    /// A reader of these documents alone.
     reader: PartitionReader,
-    /// Their time.
+    /// The time span of these documents.
     span: Range<UnixMillis>,
 }
 
-/// The end of filling a segment.
+/// The outcome of filling a segment.
 enum Filled {
     Whole,
-    /// Some cells would not come back as they are.
+    /// Decoding would not restore some cells exactly.
     Refused,
-    /// The caller asked to end.
+    /// The caller asked to stop.
     Ended,
 }
 
 impl Partition {
-    /// Makes one segment of all that the partition holds, or of some segments of it, if that is
-    /// worth it.
+    /// Folds the whole partition, or some of its segments, into one segment, if that is worth it.
     pub(crate) fn fold(
         self: &Arc<Self>,
         stage: Stage,
@@ -88,7 +88,7 @@ impl Partition {
             Ok(Filled::Ended) | Err(StoreError::DamagedPart { .. }) => return Ok(None),
             Err(fault) => return Err(fault),
         }
-        // A query may have met it meanwhile.
+        // A query may have found damage meanwhile.
         if self.damage.count() > 0 {
             return Ok(None);
         }
@@ -103,7 +103,7 @@ impl Partition {
         Ok(Some(Folded { documents, bytes, refused: false }))
     }
 
-    /// Gives back the space of folded documents; later, when somebody reads.
+    /// Releases the space of folded documents. When a reader prevents it, a later call retries.
     fn shrink(&self) -> Result<(), StoreError> {
         self.is_loose.store(true, Ordering::Relaxed);
         if self.file.compact()? {
@@ -112,8 +112,8 @@ impl Partition {
         Ok(())
     }
 
-    /// Replaces everything that the reader saw with the segment; returns how many open documents
-    /// are gone, and `None` when the partition is being removed.
+    /// Replaces everything that the reader saw with the segment; returns the number of removed open
+    /// documents, or `None` when the partition is being removed.
     fn install(
         &self,
         portion: &Portion,
@@ -125,7 +125,7 @@ impl Partition {
             return self.segments.remove(number).map(|()| None);
         }
         let [from, to] = [portion.span.start, portion.span.end].map(|at| self.place.seconds(at));
-        let documents = self.take_place(&portion.reader, Named { number, from, to }, stage);
+        let documents = self.commit_segment(&portion.reader, Named { number, from, to }, stage);
         if documents.is_err() {
             self.remove_unnamed(number);
         }
@@ -136,7 +136,7 @@ impl Partition {
         Ok(Some(documents))
     }
 
-    /// Writes all documents into a segment.
+    /// Writes all documents of a portion into a segment.
     fn fill(
         &self,
         portion: &Portion,
@@ -173,7 +173,7 @@ impl Partition {
         Ok(Filled::Whole)
     }
 
-    /// Spans of whole documents that a tile can hold.
+    /// Splits a range into spans of whole documents that fit into a tile.
     fn spans(&self, all: &Range<UnixMillis>) -> Vec<Range<i64>> {
         let place = &self.place;
         let longest_ms = SLOTS_MAX as i64 * place.width_ms;
@@ -190,10 +190,10 @@ impl Partition {
         spans
     }
 
-    /// Names the segment instead of those that it holds, and removes the open documents that are as
-    /// they were: one that has changed stays, and counts. Shells stay where they may be filled yet.
-    /// Returns how many are gone.
-    fn take_place(
+    /// Names the segment instead of the segments that it replaces, and removes the open documents
+    /// that did not change meanwhile: a changed one stays, and counts instead of the sealed copy.
+    /// Shells stay while they may still be filled. Returns the number of removed documents.
+    fn commit_segment(
         &self,
         reader: &PartitionReader,
         named: Named,
@@ -201,18 +201,18 @@ impl Partition {
     ) -> Result<u64, StoreError> {
         self.file.transact("seal", |txn| {
             let mut table = txn.open_table(DOCUMENTS).map_err(self.fail("seal"))?;
-            let mut gone = 0;
+            let mut removed = 0;
             for entry in reader.open_documents()? {
-                let (key, then) = entry.map_err(self.fail("seal"))?;
+                let (key, sealed) = entry.map_err(self.fail("seal"))?;
                 let key = key.value();
-                if stage != Stage::Over && self.is_shell(key, then.value()) {
+                if stage != Stage::Over && self.is_shell(key, sealed.value()) {
                     continue;
                 }
-                let now = table.get(key).map_err(self.fail("seal"))?;
-                let is_same = now.is_some_and(|now| now.value() == then.value());
+                let current = table.get(key).map_err(self.fail("seal"))?;
+                let is_same = current.is_some_and(|current| current.value() == sealed.value());
                 if is_same {
                     table.remove(key).map_err(self.fail("seal"))?;
-                    gone += 1;
+                    removed += 1;
                 }
             }
             let mut segments = txn.open_table(SEGMENTS).map_err(self.fail("seal"))?;
@@ -220,14 +220,14 @@ impl Partition {
                 segments.remove(entry.number).map_err(self.fail("seal"))?;
             }
             segments.insert(named.number, named.span()).map_err(self.fail("seal"))?;
-            Ok(gone)
+            Ok(removed)
         })
     }
 }
 
 impl PartitionReader {
-    /// Returns the documents that are to become one segment; `None` when neither bytes nor files
-    /// would become fewer.
+    /// Returns the documents to fold into one segment; `None` when that would save neither bytes
+    /// nor files.
     fn portion_to_fold(self, stage: Stage, bytes_min: u64) -> Result<Option<Portion>, StoreError> {
         let place = &self.partition.place;
         if self.is_worth_folding(stage, bytes_min)? {
@@ -261,7 +261,7 @@ impl PartitionReader {
         })
     }
 
-    /// The open documents, unless none are looked at.
+    /// The open documents; none for a reader that is restricted to segments.
     fn open_documents(&self) -> Result<impl Iterator<Item = Entry<'_>>, StoreError> {
         let partition = &self.partition;
         let open = || self.documents.iter().map_err(partition.fail("read"));
@@ -269,7 +269,7 @@ impl PartitionReader {
         Ok(has_any.then(open).transpose()?.into_iter().flatten())
     }
 
-    /// Bytes of the open documents that are no shells, about.
+    /// The bytes of the open documents that are not shells.
     fn filled_bytes(&self) -> Result<u64, StoreError> {
         let partition = &self.partition;
         let mut bytes = 0;

@@ -1,6 +1,7 @@
 //! Documents of a merge that have no open row: sealed at once when there are many, else open.
 //!
-//! The first ones wait in memory, until it is known which. Must never know: what is in files.
+//! The first documents wait in memory until there are enough to seal, or no more. Must never know:
+//! what is in files.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -20,7 +21,7 @@ use crate::{
     },
 };
 
-/// The new cells of a document by their slots, corrections too.
+/// The new cells of a document by slot, including corrections.
 #[derive(Debug)]
 pub(crate) struct FreshDocument {
     pub(crate) start: UnixMillis,
@@ -29,7 +30,7 @@ pub(crate) struct FreshDocument {
 }
 
 impl FreshDocument {
-    /// Merges the cells of each slot.
+    /// Collects the cells of a document, and merges the cells of equal slots.
     pub(crate) fn new(
         start: UnixMillis,
         series: SeriesId,
@@ -51,29 +52,30 @@ impl FreshDocument {
     }
 }
 
-/// The new documents of a merge: all that are in no file yet, or all that are in a segment.
+/// Documents of a merge that have no open row: either all without any cells in files, or all with
+/// cells in segments.
 pub(crate) struct Fresh<'p> {
     partition: &'p Partition,
-    /// Fewer documents become open ones.
+    /// The number of documents from which they are sealed; fewer ones become open documents.
     sealed_min: usize,
-    /// Documents that are not in a segment yet: those of the tile under way, or all.
+    /// Documents that are not in the segment yet: the last tile, or all while there is no segment.
     waiting: VecDeque<FreshDocument>,
     segment: Option<(u32, SegmentWriter)>,
     tile: TileWriter,
-    /// The first and the last of the documents in the segment.
+    /// The start of the first document in the segment, and the end of the last one.
     span: Option<(UnixMillis, UnixMillis)>,
     /// The documents that cannot be sealed.
     open: Vec<FreshDocument>,
 }
 
-/// The places of the new documents.
+/// The destinations of the documents.
 #[derive(Default)]
 pub(crate) struct Placed {
     /// The segment that is to be named.
     pub(crate) segment: Option<(Named, Arc<Segment>)>,
     /// Documents that stay open.
     pub(crate) open: Vec<FreshDocument>,
-    /// Tiles that did not come back as they were.
+    /// The number of documents in tiles that decoding would not restore exactly.
     pub(crate) refused: u64,
 }
 
@@ -94,7 +96,7 @@ impl<'p> Fresh<'p> {
         (document.start, row_and_lane(document.series).0)
     }
 
-    /// Takes a document; documents come by their start and then by their series.
+    /// Adds a document. Documents must be added in the order of start and then series.
     pub(crate) fn push(&mut self, document: FreshDocument) -> Result<(), StoreError> {
         let is_next =
             self.waiting.back().is_some_and(|last| Self::tile_of(last) != Self::tile_of(&document));
@@ -109,7 +111,7 @@ impl<'p> Fresh<'p> {
         Ok(())
     }
 
-    /// Seals all tiles that wait but the last, which may go on.
+    /// Seals all waiting tiles except the last one, which may still get documents.
     fn seal_whole_tiles(&mut self) -> Result<(), StoreError> {
         let Some(last) = self.waiting.back().map(Self::tile_of) else { return Ok(()) };
         while self.waiting.front().is_some_and(|first| Self::tile_of(first) != last) {
@@ -118,7 +120,7 @@ impl<'p> Fresh<'p> {
         Ok(())
     }
 
-    /// Seals the first tile that waits.
+    /// Seals the first waiting tile.
     fn seal_tile(&mut self) -> Result<(), StoreError> {
         let Some((_, writer)) = &mut self.segment else { return Ok(()) };
         let Some((start, row)) = self.waiting.front().map(Self::tile_of) else { return Ok(()) };
@@ -148,7 +150,7 @@ impl<'p> Fresh<'p> {
         Ok(())
     }
 
-    /// Ends the segment.
+    /// Finishes the segment; returns the destinations of all documents.
     pub(crate) fn finish(&mut self) -> Result<Placed, StoreError> {
         while self.segment.is_some() && !self.waiting.is_empty() {
             self.seal_tile()?;

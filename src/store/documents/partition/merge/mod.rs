@@ -17,8 +17,8 @@ use crate::{
 use writer::DocumentWriter;
 
 impl Partition {
-    /// Merges cells into documents and stores the mark, in one transaction. At least `sealed_min`
-    /// new documents are sealed at once, and so are late cells of sealed ones.
+    /// Merges cells into documents and stores the mark, in one transaction. New documents are
+    /// sealed at once when there are at least `sealed_min`, and so are late cells of sealed ones.
     pub(crate) fn merge(
         &self,
         mark: Mark,
@@ -57,7 +57,7 @@ impl Partition {
         outcome
     }
 
-    /// Inserts empty documents for series, ascending, that have none yet; returns how many.
+    /// Inserts shells for the series (ascending) without a document; returns their number.
     pub(crate) fn add_shells(
         &self,
         document: UnixMillis,
@@ -69,7 +69,7 @@ impl Partition {
         })
     }
 
-    /// Removes a segment whose naming failed, unless it was named all the same.
+    /// Removes a segment after a failed transaction, unless the file names it nevertheless.
     pub(crate) fn remove_unnamed(&self, number: u32) {
         let is_named = |named: Vec<Named>| named.iter().any(|entry| entry.number == number);
         let named = self.file.read().and_then(|txn| self.named(&txn));
@@ -78,7 +78,7 @@ impl Partition {
         }
         if let Err(cause) = self.segments.remove(number) {
             let cause: &dyn std::error::Error = &cause;
-            tracing::warn!(cause, "cannot remove a segment that was not taken in; a start does");
+            tracing::warn!(cause, "cannot remove an unused segment; the next start does");
         }
     }
 }

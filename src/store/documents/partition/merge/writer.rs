@@ -27,8 +27,8 @@ use crate::{
     },
 };
 
-/// The number of segments of a partition from which late cells are put into open rows. Segments of
-/// a partition that lost one are never folded, so their number does not fall.
+/// The number of segments of a partition from which late cells are put into open rows. A partition
+/// with a lost segment is never folded, so its number of segments does not fall.
 const SEGMENTS_MAX: usize = 128;
 
 /// The documents of one partition within a transaction.
@@ -57,10 +57,10 @@ pub(crate) struct DocumentWriter<'p, 't> {
 
 /// The state of a document in segments.
 enum Sealed {
-    /// Segments have parts of it, which are now in [`DocumentWriter::parts`].
+    /// Segments contain parts of the document, which are now in [`DocumentWriter::parts`].
     Parts,
     Nothing,
-    /// The head of a tile is damaged, or damage was found before.
+    /// The head of a tile is damaged, or damage was found earlier.
     Damaged,
 }
 
@@ -97,7 +97,7 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         })
     }
 
-    /// Copies a document into the buffer; false when there is none.
+    /// Copies an open document into the buffer; returns false when there is none.
     fn load(&mut self, key: u64) -> Result<bool, StoreError> {
         self.buffer.clear();
         if !self.has_rows {
@@ -150,8 +150,8 @@ impl<'p, 't> DocumentWriter<'p, 't> {
         }
     }
 
-    /// Writes a document without an open row into the buffer, with its cells in segments unless
-    /// they are damaged.
+    /// Writes a document without an open row into the buffer, with its cells from segments unless
+    /// these are damaged.
     fn open_sealed(
         &mut self,
         layout: &DocumentLayout,
@@ -242,9 +242,9 @@ impl<'p, 't> DocumentWriter<'p, 't> {
             return Ok(Target::Row);
         }
         let sealed = self.sealed(start, series)?;
-        let is_there = matches!(sealed, Sealed::Parts);
-        self.merged.patched += u64::from(is_there);
-        self.merged.created += u64::from(!is_there);
+        let exists = matches!(sealed, Sealed::Parts);
+        self.merged.patched += u64::from(exists);
+        self.merged.created += u64::from(!exists);
         Ok(match sealed {
             Sealed::Parts if self.has_room => Target::Late,
             Sealed::Parts => {

@@ -1,8 +1,8 @@
 //! The open document: valid BSON of constant length, its cells at computed offsets.
 //!
 //! A header (series, start, width, slots) is followed by one binary column for each field of the
-//! cells, and by a checksum. Columns are little-endian, so a cell is written without looking at the
-//! rest, and a document never grows. FORMAT.md describes the bytes.
+//! cells, and by a checksum. Entries of columns have a fixed length, so a cell is written without
+//! reading the rest, and a document never grows. FORMAT.md describes the bytes.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::{
     store::documents::stored::StoredPart,
 };
 
-/// Columns in the order in which they lie in a document, with the bytes of one entry.
+/// Columns in their order in a document, with the bytes of one entry.
 const COLUMNS: [(&str, usize); 8] = [
     ("n", 4),
     ("first_at", 4),
@@ -48,7 +48,7 @@ const VERSION_AT: usize = 4 + 3;
 /// A fault in the bytes of a document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DocumentFault {
-    /// The length of the bytes is not that of such a document.
+    /// The number of bytes is not the length of a document.
     #[error("{found} bytes instead of {expected}")]
     Length {
         /// Bytes found.
@@ -59,8 +59,8 @@ pub enum DocumentFault {
     /// The fixed parts differ.
     #[error("the header at byte {0} is damaged")]
     Header(usize),
-    /// The document belongs elsewhere.
-    #[error("it says series {series}, start {start}")]
+    /// The document belongs to another series or start.
+    #[error("it belongs to series {series}, start {start}")]
     Identity {
         /// The series that the document names.
         series: i64,
@@ -95,19 +95,19 @@ impl DocumentLayout {
             *column_at = shell.len();
             shell.resize(shell.len() + bytes, 0);
         }
-        let mut free = vec![(series_at, 8), (start_at, 8)];
-        free.extend(columns.iter().zip(COLUMNS).map(|(at, (_, bytes))| (*at, bytes * slots)));
+        let mut variable = vec![(series_at, 8), (start_at, 8)];
+        variable.extend(columns.iter().zip(COLUMNS).map(|(at, (_, bytes))| (*at, bytes * slots)));
         let checksum_at = element(&mut shell, 0x12, "checksum").len();
         shell.extend_from_slice(&[0; 8]);
-        free.push((checksum_at, 8));
+        variable.push((checksum_at, 8));
         shell.push(0);
         let length = shell.len() as i32;
         put(&mut shell, 0, length.to_le_bytes());
         put(&mut shell, VERSION_AT, VERSION.to_le_bytes());
-        free.push((shell.len(), 0));
+        variable.push((shell.len(), 0));
         let mut from = 0;
-        let mut fixed = Vec::with_capacity(free.len());
-        for (at, bytes) in free {
+        let mut fixed = Vec::with_capacity(variable.len());
+        for (at, bytes) in variable {
             fixed.push(from..at);
             from = at + bytes;
         }
@@ -132,20 +132,19 @@ impl DocumentLayout {
         put(out, self.start_at, start.0.to_le_bytes());
     }
 
-    /// Writes the checksum of all that is before it.
+    /// Writes the checksum of all bytes before it.
     ///
     /// # Panics
-    /// When the document is too short to have one.
+    /// When the document is too short.
     pub fn write_checksum(&self, doc: &mut [u8]) {
         let checksum = xxh3_64(&doc[..self.checksum_at]);
         put(doc, self.checksum_at, checksum.to_le_bytes());
     }
 
-    /// Checks that the bytes are a document of this layout, of this series and start, and as they
-    /// were written.
+    /// Checks that the bytes are an intact document of this layout, series and start.
     ///
     /// # Errors
-    /// With what differs.
+    /// When they are not, with the difference.
     pub fn check(
         &self,
         doc: &[u8],
@@ -235,7 +234,7 @@ impl DocumentLayout {
         doc[n..n + self.slots * 4].iter().all(|byte| *byte == 0)
     }
 
-    /// Hands out the cells of some slots that have samples, without looking each of them up.
+    /// Passes the cells with samples of a range of slots to `visit`.
     pub fn for_each_cell(
         &self,
         doc: &[u8],
@@ -257,10 +256,10 @@ impl DocumentLayout {
         }
     }
 
-    /// Replaces the cell of a slot. The checksum is to be written anew.
+    /// Replaces the cell of a slot. The checksum must then be written again.
     ///
     /// # Panics
-    /// When the slot or the length is not of this layout.
+    /// When the slot or the length does not fit this layout.
     pub fn write_cell(&self, doc: &mut [u8], slot: usize, cell: &Cell) {
         assert!(slot < self.slots && doc.len() == self.length(), "slot {slot} of a document");
         let [n, first_at, last_at, sum, min, max, first, last] = self.columns;
@@ -279,7 +278,7 @@ impl DocumentLayout {
         }
     }
 
-    /// Merges a cell into that of a slot. The checksum is to be written anew.
+    /// Merges a cell into the cell of a slot. The checksum must then be written again.
     pub fn merge_cell(&self, doc: &mut [u8], slot: usize, delta: &Cell) {
         let mut cell = self.cell(doc, slot);
         cell.merge(delta);
@@ -344,7 +343,7 @@ mod tests {
 
     #[test]
     fn the_largest_document_fits_one_page() {
-        // 4 bytes of page header, 8 of key and 8 for its end and the value's.
+        // 4 bytes of page header, 8 of key, and 8 for the ends of key and value.
         let layout = DocumentLayout::new(DOCUMENT_SLOTS_MAX, 1000);
         assert!(layout.length() + 20 <= DOCUMENT_PAGE_BYTES, "{}", layout.length());
     }

@@ -1,7 +1,7 @@
-//! The documents of one partition: how long they are, and the layouts that they have; one, or for
-//! months one for each length.
+//! The layouts of the open documents of one partition: one layout, or for documents of months one
+//! layout for each length.
 //!
-//! Must never know: the bytes of a document, which `layout` knows.
+//! Must never know: the bytes of a document, which `layout` describes.
 
 pub(crate) mod layout;
 
@@ -18,10 +18,10 @@ pub(crate) struct Layouts {
 }
 
 impl Layouts {
-    /// The layouts of documents of a length, with slots of a width.
+    /// The layouts of documents of a span, with slots of a width.
     pub(crate) fn new(width_ms: i64, document: Span) -> Self {
         let longest = (document.longest_ms() / width_ms) as usize;
-        // Four years hold every length that a calendar span can have.
+        // 48 documents of a month are four years, which contain every length of a month.
         let mut start = document.start_of(UnixMillis(0));
         let mut slots: Vec<usize> = Vec::new();
         for _ in 0..48 {
@@ -32,7 +32,8 @@ impl Layouts {
         slots.sort_unstable();
         slots.dedup();
         assert!(slots.last().is_some_and(|most| *most <= longest));
-        let by_slots = slots.into_iter().map(|n| DocumentLayout::new(n, width_ms)).collect();
+        let by_slots =
+            slots.into_iter().map(|count| DocumentLayout::new(count, width_ms)).collect();
         Self { width_ms, document, by_slots }
     }
 

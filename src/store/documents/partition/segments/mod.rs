@@ -1,4 +1,4 @@
-//! The segments of a partition: which files its redb file names, and those files open.
+//! The segments of a partition: the files that its redb file names, opened.
 //!
 //! A segment that is not named does not count: the next start removes it. Must never know: what is
 //! in segments.
@@ -42,7 +42,7 @@ pub(crate) struct Named {
 }
 
 impl Named {
-    /// The entry in a row of the table.
+    /// The entry of a row in the table of segments.
     pub(crate) fn of(number: u32, span: u64) -> Self {
         Self { number, from: (span >> 32) as u32, to: span as u32 }
     }
@@ -53,9 +53,9 @@ impl Named {
     }
 }
 
-/// The number of the next segment. Whoever still has a partition that is gone, to fold it or to
-/// write into it, shares it with the partition that has taken its place: no two make files of one
-/// name.
+/// The counter of segment numbers. A removed partition, which some thread may still fold or write,
+/// shares the counter with the partition that replaced it, so that they never create files of the
+/// same name.
 pub(crate) type Numbers = Arc<AtomicU32>;
 
 /// The open segments of a partition.
@@ -69,7 +69,7 @@ pub(crate) struct Segments {
     /// Open segments by number, from before they are named until after.
     open: RwLock<BTreeMap<u32, Arc<Segment>>>,
     numbers: Numbers,
-    /// Named, and not there, or not as they were written.
+    /// The named segments that are missing or damaged.
     lost: Mutex<BTreeMap<u32, Named>>,
 }
 
@@ -91,8 +91,8 @@ impl Segments {
         }
     }
 
-    /// Opens the named segments, and removes other segments of the partition: they were being made,
-    /// or replaced, when the last run ended.
+    /// Opens the named segments, and removes other segments of the partition, whose creation or
+    /// removal was interrupted by the end of the last run.
     pub(crate) fn open_named(&self, named: &[Named]) -> Result<(), StoreError> {
         for entry in named {
             match Segment::open(&self.medium, self.file(entry.number), self.start, self.width_ms) {
@@ -111,7 +111,7 @@ impl Segments {
             }
         }
         let mut last = named.iter().map(|entry| entry.number).max().unwrap_or(0);
-        for number in self.numbers_there()? {
+        for number in self.numbers_on_medium()? {
             last = last.max(number);
             if !named.iter().any(|entry| entry.number == number) {
                 self.remove(number)?;
@@ -122,7 +122,7 @@ impl Segments {
     }
 
     /// Numbers of the partition's segments that are on the medium.
-    fn numbers_there(&self) -> Result<Vec<u32>, StoreError> {
+    fn numbers_on_medium(&self) -> Result<Vec<u32>, StoreError> {
         let (folder, partition) = self.partition.rsplit_once('/').unwrap_or(("", &self.partition));
         let fault = |cause| StoreError::Io { operation: "list", file: folder.to_owned(), cause };
         let names = self.medium.list(folder).map_err(fault)?;
@@ -133,7 +133,7 @@ impl Segments {
         segment_file(&self.partition, number)
     }
 
-    /// Begins a segment; returns its number.
+    /// Begins a segment; returns its number and its writer.
     pub(crate) fn begin(&self) -> Result<(u32, SegmentWriter), StoreError> {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let writer =
@@ -141,17 +141,17 @@ impl Segments {
         Ok((number, writer))
     }
 
-    /// Keeps a segment that is to be named.
+    /// Adds an open segment that will be named.
     pub(crate) fn put(&self, number: u32, segment: Arc<Segment>) {
         self.open.write().insert(number, segment);
     }
 
-    /// The segments that are open: none goes while this is held.
+    /// The open segments; none of them is removed while the guard is held.
     pub(crate) fn open(&self) -> OpenSegments<'_> {
         OpenSegments { all: self, open: self.open.read() }
     }
 
-    /// Removes a segment that is not named, or not any more. Who reads it finishes.
+    /// Removes a segment that is not or no longer named. Its readers finish.
     pub(crate) fn remove(&self, number: u32) -> Result<(), StoreError> {
         self.open.write().remove(&number);
         self.lost.lock().remove(&number);
@@ -164,12 +164,12 @@ impl Segments {
         self.medium.remove(&file).map_err(fault)
     }
 
-    /// Removes the files of all, whose partition is gone. Who has that one still can read them.
+    /// Removes the files of all segments of a removed partition. Readers of the partition finish.
     pub(crate) fn remove_files(&self) -> Result<(), StoreError> {
-        self.numbers_there()?.into_iter().try_for_each(|number| self.remove_file(number))
+        self.numbers_on_medium()?.into_iter().try_for_each(|number| self.remove_file(number))
     }
 
-    /// Times of which segments are lost.
+    /// The time spans of lost segments.
     pub(crate) fn lost(&self) -> Vec<Range<UnixMillis>> {
         let at = |seconds: u32| self.start.plus(i64::from(seconds) * 1000);
         self.lost.lock().values().map(|entry| at(entry.from)..at(entry.to)).collect()
@@ -191,19 +191,19 @@ impl Segments {
     }
 }
 
-/// The open segments of a partition, while none of them goes.
+/// A guard of the open segments of a partition, which prevents their removal.
 pub(crate) struct OpenSegments<'a> {
     all: &'a Segments,
     open: RwLockReadGuard<'a, BTreeMap<u32, Arc<Segment>>>,
 }
 
 impl OpenSegments<'_> {
-    /// The segments that a transaction names, which was begun while this was held; those that are
-    /// lost are left out.
+    /// The segments that a transaction names, except lost ones. A read transaction must have begun
+    /// while the guard was held.
     pub(crate) fn get(&self, named: &[Named]) -> Result<Vec<Arc<Segment>>, StoreError> {
         let lost = self.all.lost.lock();
-        let there = named.iter().filter(|entry| !lost.contains_key(&entry.number));
-        let found = there.map(|entry| self.open.get(&entry.number).cloned());
+        let intact = named.iter().filter(|entry| !lost.contains_key(&entry.number));
+        let found = intact.map(|entry| self.open.get(&entry.number).cloned());
         found.collect::<Option<_>>().ok_or_else(|| {
             let problem = "it names a segment that was removed".to_owned();
             StoreError::Mismatch { file: self.all.partition.clone(), problem }
@@ -211,7 +211,7 @@ impl OpenSegments<'_> {
     }
 }
 
-/// Returns whether a segment is gone for good.
+/// Returns whether a fault shows that a segment is missing or damaged.
 fn is_loss(fault: &StoreError) -> bool {
     let is_missing = matches!(
         fault,

@@ -1,7 +1,7 @@
 //! The sealed documents of one partition, as of one moment.
 //!
-//! A document may have a part in each of them, and is all of these merged, unless it has an open
-//! row, which has all of it. Must never know: open rows.
+//! A document may have a part in each segment, and is the merge of its parts, unless it has an open
+//! row, which contains all of its cells. Must never know: open rows.
 
 use std::{ops::Range, sync::Arc};
 
@@ -32,22 +32,23 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// The bytes in which it lies, perhaps with documents before and after it.
+    /// The bytes of the block that contains the part, perhaps with documents before and after it.
     pub(crate) fn block(&self, series: SeriesId) -> Result<Vec<u8>, StoreError> {
         self.segment.block((self.tile, &self.head), row_and_lane(series).1)
     }
 
-    /// Returns whether it lies in a segment.
+    /// Returns whether the part is in a segment.
     pub(crate) fn is_of(&self, segment: &Arc<Segment>) -> bool {
         Arc::ptr_eq(&self.segment, segment)
     }
 
-    /// Returns whether a document lies behind it in the same tile.
+    /// Returns whether the part `next` directly follows this one in the same tile.
     fn is_before(&self, next: &Self) -> bool {
         Arc::ptr_eq(&self.segment, &next.segment) && self.tile == next.tile && self.to == next.from
     }
 
-    /// Takes in the next document, when all its parts follow those that are here.
+    /// Extends `all` by the parts of the next document if each one directly follows; returns
+    /// whether they do.
     pub(crate) fn extend(all: &mut [Self], next: &[Self]) -> bool {
         let is_next = all.len() == next.len()
             && all.iter().zip(next).all(|(source, next)| source.is_before(next));
@@ -69,8 +70,8 @@ impl<'p> SealedPart<'p> {
         Self { partition, segments }
     }
 
-    /// Finds the parts of a document: none when it is absent. A damaged one reads as if it were
-    /// absent, except for the first time, when it is an error.
+    /// Finds the parts of a document: none when it is absent. A damaged document is an error at its
+    /// first read; after that, it reads as absent.
     pub(crate) fn find(
         &self,
         start: UnixMillis,
@@ -101,8 +102,8 @@ impl<'p> SealedPart<'p> {
         Ok(())
     }
 
-    /// Appends the slots of what was found, between two times, ascending, with corrections of slots
-    /// that lie elsewhere; nothing when it fails.
+    /// Appends the slots of the found parts within a range, ascending, with corrections of slots
+    /// that are elsewhere. Appends nothing when it fails.
     pub(crate) fn slots(
         &self,
         found: &[Source],
@@ -113,7 +114,7 @@ impl<'p> SealedPart<'p> {
         out: &mut Vec<Slot>,
     ) -> Result<(), StoreError> {
         let before = out.len();
-        // Two cells of one sample may be one of two.
+        // Two cells of one sample may become a cell of two samples, which needs all columns.
         let wanted = if found.len() > 1 { Columns::ALL } else { wanted };
         for source in found {
             let push = |start, cell| out.push(Slot { start, cell });
@@ -130,8 +131,8 @@ impl<'p> SealedPart<'p> {
         Ok(())
     }
 
-    /// Hands out the cells of a part, between two times, with the starts of their slots; of columns
-    /// that are not wanted anything.
+    /// Passes the cells of a part within a range to `visit`, with the starts of their slots.
+    /// Columns that are not wanted may contain anything.
     fn part(
         &self,
         source: &Source,
@@ -150,7 +151,7 @@ impl<'p> SealedPart<'p> {
         })
     }
 
-    /// Notes damage of documents: an error, unless it was known.
+    /// Notes the damage of documents; returns an error unless all of them were known as damaged.
     pub(crate) fn meet(
         &self,
         starts: &[UnixMillis],

@@ -1,7 +1,6 @@
-//! The bytes of a block: columns of values as streams, of which those that are all zero are left
-//! out.
+//! The bytes of a block: columns of values as streams; streams of zeros are left out.
 //!
-//! Must never know: what columns have to do with each other.
+//! Must never know: how columns depend on each other.
 
 use crate::{
     model::Cell,
@@ -15,7 +14,7 @@ use crate::{
     },
 };
 
-/// The block is that of a counter.
+/// The flag of a block of a counter.
 pub(super) const COUNTER: u8 = 8;
 
 /// The columns of cells that a reader wants, in addition to the number of samples and their times.
@@ -23,33 +22,33 @@ pub(super) const COUNTER: u8 = 8;
 pub struct Columns(u8);
 
 impl Columns {
-    /// No other ones.
+    /// No column.
     pub const NONE: Self = Self(0);
     /// The sum.
     pub const SUM: Self = Self(1);
-    /// The smallest value, of a counter the smallest rate.
+    /// The smallest value, or for a counter the smallest rate.
     pub const MIN: Self = Self(2);
-    /// The largest one.
+    /// The largest value, or for a counter the largest rate.
     pub const MAX: Self = Self(4);
-    /// Smallest and largest.
+    /// The smallest and the largest rate.
     pub(crate) const RATES: Self = Self(6);
     /// The first and the last value.
     pub const ENDS: Self = Self(8);
-    /// All.
+    /// All columns.
     pub const ALL: Self = Self(15);
 
-    /// These and others.
+    /// Returns the union of two sets of columns.
     pub const fn and(self, others: Self) -> Self {
         Self(self.0 | others.0)
     }
 
-    /// Returns whether the columns have any of others.
+    /// Returns whether two sets of columns overlap.
     pub(crate) fn has_any(self, others: Self) -> bool {
         self.0 & others.0 != 0
     }
 }
 
-/// The columns of values, a row for each slot that is there.
+/// The columns of values, with a row for each slot that has a cell.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Values {
     pub(crate) sum: Vec<f64>,
@@ -60,7 +59,7 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    /// Replaces the values by those of cells.
+    /// Replaces the values by the values of cells.
     pub(crate) fn fill(&mut self, cells: &[Cell]) {
         let fill = |column: &mut Vec<f64>, value: fn(&Cell) -> f64| {
             column.clear();
@@ -73,24 +72,24 @@ impl Values {
         fill(&mut self.last, |cell| cell.last);
     }
 
-    /// Gives the columns back that are not needed any more.
+    /// Returns the columns to the buffers, for reuse.
     pub(crate) fn give_back(self, buffers: &mut Buffers) {
         let Self { sum, min, max, first, last } = self;
         buffers.doubles.give([sum, min, max, first, last]);
     }
 }
 
-/// The first bytes of a block: how its numbers are to be read.
+/// The first bytes of a block, which describe how its numbers are encoded.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head {
     pub(crate) scale: Scale,
-    /// The upper four bits are the model's.
+    /// The upper four bits, whose meaning differs between gauges and counters.
     pub(crate) flags: u8,
-    /// The last number before the span, or what is taken for it.
+    /// The last number before the span, or a number that is assumed for it.
     pub(crate) base: i64,
 }
 
-/// Streams of a block, of which those that are all zero are left out.
+/// Writes the streams of a block, and leaves out streams of zeros.
 pub(crate) struct Writer<'a> {
     out: &'a mut Vec<u8>,
     /// The position of the mask byte, which names the streams that are present.
@@ -112,13 +111,13 @@ impl<'a> Writer<'a> {
         self.out
     }
 
-    /// Notes whether what comes next is there.
-    pub(crate) fn mark(&mut self, is_there: bool) -> bool {
-        if is_there {
+    /// Notes in the mask whether the next stream is present; returns whether it is.
+    pub(crate) fn mark(&mut self, is_present: bool) -> bool {
+        if is_present {
             self.out[self.mask_at] |= self.next;
         }
         self.next = self.next.wrapping_shl(1);
-        is_there
+        is_present
     }
 
     pub(crate) fn stream(&mut self, numbers: &[i64]) {
@@ -127,7 +126,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A stream of which it is known how.
+    /// Writes a stream whose form is already chosen.
     pub(crate) fn chosen(&mut self, stream: &Chosen<'_>) {
         if self.mark(!stream.is_zero()) {
             stream.write(self.out);
@@ -140,7 +139,7 @@ pub(crate) struct Reader<'a, 's> {
     pub(crate) from: Cursor<'a>,
     mask: u8,
     pub(crate) buffers: &'s mut Buffers,
-    /// Numbers that are wanted of each stream.
+    /// The number of wanted numbers of each stream.
     limit: usize,
 }
 
@@ -149,11 +148,11 @@ impl<'a, 's> Reader<'a, 's> {
         Self { from, mask, buffers, limit }
     }
 
-    /// Returns whether the next stream is there.
+    /// Returns whether the next stream is present.
     pub(crate) fn is_there(&mut self) -> bool {
-        let is_there = self.mask & 1 == 1;
+        let is_present = self.mask & 1 == 1;
         self.mask >>= 1;
-        is_there
+        is_present
     }
 
     /// The next stream; `None` when all its numbers are zero, or it is not wanted.
@@ -173,7 +172,7 @@ impl<'a, 's> Reader<'a, 's> {
         Ok(Some(numbers))
     }
 
-    /// The next stream, or as many zeros.
+    /// The next stream, or zeros when it was left out.
     pub(crate) fn numbers(&mut self, count: usize) -> Result<Vec<i64>, Misfit> {
         let stream = self.stream(count, true)?;
         Ok(stream.unwrap_or_else(|| self.zeros()))
@@ -185,7 +184,7 @@ impl<'a, 's> Reader<'a, 's> {
         zeros
     }
 
-    /// The doubles of numbers.
+    /// Converts numbers to doubles.
     pub(crate) fn doubles(&mut self, scale: Scale, numbers: impl Iterator<Item = i64>) -> Vec<f64> {
         let mut doubles = self.buffers.doubles.take();
         scale.doubles(numbers, &mut doubles);
@@ -199,19 +198,19 @@ impl<'a, 's> Reader<'a, 's> {
         copy
     }
 
-    /// Gives columns back that are not needed any more.
+    /// Returns columns to the buffers, for reuse.
     pub(crate) fn give_back(&mut self, columns: impl IntoIterator<Item = Vec<i64>>) {
         self.buffers.whole.give(columns);
     }
 
-    /// A stream that is always there, whole.
+    /// Reads a complete stream that is always present, without a bit in the mask.
     pub(crate) fn unmarked_stream(&mut self, count: usize) -> Result<Vec<i64>, Misfit> {
         let mut numbers = self.buffers.whole.take();
         stream::read(&mut self.from, count, usize::MAX, self.buffers, &mut numbers)?;
         Ok(numbers)
     }
 
-    /// The next stream whole.
+    /// The next stream, beyond the limit too.
     pub(crate) fn whole_stream(&mut self, count: usize) -> Result<Option<Vec<i64>>, Misfit> {
         let limit = std::mem::replace(&mut self.limit, usize::MAX);
         let stream = self.stream(count, true);
@@ -220,8 +219,8 @@ impl<'a, 's> Reader<'a, 's> {
     }
 }
 
-/// Turns differences into sums of all so far, one column after the other: `first` begins where the
-/// `last` before it ended.
+/// Turns differences into running sums: each `first` is relative to the previous `last`, and each
+/// `last` to its `first`.
 pub(crate) fn chain(base: i64, first: &mut [i64], last: &mut [i64]) {
     let mut before = base;
     for (first, last) in first.iter_mut().zip(last) {

@@ -1,7 +1,7 @@
-//! Values of counters: what was counted lies between readings, and a rate is an increase in a
-//! number of milliseconds.
+//! Values of counters: a sum is the increase between readings, and a rate is an increase divided by
+//! a number of milliseconds.
 //!
-//! Must never know: whether they are a counter's.
+//! Must never know: whether the values are those of a counter.
 
 use super::{
     block::{Columns, Head, Reader, Values, Writer, chain, unchain},
@@ -18,7 +18,7 @@ use crate::store::{
     encoding::number::{Scale, ordered},
 };
 
-/// Time is measured up to here, so that no hostile number is taken for one.
+/// The limit of stored milliseconds; larger numbers are refused as damage.
 const PASSED_MAX: i64 = 1 << 50;
 
 /// Appends the values.
@@ -63,7 +63,7 @@ pub(super) fn write(
     known.give_back(buffers);
 }
 
-/// The last reading before the first slot, as its increase tells.
+/// The last reading before the first slot, which follows from the increase of that slot.
 fn base_of(scale: Scale, last: &[f64], sum: &[f64]) -> i64 {
     let (Some(last), Some(sum)) = (last.first(), sum.first()) else { return 0 };
     let base = last - sum;

@@ -1,7 +1,7 @@
-//! Values of gauges and deltas: min and max lie around first and last, and the sum near as many
-//! times their mean.
+//! Values of gauges and deltas: min and max are near first and last, and the sum is near n times
+//! the mean of first and last.
 //!
-//! Must never know: when samples came.
+//! Must never know: the times of samples.
 
 use super::block::{Columns, Head, Reader, Values, Writer, chain, unchain};
 use crate::store::{
@@ -9,7 +9,7 @@ use crate::store::{
     encoding::number::{Scale, ordered, unordered},
 };
 
-/// First values are as they are, not steps from the last before.
+/// First values are stored as they are, not as steps from the previous last value.
 const LEVEL: u8 = 16;
 
 /// Appends the values.
@@ -83,7 +83,7 @@ fn middle(n: u32, first: i64, last: i64) -> i64 {
 /// `n` times the mean of two doubles.
 fn mean_times(n: u32, first: f64, last: f64) -> f64 {
     let likely = f64::from(n) * (first + last) / 2.0;
-    // What bits a NaN gets is not the same on all machines.
+    // The bits of a computed NaN differ between machines.
     if n == 1 || likely.is_nan() { first } else { likely }
 }
 
@@ -92,7 +92,7 @@ struct Ends {
     scale: Scale,
     firsts: Vec<i64>,
     lasts: Vec<i64>,
-    /// Both ends are the same.
+    /// True when the first and the last number of every slot are equal.
     is_point: bool,
 }
 
@@ -117,7 +117,7 @@ impl Ends {
         self.firsts.iter().copied().zip(self.lasts.iter().copied())
     }
 
-    /// The smallest or the largest values, which lie so far off the nearer end.
+    /// The smallest or the largest values, which `value` computes from both ends and an offset.
     fn side(
         &self,
         off: Option<Vec<i64>>,
@@ -146,7 +146,7 @@ pub(super) fn read(
     let (scale, count) = (head.scale, times.count());
     let ends = Ends::read(head, reader, count)?;
     let mut values = Values::default();
-    // Without decimals the sums go by them.
+    // Without decimals, the sums are computed from the first and last values.
     if wanted.has_any(Columns::ENDS) || !scale.is_decimal() {
         values.first = reader.doubles(scale, ends.firsts.iter().copied());
         values.last = if ends.is_point {
@@ -200,7 +200,7 @@ fn read_sum(
     Ok(sums)
 }
 
-/// Moves each double on by so many.
+/// Moves each double by a number of steps in the order of all doubles.
 pub(super) fn add_ulps(values: &mut [f64], ulps: Option<&[i64]>) {
     for (value, ulps) in values.iter_mut().zip(ulps.into_iter().flatten()) {
         *value = unordered(ordered(*value).wrapping_add(*ulps));

@@ -13,7 +13,7 @@ pub(super) enum Side {
 }
 
 impl Side {
-    /// The distance of this side's flags from those of the smallest rate, in bits.
+    /// The distance of this side's flags from the flags of the smallest rate, in bits.
     pub(super) fn shift(self) -> u32 {
         match self {
             Self::Min => 0,
@@ -21,33 +21,34 @@ impl Side {
         }
     }
 
-    pub(super) fn pick(self, one: f64, other: f64) -> f64 {
+    pub(super) fn pick(self, rate: f64, other: f64) -> f64 {
         match self {
-            Self::Min if other < one => other,
-            Self::Max if other > one => other,
-            Self::Min | Self::Max => one,
+            Self::Min if other < rate => other,
+            Self::Max if other > rate => other,
+            Self::Min | Self::Max => rate,
         }
     }
 
-    /// The likely lower, or upper, bound of an increase.
-    pub(super) fn bound(self, one: i64, other: i64) -> i64 {
+    /// The likely bound of an increase on this side.
+    pub(super) fn bound(self, increase: i64, other: i64) -> i64 {
         match self {
-            Self::Min => one.min(other),
-            Self::Max => one.max(other),
+            Self::Min => increase.min(other),
+            Self::Max => increase.max(other),
         }
     }
 }
 
 /// The values of each slot that are known before its rates.
 pub(super) struct Known {
-    /// Number of the increase up to the first reading, and from there to the last.
+    /// The increase up to the first reading, as a scaled number.
     pub(super) before: Vec<i64>,
+    /// The increase from the first to the last reading, as a scaled number.
     pub(super) within: Vec<i64>,
     /// The increase.
     pub(super) sum: Vec<f64>,
     /// The likely rates of each side.
     likely: [Vec<f64>; 2],
-    /// Milliseconds between readings, in the mean.
+    /// The mean number of milliseconds between readings.
     pub(super) step: Vec<i64>,
 }
 
@@ -93,13 +94,13 @@ impl Known {
         known
     }
 
-    /// The number from which the number of an increase is taken.
+    /// The number to which the number of an increase is relative.
     pub(super) fn bound(&self, side: Side, index: usize, n: u32) -> i64 {
         let (before, within) = (self.before[index], self.within[index]);
         if n < 2 { before } else { side.bound(before, within / i64::from(n - 1)) }
     }
 
-    /// Gives the columns back that are not needed any more.
+    /// Returns the columns to the buffers, for reuse.
     pub(super) fn give_back(self, buffers: &mut Buffers) {
         let Self { before, within, sum, likely, step } = self;
         buffers.whole.give([before, within, step]);
@@ -120,7 +121,7 @@ pub(super) fn per_second(increase: f64, passed_ms: i64) -> f64 {
     sane(increase / (passed_ms as f64 / 1000.0))
 }
 
-/// Zero in place of NaN, whose bits differ between machines.
+/// Replaces NaN by zero, because the bits of a NaN differ between machines.
 fn sane(value: f64) -> f64 {
     if value.is_nan() { 0.0 } else { value }
 }

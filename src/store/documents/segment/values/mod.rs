@@ -1,7 +1,7 @@
-//! The values of one series over one span: sum, min, max, first and last of each slot, by what they
-//! have to do with each other.
+//! The values of one series over one span: sum, min, max, first and last of each slot, encoded by
+//! how they depend on each other.
 //!
-//! Must never know: where the bytes lie, and which slots they are of.
+//! Must never know: where the bytes are stored, and the slots of the values.
 
 mod block;
 mod counter;
@@ -20,7 +20,7 @@ pub use block::Columns;
 pub(crate) use block::Values;
 use block::{COUNTER, Head, Reader};
 
-/// Below them: how values become numbers.
+/// The bits of a block's first byte that are the power of its scale.
 const POWER: u8 = 7;
 
 /// Appends the values of cells, most of which have samples.
@@ -41,15 +41,14 @@ pub(super) fn write(
 
 /// Returns whether the values are readings, with increases and rates.
 fn is_counter(cells: &[Cell]) -> bool {
-    // Of a gauge, each value lies between the smallest and the largest.
+    // In a cell of a gauge, the first value is between the smallest and the largest.
     let is_level = |cell: &&Cell| {
         cell.min <= cell.first && cell.first <= cell.max || cell.sum.is_nan() || cell.first.is_nan()
     };
     cells.iter().filter(is_level).count() * 2 < cells.len()
 }
 
-/// Reads the values of the first `limit` slots, those columns that are wanted; `bytes` are
-/// followed by [`PADDING`].
+/// Reads the wanted columns of the first `limit` slots; `bytes` ends with [`PADDING`].
 pub(super) fn read(
     bytes: &[u8],
     times: &Times,
@@ -59,15 +58,15 @@ pub(super) fn read(
     buffers: &mut Buffers,
 ) -> Result<Values, Misfit> {
     let mut from = Cursor::new(bytes, bytes.len().saturating_sub(PADDING))?;
-    let (how, shift, mask) = (from.byte()?, from.byte()?, from.byte()?);
-    let scale = Scale::from_bytes(how & POWER, shift).ok_or_else(|| from.misfit())?;
-    let head = Head { scale, flags: how & 0xf0, base: from.zigzag()? };
+    let (flags, shift, mask) = (from.byte()?, from.byte()?, from.byte()?);
+    let scale = Scale::from_bytes(flags & POWER, shift).ok_or_else(|| from.misfit())?;
+    let head = Head { scale, flags: flags & 0xf0, base: from.zigzag()? };
     if wanted == Columns::NONE {
         return Ok(Values::default());
     }
     let limit = limit.min(times.count());
     let mut reader = Reader::new(from, mask, buffers, limit);
-    let values = if how & COUNTER == 0 {
+    let values = if flags & COUNTER == 0 {
         gauge::read(head, &mut reader, times, wanted)?
     } else {
         counter::read(head, &mut reader, times, width_ms, wanted)?

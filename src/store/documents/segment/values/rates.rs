@@ -1,4 +1,4 @@
-//! The smallest and the largest rate of a counter's slots: an increase in a number of milliseconds.
+//! The smallest and the largest rate of a counter's slots: increases divided by milliseconds.
 //!
 //! An increase of readings with decimals is off by their rounding. Must never know: what
 //! else is in a slot.
@@ -17,21 +17,21 @@ use crate::store::{
     encoding::number::{Scale, ordered},
 };
 
-/// Flag of the smallest rate: it is an increase and its milliseconds, not a double near the likely
-/// one.
+/// Flag of the smallest rate: each rate is stored as an increase and its milliseconds, not as a
+/// distance from the likely rate.
 const PAIRS: u8 = 16;
-/// Flag of the smallest rate: increases are as they are, not less the likely ones. Without
-/// [`PAIRS`]: pairs whose increases are off by the rounding of readings.
+/// Flag of the smallest rate: increases are stored as they are, not relative to the likely ones.
+/// Without [`PAIRS`]: rates are pairs whose increases are rounded like readings.
 const PLAIN: u8 = 64;
-/// Increases in pairs, so that nothing overflows.
+/// The limit of increases in pairs, so that nothing overflows.
 const NUMBER_MAX: u64 = 1 << 53;
 /// Milliseconds of jitter each way that are tried first.
 const JITTER_MS: i64 = 24;
-/// Rates that are tried before it is given up to find increases behind them.
+/// The number of rates without a pair that are accepted, even if fewer rates have pairs.
 const TRIED_MIN: usize = 16;
-/// An increase is off by the rounding of two readings.
+/// The maximum rounding error of an increase, in units: it is the error of two readings.
 const ROUNDED_MAX: f64 = 4.0;
-/// Denominators that are looked for.
+/// The maximum denominator of the fractions that are tried.
 const MILLIS_MAX: f64 = 16_777_216.0;
 
 /// The values that the rates of a series are computed from.
@@ -47,11 +47,12 @@ pub(super) struct Series<'a> {
 enum Rounding {
     /// The increase is not rounded.
     None,
+    /// The increase is the difference of two readings of about this size.
     Like(f64),
 }
 
 impl Rounding {
-    /// The size of a unit: the effect of the last bit.
+    /// The size of a unit: the value of the last bit of a reading.
     fn unit(self) -> f64 {
         match self {
             Self::Like(reading) if reading.abs() < f64::MAX => {
@@ -62,7 +63,7 @@ impl Rounding {
         }
     }
 
-    /// The increase that readings would have told.
+    /// The increase as the difference of two rounded readings, plus a number of units.
     fn apply(self, increase: f64, units: i64) -> f64 {
         match self {
             Self::None => increase,
@@ -75,13 +76,13 @@ impl Rounding {
 #[derive(Default)]
 pub(super) struct Rates {
     pub(super) flags: u8,
-    /// 0 where it is the likely one.
+    /// The encoded increases, or distances; 0 where the rate is the likely one.
     numbers: Vec<i64>,
-    /// The milliseconds of pairs that are not likely, less the mean.
+    /// The milliseconds of the pairs, less the mean between readings.
     millis: Vec<i64>,
-    /// The rounding errors of their increases; empty when they are not rounded.
+    /// The rounding errors of the pairs' increases; empty when increases are not rounded.
     rounded: Vec<i64>,
-    /// The rates that have no such pair, as they are.
+    /// The rates that have no pair, with their indexes.
     pub(super) raw: Vec<(usize, f64)>,
 }
 
@@ -112,7 +113,7 @@ impl Rates {
         streams.map(|stream| choose(stream).bits()).sum::<usize>() + self.raw.len() * 72
     }
 
-    /// `None` when most rates are no such pairs.
+    /// Encodes rates as pairs; `None` when too many rates have no pair.
     fn pairs(
         side: Side,
         rates: &[f64],
@@ -121,7 +122,7 @@ impl Rates {
     ) -> Option<Self> {
         let Series { known, times, scale, .. } = *series;
         let mut hint = 0;
-        let (mut plain, mut less) = (vec![0; rates.len()], vec![0; rates.len()]);
+        let (mut plain, mut relative) = (vec![0; rates.len()], vec![0; rates.len()]);
         let mut encoded = Self::default();
         for (index, rate) in rates.iter().enumerate() {
             if rate.to_bits() == known.likely(side)[index].to_bits() {
@@ -141,20 +142,20 @@ impl Rates {
                 Side::Min => bound.wrapping_sub(pair.number),
                 Side::Max => pair.number.wrapping_sub(bound),
             };
-            // Zero says that it is the likely one.
+            // Zero means that the rate is the likely one.
             plain[index] = past_zero(pair.number);
-            less[index] = past_zero(off);
+            relative[index] = past_zero(off);
             encoded.millis.push(pair.ms - step);
             if rounding(index) != Rounding::None {
                 encoded.rounded.push(pair.rounded);
             }
         }
         if encoded.rounded.is_empty() {
-            let is_plain = choose(&plain).bits() < choose(&less).bits();
+            let is_plain = choose(&plain).bits() < choose(&relative).bits();
             encoded.flags = PAIRS | if is_plain { PLAIN } else { 0 };
-            encoded.numbers = if is_plain { plain } else { less };
+            encoded.numbers = if is_plain { plain } else { relative };
         } else {
-            (encoded.flags, encoded.numbers) = (PLAIN, less);
+            (encoded.flags, encoded.numbers) = (PLAIN, relative);
         }
         Some(encoded)
     }
@@ -168,7 +169,7 @@ impl Rates {
         }
     }
 
-    /// Appends those that are kept as they are.
+    /// Appends the rates that have no pair.
     pub(super) fn write_raw(&self, out: &mut Vec<u8>) {
         put_varint(self.raw.len() as u64, out);
         for (index, rate) in &self.raw {
@@ -178,26 +179,27 @@ impl Rates {
     }
 }
 
-/// Leaves out zero.
+/// Maps numbers to numbers other than zero.
 fn past_zero(number: i64) -> i64 {
     if number >= 0 { number.wrapping_add(1) } else { number }
 }
 
+/// The inverse of [`past_zero`].
 fn before_zero(number: i64) -> i64 {
     if number > 0 || number == i64::MIN { number.wrapping_sub(1) } else { number }
 }
 
-/// An increase and milliseconds that make a rate.
+/// An increase and milliseconds whose quotient is a rate.
 struct Pair {
-    /// Number of the increase.
+    /// The increase as a scaled number.
     number: i64,
-    /// The units by which the increase is off.
+    /// The rounding error of the increase in units.
     rounded: i64,
     ms: i64,
 }
 
 impl Pair {
-    /// The pair of a rate, with likely milliseconds.
+    /// Finds the pair of a rate; tries the likely milliseconds first.
     fn of(rate: f64, scale: Scale, likely_ms: [i64; 2], rounding: Rounding) -> Option<Self> {
         if !rate.is_finite() {
             return None;
@@ -217,7 +219,7 @@ impl Pair {
         if let Some(found) = around.filter(is_near).find_map(check) {
             return Some(found);
         }
-        // The fractions that are nearest to it, by smaller and smaller parts.
+        // The best approximations of the target by fractions: its continued fraction.
         let step = likely_ms[1].max(1) as f64;
         let (mut rest, mut denominator, mut before) = (target, 1.0_f64, 0.0_f64);
         for _ in 0..24 {
@@ -238,7 +240,7 @@ impl Pair {
         None
     }
 
-    /// The pair with these milliseconds, if they make the rate.
+    /// The pair with these milliseconds, if its quotient is exactly the rate.
     fn check(rate: f64, scale: Scale, ms: i64, rounding: Rounding) -> Option<Self> {
         if ms <= 0 {
             return None;
@@ -249,24 +251,24 @@ impl Pair {
             return None;
         }
         let (exact, unit) = (scale.double(number), rounding.unit());
-        let is_it = |units: i64| {
+        let is_exact = |units: i64| {
             let increase = rounding.apply(exact, units);
             per_second(increase, ms).to_bits() == rate.to_bits()
         };
         if unit == 0.0 {
-            return is_it(0).then_some(Self { number, rounded: 0, ms });
+            return is_exact(0).then_some(Self { number, rounded: 0, ms });
         }
         let off = (increase - rounding.apply(exact, 0)) / unit;
         if off.abs() > ROUNDED_MAX {
             return None;
         }
         let near = off.round() as i64;
-        let rounded = [near, near - 1, near + 1].into_iter().find(|units| is_it(*units))?;
+        let rounded = [near, near - 1, near + 1].into_iter().find(|units| is_exact(*units))?;
         Some(Self { number, rounded, ms })
     }
 }
 
-/// Reads the rates of one side, but for those that are kept as they are.
+/// Reads the rates of one side, except the rates that have no pair.
 pub(super) fn read(
     side: Side,
     flags: u8,
@@ -314,7 +316,7 @@ pub(super) fn read(
     Ok(rates)
 }
 
-/// Reads those that are kept as they are.
+/// Reads the rates that have no pair.
 pub(super) fn read_raw(
     reader: &mut Reader<'_, '_>,
     count: usize,
